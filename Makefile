@@ -1,0 +1,134 @@
+# muster: plain GNU make, no lists of files.
+#
+#   make            build/muster
+#   make run        the main job on a small example (installs what it needs)
+#   make test       every test                       (installs what it needs)
+#   make check      C unit tests, simulator, layers: the inner loop, under a minute
+#   make fuzz       the fuzz targets, FUZZ_SECONDS each
+#   make bench      muster and its peers side by side
+#   make install    PREFIX=/usr/local, DESTDIR=
+#   make SAN=address,undefined test
+
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build$(if $(SAN),/san)
+VENV ?= build/venv
+FUZZ_SECONDS ?= 60
+
+VERSION := $(shell cat VERSION)
+PACKAGES := libevent_core libevent_extra jansson hwloc libsodium
+CC := gcc
+CLANG := clang
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation
+CFLAGS ?= -O2 -g
+override CPPFLAGS += -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"' -DMUSTER_LIBEXEC='"$(PREFIX)/libexec/muster"' -Isrc -Iinclude
+override CFLAGS += -std=gnu17 $(WARNINGS) -fvisibility=hidden $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+override LDFLAGS += -Wl,--as-needed -pthread $(if $(SAN),-fsanitize=$(SAN))
+
+have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && echo yes)
+ifeq ($(have_packages),yes)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES))
+PKG_LIBS := $(shell pkg-config --libs $(PACKAGES))
+endif
+
+sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c))
+objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(sources))
+libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/*.c))
+unit_tests := $(patsubst tests/unit/%_test.c,$(BUILD)/unit/%,$(wildcard tests/unit/*_test.c))
+fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
+helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/helpers/*.c))
+benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+manuals := $(wildcard man/*.[1-8])
+
+.PHONY: all run test check fuzz bench install clean deps-build deps-test deps-bench unit
+
+all: $(BUILD)/muster $(libexec)
+
+ifneq ($(have_packages),yes)
+$(objects): packages-missing
+.PHONY: packages-missing
+packages-missing:
+	@scripts/deps --print build; exit 1
+endif
+
+$(BUILD)/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+
+# Everything but main(), for the program, the tests and the benches alike.
+$(BUILD)/core.a: $(filter-out %/cli/main.o,$(objects))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/obj/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/cli/main.o: VERSION
+
+$(BUILD)/libexec/%: src/libexec/%.c $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lcurl -lm
+
+$(BUILD)/unit/%: tests/unit/%_test.c tests/unit/unit.c tests/unit/unit.h $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< tests/unit/unit.c $(BUILD)/core.a $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
+
+$(BUILD)/helpers/%: tests/helpers/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
+$(BUILD)/bench/%: bench/%.c $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
+
+# Fuzzers are built from source as a whole, so that all of it is instrumented.
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(filter-out src/cli/main.c,$(sources))
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -O1 -g -std=gnu17 $(PKG_CFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-o $@ $< $(filter-out src/cli/main.c,$(sources)) $(PKG_LIBS) -lm -pthread
+
+# Completion comes from the option tables of the program itself.
+$(BUILD)/completion/muster: $(BUILD)/muster scripts/completion
+	@mkdir -p $(@D)
+	scripts/completion $(BUILD)/muster >$@
+
+deps-build deps-test deps-bench: deps-%:
+	@scripts/deps $*
+
+# These three install first, then start make again: the package flags are read when it starts.
+run: deps-build
+	@$(MAKE) --no-print-directory all
+	@scripts/demo $(BUILD)/muster
+
+test: deps-test
+	@$(MAKE) --no-print-directory all unit helpers fuzzers $(BUILD)/completion/muster
+	@scripts/venv $(VENV)
+	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run test
+
+check: all unit
+	@BUILD=$(BUILD) SAN=$(SAN) tests/run check
+
+bench: deps-bench
+	@$(MAKE) --no-print-directory all $(benches) helpers
+	@scripts/venv $(VENV)
+	@BUILD=$(BUILD) VENV=$(VENV) bench/run
+
+fuzz: fuzzers
+	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+.PHONY: helpers fuzzers
+unit: $(unit_tests)
+helpers: $(helpers)
+fuzzers: $(fuzzers)
+
+install: all $(BUILD)/completion/muster
+	install -D -m 755 $(BUILD)/muster $(DESTDIR)$(PREFIX)/bin/muster
+	$(foreach program,$(libexec),install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/libexec/muster/$(notdir $(program)) &&) true
+	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
+
+clean:
+	rm -rf build
+
+-include $(objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)

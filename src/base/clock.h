@@ -1,0 +1,30 @@
+/* Time. Decisions use monotonic nanoseconds; the wall clock is only for people and for the
+ * deadlines that other programs hand us in it. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include "base/util.h"
+
+#define NS_PER_US ((uint64_t)1000)
+#define NS_PER_MS ((uint64_t)1000000)
+#define NS_PER_S ((uint64_t)1000000000)
+#define NS_NEVER UINT64_MAX
+
+uint64_t clock_now_ns(void);      /* CLOCK_MONOTONIC */
+uint64_t clock_wall_ns(void);     /* CLOCK_REALTIME, since the epoch */
+
+/* a + b, but never past NS_NEVER. */
+static inline uint64_t ns_add(uint64_t a, uint64_t b)
+{
+	return a > NS_NEVER - b ? NS_NEVER : a + b;
+}
+
+/* "2026-11-16T00:32:10.123456Z" */
+#define CLOCK_ISO_MAX 32
+void clock_iso(uint64_t wall_ns, char text[CLOCK_ISO_MAX]);
+
+/* "950 ms", "2.4 s", "3 min 20 s", "4 h 12 min": for reports. */
+#define CLOCK_HUMAN_MAX 32
+void clock_human(uint64_t ns, char text[CLOCK_HUMAN_MAX]);
+
+#endif

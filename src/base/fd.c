@@ -1,0 +1,68 @@
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define READ_CHUNK 4096
+
+void fd_close(int *fd)
+{
+	if (*fd < 0)
+		return;
+	int saved = errno;
+	close(*fd);
+	errno = saved;
+	*fd = -1;
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err)
+{
+	size_t total = 0;
+	for (;;) {
+		ssize_t n = read(fd, buf_reserve(ret_data, READ_CHUNK), READ_CHUNK);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set(err, errno, "read: %m");
+		if (n == 0)
+			return 0;
+		total += (size_t)n;
+		if (total > limit)
+			return err_set(err, EFBIG, "larger than %zu bytes", limit);
+		buf_commit(ret_data, (size_t)n);
+	}
+}
+
+int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *err)
+{
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_set(err, errno, "%s: %m", path);
+	int r = fd_read_all(fd, limit, ret_data, err);
+	return r < 0 ? err_wrap(err, "%s", path) : 0;
+}

@@ -1,0 +1,30 @@
+/* File descriptors: owned by one variable, CLOEXEC from birth, closed once. */
+#ifndef BASE_FD_H
+#define BASE_FD_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Closes and sets to -1; for AUTO(fd_close). A negative value is left alone; errno is kept. */
+void fd_close(int *fd);
+
+/* Hands the descriptor over: returns it and leaves -1 behind. */
+static inline int fd_take(int *fd)
+{
+	int taken = *fd;
+	*fd = -1;
+	return taken;
+}
+
+int fd_set_nonblock(int fd, bool on);
+
+/* Writes all of it, through EINTR and short writes. 0 or -errno. For blocking descriptors. */
+int fd_write_all(int fd, const void *data, size_t len);
+
+/* Appends what the descriptor gives until its end, at most `limit` bytes: -EFBIG beyond. */
+int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err);
+
+/* The content of a file, at most `limit` bytes (procfs files too). */
+int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *err);
+
+#endif

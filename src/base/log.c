@@ -1,0 +1,81 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+static const char *const level_names[] = {
+	[LOG_ERROR] = "error: ",
+	[LOG_WARN] = "warning: ",
+	[LOG_INFO] = "",
+	[LOG_DEBUG] = "debug: ",
+};
+static_assert(ARRAY_LEN(level_names) == LOG_LEVEL_COUNT, "every level needs a name");
+
+static enum log_level threshold = LOG_WARN;
+static log_sink_fn *current_sink;
+static void *sink_arg;
+
+void log_set_level(enum log_level level)
+{
+	threshold = level;
+}
+
+enum log_level log_get_level(void)
+{
+	return threshold;
+}
+
+void log_set_sink(log_sink_fn *sink, void *arg)
+{
+	current_sink = sink;
+	sink_arg = arg;
+}
+
+int log_parse_level(const char *text)
+{
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} names[] = {
+		{ "critical", LOG_ERROR }, { "fatal", LOG_ERROR }, { "error", LOG_ERROR },
+		{ "warning", LOG_WARN },   { "warn", LOG_WARN },   { "info", LOG_INFO },
+		{ "debug", LOG_DEBUG },    { "notset", LOG_DEBUG },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcasecmp(text, names[i].name) == 0)
+			return (int)names[i].level;
+
+	uint64_t number;
+	if (str_to_u64(text, &number) < 0)
+		return -EINVAL;
+	return number >= 40 ? LOG_ERROR : number >= 30 ? LOG_WARN : number >= 20 ? LOG_INFO : LOG_DEBUG;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	if (level > threshold)
+		return;
+
+	int saved = errno;
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	buf_printf(&line, "muster: %s", level_names[level]);
+	va_list args;
+	va_start(args, fmt);
+	errno = saved; /* for %m */
+	buf_vprintf(&line, fmt, args);
+	va_end(args);
+	buf_append_char(&line, '\n');
+
+	if (current_sink)
+		current_sink(sink_arg, level, (const char *)buf_data(&line), buf_len(&line));
+	else
+		fd_write_all(STDERR_FILENO, buf_data(&line), buf_len(&line));
+	errno = saved;
+}

@@ -1,0 +1,30 @@
+/* Memory that is always there: these never return NULL. Running out of it in a supervisor that
+ * holds a few MB means the host is past helping; the process aborts and the warden cleans up. */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include "base/util.h"
+
+void *mem_alloc(size_t size);                  /* zeroed */
+void *mem_grow(void *ptr, size_t n, size_t size); /* realloc to n * size, overflow-checked */
+char *mem_strdup(const char *text);
+char *mem_strndup(const char *text, size_t len);
+char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* For AUTO(): frees what a `char *` or other pointer variable points to. */
+void mem_free_ptr(void *ptr_to_ptr);
+
+#define NEW(type) ((type *)mem_alloc(sizeof(type)))
+#define NEW_ARRAY(type, n) ((type *)mem_grow(NULL, (n), sizeof(type)))
+#define AUTO_FREE AUTO(mem_free_ptr)
+
+/* Makes room for one more item at the end of a growing array; `cap` doubles. */
+#define ARRAY_RESERVE(items, count, cap)                                                           \
+	do {                                                                                       \
+		if ((count) >= (cap)) {                                                            \
+			(cap) = (cap) ? (cap)*2 : 8;                                               \
+			(items) = mem_grow((items), (cap), sizeof(*(items)));                      \
+		}                                                                                  \
+	} while (0)
+
+#endif

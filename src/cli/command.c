@@ -1,0 +1,79 @@
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "core/exit_code.h"
+
+#define WIDTH_DEFAULT 100
+#define WIDTH_MIN 60
+
+static const char *title_override;
+
+void command_set_title(const char *title)
+{
+	title_override = title;
+}
+
+const char *command_title(const struct command *command)
+{
+	static char title[64];
+	if (title_override)
+		return title_override;
+	snprintf(title, sizeof(title), "muster %s", command->name);
+	return title;
+}
+
+static int help_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	int64_t width;
+	if (columns && str_to_i64(columns, &width) == 0 && width >= WIDTH_MIN && width <= 1000)
+		return (int)width;
+	struct winsize size;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
+		return MIN((int)size.ws_col, WIDTH_DEFAULT);
+	return WIDTH_DEFAULT;
+}
+
+void command_print_help(const struct command *command, FILE *out)
+{
+	fprintf(out, "usage: %s %s\n\n%s\n", command_title(command), command->synopsis,
+		command->summary);
+	if (command->opts)
+		opt_print_help(command->opts, out, help_width());
+	if (command->footer)
+		fprintf(out, "\n%s", command->footer);
+}
+
+int command_usage_error(const struct command *command, const char *fmt, ...)
+{
+	fprintf(stderr, "%s: ", command_title(command));
+	va_list args;
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\ntry '%s --help'\n", command_title(command));
+	return EXIT_CODE_USAGE;
+}
+
+bool command_parse(const struct command *command, void *into, int argc, char **argv,
+		   struct opt_seen *ret_seen, int *ret_first, int *ret_status)
+{
+	struct err err = ERR_INIT;
+	int r = opt_parse(command->opts, command->mode, into, argc, argv, ret_seen, &err);
+	if (r == OPT_WANTS_HELP) {
+		command_print_help(command, stdout);
+		*ret_status = EXIT_CODE_OK;
+		return false;
+	}
+	if (r < 0) {
+		*ret_status = command_usage_error(command, "%s", err.msg);
+		return false;
+	}
+	*ret_first = r;
+	return true;
+}

@@ -1,0 +1,149 @@
+/* muster: the command table, and what is common to all commands. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "core/exit_code.h"
+
+#ifndef MUSTER_VERSION
+#error "the version comes from the build"
+#endif
+
+extern const struct command command_help;
+
+static const struct command *const commands[] = {
+	&command_help,
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (str_eq(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static void print_overview(FILE *out)
+{
+	fputs("usage: muster COMMAND [OPTIONS] ...\n\n"
+	      "Starts groups of worker processes, watches them, restarts them, says why they died.\n\n"
+	      "Commands:\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\n'muster help COMMAND' explains one; 'muster --version' prints the version.\n", out);
+}
+
+static int unknown_command(const char *name)
+{
+	const struct command *nearest = NULL;
+	unsigned best = 3;
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		unsigned distance = str_distance(name, commands[i]->name);
+		if (distance < best) {
+			best = distance;
+			nearest = commands[i];
+		}
+	}
+	if (nearest)
+		fprintf(stderr, "muster: unknown command '%s'; did you mean '%s'?\n", name,
+			nearest->name);
+	else
+		fprintf(stderr, "muster: unknown command '%s'; 'muster help' lists them\n", name);
+	return EXIT_CODE_USAGE;
+}
+
+/* `muster help COMMAND`, and for the build: `muster help --options COMMAND`, `--commands`. */
+struct help_options {
+	bool list_options;
+	bool list_commands;
+};
+
+static const struct opt help_opts[] = {
+	OPT_FLAG("options", NULL, struct help_options, list_options,
+		 "print the option names of COMMAND for programs"),
+	OPT_FLAG("commands", NULL, struct help_options, list_commands,
+		 "print the command names for programs"),
+	OPT_END,
+};
+
+static int help_main(const struct command *self, int argc, char **argv)
+{
+	struct help_options o = { 0 };
+	int first, status;
+	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+		return status;
+	if (o.list_commands) {
+		for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+			puts(commands[i]->name);
+		return EXIT_CODE_OK;
+	}
+	if (first >= argc) {
+		print_overview(stdout);
+		return EXIT_CODE_OK;
+	}
+	const struct command *command = find_command(argv[first]);
+	if (!command)
+		return unknown_command(argv[first]);
+	if (o.list_options)
+		opt_print_names(command->opts, stdout);
+	else
+		command_print_help(command, stdout);
+	return EXIT_CODE_OK;
+}
+
+const struct command command_help = {
+	.name = "help",
+	.synopsis = "[COMMAND]",
+	.summary = "explain a command",
+	.opts = help_opts,
+	.mode = OPT_PERMUTE,
+	.main = help_main,
+};
+
+static int set_log_level(void)
+{
+	const char *text = getenv("LOGLEVEL");
+	if (!text || !*text)
+		return 0;
+	int level = log_parse_level(text);
+	if (level < 0) {
+		fprintf(stderr, "muster: LOGLEVEL: unknown level '%s' (use DEBUG, INFO, WARNING or ERROR)\n",
+			text);
+		return EXIT_CODE_USAGE;
+	}
+	log_set_level((enum log_level)level);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int status = set_log_level();
+	if (status)
+		return status;
+
+	const char *slash = strrchr(argv[0], '/');
+	if (str_eq(slash ? slash + 1 : argv[0], "torchrun") && find_command("run")) {
+		command_set_title("torchrun");
+		return find_command("run")->main(find_command("run"), argc, argv);
+	}
+	if (argc < 2) {
+		print_overview(stderr);
+		return EXIT_CODE_USAGE;
+	}
+	if (str_eq(argv[1], "--version")) {
+		puts("muster " MUSTER_VERSION);
+		return EXIT_CODE_OK;
+	}
+	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h")) {
+		print_overview(stdout);
+		return EXIT_CODE_OK;
+	}
+	const struct command *command = find_command(argv[1]);
+	if (!command)
+		return unknown_command(argv[1]);
+	return command->main(command, argc - 1, argv + 1);
+}

@@ -1,0 +1,184 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/err.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+
+TEST(buf_keeps_bytes_in_order_through_growth_and_consumption)
+{
+	AUTO(buf_done) struct buf buf = BUF_INIT;
+	unsigned char next_in = 0, next_out = 0;
+	for (int round = 0; round < 1000; round++) {
+		for (int i = 0; i < round % 97; i++)
+			buf_append(&buf, &(unsigned char){ next_in++ }, 1);
+		for (int i = 0; i < round % 89 && buf_len(&buf) > 0; i++) {
+			ck_assert_uint_eq(*buf_data(&buf), next_out++);
+			buf_consume(&buf, 1);
+		}
+	}
+}
+
+TEST(buf_gives_its_text_away_after_consumption)
+{
+	struct buf buf = BUF_INIT;
+	buf_printf(&buf, "%s-%d", "abc", 42);
+	buf_consume(&buf, 2);
+	char *text = buf_take_str(&buf);
+	ck_assert_str_eq(text, "c-42");
+	ck_assert_uint_eq(buf.cap, 0);
+	free(text);
+}
+
+TEST(heap_pops_in_key_order_and_equal_keys_in_arrival_order)
+{
+	AUTO(heap_done) struct heap heap = HEAP_INIT;
+	struct heap_node nodes[200] = { 0 };
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+		heap_push(&heap, &nodes[i], (i * 7919) % 13);
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i += 3)
+		heap_remove(&heap, &nodes[i]);
+	const struct heap_node *last = NULL;
+	for (const struct heap_node *node; (node = heap_pop(&heap)); last = node) {
+		ck_assert((node - nodes) % 3 != 0);
+		if (last && last->key == node->key)
+			ck_assert(last < node);
+		ck_assert(!last || last->key <= node->key);
+	}
+	ck_assert_uint_eq(heap.count, 0);
+}
+
+TEST(map_finds_what_was_put_and_forgets_what_was_removed)
+{
+	struct map map = MAP_INIT;
+	char key[16];
+	for (intptr_t i = 1; i <= 1000; i++)
+		map_put(&map, key, (size_t)snprintf(key, sizeof(key), "key%d", (int)i), (void *)i);
+	for (intptr_t i = 2; i <= 1000; i += 2)
+		ck_assert_ptr_eq(map_remove(&map, key, (size_t)snprintf(key, sizeof(key), "key%d", (int)i)),
+				 (void *)i);
+	ck_assert_uint_eq(map.count, 500);
+	size_t seen = 0;
+	map_foreach(entry, &map) {
+		ck_assert((intptr_t)entry->value % 2 == 1);
+		seen++;
+		map_remove(&map, entry->key, entry->key_len);
+	}
+	ck_assert_uint_eq(seen, 500);
+	ck_assert_uint_eq(map.count, 0);
+	map_done(&map);
+}
+
+TEST(integers_follow_python)
+{
+	static const struct {
+		const char *text;
+		int result;
+		int64_t value;
+	} cases[] = {
+		{ "7", 0, 7 },	      { " +7 ", 0, 7 },	   { "-3", 0, -3 },	 { "1_0", 0, 10 },
+		{ "_1", -EINVAL, 0 }, { "1__0", -EINVAL, 0 }, { "0x3", -EINVAL, 0 }, { "", -EINVAL, 0 },
+		{ "1e9", -EINVAL, 0 }, { "99999999999999999999", -ERANGE, 0 },
+		{ "-9223372036854775808", 0, INT64_MIN },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int64_t value = 0;
+		ck_assert_int_eq(str_to_i64_python(cases[i].text, &value), cases[i].result);
+		ck_assert_int_eq(value, cases[i].value);
+	}
+}
+
+TEST(durations_and_sizes_take_units)
+{
+	uint64_t n;
+	ck_assert_int_eq(str_to_duration_ns("1.5s", &n), 0);
+	ck_assert_uint_eq(n, 1500 * NS_PER_MS);
+	ck_assert_int_eq(str_to_duration_ns("2", &n), 0);
+	ck_assert_uint_eq(n, 2 * NS_PER_S);
+	ck_assert_int_eq(str_to_duration_ns("2min", &n), 0);
+	ck_assert_uint_eq(n, 120 * NS_PER_S);
+	ck_assert_int_eq(str_to_duration_ns("-1", &n), -EINVAL);
+	ck_assert_int_eq(str_to_duration_ns("1 parsec", &n), -EINVAL);
+	ck_assert_int_eq(str_to_duration_ns("1e30", &n), -ERANGE);
+	ck_assert_int_eq(str_to_size("64K", &n), 0);
+	ck_assert_uint_eq(n, 65536);
+	ck_assert_int_eq(str_to_size("1MiB", &n), 0);
+	ck_assert_uint_eq(n, 1 << 20);
+}
+
+TEST(reals_take_what_python_takes)
+{
+	double value;
+	ck_assert_int_eq(str_to_double("1e-2", &value), 0);
+	ck_assert_int_eq(str_to_double("nan", &value), 0);
+	ck_assert(isnan(value));
+	ck_assert_int_eq(str_to_double("0x10", &value), -EINVAL);
+	ck_assert_int_eq(str_to_double("1.0x", &value), -EINVAL);
+	ck_assert_int_eq(str_to_double("", &value), -EINVAL);
+}
+
+TEST(signals_are_known_by_name_and_number)
+{
+	ck_assert_int_eq(str_to_signal("SIGTERM"), SIGTERM);
+	ck_assert_int_eq(str_to_signal("usr1"), SIGUSR1);
+	ck_assert_int_eq(str_to_signal("9"), SIGKILL);
+	ck_assert_int_eq(str_to_signal("SIGNOPE"), -EINVAL);
+	ck_assert_int_eq(str_to_signal("0"), -EINVAL);
+	ck_assert_str_eq(str_signal_name(SIGSEGV), "SIGSEGV");
+	ck_assert_ptr_null(str_signal_name(0));
+}
+
+TEST(distance_counts_edits)
+{
+	ck_assert_uint_eq(str_distance("nproc-per-node", "nproc-per-nod"), 1);
+	ck_assert_uint_eq(str_distance("tee", "ete"), 1);
+	ck_assert_uint_eq(str_distance("abc", "xyz"), 3);
+}
+
+TEST(env_sets_replaces_and_unsets)
+{
+	AUTO(strv_done) struct strv env = STRV_INIT;
+	env_set(&env, "A", "1");
+	env_set(&env, "AB", "2");
+	env_setf(&env, "A", "%d", 3);
+	ck_assert_str_eq(env_get(&env, "A"), "3");
+	env_unset(&env, "A");
+	ck_assert_ptr_null(env_get(&env, "A"));
+	ck_assert_str_eq(env_get(&env, "AB"), "2");
+	ck_assert_ptr_null(strv_argv(&env)[1]);
+}
+
+TEST(err_wrap_puts_context_in_front)
+{
+	struct err err = ERR_INIT;
+	ck_assert_int_eq(err_set(&err, ENOENT, "open %s: %m", "x"), -ENOENT);
+	ck_assert_int_eq(err_wrap(&err, "config"), -ENOENT);
+	ck_assert_str_eq(err.msg, "config: open x: No such file or directory");
+	ck_assert_int_eq(err_set(NULL, EPERM, "ignored"), -EPERM);
+}
+
+TEST(list_survives_unlinking_while_walking)
+{
+	struct list head, links[10];
+	list_init(&head);
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		list_append(&head, &links[i]);
+	size_t seen = 0;
+	list_foreach(link, &head) {
+		ck_assert_ptr_eq(link, &links[seen++]);
+		list_unlink(link);
+	}
+	ck_assert_uint_eq(seen, ARRAY_LEN(links));
+	ck_assert(list_empty(&head));
+	ck_assert_ptr_null(list_shift(&head));
+}

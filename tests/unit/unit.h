@@ -1,0 +1,26 @@
+/* Unit tests: TEST(name) registers itself; unit.c has main(). Each test runs in a process of its
+ * own with a deadline (Check). Names say the promise. */
+#ifndef UNIT_H
+#define UNIT_H
+
+#include <check.h>
+
+#include "base/util.h"
+
+void unit_register(const TTest *test);
+
+#define TEST(test_name)                                                                            \
+	static void test_name##_body(void);                                                        \
+	static void test_name##_run(int index UNUSED)                                              \
+	{                                                                                          \
+		tcase_fn_start(#test_name, __FILE__, __LINE__);                                    \
+		test_name##_body();                                                                \
+	}                                                                                          \
+	static const TTest test_name##_ttest = { #test_name, test_name##_run, __FILE__, __LINE__ }; \
+	__attribute__((constructor)) static void test_name##_register(void)                        \
+	{                                                                                          \
+		unit_register(&test_name##_ttest);                                                 \
+	}                                                                                          \
+	static void test_name##_body(void)
+
+#endif

@@ -20,7 +20,7 @@ VERSION := $(shell cat VERSION)
 PACKAGES := libevent_core libevent_extra jansson hwloc libsodium
 CC := gcc
 CLANG := clang
-WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation -Wno-missing-field-initializers
 CFLAGS ?= -O2 -g
 override CPPFLAGS += -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"' -DMUSTER_LIBEXEC='"$(PREFIX)/libexec/muster"' -Isrc -Iinclude
 override CFLAGS += -std=gnu17 $(WARNINGS) -fvisibility=hidden $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -45,6 +45,22 @@ int str_to_i64(const char *text, int64_t *ret_value)
 	return 0;
 }
 
+int str_hex_to_u64(const char *text, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	const char *p = text;
+	for (; isxdigit((unsigned char)*p); p++) {
+		if (value >> 60)
+			return -ERANGE;
+		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
+		value = value << 4 | (uint64_t)digit;
+	}
+	if (p == text)
+		return -EINVAL;
+	*ret_value = value;
+	return 0;
+}
+
 int str_to_i64_python(const char *text, int64_t *ret_value)
 {
 	char digits[64];

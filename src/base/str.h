@@ -22,6 +22,9 @@ bool str_ends(const char *text, const char *suffix);
 int str_to_i64(const char *text, int64_t *ret_value);
 int str_to_u64(const char *text, uint64_t *ret_value);
 
+/* Hexadecimal digits without a prefix, up to the first character that is none; at least one. */
+int str_hex_to_u64(const char *text, uint64_t *ret_value);
+
 /* As Python's int(): surrounding blanks, a sign, single underscores between digits. */
 int str_to_i64_python(const char *text, int64_t *ret_value);
 

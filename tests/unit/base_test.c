@@ -98,6 +98,17 @@ TEST(integers_follow_python)
 	}
 }
 
+TEST(hexadecimal_stops_at_the_first_other_character)
+{
+	uint64_t value;
+	ck_assert_int_eq(str_hex_to_u64("00000000000F4a0b\nx", &value), 0);
+	ck_assert_uint_eq(value, 0xf4a0b);
+	ck_assert_int_eq(str_hex_to_u64("ffffffffffffffff", &value), 0);
+	ck_assert_uint_eq(value, UINT64_MAX);
+	ck_assert_int_eq(str_hex_to_u64("10000000000000000", &value), -ERANGE);
+	ck_assert_int_eq(str_hex_to_u64("xyz", &value), -EINVAL);
+}
+
 TEST(durations_and_sizes_take_units)
 {
 	uint64_t n;

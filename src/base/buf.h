@@ -29,7 +29,7 @@ static inline size_t buf_len(const struct buf *buf)
 
 static inline unsigned char *buf_data(const struct buf *buf)
 {
-	return buf->mem + buf->start;
+	return buf->mem ? buf->mem + buf->start : NULL;
 }
 
 /* Room for `len` bytes at the end; write there, then buf_commit() what was written. */

@@ -1,0 +1,97 @@
+"""What the end-to-end tests share: the real program, real processes, bounded waits for events."""
+
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+MUSTER = os.environ.get("MUSTER", str(BUILD / "muster"))
+DEADLINE = 60  # seconds; a bound for what should take milliseconds, never a measurement
+
+
+def clean_env(**extra):
+    """The caller's environment without what would change the program's behaviour."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "SLURM_", "OMP_"))
+           and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT")}
+    env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+@pytest.fixture
+def muster(tmp_path):
+    """muster('run', ...) runs the program to its end and returns it with stdout and stderr as text."""
+
+    def call(*args, env=None, timeout=DEADLINE, cwd=tmp_path, **kwargs):
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([MUSTER, *map(str, args)], env=env or clean_env(), cwd=cwd, text=True,
+                              capture_output=True, timeout=timeout, **kwargs)
+
+    return call
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start('run', ...) starts the program and returns the Popen; what still runs at the end of the
+    test is killed."""
+    started = []
+
+    def call(*args, env=None, cwd=tmp_path, program=MUSTER, **kwargs):
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        kwargs.setdefault("stdout", subprocess.PIPE)
+        kwargs.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen([program, *map(str, args)], env=env or clean_env(), cwd=cwd, text=True,
+                                   **kwargs)
+        started.append(process)
+        return process
+
+    yield call
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=DEADLINE)
+
+
+def wait_for(condition, what, timeout=DEADLINE):
+    """Polls a condition that has no event to wait for; fails naming it."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise AssertionError(f"waited {timeout} s for {what}")
+
+
+def read_line(process, stream="stdout"):
+    """The next line of a started process, with a bound."""
+    pipe = getattr(process, stream)
+    ready, _, _ = select.select([pipe], [], [], DEADLINE)
+    assert ready, f"no line on {stream}"
+    return pipe.readline()
+
+
+def alive(pid):
+    """Is the process there and not a zombie?"""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def gone(pids, within=1.0):
+    """Those of the pids that are still alive after `within` seconds: must be empty."""
+    end = time.monotonic() + within
+    while True:
+        left = [pid for pid in pids if alive(pid)]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.01)

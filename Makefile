@@ -74,9 +74,9 @@ $(BUILD)/unit/%: tests/unit/%_test.c tests/unit/unit.c tests/unit/unit.h $(BUILD
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< tests/unit/unit.c $(BUILD)/core.a $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
 
-$(BUILD)/helpers/%: tests/helpers/%.c
+$(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
 
 $(BUILD)/bench/%: bench/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)

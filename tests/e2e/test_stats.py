@@ -1,0 +1,189 @@
+"""The statistics of `compare` against SciPy, on thousands of random samples."""
+
+import itertools
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+ORACLE = Path(os.environ["BUILD"]) / "helpers" / "stats_oracle"
+
+
+def ask(questions):
+    """Sends (op, x, a, b) tuples to the C code in one go; a list of numbers comes back for each."""
+    lines = []
+    for op, x, a, b in questions:
+        values = " ".join(repr(float(v)) for v in [*a, *b])
+        lines.append(f"{op} {x!r} {len(a)} {len(b)} {values}\n")
+    done = subprocess.run([ORACLE], input="".join(lines), text=True, capture_output=True, check=True)
+    answers = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
+    assert len(answers) == len(questions)
+    return answers
+
+
+def close(ours, theirs, rel=1e-10):
+    return ours == pytest.approx(theirs, rel=rel, abs=1e-14, nan_ok=True)
+
+
+def sample(rng, n, ties):
+    values = rng.lognormal(mean=rng.normal(), sigma=rng.uniform(0.01, 1), size=n)
+    return np.round(values, 1) + 0.1 if ties else values
+
+
+def test_descriptions_agree_with_scipy():
+    rng = np.random.default_rng(1)
+    questions = [("describe", rng.uniform(), sample(rng, rng.integers(1, 150), rng.random() < 0.3), [])
+                 for _ in range(1000)]
+    for (_, q, a, _), (mean, median, quantile, mad, stddev) in zip(questions, ask(questions)):
+        assert close(mean, np.mean(a))
+        assert close(median, np.median(a))
+        assert close(quantile, np.quantile(a, q))
+        assert close(mad, stats.median_abs_deviation(a))
+        assert close(stddev, np.std(a, ddof=1) if len(a) > 1 else 0.0)
+
+
+def test_normal_distribution_agrees_with_scipy():
+    points = [*np.linspace(1e-4, 1 - 1e-4, 999), 1e-12, 1e-9, 1 - 1e-9]
+    for p, (quantile, tail) in zip(points, ask([("normal", float(p), [10 * p - 5], []) for p in points])):
+        assert close(quantile, stats.norm.ppf(p), rel=1e-9)
+        assert close(tail, stats.norm.sf(10 * p - 5))
+
+
+def test_median_interval_agrees_with_scipy():
+    rng = np.random.default_rng(2)
+    questions = [("interval", float(rng.choice([0.9, 0.95, 0.99])), sample(rng, rng.integers(3, 120), False), [])
+                 for _ in range(1000)]
+    for (_, confidence, a, _), (low, high) in zip(questions, ask(questions)):
+        theirs = stats.quantile_test(a, q=0.0, p=0.5).confidence_interval(confidence)
+        assert close(low, theirs.low) and close(high, theirs.high)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_signed_rank_agrees_with_scipy(ties):
+    rng = np.random.default_rng(3)
+    questions = []
+    for _ in range(1000 if not ties else 300):
+        n = rng.integers(1, 51 if not ties else 12)
+        d = rng.normal(rng.normal(scale=0.3), 1, n)
+        questions.append(("signed", 0.0, np.round(d, 1) + 0.05 if ties else d, []))
+    for (_, _, d, _), (statistic, p, exact) in zip(questions, ask(questions)):
+        assert exact
+        if not ties:
+            theirs = stats.wilcoxon(d, method="exact")
+            assert min(statistic, len(d) * (len(d) + 1) / 2 - statistic) == theirs.statistic
+            assert close(p, theirs.pvalue)
+            continue
+        # SciPy's exact method ignores ties; all sign patterns of the tied ranks do not.
+        ranks = stats.rankdata(np.abs(d))
+        patterns = (np.arange(2 ** len(d))[:, None] >> np.arange(len(d))) & 1
+        sums = patterns @ ranks
+        assert statistic == ranks[d > 0].sum()
+        assert close(p, min(1, 2 * min((sums <= statistic).mean(), (sums >= statistic).mean())))
+
+
+def test_signed_rank_leaves_zeros_out():
+    (_, p, _), (_, all_zero, _) = ask([("signed", 0.0, [0, 0, 1, 2, 3, 4, 5, 6], []), ("signed", 0.0, [0, 0], [])])
+    assert close(p, 2 / 2**6) and all_zero == 1
+
+
+def test_signed_rank_of_large_samples_agrees_with_scipys_approximation():
+    rng = np.random.default_rng(4)
+    questions = [("signed", 0.0, np.round(rng.normal(0.05, 1, rng.integers(60, 200)), 2) + 0.005, [])
+                 for _ in range(300)]
+    for (_, _, d, _), (_, p, exact) in zip(questions, ask(questions)):
+        assert not exact
+        assert close(p, stats.wilcoxon(d, method="approx", correction=True).pvalue, rel=1e-9)
+
+
+def test_rank_sum_agrees_with_scipy():
+    rng = np.random.default_rng(5)
+    questions = [("ranksum", 0.0, sample(rng, rng.integers(1, 31), False), sample(rng, rng.integers(1, 31), False))
+                 for _ in range(1500)]
+    for (_, _, a, b), (u, p, exact) in zip(questions, ask(questions)):
+        theirs = stats.mannwhitneyu(a, b, method="exact")
+        assert exact and u == theirs.statistic
+        assert close(p, theirs.pvalue)
+
+
+def test_rank_sum_with_ties_is_the_exact_permutation_distribution():
+    # SciPy's exact method refuses ties: enumerate every split of its own tied ranks instead.
+    rng = np.random.default_rng(6)
+    questions = [("ranksum", 0.0, rng.integers(0, 6, rng.integers(1, 8)), rng.integers(1, 7, rng.integers(2, 8)))
+                 for _ in range(500)]
+    for (_, _, a, b), (u, p, exact) in zip(questions, ask(questions)):
+        ranks = stats.rankdata([*a, *b])
+        sums = np.array([sum(chosen) for chosen in itertools.combinations(ranks, len(a))])
+        seen = ranks[: len(a)].sum()
+        assert exact and u == stats.mannwhitneyu(a, b, method="asymptotic").statistic
+        assert close(p, min(1, 2 * min((sums <= seen + 1e-9).mean(), (sums >= seen - 1e-9).mean())))
+
+
+def test_rank_sum_of_large_samples_agrees_with_scipys_approximation():
+    rng = np.random.default_rng(7)
+    questions = [("ranksum", 0.0, sample(rng, rng.integers(60, 150), rng.random() < 0.5),
+                  sample(rng, rng.integers(60, 150), rng.random() < 0.5)) for _ in range(500)]
+    for (_, _, a, b), (u, p, exact) in zip(questions, ask(questions)):
+        theirs = stats.mannwhitneyu(a, b, method="asymptotic", use_continuity=True)
+        assert not exact and u == theirs.statistic
+        assert close(p, theirs.pvalue, rel=1e-9)
+
+
+def test_benjamini_hochberg_agrees_with_scipy():
+    rng = np.random.default_rng(8)
+    questions = [("bh", 0.0, rng.beta(0.5, 1, rng.integers(1, 300)), []) for _ in range(1000)]
+    for (_, _, p, _), q in zip(questions, ask(questions)):
+        assert close(q, list(stats.false_discovery_control(p, method="bh")))
+
+
+def price_bonett(a, b, confidence):
+    """An independent writing of the published formula."""
+    variance = 0
+    for values in (np.sort(a), np.sort(b)):
+        n = len(values)
+        c = max(1, math.floor((n + 1) / 2 - math.sqrt(n) + 0.5))
+        z = stats.norm.isf(stats.binom.cdf(c - 1, n, 0.5))
+        variance += ((math.log(values[n - c]) - math.log(values[c - 1])) / (2 * z)) ** 2
+    effect = math.log(np.median(b)) - math.log(np.median(a))
+    reach = stats.norm.ppf((1 + confidence) / 2) * math.sqrt(variance)
+    return [math.exp(effect), math.exp(effect - reach), math.exp(effect + reach)]
+
+
+def test_ratio_of_medians_follows_the_published_interval():
+    rng = np.random.default_rng(9)
+    questions = [("ratio", float(rng.choice([0.9, 0.95, 0.99])), sample(rng, rng.integers(4, 100), False),
+                  sample(rng, rng.integers(4, 100), False)) for _ in range(1500)]
+    for (_, confidence, a, b), answer in zip(questions, ask(questions)):
+        assert close(answer, price_bonett(a, b, confidence), rel=1e-9)
+
+
+def test_ratio_of_medians_is_as_wide_as_scipys_bootstrap():
+    rng = np.random.default_rng(10)
+    questions = [("ratio", 0.95, sample(rng, 40, False), sample(rng, 40, False)) for _ in range(40)]
+    widths = []
+    for (_, _, a, b), (_, low, high) in zip(questions, ask(questions)):
+        theirs = stats.bootstrap((a, b), lambda x, y, axis: np.median(y, axis) / np.median(x, axis), vectorized=True,
+                                 n_resamples=1000, method="BCa", rng=rng).confidence_interval
+        widths.append(math.log(high / low) / math.log(theirs.high / theirs.low))
+    assert 0.85 < np.median(widths) < 1.2
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 41])
+@pytest.mark.parametrize("shape", ["lognormal", "one-sided", "heavy", "mixed"])
+def test_intervals_cover_the_truth_as_often_as_they_say(n, shape):
+    rng = np.random.default_rng(11)
+    draw = {
+        "lognormal": lambda: rng.lognormal(0, 0.1, n),
+        "one-sided": lambda: 1 + rng.exponential(0.05, n),
+        "heavy": lambda: 1 + np.abs(rng.standard_t(2, n)) * 0.02,
+        "mixed": lambda: np.where(rng.random(n) < 0.2, rng.normal(1.1, 0.02, n), rng.normal(1, 0.02, n)),
+    }[shape]
+    unpaired = ask([("ratio", 0.95, draw(), 1.07 * draw()) for _ in range(2000)])
+    covered = np.mean([low <= 1.07 <= high for _, low, high in unpaired])
+    assert covered > 0.94, covered
+    paired = ask([("paired", 0.95, draw(), 1.07 * draw()) for _ in range(2000)])
+    covered = np.mean([low <= 1.07 <= high for _, low, high in paired])
+    assert covered > 0.94, covered

@@ -1,0 +1,249 @@
+#include "run/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define BACKOFF_MAX_DEFAULT_NS (60 * NS_PER_S)
+#define CPUS_MAX (1 << 16)
+#define SIGNAL_TEXT_MAX 32
+
+const struct run_options run_options_default = {
+	.nnodes = "1:1",
+	.nproc_per_node = "1",
+	.rdzv_backend = "static",
+	.rdzv_endpoint = "",
+	.rdzv_conf = "",
+	.monitor_interval = 0.1,
+	.event_log_handler = "null",
+	.role = "default",
+	.redirects = "0",
+	.tee = "0",
+	.local_ranks_filter = "",
+	.master_port = RUN_PORT_UNSET,
+	.numa_binding = -1,
+	.signals_to_handle = RUN_SIGNALS_DEFAULT,
+	.shutdown_ns = NS_NEVER,
+};
+
+static int parse_nodes(const char *text, struct run_config *config, struct err *err)
+{
+	const char *rest = text;
+	int64_t bounds[2];
+	int parts = 0;
+	while (rest) {
+		size_t len;
+		const char *piece = str_split(&rest, ':', &len);
+		AUTO_FREE char *number = mem_strndup(piece, len);
+		if (parts == 2 || str_to_i64_python(number, &bounds[parts++]) < 0)
+			return err_set(err, EINVAL, "--nnodes: '%.64s' is neither N nor MIN:MAX", text);
+	}
+	int64_t min = bounds[0], max = bounds[parts - 1];
+	if (min < 1 || min > max || max > UINT32_MAX)
+		return err_set(err, EINVAL, "--nnodes: '%.64s' needs 0 < MIN <= MAX", text);
+	config->min_nodes = (uint32_t)min;
+	config->max_nodes = (uint32_t)max;
+	return 0;
+}
+
+/* The CPUs this process may use, which is what a batch system gave it, not what the machine has. */
+static int count_cpus(uint32_t *ret_count, struct err *err)
+{
+	for (size_t max = CPU_SETSIZE; max <= CPUS_MAX; max *= 2) {
+		cpu_set_t *set = CPU_ALLOC(max);
+		size_t size = CPU_ALLOC_SIZE(max);
+		int r = sched_getaffinity(0, size, set);
+		int count = r == 0 ? CPU_COUNT_S(size, set) : 0;
+		CPU_FREE(set);
+		if (r == 0) {
+			*ret_count = (uint32_t)count;
+			return 0;
+		}
+		if (errno != EINVAL)
+			break;
+	}
+	return err_set(err, errno, "--nproc-per-node: cannot read the CPU affinity: %m");
+}
+
+static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
+{
+	int64_t count;
+	int r = str_to_i64_python(text, &count);
+	if (r == -ERANGE || (r == 0 && count > RUN_NPROC_MAX))
+		return err_set(err, EINVAL, "--nproc-per-node: '%.64s' is more than the %d workers a host may have",
+			       text, RUN_NPROC_MAX);
+	if (r == 0 && count < 1)
+		return err_set(err, EINVAL, "--nproc-per-node: '%.64s' must be at least 1", text);
+	if (r == 0) {
+		*ret_nproc = (uint32_t)count;
+		return 0;
+	}
+	if (str_eq(text, "cpu") || str_eq(text, "auto"))
+		return count_cpus(ret_nproc, err);
+	if (str_eq(text, "gpu") || str_eq(text, "xpu"))
+		return err_set(err, EINVAL,
+			       "--nproc-per-node: counting '%s' devices is not supported yet; give the number",
+			       text);
+	return err_set(err, EINVAL, "--nproc-per-node: '%.64s' is neither a number nor cpu, gpu, xpu or auto",
+		       text);
+}
+
+static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	const char *rest = text, *piece;
+	size_t len;
+	while ((piece = str_split(&rest, ',', &len))) {
+		char name[SIGNAL_TEXT_MAX];
+		for (; len && *piece == ' '; len--)
+			piece++;
+		for (; len && piece[len - 1] == ' '; len--)
+			;
+		snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), piece);
+		int sig = str_to_signal(name);
+		if (sig < 0)
+			return err_set(err, EINVAL, "--signals-to-handle: '%s' is no signal", name);
+		if (sig == SIGKILL || sig == SIGSTOP || sig == SIGCHLD)
+			return err_set(err, EINVAL, "--signals-to-handle: '%s' cannot be handled", name);
+		sigaddset(&set, sig);
+	}
+	*ret_set = set;
+	return 0;
+}
+
+static int check_events(const char *handler, struct err *err)
+{
+	if (str_eq(handler, "null") || str_eq(handler, "dynamic_rendezvous"))
+		return 0;
+	if (str_eq(handler, "console"))
+		return err_set(err, EINVAL, "--event-log-handler: 'console' is not supported yet; use null");
+	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console", handler);
+}
+
+/* One host, for now; its coordinator is part of this process. */
+static int choose_rendezvous(const struct run_options *options, struct run_config *config,
+			     struct err *err)
+{
+	if (config->max_nodes > 1)
+		return err_set(err, EINVAL, "--nnodes: '%.64s': more than one node is not supported yet",
+			       options->nnodes);
+	if (options->node_rank != 0)
+		return err_set(err, EINVAL, "--node-rank: %" PRId64 " must be below the number of nodes, which is 1",
+			       options->node_rank);
+	bool given = options->master_port != RUN_PORT_UNSET;
+	if (given && (options->master_port < 1 || options->master_port > UINT16_MAX))
+		return err_set(err, EINVAL, "--master-port: %" PRId64 " is not a port (1 to 65535)",
+			       options->master_port);
+	bool fixed = given && !options->standalone;
+	config->master_port = fixed ? (uint16_t)options->master_port : 0;
+	config->master_addr = fixed && options->master_addr ? options->master_addr
+			      : options->local_addr	    ? options->local_addr
+							    : "127.0.0.1";
+	return 0;
+}
+
+/* A version 4 UUID: what a job is called that nobody named. */
+static char *random_id(void)
+{
+	unsigned char b[16];
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		abort(); /* cannot happen for 16 bytes once the kernel has booted */
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+			  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+			  b[13], b[14], b[15]);
+}
+
+static int shutdown_time(const struct run_options *options, uint64_t *ret_ns, struct err *err)
+{
+	const char *text = getenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+	if (options->shutdown_ns != NS_NEVER) {
+		*ret_ns = options->shutdown_ns;
+	} else if (!text) {
+		*ret_ns = RUN_SHUTDOWN_DEFAULT_S * NS_PER_S;
+	} else if (str_to_duration_ns(text, ret_ns) < 0) {
+		return err_set(err, EINVAL, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT: '%.64s' is not a time in seconds",
+			       text);
+	}
+	return 0;
+}
+
+static int check_numbers(const struct run_options *options, struct err *err)
+{
+	if (options->max_restarts < 0 || options->max_restarts > UINT32_MAX)
+		return err_set(err, EINVAL, "--max-restarts: %" PRId64 " must be 0 or more",
+			       options->max_restarts);
+	if (!(options->monitor_interval > 0))
+		return err_set(err, EINVAL, "--monitor-interval: %g must be more than 0",
+			       options->monitor_interval);
+	if (options->no_python && options->module && !options->run_path)
+		return err_set(err, EINVAL, "--no-python and --module exclude each other: a module needs Python");
+	return 0;
+}
+
+int run_config_make(const struct run_options *options, struct run_config *ret_config,
+		    struct err *err)
+{
+	struct run_config config = {
+		.role = options->role,
+		.restart_backoff = options->restart_backoff,
+		.no_restart_on = options->no_restart_on,
+		.signals_text = options->signals_to_handle,
+		.log_dir = options->log_dir,
+		.capture = (enum run_capture)options->capture,
+		.stdin_mode = (enum run_stdin)options->stdin_mode,
+		.exit_code = (enum run_style)options->exit_code,
+		.report = (enum run_style)options->report,
+		.virtual_local_rank = options->virtual_local_rank,
+	};
+	int r;
+	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||
+	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
+	    (r = choose_rendezvous(options, &config, err)) < 0 ||
+	    (r = check_events(options->event_log_handler, err)) < 0 ||
+	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
+	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0)
+		return r;
+	config.max_restarts = (uint32_t)options->max_restarts;
+	bool named = options->rdzv_id && *options->rdzv_id;
+	config.run_id = named ? mem_strdup(options->rdzv_id) : random_id();
+	*ret_config = config;
+	return 0;
+}
+
+void run_config_done(struct run_config *config)
+{
+	free(config->run_id);
+	entry_done(&config->entry);
+	*config = RUN_CONFIG_INIT;
+}
+
+int run_backoff_parse(const char *text, void *field, struct err *err)
+{
+	const char *colon = strchr(text, ':');
+	AUTO_FREE char *first = mem_strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+	struct run_backoff backoff;
+	if (str_to_duration_ns(first, &backoff.initial_ns) < 0 ||
+	    (colon && str_to_duration_ns(colon + 1, &backoff.max_ns) < 0))
+		return err_set(err, EINVAL, "'%.64s' is not INITIAL[:MAX], such as 1s:1m", text);
+	if (!colon)
+		backoff.max_ns = MAX(backoff.initial_ns, BACKOFF_MAX_DEFAULT_NS);
+	if (backoff.max_ns < backoff.initial_ns)
+		return err_set(err, EINVAL, "'%.64s': MAX is less than INITIAL", text);
+	*(struct run_backoff *)field = backoff;
+	return 0;
+}
+
+int run_no_restart_parse(const char *text, void *field, struct err *err)
+{
+	return exit_set_parse(text, field, err);
+}

@@ -1,0 +1,170 @@
+#include "run/logdir.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#define SUFFIX_LEN 8
+#define MKDIR_TRIES 100 /* random names before giving up: one suffices unless someone plays tricks */
+#define REMEDY "choose a directory you can write to with --log-dir, or /dev/null for none"
+
+/* Makes PREFIXxxxxxxxx, readable by the owner only, and returns its name in *ret_path. */
+static int make_random(const char *prefix, char **ret_path)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	for (int i = 0; i < MKDIR_TRIES; i++) {
+		unsigned char random[SUFFIX_LEN];
+		char suffix[SUFFIX_LEN + 1] = "";
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		for (int k = 0; k < SUFFIX_LEN; k++)
+			suffix[k] = letters[random[k] % (sizeof(letters) - 1)];
+		char *path = mem_printf("%s%s", prefix, suffix);
+		if (mkdir(path, 0700) == 0) {
+			*ret_path = path;
+			return 0;
+		}
+		free(path);
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int make_parents(const char *path)
+{
+	AUTO_FREE char *part = mem_strdup(path);
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(part, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	if (mkdir(part, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	struct stat st;
+	if (stat(part, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static const char *temporary_base(void)
+{
+	static const char *const variables[] = { "TMPDIR", "TEMP", "TMP" };
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+		const char *value = getenv(variables[i]);
+		if (value && *value && access(value, W_OK | X_OK) == 0)
+			return value;
+	}
+	return "/tmp";
+}
+
+/* A run id may hold a slash; a directory name may not. */
+static char *run_prefix(const char *base, const char *run_id)
+{
+	char *prefix = mem_printf("%s/%.64s_", base, run_id);
+	for (char *p = prefix + strlen(base) + 1; *p; p++)
+		if (*p == '/')
+			*p = '_';
+	return prefix;
+}
+
+static int open_named(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err)
+{
+	AUTO_FREE char *prefix = run_prefix(log_dir, run_id);
+	int r = make_parents(log_dir);
+	if (r == 0)
+		r = make_random(prefix, &logdir->run);
+	return r < 0 ? err_set(err, -r, "--log-dir: '%s': %m; " REMEDY, log_dir) : 0;
+}
+
+static int open_temporary(struct logdir *logdir, const char *run_id, struct err *err)
+{
+	const char *parent = temporary_base();
+	AUTO_FREE char *base_prefix = mem_printf("%s/torchelastic_", parent);
+	int r = make_random(base_prefix, &logdir->base);
+	if (r == 0) {
+		AUTO_FREE char *prefix = run_prefix(logdir->base, run_id);
+		r = make_random(prefix, &logdir->run);
+	}
+	if (r < 0)
+		err_set(err, -r, "no log directory under '%s': %m; workers cannot leave an error.json; " REMEDY,
+			parent);
+	return 0;
+}
+
+int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err)
+{
+	*logdir = LOGDIR_INIT;
+	if (!log_dir)
+		return open_temporary(logdir, run_id, err);
+	return str_eq(log_dir, "/dev/null") ? 0 : open_named(logdir, log_dir, run_id, err);
+}
+
+/* attempt_N, or attempt_N.K if this is not the first round with that restart count. */
+static char *attempt_path(struct logdir *logdir, uint32_t restart_count)
+{
+	bool again = logdir->attempt && logdir->number == restart_count;
+	logdir->repeat = again ? logdir->repeat + 1 : 0;
+	logdir->number = restart_count;
+	if (logdir->repeat)
+		return mem_printf("%s/attempt_%u.%u", logdir->run, restart_count, logdir->repeat);
+	return mem_printf("%s/attempt_%u", logdir->run, restart_count);
+}
+
+int logdir_begin(struct logdir *logdir, uint32_t restart_count, uint32_t nproc, struct err *err)
+{
+	if (!logdir->run)
+		return 0;
+	char *attempt = attempt_path(logdir, restart_count);
+	free(logdir->attempt);
+	logdir->attempt = NULL;
+	int r = mkdir(attempt, 0777) < 0 ? -errno : 0;
+	for (uint32_t rank = 0; r == 0 && rank < nproc; rank++) {
+		AUTO_FREE char *path = mem_printf("%s/%u", attempt, rank);
+		r = mkdir(path, 0777) < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		err_set(err, -r, "log directory '%s': %m; " REMEDY, attempt);
+		free(attempt);
+		return r;
+	}
+	logdir->attempt = attempt;
+	return 0;
+}
+
+char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank)
+{
+	if (!logdir->attempt)
+		return mem_strdup("");
+	return mem_printf("%s/%u/error.json", logdir->attempt, local_rank);
+}
+
+/* rmdir() refuses what is not empty, which is just what must stay. */
+static int remove_if_empty(const char *path, const struct stat *st UNUSED, int type,
+			   struct FTW *where UNUSED)
+{
+	if (type == FTW_DP)
+		rmdir(path);
+	return 0;
+}
+
+void logdir_done(struct logdir *logdir)
+{
+	enum { DESCRIPTORS = 4 };
+	if (logdir->base)
+		nftw(logdir->base, remove_if_empty, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+	free(logdir->base);
+	free(logdir->run);
+	free(logdir->attempt);
+	*logdir = LOGDIR_INIT;
+}

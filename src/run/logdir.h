@@ -1,0 +1,39 @@
+/* The log tree of a job, named as torchrun names it:
+ *
+ *     BASE/RUNID_xxxxxxxx/attempt_N/LOCALRANK/{error.json,stdout.log,stderr.log}
+ *     BASE/RUNID_xxxxxxxx/report.json
+ *
+ * BASE is --log-dir (made with its parents if missing), or a fresh directory "torchelastic_xxxxxxxx"
+ * under $TMPDIR, which is removed at the end unless something was written into it. /dev/null is no
+ * tree at all. A second round with the same restart count (a node joined, nothing failed) gets
+ * attempt_N.1, so that what the first one wrote stays.
+ */
+#ifndef RUN_LOGDIR_H
+#define RUN_LOGDIR_H
+
+#include "base/err.h"
+#include "base/util.h"
+
+struct logdir {
+	char *base;	/* only the temporary one, which we remove; else NULL */
+	char *run;	/* BASE/RUNID_xxxxxxxx; NULL: no tree */
+	char *attempt;	/* of the current round; NULL: none yet, or it could not be made */
+	uint32_t number, repeat; /* of `attempt` */
+};
+
+#define LOGDIR_INIT ((struct logdir){ .run = NULL })
+
+/* `log_dir` as in run_config. A directory the user named must be usable; without a usable temporary
+ * one the job goes on without a tree: then 0 is returned, `run` is NULL and err says why. */
+int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
+
+/* Makes the directories of one round: attempt_N and one for each worker. */
+int logdir_begin(struct logdir *logdir, uint32_t restart_count, uint32_t nproc, struct err *err);
+
+/* Where the worker writes its error, owned by the caller; "" if it has no directory. */
+char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank);
+
+/* Frees, and removes what is empty of a temporary tree. */
+void logdir_done(struct logdir *logdir);
+
+#endif

@@ -1,0 +1,126 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "run/error_file.h"
+
+static const char sample[] =
+	"{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": {\"py_callstack\": "
+	"\"Traceback (most recent call last):\\nValueError: boom\\n\", \"timestamp\": \"1794771769\"}}}";
+
+static struct error_file file;
+
+static void parse(const char *text)
+{
+	error_file_done(&file);
+	error_file_parse(text, strlen(text), &file);
+}
+
+TEST(error_file_gives_message_traceback_and_time)
+{
+	parse(sample);
+	ck_assert_int_eq(file.state, ERROR_FILE_GOOD);
+	ck_assert_str_eq(file.message, "ValueError: boom");
+	ck_assert_str_eq(file.traceback, "Traceback (most recent call last):\nValueError: boom\n");
+	ck_assert_int_eq(file.timestamp, 1794771769);
+	parse("{\"message\": \"plain\", \"timestamp\": 12}");
+	ck_assert_int_eq(file.state, ERROR_FILE_GOOD);
+	ck_assert_str_eq(file.message, "plain");
+	ck_assert_int_eq(file.timestamp, 12);
+	error_file_done(&file);
+}
+
+TEST(error_file_cut_anywhere_is_told_never_fatal)
+{
+	for (size_t len = 0; len < strlen(sample); len++) {
+		error_file_parse(sample, len, &file);
+		ck_assert_int_eq(file.state, ERROR_FILE_BAD);
+		ck_assert_str_eq(file.problem, len ? "is cut short" : "is empty");
+		error_file_done(&file);
+	}
+}
+
+TEST(error_file_with_other_content_says_what_is_wrong)
+{
+	static const char *const cases[][2] = {
+		{ "hello", "is not JSON (line 1: '[' or '{' expected near 'hello')" },
+		{ "[]", "has no message in it" },
+		{ "{}", "has no message in it" },
+		{ "{\"message\": 3}", "has no message in it" },
+		{ "{\"message\": {\"extraInfo\": 4}}", "has no message in it" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		parse(cases[i][0]);
+		ck_assert_int_eq(file.state, ERROR_FILE_BAD);
+		ck_assert_str_eq(file.problem, cases[i][1]);
+	}
+	parse("{\"message\": {\"message\": \"m\", \"extraInfo\": {\"timestamp\": \"soon\"}}}");
+	ck_assert_int_eq(file.state, ERROR_FILE_GOOD);
+	ck_assert_int_eq(file.timestamp, 0);
+	error_file_done(&file);
+}
+
+static void write_file(const char *path, const char *text, off_t size)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fd_write_all(fd, text, strlen(text)), 0);
+	if (size)
+		ck_assert_int_eq(ftruncate(fd, size), 0);
+	close(fd);
+}
+
+TEST(error_file_may_be_absent_huge_or_no_file_at_all)
+{
+	char directory[] = "/tmp/error_file_test_XXXXXX";
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	ck_assert_int_eq(chdir(directory), 0);
+	error_file_read("absent", &file);
+	ck_assert_int_eq(file.state, ERROR_FILE_ABSENT);
+	write_file("huge", "{", (off_t)1 << 30);
+	error_file_read("huge", &file);
+	ck_assert_int_eq(file.state, ERROR_FILE_BAD);
+	ck_assert_str_eq(file.problem, "has 1073741824 bytes, more than the 4194304 that are read");
+	error_file_done(&file);
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	error_file_read("fifo", &file);
+	ck_assert_str_eq(file.problem, "is not a regular file");
+	error_file_done(&file);
+	error_file_read(".", &file);
+	ck_assert_str_eq(file.problem, "is not a regular file");
+	error_file_done(&file);
+	unlink("huge");
+	unlink("fifo");
+	rmdir(directory);
+}
+
+TEST(error_is_passed_up_with_its_exit_code)
+{
+	char directory[] = "/tmp/error_file_test_XXXXXX";
+	struct err err = ERR_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	ck_assert_int_eq(chdir(directory), 0);
+	write_file("child", sample, 0);
+	write_file("parent", "old and longer than the new one? no, but replaced", 0);
+	ck_assert_int_eq(error_file_pass_up("child", "parent", -9, &err), 0);
+	ck_assert_int_eq(file_read("parent", 4096, &text, &err), 0);
+	ck_assert_ptr_nonnull(strstr(buf_str(&text), "\"errorCode\": -9"));
+	error_file_read("parent", &file);
+	ck_assert_str_eq(file.message, "ValueError: boom");
+	error_file_done(&file);
+	write_file("child", "{\"message\"", 0);
+	ck_assert_int_eq(error_file_pass_up("child", "parent", 1, &err), -EINVAL);
+	ck_assert_int_eq(error_file_pass_up("absent", "parent", 1, &err), -ENOENT);
+	unlink("child");
+	unlink("parent");
+	rmdir(directory);
+}

@@ -48,7 +48,7 @@ static json_t *load(const char *data, size_t len, struct error_file *file)
 		return root;
 	/* A text cut inside an escape is "invalid" to the parser, at its very end. */
 	bool cut = json_error_code(&error) == json_error_premature_end_of_input ||
-		   (size_t)error.position >= len;
+		   (len && data[0] == '{' && (size_t)error.position >= len);
 	set_bad(file, len == 0 ? mem_strdup("is empty")
 		      : cut    ? mem_strdup("is cut short")
 			       : mem_printf("is not JSON (line %d: %s)", error.line, error.text));

@@ -1,0 +1,99 @@
+/* The result file of a batch: JSON Lines. The first line is a header with facts about the host; then
+ * one line per attempt, appended when the attempt is over. muster-batch(5) describes every key.
+ *
+ * A value that could not be had is absent, and `missing` says why; it is never 0.
+ */
+#ifndef PROTO_RESULT_H
+#define PROTO_RESULT_H
+
+#include "base/env.h"
+#include "base/err.h"
+#include "core/exit_status.h"
+#include "core/reason.h"
+#include "proto/json.h"
+
+#define RESULT_FORMAT 1
+#define RESULT_LINE_MAX ((size_t)16 << 20)
+#define RESULT_HASH_MAX 33   /* 32 hex digits */
+#define RESULT_SHA256_MAX 65 /* 64 hex digits */
+
+/* Numbers that are either there or missing; a table in result.c has their keys. */
+enum result_value {
+	RESULT_WALL_NS,
+	RESULT_USER_NS,
+	RESULT_SYS_NS,
+	RESULT_MAXRSS_KB,
+	RESULT_MINFLT,
+	RESULT_MAJFLT,
+	RESULT_NVCSW,
+	RESULT_NIVCSW,
+	RESULT_INSTRUCTIONS, /* inside "counts" */
+	RESULT_VALUE_COUNT,
+};
+
+/* The key of a value: "wall_ns", …, "instructions"; and back: -EINVAL. */
+const char *result_value_key(enum result_value value);
+int result_value_parse(const char *key);
+
+struct result_output {
+	bool present;
+	char *path; /* NULL: not kept in a file */
+	uint64_t bytes;
+	char sha256[RESULT_SHA256_MAX]; /* "": not known */
+};
+
+struct result {
+	char *id;
+	char hash[RESULT_HASH_MAX]; /* identity of the order */
+
+	/* What ran: one of `shell` (a line for the shell) and `argv`; the rest only where given. */
+	char *shell;
+	struct strv argv;
+	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
+	char *cwd, *stdin_path, *group;
+	int width; /* cores asked for; 0: not said */
+
+	int attempt;	  /* 1, 2, …: retries */
+	int run;	  /* 0, 1, …: repetitions */
+	bool warmup;
+	char variant[16]; /* "": none; "A", "B" */
+	int block;	  /* block of an A/B measurement; -1: none */
+
+	enum reason reason;
+	struct exit_status status;
+	char start[40]; /* ISO 8601, UTC */
+	bool has[RESULT_VALUE_COUNT];
+	int64_t value[RESULT_VALUE_COUNT];
+	char *cores;			/* "2-3"; NULL: not pinned */
+	char *count_source, *env_hash;	/* of the counts; NULL: none */
+	struct strv suspect;		/* why the sample should not be trusted */
+	struct strv missing;		/* "field=why" */
+	struct result_output out, err_out; /* stdout, stderr */
+};
+
+#define RESULT_INIT ((struct result){ .block = -1 })
+
+void result_done(struct result *result);
+
+/* Sets a value, or notes why it is missing. */
+void result_set(struct result *result, enum result_value value, int64_t number);
+void result_miss(struct result *result, const char *field, const char *why);
+
+/* Appends the attempt as one line, newline included. */
+void result_write(const struct result *result, struct buf *out);
+
+/* Reads one line (newline optional) into `ret_result`, which must be RESULT_INIT or done; the caller
+ * owns it even after a failure. Unknown keys are skipped. Returns 1 for an attempt, 0 for another
+ * kind of line (a header: it has the key "muster"), -EINVAL for what is no result line. */
+int result_read(const char *line, size_t len, struct result *ret_result, struct err *err);
+
+/* A whole file: calls `on_result` for every attempt in order (borrowed for the call; it may take
+ * strings by setting them to NULL) and stops when that returns a negative value, which is returned.
+ * A last line without a newline is torn: the writer was killed; it is ignored.
+ * Any other broken line is an error that names it. `ret_header` may be NULL; it gets the first
+ * line. `ret_end` may be NULL; it gets the length of the whole lines. */
+typedef int result_fn(void *arg, struct result *result, struct err *err);
+int result_read_file(const char *path, result_fn *on_result, void *arg, struct buf *ret_header,
+		     uint64_t *ret_end, struct err *err);
+
+#endif

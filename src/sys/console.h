@@ -1,0 +1,26 @@
+/* One of our own stdout and stderr, or both if they are one file: a screen with a descriptor. Used by
+ * the output thread alone, which may block here for as long as the terminal is paused. */
+#ifndef SYS_CONSOLE_H
+#define SYS_CONSOLE_H
+
+#include "core/screen.h"
+
+struct console {
+	int fd;
+	struct screen screen;
+	bool colour;
+	struct buf out; /* not yet written */
+	uint64_t missing;
+	int error; /* errno of the first write that failed; nothing is written after it */
+};
+
+void console_init(struct console *console, int fd);
+void console_done(struct console *console);
+
+/* Writes what is in `out`. Returns -errno the first time this fails and 0 ever after. */
+int console_flush(struct console *console);
+
+/* Do both descriptors lead to the same file? */
+bool console_same_file(int fd_a, int fd_b);
+
+#endif

@@ -1,0 +1,404 @@
+#include "sys/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "core/template.h"
+#include "sys/output_pump.h"
+#include "sys/thread.h"
+
+#define MESSAGES_MAX ((size_t)256 * 1024)
+#define FIRST_NUMBER 2 /* the screen's writers 0 and 1 are nobody and muster itself */
+
+struct console *output_console(struct output *output, enum output_stream kind)
+{
+	return &output->consoles[output->one_console ? OUTPUT_STDOUT : kind];
+}
+
+void output_post(struct output *output, const struct output_event *event)
+{
+	struct event_node *node = NEW(struct event_node);
+	node->event = *event;
+	pthread_mutex_lock(&output->lock);
+	list_append(&output->events, &node->link);
+	pthread_mutex_unlock(&output->lock);
+	eventfd_write(output->notify_fd, 1);
+}
+
+int output_new(const struct output_config *config, struct output **ret_output, struct err *err)
+{
+	struct output *output = NEW(struct output);
+	const char *prefix = config->prefix ? config->prefix : OUTPUT_PREFIX_DEFAULT;
+	output->prefix_template = mem_strdup(prefix);
+	output->log_max_size = config->log_max_size;
+	output->next_number = FIRST_NUMBER;
+	output->one_console = console_same_file(STDOUT_FILENO, STDERR_FILENO);
+	pthread_mutex_init(&output->lock, NULL);
+	list_init(&output->added);
+	list_init(&output->ended);
+	list_init(&output->events);
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		strv_copy(&output->filters[i], strv_argv(&config->filters[i]));
+		console_init(&output->consoles[i], i == OUTPUT_STDOUT ? STDOUT_FILENO : STDERR_FILENO);
+	}
+	output->epoll_fd = -1;
+	output->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	output->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (output->wake_fd < 0 || output->notify_fd < 0) {
+		int r = err_set(err, errno, "eventfd: %m");
+		output_free(output);
+		return r;
+	}
+	*ret_output = output;
+	return 0;
+}
+
+/* The first worker or message that needs the thread starts it. */
+static int start_thread(struct output *output, struct err *err)
+{
+	if (output->started)
+		return 0;
+	output->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event wake = { .events = EPOLLIN, .data.ptr = NULL };
+	if (output->epoll_fd < 0 ||
+	    epoll_ctl(output->epoll_fd, EPOLL_CTL_ADD, output->wake_fd, &wake) < 0)
+		return err_set(err, errno, "epoll: %m");
+	int r = thread_start(&output->thread, output_pump_main, output);
+	if (r < 0) {
+		fd_close(&output->epoll_fd);
+		return err_set(err, -r, "start the output thread: %m");
+	}
+	output->started = true;
+	return 0;
+}
+
+static void free_worker(struct worker *worker)
+{
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		struct stream *stream = &worker->streams[i];
+		if (!stream->worker)
+			continue;
+		fd_close(&stream->fd);
+		line_split_done(&stream->split);
+		free(stream->prefix);
+		free(stream->filter_prefix);
+		free(stream->file_path);
+		free(stream->filter_path);
+	}
+	tail_done(&worker->tail);
+	free(worker);
+}
+
+void output_worker_release(struct worker *worker)
+{
+	if (!worker->with_loop && !worker->with_pump)
+		free_worker(worker);
+}
+
+void output_free(struct output *output)
+{
+	if (!output)
+		return;
+	if (output->started && !output->finished)
+		return; /* the thread still uses all of it */
+	if (output->started)
+		pthread_join(output->thread, NULL);
+	disk_free(output->disk);
+	map_foreach(it, &output->workers)
+		free_worker(it->value);
+	map_done(&output->workers);
+	for (struct list *link; (link = list_shift(&output->events));)
+		free(list_entry(link, struct event_node, link));
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		strv_done(&output->filters[i]);
+		console_done(&output->consoles[i]);
+	}
+	buf_done(&output->messages);
+	fd_close(&output->epoll_fd);
+	fd_close(&output->wake_fd);
+	fd_close(&output->notify_fd);
+	pthread_mutex_destroy(&output->lock);
+	free(output->prefix_template);
+	free(output);
+}
+
+/* "[default3]:", in a colour of the rank's own if asked for. */
+static char *render_prefix(const struct output *output, const struct output_worker *worker, bool colour)
+{
+	static const char *const colours[] = { "36", "33", "32", "35", "34", "31" };
+	char rank[24], local_rank[24], group_rank[24];
+	snprintf(rank, sizeof(rank), "%" PRId64, worker->rank);
+	snprintf(local_rank, sizeof(local_rank), "%" PRId64, worker->local_rank);
+	snprintf(group_rank, sizeof(group_rank), "%" PRId64, worker->group_rank);
+	const struct template_name names[] = {
+		{ "role_name", worker->role_name ? worker->role_name : "" },
+		{ "rank", rank },
+		{ "local_rank", local_rank },
+		{ "group_rank", group_rank },
+		{ "host", worker->host ? worker->host : "" },
+	};
+	struct buf text = BUF_INIT;
+	if (colour)
+		buf_printf(&text, "\033[%sm", colours[(uint64_t)worker->rank % ARRAY_LEN(colours)]);
+	template_render(output->prefix_template, names, ARRAY_LEN(names), &text);
+	if (colour)
+		buf_append_str(&text, "\033[m");
+	return buf_take_str(&text);
+}
+
+static char *copy_or_null(const char *text)
+{
+	return text ? mem_strdup(text) : NULL;
+}
+
+static bool has_file(const struct output_route *route)
+{
+	return route->file || route->filter_file;
+}
+
+/* Both streams end up in one place, and nothing on the way tells them apart. */
+static bool can_share_pipe(const struct output *output, const struct output_worker *worker)
+{
+	const struct output_route *out = &worker->route[OUTPUT_STDOUT], *error = &worker->route[OUTPUT_STDERR];
+	return output->one_console && out->console && error->console && out->prefix == error->prefix &&
+	       !has_file(out) && !has_file(error);
+}
+
+static bool needs_pipe(const struct output_worker *worker, enum output_stream kind)
+{
+	const struct output_route *route = &worker->route[kind];
+	return has_file(route) || (route->console && route->prefix) ||
+	       (worker->keep_tail && kind == OUTPUT_STDERR);
+}
+
+/* Makes the pipe and what the thread must know of it. */
+static int add_stream(struct output *output, struct worker *worker, const struct output_worker *spec,
+		      enum output_stream kind, int *ret_fd, struct err *err)
+{
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe for a worker's output: %m");
+	fd_set_nonblock(fds[0], true);
+
+	const struct output_route *route = &spec->route[kind];
+	bool colour = output_console(output, kind)->colour;
+	worker->streams[kind] = (struct stream){
+		.worker = worker,
+		.fd = fds[0],
+		.number = output->next_number++,
+		.kind = kind,
+		.console = route->console,
+		.tail = spec->keep_tail && kind == OUTPUT_STDERR,
+		.prefix = route->prefix ? render_prefix(output, spec, colour) : mem_strdup(""),
+		.filter_prefix = render_prefix(output, spec, false),
+		.file_path = copy_or_null(route->file),
+		.filter_path = copy_or_null(route->filter_file),
+		.split = { .blocks = !route->prefix && !route->filter_file },
+	};
+	*ret_fd = fds[1];
+	return 0;
+}
+
+static int inherit_or_discard(const struct output_route *route, int *ret_fd, struct err *err)
+{
+	*ret_fd = -1;
+	if (route->console)
+		return 0;
+	*ret_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return *ret_fd < 0 ? err_set(err, errno, "/dev/null: %m") : 0;
+}
+
+static int add_streams(struct output *output, struct worker *worker, const struct output_worker *spec,
+		       int ret_fds[OUTPUT_STREAM_COUNT], struct err *err)
+{
+	bool pipes[] = { needs_pipe(spec, OUTPUT_STDOUT), needs_pipe(spec, OUTPUT_STDERR) };
+	if ((pipes[0] || pipes[1]) && can_share_pipe(output, spec)) {
+		int r = add_stream(output, worker, spec, OUTPUT_STDERR, &ret_fds[OUTPUT_STDERR], err);
+		if (r < 0)
+			return r;
+		ret_fds[OUTPUT_STDOUT] = fcntl(ret_fds[OUTPUT_STDERR], F_DUPFD_CLOEXEC, 0);
+		return ret_fds[OUTPUT_STDOUT] < 0 ? err_set(err, errno, "pipe for a worker's output: %m") : 0;
+	}
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		int r = pipes[i] ? add_stream(output, worker, spec, (enum output_stream)i, &ret_fds[i], err)
+				 : inherit_or_discard(&spec->route[i], &ret_fds[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void hand_over(struct output *output, struct worker *worker)
+{
+	map_put(&output->workers, &worker->id, sizeof(worker->id), worker);
+	worker->with_loop = true;
+	pthread_mutex_lock(&output->lock);
+	worker->with_pump = true;
+	list_append(&output->added, &worker->added_link);
+	pthread_mutex_unlock(&output->lock);
+	eventfd_write(output->wake_fd, 1);
+}
+
+int output_add(struct output *output, const struct output_worker *spec,
+	       int ret_fds[OUTPUT_STREAM_COUNT], struct err *err)
+{
+	struct worker *worker = NEW(struct worker);
+	worker->id = spec->id;
+	list_init(&worker->link);
+	list_init(&worker->added_link);
+	list_init(&worker->ended_link);
+	int fds[OUTPUT_STREAM_COUNT] = { -1, -1 };
+	int r = add_streams(output, worker, spec, fds, err);
+	bool piped = worker->streams[OUTPUT_STDOUT].worker || worker->streams[OUTPUT_STDERR].worker;
+	if (r == 0 && piped)
+		r = start_thread(output, err);
+	if (r < 0) {
+		fd_close(&fds[OUTPUT_STDOUT]);
+		fd_close(&fds[OUTPUT_STDERR]);
+	}
+	if (r < 0 || !piped)
+		free_worker(worker);
+	else
+		hand_over(output, worker);
+	if (r == 0)
+		memcpy(ret_fds, fds, sizeof(fds));
+	return r;
+}
+
+static struct worker *find_worker(const struct output *output, uint64_t id)
+{
+	return map_get(&output->workers, &id, sizeof(id));
+}
+
+static void tell_ended(struct output *output, struct worker *worker)
+{
+	if (worker->ended)
+		return;
+	worker->ended = true;
+	pthread_mutex_lock(&output->lock);
+	worker->ended_ns = clock_now_ns();
+	list_append(&output->ended, &worker->ended_link);
+	pthread_mutex_unlock(&output->lock);
+	eventfd_write(output->wake_fd, 1);
+}
+
+void output_worker_ended(struct output *output, uint64_t id)
+{
+	struct worker *worker = find_worker(output, id);
+	if (worker)
+		tell_ended(output, worker);
+	else /* nothing of it came through us */
+		output_post(output, &(struct output_event){ .type = OUTPUT_DRAINED, .id = id });
+}
+
+int output_tail(struct output *output, uint64_t id, struct buf *ret_tail)
+{
+	struct worker *worker = find_worker(output, id);
+	if (!worker || !worker->streams[OUTPUT_STDERR].tail)
+		return -ENOENT;
+	pthread_mutex_lock(&output->lock);
+	tail_copy(&worker->tail, ret_tail);
+	pthread_mutex_unlock(&output->lock);
+	return 0;
+}
+
+void output_forget(struct output *output, uint64_t id)
+{
+	struct worker *worker = map_remove(&output->workers, &id, sizeof(id));
+	if (!worker)
+		return;
+	tell_ended(output, worker);
+	pthread_mutex_lock(&output->lock);
+	worker->with_loop = false;
+	output_worker_release(worker);
+	pthread_mutex_unlock(&output->lock);
+}
+
+static void add_message(struct output *output, const char *text, size_t len, size_t limit)
+{
+	if (start_thread(output, NULL) < 0) {
+		fd_write_all(STDERR_FILENO, text, len);
+		return;
+	}
+	pthread_mutex_lock(&output->lock);
+	bool exited = output->exited;
+	if (buf_len(&output->messages) < limit)
+		buf_append(&output->messages, text, len);
+	else
+		output->dropped_messages++;
+	pthread_mutex_unlock(&output->lock);
+	if (exited)
+		fd_write_all(STDERR_FILENO, text, len);
+	else
+		eventfd_write(output->wake_fd, 1);
+}
+
+void output_print(struct output *output, const char *text, size_t len)
+{
+	add_message(output, text, len, SIZE_MAX);
+}
+
+void output_log(void *arg, enum log_level level UNUSED, const char *line, size_t len)
+{
+	add_message(arg, line, len, MESSAGES_MAX);
+}
+
+void output_finish(struct output *output)
+{
+	map_foreach(it, &output->workers)
+		tell_ended(output, it->value);
+	pthread_mutex_lock(&output->lock);
+	output->finishing = true;
+	pthread_mutex_unlock(&output->lock);
+	if (output->started)
+		eventfd_write(output->wake_fd, 1);
+	else
+		output_post(output, &(struct output_event){ .type = OUTPUT_FINISHED });
+}
+
+int output_fd(const struct output *output)
+{
+	return output->notify_fd;
+}
+
+bool output_next(struct output *output, struct output_event *ret_event)
+{
+	pthread_mutex_lock(&output->lock);
+	struct list *link = list_shift(&output->events);
+	if (!link) {
+		eventfd_t ignored;
+		eventfd_read(output->notify_fd, &ignored);
+	}
+	pthread_mutex_unlock(&output->lock);
+	if (!link)
+		return false;
+	struct event_node *node = list_entry(link, struct event_node, link);
+	*ret_event = node->event;
+	free(node);
+	if (ret_event->type == OUTPUT_FINISHED)
+		output->finished = true;
+	return true;
+}
+
+void output_missing(struct output *output, struct buf *out)
+{
+	pthread_mutex_lock(&output->lock);
+	struct disk *disk = output->disk;
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		if (output->console_error[i])
+			buf_printf(out, "%s: %" PRIu64 " bytes are missing (%s)\n",
+				   i == OUTPUT_STDOUT ? "stdout" : "stderr", output->console_missing[i],
+				   strerror(output->console_error[i]));
+	pthread_mutex_unlock(&output->lock);
+	if (disk)
+		disk_missing(disk, out);
+}

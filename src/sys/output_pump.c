@@ -1,0 +1,362 @@
+#include "sys/output_pump.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define CHUNK ((size_t)64 * 1024) /* a pipe's usual size */
+#define BATCH 64
+#define SHOW_AFTER_NS (100 * NS_PER_MS) /* a line that has not ended by then is a prompt or a bar */
+#define MESSAGES_WRITER 1		/* what muster itself says, as the screen's writer */
+
+/* What belongs to the thread alone. */
+struct pump {
+	struct output *output;
+	struct list workers;
+	struct heap drains; /* struct stream.drain */
+	struct heap shows;  /* struct stream.show */
+	unsigned char *chunk;
+};
+
+static void post_trouble(void *arg, const char *text)
+{
+	struct output_event event = { .type = OUTPUT_TROUBLE };
+	strncat(event.text, text, sizeof(event.text) - 1);
+	output_post(arg, &event);
+}
+
+static void flush_console(struct pump *pump, struct console *console)
+{
+	struct output *output = pump->output;
+	if (buf_len(&console->out) == 0)
+		return;
+	int r = console_flush(console);
+	if (console->error == 0)
+		return;
+
+	int kind = (int)(console - output->consoles);
+	pthread_mutex_lock(&output->lock);
+	output->console_missing[kind] = console->missing;
+	output->console_error[kind] = console->error;
+	pthread_mutex_unlock(&output->lock);
+	if (r < 0) {
+		AUTO_FREE char *text = mem_printf("cannot write to %s: %s; the job goes on without it",
+						  kind == OUTPUT_STDOUT ? "stdout" : "stderr", strerror(-r));
+		post_trouble(output, text);
+	}
+}
+
+static void flush_consoles(struct pump *pump)
+{
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		flush_console(pump, &pump->output->consoles[i]);
+}
+
+/* The lines in a filter file come from many workers, so each of them gets an end. */
+static void write_filtered(struct pump *pump, struct stream *stream, const struct line *line)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_append_str(&text, stream->filter_prefix);
+	buf_append(&text, line->text, line->len - (line->end == LINE_RETURN));
+	if (line->end != LINE_NEWLINE)
+		buf_append_char(&text, '\n');
+	disk_write(pump->output->disk, stream->filter_file, buf_data(&text), buf_len(&text));
+}
+
+static bool matches(const struct strv *filters, const struct line *line)
+{
+	for (size_t i = 0; i < filters->count; i++)
+		if (memmem(line->text, line->len, filters->items[i], strlen(filters->items[i])))
+			return true;
+	return false;
+}
+
+static void handle_line(struct pump *pump, struct stream *stream, const struct line *line)
+{
+	struct output *output = pump->output;
+	if (stream->filter_file && matches(&output->filters[stream->kind], line))
+		write_filtered(pump, stream, line);
+	if (!stream->console)
+		return;
+	struct console *console = output_console(output, stream->kind);
+	screen_put(&console->screen, stream->number, stream->prefix, line, &console->out);
+	if (buf_len(&console->out) >= CHUNK)
+		flush_console(pump, console);
+}
+
+/* An unfinished line is shown to a person after a while; screen_show() knows whether one is there. */
+static void plan_show(struct pump *pump, struct stream *stream)
+{
+	bool wanted = stream->console && output_console(pump->output, stream->kind)->screen.terminal &&
+		      buf_len(line_split_partial(&stream->split)) > 0;
+	if (wanted)
+		heap_update(&pump->shows, &stream->show, clock_now_ns() + SHOW_AFTER_NS);
+	else
+		heap_remove(&pump->shows, &stream->show);
+}
+
+static void handle_bytes(struct pump *pump, struct stream *stream, const unsigned char *data, size_t len)
+{
+	struct output *output = pump->output;
+	if (stream->tail) {
+		pthread_mutex_lock(&output->lock);
+		tail_write(&stream->worker->tail, data, len);
+		pthread_mutex_unlock(&output->lock);
+	}
+	if (stream->file)
+		disk_write(output->disk, stream->file, data, len);
+	if (!stream->console && !stream->filter_file)
+		return;
+
+	struct line line;
+	line_split_push(&stream->split, data, len);
+	while (line_split_next(&stream->split, &line))
+		handle_line(pump, stream, &line);
+	plan_show(pump, stream);
+}
+
+static void end_worker_if_drained(struct pump *pump, struct worker *worker)
+{
+	if (worker->open_streams > 0 || !worker->draining)
+		return;
+	output_post(pump->output, &(struct output_event){ .type = OUTPUT_DRAINED, .id = worker->id });
+	list_unlink(&worker->link);
+	pthread_mutex_lock(&pump->output->lock);
+	worker->with_pump = false;
+	output_worker_release(worker);
+	pthread_mutex_unlock(&pump->output->lock);
+}
+
+static void end_stream(struct pump *pump, struct stream *stream)
+{
+	struct disk *disk = pump->output->disk;
+	struct line line;
+	if (line_split_finish(&stream->split, &line))
+		handle_line(pump, stream, &line);
+	if (stream->file)
+		disk_close(disk, stream->file);
+	if (stream->filter_file)
+		disk_close(disk, stream->filter_file);
+	heap_remove(&pump->drains, &stream->drain);
+	heap_remove(&pump->shows, &stream->show);
+	fd_close(&stream->fd); /* which takes it out of the epoll set too */
+	stream->worker->open_streams--;
+	end_worker_if_drained(pump, stream->worker);
+}
+
+/* Reads once, `limit` bytes at most; returns how many. The stream may be gone after 0. */
+static size_t read_stream(struct pump *pump, struct stream *stream, size_t limit)
+{
+	ssize_t n;
+	do
+		n = read(stream->fd, pump->chunk, MIN(limit, CHUNK));
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		handle_bytes(pump, stream, pump->chunk, (size_t)n);
+	else if (n == 0 || errno != EAGAIN)
+		end_stream(pump, stream);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Something the worker left behind holds its pipe open. What was written until now still counts; what
+ * comes after it does not, or a babbling heir would hold us for ever. */
+static void stop_waiting(struct pump *pump, struct stream *stream)
+{
+	int left = 0;
+	ioctl(stream->fd, FIONREAD, &left);
+	size_t rest = (size_t)MAX(left, 0);
+	while (rest > 0) {
+		size_t n = read_stream(pump, stream, rest);
+		if (n == 0)
+			return; /* its end came by itself */
+		rest -= n;
+	}
+	end_stream(pump, stream);
+}
+
+/* Opening happens in the background, so the order of this and of the worker's start does not matter. */
+static void open_files(struct output *output, struct stream *stream)
+{
+	if (!stream->file_path && !stream->filter_path)
+		return;
+	if (!output->disk) {
+		struct disk *disk = disk_new(output->log_max_size, DISK_HANG_NS, post_trouble, output);
+		pthread_mutex_lock(&output->lock);
+		output->disk = disk;
+		pthread_mutex_unlock(&output->lock);
+	}
+	if (stream->file_path)
+		stream->file = disk_open(output->disk, stream->file_path);
+	if (stream->filter_path)
+		stream->filter_file = disk_open(output->disk, stream->filter_path);
+}
+
+static void begin_stream(struct pump *pump, struct stream *stream)
+{
+	open_files(pump->output, stream);
+	stream->worker->open_streams++;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = stream };
+	if (epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_ADD, stream->fd, &event) < 0)
+		end_stream(pump, stream);
+}
+
+static void begin_worker(struct pump *pump, struct worker *worker)
+{
+	list_append(&pump->workers, &worker->link);
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		if (worker->streams[i].worker)
+			begin_stream(pump, &worker->streams[i]);
+}
+
+static void begin_draining(struct pump *pump, struct worker *worker)
+{
+	worker->draining = true;
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		if (worker->streams[i].worker && worker->streams[i].fd >= 0)
+			heap_update(&pump->drains, &worker->streams[i].drain,
+				    ns_add(worker->ended_ns, OUTPUT_DRAIN_NS));
+	end_worker_if_drained(pump, worker);
+}
+
+static void print_messages(struct pump *pump, const struct buf *messages, uint64_t dropped)
+{
+	struct console *console = output_console(pump->output, OUTPUT_STDERR);
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_append(&text, buf_data(messages), buf_len(messages));
+	if (dropped > 0)
+		buf_printf(&text, "muster: %" PRIu64 " messages were dropped while nobody could read them\n",
+			   dropped);
+	if (buf_len(&text) == 0)
+		return;
+	struct line line = { buf_data(&text), buf_len(&text), LINE_NEWLINE, .continues = false };
+	screen_put(&console->screen, MESSAGES_WRITER, "", &line, &console->out);
+}
+
+static void list_move(struct list *from, struct list *to)
+{
+	list_init(to);
+	for (struct list *link; (link = list_shift(from));)
+		list_append(to, link);
+}
+
+/* Takes over what the loop has left for us. True once nothing more will come. */
+static bool take_orders(struct pump *pump)
+{
+	struct output *output = pump->output;
+	eventfd_t ignored;
+	eventfd_read(output->wake_fd, &ignored);
+
+	struct list added, ended;
+	pthread_mutex_lock(&output->lock);
+	list_move(&output->added, &added);
+	list_move(&output->ended, &ended);
+	AUTO(buf_done) struct buf messages = output->messages;
+	uint64_t dropped = output->dropped_messages;
+	output->messages = BUF_INIT;
+	output->dropped_messages = 0;
+	bool finishing = output->finishing;
+	pthread_mutex_unlock(&output->lock);
+
+	for (struct list *link; (link = list_shift(&added));)
+		begin_worker(pump, list_entry(link, struct worker, added_link));
+	for (struct list *link; (link = list_shift(&ended));)
+		begin_draining(pump, list_entry(link, struct worker, ended_link));
+	print_messages(pump, &messages, dropped);
+	return finishing;
+}
+
+static struct stream *due_stream(struct heap *heap, uint64_t now_ns, size_t offset)
+{
+	struct heap_node *node = heap_top(heap);
+	if (!node || node->key > now_ns)
+		return NULL;
+	heap_pop(heap);
+	return (struct stream *)((char *)node - offset);
+}
+
+static void run_timers(struct pump *pump)
+{
+	if (!heap_top(&pump->drains) && !heap_top(&pump->shows))
+		return;
+	uint64_t now_ns = clock_now_ns();
+	struct stream *stream;
+	while ((stream = due_stream(&pump->shows, now_ns, offsetof(struct stream, show)))) {
+		struct console *console = output_console(pump->output, stream->kind);
+		screen_show(&console->screen, stream->number, stream->prefix,
+			    line_split_partial(&stream->split), &console->out);
+	}
+	while ((stream = due_stream(&pump->drains, now_ns, offsetof(struct stream, drain))))
+		stop_waiting(pump, stream);
+}
+
+static int epoll_timeout_ms(const struct pump *pump)
+{
+	uint64_t next_ns = NS_NEVER;
+	if (heap_top(&pump->drains))
+		next_ns = heap_top(&pump->drains)->key;
+	if (heap_top(&pump->shows))
+		next_ns = MIN(next_ns, heap_top(&pump->shows)->key);
+	if (next_ns == NS_NEVER)
+		return -1;
+	uint64_t now_ns = clock_now_ns();
+	return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+static void pump_until_finished(struct pump *pump)
+{
+	bool finishing = false;
+	while (!finishing || !list_empty(&pump->workers)) {
+		struct epoll_event events[BATCH];
+		int n = epoll_wait(pump->output->epoll_fd, events, BATCH, epoll_timeout_ms(pump));
+		bool orders = false;
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr)
+				read_stream(pump, events[i].data.ptr, CHUNK);
+			else
+				orders = true;
+		}
+		run_timers(pump);
+		/* After the streams: taking orders may free the workers of streams seen above. */
+		if (orders)
+			finishing = take_orders(pump) || finishing;
+		flush_consoles(pump);
+	}
+}
+
+static void print_last_messages(struct pump *pump)
+{
+	struct output *output = pump->output;
+	for (bool last = false; !last;) {
+		take_orders(pump);
+		flush_consoles(pump);
+		pthread_mutex_lock(&output->lock);
+		last = output->exited = buf_len(&output->messages) == 0;
+		pthread_mutex_unlock(&output->lock);
+	}
+}
+
+void *output_pump_main(void *arg)
+{
+	struct output *output = arg;
+	struct pump pump = { .output = output, .drains = HEAP_INIT, .shows = HEAP_INIT };
+	list_init(&pump.workers);
+	pump.chunk = NEW_ARRAY(unsigned char, CHUNK);
+	pump_until_finished(&pump);
+	if (output->disk)
+		disk_flush(output->disk);
+	print_last_messages(&pump);
+
+	free(pump.chunk);
+	heap_done(&pump.drains);
+	heap_done(&pump.shows);
+	output_post(output, &(struct output_event){ .type = OUTPUT_FINISHED });
+	return NULL;
+}

@@ -1,0 +1,101 @@
+/* The inside of sys/output.h: what the supervising loop and the output thread share, and the thread.
+ *
+ * The loop prepares a `struct worker`, hands it to the thread through `added` and keeps it in `workers`
+ * for its tail. It is freed when both have let go of it.
+ */
+#ifndef SYS_OUTPUT_PUMP_H
+#define SYS_OUTPUT_PUMP_H
+
+#include <pthread.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "core/line_split.h"
+#include "core/tail.h"
+#include "sys/console.h"
+#include "sys/disk.h"
+#include "sys/output.h"
+
+struct worker;
+
+/* One pipe. Of the thread alone once it is handed over. */
+struct stream {
+	struct worker *worker; /* NULL: there is no such stream */
+	int fd;
+	uint64_t number; /* of all streams ever, as the screen's writer */
+	enum output_stream kind;
+	bool console;
+	bool tail;
+	char *prefix; /* "": none */
+	char *filter_prefix;
+	char *file_path;
+	char *filter_path;
+	struct disk_file *file;
+	struct disk_file *filter_file;
+	struct line_split split;
+	struct heap_node drain; /* when it is no longer waited for */
+	struct heap_node show;	/* when its unfinished line is shown */
+};
+
+struct worker {
+	uint64_t id;
+	struct stream streams[OUTPUT_STREAM_COUNT];
+	bool ended; /* of the loop: it has told the thread */
+
+	/* Of the thread: */
+	struct list link; /* in pump->workers */
+	unsigned open_streams;
+	bool draining;
+
+	/* Guarded by output->lock: */
+	struct list added_link;
+	struct list ended_link;
+	uint64_t ended_ns;
+	struct tail tail;
+	bool with_loop; /* the loop may ask for the tail */
+	bool with_pump; /* the thread reads for it */
+};
+
+struct event_node {
+	struct list link;
+	struct output_event event;
+};
+
+struct output {
+	char *prefix_template;
+	uint64_t log_max_size;
+	struct strv filters[OUTPUT_STREAM_COUNT];
+	struct console consoles[OUTPUT_STREAM_COUNT];
+	bool one_console; /* stdout and stderr are one file: consoles[0] is both */
+
+	/* Of the loop: */
+	pthread_t thread;
+	bool started;
+	bool finished;
+	uint64_t next_number;
+	struct map workers; /* id -> struct worker */
+
+	int epoll_fd;  /* what the thread waits on */
+	int wake_fd;   /* eventfd: there is something for the thread */
+	int notify_fd; /* eventfd: there is something for the loop */
+
+	pthread_mutex_t lock; /* never held over I/O; guards: */
+	struct list added;
+	struct list ended;
+	struct list events;
+	struct buf messages; /* for stderr */
+	uint64_t dropped_messages;
+	bool finishing;
+	bool exited; /* the thread takes no messages any more */
+	struct disk *disk; /* made by the thread, asked about losses by the loop */
+	uint64_t console_missing[OUTPUT_STREAM_COUNT];
+	int console_error[OUTPUT_STREAM_COUNT];
+};
+
+struct console *output_console(struct output *output, enum output_stream kind);
+void output_post(struct output *output, const struct output_event *event);
+void output_worker_release(struct worker *worker); /* frees if nobody holds it; with the lock */
+void *output_pump_main(void *output);
+
+#endif

@@ -1,0 +1,18 @@
+/* Threads of the shell: few, small, and deaf to signals (those belong to the supervising loop). */
+#ifndef SYS_THREAD_H
+#define SYS_THREAD_H
+
+#include <pthread.h>
+
+#include "base/util.h"
+
+/* Starts a thread with a small stack and every signal blocked. 0 or -errno. */
+int thread_start(pthread_t *ret_thread, void *(*main)(void *), void *arg);
+
+/* A condition that waits on the monotonic clock. */
+void thread_cond_init(pthread_cond_t *cond);
+
+/* False when the deadline has passed. May wake for no reason. */
+bool thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
+
+#endif

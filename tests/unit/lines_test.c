@@ -1,0 +1,202 @@
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/line_split.h"
+#include "core/screen.h"
+#include "core/tail.h"
+#include "core/template.h"
+
+/* "text<N|" for a newline, "text<R|" for a return, "text<O|" for no end. */
+static void note(struct buf *out, const struct line *line)
+{
+	static const char ends[] = { 'N', 'R', 'O' };
+	buf_append(out, line->text, line->len);
+	buf_printf(out, "<%c|", ends[line->end]);
+}
+
+static void feed(struct line_split *split, const char *text, size_t len, struct buf *out)
+{
+	struct line line;
+	line_split_push(split, text, len);
+	while (line_split_next(split, &line))
+		note(out, &line);
+}
+
+static void expect_split(const char *input, const char *expected)
+{
+	/* The result must not depend on how the bytes arrive. */
+	for (size_t piece = 1; piece <= strlen(input); piece++) {
+		struct line_split split = LINE_SPLIT_INIT;
+		AUTO(buf_done) struct buf out = BUF_INIT;
+		for (size_t at = 0; at < strlen(input); at += piece)
+			feed(&split, input + at, MIN(piece, strlen(input) - at), &out);
+		struct line line;
+		if (line_split_finish(&split, &line))
+			note(&out, &line);
+		ck_assert_str_eq(buf_str(&out), expected);
+		ck_assert(!line_split_finish(&split, &line));
+		line_split_done(&split);
+	}
+}
+
+TEST(lines_are_the_same_however_the_bytes_arrive)
+{
+	expect_split("one\ntwo\n", "one\n<N|two\n<N|");
+	expect_split("partial", "partial<O|");
+	expect_split("\n\n", "\n<N|\n<N|");
+	expect_split("dos\r\nline\r\n", "dos\r\n<N|line\r\n<N|");
+	expect_split("\r10%\r20%\rdone\n", "\r<R|10%\r<R|20%\r<R|done\n<N|");
+	expect_split("a\r\r\nb\r", "a\r<R|\r\n<N|b\r<R|");
+}
+
+TEST(lines_too_long_are_given_in_pieces_that_say_so)
+{
+	struct line_split split = LINE_SPLIT_INIT;
+	char *text = malloc(LINE_SPLIT_MAX);
+	memset(text, 'x', LINE_SPLIT_MAX);
+	struct line line;
+	line_split_push(&split, text, LINE_SPLIT_MAX);
+	ck_assert(line_split_next(&split, &line));
+	ck_assert(line.end == LINE_OPEN && !line.continues && line.len == LINE_SPLIT_MAX);
+	ck_assert(!line_split_next(&split, &line));
+	line_split_push(&split, "y\nz\n", 4);
+	ck_assert(line_split_next(&split, &line));
+	ck_assert(line.end == LINE_NEWLINE && line.continues && line.len == 2);
+	ck_assert(line_split_next(&split, &line));
+	ck_assert(!line.continues);
+	line_split_done(&split);
+	free(text);
+}
+
+TEST(lines_in_blocks_lose_and_reorder_nothing)
+{
+	for (unsigned seed = 1; seed < 200; seed++) {
+		char input[500];
+		unsigned state = seed;
+		for (size_t i = 0; i < sizeof(input); i++)
+			input[i] = "ab\n\r\0c"[rand_r(&state) % 6];
+		struct line_split split = { .blocks = seed % 2 };
+		AUTO(buf_done) struct buf out = BUF_INIT;
+		struct line line;
+		for (size_t at = 0, len; at < sizeof(input); at += len) {
+			size_t wanted = (size_t)rand_r(&state) % 40;
+			len = MIN(wanted, sizeof(input) - at);
+			line_split_push(&split, input + at, len);
+			while (line_split_next(&split, &line)) {
+				buf_append(&out, line.text, line.len);
+				ck_assert(line.text[line.len - 1] == (line.end == LINE_NEWLINE ? '\n' : '\r'));
+			}
+		}
+		if (line_split_finish(&split, &line))
+			buf_append(&out, line.text, line.len);
+		ck_assert_uint_eq(buf_len(&out), sizeof(input));
+		ck_assert(memcmp(buf_data(&out), input, sizeof(input)) == 0);
+		line_split_done(&split);
+	}
+}
+
+static void put(struct screen *screen, uint64_t writer, const char *text, enum line_end end, struct buf *out)
+{
+	char prefix[8] = { '[', (char)('0' + writer), ']', 0 };
+	struct line line = { (const unsigned char *)text, strlen(text), end, .continues = false };
+	screen_put(screen, writer, prefix, &line, out);
+}
+
+TEST(screen_puts_one_prefix_before_each_line)
+{
+	struct screen screen = { .terminal = false };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	put(&screen, 1, "a\n", LINE_NEWLINE, &out);
+	put(&screen, 2, "b\n", LINE_NEWLINE, &out);
+	put(&screen, 1, "long ", LINE_OPEN, &out);
+	put(&screen, 1, "line\n", LINE_NEWLINE, &out);
+	ck_assert_str_eq(buf_str(&out), "[1]a\n[2]b\n[1]long line\n");
+}
+
+TEST(screen_never_lets_two_writers_share_a_line)
+{
+	struct screen screen = { .terminal = false };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	put(&screen, 1, "last words", LINE_OPEN, &out);
+	put(&screen, 2, "b\n", LINE_NEWLINE, &out);
+	put(&screen, 1, "10%\r", LINE_RETURN, &out);
+	put(&screen, 2, "c\n", LINE_NEWLINE, &out);
+	ck_assert_str_eq(buf_str(&out), "[1]last words\n[2]b\n[1]10%\r\n[2]c\n");
+}
+
+TEST(screen_wipes_a_bar_on_a_terminal_when_another_writer_speaks)
+{
+	struct screen screen = { .terminal = true };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	put(&screen, 1, "\r", LINE_RETURN, &out);
+	put(&screen, 1, "10%\r", LINE_RETURN, &out);
+	put(&screen, 1, "20%\r", LINE_RETURN, &out);
+	put(&screen, 2, "hello\n", LINE_NEWLINE, &out);
+	put(&screen, 1, "30%\n", LINE_NEWLINE, &out);
+	ck_assert_str_eq(buf_str(&out), "\r[1]10%\r[1]20%\r\r\033[K[2]hello\n[1]30%\n");
+}
+
+TEST(screen_shows_an_unfinished_line_and_then_only_adds_to_it)
+{
+	struct screen screen = { .terminal = true };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	AUTO(buf_done) struct buf partial = BUF_INIT;
+	buf_append_str(&partial, "name? ");
+	screen_show(&screen, 1, "[1]", &partial, &out);
+	buf_append_str(&partial, "really? ");
+	screen_show(&screen, 1, "[1]", &partial, &out);
+	put(&screen, 1, "name? really? yes\n", LINE_NEWLINE, &out);
+	ck_assert_str_eq(buf_str(&out), "[1]name? really? yes\n");
+
+	buf_clear(&out);
+	screen_show(&screen, 1, "[1]", &partial, &out);
+	put(&screen, 2, "b\n", LINE_NEWLINE, &out);
+	put(&screen, 1, "name? really? yes\n", LINE_NEWLINE, &out);
+	ck_assert_str_eq(buf_str(&out), "[1]name? really? \r\033[K[2]b\n[1]name? really? yes\n");
+}
+
+TEST(screen_shows_nothing_unfinished_in_a_pipe)
+{
+	struct screen screen = { .terminal = false };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	AUTO(buf_done) struct buf partial = BUF_INIT;
+	buf_append_str(&partial, "name? ");
+	screen_show(&screen, 1, "[1]", &partial, &out);
+	ck_assert_uint_eq(buf_len(&out), 0);
+}
+
+TEST(tail_keeps_the_last_bytes_only)
+{
+	for (size_t piece = 1; piece < 3 * TAIL_MAX; piece = piece * 3 + 1) {
+		struct tail tail = TAIL_INIT;
+		char *data = malloc(piece);
+		uint64_t total = 0;
+		while (total < 2 * TAIL_MAX) {
+			for (size_t i = 0; i < piece; i++)
+				data[i] = (char)((total + i) * 7919 >> 3);
+			tail_write(&tail, data, piece);
+			total += piece;
+			if (piece < 1000 && total % 9000 >= piece)
+				continue;
+			AUTO(buf_done) struct buf kept = BUF_INIT;
+			tail_copy(&tail, &kept);
+			ck_assert_uint_eq(buf_len(&kept), MIN(total, TAIL_MAX));
+			for (size_t i = 0; i < buf_len(&kept); i++) {
+				uint64_t at = total - buf_len(&kept) + i;
+				ck_assert_int_eq((char)buf_data(&kept)[i], (char)(at * 7919 >> 3));
+			}
+		}
+		free(data);
+		tail_done(&tail);
+	}
+}
+
+TEST(template_replaces_known_names_and_leaves_the_rest)
+{
+	const struct template_name names[] = { { "rank", "7" }, { "role_name", "trainer" } };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	template_render("[${role_name}$rank] $rankx ${other} $$ ${rank $5 $", names, ARRAY_LEN(names), &out);
+	ck_assert_str_eq(buf_str(&out), "[trainer7] $rankx ${other} $ ${rank $5 $");
+}

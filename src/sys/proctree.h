@@ -1,0 +1,49 @@
+/* The caller's own descendants: finding, signalling and removing them, and never anybody else.
+ *
+ * A process id alone may mean another process a moment later. Direct children cannot change under
+ * us, because only we reap them; everything deeper is signalled through a pidfd, after checking that
+ * the chain of parents up to us was whole while the pidfd was held. So all of this is for the one
+ * thread that reaps.
+ */
+#ifndef SYS_PROCTREE_H
+#define SYS_PROCTREE_H
+
+#include "base/err.h"
+
+struct pids {
+	pid_t *items;
+	size_t count;
+	size_t cap;
+};
+
+#define PIDS_INIT ((struct pids){ .items = NULL })
+
+void pids_done(struct pids *pids);
+void pids_add(struct pids *pids, pid_t pid);
+bool pids_has(const struct pids *pids, pid_t pid);
+
+/* The children of `pid` (of all its threads), zombies included. -ESRCH when it is gone. */
+int proctree_children(pid_t pid, struct pids *ret_children);
+
+/* Called for each process that could not be signalled. */
+typedef void proctree_failed_fn(void *arg, pid_t pid, int error);
+
+/* Signals everything below this process except the children in `skip` (may be NULL) and what is
+ * below those; children before their parents. Returns how many were signalled. */
+size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *failed, void *arg);
+
+/* For a process that has lost its warden: one round of killing all descendants and reaping the dead
+ * ones, except the children in `keep` (may be NULL) and what is below those. Does not wait. Returns
+ * how many children are left; call again (on SIGCHLD, or a few ms later) until that is 0. */
+size_t proctree_sweep(const struct pids *keep);
+
+/* From /proc/PID: the name ("?" if unknown), the state letter ('?'), the parent (-1). */
+struct proc_info {
+	char comm[16];
+	char state;
+	pid_t ppid;
+};
+
+struct proc_info proctree_info(pid_t pid);
+
+#endif

@@ -1,0 +1,57 @@
+/* Starting one program: the fast way (the child borrows our memory until it executes), in a session
+ * of its own, with a parent-death signal, default signal actions and nothing blocked.
+ *
+ * For a single-threaded process whose descriptors above 2 are all CLOEXEC, that has every signal
+ * action at its default or a handler (none ignored), and /dev/null as 0, 1 and 2.
+ */
+#ifndef SYS_SPAWN_H
+#define SYS_SPAWN_H
+
+#include <sched.h>
+
+#include "base/err.h"
+
+enum spawn_stdio {
+	SPAWN_NULL = -1,    /* /dev/null */
+	SPAWN_INHERIT = -2, /* what the agent had there when it made the warden (warden.h) */
+};
+
+struct spawn_spec {
+	const char *path;   /* executed as it is: no search in PATH */
+	char *const *argv;
+	char *const *envp;
+	const char *cwd;    /* NULL: that of the parent */
+	int stdio[3];	    /* descriptors, or enum spawn_stdio */
+	const cpu_set_t *cpus; /* NULL: those of the parent */
+	size_t cpus_size;      /* bytes */
+	int mem_mode;	       /* MPOL_* of <linux/mempolicy.h>; 0: that of the parent */
+	const unsigned long *mem_nodes; /* bit mask for mem_mode */
+	size_t mem_nodes_size;		/* bytes */
+	uint64_t nofile_soft;  /* soft limit of open files; 0: that of the parent */
+};
+
+/* The step that failed. */
+enum spawn_step {
+	SPAWN_OK,
+	SPAWN_REQUEST, /* it never got as far as the kernel */
+	SPAWN_CLONE,
+	SPAWN_PARENT,
+	SPAWN_SESSION,
+	SPAWN_STDIO,
+	SPAWN_CWD,
+	SPAWN_CPUS,
+	SPAWN_MEMORY,
+	SPAWN_LIMIT,
+	SPAWN_EXEC,
+	SPAWN_STEP_COUNT,
+};
+
+/* "execute", "change to the directory": fits "cannot %s %s: %s". */
+const char *spawn_step_name(enum spawn_step step);
+
+/* Returns after the program was executed (or the child is gone): 0 with its pid, and with a pidfd if
+ * ret_pidfd is not NULL; else -errno and the step that failed. stdio: SPAWN_NULL leaves the parent's;
+ * SPAWN_INHERIT must have been resolved. */
+int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd, enum spawn_step *ret_step);
+
+#endif

@@ -1,0 +1,114 @@
+/* The warden: a tiny process, the parent of all workers, that outlives whatever happens to the agent
+ * (the process that calls this) just long enough to leave nothing behind.
+ *
+ * It starts programs, reaps them and everything they orphan, and reports. It is a child subreaper in
+ * a session of its own, and neither its name nor its command line is that of the program, so a kill
+ * of the agent's process group or by its name misses it. When the agent is gone it kills all of its
+ * descendants, again and again until none is left, and exits. When the warden is gone (WARDEN_LOST)
+ * the workers die by their parent-death signal, and what they leave comes to the agent, a subreaper
+ * too: proctree_sweep() it, then make a new warden.
+ *
+ * Nothing here blocks. Idle, neither side makes a system call.
+ *
+ *	struct warden *warden;
+ *	int r = warden_new(NULL, &warden, &err);
+ *	warden_watch(warden, base, on_warden, arg);
+ *	r = warden_spawn(warden, rank, &spec, 0, &err);
+ *
+ *	static void on_warden(struct warden *warden, void *arg)
+ *	{
+ *		struct warden_event event;
+ *		while (warden_next(warden, &event))
+ *			switch (event.type) { ... }
+ *	}
+ */
+#ifndef SYS_WARDEN_H
+#define SYS_WARDEN_H
+
+#include <sys/resource.h>
+
+#include "base/err.h"
+#include "core/exit_status.h"
+#include "sys/spawn.h"
+
+struct event_base;
+struct warden;
+
+enum warden_event_type {
+	WARDEN_SPAWNED,	     /* the program was executed: id, pid, pidfd, start_ns, ns */
+	WARDEN_SPAWN_FAILED, /* it was not, and nothing of it is left: id, error, step */
+	WARDEN_EXITED,	     /* a main process ended: id, pid, start_ns, ns, status, usage */
+	WARDEN_EMPTY,	     /* the last descendant is gone and no start is under way: ns */
+	WARDEN_SURVIVOR,     /* being killed, and still there: pid, comm, error, state */
+	WARDEN_LOST,	     /* the warden is gone; the last event */
+	WARDEN_EVENT_COUNT,
+};
+
+struct warden_event {
+	enum warden_event_type type;
+	uint64_t id; /* as given to warden_spawn() */
+	pid_t pid;
+	int pidfd;	   /* SPAWNED with WARDEN_PIDFD: the caller's; otherwise -1 */
+	uint64_t start_ns; /* monotonic: just before the process was made */
+	uint64_t ns;	   /* monotonic: executed; reaped; empty */
+	struct exit_status status;
+	struct rusage usage;	/* of the main process and the children it waited for */
+	int error;		/* errno. SURVIVOR: EPERM may not be signalled, EBUSY does not die */
+	enum spawn_step step;	/* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
+	char comm[16];		/* SURVIVOR: its name */
+	char state;		/* SURVIVOR: its state letter ('D': uninterruptible sleep) */
+};
+
+struct warden_opts {
+	const char *name; /* of the process, for ps; NULL: "warden" */
+};
+
+/* Forks the warden and makes the calling process a child subreaper. Call it early: the warden is a
+ * copy of the caller, and what that weighs, every worker's ru_maxrss starts from. */
+int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err);
+
+/* Hangs up: the warden kills what it still has, and ends. Waits at most a second for that, so that no
+ * zombie is left; what takes longer (D state) the warden goes on with alone. A program that is about
+ * to exit need not call it. Not from inside warden_next(). */
+void warden_free(struct warden *warden);
+
+pid_t warden_pid(const struct warden *warden);
+
+/* Calls on_ready from the loop when warden_next() has something. */
+typedef void warden_ready_fn(struct warden *warden, void *arg);
+int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready, void *arg);
+
+/* Without a loop: waits until warden_next() may have something. 0, or -ETIMEDOUT. */
+int warden_wait(struct warden *warden, uint64_t deadline_ns);
+
+/* 1 with the next event, 0 when there is none now. Answers come in the order of the requests; the
+ * exits of all workers in the order of their deaths as reaped. */
+int warden_next(struct warden *warden, struct warden_event *ret_event);
+
+enum warden_spawn_flags {
+	WARDEN_PIDFD = 1 << 0, /* SPAWNED brings a pidfd */
+	WARDEN_QUIET = 1 << 1, /* no SPAWNED, only its EXITED or SPAWN_FAILED */
+};
+
+/* Asks for a program to be started; the outcome comes as an event with `id`, unique among those
+ * alive. Arguments of any size are taken here; too many are the kernel's to refuse (SPAWN_FAILED,
+ * E2BIG). The spec and its descriptors are borrowed for the call. Fails with EMFILE, if the request
+ * has to wait and its descriptors cannot be duplicated, or EPIPE (LOST follows). */
+int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *spec, unsigned flags,
+		 struct err *err);
+
+/* To the main process of one worker; nothing happens if that has ended. */
+void warden_signal(struct warden *warden, uint64_t id, int sig);
+
+/* To all descendants that belong to no living main process, whoever left them behind. SIGKILL: again
+ * and again until none is left. */
+void warden_signal_orphans(struct warden *warden, int sig);
+
+/* To every descendant. Not for SIGKILL. */
+void warden_signal_all(struct warden *warden, int sig);
+
+/* Kills every descendant, again and again until none is left; EMPTY says so, at once if there is
+ * none. Requests to start that reach the warden before that are refused (ECANCELED). */
+void warden_kill_all(struct warden *warden);
+
+#endif

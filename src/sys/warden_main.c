@@ -1,0 +1,466 @@
+/* The warden process: one loop over three things, requests, exits, and the end of the agent. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "sys/proctree.h"
+#include "sys/warden_proto.h"
+
+/* While killing, exits drive the work. A clock serves only for what does not exit: it starts fast
+ * and slows down. */
+#define KILL_PERIOD_MIN_NS (10 * NS_PER_MS)
+#define KILL_PERIOD_MAX_NS (500 * NS_PER_MS)
+#define CROWDED_RETRY_NS (10 * NS_PER_MS) /* no event says that descriptors in flight have landed */
+#define SURVIVOR_AFTER_NS (500 * NS_PER_MS) /* killed that long ago and still there: tell */
+
+enum kill_scope {
+	KILL_NOTHING,
+	KILL_ORPHANS,
+	KILL_ALL,
+};
+
+struct main_process {
+	uint64_t id;
+	pid_t pid;
+	uint64_t start_ns;
+	bool quiet;
+};
+
+struct wardship {
+	struct wire wire;
+	int agent_fd;	/* pidfd of the agent; -1 if there is none */
+	int stdio[3];	/* what the agent had; for SPAWN_INHERIT */
+	bool agent_gone;
+	struct main_process *mains;
+	size_t main_count, main_cap;
+	struct buf pointers; /* argv and envp of the request at hand */
+	bool empty_due;	     /* something was started or asked for since the last EMPTY */
+
+	enum kill_scope killing;
+	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
+	struct pids killed; /* children that got SIGKILL and are not reaped yet, oldest first */
+	struct pids named;  /* survivors already told */
+};
+
+/* --- telling the agent ------------------------------------------------------------------------ */
+
+static void tell(struct wardship *ward, const struct warden_event *event, bool answers_spawn, int pidfd)
+{
+	if (ward->agent_gone)
+		return;
+	struct warden_reply reply;
+	memset(&reply, 0, sizeof(reply)); /* padding too: it leaves the process */
+	reply.event = *event;
+	reply.answers_spawn = answers_spawn;
+	wire_begin(&ward->wire, event->type);
+	buf_append(&ward->wire.out, &reply, sizeof(reply));
+	/* Exits wait for the flush at the end of the round, so that many share one system call. */
+	if (pidfd >= 0 && wire_end(&ward->wire, &pidfd, 1) == -EMFILE)
+		tell(ward, event, answers_spawn, -1);
+	else if (pidfd < 0)
+		wire_end_later(&ward->wire);
+}
+
+static void tell_empty(struct wardship *ward)
+{
+	tell(ward, &(struct warden_event){ .type = WARDEN_EMPTY, .ns = clock_now_ns() }, false, -1);
+	ward->empty_due = false;
+}
+
+/* --- starting --------------------------------------------------------------------------------- */
+
+/* Replaces the markers in the request by descriptors of this process. */
+static int resolve_stdio(const struct wardship *ward, const struct wire_frame *frame,
+			 const struct request_spawn *head, struct spawn_spec *spec)
+{
+	size_t next = 0;
+	for (int i = 0; i < 3; i++) {
+		if (head->stdio[i] >= 0 && next >= frame->fd_count)
+			return frame->fds_lost ? -EMFILE : -EPROTO;
+		spec->stdio[i] = head->stdio[i] >= 0		     ? frame->fds[next++]
+				 : head->stdio[i] == SPAWN_INHERIT ? ward->stdio[i]
+								     : SPAWN_NULL;
+	}
+	return 0;
+}
+
+static void add_main(struct wardship *ward, const struct main_process *main)
+{
+	ARRAY_RESERVE(ward->mains, ward->main_count, ward->main_cap);
+	ward->mains[ward->main_count++] = *main;
+}
+
+static void refuse(struct wardship *ward, uint64_t id, enum spawn_step step, int error)
+{
+	tell(ward, &(struct warden_event){ .type = WARDEN_SPAWN_FAILED, .id = id, .step = step,
+					   .error = error, .ns = clock_now_ns() }, true, -1);
+}
+
+static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
+{
+	struct request_spawn_view view;
+	if (request_spawn_get(frame, &ward->pointers, &view) < 0)
+		return;
+	ward->empty_due = true;
+	uint64_t id = view.head.id;
+	int r = resolve_stdio(ward, frame, &view.head, &view.spec);
+	if (r < 0)
+		return refuse(ward, id, SPAWN_STDIO, -r);
+	if (ward->killing == KILL_ALL)
+		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
+
+	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
+	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET,
+				     .start_ns = clock_now_ns() };
+	AUTO(fd_close) int pidfd = -1;
+	enum spawn_step step;
+	r = spawn_start(&view.spec, &main.pid, wants_pidfd ? &pidfd : NULL, &step);
+	if (r < 0)
+		return refuse(ward, id, step, -r);
+	add_main(ward, &main);
+	if (!main.quiet)
+		tell(ward, &(struct warden_event){ .type = WARDEN_SPAWNED, .id = id, .pid = main.pid,
+						   .start_ns = main.start_ns, .ns = clock_now_ns() },
+		     true, pidfd);
+}
+
+/* --- reaping ---------------------------------------------------------------------------------- */
+
+static struct main_process *find_main_by_pid(struct wardship *ward, pid_t pid)
+{
+	for (size_t i = 0; i < ward->main_count; i++)
+		if (ward->mains[i].pid == pid)
+			return &ward->mains[i];
+	return NULL;
+}
+
+static void tell_exit(struct wardship *ward, struct main_process *main, int wait_status,
+		      const struct rusage *usage)
+{
+	tell(ward, &(struct warden_event){ .type = WARDEN_EXITED, .id = main->id, .pid = main->pid,
+					   .start_ns = main->start_ns, .ns = clock_now_ns(),
+					   .status = exit_status_from_wait(wait_status), .usage = *usage },
+	     main->quiet, -1);
+	*main = ward->mains[--ward->main_count];
+}
+
+/* Takes every dead child off; true while there are living ones. */
+static bool reap(struct wardship *ward)
+{
+	for (;;) {
+		int status;
+		struct rusage usage;
+		pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+		if (pid <= 0)
+			return pid == 0;
+		struct main_process *main = find_main_by_pid(ward, pid);
+		if (main)
+			tell_exit(ward, main, status, &usage);
+	}
+}
+
+/* --- signals and killing ---------------------------------------------------------------------- */
+
+static void name_survivor(void *arg, pid_t pid, int error)
+{
+	struct wardship *ward = arg;
+	if (pids_has(&ward->named, pid))
+		return;
+	pids_add(&ward->named, pid);
+	struct proc_info info = proctree_info(pid);
+	struct warden_event event = { .type = WARDEN_SURVIVOR, .pid = pid, .error = error,
+				      .state = info.state, .ns = clock_now_ns() };
+	memcpy(event.comm, info.comm, sizeof(event.comm));
+	tell(ward, &event, false, -1);
+}
+
+/* A child that was killed before is left alone: the list keeps its order, the newest are at the end,
+ * so one walk along both lists tells them apart. (A number that was used again is caught by the
+ * clock, which forgets.) */
+static bool killed_before(const struct pids *killed, size_t *at, pid_t pid)
+{
+	for (size_t i = *at; i < killed->count; i++)
+		if (killed->items[i] == pid) {
+			*at = i + 1;
+			return true;
+		}
+	return false;
+}
+
+/* Kills the direct children. What is below them becomes our child when they die, and its turn comes
+ * with their exit. Returns how many there were. */
+static size_t kill_children(struct wardship *ward)
+{
+	AUTO(pids_done) struct pids children = PIDS_INIT;
+	struct pids targets = PIDS_INIT;
+	size_t at = 0;
+	proctree_children(getpid(), &children);
+	for (size_t i = 0; i < children.count; i++) {
+		pid_t pid = children.items[i];
+		if (ward->killing == KILL_ORPHANS && find_main_by_pid(ward, pid))
+			continue;
+		pids_add(&targets, pid);
+		if (!killed_before(&ward->killed, &at, pid) && kill(pid, SIGKILL) < 0 && errno != ESRCH)
+			name_survivor(ward, pid, errno);
+	}
+	size_t count = targets.count;
+	pids_done(&ward->killed);
+	ward->killed = targets;
+	return count;
+}
+
+/* The mains, which a signal to orphans leaves alone; borrows nothing. */
+static struct pids main_pids(const struct wardship *ward)
+{
+	struct pids pids = PIDS_INIT;
+	for (size_t i = 0; i < ward->main_count; i++)
+		pids_add(&pids, ward->mains[i].pid);
+	return pids;
+}
+
+static size_t signal_tree(struct wardship *ward, bool orphans_only, int sig)
+{
+	AUTO(pids_done) struct pids skip = PIDS_INIT;
+	if (orphans_only)
+		skip = main_pids(ward);
+	return proctree_signal(sig, &skip, sig == SIGKILL ? name_survivor : NULL, ward);
+}
+
+static void stop_killing(struct wardship *ward)
+{
+	ward->killing = KILL_NOTHING;
+	pids_done(&ward->killed);
+	pids_done(&ward->named);
+}
+
+static void start_killing(struct wardship *ward, enum kill_scope scope)
+{
+	if (scope <= ward->killing)
+		return;
+	pids_done(&ward->killed);
+	ward->killing = scope;
+	ward->kill_since_ns = clock_now_ns();
+	ward->kill_period_ns = KILL_PERIOD_MIN_NS;
+	ward->kill_next_ns = ward->kill_since_ns + ward->kill_period_ns;
+}
+
+/* Exits drive the killing, but a child that does not exit keeps what is below it out of reach: so
+ * now and then the whole tree gets it, and who is still there after a while is named. */
+static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
+{
+	pids_done(&ward->killed);
+	signal_tree(ward, ward->killing == KILL_ORPHANS, SIGKILL);
+	if (now_ns - ward->kill_since_ns >= SURVIVOR_AFTER_NS) {
+		AUTO(pids_done) struct pids children = PIDS_INIT;
+		proctree_children(getpid(), &children);
+		for (size_t i = 0; i < children.count; i++)
+			if (ward->killing == KILL_ALL || !find_main_by_pid(ward, children.items[i]))
+				name_survivor(ward, children.items[i], EBUSY);
+	}
+	ward->kill_period_ns = MIN(ward->kill_period_ns * 2, KILL_PERIOD_MAX_NS);
+	ward->kill_next_ns = now_ns + ward->kill_period_ns;
+}
+
+static void kill_round(struct wardship *ward)
+{
+	uint64_t now_ns = clock_now_ns();
+	if (now_ns >= ward->kill_next_ns)
+		kill_on_clock(ward, now_ns);
+	if (kill_children(ward) == 0)
+		stop_killing(ward);
+}
+
+static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
+{
+	struct request_signal request;
+	if (frame->len != sizeof(request))
+		return;
+	memcpy(&request, frame->data, sizeof(request));
+	if (request.scope == SCOPE_MAIN) {
+		for (size_t i = 0; i < ward->main_count; i++)
+			if (ward->mains[i].id == request.id)
+				kill(ward->mains[i].pid, request.sig);
+	} else if (request.sig == SIGKILL) {
+		start_killing(ward, request.scope == SCOPE_ALL ? KILL_ALL : KILL_ORPHANS);
+		ward->empty_due |= request.scope == SCOPE_ALL;
+	} else {
+		signal_tree(ward, request.scope == SCOPE_ORPHANS, request.sig);
+	}
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static void agent_is_gone(struct wardship *ward)
+{
+	if (ward->agent_gone)
+		return;
+	ward->agent_gone = true;
+	wire_done(&ward->wire);
+	fd_close(&ward->agent_fd);
+	for (int i = 0; i < 3; i++)
+		fd_close(&ward->stdio[i]);
+	start_killing(ward, KILL_ALL);
+}
+
+static void handle_requests(struct wardship *ward)
+{
+	ssize_t n = wire_fill(&ward->wire);
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0)
+		return agent_is_gone(ward);
+	struct wire_frame frame;
+	while (wire_next(&ward->wire, &frame) > 0) {
+		if (frame.type == REQUEST_SPAWN)
+			handle_spawn(ward, &frame);
+		else if (frame.type == REQUEST_SIGNAL)
+			handle_signal(ward, &frame);
+		wire_frame_done(&frame);
+	}
+}
+
+/* Only those are left whom we may not signal: nothing we could still do for anybody. */
+static bool only_strangers_left(const struct wardship *ward)
+{
+	for (size_t i = 0; i < ward->killed.count; i++)
+		if (kill(ward->killed.items[i], 0) == 0 || errno != EPERM)
+			return false;
+	return ward->killed.count > 0;
+}
+
+/* Sleeps until a request, an exit (SIGCHLD is let in only here) or the clock of the killing. */
+static void wait_for_something(struct wardship *ward)
+{
+	struct pollfd fds[] = {
+		{ .fd = ward->wire.fd, .events = POLLIN },
+		{ .fd = ward->agent_fd, .events = POLLIN },
+	};
+	uint64_t wake_ns = ward->killing ? ward->kill_next_ns : NS_NEVER;
+	if (!ward->agent_gone && wire_waits(&ward->wire)) {
+		if (ward->wire.crowded)
+			wake_ns = MIN(wake_ns, clock_now_ns() + CROWDED_RETRY_NS);
+		else
+			fds[0].events |= POLLOUT;
+	}
+	struct timespec left, *timeout = NULL;
+	if (wake_ns != NS_NEVER) {
+		uint64_t now_ns = clock_now_ns(), left_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
+		left = (struct timespec){ (time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S) };
+		timeout = &left;
+	}
+	sigset_t all_but_child;
+	sigfillset(&all_but_child);
+	sigdelset(&all_but_child, SIGCHLD);
+	int ready = ppoll(fds, ARRAY_LEN(fds), timeout, &all_but_child);
+	if (ready <= 0)
+		return;
+	if (fds[0].revents & POLLOUT)
+		wire_flush(&ward->wire);
+	if (fds[0].revents & (POLLIN | POLLHUP | POLLERR))
+		handle_requests(ward);
+	if (fds[1].revents)
+		agent_is_gone(ward);
+}
+
+static void watch_over(struct wardship *ward)
+{
+	for (;;) {
+		bool children = reap(ward);
+		if (ward->killing)
+			kill_round(ward);
+		if (!children && ward->empty_due)
+			tell_empty(ward);
+		if (ward->agent_gone && (!children || only_strangers_left(ward)))
+			return;
+		if (!ward->agent_gone && wire_flush(&ward->wire) < 0)
+			agent_is_gone(ward);
+		wait_for_something(ward);
+	}
+}
+
+/* --- becoming the warden ---------------------------------------------------------------------- */
+
+static void on_child(int sig UNUSED)
+{
+	/* Its arrival ends ppoll(). */
+}
+
+static void set_signals(void)
+{
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	/* Workers inherit what is ignored, so nothing is. Straight to the kernel, because the C
+	 * library keeps two signals to itself, and those are inherited too. */
+	const unsigned long kernel_default[4] = { 0 };
+	for (int sig = 1; sig < NSIG; sig++)
+		syscall(SYS_rt_sigaction, sig, kernel_default, NULL, sizeof(unsigned long));
+	struct sigaction action = { .sa_handler = on_child };
+	sigaction(SIGCHLD, &action, NULL);
+}
+
+/* Fields 48 and 49 of /proc/self/stat say where the command line lies that ps and pkill see. */
+static void set_command_line(const char *name)
+{
+	AUTO(buf_done) struct buf stat = BUF_INIT;
+	if (file_read("/proc/self/stat", 4096, &stat, NULL) < 0)
+		return;
+	const char *field = strrchr(buf_str(&stat), ')');
+	for (int i = 2; field && i < 48; i++)
+		field = strchr(field + 1, ' ');
+	unsigned long start, end;
+	if (!field || sscanf(field, " %lu %lu", &start, &end) != 2 || start == 0 || end <= start)
+		return;
+	memset((char *)start, 0, end - start);
+	strncpy((char *)start, name, end - start - 1);
+}
+
+/* Keeps the link and copies of the agent's stdio, and nothing else that was open. */
+static void set_descriptors(struct wardship *ward, int link)
+{
+	/* First above 6, out of the way of the places they are meant for. */
+	int high[] = { fcntl(link, F_DUPFD_CLOEXEC, 7), fcntl(0, F_DUPFD_CLOEXEC, 7),
+		       fcntl(1, F_DUPFD_CLOEXEC, 7), fcntl(2, F_DUPFD_CLOEXEC, 7) };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || high[0] < 0)
+		_exit(1);
+	for (int i = 0; i < 3; i++)
+		dup2(null, i);
+	for (int i = 0; i < (int)ARRAY_LEN(high); i++)
+		if (high[i] < 0 || dup3(high[i], i + 3, O_CLOEXEC) < 0)
+			close(i + 3);
+	for (int i = 0; i < 3; i++)
+		ward->stdio[i] = high[i + 1] >= 0 ? i + 4 : SPAWN_NULL;
+	wire_init(&ward->wire, 3);
+	close_range(7, ~0U, 0);
+}
+
+_Noreturn void warden_main(const char *name, int link, pid_t agent)
+{
+	set_signals();
+	setsid();
+	prctl(PR_SET_NAME, name);
+	set_command_line(name);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+
+	struct wardship ward = { .agent_fd = -1 };
+	set_descriptors(&ward, link);
+	ward.agent_fd = pidfd_open(agent, 0);
+	if (ward.agent_fd >= 0 && getppid() != agent)
+		agent_is_gone(&ward);
+	watch_over(&ward);
+	_exit(0);
+}

@@ -1,0 +1,60 @@
+/* What agent and warden say to each other. Plain structs: both are the same program in memory. */
+#ifndef SYS_WARDEN_PROTO_H
+#define SYS_WARDEN_PROTO_H
+
+#include "sys/warden.h"
+#include "sys/wire.h"
+
+enum warden_request {
+	REQUEST_SPAWN,
+	REQUEST_SIGNAL, /* struct request_signal */
+};
+
+enum signal_scope {
+	SCOPE_MAIN, /* the main process `id` */
+	SCOPE_ORPHANS,
+	SCOPE_ALL,
+};
+
+struct request_signal {
+	uint64_t id;
+	enum signal_scope scope;
+	int sig;
+};
+
+/* Followed by the CPU set, the memory nodes, then NUL-terminated strings: path, working directory if
+ * any, arguments, environment. The frame carries one descriptor per stdio[i] >= 0, in order. */
+struct request_spawn {
+	uint64_t id;
+	uint64_t nofile_soft;
+	uint64_t arg_count, env_count;
+	uint32_t cpus_size, mem_nodes_size;
+	int mem_mode;
+	int stdio[3];
+	unsigned flags;
+	bool has_cwd;
+};
+
+void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *spec, unsigned flags);
+
+/* A spawn request taken apart: `spec` points into the frame and into `pointers`. */
+struct request_spawn_view {
+	struct request_spawn head;
+	struct spawn_spec spec;
+};
+
+/* 0, or -EPROTO. `pointers` is memory to reuse from call to call. */
+int request_spawn_get(const struct wire_frame *frame, struct buf *pointers,
+		      struct request_spawn_view *ret_view);
+
+/* The other way: every frame is one of these, its type that of the event. */
+struct warden_reply {
+	struct warden_event event;
+	bool answers_spawn; /* it is the first word about a request to start */
+};
+
+/* The warden's own main: never returns. `link` is its end of the pair; the process is fresh from
+ * fork(). */
+_Noreturn void warden_main(const char *name, int link, pid_t agent);
+
+#endif

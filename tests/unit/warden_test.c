@@ -1,0 +1,411 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "sys/proctree.h"
+#include "sys/warden.h"
+
+#define PATIENCE_NS (20 * NS_PER_S)
+
+static struct warden *new_warden(void)
+{
+	struct warden *warden;
+	ck_assert_int_eq(warden_new(NULL, &warden, NULL), 0);
+	return warden;
+}
+
+static struct warden_event next_event(struct warden *warden)
+{
+	struct warden_event event;
+	uint64_t deadline_ns = clock_now_ns() + PATIENCE_NS;
+	while (!warden_next(warden, &event))
+		ck_assert_int_eq(warden_wait(warden, deadline_ns), 0);
+	return event;
+}
+
+/* Passes over other events. */
+static struct warden_event await(struct warden *warden, enum warden_event_type type)
+{
+	for (;;) {
+		struct warden_event event = next_event(warden);
+		if (event.type == type)
+			return event;
+		ck_assert_int_ne(event.type, WARDEN_LOST);
+	}
+}
+
+static char *no_env[] = { NULL };
+
+static void start_full(struct warden *warden, uint64_t id, const char *script, int out, unsigned flags)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)script, NULL };
+	struct spawn_spec spec = { .path = "/bin/sh", .argv = argv, .envp = no_env,
+				   .stdio = { SPAWN_NULL, out, SPAWN_NULL } };
+	ck_assert_int_eq(warden_spawn(warden, id, &spec, flags, NULL), 0);
+}
+
+static void start(struct warden *warden, uint64_t id, const char *script)
+{
+	start_full(warden, id, script, SPAWN_NULL, 0);
+}
+
+/* What the script wrote on its standard output until everybody had closed it. */
+static void output_of(struct warden *warden, const char *script, struct buf *out)
+{
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	start_full(warden, 1, script, ends[1], 0);
+	close(ends[1]);
+	ck_assert_int_eq(fd_read_all(ends[0], 1 << 20, out, NULL), 0);
+	close(ends[0]);
+	await(warden, WARDEN_EMPTY);
+}
+
+static bool exists(pid_t pid)
+{
+	return kill(pid, 0) == 0;
+}
+
+TEST(a_program_is_started_and_its_end_is_told_with_code_times_and_usage)
+{
+	struct warden *warden = new_warden();
+	uint64_t before_ns = clock_now_ns();
+	start(warden, 7, "exit 3");
+	struct warden_event spawned = next_event(warden);
+	ck_assert_int_eq(spawned.type, WARDEN_SPAWNED);
+	ck_assert_uint_eq(spawned.id, 7);
+	ck_assert_int_eq(spawned.pidfd, -1);
+	struct warden_event exited = next_event(warden);
+	ck_assert_int_eq(exited.type, WARDEN_EXITED);
+	ck_assert_uint_eq(exited.id, 7);
+	ck_assert_int_eq(exited.pid, spawned.pid);
+	ck_assert_int_eq(exited.status.kind, EXIT_CODE);
+	ck_assert_int_eq(exited.status.value, 3);
+	ck_assert(exited.usage.ru_maxrss > 0);
+	ck_assert(before_ns <= spawned.start_ns && spawned.start_ns < spawned.ns);
+	ck_assert(spawned.ns <= exited.ns && exited.ns <= clock_now_ns());
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(a_death_by_signal_is_told_as_such)
+{
+	struct warden *warden = new_warden();
+	start(warden, 1, "kill -SEGV $$");
+	struct warden_event exited = await(warden, WARDEN_EXITED);
+	ck_assert_int_eq(exited.status.kind, EXIT_SIGNAL);
+	ck_assert_int_eq(exited.status.value, SIGSEGV);
+	warden_free(warden);
+}
+
+TEST(a_missing_program_is_an_error_of_the_start)
+{
+	struct warden *warden = new_warden();
+	char *argv[] = { (char *)"x", NULL };
+	struct spawn_spec spec = { .path = "/nonexistent/x", .argv = argv, .envp = no_env,
+				   .stdio = { SPAWN_NULL, SPAWN_NULL, SPAWN_NULL } };
+	ck_assert_int_eq(warden_spawn(warden, 5, &spec, 0, NULL), 0);
+	struct warden_event failed = next_event(warden);
+	ck_assert_int_eq(failed.type, WARDEN_SPAWN_FAILED);
+	ck_assert_uint_eq(failed.id, 5);
+	ck_assert_int_eq(failed.error, ENOENT);
+	ck_assert_int_eq(failed.step, SPAWN_EXEC);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+
+	spec.path = "/bin/true";
+	spec.cwd = "/nonexistent";
+	ck_assert_int_eq(warden_spawn(warden, 6, &spec, 0, NULL), 0);
+	failed = next_event(warden);
+	ck_assert_int_eq(failed.error, ENOENT);
+	ck_assert_int_eq(failed.step, SPAWN_CWD);
+	warden_free(warden);
+}
+
+TEST(arguments_beyond_the_kernels_limit_are_refused_and_the_warden_lives_on)
+{
+	struct warden *warden = new_warden();
+	AUTO(strv_done) struct strv argv = STRV_INIT;
+	strv_add(&argv, "true");
+	char text[1001];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 8000; i++)
+		strv_add(&argv, text);
+	struct spawn_spec spec = { .path = "/bin/true", .argv = strv_argv(&argv), .envp = no_env,
+				   .stdio = { SPAWN_NULL, SPAWN_NULL, SPAWN_NULL } };
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, NULL), 0);
+	start(warden, 2, "exit 0");
+	struct warden_event failed = next_event(warden);
+	ck_assert_int_eq(failed.type, WARDEN_SPAWN_FAILED);
+	ck_assert_int_eq(failed.error, E2BIG);
+	ck_assert_uint_eq(await(warden, WARDEN_EXITED).id, 2);
+	warden_free(warden);
+}
+
+TEST(a_worker_leads_its_own_session_with_clean_signals_and_descriptors)
+{
+	signal(SIGINT, SIG_IGN); /* as a shell does for a job started with & */
+	sigset_t some;
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &some, NULL);
+	int leaked = open("/dev/null", O_RDONLY); /* without CLOEXEC, on purpose */
+	ck_assert_int_ge(leaked, 0);
+	struct warden *warden = new_warden();
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	output_of(warden, "cut -d' ' -f1,5,6 /proc/$$/stat; grep -E 'Sig(Blk|Ign)' /proc/$$/status; "
+			  "ls /proc/$$/fd | tr '\\n' ' '; readlink /proc/$$/fd/0", &out);
+	int pid, pgid, sid;
+	unsigned long blocked, ignored;
+	char rest[256];
+	ck_assert_int_eq(sscanf(buf_str(&out), "%d %d %d SigBlk: %lx SigIgn: %lx %255[^\n]", &pid, &pgid,
+				&sid, &blocked, &ignored, rest), 6);
+	ck_assert_int_eq(pgid, pid);
+	ck_assert_int_eq(sid, pid);
+	ck_assert_uint_eq(blocked, 0);
+	ck_assert_uint_eq(ignored, 0);
+	ck_assert_str_eq(rest, "0 1 2 /dev/null");
+	warden_free(warden);
+}
+
+TEST(stdio_can_be_inherited_from_the_agent)
+{
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	int saved = dup(1);
+	fflush(stdout);
+	dup2(ends[1], 1);
+	struct warden *warden = new_warden();
+	dup2(saved, 1);
+	close(ends[1]);
+	start_full(warden, 1, "echo hello", SPAWN_INHERIT, 0);
+	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	ck_assert_int_eq(fd_read_all(ends[0], 100, &out, NULL), 0);
+	ck_assert_str_eq(buf_str(&out), "hello\n");
+}
+
+TEST(working_directory_cpus_limit_and_memory_policy_are_set)
+{
+	struct warden *warden = new_warden();
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	unsigned long nodes = 1;
+	char *argv[] = { (char *)"sh", (char *)"-c",
+			 (char *)"pwd; grep Cpus_allowed_list /proc/$$/status; ulimit -Sn; "
+				 "grep -c bind:0 /proc/$$/numa_maps", NULL };
+	struct spawn_spec spec = { .path = "/bin/sh", .argv = argv, .envp = no_env, .cwd = "/usr",
+				   .stdio = { SPAWN_NULL, ends[1], SPAWN_NULL }, .cpus = &cpus,
+				   .cpus_size = sizeof(cpus), .nofile_soft = 99 };
+	if (access("/proc/self/numa_maps", R_OK) == 0) {
+		spec.mem_mode = 2; /* MPOL_BIND */
+		spec.mem_nodes = &nodes;
+		spec.mem_nodes_size = sizeof(nodes);
+	}
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, NULL), 0);
+	close(ends[1]);
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	ck_assert_int_eq(fd_read_all(ends[0], 4096, &out, NULL), 0);
+	int limit, bound = -1;
+	char where[32], allowed[32];
+	int n = sscanf(buf_str(&out), "%31s Cpus_allowed_list: %31s %d %d", where, allowed, &limit, &bound);
+	ck_assert_int_ge(n, 3);
+	ck_assert_str_eq(where, "/usr");
+	ck_assert_str_eq(allowed, "0");
+	ck_assert_int_eq(limit, 99);
+	if (spec.mem_mode)
+		ck_assert_int_gt(bound, 0);
+	warden_free(warden);
+}
+
+TEST(a_pidfd_is_given_on_request)
+{
+	struct warden *warden = new_warden();
+	start_full(warden, 1, "exec sleep 1000", SPAWN_NULL, WARDEN_PIDFD);
+	struct warden_event spawned = next_event(warden);
+	ck_assert_int_ge(spawned.pidfd, 0);
+	AUTO(fd_close) int pidfd = spawned.pidfd;
+	warden_signal(warden, 1, SIGTERM);
+	ck_assert_int_eq(await(warden, WARDEN_EXITED).status.value, SIGTERM);
+	warden_free(warden);
+}
+
+TEST(a_quiet_start_is_told_only_by_its_end)
+{
+	struct warden *warden = new_warden();
+	start_full(warden, 4, "exit 1", SPAWN_NULL, WARDEN_QUIET);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EXITED);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(orphans_are_signalled_without_touching_main_processes)
+{
+	struct warden *warden = new_warden();
+	start(warden, 1, "exec sleep 1000");
+	start(warden, 2, "(sleep 1000; true) & sh -c '(sleep 1000; true) & sleep 1000' & exit 0");
+	ck_assert_uint_eq(await(warden, WARDEN_EXITED).id, 2);
+	warden_signal_orphans(warden, SIGKILL);
+	warden_signal(warden, 1, SIGUSR1);
+	ck_assert_int_eq(await(warden, WARDEN_EXITED).status.value, SIGUSR1);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(a_signal_to_orphans_reaches_the_whole_tree_below_them)
+{
+	struct warden *warden = new_warden();
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	start_full(warden, 1, "sh -c 'sh -c \"trap \\\"echo deep; exit\\\" TERM; echo up; while :; do sleep 0.01; done\"; :' & exit 0",
+		   ends[1], 0);
+	close(ends[1]);
+	char up[3];
+	ck_assert_int_eq(read(ends[0], up, 3), 3);
+	await(warden, WARDEN_EXITED);
+	warden_signal_orphans(warden, SIGTERM);
+	ck_assert_int_eq(fd_read_all(ends[0], 4096, &out, NULL), 0);
+	ck_assert_str_eq(buf_str(&out), "deep\n");
+	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(kill_all_leaves_nothing_and_cancels_starts_behind_it)
+{
+	struct warden *warden = new_warden();
+	for (uint64_t id = 0; id < 20; id++)
+		start(warden, id, "trap '' TERM; setsid sh -c 'sleep 1000 & sleep 1000' & kill -STOP $$");
+	for (uint64_t id = 0; id < 20; id++)
+		ck_assert_int_eq(await(warden, WARDEN_SPAWNED).id, id);
+	warden_kill_all(warden);
+	start(warden, 99, "exit 0");
+	size_t exits = 0;
+	struct warden_event event;
+	bool refused = false;
+	while ((event = next_event(warden)).type != WARDEN_EMPTY) {
+		exits += event.type == WARDEN_EXITED;
+		if (event.type == WARDEN_SPAWN_FAILED)
+			refused = event.error == ECANCELED;
+	}
+	ck_assert_uint_eq(exits, 20);
+	ck_assert(refused);
+	start(warden, 100, "exit 0");
+	ck_assert_uint_eq(await(warden, WARDEN_EXITED).id, 100);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_kill_all(warden);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+/* The pid that a background process of the script printed first. */
+static pid_t first_pid(struct warden *warden, const char *script)
+{
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	start_full(warden, 1, script, ends[1], 0);
+	close(ends[1]);
+	char text[32] = "";
+	ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+	close(ends[0]);
+	return (pid_t)atoi(text);
+}
+
+TEST(hanging_up_kills_every_descendant)
+{
+	struct warden *warden = new_warden();
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	ck_assert(exists(escaped));
+	pid_t pid = warden_pid(warden);
+	warden_free(warden);
+	ck_assert(!exists(escaped));
+	ck_assert(!exists(pid));
+}
+
+TEST(a_killed_warden_is_told_and_what_it_leaves_can_be_swept)
+{
+	struct warden *warden = new_warden(), *other = new_warden();
+	start(other, 2, "exec sleep 1000");
+	pid_t bystander = await(other, WARDEN_SPAWNED).pid;
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	kill(warden_pid(warden), SIGKILL);
+	while (next_event(warden).type != WARDEN_LOST)
+		;
+	struct warden_event event;
+	ck_assert_int_eq(warden_next(warden, &event), 0);
+	struct err err;
+	char *argv[] = { (char *)"x", NULL };
+	struct spawn_spec spec = { .path = "/bin/true", .argv = argv, .envp = no_env };
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, &err), -EPIPE);
+	warden_free(warden);
+
+	AUTO(pids_done) struct pids keep = PIDS_INIT;
+	pids_add(&keep, warden_pid(other));
+	while (proctree_sweep(&keep) > 0)
+		;
+	ck_assert(!exists(escaped));
+	ck_assert(exists(bystander));
+	warden_free(other);
+	ck_assert(!exists(bystander));
+}
+
+static void count_exits(struct warden *warden, void *arg)
+{
+	struct event_base *base = arg;
+	static int exits;
+	struct warden_event event;
+	while (warden_next(warden, &event)) {
+		exits += event.type == WARDEN_EXITED;
+		if (exits == 300)
+			event_base_loopbreak(base);
+	}
+}
+
+TEST(hundreds_of_starts_with_descriptors_queue_up_without_blocking)
+{
+	struct warden *warden = new_warden();
+	struct event_base *base = event_base_new();
+	ck_assert_int_eq(warden_watch(warden, base, count_exits, base), 0);
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	for (uint64_t id = 0; id < 300; id++)
+		start_full(warden, id, "echo x", ends[1], 0);
+	close(ends[1]);
+	event_base_dispatch(base);
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	warden_free(warden);
+	ck_assert_int_eq(fd_read_all(ends[0], 4096, &out, NULL), 0);
+	ck_assert_uint_eq(buf_len(&out), 600);
+	event_base_free(base);
+}
+
+TEST(the_warden_bears_a_neutral_name_and_leads_its_own_session)
+{
+	struct warden *warden = new_warden();
+	start(warden, 1, "exit 0");
+	await(warden, WARDEN_EMPTY);
+	char path[64];
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)warden_pid(warden));
+	ck_assert_int_eq(file_read(path, 65536, &text, NULL), 0);
+	ck_assert_str_eq(buf_str(&text), "warden");
+	ck_assert_str_eq(proctree_info(warden_pid(warden)).comm, "warden");
+	ck_assert_int_eq(getsid(warden_pid(warden)), warden_pid(warden));
+	warden_free(warden);
+}

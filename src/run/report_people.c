@@ -1,0 +1,265 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "run/error_file.h"
+#include "run/hint.h"
+#include "run/report.h"
+#include "run/text.h"
+
+#define TRACEBACK_LINES 40
+#define TAIL_LINES 20
+#define ATTEMPTS_SHOWN 8
+#define RANKS_SHOWN 8
+#define INDENT "                  "
+
+static const char *const phrases[] = {
+	[FAILURE_EXIT] = "ended with",
+	[FAILURE_SPAWN] = "could not be started",
+	[FAILURE_WARDEN] = "ended unseen",
+	[FAILURE_TIMER] = "was ended by its watchdog, with",
+	[FAILURE_HANG] = "showed no sign of life and was ended, with",
+};
+static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a phrase");
+
+struct printer {
+	struct buf *out;
+	bool colour;
+};
+
+static void label(const struct printer *p, const char *name)
+{
+	if (p->colour)
+		buf_printf(p->out, "  \x1b[1m%-14s\x1b[0m  ", name);
+	else
+		buf_printf(p->out, "  %-14s  ", name);
+}
+
+static void say_how(struct buf *out, const struct history_failure *failure)
+{
+	buf_append_str(out, phrases[failure->reason]);
+	if (failure->reason == FAILURE_SPAWN || failure->reason == FAILURE_WARDEN)
+		return;
+	buf_append_char(out, ' ');
+	exit_status_describe(&failure->status, out);
+}
+
+static void say_duration(struct buf *out, uint64_t from_ns, uint64_t to_ns)
+{
+	char text[CLOCK_HUMAN_MAX];
+	clock_human(to_ns > from_ns ? to_ns - from_ns : 0, text);
+	buf_append_str(out, text);
+}
+
+static void say_time(struct buf *out, const struct history *history, uint64_t when_ns)
+{
+	time_t seconds = (time_t)((when_ns + history->wall_offset_ns) / NS_PER_S);
+	struct tm tm;
+	char text[32];
+	localtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	buf_append_str(out, text);
+}
+
+static void say_headline(const struct printer *p, const struct report *report,
+			 const struct history_attempt *last, const struct history_failure *cause)
+{
+	if (p->colour)
+		buf_append_str(p->out, "\x1b[1;31m");
+	buf_append_str(p->out, "muster: job failed");
+	if (p->colour)
+		buf_append_str(p->out, "\x1b[0m");
+	buf_printf(p->out, ": rank %u of %u ", cause->rank, last->world_size);
+	say_how(p->out, cause);
+	struct err why = ERR_INIT;
+	if (cause->reason == FAILURE_SPAWN) {
+		entry_explain_spawn(&report->config->entry, cause->spawn_errno, &why);
+		buf_printf(p->out, ": %s\n", why.msg);
+		return;
+	}
+	buf_append_str(p->out, " after ");
+	say_duration(p->out, cause->started_ns, cause->ended_ns);
+	buf_append_char(p->out, '\n');
+}
+
+/* The end of its words: from error.json if it is good, else of its stderr. Returns where they are from
+ * in `ret_source`, or says why there are none. */
+static void collect_words(const struct history_failure *cause, const struct error_file *file,
+			  struct buf *ret_words, struct buf *ret_source)
+{
+	if (file->state == ERROR_FILE_GOOD) {
+		const char *text = file->traceback ? file->traceback : file->message;
+		text_clean(ret_words, text, strlen(text));
+		buf_printf(ret_source, "%s", cause->error_file);
+		return;
+	}
+	if (file->state == ERROR_FILE_BAD)
+		buf_printf(ret_source, "%s %s; ", cause->error_file, file->problem);
+	text_clean(ret_words, buf_data(&cause->tail), buf_len(&cause->tail));
+	buf_append_str(ret_source, !cause->captured	   ? "its output is above"
+				   : buf_len(ret_words) == 0 ? "it wrote nothing to stderr"
+							     : "the end of its stderr");
+}
+
+static void say_words(const struct printer *p, const struct history_failure *cause, struct buf *words)
+{
+	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
+	AUTO(buf_done) struct buf source = BUF_INIT;
+	if (cause->error_file)
+		error_file_read(cause->error_file, &file);
+	collect_words(cause, &file, words, &source);
+	bool good = file.state == ERROR_FILE_GOOD;
+	label(p, good ? "traceback" : "output");
+	buf_printf(p->out, "%s\n", buf_str(&source));
+	const char *text = buf_str(words);
+	const char *shown = text_tail(text, good ? TRACEBACK_LINES : TAIL_LINES);
+	if (shown > text)
+		buf_append_str(p->out, INDENT "...\n");
+	text_indent(p->out, INDENT, shown);
+}
+
+static bool same_kind(const struct history_failure *a, const struct history_failure *b)
+{
+	return a->stopped == b->stopped && a->reason == b->reason && a->status.kind == b->status.kind &&
+	       a->status.value == b->status.value;
+}
+
+/* One line for all failures that ended as `first` did. */
+static void say_kind(struct buf *out, const struct history_attempt *attempt,
+		     const struct history_failure *cause, size_t first)
+{
+	AUTO(buf_done) struct buf ranks = BUF_INIT;
+	const struct history_failure *like = &attempt->failures[first];
+	size_t count = 0;
+	for (size_t i = first; i < attempt->count; i++) {
+		const struct history_failure *failure = &attempt->failures[i];
+		if (failure == cause || !same_kind(failure, like))
+			continue;
+		if (count++ < RANKS_SHOWN)
+			buf_printf(&ranks, "%s%u", count > 1 ? ", " : "", failure->rank);
+	}
+	buf_printf(out, "%zu ", count);
+	say_how(out, like);
+	if (like->stopped)
+		buf_append_str(out, " when the group was stopped");
+	buf_printf(out, " (rank%s %s%s)\n", count > 1 ? "s" : "", buf_str(&ranks),
+		   count > RANKS_SHOWN ? ", ..." : "");
+}
+
+static bool seen_before(const struct history_attempt *attempt, const struct history_failure *cause,
+			size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (&attempt->failures[i] != cause && same_kind(&attempt->failures[i], &attempt->failures[index]))
+			return true;
+	return false;
+}
+
+static void say_others(const struct printer *p, const struct history_attempt *attempt,
+		       const struct history_failure *cause)
+{
+	bool any = false;
+	for (size_t i = 0; i < attempt->count; i++) {
+		if (&attempt->failures[i] == cause || seen_before(attempt, cause, i))
+			continue;
+		if (any)
+			buf_append_str(p->out, INDENT);
+		else
+			label(p, "other failures");
+		any = true;
+		say_kind(p->out, attempt, cause, i);
+	}
+}
+
+static void say_attempt(struct buf *out, const struct history_attempt *attempt, size_t number)
+{
+	const struct history_failure *cause = history_cause(attempt);
+	buf_printf(out, "%zu: ", number);
+	say_duration(out, attempt->started_ns, attempt->ended_ns);
+	if (attempt->end == ATTEMPT_REGROUP) {
+		buf_append_str(out, ", nodes came or went");
+	} else if (cause) {
+		buf_printf(out, ", rank %u ", cause->rank);
+		say_how(out, cause);
+	}
+	buf_append_char(out, '\n');
+}
+
+static void say_attempts(const struct printer *p, const struct report *report,
+			 const struct history_failure *cause)
+{
+	const struct history *history = report->history;
+	if (history->count > 1) {
+		size_t first = history->count > ATTEMPTS_SHOWN ? history->count - ATTEMPTS_SHOWN : 0;
+		label(p, "attempts");
+		for (size_t i = first; i < history->count; i++) {
+			if (i > first)
+				buf_append_str(p->out, INDENT);
+			say_attempt(p->out, &history->attempts[i], i + 1);
+		}
+	}
+	if (report->config->max_restarts && exit_set_contains(&report->config->no_restart_on, &cause->status)) {
+		label(p, "restart");
+		buf_append_str(p->out, "none: --no-restart-on lists ");
+		exit_status_describe(&cause->status, p->out);
+		buf_append_char(p->out, '\n');
+	}
+}
+
+static void say_stopped(const struct printer *p, const struct report *report)
+{
+	const struct history *history = report->history;
+	const struct history_attempt *last = history_last(history);
+	size_t killed = 0;
+	for (size_t i = 0; last && i < last->count; i++)
+		killed += last->failures[i].stopped && last->failures[i].status.kind == EXIT_SIGNAL &&
+			  last->failures[i].status.value == 9;
+	const char *name = str_signal_name(history->stop_signal);
+	buf_printf(p->out, "muster: stopped by %s after ", name ? name : "a signal");
+	say_duration(p->out, history->started_ns, history->ended_ns);
+	if (killed)
+		buf_printf(p->out, "; %zu worker%s had to be killed", killed, killed > 1 ? "s" : "");
+	buf_append_char(p->out, '\n');
+}
+
+void report_people(const struct report *report, bool colour, struct buf *out)
+{
+	const struct printer p = { out, colour };
+	const struct history *history = report->history;
+	const struct history_attempt *last = history_last(history);
+	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	if (history->stop_signal) {
+		say_stopped(&p, report);
+		return;
+	}
+	if (!cause) {
+		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
+		return;
+	}
+	say_headline(&p, report, last, cause);
+	if (cause->reason == FAILURE_SPAWN && history->count == 1)
+		return;
+	label(&p, "first cause");
+	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank, cause->host,
+		   (int)cause->pid);
+	say_time(out, history, cause->ended_ns);
+	buf_append_char(out, '\n');
+	label(&p, "command");
+	buf_printf(out, "%s\n", report->config->entry.title);
+	AUTO(buf_done) struct buf words = BUF_INIT;
+	say_words(&p, cause, &words);
+	say_others(&p, last, cause);
+	say_attempts(&p, report, cause);
+	if (report->log_dir) {
+		label(&p, "report");
+		buf_printf(out, "%s/report.json\n", report->log_dir);
+	}
+	char room[512];
+	const char *hint = hint_for(cause, report->config, buf_str(&words), room, sizeof(room));
+	if (hint) {
+		label(&p, "try");
+		buf_printf(out, "%s\n", hint);
+	}
+}

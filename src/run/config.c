@@ -211,7 +211,8 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_events(options->event_log_handler, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
-	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0)
+	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
+	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0)
 		return r;
 	config.max_restarts = (uint32_t)options->max_restarts;
 	bool named = options->rdzv_id && *options->rdzv_id;
@@ -223,6 +224,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 void run_config_done(struct run_config *config)
 {
 	free(config->run_id);
+	run_streams_done(&config->streams);
 	entry_done(&config->entry);
 	*config = RUN_CONFIG_INIT;
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/exit_set.h"
 #include "run/entry.h"
+#include "run/streams.h"
 
 #define RUN_NPROC_MAX 65536 /* workers on one host */
 #define RUN_SHUTDOWN_DEFAULT_S 30
@@ -51,6 +52,9 @@ struct run_options {
 	const char *redirects, *tee;
 	const char *local_ranks_filter;
 	const char *duplicate_stdout_filters, *duplicate_stderr_filters;
+	const char *prefix; /* NULL: only what is tee'd gets one */
+	bool merge_output;
+	uint64_t log_max_size; /* 0: no limit */
 	int64_t node_rank;
 	const char *master_addr;
 	int64_t master_port; /* RUN_PORT_UNSET: not given */
@@ -85,6 +89,7 @@ struct run_config {
 
 	const char *log_dir; /* NULL: a temporary one; "/dev/null": none */
 	enum run_capture capture;
+	struct run_streams streams;
 	enum run_stdin stdin_mode;
 	enum run_style exit_code;
 	enum run_style report;

@@ -39,6 +39,7 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	struct output *output = NEW(struct output);
 	const char *prefix = config->prefix ? config->prefix : OUTPUT_PREFIX_DEFAULT;
 	output->prefix_template = mem_strdup(prefix);
+	output->merge = config->merge;
 	output->log_max_size = config->log_max_size;
 	output->next_number = FIRST_NUMBER;
 	output->one_console = console_same_file(STDOUT_FILENO, STDERR_FILENO);
@@ -95,6 +96,8 @@ static void free_worker(struct worker *worker)
 		free(stream->filter_path);
 	}
 	tail_done(&worker->tail);
+	free(worker->names.role_name);
+	free(worker->names.host);
 	free(worker);
 }
 
@@ -131,25 +134,29 @@ void output_free(struct output *output)
 	free(output);
 }
 
-/* "[default3]:", in a colour of the rank's own if asked for. */
-static char *render_prefix(const struct output *output, const struct output_worker *worker, bool colour)
+void output_render_prefix(const struct output *output, const struct prefix_names *names, const char *rank,
+			  const char *local_rank, struct buf *out)
+{
+	char group_rank[24];
+	snprintf(group_rank, sizeof(group_rank), "%" PRId64, names->group_rank);
+	const struct template_name known[] = {
+		{ "role_name", names->role_name }, { "rank", rank },	   { "local_rank", local_rank },
+		{ "group_rank", group_rank },	   { "host", names->host },
+	};
+	template_render(output->prefix_template, known, ARRAY_LEN(known), out);
+}
+
+/* The prefix of one worker, in a colour of the rank's own if asked for. */
+static char *render_prefix(const struct output *output, const struct worker *worker, bool colour)
 {
 	static const char *const colours[] = { "36", "33", "32", "35", "34", "31" };
-	char rank[24], local_rank[24], group_rank[24];
-	snprintf(rank, sizeof(rank), "%" PRId64, worker->rank);
-	snprintf(local_rank, sizeof(local_rank), "%" PRId64, worker->local_rank);
-	snprintf(group_rank, sizeof(group_rank), "%" PRId64, worker->group_rank);
-	const struct template_name names[] = {
-		{ "role_name", worker->role_name ? worker->role_name : "" },
-		{ "rank", rank },
-		{ "local_rank", local_rank },
-		{ "group_rank", group_rank },
-		{ "host", worker->host ? worker->host : "" },
-	};
+	char rank[24], local_rank[24];
+	snprintf(rank, sizeof(rank), "%" PRId64, worker->names.rank_base + worker->local_rank);
+	snprintf(local_rank, sizeof(local_rank), "%u", worker->local_rank);
 	struct buf text = BUF_INIT;
 	if (colour)
-		buf_printf(&text, "\033[%sm", colours[(uint64_t)worker->rank % ARRAY_LEN(colours)]);
-	template_render(output->prefix_template, names, ARRAY_LEN(names), &text);
+		buf_printf(&text, "\033[%sm", colours[worker->local_rank % ARRAY_LEN(colours)]);
+	output_render_prefix(output, &worker->names, rank, local_rank, &text);
 	if (colour)
 		buf_append_str(&text, "\033[m");
 	return buf_take_str(&text);
@@ -198,8 +205,9 @@ static int add_stream(struct output *output, struct worker *worker, const struct
 		.kind = kind,
 		.console = route->console,
 		.tail = spec->keep_tail && kind == OUTPUT_STDERR,
-		.prefix = route->prefix ? render_prefix(output, spec, colour) : mem_strdup(""),
-		.filter_prefix = render_prefix(output, spec, false),
+		.merge = output->merge && route->console && route->prefix,
+		.prefix = route->prefix ? render_prefix(output, worker, colour) : mem_strdup(""),
+		.filter_prefix = render_prefix(output, worker, false),
 		.file_path = copy_or_null(route->file),
 		.filter_path = copy_or_null(route->filter_file),
 		.split = { .blocks = !route->prefix && !route->filter_file },
@@ -253,6 +261,13 @@ int output_add(struct output *output, const struct output_worker *spec,
 {
 	struct worker *worker = NEW(struct worker);
 	worker->id = spec->id;
+	worker->local_rank = spec->local_rank;
+	worker->names = (struct prefix_names){
+		.role_name = mem_strdup(spec->role_name ? spec->role_name : ""),
+		.host = mem_strdup(spec->host ? spec->host : ""),
+		.rank_base = spec->rank - spec->local_rank,
+		.group_rank = spec->group_rank,
+	};
 	list_init(&worker->link);
 	list_init(&worker->added_link);
 	list_init(&worker->ended_link);

@@ -34,6 +34,7 @@ enum output_stream {
 
 struct output_config {
 	const char *prefix;    /* template, see output_add(); NULL: OUTPUT_PREFIX_DEFAULT */
+	bool merge;	       /* lines that many workers print alike are shown once, with a count */
 	uint64_t log_max_size; /* a log file is set aside as NAME.1 beyond this; 0: never */
 	/* A line of a worker that has one of these in it goes to the worker's filter file too. */
 	struct strv filters[OUTPUT_STREAM_COUNT];
@@ -62,7 +63,7 @@ struct output_worker {
 	/* The names a prefix template knows: role_name, rank, local_rank, group_rank, host. */
 	const char *role_name;
 	int64_t rank;
-	int64_t local_rank;
+	uint32_t local_rank;
 	int64_t group_rank;
 	const char *host;
 };

@@ -24,6 +24,11 @@ struct pump {
 	struct heap drains; /* struct stream.drain */
 	struct heap shows;  /* struct stream.show */
 	unsigned char *chunk;
+
+	/* With output->merge: what waits for each console, and how many streams can add to it. */
+	struct merge merges[OUTPUT_STREAM_COUNT];
+	uint32_t merging[OUTPUT_STREAM_COUNT]; /* by kind of stream */
+	struct prefix_names names;	       /* of the workers that are there; owned */
 };
 
 static void post_trouble(void *arg, const char *text)
@@ -79,6 +84,45 @@ static bool matches(const struct strv *filters, const struct line *line)
 	return false;
 }
 
+/* Screen writers of merged lines count down from the top, those of streams up from the bottom. */
+static void show_merged(struct pump *pump, struct console *console, struct merge_line *merged)
+{
+	const struct prefix_names *names = &pump->names;
+	AUTO(buf_done) struct buf ranks = BUF_INIT, local_ranks = BUF_INIT, prefix = BUF_INIT;
+	merge_line_writers(merged, names->rank_base, &ranks);
+	merge_line_writers(merged, 0, &local_ranks);
+	if (merged->count > 1)
+		buf_printf(&prefix, "%ux ", merged->count);
+	output_render_prefix(pump->output, names, buf_str(&ranks), buf_str(&local_ranks), &prefix);
+	struct line line = { merged->text, merged->len, merged->end, .continues = false };
+	screen_put(&console->screen, UINT64_MAX - merged->seq, buf_str(&prefix), &line, &console->out);
+	merge_line_free(merged);
+}
+
+static void show_due_merged(struct pump *pump, uint64_t now_ns)
+{
+	struct output *output = pump->output;
+	uint32_t alive = MAX(pump->merging[OUTPUT_STDOUT], pump->merging[OUTPUT_STDERR]);
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		struct console *console = &output->consoles[i];
+		for (struct merge_line *line; (line = merge_next(&pump->merges[i], alive, now_ns));)
+			show_merged(pump, console, line);
+		if (buf_len(&console->out) >= CHUNK)
+			flush_console(pump, console);
+	}
+}
+
+/* A new round may have other ranks: what waits still belongs to the old ones. */
+static void learn_names(struct pump *pump, const struct prefix_names *names)
+{
+	show_due_merged(pump, NS_NEVER);
+	free(pump->names.role_name);
+	free(pump->names.host);
+	pump->names = *names;
+	pump->names.role_name = mem_strdup(names->role_name);
+	pump->names.host = mem_strdup(names->host);
+}
+
 static void handle_line(struct pump *pump, struct stream *stream, const struct line *line)
 {
 	struct output *output = pump->output;
@@ -87,6 +131,11 @@ static void handle_line(struct pump *pump, struct stream *stream, const struct l
 	if (!stream->console)
 		return;
 	struct console *console = output_console(output, stream->kind);
+	if (stream->merge) {
+		merge_add(&pump->merges[console - output->consoles], stream->worker->local_rank, line,
+			  clock_now_ns());
+		return;
+	}
 	screen_put(&console->screen, stream->number, stream->prefix, line, &console->out);
 	if (buf_len(&console->out) >= CHUNK)
 		flush_console(pump, console);
@@ -120,6 +169,8 @@ static void handle_bytes(struct pump *pump, struct stream *stream, const unsigne
 	line_split_push(&stream->split, data, len);
 	while (line_split_next(&stream->split, &line))
 		handle_line(pump, stream, &line);
+	if (stream->merge)
+		show_due_merged(pump, clock_now_ns());
 	plan_show(pump, stream);
 }
 
@@ -141,6 +192,10 @@ static void end_stream(struct pump *pump, struct stream *stream)
 	struct line line;
 	if (line_split_finish(&stream->split, &line))
 		handle_line(pump, stream, &line);
+	if (stream->merge) {
+		pump->merging[stream->kind]--;
+		show_due_merged(pump, clock_now_ns());
+	}
 	if (stream->file)
 		disk_close(disk, stream->file);
 	if (stream->filter_file)
@@ -203,6 +258,7 @@ static void begin_stream(struct pump *pump, struct stream *stream)
 {
 	open_files(pump->output, stream);
 	stream->worker->open_streams++;
+	pump->merging[stream->kind] += stream->merge;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = stream };
 	if (epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_ADD, stream->fd, &event) < 0)
 		end_stream(pump, stream);
@@ -211,6 +267,8 @@ static void begin_stream(struct pump *pump, struct stream *stream)
 static void begin_worker(struct pump *pump, struct worker *worker)
 {
 	list_append(&pump->workers, &worker->link);
+	if (pump->output->merge && pump->merging[OUTPUT_STDOUT] + pump->merging[OUTPUT_STDERR] == 0)
+		learn_names(pump, &worker->names);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
 		if (worker->streams[i].worker)
 			begin_stream(pump, &worker->streams[i]);
@@ -282,11 +340,22 @@ static struct stream *due_stream(struct heap *heap, uint64_t now_ns, size_t offs
 	return (struct stream *)((char *)node - offset);
 }
 
+static uint64_t next_timer_ns(const struct pump *pump)
+{
+	uint64_t next_ns = MIN(merge_due_ns(&pump->merges[0]), merge_due_ns(&pump->merges[1]));
+	if (heap_top(&pump->drains))
+		next_ns = MIN(next_ns, heap_top(&pump->drains)->key);
+	if (heap_top(&pump->shows))
+		next_ns = MIN(next_ns, heap_top(&pump->shows)->key);
+	return next_ns;
+}
+
 static void run_timers(struct pump *pump)
 {
-	if (!heap_top(&pump->drains) && !heap_top(&pump->shows))
+	if (next_timer_ns(pump) == NS_NEVER)
 		return;
 	uint64_t now_ns = clock_now_ns();
+	show_due_merged(pump, now_ns);
 	struct stream *stream;
 	while ((stream = due_stream(&pump->shows, now_ns, offsetof(struct stream, show)))) {
 		struct console *console = output_console(pump->output, stream->kind);
@@ -299,11 +368,7 @@ static void run_timers(struct pump *pump)
 
 static int epoll_timeout_ms(const struct pump *pump)
 {
-	uint64_t next_ns = NS_NEVER;
-	if (heap_top(&pump->drains))
-		next_ns = heap_top(&pump->drains)->key;
-	if (heap_top(&pump->shows))
-		next_ns = MIN(next_ns, heap_top(&pump->shows)->key);
+	uint64_t next_ns = next_timer_ns(pump);
 	if (next_ns == NS_NEVER)
 		return -1;
 	uint64_t now_ns = clock_now_ns();
@@ -343,20 +408,34 @@ static void print_last_messages(struct pump *pump)
 	}
 }
 
+static void pump_init(struct pump *pump, struct output *output)
+{
+	*pump = (struct pump){ .output = output, .chunk = NEW_ARRAY(unsigned char, CHUNK) };
+	list_init(&pump->workers);
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		merge_init(&pump->merges[i]);
+}
+
+static void pump_done(struct pump *pump)
+{
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+		merge_done(&pump->merges[i]);
+	heap_done(&pump->drains);
+	heap_done(&pump->shows);
+	free(pump->names.role_name);
+	free(pump->names.host);
+	free(pump->chunk);
+}
+
 void *output_pump_main(void *arg)
 {
 	struct output *output = arg;
-	struct pump pump = { .output = output, .drains = HEAP_INIT, .shows = HEAP_INIT };
-	list_init(&pump.workers);
-	pump.chunk = NEW_ARRAY(unsigned char, CHUNK);
+	AUTO(pump_done) struct pump pump;
+	pump_init(&pump, output);
 	pump_until_finished(&pump);
 	if (output->disk)
 		disk_flush(output->disk);
 	print_last_messages(&pump);
-
-	free(pump.chunk);
-	heap_done(&pump.drains);
-	heap_done(&pump.shows);
 	output_post(output, &(struct output_event){ .type = OUTPUT_FINISHED });
 	return NULL;
 }

@@ -12,12 +12,21 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "core/line_split.h"
+#include "core/merge.h"
 #include "core/tail.h"
 #include "sys/console.h"
 #include "sys/disk.h"
 #include "sys/output.h"
 
 struct worker;
+
+/* What a prefix can name. Texts are owned. */
+struct prefix_names {
+	char *role_name;
+	char *host;
+	int64_t rank_base; /* rank of local rank 0 */
+	int64_t group_rank;
+};
 
 /* One pipe. Of the thread alone once it is handed over. */
 struct stream {
@@ -27,6 +36,7 @@ struct stream {
 	enum output_stream kind;
 	bool console;
 	bool tail;
+	bool merge; /* its lines wait for their likes */
 	char *prefix; /* "": none */
 	char *filter_prefix;
 	char *file_path;
@@ -40,6 +50,8 @@ struct stream {
 
 struct worker {
 	uint64_t id;
+	uint32_t local_rank;
+	struct prefix_names names;
 	struct stream streams[OUTPUT_STREAM_COUNT];
 	bool ended; /* of the loop: it has told the thread */
 
@@ -64,6 +76,7 @@ struct event_node {
 
 struct output {
 	char *prefix_template;
+	bool merge;
 	uint64_t log_max_size;
 	struct strv filters[OUTPUT_STREAM_COUNT];
 	struct console consoles[OUTPUT_STREAM_COUNT];
@@ -93,6 +106,9 @@ struct output {
 	int console_error[OUTPUT_STREAM_COUNT];
 };
 
+/* "[default3]:" for local ranks and ranks as texts. */
+void output_render_prefix(const struct output *output, const struct prefix_names *names, const char *rank,
+			  const char *local_rank, struct buf *out);
 struct console *output_console(struct output *output, enum output_stream kind);
 void output_post(struct output *output, const struct output_event *event);
 void output_worker_release(struct worker *worker); /* frees if nobody holds it; with the lock */

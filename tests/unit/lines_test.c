@@ -1,10 +1,14 @@
 #include "unit.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/line_split.h"
+#include "core/merge.h"
 #include "core/screen.h"
+#include "core/stream_map.h"
 #include "core/tail.h"
 #include "core/template.h"
 
@@ -199,4 +203,107 @@ TEST(template_replaces_known_names_and_leaves_the_rest)
 	AUTO(buf_done) struct buf out = BUF_INIT;
 	template_render("[${role_name}$rank] $rankx ${other} $$ ${rank $5 $", names, ARRAY_LEN(names), &out);
 	ck_assert_str_eq(buf_str(&out), "[trainer7] $rankx ${other} $ ${rank $5 $");
+}
+
+static void add(struct merge *merge, uint32_t writer, const char *text, uint64_t now_ns)
+{
+	struct line line = { (const unsigned char *)text, strlen(text), LINE_NEWLINE, .continues = false };
+	merge_add(merge, writer, &line, now_ns);
+}
+
+/* Everything that is ready, as "0-2:text|". */
+static void expect_merged(struct merge *merge, uint32_t alive, uint64_t now_ns, const char *expected)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	for (struct merge_line *line; (line = merge_next(merge, alive, now_ns));) {
+		merge_line_writers(line, 10, &out);
+		buf_append_char(&out, ':');
+		buf_append(&out, line->text, line->len);
+		buf_append_char(&out, '|');
+		merge_line_free(line);
+	}
+	ck_assert_str_eq(buf_str(&out), expected);
+}
+
+TEST(merge_shows_a_line_of_all_writers_once_and_at_once)
+{
+	AUTO(merge_done) struct merge merge;
+	merge_init(&merge);
+	for (uint32_t i = 0; i < 3; i++)
+		add(&merge, 2 - i, "same", 0);
+	expect_merged(&merge, 3, 0, "10-12:same|");
+	ck_assert(merge_due_ns(&merge) == NS_NEVER);
+}
+
+TEST(merge_waits_a_moment_for_the_others_and_not_longer)
+{
+	AUTO(merge_done) struct merge merge;
+	merge_init(&merge);
+	add(&merge, 0, "a", 5);
+	add(&merge, 3, "a", 6);
+	add(&merge, 1, "b", 7);
+	expect_merged(&merge, 4, 7, "");
+	ck_assert_uint_eq(merge_due_ns(&merge), 5 + MERGE_WAIT_NS);
+	expect_merged(&merge, 4, 5 + MERGE_WAIT_NS, "10,13:a|");
+	expect_merged(&merge, 4, NS_NEVER, "11:b|");
+}
+
+TEST(merge_keeps_the_order_of_each_writer)
+{
+	AUTO(merge_done) struct merge merge;
+	merge_init(&merge);
+	add(&merge, 0, "a", 0);
+	add(&merge, 0, "b", 0);
+	add(&merge, 1, "b", 0);
+	add(&merge, 1, "a", 0); /* comes after writer 1's b, so it cannot join the first a */
+	add(&merge, 0, "a", 0);
+	expect_merged(&merge, 2, NS_NEVER, "10:a|10-11:b|10-11:a|");
+}
+
+TEST(merge_is_bounded)
+{
+	AUTO(merge_done) struct merge merge;
+	merge_init(&merge);
+	char text[1000];
+	for (int i = 0; i < 2000; i++) {
+		memset(text, 'x', sizeof(text) - 1);
+		text[sizeof(text) - 1] = '\0';
+		snprintf(text, sizeof(text) - 1, "%d", i);
+		text[strlen(text)] = 'x';
+		add(&merge, 0, text, 0);
+		for (struct merge_line *line; (line = merge_next(&merge, 9, 0));)
+			merge_line_free(line);
+		ck_assert_uint_le(merge.bytes, MERGE_BYTES_MAX);
+	}
+}
+
+TEST(stream_map_takes_one_mask_or_a_list_of_ranks_of_any_size)
+{
+	uint8_t masks[13];
+	ck_assert_int_eq(stream_map_parse("3", 13, masks, NULL), 0);
+	ck_assert(masks[0] == 3 && masks[12] == 3);
+	ck_assert_int_eq(stream_map_parse("0:1,12:2,99:3", 13, masks, NULL), 0);
+	ck_assert(masks[0] == 1 && masks[1] == 0 && masks[12] == 2);
+	static const char *const wrong[] = { "", "4", "33", "0:4", "a:1", "1:", ":1", "0:1,", "0:1;1:1", "-1:1" };
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		ck_assert_int_eq(stream_map_parse(wrong[i], 13, masks, NULL), -EINVAL);
+}
+
+TEST(stream_ranks_choose_all_when_none_is_named)
+{
+	bool chosen[12];
+	ck_assert_int_eq(stream_ranks_parse("", 12, chosen, NULL), 0);
+	ck_assert(chosen[0] && chosen[11]);
+	ck_assert_int_eq(stream_ranks_parse("0, 11,500", 12, chosen, NULL), 0);
+	ck_assert(chosen[0] && !chosen[1] && chosen[11]);
+	ck_assert_int_eq(stream_ranks_parse("0,x", 12, chosen, NULL), -EINVAL);
+}
+
+TEST(stream_filters_know_a_doubled_comma)
+{
+	AUTO(strv_done) struct strv filters = STRV_INIT;
+	stream_filters_parse("a,b,,c,", &filters);
+	ck_assert_uint_eq(filters.count, 3);
+	ck_assert_str_eq(filters.items[1], "b,c");
+	ck_assert_str_eq(filters.items[2], "");
 }

@@ -211,6 +211,26 @@ TEST(output_prints_messages_in_order_even_after_the_end)
 	ck_assert_str_eq(text, "one\ntwo\nthree\n");
 }
 
+TEST(output_shows_a_line_that_all_print_once)
+{
+	int fd = capture(true);
+	struct output *output = new_output(&(struct output_config){ .merge = true });
+	int fds[3][2];
+	for (uint32_t i = 0; i < 3; i++) {
+		struct output_route shown = { .console = true, .prefix = true };
+		struct output_worker worker = { .id = i, .local_rank = i, .rank = 4 + i, .role_name = "w",
+						.route = { shown, shown } };
+		ck_assert_int_eq(output_add(output, &worker, fds[i], NULL), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		say(fds[i][0], "alike\n");
+	say(fds[1][0], "alone\n");
+	for (int i = 0; i < 3; i++)
+		close_both(fds[i]);
+	AUTO_FREE char *text = finish(output, fd);
+	ck_assert_str_eq(text, "3x [w0-2]:alike\n[w1]:alone\n");
+}
+
 TEST(output_writes_log_files_raw_and_copies_lines_that_match)
 {
 	int fd = capture(true);

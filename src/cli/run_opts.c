@@ -1,0 +1,114 @@
+#include "cli/run_opts.h"
+
+#include "base/str.h"
+
+#define LATER_NODES "it comes with several nodes"
+#define LATER_OUTPUT "it comes with log files"
+#define LATER_BINDING "it comes with placement"
+#define LATER_PLUGIN "it names a Python plug-in"
+
+static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
+static const char *const numa_bindings[] = { "node", "socket", "exclusive", "core-complex", NULL };
+static const char *const styles[] = {
+	[RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun", NULL };
+static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
+					[RUN_CAPTURE_ALWAYS] = "always",
+					[RUN_CAPTURE_NEVER] = "never", NULL };
+static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
+
+#define O struct run_options
+
+const struct opt run_opts[] = {
+	OPT_GROUP("Workers"),
+	OPT_STR("nproc-per-node", "PET_NPROC_PER_NODE", O, nproc_per_node, "N",
+		"workers on this host: a number, cpu, gpu, xpu or auto (default 1)"),
+	{ OPT_FIELD(OPT_TYPE_FLAG, "module", "PET_MODULE", O, module, NULL,
+		    "COMMAND is a Python module, as python -m"),
+	  .short_name = 'm' },
+	OPT_FLAG("no-python", "PET_NO_PYTHON", O, no_python, "COMMAND is a program, whatever it looks like"),
+	OPT_FLAG("run-path", "PET_RUN_PATH", O, run_path, "run the script by Python's runpy"),
+	OPT_STR("role", "PET_ROLE", O, role, "NAME", "the workers' role (default 'default')"),
+	OPT_FLAG("virtual-local-rank", "PET_VIRTUAL_LOCAL_RANK", O, virtual_local_rank,
+		 "every worker sees LOCAL_RANK=0 and its device alone"),
+	OPT_CHOICE("stdin", NULL, O, stdin_mode, stdins,
+		   "who reads our standard input: local rank 0 (default), or all as with torchrun"),
+	OPT_CHOICE("start-method", "PET_START_METHOD", O, start_method, start_methods,
+		   "accepted for torchrun; workers are always started afresh"),
+	{ OPT_FIELD(OPT_TYPE_CHOICE, "numa-binding", NULL, O, numa_binding, NULL, "bind workers to CPUs"),
+	  .choices = numa_bindings,
+	  .later = LATER_BINDING },
+
+	OPT_GROUP("Failures"),
+	OPT_INT("max-restarts", "PET_MAX_RESTARTS", O, max_restarts, "N",
+		"start the group again up to N times (default 0)"),
+	OPT_CALL("restart-backoff", NULL, O, restart_backoff, run_backoff_parse, "TIME[:MAX]",
+		 "wait before a restart, twice as long each time, up to MAX (default 0; MAX 1m)"),
+	OPT_CALL("no-restart-on", NULL, O, no_restart_on, run_no_restart_parse, "LIST",
+		 "ends not worth a restart: exit codes and signals, such as 2,64-78,SIGSEGV"),
+	OPT_DURATION("shutdown-timeout", "PET_SHUTDOWN_TIMEOUT", O, shutdown_ns, "TIME",
+		     "time between the stop signal and SIGKILL (default 30 s)"),
+	OPT_STR("signals-to-handle", "PET_SIGNALS_TO_HANDLE", O, signals_to_handle, "LIST",
+		"signals that end the job (default " RUN_SIGNALS_DEFAULT ")"),
+	OPT_FLOAT("monitor-interval", "PET_MONITOR_INTERVAL", O, monitor_interval, "SECONDS",
+		  "accepted for torchrun; nothing is polled"),
+	OPT_CHOICE("exit-code", NULL, O, exit_code, styles,
+		   "of a failed job: the first cause's own (default), or always 1 as torchrun"),
+
+	OPT_GROUP("Output"),
+	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",
+		"where logs and errors go (default: a temporary directory; /dev/null: nowhere)"),
+	OPT_CHOICE("report", NULL, O, report, styles,
+		   "form of the report on failure: for people (default), or torchrun's table"),
+	OPT_CHOICE("capture", NULL, O, capture, captures,
+		   "keep the end of each worker's stderr for the report; auto: unless it is a terminal"),
+	{ OPT_FIELD(OPT_TYPE_STR, "redirects", "PET_REDIRECTS", O, redirects, "MASK",
+		    "write stdout (1), stderr (2) or both (3) to log files"),
+	  .short_name = 'r',
+	  .later = LATER_OUTPUT },
+	{ OPT_FIELD(OPT_TYPE_STR, "tee", "PET_TEE", O, tee, "MASK", "the same, and show them too"),
+	  .short_name = 't',
+	  .later = LATER_OUTPUT },
+	{ OPT_FIELD(OPT_TYPE_STR, "local-ranks-filter", "PET_LOCAL_RANKS_FILTER", O, local_ranks_filter,
+		    "LIST", "show only these local ranks"),
+	  .later = LATER_OUTPUT },
+	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stdout-filters", "PET_DUPLICATE_STDOUT_FILTERS", O,
+		    duplicate_stdout_filters, "LIST", "copy stdout lines with one of these texts to one file"),
+	  .later = LATER_OUTPUT },
+	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stderr-filters", "PET_DUPLICATE_STDERR_FILTERS", O,
+		    duplicate_stderr_filters, "LIST", "the same for stderr"),
+	  .later = LATER_OUTPUT },
+	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME", "a Python plug-in for logs"),
+	  .later = LATER_PLUGIN },
+	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",
+		"where events go: null (default)"),
+
+	OPT_GROUP("Nodes"),
+	OPT_STR("nnodes", "PET_NNODES", O, nnodes, "N|MIN:MAX", "number of nodes (default 1)"),
+	OPT_FLAG("standalone", "PET_STANDALONE", O, standalone, "a job of its own on this host"),
+	OPT_INT("node-rank", "PET_NODE_RANK", O, node_rank, "N", "rank of this node (default 0)"),
+	OPT_STR("master-addr", "PET_MASTER_ADDR", O, master_addr, "HOST",
+		"host of node 0, with --master-port (default 127.0.0.1)"),
+	OPT_INT("master-port", "PET_MASTER_PORT", O, master_port, "PORT",
+		"port of the workers' store on it (default: a fresh one each round)"),
+	OPT_STR("local-addr", "PET_LOCAL_ADDR", O, local_addr, "HOST", "address of this node"),
+	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv_id, "ID", "name of the job (default: a random one)"),
+	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-backend", "PET_RDZV_BACKEND", O, rdzv_backend, "NAME",
+		    "how nodes find each other"),
+	  .later = LATER_NODES },
+	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-endpoint", "PET_RDZV_ENDPOINT", O, rdzv_endpoint, "HOST[:PORT]",
+		    "where nodes find each other"),
+	  .later = LATER_NODES },
+	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-conf", "PET_RDZV_CONF", O, rdzv_conf, "K=V,...",
+		    "settings of the rendezvous"),
+	  .later = LATER_NODES },
+	OPT_END,
+};
+
+#undef O
+
+char *const *run_opts_args(char **argv, int first)
+{
+	bool taken = str_eq(argv[first - 1], "--");
+	char **args = argv + first + 1;
+	return !taken && args[0] && str_eq(args[0], "--") ? args + 1 : args;
+}

@@ -1,0 +1,14 @@
+/* The options of `muster run`: those of torchrun, and a few of our own. */
+#ifndef CLI_RUN_OPTS_H
+#define CLI_RUN_OPTS_H
+
+#include "cli/opt.h"
+#include "run/config.h"
+
+extern const struct opt run_opts[]; /* fills a struct run_options */
+
+/* The arguments of the command at argv[first]. A "--" directly before it was taken by the parser; if
+ * there was none, one directly after it is dropped. */
+char *const *run_opts_args(char **argv, int first);
+
+#endif

@@ -1,0 +1,703 @@
+#include "core/agent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* What the table is indexed by: events, with messages told apart. */
+enum input {
+	IN_START,
+	IN_LINK_UP,
+	IN_LINK_DOWN,
+	IN_FORMED,
+	IN_STOP,
+	IN_CLOSED,
+	IN_REFUSED,
+	IN_PONG,
+	IN_TIMER,
+	IN_GROUP_FAILED,
+	IN_GROUP_DONE,
+	IN_GROUP_GONE,
+	IN_GROUP_STUCK,
+	IN_STOP_REQUESTED,
+	INPUT_COUNT,
+};
+
+struct step {
+	struct agent *agent;
+	const struct agent_event *event;
+	uint64_t now_ns;
+	struct agent_actions *actions;
+};
+
+typedef void handler(struct step *s);
+
+/* Actions. */
+
+static struct agent_action *act(struct step *s, enum agent_action_type type)
+{
+	struct agent_actions *actions = s->actions;
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct agent_action *action = &actions->items[actions->count++];
+	memset(action, 0, sizeof(*action));
+	action->type = type;
+	return action;
+}
+
+static struct msg *send_msg(struct step *s, enum msg_type type)
+{
+	struct msg *msg = &act(s, AGENT_SEND)->msg;
+	msg->type = type;
+	msg->ballot = s->agent->memory.heard.ballot;
+	return msg;
+}
+
+static void set_state(struct agent *agent, enum agent_state state)
+{
+	agent->state = state;
+}
+
+static void send_join(struct step *s)
+{
+	struct agent *agent = s->agent;
+	if (agent->memory.work == WORK_FAILED && agent->died_ns)
+		agent->memory.cause.age_ns = s->now_ns - agent->died_ns;
+	struct msg *msg = send_msg(s, MSG_JOIN);
+	msg->join = (struct msg_join){ .node = &agent->config.node, .memory = agent->memory };
+	if (!agent->joined) {
+		/* The lease begins with what the coordinator must answer first. */
+		agent->joined = true;
+		agent->answered_ns = s->now_ns;
+		agent->next_ping_ns = s->now_ns;
+	}
+	set_state(agent, AGENT_JOINED);
+}
+
+static void send_leave(struct step *s, enum leave_why why)
+{
+	if (!s->agent->linked)
+		return;
+	send_msg(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive };
+}
+
+static void group_stop(struct step *s, enum group_stop_why why, int signal)
+{
+	struct agent_action *action = act(s, AGENT_GROUP_STOP);
+	action->why = why;
+	action->signal = signal;
+}
+
+static void exit_with(struct step *s, const struct outcome *outcome)
+{
+	if (s->agent->linked) {
+		s->agent->linked = false;
+		act(s, AGENT_HANG_UP);
+	}
+	act(s, AGENT_EXIT)->outcome = *outcome;
+	set_state(s->agent, AGENT_ENDED);
+}
+
+static struct outcome make_outcome(const struct agent *agent, enum outcome_kind kind)
+{
+	struct outcome outcome = { .kind = kind, .restarts = agent->memory.restarts };
+	if (agent->memory.work == WORK_FAILED || agent->memory.verdict == VERDICT_FAILED) {
+		outcome.has_cause = true;
+		outcome.cause = agent->memory.cause;
+	}
+	return outcome;
+}
+
+static void leave_by_signal(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_SIGNAL);
+	outcome.signal = s->agent->signal;
+	send_leave(s, LEAVE_SIGNAL);
+	exit_with(s, &outcome);
+}
+
+static void start_join_clock(struct step *s)
+{
+	s->agent->join_deadline_ns = ns_add(s->now_ns, s->agent->config.join_timeout_ns);
+}
+
+/* The link is gone: without it there is no lease, and without a lease no workers. */
+static void drop(struct step *s)
+{
+	struct agent *agent = s->agent;
+	agent->linked = false;
+	agent->joined = false;
+	if (agent->join_deadline_ns == NS_NEVER)
+		start_join_clock(s);
+	if (agent->alive)
+		act(s, AGENT_GROUP_KILL);
+	set_state(agent, agent->alive ? AGENT_DROPPING : AGENT_SEEKING);
+}
+
+static void hang_up(struct step *s, enum leave_why why)
+{
+	send_leave(s, why);
+	act(s, AGENT_HANG_UP);
+	drop(s);
+}
+
+/* Memory. */
+
+static void hear(struct agent *agent, const struct round_ref *heard, const struct round_ref *base)
+{
+	struct memory *memory = &agent->memory;
+	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0) {
+		/* Others form rounds without us: what we did in ours no longer counts. */
+		memory->heard = *heard;
+		memory->in_heard = false;
+		memory->work = WORK_IDLE;
+		memory->verdict = VERDICT_NONE;
+		memory->charged = false;
+	}
+	if (ballot_compare(base->ballot, memory->base.ballot) > 0) {
+		memory->base = *base;
+		memory->in_base = memory->in_heard && ballot_eq(base->ballot, memory->heard.ballot);
+	}
+}
+
+static void remember_failure(struct step *s)
+{
+	struct agent *agent = s->agent;
+	struct cause cause = s->event->cause;
+	cause.group_rank = (int32_t)agent->formed.group_rank;
+	cause.rank = (int32_t)agent->formed.rank_base + cause.local_rank;
+	cause.no_restart = policy_is_final(&agent->config.policy, &cause);
+	cause.age_ns = s->now_ns - MIN(s->event->died_ns, s->now_ns);
+	memcpy(cause.name, agent->config.node.name, sizeof(cause.name));
+	agent->died_ns = s->event->died_ns;
+	agent->memory.work = WORK_FAILED;
+	agent->memory.cause = cause;
+}
+
+static void report_failure(struct step *s)
+{
+	remember_failure(s);
+	if (s->agent->linked)
+		send_msg(s, MSG_FAILED)->failed.cause = s->agent->memory.cause;
+}
+
+static bool note_stop(struct step *s)
+{
+	const struct msg_stop *stop = &s->event->msg->stop;
+	struct memory *memory = &s->agent->memory;
+	if (!ballot_eq(s->event->msg->ballot, memory->heard.ballot))
+		return false;
+	memory->restarts = MAX(memory->restarts, stop->restarts);
+	memory->charged |= stop->charged;
+	if (stop->verdict != VERDICT_NONE) {
+		memory->verdict = stop->verdict;
+		if (stop->verdict == VERDICT_FAILED && memory->work != WORK_FAILED)
+			memory->cause = stop->cause;
+	}
+	return true;
+}
+
+/* Handlers. */
+
+static void on_start(struct step *s)
+{
+	start_join_clock(s);
+	set_state(s->agent, AGENT_SEEKING);
+}
+
+static void seeking_link_up(struct step *s)
+{
+	s->agent->linked = true;
+	send_join(s);
+}
+
+static void dropping_link_up(struct step *s)
+{
+	s->agent->linked = true;
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+static void on_link_down(struct step *s)
+{
+	drop(s);
+}
+
+/* A leaver's workers live on the lease like all others. */
+static void leaving_link_down(struct step *s)
+{
+	s->agent->linked = false;
+	act(s, AGENT_GROUP_KILL);
+}
+
+static void ending_link_down(struct step *s)
+{
+	s->agent->linked = false;
+}
+
+static void joined_formed(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_formed *formed = &s->event->msg->formed;
+	struct memory *memory = &agent->memory;
+	agent->formed = *formed;
+	memory->heard = (struct round_ref){ s->event->msg->ballot, formed->nodes };
+	memory->in_heard = true;
+	memory->base = formed->base;
+	memory->in_base = formed->in_base;
+	memory->coordinator_in_heard = formed->coordinator_in_round;
+	memory->coordinator_index = formed->coordinator_index;
+	memory->group_rank = (int32_t)formed->group_rank;
+	memory->restarts = formed->restarts;
+	memory->charged = false;
+	memory->work = WORK_IDLE;
+	memory->verdict = VERDICT_NONE;
+	memset(&memory->cause, 0, sizeof(memory->cause));
+	agent->died_ns = 0;
+	agent->alive = true;
+	agent->join_deadline_ns = NS_NEVER;
+	set_state(agent, AGENT_RUNNING);
+	struct agent_action *action = act(s, AGENT_GROUP_START);
+	action->formed = *formed;
+	action->ballot = memory->heard.ballot;
+}
+
+/* Our FORMED again is harmless. A newer one while we have workers means the coordinator has lost
+ * track of us: start over. */
+static void busy_formed(struct step *s)
+{
+	if (!ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
+		hang_up(s, LEAVE_SUPERSEDED);
+}
+
+static void joined_stop(struct step *s)
+{
+	if (note_stop(s))
+		send_join(s);
+}
+
+static void running_stop(struct step *s)
+{
+	if (!note_stop(s))
+		return;
+	group_stop(s, GROUP_STOP_ROUND, 0);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+static void stopping_stop(struct step *s)
+{
+	note_stop(s);
+}
+
+static void rejoin(struct step *s)
+{
+	start_join_clock(s);
+	send_join(s);
+}
+
+static void waiting_stop(struct step *s)
+{
+	if (!note_stop(s))
+		return;
+	if (s->agent->alive)
+		set_state(s->agent, AGENT_STOPPING);
+	else
+		rejoin(s);
+}
+
+static void close_now(struct step *s)
+{
+	send_leave(s, LEAVE_CLOSED);
+	exit_with(s, &s->agent->outcome);
+}
+
+static void on_closed(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_closed *closed = &s->event->msg->closed;
+	bool failed = closed->verdict == VERDICT_FAILED;
+	agent->outcome = (struct outcome){
+		.kind = failed ? OUTCOME_FAILED : OUTCOME_DONE,
+		.has_cause = failed,
+		.cause = closed->cause,
+		.restarts = closed->restarts,
+	};
+	if (!agent->alive) {
+		close_now(s);
+		return;
+	}
+	group_stop(s, GROUP_STOP_CLOSED, 0);
+	set_state(agent, AGENT_ENDING);
+}
+
+static void joined_refused(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	memcpy(outcome.text, s->event->msg->refused.text, sizeof(outcome.text));
+	outcome.text[sizeof(outcome.text) - 1] = '\0';
+	send_leave(s, LEAVE_CLOSED);
+	exit_with(s, &outcome);
+}
+
+static void on_pong(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_pong *pong = &s->event->msg->pong;
+	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
+		agent->answered_ns = pong->cookie;
+	hear(agent, &pong->heard, &pong->base);
+	if (pong->running && agent->state == AGENT_JOINED)
+		start_join_clock(s);
+}
+
+static uint64_t lease_end_ns(const struct agent *agent)
+{
+	const struct node_info *node = &agent->config.node;
+	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
+}
+
+static bool pinging(const struct agent *agent)
+{
+	return agent->linked && agent->joined;
+}
+
+/* Returns false when the link is gone. */
+static bool keep_link(struct step *s)
+{
+	struct agent *agent = s->agent;
+	if (!pinging(agent))
+		return agent->linked;
+	if (s->now_ns >= lease_end_ns(agent)) {
+		send_leave(s, LEAVE_LEASE);
+		act(s, AGENT_HANG_UP);
+		return false;
+	}
+	if (s->now_ns >= agent->next_ping_ns) {
+		agent->next_ping_ns = ns_add(s->now_ns, agent->config.node.period_ns);
+		send_msg(s, MSG_PING)->ping.cookie = s->now_ns;
+	}
+	return true;
+}
+
+static void time_out(struct step *s)
+{
+	const struct memory *memory = &s->agent->memory;
+	bool unheard = memory->in_heard && memory->work == WORK_DONE;
+	struct outcome outcome = make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
+	send_leave(s, LEAVE_TIMEOUT);
+	exit_with(s, &outcome);
+}
+
+static void idle_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		drop(s);
+	if (s->now_ns >= s->agent->join_deadline_ns)
+		time_out(s);
+}
+
+static void busy_timer(struct step *s)
+{
+	if (!keep_link(s))
+		drop(s);
+}
+
+static void leaving_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		leaving_link_down(s);
+}
+
+static void ending_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		ending_link_down(s);
+}
+
+static void running_failed(struct step *s)
+{
+	report_failure(s);
+	group_stop(s, GROUP_STOP_FAILED, 0);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+/* It died by itself before our stop could reach it: perhaps the first cause of all. */
+static void stopping_failed(struct step *s)
+{
+	if (s->agent->memory.work == WORK_IDLE && s->agent->memory.in_heard && s->agent->joined)
+		report_failure(s);
+}
+
+static void running_done(struct step *s)
+{
+	s->agent->memory.work = WORK_DONE;
+	send_msg(s, MSG_DONE);
+	group_stop(s, GROUP_STOP_DONE, 0);
+	set_state(s->agent, AGENT_WAITING);
+}
+
+/* A group that ends without a word has lost whoever watched it. */
+static void running_gone(struct step *s)
+{
+	struct agent_event lost = {
+		.type = AGENT_GROUP_FAILED,
+		.cause = { .reason = CAUSE_LOST, .local_rank = 0 },
+		.died_ns = s->now_ns,
+	};
+	s->agent->alive = false;
+	report_failure(&(struct step){ s->agent, &lost, s->now_ns, s->actions });
+	rejoin(s);
+}
+
+static void stopping_gone(struct step *s)
+{
+	s->agent->alive = false;
+	if (s->agent->join_deadline_ns == NS_NEVER)
+		start_join_clock(s);
+	send_join(s);
+}
+
+static void dropping_gone(struct step *s)
+{
+	s->agent->alive = false;
+	set_state(s->agent, AGENT_SEEKING);
+}
+
+static void waiting_gone(struct step *s)
+{
+	s->agent->alive = false;
+}
+
+static void leaving_gone(struct step *s)
+{
+	s->agent->alive = false;
+	leave_by_signal(s);
+}
+
+static void ending_gone(struct step *s)
+{
+	s->agent->alive = false;
+	close_now(s);
+}
+
+/* This host keeps a process that nobody can kill: it takes part in no further round. */
+static void busy_stuck(struct step *s)
+{
+	report_failure(s);
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_FAILED);
+	send_leave(s, LEAVE_STUCK);
+	exit_with(s, &outcome);
+}
+
+static void leaving_stuck(struct step *s)
+{
+	leave_by_signal(s);
+}
+
+static void ending_stuck(struct step *s)
+{
+	close_now(s);
+}
+
+static void idle_stop_requested(struct step *s)
+{
+	s->agent->signal = s->event->signal;
+	leave_by_signal(s);
+}
+
+static void busy_stop_requested(struct step *s)
+{
+	s->agent->signal = s->event->signal;
+	send_leave(s, LEAVE_SIGNAL);
+	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
+	set_state(s->agent, AGENT_LEAVING);
+}
+
+static void waiting_stop_requested(struct step *s)
+{
+	if (s->agent->alive)
+		busy_stop_requested(s);
+	else
+		idle_stop_requested(s);
+}
+
+static void again_stop_requested(struct step *s)
+{
+	act(s, AGENT_GROUP_KILL);
+}
+
+/* An empty cell: the event changes nothing in that state. */
+static handler *const table[][INPUT_COUNT] = {
+	[AGENT_NEW] = {
+		[IN_START] = on_start,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+	},
+	[AGENT_SEEKING] = {
+		[IN_LINK_UP] = seeking_link_up,
+		[IN_TIMER] = idle_timer,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+	},
+	[AGENT_DROPPING] = {
+		[IN_LINK_UP] = dropping_link_up,
+		[IN_GROUP_GONE] = dropping_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+	},
+	[AGENT_JOINED] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = joined_formed,
+		[IN_STOP] = joined_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_REFUSED] = joined_refused,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = idle_timer,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+	},
+	[AGENT_RUNNING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = running_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_FAILED] = running_failed,
+		[IN_GROUP_DONE] = running_done,
+		[IN_GROUP_GONE] = running_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+	},
+	[AGENT_STOPPING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = stopping_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_FAILED] = stopping_failed,
+		[IN_GROUP_GONE] = stopping_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+	},
+	[AGENT_WAITING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = waiting_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_GONE] = waiting_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = waiting_stop_requested,
+	},
+	[AGENT_LEAVING] = {
+		[IN_LINK_DOWN] = leaving_link_down,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = leaving_timer,
+		[IN_GROUP_GONE] = leaving_gone,
+		[IN_GROUP_STUCK] = leaving_stuck,
+		[IN_STOP_REQUESTED] = again_stop_requested,
+	},
+	[AGENT_ENDING] = {
+		[IN_LINK_DOWN] = ending_link_down,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = ending_timer,
+		[IN_GROUP_GONE] = ending_gone,
+		[IN_GROUP_STUCK] = ending_stuck,
+		[IN_STOP_REQUESTED] = again_stop_requested,
+	},
+	[AGENT_ENDED] = { NULL },
+};
+static_assert(ARRAY_LEN(table) == AGENT_STATE_COUNT, "every state needs a row");
+
+static const enum input inputs[] = {
+	[AGENT_START] = IN_START,
+	[AGENT_LINK_UP] = IN_LINK_UP,
+	[AGENT_LINK_DOWN] = IN_LINK_DOWN,
+	[AGENT_TIMER] = IN_TIMER,
+	[AGENT_GROUP_FAILED] = IN_GROUP_FAILED,
+	[AGENT_GROUP_DONE] = IN_GROUP_DONE,
+	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
+	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
+	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
+};
+
+static const enum input msg_inputs[MSG_TYPE_COUNT] = {
+	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
+	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG,
+};
+
+/* Only a linked agent that has joined takes messages, and none from a coordinator of the past. */
+static bool accept(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg *msg = s->event->msg;
+	if (msg_from_agent(msg->type) || !pinging(agent))
+		return false;
+	if (ballot_compare(msg->ballot, agent->memory.heard.ballot) >= 0)
+		return true;
+	if (agent->state != AGENT_LEAVING && agent->state != AGENT_ENDING)
+		hang_up(s, LEAVE_SUPERSEDED);
+	return false;
+}
+
+void agent_init(struct agent *agent, const struct agent_config *config)
+{
+	*agent = (struct agent){ .config = *config, .join_deadline_ns = NS_NEVER };
+	agent->memory.group_rank = -1;
+	agent->memory.coordinator_index = -1;
+}
+
+void agent_set_store(struct agent *agent, const char *host, uint16_t port)
+{
+	struct node_info *node = &agent->config.node;
+	strncpy(node->store_host, host, sizeof(node->store_host) - 1);
+	node->store_port = port;
+}
+
+void agent_step(struct agent *agent, const struct agent_event *event, uint64_t now_ns,
+		struct agent_actions *actions)
+{
+	struct step step = { agent, event, now_ns, actions };
+	enum input input;
+	if (event->type == AGENT_MSG) {
+		if (!accept(&step))
+			return;
+		input = msg_inputs[event->msg->type];
+	} else {
+		input = inputs[event->type];
+	}
+	handler *handle = table[agent->state][input];
+	if (handle)
+		handle(&step);
+}
+
+uint64_t agent_deadline_ns(const struct agent *agent)
+{
+	uint64_t deadline_ns = NS_NEVER;
+	if (agent->state == AGENT_ENDED || agent->state == AGENT_NEW)
+		return NS_NEVER;
+	if (pinging(agent))
+		deadline_ns = MIN(agent->next_ping_ns, lease_end_ns(agent));
+	if (agent->state == AGENT_SEEKING || agent->state == AGENT_JOINED)
+		deadline_ns = MIN(deadline_ns, agent->join_deadline_ns);
+	return deadline_ns;
+}
+
+const char *agent_state_name(enum agent_state state)
+{
+	static const char *const names[] = {
+		[AGENT_NEW] = "new",	       [AGENT_SEEKING] = "seeking",
+		[AGENT_DROPPING] = "dropping", [AGENT_JOINED] = "joined",
+		[AGENT_RUNNING] = "running",   [AGENT_STOPPING] = "stopping",
+		[AGENT_WAITING] = "waiting",   [AGENT_LEAVING] = "leaving",
+		[AGENT_ENDING] = "ending",     [AGENT_ENDED] = "ended",
+	};
+	static_assert(ARRAY_LEN(names) == AGENT_STATE_COUNT, "every state needs a name");
+	return names[state];
+}
+
+void agent_actions_done(struct agent_actions *actions)
+{
+	free(actions->items);
+	*actions = AGENT_ACTIONS_INIT;
+}

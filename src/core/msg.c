@@ -1,0 +1,36 @@
+#include "core/msg.h"
+
+#define UP_TO(member) (offsetof(struct msg, member) + sizeof(((struct msg *)NULL)->member))
+
+static const struct {
+	const char *name;
+	bool from_agent;
+	size_t size;
+} types[] = {
+	[MSG_JOIN] = { "JOIN", true, UP_TO(join) },
+	[MSG_FAILED] = { "FAILED", true, UP_TO(failed) },
+	[MSG_DONE] = { "DONE", true, UP_TO(ballot) },
+	[MSG_LEAVE] = { "LEAVE", true, UP_TO(leave) },
+	[MSG_PING] = { "PING", true, UP_TO(ping) },
+	[MSG_FORMED] = { "FORMED", false, UP_TO(formed) },
+	[MSG_STOP] = { "STOP", false, UP_TO(stop) },
+	[MSG_CLOSED] = { "CLOSED", false, UP_TO(closed) },
+	[MSG_REFUSED] = { "REFUSED", false, UP_TO(refused) },
+	[MSG_PONG] = { "PONG", false, UP_TO(pong) },
+};
+static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
+
+const char *msg_type_name(enum msg_type type)
+{
+	return types[type].name;
+}
+
+bool msg_from_agent(enum msg_type type)
+{
+	return types[type].from_agent;
+}
+
+size_t msg_size(enum msg_type type)
+{
+	return types[type].size;
+}

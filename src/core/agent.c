@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/policy.h"
 
 /* What the table is indexed by: events, with messages told apart. */
 enum input {
@@ -102,7 +103,7 @@ static void exit_with(struct step *s, const struct outcome *outcome)
 static struct outcome make_outcome(const struct agent *agent, enum outcome_kind kind)
 {
 	struct outcome outcome = { .kind = kind, .restarts = agent->memory.restarts };
-	if (agent->memory.work == WORK_FAILED || agent->memory.verdict == VERDICT_FAILED) {
+	if (agent->memory.work == WORK_FAILED || agent->memory.ruling == RULING_FAILED) {
 		outcome.has_cause = true;
 		outcome.cause = agent->memory.cause;
 	}
@@ -152,8 +153,7 @@ static void hear(struct agent *agent, const struct round_ref *heard, const struc
 		memory->heard = *heard;
 		memory->in_heard = false;
 		memory->work = WORK_IDLE;
-		memory->verdict = VERDICT_NONE;
-		memory->charged = false;
+		memory->ruling = RULING_NONE;
 	}
 	if (ballot_compare(base->ballot, memory->base.ballot) > 0) {
 		memory->base = *base;
@@ -167,7 +167,7 @@ static void remember_failure(struct step *s)
 	struct cause cause = s->event->cause;
 	cause.group_rank = (int32_t)agent->formed.group_rank;
 	cause.rank = (int32_t)agent->formed.rank_base + cause.local_rank;
-	cause.no_restart = policy_is_final(&agent->config.policy, &cause);
+	cause.no_restart = policy_is_final(&agent->config.no_restart_on, &cause);
 	cause.age_ns = s->now_ns - MIN(s->event->died_ns, s->now_ns);
 	memcpy(cause.name, agent->config.node.name, sizeof(cause.name));
 	agent->died_ns = s->event->died_ns;
@@ -188,11 +188,9 @@ static bool note_stop(struct step *s)
 	struct memory *memory = &s->agent->memory;
 	if (!ballot_eq(s->event->msg->ballot, memory->heard.ballot))
 		return false;
-	memory->restarts = MAX(memory->restarts, stop->restarts);
-	memory->charged |= stop->charged;
-	if (stop->verdict != VERDICT_NONE) {
-		memory->verdict = stop->verdict;
-		if (stop->verdict == VERDICT_FAILED && memory->work != WORK_FAILED)
+	if (stop->ruling != RULING_NONE) {
+		memory->ruling = stop->ruling;
+		if (stop->ruling == RULING_FAILED && memory->work != WORK_FAILED)
 			memory->cause = stop->cause;
 	}
 	return true;
@@ -249,9 +247,8 @@ static void joined_formed(struct step *s)
 	memory->coordinator_index = formed->coordinator_index;
 	memory->group_rank = (int32_t)formed->group_rank;
 	memory->restarts = formed->restarts;
-	memory->charged = false;
 	memory->work = WORK_IDLE;
-	memory->verdict = VERDICT_NONE;
+	memory->ruling = RULING_NONE;
 	memset(&memory->cause, 0, sizeof(memory->cause));
 	agent->died_ns = 0;
 	agent->alive = true;
@@ -315,7 +312,7 @@ static void on_closed(struct step *s)
 {
 	struct agent *agent = s->agent;
 	const struct msg_closed *closed = &s->event->msg->closed;
-	bool failed = closed->verdict == VERDICT_FAILED;
+	bool failed = closed->ruling == RULING_FAILED;
 	agent->outcome = (struct outcome){
 		.kind = failed ? OUTCOME_FAILED : OUTCOME_DONE,
 		.has_cause = failed,
@@ -326,7 +323,8 @@ static void on_closed(struct step *s)
 		close_now(s);
 		return;
 	}
-	group_stop(s, GROUP_STOP_CLOSED, 0);
+	if (agent->state == AGENT_RUNNING)
+		group_stop(s, GROUP_STOP_CLOSED, 0);
 	set_state(agent, AGENT_ENDING);
 }
 
@@ -346,7 +344,7 @@ static void on_pong(struct step *s)
 	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
 		agent->answered_ns = pong->cookie;
 	hear(agent, &pong->heard, &pong->base);
-	if (pong->running && agent->state == AGENT_JOINED)
+	if (pong->wait && agent->state == AGENT_JOINED)
 		start_join_clock(s);
 }
 
@@ -356,9 +354,10 @@ static uint64_t lease_end_ns(const struct agent *agent)
 	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
 }
 
+/* A link within the process needs no proof of life. */
 static bool pinging(const struct agent *agent)
 {
-	return agent->linked && agent->joined;
+	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
 }
 
 /* Returns false when the link is gone. */
@@ -417,7 +416,6 @@ static void ending_timer(struct step *s)
 static void running_failed(struct step *s)
 {
 	report_failure(s);
-	group_stop(s, GROUP_STOP_FAILED, 0);
 	set_state(s->agent, AGENT_STOPPING);
 }
 
@@ -432,7 +430,6 @@ static void running_done(struct step *s)
 {
 	s->agent->memory.work = WORK_DONE;
 	send_msg(s, MSG_DONE);
-	group_stop(s, GROUP_STOP_DONE, 0);
 	set_state(s->agent, AGENT_WAITING);
 }
 
@@ -441,7 +438,7 @@ static void running_gone(struct step *s)
 {
 	struct agent_event lost = {
 		.type = AGENT_GROUP_FAILED,
-		.cause = { .reason = CAUSE_LOST, .local_rank = 0 },
+		.cause = { .reason = FAILURE_WARDEN, .local_rank = 0 },
 		.died_ns = s->now_ns,
 	};
 	s->agent->alive = false;
@@ -509,7 +506,8 @@ static void busy_stop_requested(struct step *s)
 {
 	s->agent->signal = s->event->signal;
 	send_leave(s, LEAVE_SIGNAL);
-	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
+	if (s->agent->state == AGENT_RUNNING)
+		group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
 	set_state(s->agent, AGENT_LEAVING);
 }
 
@@ -631,7 +629,7 @@ static bool accept(struct step *s)
 {
 	struct agent *agent = s->agent;
 	const struct msg *msg = s->event->msg;
-	if (msg_from_agent(msg->type) || !pinging(agent))
+	if (msg_from_agent(msg->type) || !agent->linked || !agent->joined)
 		return false;
 	if (ballot_compare(msg->ballot, agent->memory.heard.ballot) >= 0)
 		return true;

@@ -12,7 +12,8 @@
  * - After AGENT_GROUP_START the group tells, each at most once: FAILED (the first worker that failed
  *   by itself, at once), DONE (all workers ended with 0, none on request), and at last GONE (no
  *   process of the group is left), or STUCK if that cannot be reached. What ends because of
- *   GROUP_STOP or GROUP_KILL is no failure. GONE comes also when nothing could be started.
+ *   GROUP_STOP or GROUP_KILL is no failure. GONE comes also when nothing could be started. After
+ *   FAILED and DONE the group ends its other processes by itself.
  * - The store's address in the node info is good for the next round before START and before GONE are
  *   stepped (agent_set_store).
  * - A timer: AGENT_TIMER at agent_deadline_ns() or soon after; late is safe.
@@ -23,12 +24,12 @@
 #ifndef CORE_AGENT_H
 #define CORE_AGENT_H
 
+#include "core/exit_set.h"
 #include "core/msg.h"
-#include "core/policy.h"
 
 struct agent_config {
 	struct node_info node;
-	struct policy policy;
+	struct exit_set no_restart_on; /* ends that would only come again */
 	uint64_t join_timeout_ns; /* without a round, from START or from the loss of the last one */
 };
 
@@ -73,9 +74,7 @@ struct agent_event {
 };
 
 enum group_stop_why {
-	GROUP_STOP_FAILED, /* one of ours failed: the others get the stop signal */
 	GROUP_STOP_ROUND,  /* the round ends: a failure elsewhere or a change of members */
-	GROUP_STOP_DONE,   /* all are done: only leftovers are to be cleared away */
 	GROUP_STOP_SIGNAL, /* the user's signal, to be passed on */
 	GROUP_STOP_CLOSED, /* the job is over */
 };
@@ -102,7 +101,7 @@ struct outcome {
 enum agent_action_type {
 	AGENT_SEND,
 	AGENT_GROUP_START, /* formed, ballot */
-	AGENT_GROUP_STOP,  /* politely: stop signal, grace, SIGKILL; may come again with another reason */
+	AGENT_GROUP_STOP,  /* politely; at most once a group, never after FAILED or DONE */
 	AGENT_GROUP_KILL,  /* at once */
 	AGENT_HANG_UP,	   /* after what was sent so far has been written, as far as the peer takes it */
 	AGENT_EXIT,

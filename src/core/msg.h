@@ -18,7 +18,7 @@
 #define CORE_MSG_H
 
 #include "core/ballot.h"
-#include "core/exit_status.h"
+#include "core/group.h"
 
 #define MSG_HOST_MAX 256 /* with the NUL, as all of these */
 #define MSG_ROLE_MAX 64
@@ -51,7 +51,7 @@ struct node_info {
 	int32_t node_rank; /* -1: any */
 	uint32_t max_restarts;
 	uint64_t backoff_ns, backoff_max_ns; /* before restart n: backoff * 2^(n-1), at most max */
-	uint64_t period_ns;		     /* between two PINGs */
+	uint64_t period_ns;		     /* between two PINGs; 0: the link cannot fall silent */
 	uint32_t lease_periods;		     /* the agent kills its workers after so many unanswered */
 	char role[MSG_ROLE_MAX];
 	char name[MSG_NAME_MAX]; /* host name, for people */
@@ -67,19 +67,11 @@ struct round_ref {
 	uint32_t nodes;
 };
 
-enum cause_reason {
-	CAUSE_EXIT,  /* ended with a code or by a signal */
-	CAUSE_SPAWN, /* could not be started: status has 125, 126 or 127 */
-	CAUSE_HANG,  /* a watchdog or a deadline ended it */
-	CAUSE_STUCK, /* cannot be killed (D state); its host leaves the job */
-	CAUSE_LOST,  /* the one who could have seen its end is gone */
-	CAUSE_REASON_COUNT,
-};
-
 /* A worker's end that failed a round. */
 struct cause {
-	enum cause_reason reason;
+	enum failure_reason reason;
 	struct exit_status status;
+	int32_t spawn_errno; /* of FAILURE_SPAWN */
 	int32_t local_rank;
 	int32_t rank;	    /* global; filled in by the agent core */
 	int32_t group_rank; /* of its host; filled in by the agent core */
@@ -98,11 +90,11 @@ enum work_state {
 };
 
 /* A decision about the whole job, told to all before anyone acts on it. */
-enum verdict {
-	VERDICT_NONE,
-	VERDICT_DONE,
-	VERDICT_FAILED,
-	VERDICT_COUNT,
+enum ruling {
+	RULING_NONE,
+	RULING_DONE,
+	RULING_FAILED,
+	RULING_COUNT,
 };
 
 /* What an agent remembers for a coordinator that does not know the job yet. */
@@ -114,11 +106,10 @@ struct memory {
 	bool coordinator_in_heard; /* the host that formed `heard` was a member */
 	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
 	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
-	uint32_t restarts;	   /* charges to the budget so far */
-	bool charged;		   /* a charge for `heard` is among them */
+	uint32_t restarts;	   /* charges to the budget up to `heard` */
 	enum work_state work;	   /* in `heard`; idle if not a member */
-	enum verdict verdict;	   /* on `heard` */
-	struct cause cause;	   /* of WORK_FAILED here, or of VERDICT_FAILED */
+	enum ruling ruling;	   /* on `heard` */
+	struct cause cause;	   /* of WORK_FAILED here, or of RULING_FAILED */
 };
 
 struct msg_join {
@@ -148,16 +139,14 @@ struct msg_failed {
 enum stop_why {
 	STOP_FAILURE, /* a worker somewhere failed */
 	STOP_MEMBERS, /* a node was lost, left or is to be added */
-	STOP_VERDICT, /* the job is over; CLOSED follows */
+	STOP_RULING, /* the job is over; CLOSED follows */
 	STOP_WHY_COUNT,
 };
 
 struct msg_stop {
 	enum stop_why why;
-	enum verdict verdict;
-	uint32_t restarts;
-	bool charged;
-	struct cause cause; /* of VERDICT_FAILED */
+	enum ruling ruling;
+	struct cause cause; /* of RULING_FAILED */
 };
 
 enum leave_why {
@@ -182,7 +171,7 @@ struct msg_leave {
 };
 
 struct msg_closed {
-	enum verdict verdict; /* VERDICT_DONE or VERDICT_FAILED */
+	enum ruling ruling; /* RULING_DONE or RULING_FAILED */
 	uint32_t restarts;
 	struct cause cause;
 };
@@ -205,7 +194,7 @@ struct msg_ping {
 struct msg_pong {
 	uint64_t cookie;
 	struct round_ref heard, base;
-	bool running; /* a round is running: who waits here is a spare or comes later, without time-out */
+	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */
 };
 
 enum msg_type {

@@ -3,25 +3,11 @@
 #ifndef CORE_POLICY_H
 #define CORE_POLICY_H
 
-#include "base/err.h"
+#include "core/exit_set.h"
 #include "core/msg.h"
 
-#define POLICY_CODES 256
-#define POLICY_SIGNALS 65
-
-/* --no-restart-on: ends that will only come again. */
-struct policy {
-	bool final_code[POLICY_CODES];
-	bool final_signal[POLICY_SIGNALS];
-};
-
-#define POLICY_INIT ((struct policy){ .final_code = { false } })
-
-/* Adds "3,64-78,SIGSEGV": codes, ranges of codes and signals by name. -EINVAL names the piece. */
-int policy_parse_no_restart(const char *text, struct policy *policy, struct err *err);
-
-/* True if no restart can help: listed above, or a program that is missing or not executable. */
-bool policy_is_final(const struct policy *policy, const struct cause *cause);
+/* True if no restart can help: a listed end, or a program that is missing or not executable. */
+bool policy_is_final(const struct exit_set *no_restart_on, const struct cause *cause);
 
 /* The pause before restart number `restart` (from 1): base, 2 base, 4 base … up to `max_ns`. */
 uint64_t policy_backoff_ns(uint64_t base_ns, uint64_t max_ns, uint32_t restart);

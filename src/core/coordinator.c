@@ -1,0 +1,766 @@
+#include "core/coordinator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/formation.h"
+
+/* What the table is indexed by: events, with messages told apart. */
+enum input {
+	IN_JOIN,
+	IN_FAILED,
+	IN_DONE,
+	IN_LEAVE,
+	IN_PING,
+	IN_LINK_DOWN,
+	IN_TIMER,
+	IN_SUPERSEDED,
+	INPUT_COUNT,
+};
+
+struct step {
+	struct coordinator *c;
+	const struct coordinator_event *event;
+	uint64_t now_ns;
+	struct coordinator_actions *actions;
+};
+
+typedef void handler(struct step *s);
+
+static void advance(struct step *s);
+
+/* Actions. */
+
+static struct coordinator_action *act(struct step *s, enum coordinator_action_type type, uint64_t link)
+{
+	struct coordinator_actions *actions = s->actions;
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct coordinator_action *action = &actions->items[actions->count++];
+	memset(action, 0, sizeof(*action));
+	action->type = type;
+	action->link = link;
+	return action;
+}
+
+static struct msg *send_msg(struct step *s, uint64_t link, enum msg_type type)
+{
+	struct msg *msg = &act(s, COORDINATOR_SEND, link)->msg;
+	msg->type = type;
+	msg->ballot = s->c->roster.heard.ballot;
+	return msg;
+}
+
+static void set_state(struct coordinator *c, enum coordinator_state state)
+{
+	c->state = state;
+}
+
+static void send_stop(struct step *s, const struct member *member, enum stop_why why)
+{
+	send_msg(s, member->link, MSG_STOP)->stop = (struct msg_stop){
+		.why = why,
+		.ruling = s->c->ruling,
+		.cause = s->c->cause,
+	};
+}
+
+static void send_closed(struct step *s, const struct member *member)
+{
+	struct coordinator *c = s->c;
+	struct msg_closed *closed = &send_msg(s, member->link, MSG_CLOSED)->closed;
+	*closed = (struct msg_closed){ .ruling = c->ruling, .restarts = c->restarts, .cause = c->cause };
+	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
+}
+
+static void send_formed(struct step *s, const struct member *member)
+{
+	formation_msg(s->c, member, send_msg(s, member->link, MSG_FORMED));
+}
+
+static void step_down(struct step *s)
+{
+	struct roster *roster = &s->c->roster;
+	for (size_t i = 0; i < roster->count; i++)
+		if (roster->members[i]->link)
+			act(s, COORDINATOR_HANG_UP, roster->members[i]->link);
+	act(s, COORDINATOR_STEP_DOWN, 0);
+	set_state(s->c, COORDINATOR_DEPOSED);
+}
+
+/* Causes. */
+
+/* The earliest death is the first cause, whoever reported first. */
+static void note_cause(struct step *s, const struct cause *cause, uint64_t died_ns)
+{
+	struct coordinator *c = s->c;
+	if (c->has_cause && c->died_ns <= died_ns)
+		return;
+	c->has_cause = true;
+	c->cause = *cause;
+	c->died_ns = died_ns;
+}
+
+static void forget_round(struct coordinator *c)
+{
+	c->failed = false;
+	c->has_cause = false;
+	memset(&c->cause, 0, sizeof(c->cause));
+	c->ruling = RULING_NONE;
+	c->settled = false;
+	c->not_before_ns = 0;
+}
+
+/* Rounds. */
+
+static bool stoppable(const struct member *member)
+{
+	return member->status == MEMBER_ACTIVE || member->status == MEMBER_DONE;
+}
+
+static void stop_round(struct step *s, enum stop_why why)
+{
+	struct coordinator *c = s->c;
+	c->scale_up_ns = NS_NEVER;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		struct member *member = c->roster.members[i];
+		if (!stoppable(member))
+			continue;
+		send_stop(s, member, why);
+		roster_set_status(&c->roster, member, MEMBER_STOPPING);
+	}
+	set_state(c, COORDINATOR_STOPPING);
+}
+
+static void rule(struct step *s, enum ruling ruling)
+{
+	s->c->ruling = ruling;
+	stop_round(s, STOP_RULING);
+	set_state(s->c, COORDINATOR_CLOSING);
+	/* Those who wait already must know it too, before anyone acts on it. */
+	struct roster *roster = &s->c->roster;
+	for (size_t i = 0; i < roster->count; i++) {
+		struct member *member = roster->members[i];
+		if (member->status == MEMBER_READY && roster_in_heard(roster, member) &&
+		    member->memory.ruling != ruling)
+			send_stop(s, member, STOP_RULING);
+	}
+}
+
+static void form(struct step *s)
+{
+	struct coordinator *c = s->c;
+	bool first = ballot_is_none(c->roster.heard.ballot);
+	if (!first && !c->failed)
+		pace_take(&c->config.membership, s->now_ns);
+	formation_form(c);
+	forget_round(c);
+	c->last_call_ns = NS_NEVER;
+	set_state(c, COORDINATOR_RUNNING);
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->in_round)
+			send_formed(s, c->roster.members[i]);
+	advance(s);
+}
+
+/* The budget of the agents that are here. */
+static uint32_t budget(const struct coordinator *c)
+{
+	uint32_t least = UINT32_MAX;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			least = MIN(least, c->roster.members[i]->max_restarts);
+	return least;
+}
+
+static uint64_t backoff_ns(const struct coordinator *c)
+{
+	uint64_t longest = 0;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->status == MEMBER_READY)
+			longest = MAX(longest, policy_backoff_ns(member->backoff_ns,
+								 member->backoff_max_ns, c->restarts));
+	}
+	return longest;
+}
+
+/* Everyone of the last round is back: what does its end cost? Once per ballot. */
+static void settle(struct step *s)
+{
+	struct coordinator *c = s->c;
+	c->settled = true;
+	if (!c->failed) {
+		c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);
+		return;
+	}
+	if (c->cause.no_restart || c->restarts >= budget(c)) {
+		c->ruling = RULING_FAILED;
+		return;
+	}
+	c->restarts++;
+	c->not_before_ns = ns_add(s->now_ns, backoff_ns(c));
+}
+
+/* All that can come back of the last round is here. */
+static bool reassembled(const struct step *s)
+{
+	const struct coordinator *c = s->c;
+	const struct tally *tally = &c->roster.tally;
+	return c->own || tally->ready_heard + tally->dead_heard >= c->roster.heard.nodes ||
+	       s->now_ns >= c->regather_ns;
+}
+
+static bool last_call_over(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->last_call_over || roster_ready(&c->roster) >= c->max_nodes)
+		return true;
+	if (c->last_call_ns == NS_NEVER)
+		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
+	if (s->now_ns < c->last_call_ns)
+		return false;
+	c->last_call_ns = NS_NEVER;
+	c->last_call_over = true;
+	return true;
+}
+
+/* A ruling that an agent brings from a coordinator that is gone, or that the agents' states imply. */
+static enum ruling inherited_ruling(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	if (tally->ready_ruled[RULING_FAILED])
+		return RULING_FAILED;
+	if (tally->ready_ruled[RULING_DONE] || tally->ready_done == c->roster.heard.nodes)
+		return RULING_DONE;
+	return RULING_NONE;
+}
+
+static void regather(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (!reassembled(s) || !formation_has_quorum(c))
+		return;
+	enum ruling inherited = inherited_ruling(c);
+	if (inherited != RULING_NONE) {
+		rule(s, inherited);
+		advance(s);
+		return;
+	}
+	if (!c->settled)
+		settle(s);
+	if (c->ruling != RULING_NONE) {
+		rule(s, c->ruling);
+		advance(s);
+	} else if (roster_ready(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
+		form(s);
+	}
+}
+
+static void advance_gathering(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (!c->has_job || roster_busy(&c->roster) > 0)
+		return;
+	if (!ballot_is_none(c->roster.heard.ballot)) {
+		regather(s);
+		return;
+	}
+	if (roster_ready(&c->roster) < c->min_nodes) {
+		c->last_call_ns = NS_NEVER;
+		c->last_call_over = false;
+		return;
+	}
+	if (last_call_over(s) && formation_has_quorum(c))
+		form(s);
+}
+
+/* Newcomers are gathered for a while and let in together; nobody is, once some are done. */
+static void advance_running(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->roster.tally.ready_willing == 0 || c->done_count > 0 ||
+	    c->roster.heard.nodes >= c->max_nodes) {
+		c->scale_up_ns = NS_NEVER;
+		return;
+	}
+	if (c->scale_up_ns == NS_NEVER)
+		c->scale_up_ns = MAX(ns_add(s->now_ns, c->config.scale_up_delay_ns),
+				     pace_earliest_ns(&c->config.membership,
+						      c->config.membership.burst / 2));
+	if (s->now_ns >= c->scale_up_ns)
+		stop_round(s, STOP_MEMBERS);
+}
+
+static void advance_stopping(struct step *s)
+{
+	if (roster_busy(&s->c->roster) > 0)
+		return;
+	set_state(s->c, COORDINATOR_GATHERING);
+	advance(s);
+}
+
+static void advance_closing(struct step *s)
+{
+	struct coordinator *c = s->c;
+	struct tally *tally = &c->roster.tally;
+	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
+	    !formation_has_quorum(c))
+		return;
+	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
+	set_state(c, COORDINATOR_CLOSED);
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			send_closed(s, c->roster.members[i]);
+	advance(s);
+}
+
+static void advance_closed(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->close_ns == NS_NEVER || (roster_linked(&c->roster) > 0 && s->now_ns < c->close_ns))
+		return;
+	c->close_ns = NS_NEVER;
+	act(s, COORDINATOR_FINISHED, 0);
+}
+
+/* What follows from the sums as they now are. */
+static void advance(struct step *s)
+{
+	static handler *const by_state[] = {
+		[COORDINATOR_GATHERING] = advance_gathering, [COORDINATOR_RUNNING] = advance_running,
+		[COORDINATOR_STOPPING] = advance_stopping,   [COORDINATOR_CLOSING] = advance_closing,
+		[COORDINATOR_CLOSED] = advance_closed,	     [COORDINATOR_DEPOSED] = NULL,
+	};
+	static_assert(ARRAY_LEN(by_state) == COORDINATOR_STATE_COUNT, "every state needs an entry");
+	if (by_state[s->c->state])
+		by_state[s->c->state](s);
+}
+
+/* Joining. */
+
+static bool node_rank_taken(const struct coordinator *c, const struct node_info *node)
+{
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->link && member->node_rank == node->node_rank &&
+		    !agent_id_eq(member->id, node->id))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
+static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
+{
+	if (c->has_job && (node->min_nodes != c->min_nodes || node->max_nodes != c->max_nodes)) {
+		snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u",
+			 c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
+		return REFUSED_NODES;
+	}
+	if (node->node_rank < 0)
+		return REFUSED_REASON_COUNT;
+	if ((uint32_t)node->node_rank >= node->max_nodes) {
+		snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is not below the %u nodes of this job",
+			 node->node_rank, node->max_nodes);
+		return REFUSED_NODE_RANK;
+	}
+	if (!node_rank_taken(c, node))
+		return REFUSED_REASON_COUNT;
+	snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is held by another agent", node->node_rank);
+	return REFUSED_NODE_RANK;
+}
+
+static bool refuse(struct step *s)
+{
+	char text[MSG_TEXT_MAX];
+	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
+	if (reason == REFUSED_REASON_COUNT)
+		return false;
+	struct msg_refused *refused = &send_msg(s, s->event->link, MSG_REFUSED)->refused;
+	refused->reason = reason;
+	memcpy(refused->text, text, sizeof(text));
+	return true;
+}
+
+/* Returns false when this coordinator's time is over. */
+static bool learn_rounds(struct step *s, const struct memory *memory)
+{
+	struct coordinator *c = s->c;
+	struct roster *roster = &c->roster;
+	struct round_ref heard = roster->heard, base = roster->base;
+	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
+	if (higher) {
+		if (c->own || (c->config.epoch && memory->heard.ballot.epoch >= c->config.epoch))
+			return false;
+		heard = memory->heard;
+		c->coordinator_in_heard = memory->coordinator_in_heard;
+		c->coordinator_index = memory->coordinator_index;
+		forget_round(c);
+	}
+	if (ballot_compare(memory->base.ballot, base.ballot) > 0)
+		base = memory->base;
+	c->restarts = MAX(c->restarts, memory->restarts);
+	if (higher || !ballot_eq(base.ballot, roster->base.ballot))
+		roster_set_rounds(roster, &heard, &base);
+	return true;
+}
+
+/* What the agent's own workers came to in the last round. */
+static void learn_work(struct step *s, const struct member *member)
+{
+	struct coordinator *c = s->c;
+	const struct memory *memory = &member->memory;
+	if (!roster_in_heard(&c->roster, member))
+		return;
+	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
+		note_cause(s, &memory->cause, member->died_ns);
+	if (memory->work == WORK_FAILED && !c->own)
+		c->failed = true;
+}
+
+static void learn_job(struct coordinator *c, const struct node_info *node)
+{
+	if (c->has_job)
+		return;
+	c->has_job = true;
+	c->min_nodes = node->min_nodes;
+	c->max_nodes = node->max_nodes;
+}
+
+/* Makes the sender of a JOIN a READY member; NULL if it is refused or we are not to go on. */
+static struct member *admit(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_join *join = &s->event->msg->join;
+	if (refuse(s))
+		return NULL;
+	learn_job(c, join->node);
+	if (!learn_rounds(s, &join->memory)) {
+		step_down(s);
+		return NULL;
+	}
+	struct member *member = roster_by_id(&c->roster, join->node->id);
+	if (member && member->link && member->link != s->event->link)
+		act(s, COORDINATOR_HANG_UP, member->link);
+	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
+	learn_work(s, member);
+	return member;
+}
+
+static void on_join(struct step *s)
+{
+	if (admit(s))
+		advance(s);
+}
+
+/* A member of the running round that joins again has lost its workers on the way. */
+static void running_join(struct step *s)
+{
+	struct coordinator *c = s->c;
+	struct member *known = roster_by_id(&c->roster, s->event->msg->join.node->id);
+	bool was_active = known && known->in_round && known->status == MEMBER_ACTIVE;
+	struct member *member = admit(s);
+	if (!member)
+		return;
+	if (was_active) {
+		c->failed = member->memory.work == WORK_FAILED && roster_in_heard(&c->roster, member);
+		stop_round(s, c->failed ? STOP_FAILURE : STOP_MEMBERS);
+	}
+	advance(s);
+}
+
+static void closed_join(struct step *s)
+{
+	struct member *member = admit(s);
+	if (member)
+		send_closed(s, member);
+}
+
+/* Members of the round. */
+
+/* The sender, if it is a member of the round that its message is about. */
+static struct member *sender_in_round(const struct step *s)
+{
+	struct member *member = roster_by_link(&s->c->roster, s->event->link);
+	if (!member || !member->in_round ||
+	    !ballot_eq(s->event->msg->ballot, s->c->roster.heard.ballot))
+		return NULL;
+	member->heard_ns = s->now_ns;
+	return member;
+}
+
+static bool note_failure(struct step *s)
+{
+	const struct cause *cause = &s->event->msg->failed.cause;
+	struct member *member = sender_in_round(s);
+	if (!member || !(stoppable(member) || member->status == MEMBER_STOPPING))
+		return false;
+	note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
+	if (stoppable(member))
+		roster_set_status(&s->c->roster, member, MEMBER_STOPPING);
+	return true;
+}
+
+static void running_failed(struct step *s)
+{
+	if (!note_failure(s))
+		return;
+	s->c->failed = true;
+	stop_round(s, STOP_FAILURE);
+	advance(s);
+}
+
+static void stopping_failed(struct step *s)
+{
+	note_failure(s);
+}
+
+static void running_done(struct step *s)
+{
+	struct coordinator *c = s->c;
+	struct member *member = sender_in_round(s);
+	if (!member || member->status != MEMBER_ACTIVE)
+		return;
+	roster_set_status(&c->roster, member, MEMBER_DONE);
+	if (++c->done_count == c->roster.heard.nodes)
+		rule(s, RULING_DONE);
+	advance(s);
+}
+
+static void on_ping(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg *ping = s->event->msg;
+	struct member *member = roster_by_link(&c->roster, s->event->link);
+	if (!member)
+		return;
+	member->heard_ns = s->now_ns;
+	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
+		formation_ack(c, member);
+	else if (member->status == MEMBER_ACTIVE)
+		send_formed(s, member);
+	send_msg(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
+		.cookie = ping->ping.cookie,
+		.heard = c->roster.heard,
+		.base = c->roster.base,
+		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
+	};
+}
+
+/* Takes a member out; true if the running round has lost workers by it. */
+static bool part(struct step *s, struct member *member, bool dead)
+{
+	bool loss = member->in_round && member->status == MEMBER_ACTIVE;
+	roster_part(&s->c->roster, member, dead);
+	return loss;
+}
+
+static void lose(struct step *s, struct member *member, bool dead)
+{
+	struct coordinator *c = s->c;
+	if (member->in_round && member->status == MEMBER_ACTIVE)
+		roster_count_loss(&c->roster, member);
+	if (part(s, member, dead) && c->state == COORDINATOR_RUNNING)
+		stop_round(s, STOP_MEMBERS);
+}
+
+static void on_leave(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_leave *leave = &s->event->msg->leave;
+	struct member *member = roster_by_link(&c->roster, s->event->link);
+	if (ballot_compare(s->event->msg->ballot, c->roster.heard.ballot) > 0) {
+		step_down(s);
+		return;
+	}
+	if (!member)
+		return;
+	bool loss = member->in_round && member->status == MEMBER_ACTIVE;
+	if (leave->empty)
+		part(s, member, !leave_is_elsewhere(leave->why));
+	else
+		roster_set_status(&c->roster, member, MEMBER_LEAVING);
+	if (loss && c->state == COORDINATOR_RUNNING)
+		stop_round(s, STOP_MEMBERS);
+	advance(s);
+}
+
+static void on_link_down(struct step *s)
+{
+	struct member *member = roster_by_link(&s->c->roster, s->event->link);
+	if (!member)
+		return;
+	lose(s, member, s->event->dead);
+	advance(s);
+}
+
+/* A timer that comes a period late means that this host stood still: the others had no chance. */
+static void pardon_if_late(struct step *s)
+{
+	uint64_t due_ns = coordinator_deadline_ns(s->c);
+	if (due_ns != NS_NEVER && s->now_ns > ns_add(due_ns, NS_PER_S))
+		s->c->pardon_ns = s->now_ns;
+}
+
+static void on_timer(struct step *s)
+{
+	struct roster *roster = &s->c->roster;
+	pardon_if_late(s);
+	s->c->timer_ns = s->now_ns;
+	for (struct member *member; (member = roster_next_silent(roster, s->c->pardon_ns, s->now_ns));) {
+		act(s, COORDINATOR_HANG_UP, member->link);
+		lose(s, member, false);
+	}
+	advance(s);
+}
+
+static void on_superseded(struct step *s)
+{
+	step_down(s);
+}
+
+/* An empty cell: the event changes nothing in that state. */
+static handler *const table[][INPUT_COUNT] = {
+	[COORDINATOR_GATHERING] = {
+		[IN_JOIN] = on_join,
+		[IN_LEAVE] = on_leave,
+		[IN_PING] = on_ping,
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_TIMER] = on_timer,
+		[IN_SUPERSEDED] = on_superseded,
+	},
+	[COORDINATOR_RUNNING] = {
+		[IN_JOIN] = running_join,
+		[IN_FAILED] = running_failed,
+		[IN_DONE] = running_done,
+		[IN_LEAVE] = on_leave,
+		[IN_PING] = on_ping,
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_TIMER] = on_timer,
+		[IN_SUPERSEDED] = on_superseded,
+	},
+	[COORDINATOR_STOPPING] = {
+		[IN_JOIN] = on_join,
+		[IN_FAILED] = stopping_failed,
+		[IN_LEAVE] = on_leave,
+		[IN_PING] = on_ping,
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_TIMER] = on_timer,
+		[IN_SUPERSEDED] = on_superseded,
+	},
+	[COORDINATOR_CLOSING] = {
+		[IN_JOIN] = on_join,
+		[IN_LEAVE] = on_leave,
+		[IN_PING] = on_ping,
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_TIMER] = on_timer,
+		[IN_SUPERSEDED] = on_superseded,
+	},
+	[COORDINATOR_CLOSED] = {
+		[IN_JOIN] = closed_join,
+		[IN_LEAVE] = on_leave,
+		[IN_PING] = on_ping,
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_TIMER] = on_timer,
+	},
+	[COORDINATOR_DEPOSED] = { NULL },
+};
+static_assert(ARRAY_LEN(table) == COORDINATOR_STATE_COUNT, "every state needs a row");
+
+static enum input msg_input(enum msg_type type)
+{
+	static const enum input inputs[] = {
+		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
+		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,
+	};
+	return inputs[type];
+}
+
+void coordinator_init(struct coordinator *c, const struct coordinator_config *config, uint64_t now_ns)
+{
+	*c = (struct coordinator){
+		.config = *config,
+		.epoch = config->epoch,
+		.coordinator_index = -1,
+		.regather_ns = ns_add(now_ns, config->regather_ns),
+		.last_call_ns = NS_NEVER,
+		.scale_up_ns = NS_NEVER,
+		.close_ns = NS_NEVER,
+	};
+	roster_init(&c->roster);
+}
+
+void coordinator_done(struct coordinator *c)
+{
+	roster_done(&c->roster);
+}
+
+void coordinator_step(struct coordinator *c, const struct coordinator_event *event, uint64_t now_ns,
+		      struct coordinator_actions *actions)
+{
+	struct step step = { c, event, now_ns, actions };
+	static const enum input inputs[] = {
+		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,
+		[COORDINATOR_TIMER] = IN_TIMER,
+		[COORDINATOR_SUPERSEDED] = IN_SUPERSEDED,
+	};
+	enum input input;
+	if (event->type == COORDINATOR_MSG) {
+		if (!msg_from_agent(event->msg->type))
+			return;
+		input = msg_input(event->msg->type);
+	} else {
+		input = inputs[event->type];
+	}
+	handler *handle = table[c->state][input];
+	if (handle)
+		handle(&step);
+}
+
+uint64_t coordinator_deadline_ns(const struct coordinator *c)
+{
+	if (c->state == COORDINATOR_DEPOSED)
+		return NS_NEVER;
+	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
+	deadline_ns = MIN(deadline_ns, c->last_call_ns);
+	deadline_ns = MIN(deadline_ns, c->scale_up_ns);
+	deadline_ns = MIN(deadline_ns, c->close_ns);
+	if (c->state != COORDINATOR_GATHERING)
+		return deadline_ns;
+	if (c->not_before_ns > c->timer_ns)
+		deadline_ns = MIN(deadline_ns, c->not_before_ns);
+	if (!c->own && c->regather_ns > c->timer_ns)
+		deadline_ns = MIN(deadline_ns, c->regather_ns);
+	return deadline_ns;
+}
+
+bool coordinator_settled(const struct coordinator *c)
+{
+	return c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING ||
+	       c->state == COORDINATOR_CLOSED;
+}
+
+struct ballot coordinator_ballot(const struct coordinator *c)
+{
+	return c->own ? c->roster.heard.ballot : BALLOT_NONE;
+}
+
+const char *coordinator_state_name(enum coordinator_state state)
+{
+	static const char *const names[] = {
+		[COORDINATOR_GATHERING] = "gathering", [COORDINATOR_RUNNING] = "running",
+		[COORDINATOR_STOPPING] = "stopping",   [COORDINATOR_CLOSING] = "closing",
+		[COORDINATOR_CLOSED] = "closed",       [COORDINATOR_DEPOSED] = "deposed",
+	};
+	static_assert(ARRAY_LEN(names) == COORDINATOR_STATE_COUNT, "every state needs a name");
+	return names[state];
+}
+
+void coordinator_actions_done(struct coordinator_actions *actions)
+{
+	free(actions->items);
+	*actions = COORDINATOR_ACTIONS_INIT;
+}

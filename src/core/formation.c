@@ -1,0 +1,176 @@
+#include "core/formation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/ranks.h"
+
+static bool is_majority(uint32_t present, uint32_t nodes, uint32_t dead, bool wins_ties)
+{
+	uint64_t alive = nodes - MIN(dead, nodes);
+	uint64_t twice = 2 * (uint64_t)present;
+	return alive == 0 || twice > alive || (twice == alive && wins_ties);
+}
+
+/* The process that formed `heard` is a member that cannot tell us itself that it is dead. */
+static uint32_t dead_coordinator(const struct coordinator *c)
+{
+	return !c->own && c->coordinator_in_heard && c->coordinator_index >= 0 &&
+	       (c->config.dead_indexes >> c->coordinator_index & 1);
+}
+
+bool formation_has_quorum(const struct coordinator *c)
+{
+	const struct roster *roster = &c->roster;
+	const struct tally *tally = &roster->tally;
+	if (c->config.quorum == QUORUM_ANY)
+		return true;
+	uint32_t ready = roster_ready(roster);
+	if (ballot_is_none(roster->heard.ballot))
+		return is_majority(ready, c->max_nodes, 0, c->config.wins_ties);
+	bool wins_ties = c->config.epoch ? c->config.wins_ties : c->own;
+	uint32_t dead = dead_coordinator(c);
+	if (!is_majority(tally->ready_heard, roster->heard.nodes, tally->dead_heard + dead, wins_ties))
+		return false;
+	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
+		return true;
+	/* `heard` may not have reached enough of its forerunner to have replaced it. */
+	if (ballot_is_none(roster->base.ballot))
+		return is_majority(ready, c->max_nodes, 0, wins_ties);
+	return is_majority(tally->ready_base, roster->base.nodes, tally->dead_base, wins_ties);
+}
+
+/* Members of the last round first, hosts of last resort last, otherwise as they came. */
+static int by_claim(const void *a, const void *b)
+{
+	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
+	if (x->last_resort != y->last_resort)
+		return x->last_resort ? 1 : -1;
+	bool x_was_in = x->memory.in_heard, y_was_in = y->memory.in_heard;
+	if (x_was_in != y_was_in)
+		return x_was_in ? -1 : 1;
+	return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
+}
+
+/* Hosts of last resort are taken only up to MIN. */
+static size_t pick(const struct coordinator *c, struct member **picked)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			picked[count++] = c->roster.members[i];
+	qsort(picked, count, sizeof(*picked), by_claim);
+	uint32_t willing = MAX(c->roster.tally.ready_willing, c->min_nodes);
+	count = MIN(count, willing);
+	return MIN(count, c->max_nodes);
+}
+
+static void assign(struct coordinator *c, struct member **picked, size_t count)
+{
+	AUTO_FREE struct ranks_node *nodes = NEW_ARRAY(struct ranks_node, count);
+	for (size_t i = 0; i < count; i++)
+		nodes[i] = (struct ranks_node){
+			.node_rank = picked[i]->node_rank,
+			.last_rank = picked[i]->memory.group_rank,
+			.preferred = agent_id_eq(picked[i]->id, c->config.local),
+			.nproc = picked[i]->nproc,
+			.role = picked[i]->role,
+		};
+	c->world_size = ranks_assign(nodes, count);
+	for (size_t i = 0; i < count; i++) {
+		picked[i]->group_rank = nodes[i].group_rank;
+		picked[i]->rank_base = nodes[i].rank_base;
+		picked[i]->role_rank_base = nodes[i].role_rank_base;
+		picked[i]->role_world_size = nodes[i].role_world_size;
+	}
+}
+
+/* A round of our own epoch, above everything heard of. */
+static struct ballot next_ballot(struct coordinator *c)
+{
+	struct ballot heard = c->roster.heard.ballot;
+	if (!c->config.epoch && !c->own)
+		c->epoch = heard.epoch + 1;
+	return (struct ballot){ c->epoch, heard.round + 1 };
+}
+
+void formation_form(struct coordinator *c)
+{
+	struct roster *roster = &c->roster;
+	AUTO_FREE struct member **picked = NEW_ARRAY(struct member *, roster->count);
+	size_t count = pick(c, picked);
+	assign(c, picked, count);
+
+	AUTO_FREE bool *in_base = NEW_ARRAY(bool, count);
+	for (size_t i = 0; i < roster->count; i++)
+		roster->members[i]->in_round = false;
+	for (size_t i = 0; i < count; i++)
+		in_base[i] = roster_in_base(roster, picked[i]);
+
+	struct round_ref heard = { next_ballot(c), (uint32_t)count };
+	c->own = true;
+	c->coordinator_in_heard = false;
+	c->coordinator_index = c->config.index;
+	c->max_restarts = UINT32_MAX;
+	c->done_count = 0;
+	c->acked_base = 0;
+	roster_set_rounds(roster, &heard, &roster->base);
+	for (size_t i = 0; i < count; i++) {
+		struct member *member = picked[i];
+		member->in_round = true;
+		member->acked = false;
+		roster_enter_round(roster, member, &heard, &roster->base, in_base[i]);
+		roster_set_status(roster, member, MEMBER_ACTIVE);
+		c->max_restarts = MIN(c->max_restarts, member->max_restarts);
+		c->coordinator_in_heard |= agent_id_eq(member->id, c->config.local);
+		if (member->group_rank == 0) {
+			memcpy(c->master_host, member->store_host, strlen(member->store_host) + 1);
+			c->master_port = member->store_port;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		if (picked[i]->death_ns == 0)
+			formation_ack(c, picked[i]);
+}
+
+void formation_msg(const struct coordinator *c, const struct member *member, struct msg *ret_msg)
+{
+	const struct roster *roster = &c->roster;
+	ret_msg->type = MSG_FORMED;
+	ret_msg->ballot = roster->heard.ballot;
+	ret_msg->formed = (struct msg_formed){
+		.base = member->memory.base,
+		.in_base = member->memory.in_base,
+		.coordinator_in_round = c->coordinator_in_heard,
+		.coordinator_index = c->coordinator_index,
+		.nodes = roster->heard.nodes,
+		.group_rank = member->group_rank,
+		.rank_base = member->rank_base,
+		.world_size = c->world_size,
+		.role_rank_base = member->role_rank_base,
+		.role_world_size = member->role_world_size,
+		.restarts = c->restarts,
+		.max_restarts = c->max_restarts,
+		.hosts_store = member->group_rank == 0,
+		.master_port = c->master_port,
+	};
+	memcpy(ret_msg->formed.master_host, c->master_host, sizeof(c->master_host));
+}
+
+/* When more than half of the forerunner know the round, whoever would gather a majority of the
+ * forerunner without us meets one of them: the round has replaced it for good. */
+void formation_ack(struct coordinator *c, struct member *member)
+{
+	struct roster *roster = &c->roster;
+	if (member->acked || ballot_eq(roster->base.ballot, roster->heard.ballot))
+		return;
+	member->acked = true;
+	bool first = ballot_is_none(roster->base.ballot);
+	if (!first && !member->memory.in_base)
+		return;
+	c->acked_base++;
+	uint32_t nodes = first ? c->max_nodes : roster->base.nodes;
+	if (c->config.quorum == QUORUM_ANY || 2 * (uint64_t)c->acked_base > nodes)
+		roster_set_rounds(roster, &roster->heard, &roster->heard);
+}

@@ -1,0 +1,21 @@
+/* Forming a round: may it be formed, who is in, which ranks. Part of the coordinator. */
+#ifndef CORE_FORMATION_H
+#define CORE_FORMATION_H
+
+#include "core/coordinator.h"
+
+/* Enough of the rounds before are here that no other coordinator can have enough of them too. */
+bool formation_has_quorum(const struct coordinator *coordinator);
+
+/* Forms the next round from READY agents: sets the rounds, the ranks and the statuses. The caller has
+ * checked that there are MIN nodes, nobody is busy, and the quorum. */
+void formation_form(struct coordinator *coordinator);
+
+/* The FORMED of a member of the current round. */
+void formation_msg(const struct coordinator *coordinator, const struct member *member,
+		   struct msg *ret_msg);
+
+/* A member has shown that it knows the current round: it may become the base of the next. */
+void formation_ack(struct coordinator *coordinator, struct member *member);
+
+#endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define READ_CHUNK 4096
@@ -65,4 +66,15 @@ int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *
 		return err_set(err, errno, "%s: %m", path);
 	int r = fd_read_all(fd, limit, ret_data, err);
 	return r < 0 ? err_wrap(err, "%s", path) : 0;
+}
+
+uint64_t fd_limit_raise(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	uint64_t soft = limit.rlim_cur;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return soft;
 }

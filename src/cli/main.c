@@ -13,9 +13,11 @@
 #endif
 
 extern const struct command command_help;
+extern const struct command command_store;
 
 static const struct command *const commands[] = {
 	&command_help,
+	&command_store,
 };
 
 static const struct command *find_command(const char *name)

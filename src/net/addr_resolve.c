@@ -1,0 +1,113 @@
+/* Name look-ups in a child: getaddrinfo() knows no deadline, and a resolver that does not answer must
+ * not hold up the caller. The child writes the addresses into a pipe and ends; past the deadline it
+ * is killed. An IP address needs no child. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "net/addr.h"
+
+#define RESOLVE_MAX 16
+
+/* What the child sends: a getaddrinfo() code, then the addresses. */
+struct answer {
+	int code;
+	size_t count;
+	struct addr addrs[RESOLVE_MAX];
+};
+
+static void add_family(const struct addrinfo *list, int family, uint16_t port, struct answer *answer)
+{
+	for (const struct addrinfo *it = list; it && answer->count < RESOLVE_MAX; it = it->ai_next) {
+		if (it->ai_family != family)
+			continue;
+		struct addr *addr = &answer->addrs[answer->count++];
+		memcpy(addr, it->ai_addr, MIN(it->ai_addrlen, sizeof(*addr)));
+		addr_set_port(addr, port);
+	}
+}
+
+static void look_up(const struct addr_name *name, struct answer *answer)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	answer->code = getaddrinfo(name->host, NULL, &hints, &list);
+	if (answer->code != 0)
+		return;
+	add_family(list, AF_INET, name->port, answer);
+	add_family(list, AF_INET6, name->port, answer);
+	freeaddrinfo(list);
+}
+
+/* The answer whole, or less than that when the child died or the deadline passed. */
+static size_t read_answer(int fd, uint64_t deadline_ns, struct answer *answer)
+{
+	size_t have = 0;
+	while (have < sizeof(*answer)) {
+		uint64_t now_ns = clock_now_ns();
+		if (now_ns >= deadline_ns)
+			break;
+		uint64_t left_ms = MIN((deadline_ns - now_ns) / NS_PER_MS + 1, (uint64_t)INT32_MAX);
+		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+		if (poll(&pfd, 1, (int)left_ms) <= 0)
+			continue;
+		ssize_t n = read(fd, (char *)answer + have, sizeof(*answer) - have);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		have += n > 0 ? (size_t)n : 0;
+	}
+	return have;
+}
+
+static int ask_child(const struct addr_name *name, uint64_t deadline_ns, struct answer *answer,
+		     struct err *err)
+{
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe: %m");
+	AUTO(fd_close) int from = fds[0];
+	AUTO(fd_close) int to = fds[1];
+	pid_t pid = fork();
+	if (pid < 0)
+		return err_set(err, errno, "fork: %m");
+	if (pid == 0) {
+		struct answer found = { .count = 0 };
+		look_up(name, &found);
+		fd_write_all(to, &found, sizeof(found));
+		_exit(0);
+	}
+	fd_close(&to);
+	size_t have = read_answer(from, deadline_ns, answer);
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (have == sizeof(*answer))
+		return 0;
+	return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time", name->host);
+}
+
+int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
+		 size_t max, struct err *err)
+{
+	if (max > 0 && addr_from_ip(name->host, name->port, &ret_addrs[0]) == 0)
+		return 1;
+	struct answer answer = { .count = 0 };
+	int r = ask_child(name, deadline_ns, &answer, err);
+	if (r < 0)
+		return r;
+	if (answer.code != 0 || answer.count == 0)
+		return err_set(err, ENOENT, "look-up of '%s': %s", name->host,
+			       answer.code ? gai_strerror(answer.code) : "no addresses");
+	size_t count = MIN(answer.count, max);
+	memcpy(ret_addrs, answer.addrs, count * sizeof(*ret_addrs));
+	return (int)count;
+}

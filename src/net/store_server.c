@@ -1,0 +1,465 @@
+#include "net/store_server.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
+#define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
+#define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
+#define TRIM_STEP ((size_t)32 << 20)	 /* freed since the last time: worth giving back to the system */
+#define ACCEPTS_AT_ONCE 64
+#define REASON_MAX 256
+
+struct store_server {
+	struct store_server_config config;
+	struct store_table table;
+	struct event_base *base;
+	int listen_fd;
+	int reserve_fd; /* given up for a moment to turn a client away when descriptors run out */
+	struct event accept_event;
+	struct event stall_timer;
+	struct list connections;
+	struct list owing; /* those that owe us something, longest without progress first */
+	size_t connection_count;
+	size_t pending; /* bytes of all in and out buffers */
+	size_t high;	/* most bytes held since memory was given back last */
+	uint64_t accepted, dropped;
+	uint64_t report_second; /* which second of the clock, and how many reports in it */
+	unsigned reports;
+	unsigned char *scratch;
+	struct buf replies; /* of the connection being served, until they are sent */
+};
+
+struct conn {
+	struct store_server *server;
+	struct store_session session;
+	struct list link;
+	struct list owing;
+	uint64_t progress_ns; /* while in `owing` */
+	struct event readable;
+	struct event writable;
+	int fd;
+	struct addr peer;
+	size_t charged; /* what it has in server->pending */
+	struct buf in;	/* half a request, or requests that wait for replies to be read */
+	struct buf out; /* replies the socket did not take */
+};
+
+/* ---- leaving ---- */
+
+static void report(struct store_server *server, const struct addr *peer, const char *reason)
+{
+	server->dropped++;
+	if (!server->config.on_drop)
+		return;
+	uint64_t second = clock_now_ns() / NS_PER_S;
+	if (second != server->report_second) {
+		server->report_second = second;
+		server->reports = 0;
+	}
+	if (server->reports++ < STORE_REPORTS_PER_S)
+		server->config.on_drop(server->config.arg, peer, reason);
+}
+
+static void conn_free(struct conn *conn)
+{
+	struct store_server *server = conn->server;
+	event_del(&conn->readable);
+	event_del(&conn->writable);
+	store_session_done(&conn->session, &server->table);
+	list_unlink(&conn->link);
+	list_unlink(&conn->owing);
+	fd_close(&conn->fd);
+	buf_done(&conn->in);
+	buf_done(&conn->out);
+	server->pending -= conn->charged;
+	server->connection_count--;
+	free(conn);
+}
+
+PRINTF_LIKE(2, 3) static void drop(struct conn *conn, const char *fmt, ...)
+{
+	char reason[REASON_MAX];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, args);
+	va_end(args);
+	report(conn->server, &conn->peer, reason);
+	conn_free(conn);
+}
+
+/* ---- what a connection owes, in time and in memory ---- */
+
+static bool owes(const struct conn *conn)
+{
+	return !conn->session.validated || buf_len(&conn->in) > 0 || buf_len(&conn->out) > 0;
+}
+
+static void arm_stall_timer(struct store_server *server, uint64_t now_ns)
+{
+	if (list_empty(&server->owing) || event_pending(&server->stall_timer, EV_TIMEOUT, NULL))
+		return;
+	const struct conn *oldest = list_entry(server->owing.next, struct conn, owing);
+	uint64_t due_ns = ns_add(oldest->progress_ns, server->config.stall_ns);
+	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+	const struct timeval left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
+				      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	event_add(&server->stall_timer, &left);
+}
+
+/* After every piece of progress: buffers that are empty go, and the clock starts anew. */
+static void settle(struct conn *conn)
+{
+	struct store_server *server = conn->server;
+	if (buf_len(&conn->in) == 0)
+		buf_done(&conn->in);
+	if (buf_len(&conn->out) == 0)
+		buf_done(&conn->out);
+	size_t charge = conn->in.cap + conn->out.cap;
+	server->pending += charge - conn->charged;
+	conn->charged = charge;
+
+	list_unlink(&conn->owing);
+	if (!owes(conn))
+		return;
+	conn->progress_ns = clock_now_ns();
+	list_append(&server->owing, &conn->owing);
+	arm_stall_timer(server, conn->progress_ns);
+}
+
+static void drop_stalled(struct conn *conn)
+{
+	char limit[CLOCK_HUMAN_MAX];
+	clock_human(conn->server->config.stall_ns, limit);
+	if (buf_len(&conn->out) > 0)
+		drop(conn, "it has not read its replies for %s (%zu bytes wait)", limit, buf_len(&conn->out));
+	else if (!conn->session.validated)
+		drop(conn, "no handshake within %s", limit);
+	else
+		drop(conn, "half a request (%zu of at least %zu bytes) and nothing more for %s",
+		     buf_len(&conn->in), conn->session.parser.need, limit);
+}
+
+static void on_stall_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct store_server *server = arg;
+	uint64_t now_ns = clock_now_ns();
+	while (!list_empty(&server->owing)) {
+		struct conn *oldest = list_entry(server->owing.next, struct conn, owing);
+		if (ns_add(oldest->progress_ns, server->config.stall_ns) > now_ns)
+			break;
+		drop_stalled(oldest);
+	}
+	arm_stall_timer(server, now_ns);
+}
+
+/* Too much is pending over all: whoever holds most has to go. */
+static void enforce_pending_max(struct store_server *server)
+{
+	while (server->pending > server->config.pending_max) {
+		struct conn *largest = NULL;
+		list_foreach(link, &server->connections) {
+			struct conn *conn = list_entry(link, struct conn, link);
+			if (!largest || conn->charged > largest->charged)
+				largest = conn;
+		}
+		if (!largest)
+			return;
+		drop(largest, "it holds %zu bytes of %zu that half requests and unread replies take in all",
+		     largest->charged, server->pending);
+	}
+}
+
+/* ---- serving ---- */
+
+/* Sends what the socket takes; the number of bytes, or -errno when the connection is lost. */
+static ssize_t send_some(const struct conn *conn, const void *data, size_t len)
+{
+	ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n >= 0)
+		return n;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* From now on the peer must take replies before it may ask more. */
+static void stop_reading(struct conn *conn)
+{
+	event_del(&conn->readable);
+	event_add(&conn->writable, NULL);
+}
+
+/* Sends server->replies, keeping what the socket does not take. */
+static int send_replies(struct conn *conn)
+{
+	struct buf *replies = &conn->server->replies;
+	if (buf_len(replies) == 0)
+		return 0;
+	ssize_t n = send_some(conn, buf_data(replies), buf_len(replies));
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < buf_len(replies)) {
+		buf_append(&conn->out, buf_data(replies) + n, buf_len(replies) - (size_t)n);
+		stop_reading(conn);
+	}
+	return 0;
+}
+
+/* Executes what is whole in `data`; returns the bytes consumed, or -errno with the connection gone. */
+static ssize_t serve(struct conn *conn, const void *data, size_t len)
+{
+	struct store_server *server = conn->server;
+	struct err err = ERR_INIT;
+	buf_clear(&server->replies);
+	ssize_t consumed = store_session_feed(&conn->session, &server->table, &server->config.session,
+					      data, len, &server->replies, &err);
+	bool more_waits = buf_len(&server->replies) >= server->config.session.replies_high;
+	int r = send_replies(conn);
+	if (server->replies.cap > REPLIES_KEPT)
+		buf_done(&server->replies);
+	if (consumed < 0) {
+		drop(conn, "%s", err.msg);
+		return consumed;
+	}
+	if (r < 0) {
+		conn_free(conn); /* the peer is gone: nobody to blame */
+		return r;
+	}
+	if (more_waits && (size_t)consumed < len && buf_len(&conn->out) == 0)
+		stop_reading(conn); /* go on in the next turn of the loop: others come first */
+	return consumed;
+}
+
+static void serve_kept(struct conn *conn)
+{
+	ssize_t consumed = serve(conn, buf_data(&conn->in), buf_len(&conn->in));
+	if (consumed < 0)
+		return;
+	buf_consume(&conn->in, (size_t)consumed);
+	settle(conn);
+}
+
+/* Answers those whose waits have ended. */
+static void tell_released(struct store_server *server)
+{
+	for (struct store_waiter *waiter; (waiter = store_table_next_released(&server->table));) {
+		struct conn *conn = container_of(waiter, struct conn, session.waiter);
+		if (buf_len(&conn->out) == 0) {
+			ssize_t n = send_some(conn, &(unsigned char){ STORE_RELEASED_BYTE }, 1);
+			if (n < 0)
+				conn_free(conn);
+			if (n != 0)
+				continue;
+			stop_reading(conn);
+		}
+		buf_append_char(&conn->out, STORE_RELEASED_BYTE);
+		settle(conn);
+	}
+}
+
+/* The allocator keeps what was freed; a supervisor that lives for weeks should not. */
+static void give_back(struct store_server *server)
+{
+	size_t held = server->table.bytes + server->pending;
+	if (held >= server->high) {
+		server->high = held;
+	} else if (server->high - held > TRIM_STEP) {
+		malloc_trim(0);
+		server->high = held;
+	}
+}
+
+static void after_turn(struct store_server *server)
+{
+	tell_released(server);
+	enforce_pending_max(server);
+	give_back(server);
+}
+
+/* The usual case: nothing is kept, and what comes is whole requests. */
+static ssize_t read_fresh(struct conn *conn)
+{
+	struct store_server *server = conn->server;
+	ssize_t n = recv(conn->fd, server->scratch, SCRATCH_SIZE, MSG_DONTWAIT);
+	if (n <= 0)
+		return n;
+	bool was_settled = !owes(conn);
+	ssize_t consumed = serve(conn, server->scratch, (size_t)n);
+	if (consumed < 0)
+		return 1; /* gone already */
+	if (consumed < n)
+		buf_append(&conn->in, server->scratch + consumed, (size_t)(n - consumed));
+	if (!was_settled || owes(conn))
+		settle(conn);
+	return n;
+}
+
+/* The rest of a request, read to where it belongs. Room grows with what has come, not with what
+ * was promised. */
+static ssize_t read_rest(struct conn *conn)
+{
+	size_t have = buf_len(&conn->in), need = conn->session.parser.need;
+	size_t want = need > have ? MIN(need - have, READ_CHUNK) : SCRATCH_SIZE;
+	ssize_t n = recv(conn->fd, buf_reserve(&conn->in, want), want, MSG_DONTWAIT);
+	if (n <= 0)
+		return n;
+	buf_commit(&conn->in, (size_t)n);
+	if (buf_len(&conn->in) < need)
+		settle(conn);
+	else
+		serve_kept(conn);
+	return n;
+}
+
+static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct conn *conn = arg;
+	struct store_server *server = conn->server;
+	ssize_t n = buf_len(&conn->in) == 0 ? read_fresh(conn) : read_rest(conn);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		conn_free(conn);
+	after_turn(server);
+}
+
+static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct conn *conn = arg;
+	struct store_server *server = conn->server;
+	if (buf_len(&conn->out) > 0) {
+		ssize_t n = send_some(conn, buf_data(&conn->out), buf_len(&conn->out));
+		if (n < 0) {
+			conn_free(conn);
+			return;
+		}
+		buf_consume(&conn->out, (size_t)n);
+		settle(conn);
+	}
+	if (buf_len(&conn->out) > 0)
+		return;
+	event_del(&conn->writable);
+	event_add(&conn->readable, NULL);
+	if (buf_len(&conn->in) > 0)
+		serve_kept(conn);
+	after_turn(server);
+}
+
+/* ---- arriving ---- */
+
+static void add_conn(struct store_server *server, int fd, const struct addr *peer)
+{
+	struct conn *conn = NEW(struct conn);
+	conn->server = server;
+	conn->fd = fd;
+	conn->peer = *peer;
+	conn->in = conn->out = BUF_INIT;
+	store_session_init(&conn->session);
+	list_init(&conn->link);
+	list_init(&conn->owing);
+	list_append(&server->connections, &conn->link);
+	server->connection_count++;
+	server->accepted++;
+	event_assign(&conn->readable, server->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
+	event_assign(&conn->writable, server->base, fd, EV_WRITE | EV_PERSIST, on_writable, conn);
+	event_add(&conn->readable, NULL);
+	settle(conn);
+}
+
+/* Without a free descriptor the client would wait in the queue and wake the loop for ever: one
+ * descriptor is kept for telling it no. */
+static bool turn_away(struct store_server *server)
+{
+	fd_close(&server->reserve_fd);
+	struct addr peer = { .v6 = { .sin6_family = AF_UNSPEC } };
+	socklen_t len = sizeof(peer);
+	int fd = accept4(server->listen_fd, &peer.any, &len, SOCK_CLOEXEC);
+	bool got_one = fd >= 0;
+	fd_close(&fd);
+	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (got_one)
+		report(server, &peer, "no descriptor is left for it; raise the hard limit of open files");
+	return got_one;
+}
+
+static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *arg)
+{
+	struct store_server *server = arg;
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		struct addr peer;
+		socklen_t len = sizeof(peer);
+		AUTO(fd_close) int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && turn_away(server))
+			continue;
+		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+			continue;
+		if (fd < 0)
+			return;
+		if (server->config.on_connect && !server->config.on_connect(server->config.arg, &peer))
+			server->dropped++;
+		else if (server->connection_count >= server->config.connections_max)
+			report(server, &peer, "there are too many connections");
+		else
+			add_conn(server, fd_take(&fd), &peer);
+	}
+}
+
+int store_server_new(struct event_base *base, int listen_fd, const struct store_server_config *config,
+		     struct store_server **ret_server, struct err *err)
+{
+	AUTO(fd_close) int owned_fd = listen_fd;
+	uint64_t hash_key[2];
+	if (getrandom(hash_key, sizeof(hash_key), 0) != (ssize_t)sizeof(hash_key))
+		return err_set(err, errno, "getrandom: %m");
+	struct store_server *server = NEW(struct store_server);
+	server->config = *config;
+	server->base = base;
+	server->listen_fd = fd_take(&owned_fd);
+	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	server->scratch = mem_alloc(SCRATCH_SIZE);
+	store_table_init(&server->table, config->table_max, hash_key);
+	list_init(&server->connections);
+	list_init(&server->owing);
+	evtimer_assign(&server->stall_timer, base, on_stall_timer, server);
+	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, server);
+	event_add(&server->accept_event, NULL);
+	*ret_server = server;
+	return 0;
+}
+
+void store_server_free(struct store_server *server)
+{
+	if (!server)
+		return;
+	event_del(&server->accept_event);
+	event_del(&server->stall_timer);
+	fd_close(&server->listen_fd);
+	fd_close(&server->reserve_fd);
+	list_foreach(link, &server->connections)
+		conn_free(list_entry(link, struct conn, link));
+	store_table_done(&server->table);
+	buf_done(&server->replies);
+	free(server->scratch);
+	free(server);
+	malloc_trim(0);
+}
+
+void store_server_stats(const struct store_server *server, struct store_server_stats *ret_stats)
+{
+	*ret_stats = (struct store_server_stats){
+		.connections = server->connection_count,
+		.keys = server->table.key_count,
+		.table_bytes = server->table.bytes,
+		.pending_bytes = server->pending,
+		.accepted = server->accepted,
+		.dropped = server->dropped,
+	};
+}

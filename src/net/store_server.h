@@ -1,0 +1,67 @@
+/* The c10d store on a socket: many clients, one table, one event loop.
+ *
+ * It lives in the caller's event base and owns its listening socket, its connections and the table;
+ * store_server_free() ends them all and gives the memory back to the system. A request costs one
+ * read, at most one write, and its share of the loop's wait. An idle connection costs a few hundred
+ * bytes: buffers of its own exist only while it owes us the rest of a request or has not read its
+ * replies.
+ *
+ * No client can delay another or take unbounded memory. One that breaks the protocol, exceeds a
+ * limit, or stalls (no handshake, half a request, unread replies) is dropped and reported. While
+ * replies wait unread, the requests behind them wait too.
+ *
+ * No name is ever looked up.
+ */
+#ifndef NET_STORE_SERVER_H
+#define NET_STORE_SERVER_H
+
+#include "base/clock.h"
+#include "net/addr.h"
+#include "proto/store_session.h"
+
+struct event_base;
+struct store_server;
+
+struct store_server_config {
+	struct store_session_limits session;
+	size_t table_max;      /* bytes of keys, values, queues and waits */
+	size_t pending_max;    /* bytes of half requests and unread replies, all connections together */
+	size_t connections_max;
+	uint64_t stall_ns;     /* a client that owes us something for that long is dropped */
+
+	/* May this peer connect? NULL: everybody may. */
+	bool (*on_connect)(void *arg, const struct addr *peer);
+	/* A client was dropped or refused and why; not called for those that just leave, and at most
+	 * STORE_REPORTS_PER_S times a second. May be NULL. */
+	void (*on_drop)(void *arg, const struct addr *peer, const char *reason);
+	void *arg;
+};
+
+#define STORE_PENDING_MAX ((size_t)512 << 20)
+#define STORE_CONNECTIONS_MAX ((size_t)1 << 20) /* the descriptor limit usually comes first */
+#define STORE_STALL_NS (60 * NS_PER_S)
+#define STORE_REPORTS_PER_S 20
+
+#define STORE_SERVER_CONFIG_DEFAULT                                                                \
+	((struct store_server_config){ .session = STORE_SESSION_LIMITS_DEFAULT,                    \
+				       .table_max = STORE_TABLE_BYTES_MAX,                         \
+				       .pending_max = STORE_PENDING_MAX,                           \
+				       .connections_max = STORE_CONNECTIONS_MAX,                   \
+				       .stall_ns = STORE_STALL_NS })
+
+/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure. */
+int store_server_new(struct event_base *base, int listen_fd, const struct store_server_config *config,
+		     struct store_server **ret_server, struct err *err);
+void store_server_free(struct store_server *server);
+
+struct store_server_stats {
+	size_t connections;
+	size_t keys;
+	size_t table_bytes;
+	size_t pending_bytes;
+	uint64_t accepted;
+	uint64_t dropped;
+};
+void store_server_stats(const struct store_server *server, struct store_server_stats *ret_stats);
+
+#endif

@@ -1,0 +1,79 @@
+/* Two sets of measurements compared, order by order and metric by metric. No output here: the
+ * reports (compare_report.h) print what this finds. */
+#ifndef BATCH_COMPARE_H
+#define BATCH_COMPARE_H
+
+#include "batch/samples.h"
+#include "core/verdict.h"
+
+/* One side: a file, or one variant of an A/B file. */
+struct compare_side {
+	const struct samples *samples; /* borrowed */
+	char variant;
+	const char *label; /* borrowed; what reports call it */
+};
+
+struct compare_options {
+	bool metrics[METRIC_COUNT]; /* which; all false: wall, and instructions where both sides have them */
+	double alpha;
+	double noise;	  /* relative change that is none */
+	bool learn_noise; /* raise the bar for a change by what the runs' own halves differ */
+	const struct samples *const *aa; /* further results of the base, to learn noise from */
+	size_t aa_count;
+	double tolerance; /* of counts, relative */
+	double limits[METRIC_COUNT]; /* largest allowed growth, relative; NaN: none for this metric */
+	bool suspects;	  /* count suspect runs too */
+	bool strict;	  /* what cannot be decided counts as a regression */
+};
+
+#define COMPARE_ALPHA 0.05
+#define COMPARE_NOISE 0.01
+#define COMPARE_TOLERANCE 0.001
+
+/* Defaults; no limits. */
+void compare_options_init(struct compare_options *options);
+
+struct compare_row {
+	const struct sample_order *a_order, *b_order; /* borrowed from the samples */
+	enum metric metric;
+	double *a, *b; /* sorted values; owned by the comparison */
+	size_t m, n;
+	size_t left_out; /* suspect runs that did not count, both sides */
+	size_t blocks;	 /* pairs, when the runs came in A/B blocks; 0: unpaired */
+	struct ratio ratio;
+	double p, q; /* NaN: no test (counts, or too few values) */
+	enum verdict verdict;
+	size_t more_runs;   /* undecided: how many more would help; 0 not known */
+	const char *reason; /* why undecided beyond the numbers; NULL none. Static text */
+	bool regression;    /* breaks a limit, or is slower where there are none */
+};
+
+/* One per metric that was compared. */
+struct compare_summary {
+	bool present;
+	size_t verdicts[VERDICT_COUNT];
+	double geomean; /* of the ratios */
+	double noise;	/* the bar for a change: given or learned */
+	bool learned;
+	size_t learned_from; /* comparisons of like with like */
+};
+
+struct comparison {
+	struct compare_side a, b;
+	struct compare_options options;
+	struct compare_row *rows; /* by metric, then from the largest ratio to the smallest */
+	size_t row_count, row_cap;
+	struct compare_summary summaries[METRIC_COUNT];
+	const struct sample_order **only_a, **only_b; /* orders without a partner */
+	size_t only_a_count, only_b_count;
+	const struct sample_order **broken; /* ran in A, and in B every attempt failed */
+	size_t broken_count;
+	size_t regressions; /* rows, and broken orders */
+};
+
+/* Pairs orders by what they run (hash), then by id; within an A/B file by id and block. */
+void compare(struct comparison *result, const struct compare_side *a, const struct compare_side *b,
+	     const struct compare_options *options);
+void comparison_done(struct comparison *comparison);
+
+#endif

@@ -1,0 +1,189 @@
+#include "batch/samples.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "proto/json.h"
+#include "proto/result.h"
+
+static void order_free(struct sample_order *order)
+{
+	free(order->id);
+	free(order->hash);
+	free(order->command);
+	free(order->runs);
+	free(order->last_failed);
+	free(order);
+}
+
+void samples_done(struct samples *samples)
+{
+	for (size_t i = 0; i < samples->order_count; i++)
+		order_free(samples->orders[i]);
+	free(samples->orders);
+	free(samples->path);
+	free(samples->host);
+	free(samples->started);
+	map_done(&samples->by_id);
+	map_done(&samples->by_hash);
+	*samples = SAMPLES_INIT;
+}
+
+/* ----------------------------------------------------------- one attempt */
+
+static char *command_text(const struct result *result)
+{
+	if (result->shell)
+		return mem_strdup(result->shell);
+	struct buf text = BUF_INIT;
+	for (size_t i = 0; i < result->argv.count; i++) {
+		buf_append_str(&text, i ? " " : "");
+		buf_append_str(&text, result->argv.items[i]);
+	}
+	return buf_take_str(&text);
+}
+
+static struct sample_order *order_of(struct samples *samples, const struct result *result)
+{
+	size_t len = strlen(result->id);
+	struct sample_order *order = map_get(&samples->by_id, result->id, len);
+	if (order)
+		return order;
+	order = NEW(struct sample_order);
+	order->id = mem_strdup(result->id);
+	order->hash = mem_strdup(result->hash);
+	order->command = command_text(result);
+	ARRAY_RESERVE(samples->orders, samples->order_count, samples->order_cap);
+	samples->orders[samples->order_count++] = order;
+	map_put(&samples->by_id, order->id, len, order);
+	map_put(&samples->by_hash, order->hash, strlen(order->hash), order);
+	return order;
+}
+
+static double value_of(const struct result *result, enum result_value value)
+{
+	return result->has[value] ? (double)result->value[value] : NAN;
+}
+
+static void note_counts(struct sample_counts *counts, const struct result *result)
+{
+	static const uint64_t key[2] = { 0, 0 };
+	const char *source = result->count_source ? result->count_source : "unknown";
+	const char *env = result->env_hash ? result->env_hash : "";
+	uint64_t env_hash = *env ? map_hash(key, env, strlen(env)) : 0;
+	if (!counts->source[0]) {
+		snprintf(counts->source, sizeof(counts->source), "%s", source);
+		counts->env_hash = env_hash;
+		return;
+	}
+	if (!str_eq(counts->source, source))
+		snprintf(counts->source, sizeof(counts->source), "mixed");
+	counts->env_mixed |= counts->env_hash != env_hash;
+}
+
+static void add_run(struct sample_order *order, const struct result *result)
+{
+	struct sample_run run = { .block = result->block,
+				  .variant = result->variant[0],
+				  .suspect = result->suspect.count > 0,
+				  .exit_code = result->status.value };
+	run.values[METRIC_WALL] = value_of(result, RESULT_WALL_NS);
+	run.values[METRIC_USER] = value_of(result, RESULT_USER_NS);
+	run.values[METRIC_SYS] = value_of(result, RESULT_SYS_NS);
+	run.values[METRIC_CPU] = run.values[METRIC_USER] + run.values[METRIC_SYS];
+	run.values[METRIC_MAXRSS] = value_of(result, RESULT_MAXRSS_KB);
+	run.values[METRIC_INSTRUCTIONS] = value_of(result, RESULT_INSTRUCTIONS);
+	if (result->has[RESULT_INSTRUCTIONS])
+		note_counts(&order->counts, result);
+	ARRAY_RESERVE(order->runs, order->run_count, order->run_cap);
+	order->runs[order->run_count++] = run;
+}
+
+static int on_result(void *arg, struct result *result, struct err *err UNUSED)
+{
+	struct samples *samples = arg;
+	if (result->warmup || result->reason == REASON_CANARY)
+		return 0;
+	struct sample_order *order = order_of(samples, result);
+	samples->has_variants |= result->variant[0] != 0;
+	if (result->reason == REASON_OK) {
+		add_run(order, result);
+		return 0;
+	}
+	order->failed++;
+	free(order->last_failed);
+	order->last_failed = mem_strdup(reason_name(result->reason));
+	return 0;
+}
+
+/* ---------------------------------------------------------------- header */
+
+static int header_host(struct json_in *in, char **ret_name)
+{
+	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
+	int r = json_peek(in) == JSON_OBJECT ? json_enter(in, '{') : -EINVAL;
+	while (r >= 0 && (r = json_member(in, &key)) > 0) {
+		bool wanted = str_eq(buf_str(&key), "name") && json_peek(in) == JSON_STRING;
+		r = wanted ? json_string(in, &text) : json_skip(in);
+		if (r >= 0 && wanted) {
+			free(*ret_name);
+			*ret_name = mem_strdup(buf_str(&text));
+		}
+	}
+	return r;
+}
+
+/* What the header says is shown, never relied on: one that cannot be read is no error. */
+static void read_header(struct samples *samples, struct buf *header)
+{
+	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
+	struct json_in in;
+	json_in_init(&in, (const char *)buf_data(header), buf_len(header));
+	int r = json_enter(&in, '{');
+	while (r >= 0 && (r = json_member(&in, &key)) > 0) {
+		if (str_eq(buf_str(&key), "host")) {
+			r = header_host(&in, &samples->host);
+		} else if (str_eq(buf_str(&key), "started") && json_peek(&in) == JSON_STRING) {
+			r = json_string(&in, &text);
+			free(samples->started);
+			samples->started = mem_strdup(r < 0 ? "" : buf_str(&text));
+		} else {
+			r = json_skip(&in);
+		}
+	}
+}
+
+int samples_load(struct samples *samples, const char *path, struct err *err)
+{
+	*samples = (struct samples){ .path = mem_strdup(path),
+				     .host = mem_strdup(""),
+				     .started = mem_strdup("") };
+	AUTO(buf_done) struct buf header = BUF_INIT;
+	int r = result_read_file(path, on_result, samples, &header, NULL, err);
+	if (r < 0) {
+		samples_done(samples);
+		return r;
+	}
+	read_header(samples, &header);
+	return 0;
+}
+
+size_t samples_values(const struct sample_order *order, enum metric metric,
+		      const struct sample_filter *filter, double *ret_values, int32_t *ret_blocks)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < order->run_count; i++) {
+		const struct sample_run *run = &order->runs[i];
+		if ((filter->variant && run->variant != filter->variant) ||
+		    (run->suspect && !filter->suspects) || isnan(run->values[metric]))
+			continue;
+		if (ret_blocks)
+			ret_blocks[n] = run->block;
+		ret_values[n++] = run->values[metric];
+	}
+	return n;
+}

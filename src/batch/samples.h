@@ -1,0 +1,65 @@
+/* The measurements of one result file, gathered by order: what `compare` and the exports work on.
+ *
+ * Every attempt that ended well is a run, in the order of the file; warm-up runs are dropped here.
+ * Failed attempts are only counted. Suspect runs (the host was not quiet) are kept and marked; who
+ * takes values says whether they count. */
+#ifndef BATCH_SAMPLES_H
+#define BATCH_SAMPLES_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "core/metric.h"
+
+#define SAMPLES_SOURCE_MAX 16
+
+struct sample_run {
+	double values[METRIC_COUNT]; /* NaN: was not measured */
+	int32_t block;		     /* A/B block; -1: none */
+	char variant;		     /* 'A', 'B', or 0 */
+	bool suspect;
+	int exit_code;
+};
+
+/* Where the counts of an order came from; two sources are never compared. */
+struct sample_counts {
+	char source[SAMPLES_SOURCE_MAX]; /* "perf", "cachegrind", …; "" no counts, "mixed" several */
+	uint64_t env_hash;		 /* of the environment's hash; 0 none */
+	bool env_mixed;
+};
+
+struct sample_order {
+	char *id, *hash, *command;
+	struct sample_run *runs;
+	size_t run_count, run_cap;
+	size_t failed;	   /* attempts that ended badly */
+	char *last_failed; /* the reason of the last of them, "timeout"; NULL none */
+	struct sample_counts counts;
+};
+
+struct samples {
+	char *path;
+	char *host, *started; /* from the header; "" when it does not say */
+	struct sample_order **orders; /* in order of first appearance */
+	size_t order_count, order_cap;
+	struct map by_id, by_hash; /* borrowed sample_orders */
+	bool has_variants;
+};
+
+#define SAMPLES_INIT ((struct samples){ .path = NULL })
+
+/* A file that is no result file is an error that names the line. */
+int samples_load(struct samples *samples, const char *path, struct err *err);
+void samples_done(struct samples *samples);
+
+/* Which runs of an order. */
+struct sample_filter {
+	char variant; /* 0: any */
+	bool suspects;
+};
+
+/* The values of one metric in file order, at most order->run_count; NaNs are left out. `ret_blocks`
+ * may be NULL. Returns how many there are. */
+size_t samples_values(const struct sample_order *order, enum metric metric,
+		      const struct sample_filter *filter, double *ret_values, int32_t *ret_blocks);
+
+#endif

@@ -27,10 +27,12 @@ static size_t take_values(const struct compare_options *options, const struct co
 			  const struct sample_order *order, enum metric metric, double **ret_values,
 			  int32_t *blocks, size_t *left_out)
 {
-	struct sample_filter filter = { .variant = side->variant, .suspects = options->suspects };
+	/* A busy host changes times, not counts. */
+	bool suspects = options->suspects || metric_table[metric].counted;
+	struct sample_filter filter = { .variant = side->variant, .suspects = suspects };
 	*ret_values = NEW_ARRAY(double, order->run_count + 1);
 	size_t n = samples_values(order, metric, &filter, *ret_values, blocks);
-	for (size_t i = 0; i < order->run_count && !options->suspects; i++) {
+	for (size_t i = 0; i < order->run_count && !suspects; i++) {
 		const struct sample_run *run = &order->runs[i];
 		*left_out += run->suspect && !isnan(run->values[metric]) &&
 			     (!side->variant || run->variant == side->variant);

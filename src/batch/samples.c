@@ -89,8 +89,7 @@ static void add_run(struct sample_order *order, const struct result *result)
 {
 	struct sample_run run = { .block = result->block,
 				  .variant = result->variant[0],
-				  .suspect = result->suspect.count > 0,
-				  .exit_code = result->status.value };
+				  .suspect = result->suspect.count > 0 };
 	run.values[METRIC_WALL] = value_of(result, RESULT_WALL_NS);
 	run.values[METRIC_USER] = value_of(result, RESULT_USER_NS);
 	run.values[METRIC_SYS] = value_of(result, RESULT_SYS_NS);

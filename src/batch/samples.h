@@ -17,7 +17,6 @@ struct sample_run {
 	int32_t block;		     /* A/B block; -1: none */
 	char variant;		     /* 'A', 'B', or 0 */
 	bool suspect;
-	int exit_code;
 };
 
 /* Where the counts of an order came from; two sources are never compared. */

@@ -12,10 +12,12 @@
 #error "the version comes from the build"
 #endif
 
+extern const struct command command_compare;
 extern const struct command command_help;
 extern const struct command command_store;
 
 static const struct command *const commands[] = {
+	&command_compare,
 	&command_help,
 	&command_store,
 };

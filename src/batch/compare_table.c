@@ -1,0 +1,225 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "batch/compare_report.h"
+#include "core/stats.h"
+
+#define NAME_MAX_CELLS 32
+#define BAR_HALF 10 /* cells on each side of "no change" */
+#define BAR_CELLS (2 * BAR_HALF + 1)
+#define SCALE_MIN 0.02 /* the bar's ends are at least 2 % and at most a factor of 2 away */
+#define SCALE_MAX 1.0
+
+/* How the bar is drawn: blank, axis, line, left end, right end, point, beyond the left, the right. */
+enum glyph { BLANK, AXIS, LINE, LEFT, RIGHT, POINT, OVER_LEFT, OVER_RIGHT, GLYPH_COUNT };
+
+static const char *const glyphs_utf8[] = { " ", "│", "─", "├", "┤", "●", "◂", "▸" };
+static const char *const glyphs_ascii[] = { " ", "|", "-", "[", "]", "*", "<", ">" };
+static_assert(ARRAY_LEN(glyphs_utf8) == GLYPH_COUNT && ARRAY_LEN(glyphs_ascii) == GLYPH_COUNT,
+	      "both alphabets are whole");
+
+static const char *const colours[VERDICT_COUNT] = {
+	[VERDICT_UNDECIDED] = "\033[33m",
+	[VERDICT_SAME] = "\033[2m",
+	[VERDICT_FASTER] = "\033[32m",
+	[VERDICT_SLOWER] = "\033[31m",
+};
+
+static size_t cells(const char *text)
+{
+	size_t n = 0;
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xC0) != 0x80;
+	return n;
+}
+
+static void pad(struct buf *out, size_t used, size_t width)
+{
+	for (; used < width; used++)
+		buf_append_char(out, ' ');
+}
+
+static void put_right(struct buf *out, const char *text, size_t width)
+{
+	pad(out, cells(text), width);
+	buf_append_str(out, text);
+}
+
+/* At most `width` cells, cut at the end; a control character must not reach the terminal. */
+static void put_name(struct buf *out, const char *name, size_t width, const struct report_style *style)
+{
+	size_t total = cells(name), shown = 0;
+	for (const char *at = name; *at; at++) {
+		bool starts = ((unsigned char)*at & 0xC0) != 0x80;
+		if (starts && total > width && shown + 1 == width) {
+			buf_append_str(out, style->utf8 ? "…" : "~");
+			shown++;
+			break;
+		}
+		shown += starts;
+		buf_append_char(out, (unsigned char)*at < 0x20 || *at == 0x7F ? '?' : *at);
+	}
+	pad(out, shown, width);
+}
+
+/* Where a ratio lies on the bar, in cells from its left end; may be outside. */
+static long place(double ratio, double scale)
+{
+	return lround(BAR_HALF + fmax(fmin(log(ratio) / scale, 2), -2) * BAR_HALF);
+}
+
+static void put_bar(struct buf *out, const struct ratio *ratio, double scale,
+		    const struct report_style *style)
+{
+	const char *const *glyphs = style->utf8 ? glyphs_utf8 : glyphs_ascii;
+	enum glyph bar[BAR_CELLS] = { 0 };
+	bar[BAR_HALF] = AXIS;
+	if (!isnan(ratio->value)) {
+		long low = place(ratio->low, scale), high = place(ratio->high, scale);
+		for (long i = MAX(low, 0); i <= MIN(high, BAR_CELLS - 1); i++)
+			bar[i] = LINE;
+		if (low >= 0 && low < BAR_CELLS)
+			bar[low] = LEFT;
+		if (high >= 0 && high < BAR_CELLS)
+			bar[high] = RIGHT;
+		long point = place(ratio->value, scale);
+		if (point < 0)
+			bar[0] = OVER_LEFT;
+		else if (point >= BAR_CELLS)
+			bar[BAR_CELLS - 1] = OVER_RIGHT;
+		else
+			bar[point] = POINT;
+	}
+	for (int i = 0; i < BAR_CELLS; i++)
+		buf_append_str(out, glyphs[bar[i]]);
+}
+
+/* The farthest end of any interval in the table. */
+static double bar_scale(const struct comparison *c, enum metric metric)
+{
+	double scale = SCALE_MIN;
+	for (size_t i = 0; i < c->row_count; i++) {
+		const struct ratio *ratio = &c->rows[i].ratio;
+		if (c->rows[i].metric != metric || !isfinite(ratio->high) || isnan(ratio->value))
+			continue;
+		scale = fmax(scale, fmax(fabs(log(ratio->low)), fabs(log(ratio->high))));
+	}
+	return fmin(scale, SCALE_MAX * M_LN2);
+}
+
+static void put_interval(struct buf *out, const struct ratio *ratio)
+{
+	char text[48];
+	if (isfinite(ratio->high))
+		snprintf(text, sizeof(text), "%.3f to %.3f", ratio->low, ratio->high);
+	else
+		snprintf(text, sizeof(text), "no interval");
+	put_right(out, text, 16);
+}
+
+static void put_row(struct buf *out, const struct compare_row *row, size_t name_width, double scale,
+		    const struct report_style *style)
+{
+	char text[METRIC_TEXT_MAX];
+	buf_append_str(out, "  ");
+	put_name(out, report_name(row->a_order), name_width, style);
+	metric_format(row->metric, stats_median(row->a, row->m), text);
+	put_right(out, text, 15);
+	metric_format(row->metric, stats_median(row->b, row->n), text);
+	put_right(out, text, 15);
+	snprintf(text, sizeof(text), isnan(row->ratio.value) ? "-" : "%.3f", row->ratio.value);
+	put_right(out, text, 8);
+	put_interval(out, &row->ratio);
+	buf_append_str(out, "  ");
+	if (style->colour)
+		buf_append_str(out, colours[row->verdict]);
+	put_bar(out, &row->ratio, scale, style);
+	buf_append_str(out, "  ");
+	report_verdict(row, out);
+	if (style->colour)
+		buf_append_str(out, "\033[0m");
+	if (row->regression && !isnan(row->ratio.value) && row->verdict == VERDICT_SLOWER)
+		buf_append_str(out, " !");
+	buf_append_char(out, '\n');
+}
+
+static void put_head(struct buf *out, const struct comparison *c, enum metric metric,
+		     size_t name_width, double scale, const struct report_style *style)
+{
+	char text[64];
+	buf_printf(out, "%s%s%s\n  ", style->colour ? "\033[1m" : "", metric_table[metric].title,
+		   style->colour ? "\033[0m" : "");
+	put_name(out, "order", name_width, style);
+	put_right(out, "A", 15);
+	put_right(out, "B", 15);
+	put_right(out, "B/A", 8);
+	snprintf(text, sizeof(text), "%.4g %% interval", 100 * (1 - c->options.alpha));
+	put_right(out, metric_table[metric].counted ? "range" : text, 16);
+	snprintf(text, sizeof(text), "%.2f", exp(-scale));
+	buf_printf(out, "  %-*s1%*.2f  verdict\n", BAR_HALF, text, BAR_HALF, exp(scale));
+}
+
+static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
+		       const struct report_style *style)
+{
+	size_t name_width = 5, hidden = 0;
+	for (size_t i = 0; i < c->row_count; i++)
+		name_width = MAX(name_width, cells(report_name(c->rows[i].a_order)));
+	name_width = MIN(name_width, (size_t)NAME_MAX_CELLS);
+	double scale = bar_scale(c, metric);
+	put_head(out, c, metric, name_width, scale, style);
+	for (size_t i = 0; i < c->row_count; i++) {
+		if (c->rows[i].metric != metric)
+			continue;
+		if (report_shows(c, &c->rows[i], style->all))
+			put_row(out, &c->rows[i], name_width, scale, style);
+		else
+			hidden++;
+	}
+	if (hidden)
+		buf_printf(out, "  (%zu more that did not change or are undecided: --all)\n", hidden);
+	buf_append_str(out, "  ");
+	report_summary(c, metric, out);
+	buf_append_str(out, "\n\n");
+}
+
+static void put_orders(struct buf *out, const char *title, const struct sample_order *const *orders,
+		       size_t n, const struct report_style *style)
+{
+	enum { SHOWN = 10 };
+	if (n == 0)
+		return;
+	buf_printf(out, "%s (%zu):\n", title, n);
+	for (size_t i = 0; i < n && (style->all || i < SHOWN); i++) {
+		const char *name = report_name(orders[i]);
+		buf_append_str(out, "  ");
+		put_name(out, name, style->all ? cells(name) : MIN(cells(name), (size_t)90), style);
+		buf_append_char(out, '\n');
+	}
+	if (!style->all && n > SHOWN)
+		buf_printf(out, "  and %zu more (--all)\n", n - SHOWN);
+}
+
+static size_t left_out(const struct comparison *c)
+{
+	size_t runs = 0;
+	for (size_t i = 0; i < c->row_count; i++)
+		runs += c->rows[i].left_out;
+	return runs;
+}
+
+void report_table(const struct comparison *c, const struct report_style *style, struct buf *out)
+{
+	buf_printf(out, "A  %s\nB  %s\n\n", c->a.label, c->b.label);
+	for (enum metric metric = 0; metric < METRIC_COUNT; metric++)
+		if (c->summaries[metric].present)
+			put_metric(out, c, metric, style);
+	if (left_out(c))
+		buf_printf(out, "%zu suspect values left out (--include-suspect counts them)\n",
+			   left_out(c));
+	put_orders(out, "Every attempt failed in B", c->broken, c->broken_count, style);
+	put_orders(out, "Only in A", c->only_a, c->only_a_count, style);
+	put_orders(out, "Only in B", c->only_b, c->only_b_count, style);
+}

@@ -1,0 +1,259 @@
+#include "batch/export.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "batch/markup.h"
+#include "core/stats.h"
+#include "proto/json.h"
+
+#define SECONDS(ns) ((ns) / 1e9)
+
+/* One order of one part, described. */
+struct entry {
+	const struct export_part *part;
+	const struct sample_order *order;
+	struct sample_filter filter;
+	double *times; /* seconds, in the order they were taken; owned */
+	size_t n;
+	double mean, stddev, median, min, max; /* seconds */
+	double user, system;		       /* mean seconds; NaN unknown */
+};
+
+static double mean_seconds(const struct entry *entry, enum metric metric)
+{
+	AUTO_FREE double *values = NEW_ARRAY(double, entry->order->run_count + 1);
+	size_t n = samples_values(entry->order, metric, &entry->filter, values, NULL);
+	return n ? SECONDS(stats_mean(values, n)) : NAN;
+}
+
+/* False without one measured run. */
+static bool entry_fill(struct entry *entry)
+{
+	size_t room = entry->order->run_count + 1;
+	entry->times = NEW_ARRAY(double, room);
+	entry->n = samples_values(entry->order, METRIC_WALL, &entry->filter, entry->times, NULL);
+	if (entry->n == 0) {
+		free(entry->times);
+		return false;
+	}
+	AUTO_FREE double *sorted = NEW_ARRAY(double, room);
+	for (size_t i = 0; i < entry->n; i++)
+		sorted[i] = entry->times[i] = SECONDS(entry->times[i]);
+	stats_sort(sorted, entry->n);
+	entry->mean = stats_mean(sorted, entry->n);
+	entry->stddev = stats_stddev(sorted, entry->n);
+	entry->median = stats_median(sorted, entry->n);
+	entry->min = sorted[0];
+	entry->max = sorted[entry->n - 1];
+	entry->user = mean_seconds(entry, METRIC_USER);
+	entry->system = mean_seconds(entry, METRIC_SYS);
+	return true;
+}
+
+typedef void entry_fn(const struct entry *entry, void *arg);
+
+static void each_entry(const struct export_source *source, entry_fn *visit, void *arg)
+{
+	for (size_t p = 0; p < source->count; p++) {
+		const struct export_part *part = &source->parts[p];
+		for (size_t i = 0; i < part->samples->order_count; i++) {
+			struct entry entry = { .part = part,
+					       .order = part->samples->orders[i],
+					       .filter = { part->variant, source->suspects } };
+			if (!entry_fill(&entry))
+				continue;
+			visit(&entry, arg);
+			free(entry.times);
+		}
+	}
+}
+
+static void append_name(struct buf *out, const struct entry *entry)
+{
+	const struct sample_order *order = entry->order;
+	buf_append_str(out, *order->command ? order->command : order->id);
+	if (entry->part->label)
+		buf_printf(out, " (%s)", entry->part->label);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static void put_number(struct buf *out, double value)
+{
+	if (isfinite(value))
+		buf_printf(out, "%.17g", value);
+	else
+		buf_append_str(out, "null");
+}
+
+static void put_field(struct buf *out, const char *key, double value)
+{
+	buf_printf(out, ",\n      \"%s\": ", key);
+	put_number(out, value);
+}
+
+static void put_runs(struct buf *out, const struct entry *entry)
+{
+	buf_append_str(out, ",\n      \"times\": [");
+	for (size_t i = 0; i < entry->n; i++) {
+		buf_append_str(out, i ? ", " : "");
+		put_number(out, entry->times[i]);
+	}
+	AUTO_FREE double *sizes = NEW_ARRAY(double, entry->order->run_count + 1);
+	size_t n = samples_values(entry->order, METRIC_MAXRSS, &entry->filter, sizes, NULL);
+	buf_append_str(out, "],\n      \"memory_usage_byte\": [");
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%s%.0f", i ? ", " : "", sizes[i] * 1024);
+	buf_append_str(out, "],\n      \"exit_codes\": [");
+	for (size_t i = 0; i < entry->n; i++) /* only runs that ended well are here */
+		buf_append_str(out, i ? ", 0" : "0");
+	buf_append_char(out, ']');
+}
+
+struct json_state {
+	struct buf *out;
+	bool first;
+};
+
+static void put_json(const struct entry *entry, void *arg)
+{
+	struct json_state *state = arg;
+	struct buf *out = state->out;
+	AUTO(buf_done) struct buf name = BUF_INIT;
+	append_name(&name, entry);
+	buf_append_str(out, state->first ? "\n    {\n      \"command\": " : ",\n    {\n      \"command\": ");
+	state->first = false;
+	json_quote(out, buf_str(&name));
+	put_field(out, "mean", entry->mean);
+	if (entry->n > 1)
+		put_field(out, "stddev", entry->stddev);
+	else
+		buf_append_str(out, ",\n      \"stddev\": null");
+	put_field(out, "median", entry->median);
+	put_field(out, "user", entry->user);
+	put_field(out, "system", entry->system);
+	put_field(out, "min", entry->min);
+	put_field(out, "max", entry->max);
+	put_runs(out, entry);
+	buf_append_str(out, ",\n      \"parameters\": {\"id\": ");
+	json_quote(out, entry->order->id);
+	if (entry->part->variant)
+		buf_printf(out, ", \"variant\": \"%c\"", entry->part->variant);
+	buf_append_str(out, "}\n    }");
+}
+
+void export_json(const struct export_source *source, struct buf *out)
+{
+	struct json_state state = { .out = out, .first = true };
+	buf_append_str(out, "{\n  \"results\": [");
+	each_entry(source, put_json, &state);
+	buf_append_str(out, "\n  ]\n}\n");
+}
+
+/* ------------------------------------------------------------------- CSV */
+
+static void put_csv(const struct entry *entry, void *arg)
+{
+	struct buf *out = arg;
+	AUTO(buf_done) struct buf name = BUF_INIT;
+	append_name(&name, entry);
+	markup_csv(out, buf_str(&name));
+	const double fields[] = { entry->mean,	 entry->stddev, entry->median, entry->user,
+				  entry->system, entry->min,	entry->max };
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		buf_append_char(out, ',');
+		if (isfinite(fields[i]))
+			buf_printf(out, "%.17g", fields[i]);
+	}
+	buf_append_char(out, '\n');
+}
+
+void export_csv(const struct export_source *source, struct buf *out)
+{
+	buf_append_str(out, "command,mean,stddev,median,user,system,min,max\n");
+	each_entry(source, put_csv, out);
+}
+
+/* -------------------------------------------------------------- Markdown */
+
+struct markdown_state {
+	struct buf *out;
+	double fastest, scale;
+};
+
+static void find_fastest(const struct entry *entry, void *arg)
+{
+	struct markdown_state *state = arg;
+	if (!(state->fastest <= entry->mean))
+		state->fastest = entry->mean;
+}
+
+static void put_markdown(const struct entry *entry, void *arg)
+{
+	struct markdown_state *state = arg;
+	struct buf *out = state->out;
+	AUTO(buf_done) struct buf name = BUF_INIT;
+	append_name(&name, entry);
+	buf_append_str(out, "| ");
+	markup_markdown(out, buf_str(&name));
+	buf_printf(out, " | %.1f ± %.1f | %.1f | %.1f | %.2f |\n", entry->mean * state->scale,
+		   entry->stddev * state->scale, entry->min * state->scale, entry->max * state->scale,
+		   entry->mean / state->fastest);
+}
+
+void export_markdown(const struct export_source *source, struct buf *out)
+{
+	struct markdown_state state = { .out = out, .fastest = NAN };
+	each_entry(source, find_fastest, &state);
+	bool seconds = state.fastest >= 1;
+	state.scale = seconds ? 1 : 1000;
+	const char *unit = seconds ? "s" : "ms";
+	buf_printf(out, "| Command | Mean [%s] | Min [%s] | Max [%s] | Relative |\n"
+			"|:---|---:|---:|---:|---:|\n",
+		   unit, unit, unit);
+	each_entry(source, put_markdown, &state);
+}
+
+/* ----------------------------------------------------------------- JUnit */
+
+static void put_case(struct buf *out, const struct export_part *part, const struct sample_order *order)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < order->run_count; i++)
+		if (!isnan(order->runs[i].values[METRIC_WALL]))
+			seconds += SECONDS(order->runs[i].values[METRIC_WALL]);
+	buf_append_str(out, "  <testcase classname=\"");
+	markup_escape(out, part->label ? part->label : "batch");
+	buf_append_str(out, "\" name=\"");
+	markup_escape(out, order->id);
+	buf_printf(out, "\" time=\"%.6f\"", seconds);
+	if (order->run_count || !order->failed) {
+		buf_append_str(out, "/>\n");
+		return;
+	}
+	buf_printf(out, ">\n    <failure type=\"%s\" message=\"%zu failed attempts, the last: %s\">",
+		   order->last_failed, order->failed, order->last_failed);
+	markup_escape(out, order->command);
+	buf_append_str(out, "</failure>\n  </testcase>\n");
+}
+
+void export_junit(const struct export_source *source, struct buf *out)
+{
+	size_t tests = 0, failures = 0;
+	for (size_t p = 0; p < source->count; p++) {
+		const struct samples *samples = source->parts[p].samples;
+		tests += samples->order_count;
+		for (size_t i = 0; i < samples->order_count; i++)
+			failures += samples->orders[i]->run_count == 0 && samples->orders[i]->failed;
+	}
+	buf_printf(out,
+		   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		   "<testsuite name=\"muster batch\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
+		   tests, failures);
+	for (size_t p = 0; p < source->count; p++)
+		for (size_t i = 0; i < source->parts[p].samples->order_count; i++)
+			put_case(out, &source->parts[p], source->parts[p].samples->orders[i]);
+	buf_append_str(out, "</testsuite>\n");
+}

@@ -1,0 +1,34 @@
+/* Measurements in layouts that other tools read. All of them append text to a buffer. Failed
+ * attempts are in none but JUnit's; orders without one good run are left out of the others. */
+#ifndef BATCH_EXPORT_H
+#define BATCH_EXPORT_H
+
+#include "batch/samples.h"
+
+/* What is exported: one file, one variant of it, or the two sides of a comparison. */
+struct export_part {
+	const struct samples *samples; /* borrowed */
+	char variant;		       /* 0: all runs */
+	const char *label; /* NULL: alone; otherwise tells the parts apart. Borrowed */
+};
+
+struct export_source {
+	const struct export_part *parts;
+	size_t count;
+	bool suspects; /* suspect runs too */
+};
+
+/* hyperfine's JSON: results[] with command, mean, stddev, median, user, system, min, max (seconds),
+ * times[], memory_usage_byte[], exit_codes[], parameters. */
+void export_json(const struct export_source *source, struct buf *out);
+
+/* hyperfine's CSV: command,mean,stddev,median,user,system,min,max. */
+void export_csv(const struct export_source *source, struct buf *out);
+
+/* hyperfine's Markdown table: mean, min, max and how many times the fastest. */
+void export_markdown(const struct export_source *source, struct buf *out);
+
+/* JUnit XML: an order is a test case, and failed when no attempt ended well. */
+void export_junit(const struct export_source *source, struct buf *out);
+
+#endif

@@ -1,0 +1,212 @@
+"""`muster compare` on result files made up here: every verdict, report, export and exit code."""
+
+import csv
+import io
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import xml.etree.ElementTree as ElementTree
+import zlib
+
+import pytest
+
+MUSTER = os.environ["MUSTER"]
+
+
+def compare(*args, status=0, env=None):
+    done = subprocess.run([MUSTER, "compare", *map(str, args)], text=True, capture_output=True,
+                          env={**os.environ, **(env or {})})
+    assert done.returncode == status, done.stderr or done.stdout
+    return done
+
+
+def line(order, run, wall_ms, **more):
+    wall = int(wall_ms * 1e6)
+    return {"id": order, "hash": f"{zlib.crc32(order.encode()):08x}", "cmd": f"./bench {order}", "attempt": 1, "run": run,
+            "reason": "ok", "exit": 0, "wall_ns": wall, "user_ns": wall // 2, "sys_ns": wall // 4, "maxrss_kb": 1024,
+            **more}
+
+
+def write(path, lines):
+    header = {"muster": "batch", "v": 1, "host": {"name": "h"}, "started": "2026-11-16T00:00:00Z"}
+    path.write_text("".join(json.dumps(each) + "\n" for each in [header, *lines]))
+    return path
+
+
+def runs(order, n, factor=1.0, seed=0, **more):
+    rng = random.Random(f"{order} {seed}")
+    return [line(order, i, 10 * factor * (1 + rng.expovariate(100)), **more) for i in range(n)]
+
+
+def counted(order, value, n=3, source="cachegrind", env="e1", **more):
+    return [line(order, i, 5, counts={"instructions": value, "source": source, "env_hash": env}, **more)
+            for i in range(n)]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    a = [*runs("kept", 30), *runs("slowed", 30), *runs("sped", 30), *runs("few", 3)]
+    b = [*runs("kept", 30, seed=1), *runs("slowed", 30, 1.10, 1), *runs("sped", 30, 0.9, 1), *runs("few", 3, 1.2, 1)]
+    return write(tmp_path / "a.jsonl", a), write(tmp_path / "b.jsonl", b)
+
+
+def rows(done, metric="wall"):
+    return {row["id"]: row for row in json.loads(done.stdout)["rows"] if row["metric"] == metric}
+
+
+def test_every_verdict_is_reached_and_a_slowdown_exits_3(pair):
+    found = rows(compare(*pair, "--json", status=3))
+    assert {name: row["verdict"] for name, row in found.items()} == {
+        "kept": "same", "slowed": "slower", "sped": "faster", "few": "undecided"}
+    assert found["slowed"]["low"] <= found["slowed"]["ratio"] <= found["slowed"]["high"]
+    assert found["slowed"]["ratio"] == pytest.approx(1.10, abs=0.02)
+    assert found["few"]["more_runs"] >= 1 and found["few"]["high"] is None
+
+
+def test_the_table_is_sorted_by_effect_and_names_all(pair):
+    out = compare(*pair, status=3, env={"LC_ALL": "C.UTF-8"}).stdout
+    assert out.index("slowed") < out.index("kept") < out.index("sped")
+    assert "●" in out and "\033[" not in out
+    plain = compare(*pair, "--color=always", status=3, env={"LC_ALL": "C"}).stdout
+    assert "*" in plain and "●" not in plain and "\033[31m" in plain
+
+
+def test_limits_decide_what_a_regression_is(pair):
+    compare(*pair, "--limits", "wall=20%")
+    compare(*pair, "--limits", "instructions=1%")
+    compare(*pair, "--limits", "wall=5%", status=3)
+    compare(*pair, "--limits", "wall=20%", "--strict", status=3)  # "few" may be slower than that
+
+
+def test_without_a_slowdown_the_exit_is_0(pair):
+    compare(pair[0], pair[0])
+
+
+def test_counts_are_exact_and_a_two_percent_change_is_always_found(tmp_path):
+    rng = random.Random(5)
+    names = [f"o{i}" for i in range(200)]
+    values = {name: rng.randrange(10_000, 10**10) for name in names}
+    a = write(tmp_path / "a.jsonl", [each for name in names for each in counted(name, values[name])])
+    b = write(tmp_path / "b.jsonl", [each for name in names
+                                     for each in counted(name, values[name] * 102 // 100 if name == "o7" else values[name])])
+    found = rows(compare(a, b, "--json", status=3), "instructions")
+    assert {name for name, row in found.items() if row["verdict"] == "slower"} == {"o7"}
+    assert all(row["verdict"] == "same" for name, row in found.items() if name != "o7")
+
+
+@pytest.mark.parametrize("other", [{"source": "perf"}, {"env": "e2"}])
+def test_counts_of_different_origin_are_never_compared(tmp_path, other):
+    a = write(tmp_path / "a.jsonl", counted("o", 1000))
+    b = write(tmp_path / "b.jsonl", counted("o", 2000, **other))
+    row = rows(compare(a, b, "--json"), "instructions")["o"]
+    assert row["verdict"] == "undecided" and "different" in row["reason"]
+
+
+def test_suspect_runs_count_only_when_asked_for(tmp_path):
+    a = write(tmp_path / "a.jsonl", runs("o", 20))
+    b = write(tmp_path / "b.jsonl", [*runs("o", 20, 1, 1), *runs("o", 40, 1.5, 2, suspect=["load"])])
+    row = rows(compare(a, b, "--json"))["o"]
+    assert row["b"]["runs"] == 20 and row["suspect_left_out"] == 40
+    assert rows(compare(a, b, "--json", "--include-suspect", status=3))["o"]["b"]["runs"] == 60
+
+
+def test_failed_and_warmup_runs_never_count(tmp_path):
+    a = write(tmp_path / "a.jsonl", [*runs("o", 10), *runs("gone", 5), *runs("new-timeout", 5)])
+    b = write(tmp_path / "b.jsonl", [*runs("o", 10, 1, 1), *runs("o", 5, 9, 2, warmup=True),
+                                     *runs("o", 5, 9, 3, reason="exit"), *runs("new-timeout", 2, reason="timeout")])
+    done = compare(a, b, "--json", status=3)
+    answer = json.loads(done.stdout)
+    assert rows(done)["o"]["b"]["runs"] == 10
+    assert answer["broken"] == ["new-timeout"] and answer["only_a"] == ["gone"]
+
+
+def test_blocks_of_one_file_are_compared_in_pairs(tmp_path):
+    rng = random.Random(3)
+    lines = []
+    for block in range(12):  # the host drifts by a factor of 3, both sides alike
+        for variant, factor in (("A", 1), ("B", 1.03)):
+            wall = 10 * (1 + block / 6) * factor * (1 + rng.uniform(0, 0.004))
+            lines.append(line("o", block, wall, variant=variant, block=block))
+    row = rows(compare(write(tmp_path / "ab.jsonl", lines), "--json", status=3))["o"]
+    assert row["verdict"] == "slower" and row["blocks"] == 12
+    assert row["ratio"] == pytest.approx(1.03, abs=0.005)
+
+
+def test_learned_noise_asks_more_of_a_change(tmp_path):
+    def noisy(seed, factor=1.0):
+        rng = random.Random(seed)
+        return [line(f"o{i}", k, 10 * factor * (1 + rng.expovariate(8))) for k in range(24) for i in range(12)]
+    a, b = write(tmp_path / "a.jsonl", noisy(1)), write(tmp_path / "b.jsonl", noisy(2, 1.2))
+    again = write(tmp_path / "c.jsonl", noisy(3))
+    for extra in (["--noise=learn"], ["--aa", again]):
+        summary = json.loads(compare(a, b, "--json", *extra, "--limits=wall=900%").stdout)["summary"][0]
+        assert summary["noise_learned"] and summary["noise"] > 0.03
+        assert summary["same"] == 0
+
+
+def test_json_is_json_and_hostile_names_do_no_harm(tmp_path):
+    name = "<b>\"x\" & 'y' | `z` \u00e9\n\033[31m"
+    a, b = write(tmp_path / "a.jsonl", runs(name, 6)), write(tmp_path / "b.jsonl", runs(name, 6, 2, 1))
+    assert name in rows(compare(a, b, "--json", status=3))
+    page, junit = tmp_path / "p.html", tmp_path / "j.xml"
+    table = compare(a, b, "--html", page, "--export-junit", junit, status=3).stdout
+    assert "\033" not in table
+    assert "<b>\"x\"" not in page.read_text() and "&lt;b&gt;" in page.read_text()
+    ElementTree.parse(junit)
+    assert len([each for each in compare(a, b, "--markdown", status=3).stdout.splitlines() if "<b>" in each]) == 1
+
+
+def test_the_page_stands_alone_and_draws_every_order(pair, tmp_path):
+    page = tmp_path / "p.html"
+    compare(*pair, "--html", page, status=3)
+    text = page.read_text()
+    assert not re.search(r"(src|href|url)\s*[=(]", text)
+    assert text.count('<article class="card"') == 4
+    assert "prefers-color-scheme:dark" in text and "width=device-width" in text
+    ElementTree.fromstring("<x>" + "".join(re.findall(r"<svg.*?</svg>", text, re.S)) + "</x>")
+
+
+def test_junit_has_a_failure_per_regression(pair, tmp_path):
+    compare(*pair, "--export-junit", tmp_path / "j.xml", status=3)
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert suite.get("tests") == "4" and suite.get("failures") == "1"
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["slowed"]
+
+
+def test_exports_agree_with_hyperfines_definitions(pair, tmp_path):
+    out = tmp_path / "h.json"
+    compare(pair[0], "--export-json", out, "--export-csv", tmp_path / "h.csv", "--export-markdown", "-")
+    results = json.loads(out.read_text())["results"]
+    assert [result["command"] for result in results] == ["./bench kept", "./bench slowed", "./bench sped", "./bench few"]
+    for result in results:
+        times = result["times"]
+        assert result["mean"] == pytest.approx(statistics.mean(times))
+        assert result["stddev"] == pytest.approx(statistics.stdev(times))
+        assert result["median"] == pytest.approx(statistics.median(times))
+        assert (result["min"], result["max"]) == (min(times), max(times))
+        assert result["user"] == pytest.approx(result["mean"] / 2, rel=1e-3)
+        assert result["memory_usage_byte"] == [1024 * 1024] * len(times)
+        assert result["exit_codes"] == [0] * len(times)
+    table = list(csv.DictReader(io.StringIO((tmp_path / "h.csv").read_text())))
+    assert float(table[1]["mean"]) == pytest.approx(results[1]["mean"])
+
+
+def test_export_has_hyperfines_keys(pair, tmp_path):
+    subprocess.run(["hyperfine", "-N", "--style", "none", "-r", "2", "--export-json", tmp_path / "real.json", "true"],
+                   check=True, capture_output=True)
+    compare(pair[0], "--export-json", tmp_path / "ours.json")
+    real = json.loads((tmp_path / "real.json").read_text())["results"][0]
+    assert set(real) <= set(json.loads((tmp_path / "ours.json").read_text())["results"][0])
+
+
+def test_errors_are_named(tmp_path, pair):
+    assert "one or two" in compare(status=2).stderr
+    assert "no such" in compare(tmp_path / "none.jsonl", pair[1], status=125).stderr.lower()
+    assert "second result" in compare(pair[0], status=125).stderr
+    assert "unknown metric" in compare(*pair, "--metric=speed", status=2).stderr
+    assert "no share" in compare(*pair, "--limits=wall=fast", status=2).stderr
+    other = write(tmp_path / "other.jsonl", runs("elsewhere", 5))
+    assert "no order" in compare(pair[0], other, status=125).stderr

@@ -94,14 +94,14 @@ static void put_card(struct buf *out, const struct compare_row *row)
 	const char *verdict = verdict_name(row->verdict);
 	buf_printf(out, "<article class=\"card\" data-metric=\"%s\" data-verdict=\"%s\"><div class=\"top\"><h3>",
 		   metric_table[row->metric].name, verdict);
-	markup_escape(out, report_name(row->a_order));
+	markup_escape(out, compare_name(row->a_order));
 	buf_printf(out, "</h3><span class=\"verdict %s\">%s %s</span></div>\n", verdict, marks[row->verdict],
 		   verdict);
 	put_numbers(out, row);
 	put_strip(out, row);
 	if (row->verdict == VERDICT_UNDECIDED) {
 		buf_append_str(out, "<p class=\"soft\">");
-		report_verdict(row, out);
+		compare_verdict(row, out);
 		buf_append_str(out, "</p>");
 	}
 	buf_append_str(out, "</article>\n");
@@ -135,7 +135,7 @@ static void put_overview_row(struct buf *out, const struct compare_row *row, dou
 			     double radius)
 {
 	buf_printf(out, "<g class=\"%s\"><title>", verdict_name(row->verdict));
-	markup_escape(out, report_name(row->a_order));
+	markup_escape(out, compare_name(row->a_order));
 	buf_printf(out, ": %+.2f %%, %s</title>", 100 * (row->ratio.value - 1), verdict_name(row->verdict));
 	if (isfinite(row->ratio.high))
 		buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x,
@@ -191,7 +191,7 @@ static void put_tiles(struct buf *out, const struct compare_summary *summary, en
 static void put_metric(struct buf *out, const struct comparison *c, enum metric metric)
 {
 	buf_printf(out, "<section><h2>%s</h2>\n<p class=\"soft\">", metric_table[metric].title);
-	report_summary(c, metric, out);
+	compare_summarise(c, metric, out);
 	buf_append_str(out, "</p>\n");
 	put_tiles(out, &c->summaries[metric], metric);
 	put_overview(out, c, metric);
@@ -221,13 +221,13 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 	buf_printf(out, "<h2>%s (%zu)</h2><ul>", title, n);
 	for (size_t i = 0; i < n; i++) {
 		buf_append_str(out, "<li>");
-		markup_escape(out, report_name(orders[i]));
+		markup_escape(out, compare_name(orders[i]));
 		buf_append_str(out, "</li>");
 	}
 	buf_append_str(out, "</ul>\n");
 }
 
-void report_html(const struct comparison *c, struct buf *out)
+void compare_html(const struct comparison *c, struct buf *out)
 {
 	buf_append_str(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
 			    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"

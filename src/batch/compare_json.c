@@ -87,7 +87,7 @@ static void put_orders(struct buf *out, const char *key, const struct sample_ord
 	buf_append_char(out, ']');
 }
 
-void report_json(const struct comparison *c, struct buf *out)
+void compare_json(const struct comparison *c, struct buf *out)
 {
 	buf_append_str(out, "{\"muster\":\"compare\",\"v\":1");
 	put_string(out, "a", c->a.label);

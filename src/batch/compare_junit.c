@@ -7,7 +7,7 @@ static void put_case(struct buf *out, const char *metric, const struct sample_or
 	buf_append_str(out, "  <testcase classname=\"compare.");
 	buf_append_str(out, metric);
 	buf_append_str(out, "\" name=\"");
-	markup_escape(out, report_name(order));
+	markup_escape(out, compare_name(order));
 	buf_append_str(out, "\"");
 }
 
@@ -22,14 +22,14 @@ static void put_row(struct buf *out, const struct compare_row *row)
 	metric_format(row->metric, stats_median(row->a, row->m), a);
 	metric_format(row->metric, stats_median(row->b, row->n), b);
 	AUTO(buf_done) struct buf verdict = BUF_INIT;
-	report_verdict(row, &verdict);
+	compare_verdict(row, &verdict);
 	buf_append_str(out, ">\n    <failure message=\"");
 	markup_escape(out, buf_str(&verdict));
 	buf_printf(out, "\">%s in A, %s in B: %.4f times (%.4f to %.4f)</failure>\n  </testcase>\n", a,
 		   b, row->ratio.value, row->ratio.low, row->ratio.high);
 }
 
-void report_junit(const struct comparison *c, struct buf *out)
+void compare_junit(const struct comparison *c, struct buf *out)
 {
 	buf_printf(out,
 		   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

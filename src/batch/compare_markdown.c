@@ -17,7 +17,7 @@ static void put_row(struct buf *out, const struct compare_row *row)
 	metric_format(row->metric, stats_median(row->a, row->m), a);
 	metric_format(row->metric, stats_median(row->b, row->n), b);
 	buf_append_str(out, "| ");
-	markup_markdown(out, report_name(row->a_order));
+	markup_markdown(out, compare_name(row->a_order));
 	buf_printf(out, " | %s | %s | ", a, b);
 	if (isfinite(row->ratio.high))
 		buf_printf(out, "%.3f | %.3f to %.3f", row->ratio.value, row->ratio.low, row->ratio.high);
@@ -26,20 +26,20 @@ static void put_row(struct buf *out, const struct compare_row *row)
 	else
 		buf_printf(out, "%.3f | -", row->ratio.value);
 	buf_printf(out, " | %s%s", marks[row->verdict], *marks[row->verdict] ? " " : "");
-	report_verdict(row, out);
+	compare_verdict(row, out);
 	buf_append_str(out, " |\n");
 }
 
 static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
-		       const struct report_style *style)
+		       const struct compare_style *style)
 {
 	buf_printf(out, "\n### %s\n\n", metric_table[metric].title);
-	report_summary(c, metric, out);
+	compare_summarise(c, metric, out);
 	buf_printf(out, ".\n\n| order | A | B | B/A | %s | verdict |\n"
 			"| :--- | ---: | ---: | ---: | :---: | :--- |\n",
 		   metric_table[metric].counted ? "range" : "interval");
 	for (size_t i = 0; i < c->row_count; i++)
-		if (c->rows[i].metric == metric && report_shows(c, &c->rows[i], style->all))
+		if (c->rows[i].metric == metric && compare_shows(c, &c->rows[i], style->all))
 			put_row(out, &c->rows[i]);
 }
 
@@ -50,12 +50,12 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 		buf_printf(out, "\n%s:\n\n", title);
 	for (size_t i = 0; i < n; i++) {
 		buf_append_str(out, "- ");
-		markup_markdown(out, report_name(orders[i]));
+		markup_markdown(out, compare_name(orders[i]));
 		buf_append_char(out, '\n');
 	}
 }
 
-void report_markdown(const struct comparison *c, const struct report_style *style, struct buf *out)
+void compare_markdown(const struct comparison *c, const struct compare_style *style, struct buf *out)
 {
 	buf_append_str(out, "A: ");
 	markup_markdown(out, c->a.label);

@@ -15,13 +15,13 @@ static size_t rows_of(const struct comparison *c, enum metric metric)
 	return rows;
 }
 
-bool report_shows(const struct comparison *c, const struct compare_row *row, bool all)
+bool compare_shows(const struct comparison *c, const struct compare_row *row, bool all)
 {
 	return all || row->regression || row->verdict == VERDICT_FASTER ||
 	       row->verdict == VERDICT_SLOWER || rows_of(c, row->metric) <= SHORT_LIST;
 }
 
-void report_verdict(const struct compare_row *row, struct buf *out)
+void compare_verdict(const struct compare_row *row, struct buf *out)
 {
 	buf_append_str(out, verdict_name(row->verdict));
 	if (row->reason)
@@ -33,7 +33,7 @@ void report_verdict(const struct compare_row *row, struct buf *out)
 			   row->blocks ? "blocks" : row->more_runs == 1 ? "run" : "runs");
 }
 
-void report_summary(const struct comparison *c, enum metric metric, struct buf *out)
+void compare_summarise(const struct comparison *c, enum metric metric, struct buf *out)
 {
 	const struct compare_summary *summary = &c->summaries[metric];
 	static const enum verdict order[] = { VERDICT_SLOWER, VERDICT_FASTER, VERDICT_SAME,
@@ -50,7 +50,7 @@ void report_summary(const struct comparison *c, enum metric metric, struct buf *
 			   summary->learned_from);
 }
 
-const char *report_name(const struct sample_order *order)
+const char *compare_name(const struct sample_order *order)
 {
 	bool named = !str_starts(order->hash, order->id);
 	return named || !*order->command ? order->id : order->command;

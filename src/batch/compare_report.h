@@ -5,40 +5,40 @@
 
 #include "batch/compare.h"
 
-struct report_style {
+struct compare_style {
 	bool colour; /* ANSI colours */
 	bool utf8;   /* line drawing; otherwise ASCII */
 	bool all;    /* every order; otherwise long lists show only those that changed */
 };
 
 /* One table per metric, from the largest ratio to the smallest, and a summary. */
-void report_table(const struct comparison *comparison, const struct report_style *style,
+void compare_table(const struct comparison *comparison, const struct compare_style *style,
 		  struct buf *out);
 
 /* Everything, unrounded: see muster-compare(1) for the keys. */
-void report_json(const struct comparison *comparison, struct buf *out);
+void compare_json(const struct comparison *comparison, struct buf *out);
 
-void report_markdown(const struct comparison *comparison, const struct report_style *style,
+void compare_markdown(const struct comparison *comparison, const struct compare_style *style,
 		     struct buf *out);
 
 /* One self-contained page. */
-void report_html(const struct comparison *comparison, struct buf *out);
+void compare_html(const struct comparison *comparison, struct buf *out);
 
 /* A test case per order and metric; a regression is a failure. */
-void report_junit(const struct comparison *comparison, struct buf *out);
+void compare_junit(const struct comparison *comparison, struct buf *out);
 
 /* ---- what the reports share ---- */
 
 /* Whether a row belongs into a report that is to be short: it changed, or the list is short. */
-bool report_shows(const struct comparison *comparison, const struct compare_row *row, bool all);
+bool compare_shows(const struct comparison *comparison, const struct compare_row *row, bool all);
 
 /* "slower", or "undecided: about 12 more runs", "undecided: counts come from different sources". */
-void report_verdict(const struct compare_row *row, struct buf *out);
+void compare_verdict(const struct compare_row *row, struct buf *out);
 
 /* "3 slower, 1 faster, 40 same, 2 undecided; geometric mean 1.012; a change is more than 1.00 %" */
-void report_summary(const struct comparison *comparison, enum metric metric, struct buf *out);
+void compare_summarise(const struct comparison *comparison, enum metric metric, struct buf *out);
 
 /* The name of an order for people: its id, and of an order named by its hash the command. */
-const char *report_name(const struct sample_order *order);
+const char *compare_name(const struct sample_order *order);
 
 #endif

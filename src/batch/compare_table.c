@@ -48,7 +48,7 @@ static void put_right(struct buf *out, const char *text, size_t width)
 }
 
 /* At most `width` cells, cut at the end; a control character must not reach the terminal. */
-static void put_name(struct buf *out, const char *name, size_t width, const struct report_style *style)
+static void put_name(struct buf *out, const char *name, size_t width, const struct compare_style *style)
 {
 	size_t total = cells(name), shown = 0;
 	for (const char *at = name; *at; at++) {
@@ -71,7 +71,7 @@ static long place(double ratio, double scale)
 }
 
 static void put_bar(struct buf *out, const struct ratio *ratio, double scale,
-		    const struct report_style *style)
+		    const struct compare_style *style)
 {
 	const char *const *glyphs = style->utf8 ? glyphs_utf8 : glyphs_ascii;
 	enum glyph bar[BAR_CELLS] = { 0 };
@@ -120,11 +120,11 @@ static void put_interval(struct buf *out, const struct ratio *ratio)
 }
 
 static void put_row(struct buf *out, const struct compare_row *row, size_t name_width, double scale,
-		    const struct report_style *style)
+		    const struct compare_style *style)
 {
 	char text[METRIC_TEXT_MAX];
 	buf_append_str(out, "  ");
-	put_name(out, report_name(row->a_order), name_width, style);
+	put_name(out, compare_name(row->a_order), name_width, style);
 	metric_format(row->metric, stats_median(row->a, row->m), text);
 	put_right(out, text, 15);
 	metric_format(row->metric, stats_median(row->b, row->n), text);
@@ -137,7 +137,7 @@ static void put_row(struct buf *out, const struct compare_row *row, size_t name_
 		buf_append_str(out, colours[row->verdict]);
 	put_bar(out, &row->ratio, scale, style);
 	buf_append_str(out, "  ");
-	report_verdict(row, out);
+	compare_verdict(row, out);
 	if (style->colour)
 		buf_append_str(out, "\033[0m");
 	if (row->regression && !isnan(row->ratio.value) && row->verdict == VERDICT_SLOWER)
@@ -146,7 +146,7 @@ static void put_row(struct buf *out, const struct compare_row *row, size_t name_
 }
 
 static void put_head(struct buf *out, const struct comparison *c, enum metric metric,
-		     size_t name_width, double scale, const struct report_style *style)
+		     size_t name_width, double scale, const struct compare_style *style)
 {
 	char text[64];
 	buf_printf(out, "%s%s%s\n  ", style->colour ? "\033[1m" : "", metric_table[metric].title,
@@ -162,18 +162,18 @@ static void put_head(struct buf *out, const struct comparison *c, enum metric me
 }
 
 static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
-		       const struct report_style *style)
+		       const struct compare_style *style)
 {
 	size_t name_width = 5, hidden = 0;
 	for (size_t i = 0; i < c->row_count; i++)
-		name_width = MAX(name_width, cells(report_name(c->rows[i].a_order)));
+		name_width = MAX(name_width, cells(compare_name(c->rows[i].a_order)));
 	name_width = MIN(name_width, (size_t)NAME_MAX_CELLS);
 	double scale = bar_scale(c, metric);
 	put_head(out, c, metric, name_width, scale, style);
 	for (size_t i = 0; i < c->row_count; i++) {
 		if (c->rows[i].metric != metric)
 			continue;
-		if (report_shows(c, &c->rows[i], style->all))
+		if (compare_shows(c, &c->rows[i], style->all))
 			put_row(out, &c->rows[i], name_width, scale, style);
 		else
 			hidden++;
@@ -181,19 +181,19 @@ static void put_metric(struct buf *out, const struct comparison *c, enum metric 
 	if (hidden)
 		buf_printf(out, "  (%zu more that did not change or are undecided: --all)\n", hidden);
 	buf_append_str(out, "  ");
-	report_summary(c, metric, out);
+	compare_summarise(c, metric, out);
 	buf_append_str(out, "\n\n");
 }
 
 static void put_orders(struct buf *out, const char *title, const struct sample_order *const *orders,
-		       size_t n, const struct report_style *style)
+		       size_t n, const struct compare_style *style)
 {
 	enum { SHOWN = 10 };
 	if (n == 0)
 		return;
 	buf_printf(out, "%s (%zu):\n", title, n);
 	for (size_t i = 0; i < n && (style->all || i < SHOWN); i++) {
-		const char *name = report_name(orders[i]);
+		const char *name = compare_name(orders[i]);
 		buf_append_str(out, "  ");
 		put_name(out, name, style->all ? cells(name) : MIN(cells(name), (size_t)90), style);
 		buf_append_char(out, '\n');
@@ -210,7 +210,7 @@ static size_t left_out(const struct comparison *c)
 	return runs;
 }
 
-void report_table(const struct comparison *c, const struct report_style *style, struct buf *out)
+void compare_table(const struct comparison *c, const struct compare_style *style, struct buf *out)
 {
 	buf_printf(out, "A  %s\nB  %s\n\n", c->a.label, c->b.label);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++)

@@ -176,11 +176,11 @@ static bool terminal_is_utf8(void)
 	return false;
 }
 
-static struct report_style style_of(const struct compare_cli *cli)
+static struct compare_style style_of(const struct compare_cli *cli)
 {
 	const char *no_colour = getenv("NO_COLOR");
 	bool terminal = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-	return (struct report_style){
+	return (struct compare_style){
 		.colour = cli->colour == COLOUR_ALWAYS || (cli->colour == COLOUR_AUTO && terminal),
 		.utf8 = terminal_is_utf8(),
 		.all = cli->all,
@@ -190,27 +190,27 @@ static struct report_style style_of(const struct compare_cli *cli)
 static int write_comparison(const struct compare_cli *cli, const struct comparison *comparison,
 			    struct err *err)
 {
-	struct report_style style = style_of(cli);
+	struct compare_style style = style_of(cli);
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	int r = 0;
 	if (cli->html) {
-		report_html(comparison, &text);
+		compare_html(comparison, &text);
 		r = write_file(cli->html, &text, err);
 	}
 	if (r == 0 && cli->export_junit) {
 		buf_clear(&text);
-		report_junit(comparison, &text);
+		compare_junit(comparison, &text);
 		r = write_file(cli->export_junit, &text, err);
 	}
 	if (r < 0)
 		return r;
 	buf_clear(&text);
 	if (cli->json)
-		report_json(comparison, &text);
+		compare_json(comparison, &text);
 	else if (cli->markdown)
-		report_markdown(comparison, &style, &text);
+		compare_markdown(comparison, &style, &text);
 	else
-		report_table(comparison, &style, &text);
+		compare_table(comparison, &style, &text);
 	return write_file("-", &text, err);
 }
 

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "run/worker_env.h"
 
 #define BACKOFF_MAX_DEFAULT_NS (60 * NS_PER_S)
 #define CPUS_MAX (1 << 16)
@@ -212,6 +214,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = check_events(options->event_log_handler, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
+	    (options->virtual_local_rank && (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
 	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0)
 		return r;
 	config.max_restarts = (uint32_t)options->max_restarts;

@@ -95,6 +95,12 @@ static int set_device(char *const *inherited, uint32_t local_rank, struct strv *
 	return 0;
 }
 
+int worker_env_check_devices(char *const *inherited, uint32_t nproc, struct err *err)
+{
+	AUTO(strv_done) struct strv scratch = STRV_INIT;
+	return set_device(inherited, nproc - 1, &scratch, err);
+}
+
 int worker_env_rank(const struct worker_round *round, char *const *inherited, uint32_t local_rank,
 		    const char *error_file, struct strv *env, struct err *err)
 {

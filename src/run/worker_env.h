@@ -35,6 +35,9 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 int worker_env_rank(const struct worker_round *round, char *const *inherited, uint32_t local_rank,
 		    const char *error_file, struct strv *env, struct err *err);
 
+/* The same question beforehand: does every one of `nproc` workers in virtual mode get a device? */
+int worker_env_check_devices(char *const *inherited, uint32_t nproc, struct err *err);
+
 /* Whether workers get OMP_NUM_THREADS=1 because nobody chose: several workers with as many threads
  * as the host has cores each would slow each other down. */
 bool worker_env_limits_threads(const struct worker_round *round, char *const *inherited);

@@ -38,9 +38,9 @@ def by_rank(result):
 # What is run
 
 def test_a_script_is_run_by_python_unbuffered(muster, tmp_path):
-    write(tmp_path / "s.py", "import os, sys; print(os.environ['RANK'], sys.argv, sys.flags.unbuffered)")
+    write(tmp_path / "s.py", "import os, sys; print(os.environ['RANK'], sys.argv, sys.stdout.write_through)")
     assert by_rank(muster("run", "--nproc-per-node=2", "s.py", "--lr", "0.1")) == [
-        "0 ['s.py', '--lr', '0.1'] 1", "1 ['s.py', '--lr', '0.1'] 1"]
+        "0 ['s.py', '--lr', '0.1'] True", "1 ['s.py', '--lr', '0.1'] True"]
 
 
 def test_an_executable_script_that_ends_in_py_is_run_by_python(muster, tmp_path):

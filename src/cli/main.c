@@ -14,9 +14,11 @@
 
 extern const struct command command_compare;
 extern const struct command command_help;
+extern const struct command command_run;
 extern const struct command command_store;
 
 static const struct command *const commands[] = {
+	&command_run,
 	&command_compare,
 	&command_help,
 	&command_store,

@@ -1,5 +1,6 @@
 #include "core/group.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static void enter(struct step *s, enum group_state state, uint64_t deadline_ns)
 
 static void kill_all(struct step *s)
 {
-	enter(s, GROUP_KILLING, NS_NEVER);
+	enter(s, GROUP_KILLING, ns_add(s->now_ns, GROUP_STUCK_NS));
 	act(s, GROUP_DO_KILL_ALL, 0, SIGKILL);
 }
 
@@ -182,18 +183,22 @@ static void on_stop(struct step *s)
 	signal_mains(s, s->event->signal, NOBODY);
 }
 
-/* Asked to stop while already stopping. After a failure the request's own signal is passed on, but
- * the time left does not grow; a second Ctrl-C ends the patience. */
+/* Asked to stop while already stopping: a second Ctrl-C ends the patience, another signal than the
+ * first is passed on, the same one was heard. The time left never grows. */
 static void on_stop_again(struct step *s)
 {
 	struct group *group = s->group;
-	if (s->event->signal == SIGINT && group->signal == SIGINT) {
-		kill_all(s);
-		return;
-	}
 	uint64_t deadline_ns = group->deadline_ns;
-	on_stop(s);
-	group->deadline_ns = MIN(group->deadline_ns, deadline_ns);
+	bool same = s->event->signal == group->signal;
+
+	if (same && group->signal == SIGINT)
+		kill_all(s);
+	else if (!same)
+		on_stop(s);
+	else
+		group->deadline_ns = ns_add(s->now_ns, s->event->grace_ns);
+	if (group->state == GROUP_STOPPING)
+		group->deadline_ns = MIN(group->deadline_ns, deadline_ns);
 }
 
 static void on_exited_while_stopping(struct step *s)
@@ -245,6 +250,18 @@ static void on_lost(struct step *s)
 	act(s, GROUP_DO_TELL_GONE, 0, 0);
 }
 
+static void on_survivor(struct step *s)
+{
+	if (s->event->error == EPERM)
+		s->group->deadline_ns = MIN(s->group->deadline_ns, ns_add(s->now_ns, GROUP_FOREIGN_NS));
+}
+
+static void on_stuck(struct step *s)
+{
+	s->group->deadline_ns = NS_NEVER;
+	act(s, GROUP_DO_TELL_STUCK, 0, 0);
+}
+
 static void on_paused(struct step *s)
 {
 	s->group->deadline_ns = ns_add(s->group->deadline_ns, s->event->grace_ns);
@@ -263,6 +280,7 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_SPAWN_FAILED] = ignore,
 		[GROUP_EV_EXITED] = ignore,
 		[GROUP_EV_EXPIRED] = ignore,
+		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = ignore,
 		[GROUP_EV_LOST] = ignore,
 		[GROUP_EV_STOP] = ignore,
@@ -276,6 +294,7 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed,
 		[GROUP_EV_EXITED] = on_exited,
 		[GROUP_EV_EXPIRED] = on_expired,
+		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = on_stop,
@@ -289,6 +308,7 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed_while_stopping,
 		[GROUP_EV_EXITED] = on_exited_while_stopping,
 		[GROUP_EV_EXPIRED] = ignore,
+		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = on_stop_again,
@@ -302,6 +322,7 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_SPAWN_FAILED] = ignore,
 		[GROUP_EV_EXITED] = ignore,
 		[GROUP_EV_EXPIRED] = ignore,
+		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = kill_all,
@@ -315,12 +336,13 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed_while_stopping,
 		[GROUP_EV_EXITED] = on_exited_while_stopping,
 		[GROUP_EV_EXPIRED] = ignore,
+		[GROUP_EV_SURVIVOR] = on_survivor,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = ignore,
 		[GROUP_EV_KILL] = ignore,
-		[GROUP_EV_TIMER] = ignore,
-		[GROUP_EV_PAUSED] = ignore,
+		[GROUP_EV_TIMER] = on_stuck,
+		[GROUP_EV_PAUSED] = on_paused,
 	},
 };
 static_assert(ARRAY_LEN(table) == GROUP_STATE_COUNT, "every state needs a row");

@@ -3,7 +3,8 @@
  * Pure: group_step() takes one event and the time and appends actions. The shell carries them out
  * through the warden; the agent core above says start, stop and kill and hears FAILED at once, DONE
  * when every worker has ended well, and GONE when nothing of the group is alive any more. Each start
- * ends in exactly one GONE, and between them there is at most one FAILED or DONE.
+ * ends in exactly one GONE, and between them there is at most one FAILED or DONE. STUCK says that GONE
+ * may never come: something neither dies nor may be killed, and nothing new should be started here.
  *
  * A worker has a main process, known by its local rank. What mains leave behind when they end is
  * called the orphans: the warden inherits them and cannot tell whose they were, which is why they are
@@ -21,6 +22,8 @@
 #include "core/exit_status.h"
 
 #define GROUP_LINGER_NS (2 * NS_PER_S) /* for what a worker that ended well left running: uploaders */
+#define GROUP_STUCK_NS (30 * NS_PER_S) /* killed that long ago and still there: it will not end */
+#define GROUP_FOREIGN_NS NS_PER_S      /* the same where all we know is that we may not kill it */
 
 enum group_state {
 	GROUP_IDLE,
@@ -78,6 +81,7 @@ enum group_event_type {
 	GROUP_EV_SPAWN_FAILED, /* .rank, .error */
 	GROUP_EV_EXITED,       /* .rank, .status, .when_ns: the true time of death */
 	GROUP_EV_EXPIRED,      /* .rank, .reason, .signal: a watchdog wants it ended */
+	GROUP_EV_SURVIVOR,     /* .error: a process could not be killed; EPERM: it is not ours to kill */
 	GROUP_EV_EMPTY,	       /* the warden has no descendant left */
 	GROUP_EV_LOST,	       /* the warden is gone; its descendants were swept */
 	GROUP_EV_STOP,	       /* .signal, .grace_ns; a second one kills */
@@ -107,6 +111,7 @@ enum group_action_type {
 	GROUP_DO_TELL_FAILED,	 /* .rank: the first failure */
 	GROUP_DO_TELL_DONE,
 	GROUP_DO_TELL_GONE,
+	GROUP_DO_TELL_STUCK,
 };
 
 struct group_action {

@@ -293,6 +293,9 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 		for (size_t i = 0; i < ward->main_count; i++)
 			if (ward->mains[i].id == request.id)
 				kill(ward->mains[i].pid, request.sig);
+	} else if (request.sig == SIGKILL && request.scope == SCOPE_ALL && !reap(ward)) {
+		/* Nothing to kill: answered at once, so that a start right behind it is not refused. */
+		tell_empty(ward);
 	} else if (request.sig == SIGKILL) {
 		start_killing(ward, request.scope == SCOPE_ALL ? KILL_ALL : KILL_ORPHANS);
 		ward->empty_due |= request.scope == SCOPE_ALL;

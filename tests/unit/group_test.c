@@ -25,6 +25,7 @@ static void step(struct group *group, const struct group_event *event, struct bu
 		[GROUP_DO_TELL_FAILED] = "tell-failed",
 		[GROUP_DO_TELL_DONE] = "tell-done",
 		[GROUP_DO_TELL_GONE] = "tell-gone",
+		[GROUP_DO_TELL_STUCK] = "tell-stuck",
 	};
 	struct group_actions actions = { 0 };
 	group_step(group, event, NOW, &actions);
@@ -90,6 +91,7 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_IDLE, { GROUP_EV_SPAWN_FAILED }, GROUP_IDLE, "" },
 		{ GROUP_IDLE, { GROUP_EV_EXITED }, GROUP_IDLE, "" },
 		{ GROUP_IDLE, { GROUP_EV_EXPIRED }, GROUP_IDLE, "" },
+		{ GROUP_IDLE, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_IDLE, "" },
 		{ GROUP_IDLE, { GROUP_EV_EMPTY }, GROUP_IDLE, "" },
 		{ GROUP_IDLE, { GROUP_EV_LOST }, GROUP_IDLE, "" },
 		{ GROUP_IDLE, { GROUP_EV_STOP, .signal = SIGINT }, GROUP_IDLE, "" },
@@ -108,6 +110,7 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_ACTIVE, { GROUP_EV_EXITED, .status = { EXIT_CODE, 0 } }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_EXPIRED, .rank = 1, .reason = FAILURE_TIMER, .signal = SIGUSR1 },
 		  GROUP_STOPPING, "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM signal:1=SIGUSR1" },
+		{ GROUP_ACTIVE, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_EMPTY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_LOST }, GROUP_IDLE, "tell-failed:0 tell-gone" },
 		{ GROUP_ACTIVE, { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 }, GROUP_STOPPING,
@@ -122,6 +125,7 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_STOPPING, { GROUP_EV_EXITED, .status = { EXIT_CODE, 1 } }, GROUP_STOPPING,
 		  "orphans=SIGTERM" },
 		{ GROUP_STOPPING, { GROUP_EV_EXPIRED, .signal = SIGKILL }, GROUP_STOPPING, "" },
+		{ GROUP_STOPPING, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_EMPTY }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_LOST }, GROUP_IDLE, "tell-gone" },
 		{ GROUP_STOPPING, { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 }, GROUP_STOPPING,
@@ -135,6 +139,7 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_LINGERING, { GROUP_EV_SPAWN_FAILED }, GROUP_LINGERING, "" },
 		{ GROUP_LINGERING, { GROUP_EV_EXITED }, GROUP_LINGERING, "" },
 		{ GROUP_LINGERING, { GROUP_EV_EXPIRED }, GROUP_LINGERING, "" },
+		{ GROUP_LINGERING, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_LINGERING, "" },
 		{ GROUP_LINGERING, { GROUP_EV_EMPTY }, GROUP_IDLE, "tell-gone" },
 		{ GROUP_LINGERING, { GROUP_EV_LOST }, GROUP_IDLE, "tell-gone" },
 		{ GROUP_LINGERING, { GROUP_EV_STOP, .signal = SIGTERM }, GROUP_KILLING, "kill-all" },
@@ -147,11 +152,12 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_KILLING, { GROUP_EV_SPAWN_FAILED }, GROUP_KILLING, "" },
 		{ GROUP_KILLING, { GROUP_EV_EXITED }, GROUP_KILLING, "" },
 		{ GROUP_KILLING, { GROUP_EV_EXPIRED }, GROUP_KILLING, "" },
+		{ GROUP_KILLING, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_KILLING, "" },
 		{ GROUP_KILLING, { GROUP_EV_EMPTY }, GROUP_KILLING, "" },
 		{ GROUP_KILLING, { GROUP_EV_LOST }, GROUP_IDLE, "tell-gone" },
 		{ GROUP_KILLING, { GROUP_EV_STOP, .signal = SIGINT }, GROUP_KILLING, "" },
 		{ GROUP_KILLING, { GROUP_EV_KILL }, GROUP_KILLING, "" },
-		{ GROUP_KILLING, { GROUP_EV_TIMER }, GROUP_KILLING, "" },
+		{ GROUP_KILLING, { GROUP_EV_TIMER }, GROUP_KILLING, "tell-stuck" },
 		{ GROUP_KILLING, { GROUP_EV_PAUSED }, GROUP_KILLING, "" },
 	};
 	bool covered[GROUP_STATE_COUNT][GROUP_EVENT_COUNT] = { 0 };
@@ -226,8 +232,7 @@ TEST(second_interrupt_kills_but_a_second_terminate_does_not)
 	group_done(&group);
 
 	make(&group, GROUP_STOPPING);
-	STEP(&group, "orphans=SIGTERM signal:0=SIGTERM signal:1=SIGTERM", GROUP_EV_STOP, .signal = SIGTERM,
-	     .grace_ns = 10 * GRACE);
+	STEP(&group, "", GROUP_EV_STOP, .signal = SIGTERM, .grace_ns = 10 * GRACE);
 	ck_assert_int_eq(group.state, GROUP_STOPPING);
 	ck_assert_uint_eq(group_deadline_ns(&group), NOW + GRACE);
 	group_done(&group);
@@ -270,6 +275,20 @@ TEST(group_starts_again_with_a_clean_sheet)
 	ck_assert(!group.failed);
 	ck_assert_int_eq(group.workers[1].state, WORKER_NEW);
 	EXITED(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM", 0, exit_3);
+	group_done(&group);
+}
+
+TEST(what_may_not_be_killed_is_given_up_sooner_than_what_does_not_die)
+{
+	struct group group;
+	make(&group, GROUP_KILLING);
+	ck_assert_uint_eq(group_deadline_ns(&group), NOW + GROUP_STUCK_NS);
+	STEP(&group, "", GROUP_EV_SURVIVOR, .error = EBUSY);
+	ck_assert_uint_eq(group_deadline_ns(&group), NOW + GROUP_STUCK_NS);
+	STEP(&group, "", GROUP_EV_SURVIVOR, .error = EPERM);
+	ck_assert_uint_eq(group_deadline_ns(&group), NOW + GROUP_FOREIGN_NS);
+	STEP(&group, "tell-stuck", GROUP_EV_TIMER);
+	ck_assert_uint_eq(group_deadline_ns(&group), NS_NEVER);
 	group_done(&group);
 }
 

@@ -1,0 +1,117 @@
+/* muster run: start a group of workers, see it through, say how it ended. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/run_opts.h"
+#include "core/exit_code.h"
+#include "run/job.h"
+#include "run/report.h"
+
+extern const struct command command_run;
+
+static enum entry_kind entry_kind_of(const struct run_options *o)
+{
+	if (o->run_path)
+		return ENTRY_RUN_PATH;
+	if (o->no_python)
+		return ENTRY_NO_PYTHON;
+	return o->module ? ENTRY_MODULE : ENTRY_AUTO;
+}
+
+static int entry_error(int r, const struct err *err)
+{
+	log_error("%s", err->msg);
+	return r == -ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_NOT_EXEC;
+}
+
+static int exit_code_of(const struct run_config *config, const struct job_result *result)
+{
+	int code;
+	switch (result->outcome.kind) {
+	case OUTCOME_TIMED_OUT:
+		code = EXIT_CODE_TIMEOUT;
+		break;
+	case OUTCOME_REFUSED:
+		code = EXIT_CODE_SYSTEM;
+		break;
+	default:
+		code = history_exit_code(&result->history, &config->entry);
+	}
+	return code && config->exit_code == RUN_STYLE_TORCHRUN ? EXIT_CODE_FAILED : code;
+}
+
+static void say(const struct report *report, const struct job_result *result, int code)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct err err = ERR_INIT;
+
+	if (report_save(report, code, &err) < 0)
+		log_warn("no report.json: %s", err.msg);
+	if (report_pass_up(report, &err) < 0)
+		log_warn("%s", err.msg);
+	if (report->config->report == RUN_STYLE_TORCHRUN)
+		report_torchrun(report, &text);
+	else
+		report_people(report, isatty(STDERR_FILENO), &text);
+	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
+	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
+}
+
+static int run_job(const struct run_config *config)
+{
+	struct job_result result;
+	struct err err = ERR_INIT;
+	int code = EXIT_CODE_SYSTEM;
+
+	if (job_run(config, &result, &err) < 0) {
+		log_error("%s", err.msg);
+	} else {
+		code = exit_code_of(config, &result);
+		struct report report = { config, &result.history, result.logdir.run };
+		if (code)
+			say(&report, &result, code);
+	}
+	job_result_done(&result);
+	return code;
+}
+
+static int run_main(const struct command *self, int argc, char **argv)
+{
+	struct run_options o = run_options_default;
+	int first, status;
+	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+		return status;
+	if (first >= argc)
+		return command_usage_error(self, "what to run is missing: a script, a module or a program");
+
+	struct err err = ERR_INIT;
+	AUTO(run_config_done) struct run_config config = RUN_CONFIG_INIT;
+	int r = run_config_make(&o, &config, &err);
+	if (r == -EINVAL)
+		return command_usage_error(self, "%s", err.msg);
+	if (r < 0) {
+		log_error("%s", err.msg);
+		return EXIT_CODE_SYSTEM;
+	}
+	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry, &err);
+	if (r < 0)
+		return entry_error(r, &err);
+	return run_job(&config);
+}
+
+const struct command command_run = {
+	.name = "run",
+	.synopsis = "[OPTIONS] SCRIPT|PROGRAM [ARGUMENTS...]",
+	.summary = "start a group of workers, watch it, restart it, say why it died",
+	.footer = "Examples:\n"
+		  "  muster run --nproc-per-node=4 train.py --lr 0.1\n"
+		  "  muster run --nproc-per-node=2 --max-restarts=3 ./a.out\n"
+		  "  muster run --standalone --nproc-per-node=2 -m package.module\n",
+	.opts = run_opts,
+	.mode = OPT_STOP_AT_POSITIONAL,
+	.main = run_main,
+};

@@ -1,0 +1,519 @@
+#include "run/job.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/local.h"
+#include "run/signals.h"
+#include "run/workers.h"
+#include "sys/proctree.h"
+
+/* How soon to look again for processes that a dead warden left to us: the kernel tells of their end,
+ * but not of the moment when a fork loop stops. */
+#define SWEEP_PERIOD_NS (5 * NS_PER_MS)
+
+/* One step of either core that waits for its turn. */
+struct pending {
+	bool for_group;
+	union {
+		struct group_event group;
+		struct agent_event agent;
+	};
+};
+
+struct job {
+	const struct run_config *config;
+	struct job_result *result;
+
+	struct event_base *base;
+	struct event *timer, *on_signal, *on_output;
+	struct signals signals;
+	struct warden *warden;
+	struct output *output;
+	struct workers workers;
+
+	struct group group;
+	struct local local;
+	struct pending *queue; /* steps to take, in order */
+	size_t queued, cap;
+
+	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
+	uint64_t cause_id;   /* the start that failed first in the last failed attempt; 0: none */
+	bool ended;	     /* the agent has left; only output is waited for */
+};
+
+static void push_group(struct job *job, struct group_event event)
+{
+	ARRAY_RESERVE(job->queue, job->queued, job->cap);
+	job->queue[job->queued++] = (struct pending){ .for_group = true, .group = event };
+}
+
+static void push_agent(struct job *job, struct agent_event event)
+{
+	ARRAY_RESERVE(job->queue, job->queued, job->cap);
+	job->queue[job->queued++] = (struct pending){ .for_group = false, .agent = event };
+}
+
+/* A port for the workers' store that is free now. */
+static uint16_t pick_port(void)
+{
+	AUTO(fd_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(addr);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		return 0;
+	return ntohs(addr.sin_port);
+}
+
+static void offer_store(struct job *job)
+{
+	const struct run_config *config = job->config;
+	agent_set_store(&job->local.agent, config->master_addr,
+			config->master_port ? config->master_port : pick_port());
+}
+
+/* ---- the group's actions ---- */
+
+static void tell_failed(struct job *job, size_t rank)
+{
+	const struct worker *worker = &job->group.workers[rank];
+	struct agent_event event = { .type = AGENT_GROUP_FAILED, .died_ns = worker->ended_ns };
+	event.cause = (struct cause){
+		.reason = worker->reason,
+		.status = worker->status,
+		.spawn_errno = worker->spawn_errno,
+		.local_rank = (int32_t)rank,
+		.pid = job->workers.pids[rank],
+	};
+	output_forget(job->output, job->cause_id); /* of an earlier attempt, if there was one */
+	job->cause_id = workers_id_of(&job->workers, rank);
+	push_agent(job, event);
+}
+
+static void tell_gone(struct job *job)
+{
+	enum attempt_end end = job->group.failed	     ? ATTEMPT_FAILED
+			       : job->result->history.stop_signal ? ATTEMPT_STOPPED
+								  : ATTEMPT_REGROUP;
+	struct history_attempt *attempt = history_last(&job->result->history);
+	workers_record(&job->workers, &job->group, &job->result->history);
+	if (attempt->end == ATTEMPT_RUNNING)
+		history_end_attempt(&job->result->history, end, clock_now_ns());
+	offer_store(job);
+	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
+}
+
+static void spawn(struct job *job, size_t rank)
+{
+	struct err err = ERR_INIT;
+	int r = workers_spawn(&job->workers, (uint32_t)rank, &err);
+	if (r == 0)
+		return;
+	log_error("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
+	push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
+}
+
+static void act_group(struct job *job, const struct group_action *action)
+{
+	switch (action->type) {
+	case GROUP_DO_SPAWN:
+		spawn(job, action->rank);
+		break;
+	case GROUP_DO_SIGNAL:
+		warden_signal(job->warden, workers_id_of(&job->workers, action->rank), action->signal);
+		break;
+	case GROUP_DO_SIGNAL_ORPHANS:
+		warden_signal_orphans(job->warden, action->signal);
+		break;
+	case GROUP_DO_KILL_ALL:
+		warden_kill_all(job->warden);
+		break;
+	case GROUP_DO_TELL_FAILED:
+		tell_failed(job, action->rank);
+		break;
+	case GROUP_DO_TELL_DONE:
+		history_end_attempt(&job->result->history, ATTEMPT_DONE, clock_now_ns());
+		push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE });
+		break;
+	case GROUP_DO_TELL_GONE:
+		tell_gone(job);
+		break;
+	case GROUP_DO_TELL_STUCK:
+		push_agent(job, (struct agent_event){ .type = AGENT_GROUP_STUCK });
+		break;
+	}
+}
+
+static void step_group(struct job *job, const struct group_event *event)
+{
+	struct group_actions actions = { 0 };
+	group_step(&job->group, event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act_group(job, &actions.items[i]);
+	group_actions_done(&actions);
+}
+
+/* ---- the agent's actions ---- */
+
+static void start_group(struct job *job, const struct msg_formed *formed)
+{
+	history_begin_attempt(&job->result->history, formed->restarts, formed->world_size, clock_now_ns());
+	workers_begin(&job->workers, formed);
+	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
+}
+
+static void end_job(struct job *job, const struct outcome *outcome)
+{
+	job->result->outcome = *outcome;
+	job->ended = true;
+	output_finish(job->output);
+}
+
+static void act_agent(struct job *job, const struct agent_action *action)
+{
+	switch (action->type) {
+	case AGENT_GROUP_START:
+		start_group(job, &action->formed);
+		break;
+	case AGENT_GROUP_STOP:
+		push_group(job, (struct group_event){
+					GROUP_EV_STOP,
+					.signal = action->signal ? action->signal : job->group.stop_signal,
+					.grace_ns = job->config->shutdown_ns,
+				});
+		break;
+	case AGENT_GROUP_KILL:
+		push_group(job, (struct group_event){ GROUP_EV_KILL });
+		break;
+	case AGENT_EXIT:
+		end_job(job, &action->outcome);
+		break;
+	case AGENT_SEND:
+	case AGENT_HANG_UP:
+		assert(!"the coordinator is in this process");
+		break;
+	}
+}
+
+static void step_agent(struct job *job, const struct agent_event *event)
+{
+	struct agent_actions actions = AGENT_ACTIONS_INIT;
+	local_step(&job->local, event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act_agent(job, &actions.items[i]);
+	agent_actions_done(&actions);
+}
+
+/* ---- the loop ---- */
+
+static void arm_timer(struct job *job)
+{
+	uint64_t deadline_ns = MIN(MIN(group_deadline_ns(&job->group), local_deadline_ns(&job->local)),
+				   job->sweep_ns);
+	if (deadline_ns == NS_NEVER || job->ended) {
+		event_del(job->timer);
+		return;
+	}
+	uint64_t now_ns = clock_now_ns();
+	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	struct timeval tv = { .tv_sec = (time_t)(left_ns / NS_PER_S),
+			      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	event_add(job->timer, &tv);
+}
+
+/* Takes all steps that are due, those they cause included, then waits for the next event. */
+static void pump(struct job *job)
+{
+	for (size_t i = 0; i < job->queued; i++) {
+		struct pending pending = job->queue[i];
+		if (pending.for_group)
+			step_group(job, &pending.group);
+		else
+			step_agent(job, &pending.agent);
+	}
+	job->queued = 0;
+	arm_timer(job);
+}
+
+static void on_warden(struct warden *warden, void *arg);
+
+static int start_warden(struct job *job, struct err *err)
+{
+	int r = warden_new(NULL, &job->warden, err);
+	if (r < 0)
+		return r;
+	job->workers.warden = job->warden;
+	return 0;
+}
+
+/* Clears away what the dead warden left; when nothing is, a new one takes over. */
+static void sweep(struct job *job)
+{
+	if (proctree_sweep(NULL) > 0) {
+		job->sweep_ns = clock_now_ns() + SWEEP_PERIOD_NS;
+		return;
+	}
+	job->sweep_ns = NS_NEVER;
+	warden_free(job->warden);
+	struct err err = ERR_INIT;
+	if (start_warden(job, &err) < 0 || warden_watch(job->warden, job->base, on_warden, job) < 0) {
+		log_error("cannot replace the warden: %s", err.msg);
+		_exit(125); /* nothing is alive, and nothing can be started any more */
+	}
+	push_group(job, (struct group_event){ GROUP_EV_LOST });
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct job *job = arg;
+	uint64_t now_ns = clock_now_ns();
+	if (job->sweep_ns <= now_ns)
+		sweep(job);
+	if (group_deadline_ns(&job->group) <= now_ns)
+		push_group(job, (struct group_event){ GROUP_EV_TIMER });
+	if (local_deadline_ns(&job->local) <= now_ns)
+		push_agent(job, (struct agent_event){ .type = AGENT_TIMER });
+	pump(job);
+}
+
+static void take_warden_event(struct job *job, const struct warden_event *event)
+{
+	int64_t rank = workers_rank_of(&job->workers, event->id);
+
+	switch (event->type) {
+	case WARDEN_SPAWNED:
+		if (rank < 0)
+			break;
+		job->workers.pids[rank] = event->pid;
+		push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
+						      .when_ns = event->ns });
+		break;
+	case WARDEN_SPAWN_FAILED:
+		output_worker_ended(job->output, event->id);
+		if (rank >= 0)
+			push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
+							      .error = event->error });
+		break;
+	case WARDEN_EXITED:
+		output_worker_ended(job->output, event->id);
+		if (rank >= 0)
+			push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
+							      .status = event->status, .when_ns = event->ns });
+		break;
+	case WARDEN_EMPTY:
+		push_group(job, (struct group_event){ GROUP_EV_EMPTY });
+		break;
+	case WARDEN_SURVIVOR:
+		log_warn("process %d (%s) %s", (int)event->pid, event->comm,
+			 event->error == EPERM ? "may not be signalled by us and stays"
+					       : "was killed but does not end yet");
+		push_group(job, (struct group_event){ GROUP_EV_SURVIVOR, .error = event->error });
+		break;
+	case WARDEN_LOST:
+		log_warn("the warden was killed; starting over with a new one");
+		sweep(job);
+		break;
+	case WARDEN_EVENT_COUNT:
+		break;
+	}
+}
+
+static void on_warden(struct warden *warden, void *arg)
+{
+	struct job *job = arg;
+	struct warden_event event;
+	while (warden == job->warden && warden_next(warden, &event))
+		take_warden_event(job, &event);
+	pump(job);
+}
+
+static void suspend(struct job *job)
+{
+	warden_signal_all(job->warden, SIGSTOP);
+	uint64_t pause_ns = signals_suspend_self();
+	warden_signal_all(job->warden, SIGCONT);
+	push_group(job, (struct group_event){ GROUP_EV_PAUSED, .grace_ns = pause_ns });
+}
+
+static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct job *job = arg;
+	int sig;
+	enum signal_meaning meaning;
+	while (signals_next(&job->signals, &sig, &meaning)) {
+		switch (meaning) {
+		case SIGNAL_STOP:
+			if (job->ended) { /* only a paused terminal keeps us: the user does not wait */
+				event_base_loopbreak(job->base);
+				break;
+			}
+			if (!job->result->history.stop_signal)
+				job->result->history.stop_signal = sig;
+			push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = sig });
+			break;
+		case SIGNAL_RELAY:
+			workers_relay(&job->workers, &job->group, sig);
+			break;
+		case SIGNAL_SUSPEND:
+			suspend(job);
+			break;
+		}
+	}
+	pump(job);
+}
+
+/* Puts what the worker that failed first wrote last into the history of the last attempt. */
+static void keep_last_words(struct job *job)
+{
+	int64_t rank = workers_rank_of(&job->workers, job->cause_id);
+	struct history_attempt *attempt = history_last(&job->result->history);
+	for (size_t i = 0; rank >= 0 && i < attempt->count; i++)
+		if (attempt->failures[i].local_rank == rank)
+			output_tail(job->output, job->cause_id, &attempt->failures[i].tail);
+}
+
+static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct job *job = arg;
+	struct output_event event;
+	while (output_next(job->output, &event)) {
+		switch (event.type) {
+		case OUTPUT_DRAINED:
+			if (event.id != job->cause_id)
+				output_forget(job->output, event.id);
+			break;
+		case OUTPUT_TROUBLE:
+			log_warn("%s", event.text);
+			break;
+		case OUTPUT_FINISHED:
+			event_base_loopexit(job->base, NULL);
+			break;
+		}
+	}
+}
+
+static struct agent_config make_agent_config(const struct run_config *config)
+{
+	struct agent_config agent = {
+		.node = {
+			.min_nodes = config->min_nodes,
+			.max_nodes = config->max_nodes,
+			.nproc = config->nproc,
+			.node_rank = -1,
+			.max_restarts = config->max_restarts,
+			.backoff_ns = config->restart_backoff.initial_ns,
+			.backoff_max_ns = config->restart_backoff.max_ns,
+		},
+		.no_restart_on = config->no_restart_on,
+		.join_timeout_ns = NS_NEVER,
+	};
+	if (getrandom(&agent.node.id, sizeof(agent.node.id), GRND_NONBLOCK) < 0)
+		agent.node.id.lo = clock_now_ns() ^ (uint64_t)getpid() << 32;
+	snprintf(agent.node.role, sizeof(agent.node.role), "%s", config->role);
+	gethostname(agent.node.name, sizeof(agent.node.name) - 1);
+	return agent;
+}
+
+static int set_up_loop(struct job *job, struct err *err)
+{
+	struct event_config *config = event_config_new();
+	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+	job->base = event_base_new_with_config(config);
+	event_config_free(config);
+	if (!job->base)
+		return err_set(err, errno ? errno : ENOMEM, "cannot make the event loop: %m");
+
+	job->timer = evtimer_new(job->base, on_timer, job);
+	job->on_signal = event_new(job->base, job->signals.fd, EV_READ | EV_PERSIST, on_signal, job);
+	job->on_output = event_new(job->base, output_fd(job->output), EV_READ | EV_PERSIST, on_output, job);
+	if (event_add(job->on_signal, NULL) < 0 || event_add(job->on_output, NULL) < 0 ||
+	    warden_watch(job->warden, job->base, on_warden, job) < 0)
+		return err_set(err, errno, "cannot watch for events: %m");
+	return 0;
+}
+
+static int set_up(struct job *job, struct err *err)
+{
+	/* The warden first: it is a copy of this process, and should be one of a small process. */
+	int r = start_warden(job, err);
+	if (r < 0)
+		return r;
+	r = signals_open(&job->config->stop_signals, &job->signals, err);
+	if (r < 0)
+		return r;
+	r = output_new(&job->config->streams.output, &job->output, err);
+	if (r < 0)
+		return r;
+	r = logdir_open(&job->result->logdir, job->config->log_dir, job->config->run_id, err);
+	if (r < 0)
+		return r;
+	if (!job->result->logdir.run && err->code)
+		log_warn("no log directory: %s", err->msg);
+	struct warden *warden = job->warden;
+	workers_init(&job->workers, job->config, job->output, &job->result->logdir);
+	job->workers.warden = warden;
+	return set_up_loop(job, err);
+}
+
+static void tear_down(struct job *job)
+{
+	log_set_sink(NULL, NULL);
+	if (job->timer)
+		event_free(job->timer);
+	if (job->on_signal)
+		event_free(job->on_signal);
+	if (job->on_output)
+		event_free(job->on_output);
+	warden_free(job->warden);
+	output_free(job->output);
+	if (job->base)
+		event_base_free(job->base);
+	signals_close(&job->signals);
+	workers_done(&job->workers);
+	group_done(&job->group);
+	local_done(&job->local);
+	free(job->queue);
+}
+
+int job_run(const struct run_config *config, struct job_result *ret_result, struct err *err)
+{
+	*ret_result = (struct job_result){ .logdir = LOGDIR_INIT };
+	struct job job = {
+		.config = config, .result = ret_result, .signals.fd = -1, .sweep_ns = NS_NEVER,
+	};
+	history_begin(&ret_result->history, clock_now_ns());
+	int r = set_up(&job, err);
+	if (r == 0) {
+		log_set_sink(output_log, job.output);
+		group_init(&job.group, SIGTERM, config->shutdown_ns);
+		struct agent_config agent = make_agent_config(config);
+		local_init(&job.local, &agent, clock_now_ns());
+		offer_store(&job);
+		push_agent(&job, (struct agent_event){ .type = AGENT_START });
+		pump(&job);
+		event_base_dispatch(job.base);
+		keep_last_words(&job);
+		output_missing(job.output, &ret_result->missing);
+	}
+	tear_down(&job);
+	history_end(&ret_result->history, clock_now_ns());
+	return r;
+}
+
+void job_result_done(struct job_result *result)
+{
+	history_done(&result->history);
+	logdir_done(&result->logdir);
+	buf_done(&result->missing);
+}

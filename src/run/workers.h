@@ -1,0 +1,62 @@
+/* The worker processes of this host, round after round: what each one is started with (command,
+ * environment, stdio, log directory) and which process it became.
+ *
+ * Every start of a worker has a number of its own, never used again in this run: the warden and the
+ * output thread know it by that, so that news of an earlier round cannot be taken for this one's.
+ */
+#ifndef RUN_WORKERS_H
+#define RUN_WORKERS_H
+
+#include "core/group.h"
+#include "core/msg.h"
+#include "run/config.h"
+#include "run/history.h"
+#include "run/logdir.h"
+#include "run/worker_env.h"
+#include "sys/output.h"
+#include "sys/warden.h"
+
+struct workers {
+	/* Borrowed, for as long as this is used. */
+	const struct run_config *config;
+	struct output *output;
+	struct logdir *logdir;
+	struct warden *warden; /* the present one: job.c replaces it when it dies */
+
+	struct worker_round round; /* the one under way */
+	struct strv env;	   /* of its workers */
+	char master_addr[MSG_HOST_MAX];
+	char host[HISTORY_HOST_MAX];
+	uint64_t first_id; /* of local rank 0 */
+	uint64_t next_id;
+	pid_t *pids;	    /* by local rank; 0: not started yet */
+	bool *keeps_tail;   /* by local rank: the end of its stderr is kept */
+	bool stdin_is_ours; /* the first worker may read muster's own */
+};
+
+void workers_init(struct workers *workers, const struct run_config *config, struct output *output,
+		  struct logdir *logdir);
+void workers_done(struct workers *workers);
+
+/* A round is about to start on this host: makes its log directories and environment. Trouble with the
+ * directories is logged and the round goes on without them. */
+void workers_begin(struct workers *workers, const struct msg_formed *formed);
+
+/* Asks the warden to start one. -errno: it could not even be asked for. */
+int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err);
+
+/* The local rank of a start of this round; -1 for one of an earlier round. */
+int64_t workers_rank_of(const struct workers *workers, uint64_t id);
+
+static inline uint64_t workers_id_of(const struct workers *workers, size_t local_rank)
+{
+	return workers->first_id + local_rank;
+}
+
+/* Passes `sig` to those that catch it; the others are named in a warning. */
+void workers_relay(struct workers *workers, const struct group *group, int sig);
+
+/* Writes down who failed in the round that just ended, in the order of their deaths. */
+void workers_record(const struct workers *workers, const struct group *group, struct history *history);
+
+#endif

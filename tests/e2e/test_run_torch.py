@@ -1,0 +1,76 @@
+"""Unmodified PyTorch programs under muster."""
+
+import json
+import textwrap
+
+from conftest import clean_env
+
+TIMEOUT = 300
+
+
+def write(path, text):
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def test_gloo_all_reduce_works_through_twenty_restarts_in_a_row(muster, tmp_path):
+    """torchrun 2.13 manages about half of its restarts: the new group meets the old one's keys."""
+    script = write(tmp_path / "train.py", """
+        import os, sys, torch, torch.distributed as dist
+        attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+        dist.init_process_group("gloo")
+        x = torch.ones(1) * dist.get_rank()
+        dist.all_reduce(x)
+        assert x.item() == 6, x
+        if dist.get_rank() == 0:
+            print("sum", int(x.item()), "attempt", attempt, flush=True)
+        dist.barrier()
+        if attempt < 20:
+            # Another rank each time, and each in its own way.
+            if dist.get_rank() == attempt % 4:
+                os._exit(1) if attempt % 2 else os.kill(os.getpid(), 9)
+            import time; time.sleep(600)
+        dist.destroy_process_group()
+        """)
+    job = muster("run", "--nproc-per-node=4", "--max-restarts=20", "--shutdown-timeout=1", script, timeout=TIMEOUT)
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.splitlines() == [f"sum 6 attempt {i}" for i in range(21)]
+
+
+def test_record_decorator_gives_the_traceback_to_the_report(muster, tmp_path):
+    script = write(tmp_path / "train.py", """
+        from torch.distributed.elastic.multiprocessing.errors import record
+        @record
+        def main():
+            raise ValueError("a boom of its own")
+        main()
+        """)
+    job = muster("run", "--log-dir", tmp_path / "logs", script)
+    assert job.returncode == 1
+    assert "a boom of its own" in job.stderr and "train.py" in job.stderr
+    (error,) = (tmp_path / "logs").glob("*/attempt_0/0/error.json")
+    assert "boom" in json.loads(error.read_text())["message"]["message"]
+
+
+def test_environment_equals_that_of_torchrun(muster, tmp_path):
+    """Every variable torchrun gives its workers, with the same value where it is not random."""
+    import subprocess, sys, os
+    script = write(tmp_path / "env.py", """
+        import json, os, sys
+        json.dump(dict(os.environ), open(f"{sys.argv[1]}.{os.environ['RANK']}", "w"))
+        """)
+    ours = muster("run", "--nproc-per-node=2", "--role=train", "--max-restarts=3", script, tmp_path / "ours")
+    assert ours.returncode == 0, ours.stderr
+    theirs = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--role=train", "--max-restarts=3",
+                             str(script), str(tmp_path / "theirs")], env=clean_env(), capture_output=True, text=True, timeout=TIMEOUT)
+    assert theirs.returncode == 0, theirs.stderr
+    random = {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "_", "MASTER_ADDR", "TORCHELASTIC_USE_AGENT_STORE"}
+    for rank in range(2):
+        a = json.load(open(tmp_path / f"ours.{rank}"))
+        b = json.load(open(tmp_path / f"theirs.{rank}"))
+        ours_only = {name for name in a if name not in b and not name.startswith("MUSTER_")}
+        # torchrun itself, being Python with torch loaded, adds what its own libraries set.
+        assert ours_only == set()
+        assert {k: v for k, v in b.items() if k not in random and k in a} == {k: a[k] for k in b if k not in random and k in a}
+        missing = {name for name in b if name not in a}
+        assert not any(name.startswith(("TORCH", "RANK", "LOCAL", "WORLD", "ROLE", "GROUP", "MASTER", "OMP")) for name in missing), missing

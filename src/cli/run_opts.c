@@ -3,8 +3,6 @@
 #include "base/str.h"
 
 #define LATER_NODES "it comes with several nodes"
-#define LATER_OUTPUT "it comes with log files"
-#define LATER_BINDING "it comes with placement"
 #define LATER_PLUGIN "it names a Python plug-in"
 
 static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
@@ -34,9 +32,17 @@ const struct opt run_opts[] = {
 		   "who reads our standard input: local rank 0 (default), or all as with torchrun"),
 	OPT_CHOICE("start-method", "PET_START_METHOD", O, start_method, start_methods,
 		   "accepted for torchrun; workers are always started afresh"),
-	{ OPT_FIELD(OPT_TYPE_CHOICE, "numa-binding", NULL, O, numa_binding, NULL, "bind workers to CPUs"),
-	  .choices = numa_bindings,
-	  .later = LATER_BINDING },
+	OPT_CALL("env", NULL, O, env_kinds, program_kinds_parse, "KIND",
+		 "also set the variables of other kinds of programs: jax, mpi (may be repeated)"),
+	OPT_FLAG("dry-run", NULL, O, dry_run,
+		 "print ranks, environment, CPUs and commands, and start nothing"),
+
+	OPT_GROUP("Placement"),
+	OPT_CHOICE("numa-binding", NULL, O, numa_binding, numa_bindings,
+		   "bind each worker to CPUs near its device, as torchrun"),
+	OPT_STR("bind", NULL, O, bind, "PLACE",
+		"bind each worker to its share: none, core, l3, numa, socket, explicit:LIST:LIST..."),
+	OPT_FLAG("show-binding", NULL, O, show_binding, "draw who is bound where, on stderr"),
 
 	OPT_GROUP("Failures"),
 	OPT_INT("max-restarts", "PET_MAX_RESTARTS", O, max_restarts, "N",
@@ -63,20 +69,21 @@ const struct opt run_opts[] = {
 		   "keep the end of each worker's stderr for the report; auto: unless it is a terminal"),
 	{ OPT_FIELD(OPT_TYPE_STR, "redirects", "PET_REDIRECTS", O, redirects, "MASK",
 		    "write stdout (1), stderr (2) or both (3) to log files"),
-	  .short_name = 'r',
-	  .later = LATER_OUTPUT },
+	  .short_name = 'r' },
 	{ OPT_FIELD(OPT_TYPE_STR, "tee", "PET_TEE", O, tee, "MASK", "the same, and show them too"),
-	  .short_name = 't',
-	  .later = LATER_OUTPUT },
+	  .short_name = 't' },
 	{ OPT_FIELD(OPT_TYPE_STR, "local-ranks-filter", "PET_LOCAL_RANKS_FILTER", O, local_ranks_filter,
-		    "LIST", "show only these local ranks"),
-	  .later = LATER_OUTPUT },
+		    "LIST", "show only these local ranks") },
 	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stdout-filters", "PET_DUPLICATE_STDOUT_FILTERS", O,
-		    duplicate_stdout_filters, "LIST", "copy stdout lines with one of these texts to one file"),
-	  .later = LATER_OUTPUT },
+		    duplicate_stdout_filters, "LIST", "copy stdout lines with one of these texts to one file") },
 	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stderr-filters", "PET_DUPLICATE_STDERR_FILTERS", O,
-		    duplicate_stderr_filters, "LIST", "the same for stderr"),
-	  .later = LATER_OUTPUT },
+		    duplicate_stderr_filters, "LIST", "the same for stderr") },
+	OPT_STR("prefix", NULL, O, prefix, "TEMPLATE",
+		"put this before each line shown; knows ${role_name} ${rank} ${local_rank} ${group_rank} ${host}"),
+	OPT_FLAG("merge-output", NULL, O, merge_output,
+		 "show a line that many workers print alike once, with their number"),
+	OPT_SIZE("log-max-size", NULL, O, log_max_size, "SIZE",
+		 "begin a log file again at this size, the full one set aside as FILE.1"),
 	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME", "a Python plug-in for logs"),
 	  .later = LATER_PLUGIN },
 	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",

@@ -333,8 +333,11 @@ int binding_plan(const struct topology *topology, const struct binding_request *
 	int r = bind_all(topology, request, nproc, ret_plan, err);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < nproc; i++)
-		ret_plan[i].mem_node = memory_node(topology, &ret_plan[i].cpus);
+	for (uint32_t i = 0; i < nproc; i++) {
+		int node = memory_node(topology, &ret_plan[i].cpus);
+		ret_plan[i].mem_node = node;
+		ret_plan[i].mem_nodes = node >= 0 && node < 64 ? (uint64_t)1 << node : 0;
+	}
 	count_threads(topology, nproc, ret_plan);
 	return 0;
 }

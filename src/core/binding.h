@@ -35,7 +35,8 @@ struct binding_request {
 struct binding {
 	struct cpuset cpus;
 	int mem_node; /* memory is taken from this node first; -1: several, or the host has but one */
-	int threads;  /* that this worker can run without getting into another's way */
+	uint64_t mem_nodes; /* the same as a mask, as the kernel wants it; 0: none */
+	int threads;	    /* that this worker can run without getting into another's way */
 };
 
 /* "none", "core", "l3", "numa", "socket" or "explicit:LISTS" into the request; -EINVAL. */

@@ -74,6 +74,18 @@ static int count_cpus(uint32_t *ret_count, struct err *err)
 	return err_set(err, errno, "--nproc-per-node: cannot read the CPU affinity: %m");
 }
 
+static int count_devices(const char *text, enum device_kind kind, uint32_t *ret_count, struct err *err)
+{
+	struct devices devices;
+	int r = devices_find(kind, &devices, err);
+	if (r < 0)
+		return err_wrap(err, "--nproc-per-node=%s", text);
+	if (devices.count == 0)
+		return err_set(err, EINVAL, "--nproc-per-node: '%s': there is no such device; give the number", text);
+	*ret_count = devices.count;
+	return 0;
+}
+
 static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
 {
 	int64_t count;
@@ -87,12 +99,17 @@ static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
 		*ret_nproc = (uint32_t)count;
 		return 0;
 	}
-	if (str_eq(text, "cpu") || str_eq(text, "auto"))
+	if (str_eq(text, "cpu"))
 		return count_cpus(ret_nproc, err);
-	if (str_eq(text, "gpu") || str_eq(text, "xpu"))
-		return err_set(err, EINVAL,
-			       "--nproc-per-node: counting '%s' devices is not supported yet; give the number",
-			       text);
+	if (str_eq(text, "gpu"))
+		return count_devices(text, DEVICE_GPU, ret_nproc, err);
+	if (str_eq(text, "xpu"))
+		return count_devices(text, DEVICE_XPU, ret_nproc, err);
+	if (str_eq(text, "auto"))
+		return count_devices(text, DEVICE_GPU, ret_nproc, NULL) == 0 ||
+				       count_devices(text, DEVICE_XPU, ret_nproc, NULL) == 0
+			       ? 0
+			       : count_cpus(ret_nproc, err);
 	return err_set(err, EINVAL, "--nproc-per-node: '%.64s' is neither a number nor cpu, gpu, xpu or auto",
 		       text);
 }
@@ -206,6 +223,9 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.exit_code = (enum run_style)options->exit_code,
 		.report = (enum run_style)options->report,
 		.virtual_local_rank = options->virtual_local_rank,
+		.show_binding = options->show_binding,
+		.dry_run = options->dry_run,
+		.env_kinds = options->env_kinds,
 	};
 	int r;
 	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||
@@ -217,6 +237,11 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (options->virtual_local_rank && (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
 	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0)
 		return r;
+	r = run_placement_make(options, config.nproc, &config.placement, err);
+	if (r < 0) {
+		run_streams_done(&config.streams);
+		return r;
+	}
 	config.max_restarts = (uint32_t)options->max_restarts;
 	bool named = options->rdzv_id && *options->rdzv_id;
 	config.run_id = named ? mem_strdup(options->rdzv_id) : random_id();
@@ -228,6 +253,7 @@ void run_config_done(struct run_config *config)
 {
 	free(config->run_id);
 	run_streams_done(&config->streams);
+	run_placement_done(&config->placement);
 	entry_done(&config->entry);
 	*config = RUN_CONFIG_INIT;
 }

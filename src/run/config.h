@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "core/exit_set.h"
 #include "run/entry.h"
+#include "run/placement.h"
+#include "run/program_env.h"
 #include "run/streams.h"
 
 #define RUN_NPROC_MAX 65536 /* workers on one host */
@@ -60,7 +62,10 @@ struct run_options {
 	int64_t master_port; /* RUN_PORT_UNSET: not given */
 	const char *local_addr;
 	const char *logs_specs;
-	int numa_binding;
+	int numa_binding; /* -1: not given */
+	const char *bind; /* NULL: not given */
+	bool show_binding, dry_run;
+	unsigned env_kinds; /* enum program_kind, as bits */
 	const char *signals_to_handle;
 	uint64_t shutdown_ns; /* NS_NEVER: not given */
 	bool virtual_local_rank;
@@ -94,6 +99,9 @@ struct run_config {
 	enum run_style exit_code;
 	enum run_style report;
 	bool virtual_local_rank;
+	struct run_placement placement;
+	bool show_binding, dry_run;
+	unsigned env_kinds; /* enum program_kind, as bits */
 
 	struct entry entry; /* what each worker executes */
 };

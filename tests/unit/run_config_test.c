@@ -57,8 +57,18 @@ TEST(config_refuses_each_bad_number_of_workers_by_value)
 		"--nproc-per-node: '1000000000' is more than the 65536 workers a host may have");
 	REFUSED(nproc_per_node, "99999999999999999999999",
 		"--nproc-per-node: '99999999999999999999999' is more than the 65536 workers a host may have");
-	REFUSED(nproc_per_node, "gpu",
-		"--nproc-per-node: counting 'gpu' devices is not supported yet; give the number");
+}
+
+TEST(config_refuses_streams_and_places_it_cannot_read)
+{
+	REFUSED(tee, "4",
+		"--tee: '4' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as 0:1,12:3");
+	REFUSED(redirects, "1:9",
+		"--redirects: '1:9' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as 0:1,12:3");
+	REFUSED(local_ranks_filter, "a", "--local-ranks-filter: 'a' is not a list of local ranks such as 0,3");
+	REFUSED(bind, "moon",
+		"--bind: 'moon' is neither none, core, l3, numa, socket nor explicit:LIST:LIST");
+	REFUSED(bind, "explicit:x", "--bind=explicit: 'x' is not a list of CPUs such as 0-3,8");
 }
 
 TEST(config_counts_the_cpus_it_may_use)

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "run/error_file.h"
 #include "run/hint.h"
@@ -13,6 +14,7 @@
 #define TAIL_LINES 20
 #define ATTEMPTS_SHOWN 8
 #define RANKS_SHOWN 8
+#define COMMAND_MAX 200 /* bytes */
 #define INDENT "                  "
 
 static const char *const phrases[] = {
@@ -61,6 +63,20 @@ static void say_time(struct buf *out, const struct history *history, uint64_t wh
 	localtime_r(&seconds, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
 	buf_append_str(out, text);
+}
+
+/* As typed, without what was put in front of a script, and cut where nobody reads on. */
+static void say_command(struct buf *out, const struct entry *entry)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT, clean = BUF_INIT;
+	size_t first = entry->python ? entry->fixed : 0;
+	for (size_t i = first; i < entry->argv.count; i++)
+		buf_printf(&line, "%s%.*s", i > first ? " " : "", COMMAND_MAX, entry->argv.items[i]);
+	text_clean(&clean, buf_data(&line), MIN(buf_len(&line), (size_t)COMMAND_MAX));
+	for (char *p = (char *)buf_str(&clean); *p; p++)
+		if (*p == '\n' || *p == '\t')
+			*p = ' ';
+	buf_printf(out, "%s%s\n", buf_str(&clean), buf_len(&line) > COMMAND_MAX ? "..." : "");
 }
 
 static void say_headline(const struct printer *p, const struct report *report,
@@ -126,26 +142,40 @@ static bool same_kind(const struct history_failure *a, const struct history_fail
 	       a->status.value == b->status.value;
 }
 
-/* One line for all failures that ended as `first` did. */
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* "rank 3", "ranks 0, 2, 5", "ranks 0, 1, 2, ...". */
+static void say_ranks(struct buf *out, uint32_t *ranks, size_t count)
+{
+	qsort(ranks, count, sizeof(*ranks), by_value);
+	buf_append_str(out, count > 1 ? "ranks " : "rank ");
+	for (size_t i = 0; i < MIN(count, RANKS_SHOWN); i++)
+		buf_printf(out, "%s%u", i ? ", " : "", ranks[i]);
+	if (count > RANKS_SHOWN)
+		buf_append_str(out, ", ...");
+}
+
+/* One line for all failures that ended as the one at `first` did. */
 static void say_kind(struct buf *out, const struct history_attempt *attempt,
 		     const struct history_failure *cause, size_t first)
 {
-	AUTO(buf_done) struct buf ranks = BUF_INIT;
+	AUTO_FREE uint32_t *ranks = NEW_ARRAY(uint32_t, attempt->count);
 	const struct history_failure *like = &attempt->failures[first];
 	size_t count = 0;
 	for (size_t i = first; i < attempt->count; i++) {
 		const struct history_failure *failure = &attempt->failures[i];
-		if (failure == cause || !same_kind(failure, like))
-			continue;
-		if (count++ < RANKS_SHOWN)
-			buf_printf(&ranks, "%s%u", count > 1 ? ", " : "", failure->rank);
+		if (failure != cause && same_kind(failure, like))
+			ranks[count++] = failure->rank;
 	}
 	buf_printf(out, "%zu ", count);
 	say_how(out, like);
-	if (like->stopped)
-		buf_append_str(out, " when the group was stopped");
-	buf_printf(out, " (rank%s %s%s)\n", count > 1 ? "s" : "", buf_str(&ranks),
-		   count > RANKS_SHOWN ? ", ..." : "");
+	buf_append_str(out, like->stopped ? " when the group was stopped (" : " (");
+	say_ranks(out, ranks, count);
+	buf_append_str(out, ")\n");
 }
 
 static bool seen_before(const struct history_attempt *attempt, const struct history_failure *cause,
@@ -247,7 +277,7 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	say_time(out, history, cause->ended_ns);
 	buf_append_char(out, '\n');
 	label(&p, "command");
-	buf_printf(out, "%s\n", report->config->entry.title);
+	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
 	say_words(&p, cause, &words);
 	say_others(&p, last, cause);

@@ -103,14 +103,17 @@ TEST(people_read_the_cause_first_and_what_to_try_last)
 {
 	begin();
 	config.max_restarts = 1;
+	config.entry.fixed = 2;
+	static char *const words[] = { "python", "-u", "exit3.py", "--lr", "0.1\n", NULL };
+	strv_copy(&config.entry.argv, words);
 	add(2, EXIT_CODE, 1, false);
 	finish(ATTEMPT_FAILED);
 	history_begin_attempt(&history, 1, 4, 900 * NS_PER_MS);
 	struct history_failure *cause = add(1, EXIT_SIGNAL, SIGKILL, false);
 	cause->captured = true;
 	buf_append_str(&cause->tail, "step 1\r\x1b[32mstep 2\x1b[0m\r\nlast \xff words\n");
-	add(2, EXIT_SIGNAL, SIGTERM, true);
 	add(3, EXIT_SIGNAL, SIGTERM, true);
+	add(2, EXIT_SIGNAL, SIGTERM, true);
 	add(0, EXIT_CODE, 7, false)->ended_ns = 600 * NS_PER_MS;
 	finish(ATTEMPT_FAILED);
 	report.log_dir = "/logs/job_x";
@@ -118,7 +121,7 @@ TEST(people_read_the_cause_first_and_what_to_try_last)
 	ck_assert_str_eq(buf_str(&out),
 			 "muster: job failed: rank 1 of 4 ended with SIGKILL after 500 ms\n"
 			 "  first cause     rank 1 (local rank 1) on localhost, pid 20023, 2026-11-15 19:42:42\n"
-			 "  command         exit3.py\n"
+			 "  command         exit3.py --lr 0.1 \n"
 			 "  output          the end of its stderr\n"
 			 "                  step 2\n"
 			 "                  last \xef\xbf\xbd words\n"

@@ -9,7 +9,7 @@
 #include "core/stats.h"
 #include "core/stats_rank.h"
 
-#define BLOCK_RUNS_MAX 8 /* of one side in one block; ABBA has two */
+#define BLOCK_RUNS_MAX 8 /* of one side in one block; ours have one */
 #define HALF_MIN 3 /* values in each half of a sample, to learn noise from their difference */
 
 void compare_options_init(struct compare_options *options)

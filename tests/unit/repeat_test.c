@@ -1,0 +1,124 @@
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/repeat.h"
+
+#define STEPS_MAX 4000
+
+/* Runs to the end with a constant wall time; the variants as a text, warm-up in small letters. */
+static void play(const struct repeat_rules *rules, uint64_t wall_ns, char text[STEPS_MAX])
+{
+	struct repeat repeat;
+	repeat_init(&repeat, rules);
+	struct repeat_step step;
+	size_t n = 0;
+	while (repeat_next(&repeat, &step)) {
+		ck_assert_uint_lt(n, STEPS_MAX - 1);
+		char letter = step.variant ? step.variant : 'X';
+		text[n++] = step.warmup ? letter | 0x20 : letter;
+		repeat_record(&repeat, wall_ns, true);
+	}
+	text[n] = '\0';
+	ck_assert_uint_eq(repeat_left(&repeat), 0);
+	repeat_done(&repeat);
+}
+
+static struct repeat_rules rules_of(uint32_t runs, uint32_t warmup, bool variants)
+{
+	struct repeat_rules rules;
+	repeat_rules_init(&rules);
+	rules.runs = runs;
+	rules.warmup = warmup;
+	rules.variants = variants;
+	return rules;
+}
+
+TEST(an_order_runs_once_unless_asked_otherwise)
+{
+	char text[STEPS_MAX];
+	struct repeat_rules rules;
+	repeat_rules_init(&rules);
+	play(&rules, 1, text);
+	ck_assert_str_eq(text, "X");
+	rules = rules_of(3, 2, false);
+	play(&rules, 1, text);
+	ck_assert_str_eq(text, "xxXXX");
+}
+
+TEST(variants_come_in_blocks_that_cancel_a_drift)
+{
+	char text[STEPS_MAX];
+	struct repeat_rules rules = rules_of(4, 1, true);
+	play(&rules, 1, text);
+	ck_assert_str_eq(text, "abABBAABBA");
+}
+
+TEST(every_block_has_both_variants_and_random_ones_differ)
+{
+	struct repeat_rules rules = rules_of(40, 0, true);
+	rules.interleave = REPEAT_RANDOM;
+	char text[STEPS_MAX], again[STEPS_MAX];
+	play(&rules, 1, text);
+	play(&rules, 1, again);
+	ck_assert_str_eq(text, again);
+	rules.seed = 99;
+	play(&rules, 1, again);
+	ck_assert_str_ne(text, again);
+	for (size_t i = 0; i < strlen(text); i += 2)
+		ck_assert_int_ne(text[i], text[i + 1]);
+}
+
+TEST(without_a_number_short_commands_run_for_three_seconds_and_long_ones_ten_times)
+{
+	char text[STEPS_MAX];
+	struct repeat_rules rules = rules_of(0, 0, false);
+	play(&rules, 10 * NS_PER_S, text);
+	ck_assert_uint_eq(strlen(text), 10);
+	play(&rules, 100 * NS_PER_MS, text);
+	ck_assert_uint_eq(strlen(text), 30);
+	rules.max_runs = 20;
+	play(&rules, 100 * NS_PER_MS, text);
+	ck_assert_uint_eq(strlen(text), 20);
+}
+
+TEST(runs_stop_when_the_median_is_known_precisely_enough)
+{
+	struct repeat_rules rules = rules_of(0, 0, false);
+	rules.precision = 0.01;
+	struct repeat repeat;
+	for (int noise = 1; noise <= 40; noise += 13) {
+		repeat_init(&repeat, &rules);
+		struct repeat_step step;
+		uint64_t state = 7;
+		while (repeat_next(&repeat, &step)) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			repeat_record(&repeat, 1000000 + (state >> 40) % (uint64_t)(noise * 5000), true);
+		}
+		bool precise = repeat_reach(&repeat) <= 0.01;
+		ck_assert(precise || repeat.taken[0] == REPEAT_MAX_RUNS);
+		ck_assert_uint_ge(repeat.taken[0], REPEAT_MIN_RUNS);
+		if (noise == 1)
+			ck_assert_uint_eq(repeat.taken[0], REPEAT_MIN_RUNS);
+		else
+			ck_assert_uint_gt(repeat.taken[0], REPEAT_MIN_RUNS);
+		repeat_done(&repeat);
+	}
+}
+
+TEST(runs_that_do_not_count_bring_no_precision)
+{
+	struct repeat_rules rules = rules_of(0, 0, false);
+	rules.precision = 0.5;
+	rules.max_runs = 50;
+	struct repeat repeat;
+	repeat_init(&repeat, &rules);
+	struct repeat_step step;
+	while (repeat_next(&repeat, &step))
+		repeat_record(&repeat, 1000, false);
+	ck_assert_uint_eq(repeat.taken[0], 50);
+	ck_assert(isinf(repeat_reach(&repeat)));
+	repeat_done(&repeat);
+}

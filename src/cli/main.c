@@ -16,12 +16,14 @@ extern const struct command command_compare;
 extern const struct command command_help;
 extern const struct command command_run;
 extern const struct command command_store;
+extern const struct command command_kv;
 
 static const struct command *const commands[] = {
 	&command_run,
 	&command_compare,
 	&command_help,
 	&command_store,
+	&command_kv,
 };
 
 static const struct command *find_command(const char *name)

@@ -1,14 +1,17 @@
 /* muster run: start a group of workers, see it through, say how it ended. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_opts.h"
 #include "core/exit_code.h"
 #include "run/job.h"
+#include "run/limits.h"
 #include "run/report.h"
 
 extern const struct command command_run;
@@ -44,19 +47,37 @@ static int exit_code_of(const struct run_config *config, const struct job_result
 	return code && config->exit_code == RUN_STYLE_TORCHRUN ? EXIT_CODE_FAILED : code;
 }
 
+static bool wants_colour(void)
+{
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	return isatty(STDERR_FILENO) && term && !str_eq(term, "dumb") && !(no_colour && *no_colour);
+}
+
+/* torchrun has a table for workers that failed, and none for a start that failed or a signal. */
+static bool wants_table(const struct report *report)
+{
+	const struct history_attempt *last = history_last(report->history);
+	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	return report->config->report == RUN_STYLE_TORCHRUN && !report->history->stop_signal && cause &&
+	       cause->reason != FAILURE_SPAWN;
+}
+
+/* Says why the job failed, in every place where somebody may look for it. */
 static void say(const struct report *report, const struct job_result *result, int code)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (report_save(report, code, &err) < 0)
+	/* A job stopped by hand leaves no temporary directory behind for the sake of a report. */
+	bool worth_a_file = !report->history->stop_signal || report->config->log_dir;
+	if (worth_a_file && report_save(report, code, &err) < 0)
 		log_warn("no report.json: %s", err.msg);
 	if (report_pass_up(report, &err) < 0)
-		log_warn("%s", err.msg);
-	if (report->config->report == RUN_STYLE_TORCHRUN)
+		log_warn("TORCHELASTIC_ERROR_FILE: %s", err.msg);
+	if (wants_table(report))
 		report_torchrun(report, &text);
 	else
-		report_people(report, isatty(STDERR_FILENO), &text);
+		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
 }
@@ -68,6 +89,7 @@ static int run_job(const struct run_config *config)
 	int code = EXIT_CODE_SYSTEM;
 
 	if (job_run(config, &result, &err) < 0) {
+		limits_explain(err.code, &err);
 		log_error("%s", err.msg);
 	} else {
 		code = exit_code_of(config, &result);

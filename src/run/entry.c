@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/exit_code.h"
+#include "run/limits.h"
 
 #define PATH_DEFAULT "/bin:/usr/bin"
 #define SHEBANG_MAX 256 /* what the kernel reads of a "#!" line */
@@ -309,12 +309,6 @@ static bool read_interpreter(const char *path, char *ret_name, size_t size)
 	return true;
 }
 
-static unsigned long long soft_limit(__rlimit_resource_t resource)
-{
-	struct rlimit limit;
-	return getrlimit(resource, &limit) == 0 ? (unsigned long long)limit.rlim_cur : 0;
-}
-
 int entry_explain_spawn(const struct entry *entry, int error, struct err *err)
 {
 	char interpreter[SHEBANG_MAX];
@@ -339,19 +333,9 @@ int entry_explain_spawn(const struct entry *entry, int error, struct err *err)
 			"'ulimit -s'); pass them in a file",
 			entry->path);
 		return EXIT_CODE_NOT_EXEC;
-	case EAGAIN:
-		err_set(err, error, "cannot start '%s': the limit of %llu processes is reached; raise 'ulimit -u' or the cgroup's pids.max",
-			entry->path, soft_limit(RLIMIT_NPROC));
-		return EXIT_CODE_SYSTEM;
-	case EMFILE:
-		err_set(err, error, "cannot start '%s': the limit of %llu open files is reached; raise 'ulimit -n'",
-			entry->path, soft_limit(RLIMIT_NOFILE));
-		return EXIT_CODE_SYSTEM;
-	case ENOMEM:
-		err_set(err, error, "cannot start '%s': %m: the host or the cgroup has none left", entry->path);
-		return EXIT_CODE_SYSTEM;
 	default:
 		err_set(err, error, "cannot start '%s': %m", entry->path);
+		limits_explain(error, err);
 		return EXIT_CODE_SYSTEM;
 	}
 }

@@ -119,7 +119,7 @@ static void spawn(struct job *job, size_t rank)
 	int r = workers_spawn(&job->workers, (uint32_t)rank, &err);
 	if (r == 0)
 		return;
-	log_error("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
+	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
 	push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
 }
 

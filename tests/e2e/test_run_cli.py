@@ -5,9 +5,10 @@ import os
 import pathlib
 import re
 import resource
-import stat
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -258,16 +259,13 @@ def test_few_descriptors(muster):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's limit is needed: root has none")
-def test_no_process_left_to_start(tmp_path):
+def test_no_process_left_to_start():
     """As a user with a limit of processes that is used up."""
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if not parent.stat().st_mode & stat.S_IXOTH:
-            pytest.skip("another user cannot get to the test's directory")
-    script = f"ulimit -u 1; exec setpriv --reuid=65533 --regid=65533 --clear-groups {MUSTER} run /bin/true"
-    result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True, env=clean_env())
-    if "Permission denied" in result.stderr:
-        pytest.skip("another user cannot get to the program")
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        program = shutil.copy(MUSTER, directory)
+        script = f"ulimit -u 1; exec setpriv --reuid=65533 --regid=65533 --clear-groups {program} run /bin/true"
+        result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True, env=clean_env(TMPDIR="/tmp"))
     one_line(result, 125, "ulimit -u")
 
 

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/local.h"
+#include "run/report.h"
 #include "run/signals.h"
 #include "run/workers.h"
 #include "sys/proctree.h"
@@ -167,6 +168,12 @@ static void step_group(struct job *job, const struct group_event *event)
 
 static void start_group(struct job *job, const struct msg_formed *formed)
 {
+	const struct history_attempt *before = history_last(&job->result->history);
+	if (before) {
+		AUTO(buf_done) struct buf line = BUF_INIT;
+		report_restart(before, formed->restarts, job->config->max_restarts, &line);
+		log_warn("%s", buf_str(&line));
+	}
 	history_begin_attempt(&job->result->history, formed->restarts, formed->world_size, clock_now_ns());
 	workers_begin(&job->workers, formed);
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });

@@ -21,6 +21,11 @@ struct report {
  * to try. A start that failed, or a job stopped by a signal, is one line. */
 void report_people(const struct report *report, bool colour, struct buf *out);
 
+/* One line for a group that is about to start again: who failed, and which restart of how many this is.
+ * `attempt` is the one that ended. */
+void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
+		    struct buf *out);
+
 /* The text of torchrun's ChildFailedError, byte for byte. */
 void report_torchrun(const struct report *report, struct buf *out);
 

@@ -254,6 +254,21 @@ static void say_stopped(const struct printer *p, const struct report *report)
 	buf_append_char(p->out, '\n');
 }
 
+void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
+		    struct buf *out)
+{
+	const struct history_failure *cause = history_cause(attempt);
+	if (attempt->end == ATTEMPT_REGROUP || !cause) {
+		buf_append_str(out, "nodes came or went: the group starts again");
+		return;
+	}
+	buf_printf(out, "rank %u ", cause->rank);
+	say_how(out, cause);
+	buf_append_str(out, " after ");
+	say_duration(out, cause->started_ns, cause->ended_ns);
+	buf_printf(out, ": restart %u of %u", restart, max_restarts);
+}
+
 void report_people(const struct report *report, bool colour, struct buf *out)
 {
 	const struct printer p = { out, colour };

@@ -36,24 +36,27 @@ const char *counter_source_name(enum counter_source source)
 
 /* ---------------------------------------------------------------- choosing */
 
-static bool in_path(const char *program)
+char *counter_valgrind_path(void)
 {
 	const char *path = getenv("PATH"), *piece;
 	size_t len;
 	for (path = path ? path : "/usr/bin:/bin"; (piece = str_split(&path, ':', &len));) {
-		AUTO_FREE char *file = mem_printf("%.*s/%s", (int)len, piece, program);
+		char *file = mem_printf("%.*s/valgrind", (int)len, piece);
 		if (access(file, X_OK) == 0)
-			return true;
+			return file;
+		free(file);
 	}
-	return false;
+	return NULL;
 }
 
 int counter_check(enum counter_source source, struct err *err)
 {
 	if (source == COUNTER_NONE)
 		return 0;
-	if (counter_is_valgrind(source))
-		return in_path("valgrind") ? 0 : err_set(err, ENOENT, "valgrind is not installed");
+	if (counter_is_valgrind(source)) {
+		AUTO_FREE char *path = counter_valgrind_path();
+		return path ? 0 : err_set(err, ENOENT, "valgrind is not installed");
+	}
 	AUTO(fd_close) int fd = perf_count_open(getpid(), PERF_INSTRUCTIONS, err);
 	return fd < 0 ? fd : 0;
 }

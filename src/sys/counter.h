@@ -31,6 +31,9 @@ static inline bool counter_is_valgrind(enum counter_source source)
 	return source == COUNTER_CACHEGRIND || source == COUNTER_CALLGRIND;
 }
 
+/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. */
+char *counter_valgrind_path(void);
+
 /* The words that run `argv` under valgrind, with every process it starts; the totals go to files
  * "PREFIX.<pid>". PREFIX should have the same length every time. */
 void counter_wrap(enum counter_source source, const char *prefix, char *const *argv,

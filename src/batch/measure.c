@@ -1,0 +1,251 @@
+#include "batch/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sys/perf_count.h"
+#include "sys/quiet.h"
+
+#define QUIET_WINDOW_NS (200 * NS_PER_MS)
+#define QUIET_START_SHARE 0.10 /* of the CPUs' time that may be in use before we begin */
+#define VALGRIND_TIME "the run was slowed down to count instructions"
+
+extern char **environ;
+
+struct measure_slot {
+	int perf_fd;
+	bool perf_read, quiet_read;
+	struct perf_reading perf;
+	struct quiet_state quiet;
+	struct cpuset cpus;
+};
+
+/* -------------------------------------------------------------- begin and end */
+
+static int choose_source(struct measure *measure, struct err *err)
+{
+	struct err why = ERR_INIT;
+	if (!measure->options->count_auto) {
+		measure->source = measure->options->count;
+		return counter_check(measure->source, err);
+	}
+	if (counter_choose(&measure->source, &why) < 0)
+		log_warn("instructions are not counted: %s", why.msg);
+	return 0;
+}
+
+static int make_folder(struct measure *measure, struct err *err)
+{
+	const char *base = getenv("TMPDIR");
+	measure->folder = mem_printf("%s/muster-XXXXXX", base && *base ? base : "/tmp");
+	if (mkdtemp(measure->folder))
+		return 0;
+	err_set(err, errno, "%s: %m", measure->folder);
+	free(measure->folder);
+	measure->folder = NULL;
+	return -err->code;
+}
+
+int measure_init(struct measure *measure, const struct measure_options *options, int slots,
+		 struct err *err)
+{
+	*measure = (struct measure){ .options = options, .slot_count = slots };
+	measure->slots = mem_alloc((size_t)slots * sizeof(*measure->slots));
+	for (int i = 0; i < slots; i++)
+		measure->slots[i].perf_fd = -1;
+	if (options->env.clean)
+		fixed_env_make(&options->env, environ, &measure->env);
+	int r = choose_source(measure, err);
+	if (r == 0 && counter_is_valgrind(measure->source))
+		r = make_folder(measure, err);
+	struct err why = ERR_INIT;
+	if (r == 0 && measure->source != COUNTER_NONE && counter_fix_addresses(&why) < 0)
+		log_warn("counts may vary: %s", why.msg);
+	if (r < 0)
+		measure_done(measure);
+	return r;
+}
+
+void measure_done(struct measure *measure)
+{
+	for (int i = 0; i < measure->slot_count; i++)
+		fd_close(&measure->slots[i].perf_fd);
+	free(measure->slots);
+	if (measure->folder)
+		rmdir(measure->folder);
+	free(measure->folder);
+	strv_done(&measure->env);
+	*measure = MEASURE_INIT;
+}
+
+void measure_watch(struct measure *measure, int slot, pid_t warden)
+{
+	struct err err = ERR_INIT;
+	if (measure->source != COUNTER_PERF)
+		return;
+	fd_close(&measure->slots[slot].perf_fd);
+	int fd = perf_count_open(warden, PERF_INSTRUCTIONS, &err);
+	if (fd < 0)
+		log_warn("%s", err.msg);
+	measure->slots[slot].perf_fd = MAX(fd, -1);
+}
+
+/* ------------------------------------------------------------------- one run */
+
+char *const *measure_env(const struct measure *measure)
+{
+	return measure->env.count ? strv_argv(&measure->env) : NULL;
+}
+
+/* Of one length for every slot below 10,000: it is an argument, and arguments cost instructions. */
+static char *count_prefix(const struct measure *measure, int slot)
+{
+	return mem_printf("%s/%04d", measure->folder, slot);
+}
+
+void measure_wrap(struct measure *measure, int slot, char **path, struct strv *argv)
+{
+	if (!counter_is_valgrind(measure->source))
+		return;
+	AUTO_FREE char *prefix = count_prefix(measure, slot);
+	struct strv wrapped = STRV_INIT;
+	free(argv->items[0]);
+	argv->items[0] = mem_strdup(*path); /* as it was found, so valgrind need not search again */
+	counter_wrap(measure->source, prefix, strv_argv(argv), &wrapped);
+	strv_done(argv);
+	*argv = wrapped;
+	free(*path);
+	*path = counter_valgrind_path();
+}
+
+void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus)
+{
+	struct measure_slot *state = &measure->slots[slot];
+	state->perf_read = state->perf_fd >= 0 && perf_count_read(state->perf_fd, &state->perf, NULL) == 0;
+	state->quiet_read = false;
+	if (measure->options->quiet == QUIET_CHECK_OFF || cpuset_empty(cpus))
+		return;
+	state->cpus = *cpus;
+	state->quiet_read = quiet_read(cpus, &state->quiet, NULL) == 0;
+}
+
+static void set_count(const struct measure *measure, const struct strv *env, uint64_t count,
+		      struct result *result)
+{
+	char hash[FIXED_ENV_HASH_MAX];
+	struct strv own = STRV_INIT;
+	if (env->count == 0)
+		strv_copy(&own, environ);
+	fixed_env_hash(env->count ? env : &own, hash);
+	strv_done(&own);
+	result_set(result, RESULT_INSTRUCTIONS, (int64_t)count);
+	free(result->count_source);
+	free(result->env_hash);
+	result->count_source = mem_strdup(counter_source_name(measure->source));
+	result->env_hash = mem_strdup(hash);
+}
+
+static void end_perf(struct measure *measure, struct measure_slot *state, const struct strv *env,
+		     struct result *result)
+{
+	struct perf_reading after;
+	uint64_t count;
+	bool scaled;
+	if (!state->perf_read || perf_count_read(state->perf_fd, &after, NULL) < 0 ||
+	    !perf_count_between(&state->perf, &after, &count, &scaled)) {
+		result_miss(result, "instructions", "the counter could not be read");
+		return;
+	}
+	if (scaled)
+		strv_add(&result->suspect, "scaled-count");
+	set_count(measure, env, count, result);
+}
+
+static void end_valgrind(struct measure *measure, int slot, const struct strv *env,
+			 struct result *result)
+{
+	static const enum result_value slowed[] = { RESULT_WALL_NS,  RESULT_USER_NS, RESULT_SYS_NS,
+						    RESULT_MAXRSS_KB, RESULT_MINFLT,  RESULT_MAJFLT,
+						    RESULT_NVCSW,    RESULT_NIVCSW };
+	for (size_t i = 0; i < ARRAY_LEN(slowed); i++) {
+		result->has[slowed[i]] = false;
+		result_miss(result, result_value_key(slowed[i]), VALGRIND_TIME);
+	}
+	AUTO_FREE char *prefix = count_prefix(measure, slot);
+	struct err err = ERR_INIT;
+	uint64_t count;
+	if (counter_collect(prefix, &count, &err) < 0)
+		result_miss(result, "instructions", err.msg);
+	else
+		set_count(measure, env, count, result);
+}
+
+static void end_quiet(struct measure_slot *state, uint64_t own_ns, struct strv *suspect)
+{
+	struct quiet_state after;
+	if (quiet_read(&state->cpus, &after, NULL) < 0)
+		return;
+	unsigned faults = quiet_faults(&state->quiet, &after, own_ns);
+	for (unsigned i = 0; i < QUIET_FAULT_COUNT; i++)
+		if (faults >> i & 1)
+			strv_add(suspect, quiet_fault_name((enum quiet_fault)i));
+}
+
+void measure_end(struct measure *measure, int slot, const struct strv *env, struct result *result)
+{
+	struct measure_slot *state = &measure->slots[slot];
+	uint64_t own_ns = (uint64_t)(result->value[RESULT_USER_NS] + result->value[RESULT_SYS_NS]);
+	if (state->quiet_read && result->has[RESULT_USER_NS])
+		end_quiet(state, own_ns, &result->suspect);
+	if (measure->source == COUNTER_PERF)
+		end_perf(measure, state, env, result);
+	else if (counter_is_valgrind(measure->source))
+		end_valgrind(measure, slot, env, result);
+}
+
+/* ----------------------------------------------------------- before the batch */
+
+static void pause_ns(uint64_t ns)
+{
+	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+	nanosleep(&time, NULL);
+}
+
+/* The share of the CPUs in use over one window; negative when it cannot be told. */
+static double share_now(const struct cpuset *cpus)
+{
+	struct quiet_state before, after;
+	if (quiet_read(cpus, &before, NULL) < 0)
+		return -1;
+	pause_ns(QUIET_WINDOW_NS);
+	if (quiet_read(cpus, &after, NULL) < 0)
+		return -1;
+	return quiet_foreign_share(&before, &after, 0);
+}
+
+int measure_quiet_start(const struct measure *measure, const struct cpuset *cpus, uint64_t wait_ns,
+			struct err *err)
+{
+	enum measure_quiet rule = measure->options->quiet;
+	if (rule == QUIET_CHECK_OFF || cpuset_empty(cpus))
+		return 0;
+	uint64_t deadline_ns = ns_add(clock_now_ns(), rule == QUIET_CHECK_WAIT ? wait_ns : 0);
+	double share;
+	do {
+		share = share_now(cpus);
+	} while (share > QUIET_START_SHARE && clock_now_ns() < deadline_ns);
+	if (share <= QUIET_START_SHARE)
+		return 0;
+	if (rule != QUIET_CHECK_WARN)
+		return err_set(err, EBUSY, "the host is not quiet: others use %.0f %% of the CPUs",
+			       100 * share);
+	log_warn("the host is not quiet: others use %.0f %% of the CPUs", 100 * share);
+	return 0;
+}

@@ -1,6 +1,5 @@
 #include "core/deadlines.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,8 +128,9 @@ static struct deadline *push(struct deadlines *deadlines, uint64_t process, cons
 	return deadline;
 }
 
-int deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char *scope,
-		      enum deadline_mode mode, int signal, uint64_t deadline_ns, uint64_t now_ns)
+struct deadline *deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char *scope,
+				   enum deadline_mode mode, int signal, uint64_t deadline_ns,
+				   uint64_t now_ns)
 {
 	AUTO(key_done) struct key key;
 	key_init(&key, process, scope);
@@ -138,7 +138,7 @@ int deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char 
 	if (!deadline || mode == DEADLINE_NEST) {
 		const struct deadline_owner *owner = owner_find(deadlines, process);
 		if (owner && owner->count >= DEADLINES_PER_PROCESS_MAX)
-			return -ENOSPC;
+			return NULL;
 		deadline = push(deadlines, process, scope, &key);
 	}
 	deadline->armed_ns = now_ns;
@@ -146,7 +146,7 @@ int deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char 
 	deadline->signal = signal;
 	heap_update(&deadlines->heap, &deadline->node, deadline_ns);
 	deadlines->armed_total++;
-	return 0;
+	return deadline;
 }
 
 bool deadlines_release(struct deadlines *deadlines, uint64_t process, const char *scope)

@@ -26,6 +26,7 @@ struct deadline {
 	const char *scope;     /* borrowed, NUL-terminated */
 	uint64_t armed_ns;     /* when it was armed or last renewed */
 	uint64_t deadline_ns;
+	uint64_t cpu_ns;       /* CPU time of the process then; for the caller to fill and to read */
 	int signal;            /* to send at expiry; <= 0: only tell */
 };
 
@@ -50,9 +51,10 @@ enum deadline_mode {
 
 #define DEADLINES_PER_PROCESS_MAX 65536
 
-/* 0, or -ENOSPC when the process has too many. */
-int deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char *scope,
-		      enum deadline_mode mode, int signal, uint64_t deadline_ns, uint64_t now_ns);
+/* The armed timer, borrowed; NULL when the process has too many. */
+struct deadline *deadlines_acquire(struct deadlines *deadlines, uint64_t process, const char *scope,
+				   enum deadline_mode mode, int signal, uint64_t deadline_ns,
+				   uint64_t now_ns);
 
 /* Takes the innermost timer of the key away; false if there was none. */
 bool deadlines_release(struct deadlines *deadlines, uint64_t process, const char *scope);

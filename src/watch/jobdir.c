@@ -1,0 +1,185 @@
+#include "watch/jobdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define LOCK_NAME "lock"
+
+/* Where job directories may be, best first. Paths too long for a socket address are left out. */
+static void add_parent(struct strv *parents, char *path)
+{
+	if (strlen(path) + 1 + JOBDIR_NAME_MAX < JOBDIR_PATH_MAX)
+		strv_take(parents, path);
+	else
+		free(path);
+}
+
+static void list_parents(struct strv *parents)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
+	if (runtime && runtime[0] == '/')
+		add_parent(parents, mem_printf("%s/muster", runtime));
+	if (tmp && tmp[0] == '/')
+		add_parent(parents, mem_printf("%s/muster-%u", tmp, (unsigned)getuid()));
+	add_parent(parents, mem_printf("/tmp/muster-%u", (unsigned)getuid()));
+}
+
+/* Ours, a directory, and closed to others: else somebody could put another FIFO in our place. */
+static int check_private(const char *path, struct err *err)
+{
+	struct stat st;
+	if (lstat(path, &st) < 0)
+		return err_set(err, errno, "%s: %m", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+		return err_set(err, EPERM, "%s is not a private directory of this user", path);
+	return 0;
+}
+
+static int make_parent(const char *path, struct err *err)
+{
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "mkdir %s: %m", path);
+	return check_private(path, err);
+}
+
+static void close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static void remove_flat(const char *path)
+{
+	AUTO(close_dir) DIR *dir = opendir(path);
+	if (dir)
+		for (const struct dirent *entry; (entry = readdir(dir));)
+			if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
+				unlinkat(dirfd(dir), entry->d_name, 0);
+	rmdir(path);
+}
+
+/* The job's lock, or -EWOULDBLOCK while the job runs. -ENOENT: it is just being made or removed. */
+static int take_lock(const char *dir_path)
+{
+	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
+	AUTO(fd_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+struct walk {
+	jobdir_fn *on_job; /* NULL: remove the dead ones instead */
+	void *arg;
+};
+
+static void visit(const struct walk *walk, const char *parent, const char *name)
+{
+	char number[JOBDIR_NAME_MAX];
+	uint64_t pid;
+	size_t len = strcspn(name, "-");
+	if (name[len] != '-' || len >= sizeof(number))
+		return;
+	memcpy(number, name, len);
+	number[len] = '\0';
+	if (str_to_u64(number, &pid) < 0)
+		return;
+	AUTO_FREE char *path = mem_printf("%s/%s", parent, name);
+	AUTO(fd_close) int lock = take_lock(path);
+	if (lock == -EWOULDBLOCK && walk->on_job)
+		walk->on_job(walk->arg, path, (pid_t)pid);
+	if (lock >= 0 && !walk->on_job)
+		remove_flat(path);
+}
+
+static void walk_parent(const struct walk *walk, const char *parent)
+{
+	if (check_private(parent, NULL) < 0)
+		return;
+	AUTO(close_dir) DIR *dir = opendir(parent);
+	if (!dir)
+		return;
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		visit(walk, parent, entry->d_name);
+}
+
+void jobdir_foreach(jobdir_fn *on_job, void *arg)
+{
+	AUTO(strv_done) struct strv parents = STRV_INIT;
+	struct walk walk = { .on_job = on_job, .arg = arg };
+	list_parents(&parents);
+	for (size_t i = 0; i < parents.count; i++)
+		if (i == 0 || !str_eq(parents.items[i], parents.items[i - 1]))
+			walk_parent(&walk, parents.items[i]);
+}
+
+/* The lock is made under another name and put in place locked, so that no one ever finds it free. */
+static int make_lock(const char *dir_path, struct err *err)
+{
+	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
+	AUTO_FREE char *fresh = mem_printf("%s/" LOCK_NAME ".new", dir_path);
+	AUTO(fd_close) int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || rename(fresh, path) < 0)
+		return err_set(err, errno, "lock %s: %m", path);
+	return fd_take(&fd);
+}
+
+static int make_in(struct jobdir *jobdir, const char *parent, struct err *err)
+{
+	int r = make_parent(parent, err);
+	if (r < 0)
+		return r;
+	walk_parent(&(struct walk){ .on_job = NULL }, parent);
+	uint32_t random;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return err_set(err, errno, "getrandom: %m");
+	snprintf(jobdir->path, sizeof(jobdir->path), "%s/%d-%08x", parent, (int)getpid(), random);
+	if (mkdir(jobdir->path, 0700) < 0)
+		return err_set(err, errno, "mkdir %s: %m", jobdir->path);
+	r = make_lock(jobdir->path, err);
+	if (r < 0) {
+		remove_flat(jobdir->path);
+		return r;
+	}
+	jobdir->lock_fd = r;
+	return 0;
+}
+
+int jobdir_init(struct jobdir *jobdir, struct err *err)
+{
+	AUTO(strv_done) struct strv parents = STRV_INIT;
+	int r = -ENOENT;
+	*jobdir = JOBDIR_INIT;
+	list_parents(&parents);
+	for (size_t i = 0; i < parents.count; i++)
+		if ((r = make_in(jobdir, parents.items[i], err)) == 0)
+			return 0;
+	jobdir->path[0] = '\0';
+	return r;
+}
+
+void jobdir_done(struct jobdir *jobdir)
+{
+	if (jobdir->path[0])
+		remove_flat(jobdir->path);
+	jobdir->path[0] = '\0';
+	fd_close(&jobdir->lock_fd);
+}
+
+char *jobdir_file(const struct jobdir *jobdir, const char *name)
+{
+	return mem_printf("%s/%s", jobdir->path, name);
+}

@@ -1,0 +1,40 @@
+/* The private directory of a running job on this host, and the list of them.
+ *
+ * It holds what others talk to: the watchdog's FIFO and socket, the status socket. Its mode is 0700 and
+ * it lies in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which must be ours
+ * and closed to others as well. A lock in it is held for as long as the job runs: a directory whose
+ * lock is free belongs to a job that was killed, and the next job removes it.
+ */
+#ifndef WATCH_JOBDIR_H
+#define WATCH_JOBDIR_H
+
+#include <sys/un.h>
+
+#include "base/err.h"
+
+#define JOBDIR_NAME_MAX 32 /* "PID-RANDOM" */
+
+/* Longest path that leaves room for "/watchdog" in a socket address. */
+#define JOBDIR_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 16)
+
+struct jobdir {
+	char path[JOBDIR_PATH_MAX];
+	int lock_fd;
+};
+
+#define JOBDIR_INIT ((struct jobdir){ .lock_fd = -1 })
+
+/* Makes one for this process and removes what dead jobs left. */
+int jobdir_init(struct jobdir *jobdir, struct err *err);
+
+/* Removes it with all its files. */
+void jobdir_done(struct jobdir *jobdir);
+
+/* Path of a file in it; the caller frees it. */
+char *jobdir_file(const struct jobdir *jobdir, const char *name);
+
+/* Calls back for the directory of every job of this user that is running now. */
+typedef void jobdir_fn(void *arg, const char *path, pid_t pid);
+void jobdir_foreach(jobdir_fn *on_job, void *arg);
+
+#endif

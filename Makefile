@@ -23,7 +23,7 @@ CLANG := clang
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation -Wno-missing-field-initializers
 CFLAGS ?= -O2 -g
 override CPPFLAGS += -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"' -DMUSTER_LIBEXEC='"$(PREFIX)/libexec/muster"' -Isrc -Iinclude
-override CFLAGS += -std=gnu17 $(WARNINGS) -fvisibility=hidden $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+override CFLAGS += -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 override LDFLAGS += -Wl,--as-needed -pthread $(if $(SAN),-fsanitize=$(SAN))
 
 have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && echo yes)
@@ -34,6 +34,7 @@ endif
 
 sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c))
 objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(sources))
+library_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/lib/*.c))
 libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/*.c))
 unit_tests := $(patsubst tests/unit/%_test.c,$(BUILD)/unit/%,$(wildcard tests/unit/*_test.c))
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -43,7 +44,7 @@ manuals := $(wildcard man/*.[1-8])
 
 .PHONY: all run test check fuzz bench install clean deps-build deps-test deps-bench unit
 
-all: $(BUILD)/muster $(libexec)
+all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
 ifneq ($(have_packages),yes)
 $(objects): packages-missing
@@ -59,6 +60,16 @@ $(BUILD)/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
 $(BUILD)/core.a: $(filter-out %/cli/main.o,$(objects))
 	@rm -f $@
 	ar rcs $@ $^
+
+# The library takes from core.a what it needs; only what include/muster marks as MUSTER_API is seen.
+$(BUILD)/libmuster.so: $(library_objects) $(BUILD)/core.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmuster.so.0 -o $@ $^ $(PKG_LIBS) -lm
+
+$(BUILD)/libmuster.a: $(library_objects) $(BUILD)/core.a
+	@rm -f $@
+	ld -r -o $(BUILD)/obj/libmuster.o $^
+	objcopy --localize-hidden $(BUILD)/obj/libmuster.o
+	ar rcs $@ $(BUILD)/obj/libmuster.o
 
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -125,10 +136,14 @@ fuzzers: $(fuzzers)
 install: all $(BUILD)/completion/muster
 	install -D -m 755 $(BUILD)/muster $(DESTDIR)$(PREFIX)/bin/muster
 	$(foreach program,$(libexec),install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/libexec/muster/$(notdir $(program)) &&) true
+	install -D -m 755 $(BUILD)/libmuster.so $(DESTDIR)$(PREFIX)/lib/libmuster.so.0
+	ln -sf libmuster.so.0 $(DESTDIR)$(PREFIX)/lib/libmuster.so
+	install -D -m 644 $(BUILD)/libmuster.a $(DESTDIR)$(PREFIX)/lib/libmuster.a
+	install -D -m 644 include/muster/muster.h $(DESTDIR)$(PREFIX)/include/muster/muster.h
 	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 
 clean:
 	rm -rf build
 
--include $(objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)

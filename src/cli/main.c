@@ -17,6 +17,7 @@ extern const struct command command_help;
 extern const struct command command_run;
 extern const struct command command_store;
 extern const struct command command_kv;
+extern const struct command command_timer;
 
 static const struct command *const commands[] = {
 	&command_run,
@@ -24,6 +25,7 @@ static const struct command *const commands[] = {
 	&command_help,
 	&command_store,
 	&command_kv,
+	&command_timer,
 };
 
 static const struct command *find_command(const char *name)

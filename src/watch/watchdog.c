@@ -59,6 +59,13 @@ void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejectio
 		watchdog->hooks.on_rejected(watchdog->hooks.arg, rejection, detail);
 }
 
+/* Who is gone needs no timer any more; that is counted, and nothing to tell. */
+static int process_gone(struct watchdog *watchdog)
+{
+	watchdog_reject(watchdog, REJECT_GONE, NULL);
+	return -ESRCH;
+}
+
 static int reject_pid(struct watchdog *watchdog, enum watchdog_rejection rejection, int code,
 		      int64_t pid)
 {
@@ -147,11 +154,12 @@ static int admit(struct watchdog *watchdog, int64_t number, struct watched **ret
 	size_t rank;
 	AUTO(fd_close) int pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0)
-		return reject_pid(watchdog, REJECT_GONE, ESRCH, number);
-	if (find_worker(watchdog, pid, &worker_pid, &rank) < 0)
+		return process_gone(watchdog);
+	int r = find_worker(watchdog, pid, &worker_pid, &rank);
+	if (r < 0 && r != -ESRCH)
 		return reject_pid(watchdog, REJECT_FOREIGN, EPERM, number);
-	if (pidfd_ended(pidfd))
-		return reject_pid(watchdog, REJECT_GONE, ESRCH, number);
+	if (r < 0 || pidfd_ended(pidfd))
+		return process_gone(watchdog);
 	*ret = watched_new(watchdog, pid, worker_pid, rank, &pidfd);
 	return 0;
 }

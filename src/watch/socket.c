@@ -1,0 +1,235 @@
+#include "watch/socket.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "proto/watch_msg.h"
+
+#define MESSAGES_PER_TURN 256 /* of one client; then the others have their turn */
+
+struct watch_socket {
+	struct event_base *base;
+	struct watchdog *watchdog;
+	struct heartbeat *heartbeat;
+	struct watchdog_channel channel;
+	char *path;
+	int fd;
+	struct event *acceptable;
+	struct list clients;
+	size_t client_count;
+	bool told_malformed;
+};
+
+struct client {
+	struct list link;
+	struct watch_socket *server;
+	pid_t pid;
+	int fd;
+	struct event *readable;
+};
+
+static void client_free(struct client *client)
+{
+	list_unlink(&client->link);
+	client->server->client_count--;
+	event_free(client->readable);
+	fd_close(&client->fd);
+	free(client);
+}
+
+/* -- requests ----------------------------------------------------------------------------------- */
+
+/* Replies go to clients that wait for them; one that does not read them loses them. */
+static void reply(struct client *client, int result, int fd)
+{
+	struct watch_reply body = { .result = result };
+	struct iovec iov = { .iov_base = &body, .iov_len = sizeof(body) };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	if (fd >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	}
+	sendmsg(client->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void give_heartbeat_page(struct client *client)
+{
+	size_t rank;
+	int r = watchdog_rank_of(client->server->watchdog, client->pid, &rank);
+	int fd = r == 0 ? heartbeat_fd(client->server->heartbeat, rank, NULL) : -1;
+	reply(client, r < 0 ? r : fd < 0 ? fd : 0, fd);
+}
+
+static int obey(struct client *client, const struct watch_msg *msg, const char *scope)
+{
+	struct watchdog *watchdog = client->server->watchdog;
+	bool whole_worker = msg->flags & WATCH_FLAG_WORKER;
+	if (msg->op == WATCH_OP_RELEASE)
+		return watchdog_release(watchdog, client->pid, whole_worker, scope);
+	if (msg->signal >= NSIG)
+		return -EINVAL;
+	return watchdog_acquire(watchdog, client->pid, whole_worker, scope,
+				msg->flags & WATCH_FLAG_NEST ? DEADLINE_NEST : DEADLINE_RENEW,
+				msg->signal, ns_add(clock_now_ns(), msg->duration_ns));
+}
+
+static int malformed(struct watch_socket *server)
+{
+	watchdog_reject(server->watchdog, REJECT_LINE,
+			server->told_malformed ? NULL : "not a message of the watchdog socket");
+	server->told_malformed = true;
+	return -EBADMSG;
+}
+
+static void take_message(struct client *client, const struct watch_msg *msg, size_t len)
+{
+	char scope[WATCH_MSG_SCOPE_MAX + 1];
+	int r;
+	if (!watch_msg_check(msg, len, scope))
+		r = malformed(client->server);
+	else if (msg->op == WATCH_OP_HEARTBEAT)
+		return give_heartbeat_page(client);
+	else
+		r = obey(client, msg, scope);
+	if (len >= WATCH_MSG_HEAD && msg->flags & WATCH_FLAG_REPLY)
+		reply(client, r, -1);
+}
+
+/* Returns false when the client is gone, and freed. */
+static bool read_client(struct client *client)
+{
+	/* One byte more than a message, so that one that is too long is seen as such. */
+	union {
+		struct watch_msg msg;
+		char bytes[sizeof(struct watch_msg) + 1];
+	} in;
+	for (int turn = 0; turn < MESSAGES_PER_TURN; turn++) {
+		ssize_t n = recv(client->fd, &in, sizeof(in.bytes), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return true;
+		if (n <= 0) {
+			client_free(client);
+			return false;
+		}
+		take_message(client, &in.msg, (size_t)n);
+	}
+	return true;
+}
+
+static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
+{
+	read_client(arg);
+}
+
+static void drain(struct watchdog_channel *channel)
+{
+	struct watch_socket *server = container_of(channel, struct watch_socket, channel);
+	list_foreach(link, &server->clients)
+		read_client(list_entry(link, struct client, link));
+}
+
+/* -- connections -------------------------------------------------------------------------------- */
+
+static void client_new(struct watch_socket *server, int *fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
+	    server->client_count >= SOCKET_CLIENTS_MAX)
+		return;
+	struct client *client = NEW(struct client);
+	client->server = server;
+	client->pid = cred.pid;
+	client->fd = fd_take(fd);
+	client->readable = event_new(server->base, client->fd, EV_READ | EV_PERSIST, on_readable, client);
+	event_add(client->readable, NULL);
+	list_append(&server->clients, &client->link);
+	server->client_count++;
+}
+
+static void on_acceptable(UNUSED evutil_socket_t listener, UNUSED short what, void *arg)
+{
+	struct watch_socket *server = arg;
+	for (;;) {
+		AUTO(fd_close) int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return;
+		client_new(server, &fd);
+	}
+}
+
+static int listen_at(struct watch_socket *server, const char *path, struct err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return err_set(err, ENAMETOOLONG, "%s: too long for a socket", path);
+	strcpy(addr.sun_path, path);
+	server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (server->fd < 0)
+		return err_set(err, errno, "socket: %m");
+	/* The mode of the inode under construction follows the socket's own, so nobody can come first. */
+	fchmod(server->fd, 0600);
+	if (bind(server->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
+	    listen(server->fd, SOMAXCONN) < 0)
+		return err_set(err, errno, "listen on %s: %m", path);
+	server->path = mem_strdup(path);
+	return 0;
+}
+
+int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct heartbeat *heartbeat,
+		     const char *path, struct watch_socket **ret, struct err *err)
+{
+	struct watch_socket *server = NEW(struct watch_socket);
+	server->base = base;
+	server->watchdog = watchdog;
+	server->heartbeat = heartbeat;
+	server->fd = -1;
+	list_init(&server->clients);
+	list_init(&server->channel.link);
+	int r = listen_at(server, path, err);
+	if (r < 0) {
+		watch_socket_free(server);
+		return r;
+	}
+	server->acceptable =
+		event_new(base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
+	event_add(server->acceptable, NULL);
+	server->channel.drain = drain;
+	watchdog_add_channel(watchdog, &server->channel);
+	*ret = server;
+	return 0;
+}
+
+void watch_socket_free(struct watch_socket *server)
+{
+	if (!server)
+		return;
+	watchdog_remove_channel(&server->channel);
+	list_foreach(link, &server->clients)
+		client_free(list_entry(link, struct client, link));
+	if (server->acceptable)
+		event_free(server->acceptable);
+	fd_close(&server->fd);
+	if (server->path)
+		unlink(server->path);
+	free(server->path);
+	free(server);
+}

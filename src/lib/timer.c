@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "muster/muster.h"
+#include <muster/muster.h>
 #include "watch/client.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -69,12 +69,12 @@ static void take_out(struct merge *merge, struct merge_line *line)
 		map_remove(&merge->latest, line->text, line->len);
 }
 
-struct merge_line *merge_next(struct merge *merge, uint32_t alive, uint64_t now_ns)
+struct merge_line *merge_next(struct merge *merge, uint32_t all, uint64_t now_ns)
 {
 	if (list_empty(&merge->lines))
 		return NULL;
 	struct merge_line *oldest = list_entry(merge->lines.next, struct merge_line, link);
-	if (oldest->count < alive && oldest->due_ns > now_ns && merge->bytes <= MERGE_BYTES_MAX)
+	if (oldest->count < all && oldest->due_ns > now_ns && merge->bytes <= MERGE_BYTES_MAX)
 		return NULL;
 	take_out(merge, oldest);
 	return oldest;

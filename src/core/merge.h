@@ -41,9 +41,9 @@ void merge_done(struct merge *merge);
 /* A line of writer number `writer` (0, 1, … small: local ranks). */
 void merge_add(struct merge *merge, uint32_t writer, const struct line *line, uint64_t now_ns);
 
-/* The next line to show, the caller's to merge_line_free(): one that all `alive` writers have
+/* The next line to show, the caller's to merge_line_free(): one that `all` writers have
  * printed, or whose time has come. NULL: none now. NS_NEVER as the time takes out everything. */
-struct merge_line *merge_next(struct merge *merge, uint32_t alive, uint64_t now_ns);
+struct merge_line *merge_next(struct merge *merge, uint32_t all, uint64_t now_ns);
 void merge_line_free(struct merge_line *line);
 
 /* Appends who printed it, with `base` added: "0-3,8". */

@@ -40,7 +40,7 @@ int run_streams_make(const struct run_options *options, uint32_t nproc, struct r
 		.tail_always = through_pipe,
 		.tail_if_piped = options->capture != RUN_CAPTURE_NEVER,
 		.output = { .prefix = choose_prefix(options),
-			    .merge = options->merge_output,
+			    .merge = options->merge_output ? nproc : 0,
 			    .log_max_size = options->log_max_size },
 	};
 	if (stream_map_parse(options->redirects, nproc, streams.redirects, err) < 0)

@@ -12,8 +12,8 @@
 
 #include "base/fd.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "sys/thread.h"
 
 struct disk_file {
@@ -43,6 +43,7 @@ struct disk {
 	pthread_cond_t work;
 	pthread_cond_t moved;
 	struct list files;
+	struct map open; /* path -> a file that has users */
 	struct list ready;
 	size_t backlog; /* bytes taken over and not yet written, those being written included */
 	uint64_t moved_ns;
@@ -237,26 +238,17 @@ static void make_ready(struct disk *disk, struct disk_file *file)
 	pthread_cond_signal(&disk->work);
 }
 
-static struct disk_file *find_open(struct disk *disk, const char *path)
-{
-	list_foreach(it, &disk->files) {
-		struct disk_file *file = list_entry(it, struct disk_file, all);
-		if (file->users > 0 && str_eq(file->path, path))
-			return file;
-	}
-	return NULL;
-}
-
 struct disk_file *disk_open(struct disk *disk, const char *path)
 {
 	pthread_mutex_lock(&disk->lock);
-	struct disk_file *file = find_open(disk, path);
+	struct disk_file *file = map_get(&disk->open, path, strlen(path));
 	if (!file) {
 		file = NEW(struct disk_file);
 		file->path = mem_strdup(path);
 		file->fd = -1;
 		list_init(&file->ready);
 		list_append(&disk->files, &file->all);
+		map_put(&disk->open, path, strlen(path), file);
 		make_ready(disk, file);
 	}
 	file->users++;
@@ -286,7 +278,8 @@ void disk_write(struct disk *disk, struct disk_file *file, const void *data, siz
 void disk_close(struct disk *disk, struct disk_file *file)
 {
 	pthread_mutex_lock(&disk->lock);
-	file->users--;
+	if (--file->users == 0)
+		map_remove(&disk->open, file->path, strlen(file->path));
 	make_ready(disk, file);
 	pthread_mutex_unlock(&disk->lock);
 }
@@ -335,6 +328,7 @@ void disk_free(struct disk *disk)
 		pthread_join(disk->thread, NULL);
 	list_foreach(it, &disk->files)
 		release(list_entry(it, struct disk_file, all));
+	map_done(&disk->open);
 	pthread_cond_destroy(&disk->work);
 	pthread_cond_destroy(&disk->moved);
 	pthread_mutex_destroy(&disk->lock);

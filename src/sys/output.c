@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -187,14 +188,34 @@ static bool needs_pipe(const struct output_worker *worker, enum output_stream ki
 	       (worker->keep_tail && kind == OUTPUT_STDERR);
 }
 
+/* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden has
+ * been forked by then, so the workers keep the limit that was meant for them. */
+static bool raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+static int make_pipe(int ret_fds[2])
+{
+	if (pipe2(ret_fds, O_CLOEXEC) < 0 &&
+	    !(errno == EMFILE && raise_file_limit() && pipe2(ret_fds, O_CLOEXEC) == 0))
+		return -errno;
+	fd_set_nonblock(ret_fds[0], true);
+	return 0;
+}
+
 /* Makes the pipe and what the thread must know of it. */
 static int add_stream(struct output *output, struct worker *worker, const struct output_worker *spec,
 		      enum output_stream kind, int *ret_fd, struct err *err)
 {
 	int fds[2];
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_set(err, errno, "pipe for a worker's output: %m");
-	fd_set_nonblock(fds[0], true);
+	int r = make_pipe(fds);
+	if (r < 0)
+		return err_set(err, -r, "pipe for a worker's output: %m");
 
 	const struct output_route *route = &spec->route[kind];
 	bool colour = output_console(output, kind)->colour;

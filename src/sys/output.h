@@ -34,7 +34,7 @@ enum output_stream {
 
 struct output_config {
 	const char *prefix;    /* template, see output_add(); NULL: OUTPUT_PREFIX_DEFAULT */
-	bool merge;	       /* lines that many workers print alike are shown once, with a count */
+	uint32_t merge;	       /* this many workers: lines they print alike are shown once; 0: not */
 	uint64_t log_max_size; /* a log file is set aside as NAME.1 beyond this; 0: never */
 	/* A line of a worker that has one of these in it goes to the worker's filter file too. */
 	struct strv filters[OUTPUT_STREAM_COUNT];

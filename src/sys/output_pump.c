@@ -25,10 +25,9 @@ struct pump {
 	struct heap shows;  /* struct stream.show */
 	unsigned char *chunk;
 
-	/* With output->merge: what waits for each console, and how many streams can add to it. */
-	struct merge merges[OUTPUT_STREAM_COUNT];
-	uint32_t merging[OUTPUT_STREAM_COUNT]; /* by kind of stream */
-	struct prefix_names names;	       /* of the workers that are there; owned */
+	/* With output->merge: */
+	struct merge merges[OUTPUT_STREAM_COUNT]; /* what waits, by console */
+	struct prefix_names names;		  /* of the workers that wrote it; owned */
 };
 
 static void post_trouble(void *arg, const char *text)
@@ -102,10 +101,9 @@ static void show_merged(struct pump *pump, struct console *console, struct merge
 static void show_due_merged(struct pump *pump, uint64_t now_ns)
 {
 	struct output *output = pump->output;
-	uint32_t alive = MAX(pump->merging[OUTPUT_STDOUT], pump->merging[OUTPUT_STDERR]);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
 		struct console *console = &output->consoles[i];
-		for (struct merge_line *line; (line = merge_next(&pump->merges[i], alive, now_ns));)
+		for (struct merge_line *line; (line = merge_next(&pump->merges[i], output->merge, now_ns));)
 			show_merged(pump, console, line);
 		if (buf_len(&console->out) >= CHUNK)
 			flush_console(pump, console);
@@ -115,6 +113,9 @@ static void show_due_merged(struct pump *pump, uint64_t now_ns)
 /* A new round may have other ranks: what waits still belongs to the old ones. */
 static void learn_names(struct pump *pump, const struct prefix_names *names)
 {
+	if (pump->names.host && names->rank_base == pump->names.rank_base &&
+	    names->group_rank == pump->names.group_rank)
+		return;
 	show_due_merged(pump, NS_NEVER);
 	free(pump->names.role_name);
 	free(pump->names.host);
@@ -192,10 +193,6 @@ static void end_stream(struct pump *pump, struct stream *stream)
 	struct line line;
 	if (line_split_finish(&stream->split, &line))
 		handle_line(pump, stream, &line);
-	if (stream->merge) {
-		pump->merging[stream->kind]--;
-		show_due_merged(pump, clock_now_ns());
-	}
 	if (stream->file)
 		disk_close(disk, stream->file);
 	if (stream->filter_file)
@@ -258,7 +255,6 @@ static void begin_stream(struct pump *pump, struct stream *stream)
 {
 	open_files(pump->output, stream);
 	stream->worker->open_streams++;
-	pump->merging[stream->kind] += stream->merge;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = stream };
 	if (epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_ADD, stream->fd, &event) < 0)
 		end_stream(pump, stream);
@@ -267,7 +263,7 @@ static void begin_stream(struct pump *pump, struct stream *stream)
 static void begin_worker(struct pump *pump, struct worker *worker)
 {
 	list_append(&pump->workers, &worker->link);
-	if (pump->output->merge && pump->merging[OUTPUT_STDOUT] + pump->merging[OUTPUT_STDERR] == 0)
+	if (pump->output->merge)
 		learn_names(pump, &worker->names);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
 		if (worker->streams[i].worker)
@@ -433,6 +429,7 @@ void *output_pump_main(void *arg)
 	AUTO(pump_done) struct pump pump;
 	pump_init(&pump, output);
 	pump_until_finished(&pump);
+	show_due_merged(&pump, NS_NEVER);
 	if (output->disk)
 		disk_flush(output->disk);
 	print_last_messages(&pump);

@@ -76,7 +76,7 @@ struct event_node {
 
 struct output {
 	char *prefix_template;
-	bool merge;
+	uint32_t merge;
 	uint64_t log_max_size;
 	struct strv filters[OUTPUT_STREAM_COUNT];
 	struct console consoles[OUTPUT_STREAM_COUNT];

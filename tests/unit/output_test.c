@@ -214,7 +214,7 @@ TEST(output_prints_messages_in_order_even_after_the_end)
 TEST(output_shows_a_line_that_all_print_once)
 {
 	int fd = capture(true);
-	struct output *output = new_output(&(struct output_config){ .merge = true });
+	struct output *output = new_output(&(struct output_config){ .merge = 3 });
 	int fds[3][2];
 	for (uint32_t i = 0; i < 3; i++) {
 		struct output_route shown = { .console = true, .prefix = true };

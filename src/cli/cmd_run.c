@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/run_opts.h"
 #include "core/exit_code.h"
+#include "run/dry_run.h"
 #include "run/job.h"
 #include "run/limits.h"
 #include "run/report.h"
@@ -96,9 +97,32 @@ static int run_job(const struct run_config *config)
 		struct report report = { config, &result.history, result.logdir.run };
 		if (code)
 			say(&report, &result, code);
+		else if (buf_len(&result.missing) > 0)
+			fd_write_all(STDERR_FILENO, buf_data(&result.missing), buf_len(&result.missing));
 	}
 	job_result_done(&result);
 	return code;
+}
+
+static int dry_run(const struct run_config *config)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct err err = ERR_INIT;
+	int r = dry_run_describe(config, environ, &text, &err);
+	if (r < 0) {
+		log_error("%s", err.msg);
+		return EXIT_CODE_USAGE;
+	}
+	if (config->show_binding)
+		run_placement_draw(&config->placement, &text);
+	return fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text)) < 0 ? EXIT_CODE_SYSTEM : 0;
+}
+
+static void show_binding(const struct run_config *config)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	run_placement_draw(&config->placement, &text);
+	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
 }
 
 static int run_main(const struct command *self, int argc, char **argv)
@@ -122,6 +146,10 @@ static int run_main(const struct command *self, int argc, char **argv)
 	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry, &err);
 	if (r < 0)
 		return entry_error(r, &err);
+	if (config.dry_run)
+		return dry_run(&config);
+	if (config.show_binding)
+		show_binding(&config);
 	return run_job(&config);
 }
 

@@ -42,6 +42,13 @@ static void set_jax(const struct worker_round *round, uint32_t local_rank, uint1
 	env_setf(env, "JAX_COORDINATOR_ADDRESS", "%s:%u", round->master_addr, port);
 	env_setf(env, "JAX_NUM_PROCESSES", "%u", round->world_size);
 	env_setf(env, "JAX_PROCESS_ID", "%u", round->rank_base + local_rank);
+
+	/* jax.distributed.initialize() without arguments takes count and id from a launcher it knows. It
+	 * knows Open MPI's by the address of its daemon, which JAX itself has no use for. */
+	env_setf(env, "OMPI_MCA_orte_hnp_uri", "0.0;tcp://%s:%u", round->master_addr, port);
+	env_setf(env, "OMPI_COMM_WORLD_SIZE", "%u", round->world_size);
+	env_setf(env, "OMPI_COMM_WORLD_RANK", "%u", round->rank_base + local_rank);
+	env_setf(env, "OMPI_COMM_WORLD_LOCAL_RANK", "%u", local_rank);
 }
 
 static void set_mpi(const struct worker_round *round, uint32_t local_rank, struct strv *env)
@@ -75,16 +82,16 @@ void program_env_rank(unsigned kinds, const struct worker_round *round, uint32_t
 		set_mpi(round, local_rank, env);
 }
 
-int program_port_reserve(uint16_t *ret_port, struct err *err)
+int program_port_reserve(uint16_t *port, struct err *err)
 {
 	AUTO(fd_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in any = { .sin_family = AF_INET };
-	socklen_t len = sizeof(any);
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(*port) };
+	socklen_t len = sizeof(address);
 	int on = 1;
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
-	    bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&any, &len) < 0)
-		return err_set(err, errno, "reserve a port for JAX: %m");
-	*ret_port = ntohs(any.sin_port);
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		return err_set(err, errno, "reserve port %u for JAX: %m", *port);
+	*port = ntohs(address.sin_port);
 	return fd_take(&fd);
 }

@@ -21,8 +21,8 @@ void program_env_rank(unsigned kinds, const struct worker_round *round, uint32_t
 		      uint16_t jax_port, struct strv *env);
 
 /* Keeps a port free for rank 0's JAX coordinator, which binds it with SO_REUSEPORT while we hold it
- * without listening, so that nobody else is given it in between. Returns the descriptor to close when
- * the round is over. */
-int program_port_reserve(uint16_t *ret_port, struct err *err);
+ * without listening, so that nobody else is given it in between. *port 0: any, which is then set.
+ * Returns the descriptor to close when the round is over. */
+int program_port_reserve(uint16_t *port, struct err *err);
 
 #endif

@@ -24,6 +24,7 @@ void workers_init(struct workers *workers, const struct run_config *config, stru
 		.config = config,
 		.output = output,
 		.logdir = logdir,
+		.jax_fd = -1,
 		.next_id = 1,
 		.pids = mem_alloc(config->nproc * sizeof(pid_t)),
 		.keeps_tail = mem_alloc(config->nproc * sizeof(bool)),
@@ -35,8 +36,24 @@ void workers_init(struct workers *workers, const struct run_config *config, stru
 void workers_done(struct workers *workers)
 {
 	strv_done(&workers->env);
+	fd_close(&workers->jax_fd);
 	free(workers->pids);
 	free(workers->keeps_tail);
+}
+
+/* All nodes must know it before anyone has said it: with several it is the one after the store's. */
+static void choose_jax_port(struct workers *workers, const struct msg_formed *formed)
+{
+	struct err err = ERR_INIT;
+	fd_close(&workers->jax_fd);
+	if (!(workers->config->env_kinds & PROGRAM_JAX))
+		return;
+	workers->jax_port = formed->nodes > 1 ? (uint16_t)(formed->master_port + 1) : 0;
+	if (formed->group_rank != 0)
+		return;
+	workers->jax_fd = program_port_reserve(&workers->jax_port, &err);
+	if (workers->jax_fd < 0)
+		log_warn("%s", err.msg);
 }
 
 void workers_begin(struct workers *workers, const struct msg_formed *formed)
@@ -67,6 +84,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	};
 	strv_done(&workers->env);
 	worker_env_round(&workers->round, environ, &workers->env);
+	choose_jax_port(workers, formed);
 	workers->first_id = workers->next_id;
 	workers->next_id += config->nproc;
 	memset(workers->pids, 0, config->nproc * sizeof(pid_t));
@@ -97,6 +115,8 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 	int r = worker_env_rank(&workers->round, environ, local_rank, error_file, &workers->env, err);
 	if (r < 0)
 		return r;
+	run_placement_env(&config->placement, environ, local_rank, &workers->env);
+	program_env_rank(config->env_kinds, &workers->round, local_rank, workers->jax_port, &workers->env);
 
 	int fds[OUTPUT_STREAM_COUNT];
 	r = open_output(workers, local_rank, fds, err);
@@ -116,6 +136,7 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		.stdio = { reads ? SPAWN_INHERIT : SPAWN_NULL, out >= 0 ? out : SPAWN_INHERIT,
 			   errors >= 0 ? errors : SPAWN_INHERIT },
 	};
+	run_placement_spawn(&config->placement, local_rank, &spec);
 	return warden_spawn(workers->warden, workers_id_of(workers, local_rank), &spec, 0, err);
 }
 

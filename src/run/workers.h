@@ -27,6 +27,8 @@ struct workers {
 	struct strv env;	   /* of its workers */
 	char master_addr[MSG_HOST_MAX];
 	char host[HISTORY_HOST_MAX];
+	int jax_fd; /* keeps jax_port free for this round; -1: none */
+	uint16_t jax_port;
 	uint64_t first_id; /* of local rank 0 */
 	uint64_t next_id;
 	pid_t *pids;	    /* by local rank; 0: not started yet */

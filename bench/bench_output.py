@@ -1,0 +1,142 @@
+"""Output: tee with a prefix in MB/s and CPU s/GB, delay per line, rank directories.
+
+The peers are torchrun's own tee and `sed` putting the same prefix before each line. CPU time is that of
+the launcher and its helpers alone: what the workers need by themselves is measured and taken off.
+"""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+MUSTER = str(BUILD / "muster")
+FLOOD = str(BUILD / "helpers" / "line_flood")
+CLOCK = str(BUILD / "bench" / "line_clock")
+TORCHRUN = str(VENV / "bin" / "torchrun")
+WORKERS = 8
+ENV = dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
+
+
+def row(what, ours, peer, unit, aim, better="less"):
+    ratio = ours / peer if better == "less" else peer / ours
+    print(f"{what:<46} {ours:>10.4g} {peer:>10.4g} {ratio:>7.2f}  {unit:<8} {aim}")
+
+
+def timed(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=ENV, cwd=None):
+    """(wall seconds, CPU seconds with all children that were waited for)"""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL, stdin=stdin, env=env, cwd=cwd)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime
+
+
+def workers_alone(megabytes):
+    """CPU seconds the workers need to write into a pipe that somebody reads."""
+    total = 0
+    for _ in range(WORKERS):
+        reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        total += timed([FLOOD, "write", str(megabytes)], stdout=reader.stdin, env=dict(ENV, RANK="0"))[1]
+        reader.stdin.close()
+        reader.wait()
+    return total
+
+
+def tee(launcher, megabytes, directory):
+    """(MB/s, launcher's CPU s/GB), median of 3, without the time of the start"""
+    def once(size):
+        logs = os.path.join(directory, "logs")
+        used = timed([*launcher, "--nproc-per-node", str(WORKERS), "--tee", "1", "--log-dir", logs,
+                      "--no-python", FLOOD, "write", str(size)])
+        shutil.rmtree(logs)
+        return used
+
+    own = workers_alone(megabytes)
+    start_wall, start_cpu = min(once(0.001) for _ in range(3))
+    speeds, costs = [], []
+    for _ in range(3):
+        wall, cpu = once(megabytes)
+        speeds.append(WORKERS * megabytes / (wall - start_wall))
+        costs.append(max(cpu - start_cpu - own, 0) / (WORKERS * megabytes / 1000))
+    return statistics.median(speeds), statistics.median(costs)
+
+
+def sed(megabytes, directory):
+    """The same bytes through sed into a file and to the console: `sed | tee`."""
+    path = os.path.join(directory, "flood")
+    with open(path, "wb") as out:
+        for rank in range(WORKERS):
+            subprocess.run([FLOOD, "write", str(megabytes)], stdout=out, env=dict(ENV, RANK=str(rank)), check=True)
+    speeds, costs = [], []
+    for _ in range(3):
+        wall, cpu = timed(["bash", "-c", f"cat {path} | tee {path}.log | sed 's/^/[default0]:/'"])
+        speeds.append(WORKERS * megabytes / wall)
+        costs.append(cpu / (WORKERS * megabytes / 1000))
+    os.unlink(path)
+    os.unlink(path + ".log")
+    return statistics.median(speeds), statistics.median(costs)
+
+
+def whole(megabytes, directory):
+    """8 x 100 MB, every line checked on its way out."""
+    start = time.monotonic()
+    muster = subprocess.Popen([MUSTER, "run", f"--nproc-per-node={WORKERS}", "--tee=1", "--log-dir", directory,
+                               FLOOD, "write", str(megabytes)], stdout=subprocess.PIPE, env=ENV)
+    check = subprocess.run([FLOOD, "check", str(WORKERS), str(megabytes)], stdin=muster.stdout, capture_output=True)
+    assert muster.wait() == 0 and check.stdout == b"complete\n", check.stderr
+    return time.monotonic() - start
+
+
+def delays(command):
+    """(p50, p99) in microseconds of 2,000 lines, one a millisecond"""
+    writer = subprocess.Popen([*command, CLOCK, "write", "2000", "1000"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, env=ENV)
+    reader = subprocess.run([CLOCK, "read"], stdin=writer.stdout, capture_output=True, text=True)
+    assert writer.wait() == 0
+    p50, p99, _ = map(int, reader.stdout.split())
+    return p50, p99
+
+
+def directories(count, directory):
+    """Seconds that the log tree of so many workers adds to a start."""
+    def start(where):
+        return statistics.median(timed([MUSTER, "run", f"--nproc-per-node={count}", "--log-dir", where,
+                                        "--capture=never", "/bin/true"])[0] for _ in range(3))
+    logs = os.path.join(directory, "tree")
+    with_tree, without = start(logs), start("/dev/null")
+    begin = time.monotonic()
+    for i in range(count):
+        os.mkdir(os.path.join(directory, f"plain{i}"))
+    return max(with_tree - without, 0), time.monotonic() - begin
+
+
+def main():
+    print(f"{'output':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  unit     aim (ratio: below 1 is ahead)")
+    with tempfile.TemporaryDirectory() as directory:
+        our_speed, our_cost = tee([MUSTER, "run"], 50, directory)
+        their_speed, their_cost = tee([TORCHRUN], 2, directory)
+        sed_speed, sed_cost = sed(50, directory)
+        row("tee with prefix, 8 workers (torchrun)", our_speed, their_speed, "MB/s", "", better="more")
+        row("tee with prefix, 8 workers (sed | tee)", our_speed, sed_speed, "MB/s", "ahead of sed", better="more")
+        row("its CPU time (torchrun)", our_cost, their_cost, "s/GB", "")
+        row("its CPU time (sed | tee)", our_cost, sed_cost, "s/GB", "below sed")
+        seconds = whole(100, directory)
+        print(f"8 x 100 MB, every line checked: complete, {seconds:.1f} s")
+        ours, theirs = delays([MUSTER, "run", "--prefix=x:"]), delays([TORCHRUN, "--tee", "1", "--no-python"])
+        bare = delays([])
+        row("delay of a line, p50 (torchrun)", ours[0], theirs[0], "us", "")
+        row("delay of a line, p99 (torchrun)", ours[1], theirs[1], "us", "")
+        row("delay of a line, p50 (a bare pipe)", ours[0], bare[0], "us", "")
+        row("delay of a line, p99 (a bare pipe)", ours[1], bare[1], "us", "")
+        added, plain = directories(1000, directory)
+        row("log tree of 1,000 workers (1,000 x mkdir)", added * 1000, plain * 1000, "ms", "")
+
+
+sys.exit(main())

@@ -13,6 +13,7 @@ static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 					[RUN_CAPTURE_ALWAYS] = "always",
 					[RUN_CAPTURE_NEVER] = "never", NULL };
 static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
+static const char *const store_accesses[] = { [STORE_ACCESS_MEMBERS] = "members", [STORE_ACCESS_ANY] = "any", NULL };
 
 #define O struct run_options
 
@@ -97,7 +98,12 @@ const struct opt run_opts[] = {
 		"host of node 0, with --master-port (default 127.0.0.1)"),
 	OPT_INT("master-port", "PET_MASTER_PORT", O, master_port, "PORT",
 		"port of the workers' store on it (default: a fresh one each round)"),
-	OPT_STR("local-addr", "PET_LOCAL_ADDR", O, local_addr, "HOST", "address of this node"),
+	OPT_STR("local-addr", "PET_LOCAL_ADDR", O, local_addr, "HOST",
+		"address of this node, where it serves the workers' store"),
+	OPT_INT("store-port", NULL, O, store_port, "PORT",
+		"port of the workers' store in every round (default: a fresh one each)"),
+	OPT_CHOICE("store-access", NULL, O, store_access, store_accesses,
+		   "who may connect to it: hosts of the job (default), or anybody"),
 	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv_id, "ID", "name of the job (default: a random one)"),
 	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-backend", "PET_RDZV_BACKEND", O, rdzv_backend, "NAME",
 		    "how nodes find each other"),

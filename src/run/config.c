@@ -161,8 +161,14 @@ static int choose_rendezvous(const struct run_options *options, struct run_confi
 	if (given && (options->master_port < 1 || options->master_port > UINT16_MAX))
 		return err_set(err, EINVAL, "--master-port: %" PRId64 " is not a port (1 to 65535)",
 			       options->master_port);
+	if (options->store_port < 0 || options->store_port > UINT16_MAX)
+		return err_set(err, EINVAL, "--store-port: %" PRId64 " is not a port (0 to 65535)",
+			       options->store_port);
 	bool fixed = given && !options->standalone;
-	config->master_port = fixed ? (uint16_t)options->master_port : 0;
+	config->master_port = options->store_port ? (uint16_t)options->store_port
+			      : fixed		  ? (uint16_t)options->master_port
+						  : 0;
+	config->store_access = (enum store_access)options->store_access;
 	config->master_addr = fixed && options->master_addr ? options->master_addr
 			      : options->local_addr	    ? options->local_addr
 							    : "127.0.0.1";

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/exit_set.h"
 #include "run/entry.h"
+#include "run/round_store.h"
 #include "run/placement.h"
 #include "run/program_env.h"
 #include "run/streams.h"
@@ -61,6 +62,8 @@ struct run_options {
 	const char *master_addr;
 	int64_t master_port; /* RUN_PORT_UNSET: not given */
 	const char *local_addr;
+	int64_t store_port; /* 0: a fresh one each round */
+	int store_access;
 	const char *logs_specs;
 	int numa_binding; /* -1: not given */
 	const char *bind; /* NULL: not given */
@@ -80,9 +83,10 @@ struct run_config {
 	const char *role;
 	char *run_id;
 
-	/* Where worker rank 0 serves the workers' store. */
+	/* Where the agent of group rank 0 serves the workers' store. */
 	const char *master_addr;
 	uint16_t master_port; /* 0: a fresh one each round */
+	enum store_access store_access;
 
 	uint32_t max_restarts;
 	struct run_backoff restart_backoff;

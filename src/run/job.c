@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,6 +13,7 @@
 #include "base/str.h"
 #include "core/local.h"
 #include "run/report.h"
+#include "run/round_store.h"
 #include "run/signals.h"
 #include "run/workers.h"
 #include "sys/proctree.h"
@@ -41,6 +41,7 @@ struct job {
 	struct warden *warden;
 	struct output *output;
 	struct workers workers;
+	struct round_store store;
 
 	struct group group;
 	struct local local;
@@ -64,23 +65,13 @@ static void push_agent(struct job *job, struct agent_event event)
 	job->queue[job->queued++] = (struct pending){ .for_group = false, .agent = event };
 }
 
-/* A port for the workers' store that is free now. */
-static uint16_t pick_port(void)
+/* Opens the workers' store of the next round and says where; the one of the last round ends. */
+static int offer_store(struct job *job, struct err *err)
 {
-	AUTO(fd_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(addr);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
-		return 0;
-	return ntohs(addr.sin_port);
-}
-
-static void offer_store(struct job *job)
-{
-	const struct run_config *config = job->config;
-	agent_set_store(&job->local.agent, config->master_addr,
-			config->master_port ? config->master_port : pick_port());
+	uint16_t port = 0;
+	int r = round_store_offer(&job->store, &port, err);
+	agent_set_store(&job->local.agent, job->config->master_addr, port);
+	return r;
 }
 
 /* ---- the group's actions ---- */
@@ -110,7 +101,9 @@ static void tell_gone(struct job *job)
 	workers_record(&job->workers, &job->group, &job->result->history);
 	if (attempt->end == ATTEMPT_RUNNING)
 		history_end_attempt(&job->result->history, end, clock_now_ns());
-	offer_store(job);
+	struct err err = ERR_INIT;
+	if (offer_store(job, &err) < 0)
+		log_error("%s", err.msg);
 	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
 
@@ -174,6 +167,9 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 		report_restart(before, formed->restarts, job->config->max_restarts, &line);
 		log_warn("%s", buf_str(&line));
 	}
+	struct err err = ERR_INIT;
+	if (round_store_begin(&job->store, formed->hosts_store, &err) < 0)
+		log_error("the workers' store: %s", err.msg);
 	history_begin_attempt(&job->result->history, formed->restarts, formed->world_size, clock_now_ns());
 	workers_begin(&job->workers, formed);
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
@@ -456,6 +452,7 @@ static int set_up(struct job *job, struct err *err)
 	int r = start_warden(job, err);
 	if (r < 0)
 		return r;
+	uint64_t nofile_soft = fd_limit_raise(); /* the store may get a connection from every worker */
 	r = signals_open(&job->config->stop_signals, &job->signals, err);
 	if (r < 0)
 		return r;
@@ -470,7 +467,18 @@ static int set_up(struct job *job, struct err *err)
 	struct warden *warden = job->warden;
 	workers_init(&job->workers, job->config, job->output, &job->result->logdir);
 	job->workers.warden = warden;
-	return set_up_loop(job, err);
+	job->workers.nofile_soft = nofile_soft;
+	r = set_up_loop(job, err);
+	if (r < 0)
+		return r;
+	r = round_store_init(&job->store, job->base, job->config->master_addr, job->config->master_port,
+			     job->config->store_access, err);
+	if (r < 0)
+		return r;
+	struct agent_config agent = make_agent_config(job->config);
+	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
+	local_init(&job->local, &agent, clock_now_ns());
+	return offer_store(job, err);
 }
 
 static void tear_down(struct job *job)
@@ -484,6 +492,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_output);
 	warden_free(job->warden);
 	output_free(job->output);
+	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
 	signals_close(&job->signals);
@@ -498,15 +507,12 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 	*ret_result = (struct job_result){ .logdir = LOGDIR_INIT };
 	struct job job = {
 		.config = config, .result = ret_result, .signals.fd = -1, .sweep_ns = NS_NEVER,
+		.store = ROUND_STORE_INIT,
 	};
 	history_begin(&ret_result->history, clock_now_ns());
 	int r = set_up(&job, err);
 	if (r == 0) {
 		log_set_sink(output_log, job.output);
-		group_init(&job.group, SIGTERM, config->shutdown_ns);
-		struct agent_config agent = make_agent_config(config);
-		local_init(&job.local, &agent, clock_now_ns());
-		offer_store(&job);
 		push_agent(&job, (struct agent_event){ .type = AGENT_START });
 		pump(&job);
 		event_base_dispatch(job.base);

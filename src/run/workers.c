@@ -76,7 +76,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 		.run_id = config->run_id,
 		.master_addr = workers->master_addr,
 		.master_port = formed->master_port,
-		.agent_store = false,
+		.agent_store = true,
 		.restart_count = formed->restarts,
 		.max_restarts = formed->max_restarts,
 		.signals = config->signals_text,
@@ -133,6 +133,7 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		.path = config->entry.path,
 		.argv = strv_argv(&argv),
 		.envp = strv_argv(&workers->env),
+		.nofile_soft = workers->nofile_soft,
 		.stdio = { reads ? SPAWN_INHERIT : SPAWN_NULL, out >= 0 ? out : SPAWN_INHERIT,
 			   errors >= 0 ? errors : SPAWN_INHERIT },
 	};

@@ -1,0 +1,105 @@
+#include "run/round_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "net/store_server.h"
+
+#define LOOKUP_NS (10 * NS_PER_S)
+
+int round_store_init(struct round_store *store, struct event_base *base, const char *host,
+		     uint16_t port, enum store_access access, struct err *err)
+{
+	*store = ROUND_STORE_INIT;
+	store->base = base;
+	store->access = access;
+	struct addr_name name = { .port = port };
+	if ((size_t)snprintf(name.host, sizeof(name.host), "%s", host) >= sizeof(name.host))
+		return err_set(err, EINVAL, "the host name of the workers' store is too long");
+	int r = addr_resolve(&name, ns_add(clock_now_ns(), LOOKUP_NS), &store->addr, 1, err);
+	if (r < 0)
+		return err_wrap(err, "the workers' store");
+	/* What only this host can reach needs no list of those who may. */
+	if (access == STORE_ACCESS_MEMBERS && !addr_is_loopback(&store->addr)) {
+		r = addr_of_interfaces(store->local, ARRAY_LEN(store->local), err);
+		if (r < 0)
+			return r;
+		store->local_count = (size_t)r;
+	}
+	return 0;
+}
+
+static void end_round(struct round_store *store)
+{
+	store_server_free(store->server);
+	store->server = NULL;
+	fd_close(&store->listen_fd);
+}
+
+void round_store_done(struct round_store *store)
+{
+	end_round(store);
+}
+
+int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err)
+{
+	end_round(store);
+	int fd = addr_listen(&store->addr, err);
+	if (fd < 0)
+		return err_wrap(err, "the workers' store");
+	struct addr bound;
+	int r = addr_of_socket(fd, &bound, err);
+	if (r < 0) {
+		fd_close(&fd);
+		return r;
+	}
+	store->listen_fd = fd;
+	*ret_port = addr_port(&bound);
+	return 0;
+}
+
+static bool is_member(const struct round_store *store, const struct addr *peer)
+{
+	if (addr_is_loopback(peer) || addr_same_host(peer, &store->addr))
+		return true;
+	for (size_t i = 0; i < store->local_count; i++)
+		if (addr_same_host(peer, &store->local[i]))
+			return true;
+	return false;
+}
+
+static bool on_connect(void *arg, const struct addr *peer)
+{
+	const struct round_store *store = arg;
+	if (store->access == STORE_ACCESS_ANY || is_member(store, peer))
+		return true;
+	char text[ADDR_TEXT_MAX];
+	addr_format_ip(peer, text);
+	log_warn("the workers' store refused %s, which is no host of this job; --store-access=any lets it in",
+		 text);
+	return false;
+}
+
+static void on_drop(void *arg UNUSED, const struct addr *peer, const char *reason)
+{
+	char text[ADDR_TEXT_MAX];
+	addr_format(peer, text);
+	log_warn("the workers' store dropped its client %s: %s", text, reason);
+}
+
+int round_store_begin(struct round_store *store, bool serve, struct err *err)
+{
+	if (!serve || store->listen_fd < 0) {
+		fd_close(&store->listen_fd);
+		return 0;
+	}
+	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
+	config.on_connect = on_connect;
+	config.on_drop = on_drop;
+	config.arg = store;
+	return store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server, err);
+}

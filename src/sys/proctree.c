@@ -176,11 +176,14 @@ size_t proctree_sweep(const struct pids *keep)
 	proctree_signal(SIGKILL, keep, NULL, NULL);
 	AUTO(pids_done) struct pids children = PIDS_INIT;
 	proctree_children(getpid(), &children);
-	size_t left = 0;
+	size_t found = 0;
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t child = children.items[i];
-		if (!pids_has(keep, child) && waitpid(child, NULL, WNOHANG) == 0)
-			left++;
+		if (pids_has(keep, child))
+			continue;
+		/* Counts even if it goes now: its children have just become ours. */
+		found++;
+		waitpid(child, NULL, WNOHANG);
 	}
-	return left;
+	return found;
 }

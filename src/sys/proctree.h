@@ -32,9 +32,10 @@ typedef void proctree_failed_fn(void *arg, pid_t pid, int error);
  * below those; children before their parents. Returns how many were signalled. */
 size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *failed, void *arg);
 
-/* For a process that has lost its warden: one round of killing all descendants and reaping the dead
- * ones, except the children in `keep` (may be NULL) and what is below those. Does not wait. Returns
- * how many children are left; call again (on SIGCHLD, or a few ms later) until that is 0. */
+/* For a process that has lost its warden, after warden_free(): one round of killing all descendants
+ * and reaping the dead ones, except the children in `keep` (may be NULL) and what is below those.
+ * Does not wait. Returns how many children it met; call again (on SIGCHLD, or a few ms later) until
+ * it meets none. */
 size_t proctree_sweep(const struct pids *keep);
 
 /* From /proc/PID: the name ("?" if unknown), the state letter ('?'), the parent (-1). */

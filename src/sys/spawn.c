@@ -1,6 +1,8 @@
 #include "sys/spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -35,6 +37,7 @@ const char *spawn_step_name(enum spawn_step step)
 struct plan {
 	const struct spawn_spec *spec;
 	pid_t parent;
+	bool join_cgroup; /* not born in it */
 	enum spawn_step step;
 	int error;
 };
@@ -63,6 +66,13 @@ static int set_stdio(const struct spawn_spec *spec)
 	return 0;
 }
 
+/* A cgroup is a help, no condition. */
+static void join_cgroup(int cgroup_fd)
+{
+	int fd = openat(cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	ssize_t ignored UNUSED = fd < 0 ? -1 : write(fd, "0", 1);
+}
+
 /* Everything up to and including the exec; comes back only on failure, with the step that failed. */
 static enum spawn_step become(const struct plan *plan)
 {
@@ -73,6 +83,8 @@ static enum spawn_step become(const struct plan *plan)
 		return SPAWN_PARENT;
 	if (setsid() < 0)
 		return SPAWN_SESSION;
+	if (plan->join_cgroup)
+		join_cgroup(spec->cgroup_fd);
 	if (set_stdio(spec) < 0)
 		return SPAWN_STDIO;
 	if (spec->cwd && chdir(spec->cwd) < 0)
@@ -108,24 +120,97 @@ static void *child_stack(void)
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 		stack = mem == MAP_FAILED ? NULL : mem;
 	}
-	return stack ? (char *)stack + CHILD_STACK_SIZE : NULL;
+	return stack;
+}
+
+/* clone3() for a child with a stack of its own: the C library has no function for that. On the new
+ * stack nothing can return, so the child is sent straight into child_main(). */
+static long clone3_child(struct clone_args *args, struct plan *plan)
+{
+#if defined(__x86_64__)
+	long result;
+	register void *child_arg __asm__("r12") = plan;
+	register int (*child_fn)(void *) __asm__("r13") = child_main;
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "mov %[arg], %%rdi\n\t"
+			 "call *%[fn]\n\t"
+			 "ud2\n"
+			 "1:"
+			 : "=a"(result)
+			 : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : "rcx", "r11", "memory");
+	return result;
+#elif defined(__aarch64__)
+	register long x0 __asm__("x0") = (long)args;
+	register long x1 __asm__("x1") = sizeof(*args);
+	register long x8 __asm__("x8") = SYS_clone3;
+	register void *child_arg __asm__("x20") = plan;
+	register int (*child_fn)(void *) __asm__("x21") = child_main;
+	__asm__ volatile("svc #0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, xzr\n\t"
+			 "mov x0, %[arg]\n\t"
+			 "blr %[fn]\n\t"
+			 "brk #1\n"
+			 "1:"
+			 : "+r"(x0)
+			 : "r"(x1), "r"(x8), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : "memory", "x30");
+	return x0;
+#else
+	(void)args, (void)plan;
+	return -ENOSYS;
+#endif
+}
+
+/* A process born in its cgroup: -errno if that cannot be had. */
+static long clone_into_cgroup(struct plan *plan, void *stack, int *pidfd)
+{
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP | (pidfd ? CLONE_PIDFD : 0),
+		.exit_signal = SIGCHLD,
+		.stack = (uintptr_t)stack,
+		.stack_size = CHILD_STACK_SIZE,
+		.pidfd = (uintptr_t)pidfd,
+		.cgroup = (uint64_t)plan->spec->cgroup_fd,
+	};
+	return clone3_child(&args, plan);
+}
+
+static long clone_plain(struct plan *plan, char *stack, int *pidfd)
+{
+	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (pidfd ? CLONE_PIDFD : 0);
+	int pid = clone(child_main, stack + CHILD_STACK_SIZE, flags, plan, pidfd);
+	return pid < 0 ? -errno : pid;
+}
+
+static long make_child(struct plan *plan, int *pidfd)
+{
+	void *stack = child_stack();
+	if (!stack)
+		return -ENOMEM;
+	if (plan->spec->cgroup_fd > 0) {
+		long pid = clone_into_cgroup(plan, stack, pidfd);
+		if (pid >= 0 || pid == -EAGAIN || pid == -ENOMEM)
+			return pid;
+		plan->join_cgroup = true; /* an older kernel, or a sandbox without clone3 */
+	}
+	return clone_plain(plan, stack, pidfd);
 }
 
 int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd, enum spawn_step *ret_step)
 {
-	*ret_step = SPAWN_CLONE;
-	void *stack = child_stack();
-	if (!stack)
-		return -ENOMEM;
-
 	struct plan plan = { .spec = spec, .parent = getpid() };
 	int pidfd = -1;
-	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (ret_pidfd ? CLONE_PIDFD : 0);
-	pid_t pid = clone(child_main, stack, flags, &plan, &pidfd);
+	*ret_step = SPAWN_CLONE;
+	long pid = make_child(&plan, ret_pidfd ? &pidfd : NULL);
 	if (pid < 0)
-		return -errno;
+		return (int)pid;
 	if (plan.step != SPAWN_OK) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		if (pidfd >= 0)
 			close(pidfd);
@@ -133,7 +218,7 @@ int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd, e
 		return -plan.error;
 	}
 	*ret_step = SPAWN_OK;
-	*ret_pid = pid;
+	*ret_pid = (pid_t)pid;
 	if (ret_pidfd)
 		*ret_pidfd = pidfd;
 	return 0;

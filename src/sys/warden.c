@@ -46,7 +46,7 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	if (pid < 0)
 		return err_set(err, errno, "fork: %m");
 	if (pid == 0)
-		warden_main(opts && opts->name ? opts->name : "warden", theirs, agent);
+		warden_main(opts ? opts : &(struct warden_opts){ NULL }, theirs, agent);
 
 	struct warden *warden = NEW(struct warden);
 	wire_init(&warden->wire, fd_take(&ours));

@@ -31,6 +31,7 @@
 #include "core/exit_status.h"
 #include "sys/spawn.h"
 
+struct cgroup;
 struct event_base;
 struct warden;
 
@@ -61,6 +62,9 @@ struct warden_event {
 
 struct warden_opts {
 	const char *name; /* of the process, for ps; NULL: "warden" */
+	/* Where all its programs are to live (cgroup.h); NULL: nowhere special. Borrowed for the call;
+	 * to be removed by the caller after EMPTY, and by the warden when the caller is gone. */
+	const struct cgroup *cgroup;
 };
 
 /* Forks the warden and makes the calling process a child subreaper. Call it early: the warden is a

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "sys/cgroup.h"
 #include "sys/proctree.h"
 #include "sys/warden_proto.h"
 
@@ -43,6 +44,7 @@ struct wardship {
 	struct wire wire;
 	int agent_fd;	/* pidfd of the agent; -1 if there is none */
 	int stdio[3];	/* what the agent had; for SPAWN_INHERIT */
+	struct cgroup cgroup; /* of all programs, if any */
 	bool agent_gone;
 	struct main_process *mains;
 	size_t main_count, main_cap;
@@ -122,6 +124,7 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
+	view.spec.cgroup_fd = ward->cgroup.path ? ward->cgroup.fd : 0;
 	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
 	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET,
 				     .start_ns = clock_now_ns() };
@@ -231,6 +234,12 @@ static struct pids main_pids(const struct wardship *ward)
 	return pids;
 }
 
+static void kill_cgroup(const struct wardship *ward)
+{
+	if (ward->killing == KILL_ALL && ward->cgroup.path)
+		cgroup_kill(&ward->cgroup);
+}
+
 static size_t signal_tree(struct wardship *ward, bool orphans_only, int sig)
 {
 	AUTO(pids_done) struct pids skip = PIDS_INIT;
@@ -255,6 +264,7 @@ static void start_killing(struct wardship *ward, enum kill_scope scope)
 	ward->kill_since_ns = clock_now_ns();
 	ward->kill_period_ns = KILL_PERIOD_MIN_NS;
 	ward->kill_next_ns = ward->kill_since_ns + ward->kill_period_ns;
+	kill_cgroup(ward);
 }
 
 /* Exits drive the killing, but a child that does not exit keeps what is below it out of reach: so
@@ -262,6 +272,7 @@ static void start_killing(struct wardship *ward, enum kill_scope scope)
 static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 {
 	pids_done(&ward->killed);
+	kill_cgroup(ward);
 	signal_tree(ward, ward->killing == KILL_ORPHANS, SIGKILL);
 	if (now_ns - ward->kill_since_ns >= SURVIVOR_AFTER_NS) {
 		AUTO(pids_done) struct pids children = PIDS_INIT;
@@ -431,28 +442,45 @@ static void set_command_line(const char *name)
 	strncpy((char *)start, name, end - start - 1);
 }
 
-/* Keeps the link and copies of the agent's stdio, and nothing else that was open. */
-static void set_descriptors(struct wardship *ward, int link)
+/* Where the descriptors lie that the warden keeps. */
+enum {
+	LINK_FD = 3,
+	STDIO_FD, /* three */
+	CGROUP_FD = STDIO_FD + 3,
+	FIRST_FREE_FD,
+};
+
+/* Out of the way of all these places. */
+static int lift(int fd)
 {
-	/* First above 6, out of the way of the places they are meant for. */
-	int high[] = { fcntl(link, F_DUPFD_CLOEXEC, 7), fcntl(0, F_DUPFD_CLOEXEC, 7),
-		       fcntl(1, F_DUPFD_CLOEXEC, 7), fcntl(2, F_DUPFD_CLOEXEC, 7) };
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+}
+
+/* Keeps the link, copies of the agent's stdio and the cgroup, and nothing else that was open. */
+static void set_descriptors(struct wardship *ward, int link, const struct cgroup *cgroup)
+{
+	int kept[] = { lift(link), lift(0), lift(1), lift(2), cgroup ? lift(cgroup->fd) : -1 };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0 || high[0] < 0)
+	if (null < 0 || kept[0] < 0)
 		_exit(1);
 	for (int i = 0; i < 3; i++)
 		dup2(null, i);
-	for (int i = 0; i < (int)ARRAY_LEN(high); i++)
-		if (high[i] < 0 || dup3(high[i], i + 3, O_CLOEXEC) < 0)
-			close(i + 3);
+	for (int i = 0; i < (int)ARRAY_LEN(kept); i++)
+		if (kept[i] < 0 || dup3(kept[i], LINK_FD + i, O_CLOEXEC) < 0)
+			close(LINK_FD + i);
+	close_range(FIRST_FREE_FD, ~0U, 0);
+
+	wire_init(&ward->wire, LINK_FD);
 	for (int i = 0; i < 3; i++)
-		ward->stdio[i] = high[i + 1] >= 0 ? i + 4 : SPAWN_NULL;
-	wire_init(&ward->wire, 3);
-	close_range(7, ~0U, 0);
+		ward->stdio[i] = kept[1 + i] >= 0 ? STDIO_FD + i : SPAWN_NULL;
+	ward->cgroup = CGROUP_INIT;
+	if (cgroup && kept[ARRAY_LEN(kept) - 1] >= 0)
+		ward->cgroup = (struct cgroup){ .path = mem_strdup(cgroup->path), .fd = CGROUP_FD };
 }
 
-_Noreturn void warden_main(const char *name, int link, pid_t agent)
+_Noreturn void warden_main(const struct warden_opts *opts, int link, pid_t agent)
 {
+	const char *name = opts->name ? opts->name : "warden";
 	set_signals();
 	setsid();
 	prctl(PR_SET_NAME, name);
@@ -460,10 +488,11 @@ _Noreturn void warden_main(const char *name, int link, pid_t agent)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 
 	struct wardship ward = { .agent_fd = -1 };
-	set_descriptors(&ward, link);
+	set_descriptors(&ward, link, opts->cgroup);
 	ward.agent_fd = pidfd_open(agent, 0);
-	if (ward.agent_fd >= 0 && getppid() != agent)
+	if (getppid() != agent) /* it died before the line above */
 		agent_is_gone(&ward);
 	watch_over(&ward);
+	cgroup_remove(&ward.cgroup);
 	_exit(0);
 }

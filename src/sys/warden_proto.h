@@ -55,6 +55,6 @@ struct warden_reply {
 
 /* The warden's own main: never returns. `link` is its end of the pair; the process is fresh from
  * fork(). */
-_Noreturn void warden_main(const char *name, int link, pid_t agent);
+_Noreturn void warden_main(const struct warden_opts *opts, int link, pid_t agent);
 
 #endif

@@ -1,0 +1,33 @@
+/* A cgroup v2 directory of our own, where one can be made: its members can all be killed at once,
+ * even those whom we may not signal. Optional everywhere: callers go on without. */
+#ifndef SYS_CGROUP_H
+#define SYS_CGROUP_H
+
+#include "base/err.h"
+
+struct cgroup {
+	char *path; /* NULL: none */
+	int fd;	    /* the directory */
+};
+
+#define CGROUP_INIT ((struct cgroup){ .fd = -1 })
+
+/* Makes a leaf below the caller's own cgroup, in the v2 hierarchy wherever that is mounted (also
+ * beside v1). `name` should hold the caller's pid. Fails where there is none or it is not writable. */
+int cgroup_make(const char *name, struct cgroup *ret_cgroup, struct err *err);
+
+/* Removes the directory (which works once it is empty) and lets go of it. */
+void cgroup_remove(struct cgroup *cgroup);
+
+/* Only lets go. */
+void cgroup_done(struct cgroup *cgroup);
+
+/* SIGKILL to all members. -ENOENT: the kernel (before 5.14) cannot. */
+int cgroup_kill(const struct cgroup *cgroup);
+
+/* Finds the v2 mount in the text of /proc/self/mountinfo and the own group in that of
+ * /proc/self/cgroup, and joins them: "/sys/fs/cgroup/unified/user.slice". A malloc'ed string, NULL
+ * if there is none. */
+char *cgroup_find(const char *mountinfo, const char *membership);
+
+#endif

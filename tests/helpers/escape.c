@@ -96,12 +96,17 @@ static void run_daemon(void)
 	fork_off(settle);
 }
 
+static void wipe(char **strings)
+{
+	for (; *strings; strings++)
+		memset(*strings, 0, strlen(*strings));
+}
+
 /* Nothing of it points to its origin any more: no environment, arguments, descriptors. */
 static void settle_bare(void)
 {
-	clearenv();
-	for (char **arg = arguments; *arg; arg++)
-		memset(*arg, 0, strlen(*arg));
+	wipe(environ);
+	wipe(arguments);
 	prctl(PR_SET_NAME, "bare");
 	if (chdir("/") < 0)
 		_exit(95);

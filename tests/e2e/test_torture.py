@@ -1,0 +1,255 @@
+"""Nothing survives: every way for a worker's process to get away, against every way for a job to end.
+
+The cells of the matrix run side by side, once, when the first result is asked for."""
+
+import concurrent.futures
+import contextlib
+import functools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+import pytest
+
+from conftest import BUILD, DEADLINE, MUSTER, alive, clean_env, wait_for
+
+KINDS = ["child", "group", "session", "daemon", "bare", "deaf", "chain", "reaper", "stopped",
+         "stopped-daemon"]
+USERS = ["root", "nobody"] if os.getuid() == 0 else ["self"]
+AT_ONCE = 12
+WORKERS = 2
+SURVIVE_S = 1.0  # nothing may be there that long after muster's end
+
+
+def start_time(pid):
+    """In clock ticks since boot; with the pid it names a process for good."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return stat.rpartition(")")[2].split()[19]
+
+
+class Cell:
+    """One job in a directory of its own."""
+
+    def __init__(self, kind, user):
+        self.kind, self.user = kind, user
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="torture-"))
+        self.dir.chmod(0o777)
+        self.record = self.dir / "record"
+        self.mark = f"TORTURE_MARK={uuid.uuid4().hex}"
+        self.process = None
+        self.copy = None
+
+    def copy_program(self):
+        """A copy under a name nobody else has. Made while no other thread starts processes: those would
+        hold the file open for writing for a moment, and so keep it from being executed."""
+        self.copy = self.dir / ("m" + uuid.uuid4().hex[:10])
+        shutil.copy(MUSTER, self.copy)
+
+    def start(self, worker_end, before=(), program=MUSTER):
+        """Starts the job in a session of its own; `before` is a command that starts commands."""
+        as_user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if self.user == "nobody" else []
+        name, _, value = self.mark.partition("=")
+        self.process = subprocess.Popen(
+            [*as_user, *before, str(program), "run", f"--nproc-per-node={WORKERS}", "--shutdown-timeout=0.3",
+             f"--log-dir={self.dir}/logs", str(BUILD / "helpers" / "escape"), self.kind, str(self.record), worker_end],
+            cwd=self.dir, env=clean_env(**{name: value, "HOME": self.dir}), stdin=subprocess.DEVNULL,
+            stdout=open(self.dir / "out", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
+
+    def text(self):
+        return self.record.read_text() if self.record.exists() else ""
+
+    def all_ready(self):
+        wait_for(lambda: self.text().count("ready") == WORKERS or self.process.poll() is not None,
+                 "workers to be in place")
+        assert self.process.poll() is None, "ended early: " + (self.dir / "out").read_text()
+
+    def child(self, comm):
+        """The pid of muster's child of that name."""
+        def find():
+            for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == comm:
+                    return int(pid)
+        return wait_for(find, f"a child named {comm}")
+
+    def names(self):
+        """What the processes wrote down: (pid, start time)."""
+        lines = [line.split() for line in self.text().replace(".", "").splitlines()]
+        return {tuple(words) for words in lines if len(words) == 2}
+
+    def recorded(self):
+        """Processes that wrote their names down and are still there."""
+        return [pid for pid, start in self.names() if alive(pid) and start_time(pid) == start]
+
+    def marked(self):
+        """Processes that carry this job's mark in their environment: muster's own, too."""
+        left = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in (entry / "environ").read_bytes() and alive(entry.name):
+                    left.append(entry.name)
+        return left
+
+    def grows(self):
+        """Does a chain of short-lived processes go on? It writes a mark every generation."""
+        size = self.record.stat().st_size
+        time.sleep(0.1)
+        return ["a chain goes on"] if self.record.stat().st_size != size else []
+
+    def survivors(self):
+        self.process.wait(DEADLINE)
+        end = time.monotonic() + SURVIVE_S
+        while left := self.recorded() + self.marked() + self.grows():
+            if time.monotonic() > end:
+                break
+        return left
+
+    def clean_up(self):
+        for entry in self.recorded() + self.marked():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(entry), signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def end_normally(cell):
+    cell.start("exit")
+
+
+def end_by_crash(cell):
+    cell.start("crash")
+
+
+def end_by(sig):
+    def end(cell):
+        cell.start("wait")
+        cell.all_ready()
+        os.kill(cell.process.pid, sig)
+    return end
+
+
+def end_by_kill_of_warden(cell):
+    cell.start("wait")
+    cell.all_ready()
+    os.kill(cell.child("warden"), signal.SIGKILL)
+
+
+def end_by_kill_of_group(cell):
+    cell.start("wait")
+    cell.all_ready()
+    os.killpg(cell.process.pid, signal.SIGKILL)
+
+
+def end_by_timeout(cell):
+    cell.start("wait", before=["timeout", "-s", "KILL", "1"])
+
+
+def end_by_name(cell):
+    cell.start("wait", program=cell.copy)
+    cell.all_ready()
+    subprocess.run(["pkill", "-KILL", "-f", f"/{cell.copy.name} run"], check=True)
+
+
+class InNamespace:
+    """muster is process 1; the kernel takes the rest along, so what counts is that it gets that far.
+    Pids inside mean nothing outside, so processes are known by namespace, inner pid and start time
+    (the number of a namespace is used again as soon as that is gone)."""
+
+    def __init__(self, worker_end, sig):
+        self.worker_end, self.sig = worker_end, sig
+
+    def __call__(self, cell):
+        note = cell.dir / "namespace"
+        cell.start(self.worker_end, before=["unshare", "--pid", "--fork", "--mount-proc", *self.map_user(cell), "sh", "-c",
+                                            f'readlink /proc/self/ns/pid >{note}; exec "$@"', "sh"])
+        cell.recorded = functools.partial(self.inside, cell, note)
+        if self.sig:
+            cell.all_ready()
+            os.kill(self.first(cell), self.sig)
+
+    @staticmethod
+    def map_user(cell):
+        return ["--user", "--map-root-user"] if cell.user != "root" else []
+
+    @staticmethod
+    def first(cell):
+        """Process 1 of the namespace: the child of unshare."""
+        path = f"/proc/{cell.process.pid}/task/{cell.process.pid}/children"
+        return int(pathlib.Path(path).read_text().split()[0])
+
+    @staticmethod
+    def inside(cell, note):
+        namespace, names, left = note.read_text().strip() if note.exists() else "none", cell.names(), []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                if os.readlink(entry / "ns" / "pid") != namespace or not alive(entry.name):
+                    continue
+                status = (entry / "status").read_text()
+                inner = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1]
+                if (inner, start_time(entry.name)) in names:
+                    left.append(entry.name)
+        return left
+
+
+ENDS = {
+    "normal": end_normally,
+    "crash": end_by_crash,
+    "TERM": end_by(signal.SIGTERM),
+    "INT": end_by(signal.SIGINT),
+    "KILL": end_by(signal.SIGKILL),
+    "KILL-warden": end_by_kill_of_warden,
+    "KILL-group": end_by_kill_of_group,
+    "timeout-KILL": end_by_timeout,
+    "KILL-by-name": end_by_name,
+    "pid1-normal": InNamespace("exit", None),
+    "pid1-TERM": InNamespace("wait", signal.SIGTERM),
+    "pid1-KILL": InNamespace("wait", signal.SIGKILL),
+}
+
+
+def make_cell(key):
+    kind, end, user = key
+    cell = Cell(kind, user)
+    if ENDS[end] is end_by_name:
+        cell.copy_program()
+    return cell, ENDS[end]
+
+
+def try_cell(cell_and_end):
+    cell, end = cell_and_end
+    try:
+        end(cell)
+        left = cell.survivors()
+        ready = cell.text().count("ready")
+        return left, ready, (cell.dir / "out").read_text(errors="replace")
+    except Exception as error:  # told by the test of this cell
+        return [f"{type(error).__name__}: {error}"], 0, (cell.dir / "out").read_text(errors="replace")
+    finally:
+        cell.clean_up()
+
+
+@pytest.fixture(scope="session")
+def matrix(request):
+    """The results of the selected cells."""
+    keys = [item.callspec.params["key"] for item in request.session.items if "key" in getattr(
+        getattr(item, "callspec", None), "params", {}) and item.module.__name__ == __name__]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(keys, pool.map(try_cell, [make_cell(key) for key in keys])))
+
+
+@pytest.mark.parametrize("key", [(k, e, u) for u in USERS for e in ENDS for k in KINDS],
+                         ids=lambda key: "-".join(key))
+def test_nothing_survives(matrix, key):
+    left, ready, output = matrix[key]
+    assert left == [], output
+    assert ready > 0, "the workers never got to escape: " + output

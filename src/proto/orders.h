@@ -1,0 +1,88 @@
+/* Work orders: what `muster batch` is to run. muster-batch(5) describes the file format.
+ *
+ * A list is made of lines (plain, or JSON objects), of a template with arguments (":::"), or of
+ * earlier results. It is complete, checked and unchanging before anything runs.
+ */
+#ifndef PROTO_ORDERS_H
+#define PROTO_ORDERS_H
+
+#include "base/buf.h"
+#include "base/env.h"
+#include "base/err.h"
+
+#define ORDER_HASH_BYTES 16
+#define ORDER_HASH_TEXT 33
+#define ORDER_ID_MAX 200
+#define ORDERS_MAX 10000000
+#define ORDER_RUNS_MAX 1000000
+#define ORDER_CORES_MAX 4096
+
+/* What few orders have, so that the many stay small. */
+struct order_extra {
+	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
+	char *cwd, *stdin_path, *group;
+};
+
+struct order {
+	char *id;    /* NULL: the beginning of the hash */
+	char *shell; /* a line for the shell, or NULL */
+	char **argv; /* words to execute, NULL-terminated, or NULL */
+	struct order_extra *extra; /* or NULL */
+	uint64_t timeout_ns;	   /* 0: not said */
+	uint64_t cpu_timeout_ns;   /* 0: not said */
+	uint32_t timeout_percent;  /* of the median; 0: not said */
+	uint32_t line;		   /* of its file; for a template the number of the order */
+	int32_t cores;		   /* 0: not said */
+	int32_t retries;	   /* -1: not said */
+	int32_t runs;		   /* 0: not said */
+	bool uses_slot;		   /* the command has ORDER_SLOT_MARK where "{%}" stood */
+	unsigned char hash[ORDER_HASH_BYTES]; /* of what it runs: command, environment, directory, input */
+};
+
+/* Stands for "{%}" in a command; no argument may contain it. */
+#define ORDER_SLOT_MARK '\001'
+
+struct orders {
+	struct order *items;
+	size_t count, cap;
+};
+
+#define ORDERS_INIT ((struct orders){ .items = NULL })
+
+void orders_done(struct orders *orders);
+
+/* Adds the order on one line of a file; blank lines and those that begin with # add none. A line that
+ * begins with { is JSON. The error does not name the line; the caller knows it. */
+int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number, struct err *err);
+
+/* "words ::: a b ::: x y": the words joined by blanks are a shell line; all combinations of the
+ * arguments are put in, quoted, where {}, {1}, {2}, … stand ({.} {/} {//} {/.}: without extension,
+ * base name, directory, base name without extension), or appended if none stands. {#} is the number
+ * of the order, {%} the slot it runs in. "words" alone, without ":::", are a file list, not a
+ * template: orders_is_template() tells. */
+bool orders_is_template(int argc, char *const *argv);
+int orders_add_template(struct orders *orders, int argc, char *const *argv, struct err *err);
+
+/* A new order at the end, to be filled in and then closed, which computes its identity. */
+struct order *orders_append(struct orders *orders);
+struct order_extra *order_extra(struct order *order); /* made when needed */
+void order_close(struct order *order);
+
+/* After all are added: two orders that run the same are refused, by line, unless allowed, and then
+ * told apart by a number that goes into their identity. Two equal ids are always refused. */
+int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err *err);
+
+void order_hash_text(const struct order *order, char text[ORDER_HASH_TEXT]);
+
+/* Appends its id, given or derived. */
+void order_append_id(const struct order *order, struct buf *out);
+
+/* Appends the command for people and logs; slot 0 shows "{%}". */
+void order_append_command(const struct order *order, int slot, struct buf *out);
+
+const char *order_group(const struct order *order); /* "" for none */
+
+/* "60", "1.5s", or with a percentage "200%": of the median. */
+int order_parse_timeout(const char *text, uint64_t *ret_ns, uint32_t *ret_percent, struct err *err);
+
+#endif

@@ -1,0 +1,93 @@
+#include "proto/shell.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static bool is_safe(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("-_.+/", c));
+}
+
+static bool all_safe(const char *text)
+{
+	for (; *text; text++)
+		if (!is_safe(*text))
+			return false;
+	return true;
+}
+
+void shell_quote(struct buf *out, const char *text)
+{
+	if (!*text) {
+		buf_append_str(out, "''");
+		return;
+	}
+	if (all_safe(text)) {
+		buf_append_str(out, text);
+		return;
+	}
+	/* Single quotes at either end need no empty pair around them. */
+	bool open = false;
+	for (; *text; text++) {
+		if (open == (*text == '\'')) {
+			buf_append_char(out, '\'');
+			open = !open;
+		}
+		if (*text == '\'')
+			buf_append_str(out, "\"'\"");
+		else
+			buf_append_char(out, *text);
+	}
+	if (open)
+		buf_append_char(out, '\'');
+}
+
+void shell_join(struct buf *out, char *const *argv)
+{
+	for (size_t i = 0; argv[i]; i++) {
+		if (i > 0)
+			buf_append_char(out, ' ');
+		shell_quote(out, argv[i]);
+	}
+}
+
+/* Words that mean something else to a shell than "run this program". */
+static bool is_shell_word(const char *word)
+{
+	static const char *const words[] = {
+		".",	   ":",	     "alias", "bg",   "break",	"case",	    "cd",     "command", "continue",
+		"do",	   "done",   "elif",  "else", "esac",	"eval",	    "exec",   "exit",	 "export",
+		"fc",	   "fg",     "fi",    "for",  "function", "getopts", "hash",  "if",	 "in",
+		"jobs",	   "kill",   "let",   "local", "read",	"readonly", "return", "select",	 "set",
+		"shift",   "source", "test",  "then", "time",	"times",    "trap",   "type",	 "ulimit",
+		"umask",   "unalias", "unset", "until", "wait",	"while",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (str_eq(words[i], word))
+			return true;
+	return false;
+}
+
+bool shell_split_plain(const char *line, struct strv *ret_argv)
+{
+	for (const char *p = line; *p; p++)
+		if (!is_safe(*p) && !strchr(" \t,:@=%", *p))
+			return false;
+	size_t first = strspn(line, " \t");
+	size_t word_len = strcspn(line + first, " \t");
+	/* "A=1 program" sets a variable. */
+	if (word_len == 0 || memchr(line + first, '=', word_len))
+		return false;
+	AUTO_FREE char *program = mem_strndup(line + first, word_len);
+	if (is_shell_word(program))
+		return false;
+	for (const char *p = line; *(p += strspn(p, " \t"));) {
+		size_t len = strcspn(p, " \t");
+		strv_take(ret_argv, mem_strndup(p, len));
+		p += len;
+	}
+	return true;
+}

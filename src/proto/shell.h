@@ -1,0 +1,18 @@
+/* Command lines as the shell sees them. */
+#ifndef PROTO_SHELL_H
+#define PROTO_SHELL_H
+
+#include "base/buf.h"
+#include "base/env.h"
+
+/* Appends `text` so that the shell reads it as one word; as GNU parallel writes it. */
+void shell_quote(struct buf *out, const char *text);
+
+/* Appends the words, quoted where needed, with blanks between them. */
+void shell_join(struct buf *out, char *const *argv);
+
+/* True if a line is nothing but words that the shell would take as they are; they are appended to
+ * ret_argv, and executing them is what the shell would do, without paying for a shell. */
+bool shell_split_plain(const char *line, struct strv *ret_argv);
+
+#endif

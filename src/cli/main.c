@@ -13,6 +13,7 @@
 #endif
 
 extern const struct command command_compare;
+extern const struct command command_batch;
 extern const struct command command_help;
 extern const struct command command_run;
 extern const struct command command_store;
@@ -21,6 +22,7 @@ extern const struct command command_timer;
 
 static const struct command *const commands[] = {
 	&command_run,
+	&command_batch,
 	&command_compare,
 	&command_help,
 	&command_store,

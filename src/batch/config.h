@@ -1,0 +1,59 @@
+/* What the command line of `muster batch` says. */
+#ifndef BATCH_CONFIG_H
+#define BATCH_CONFIG_H
+
+#include "base/env.h"
+#include "core/batch_rules.h"
+#include "core/corepool.h"
+#include "core/schedule.h"
+
+enum batch_progress {
+	BATCH_PROGRESS_AUTO, /* a bar on a terminal, else plain */
+	BATCH_PROGRESS_BAR,
+	BATCH_PROGRESS_PLAIN,
+	BATCH_PROGRESS_NONE,
+};
+
+struct batch_config {
+	/* Where the orders come from. */
+	bool allow_duplicates, retry_failed, resume;
+
+	/* How many at a time, and where. */
+	int64_t jobs; /* 0: as many as the cores allow */
+	double jobs_percent; /* of the cores, instead; 0: not said */
+	int64_t cores, reserve; /* reserve -1: one, if one can be spared */
+	int smt;   /* enum corepool_smt */
+	int place; /* enum corepool_place, or BATCH_PLACE_NONE */
+	struct cpuset allowed;
+	bool allowed_given;
+	int order; /* enum schedule_order */
+	int64_t seed;
+	struct strv history;
+
+	/* How long, and what if it fails. */
+	uint64_t timeout_ns, cpu_timeout_ns, deadline_ns; /* 0: none */
+	uint32_t timeout_percent;
+	struct ladder ladder;
+	int64_t retries;
+	struct retry_rule retry_on;
+	uint64_t retry_delay_ns;
+	struct halt_rule halt;
+	const char *canary;
+
+	/* Repetition. */
+	int64_t runs, warmup;
+
+	/* What becomes of it. */
+	const char *output, *joblog, *results;
+	const char *shell;
+	bool dry_run, quiet;
+	int progress; /* enum batch_progress */
+};
+
+#define BATCH_PLACE_NONE 2
+
+/* Runs the batch. `argc`, `argv`: files, "-", or a template with ":::". Returns the exit code; errors
+ * of use have been printed as "muster batch: …". */
+int batch_run(const struct batch_config *config, int argc, char *const *argv);
+
+#endif

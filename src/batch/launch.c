@@ -1,0 +1,99 @@
+#include "batch/launch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "proto/shell.h"
+
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+extern char **environ;
+
+void launcher_done(struct launcher *launcher)
+{
+	map_foreach(entry, &launcher->paths)
+		free(entry->value);
+	map_done(&launcher->paths);
+}
+
+void launch_done(struct launch *launch)
+{
+	free(launch->path);
+	strv_done(&launch->argv);
+	strv_done(&launch->env);
+}
+
+/* The first executable file of that name, "" if there is none; owned by the caller. */
+static char *search(const char *program, const char *path)
+{
+	struct stat info;
+	size_t len;
+	for (const char *rest = path, *dir; (dir = str_split(&rest, ':', &len));) {
+		char *file = mem_printf("%.*s/%s", (int)(len ? len : 1), len ? dir : ".", program);
+		if (access(file, X_OK) == 0 && stat(file, &info) == 0 && S_ISREG(info.st_mode))
+			return file;
+		free(file);
+	}
+	return mem_strdup("");
+}
+
+static char *find_program(struct launcher *launcher, const char *program, const struct strv *env)
+{
+	const char *own = env->count ? env_get(env, "PATH") : NULL, *path = own ? own : getenv("PATH");
+	if (strchr(program, '/'))
+		return mem_strdup(program);
+	if (own)
+		return search(program, own);
+	char *known = map_get(&launcher->paths, program, strlen(program));
+	if (!known) {
+		known = search(program, path ? path : PATH_DEFAULT);
+		map_put(&launcher->paths, program, strlen(program), known);
+	}
+	return mem_strdup(known);
+}
+
+static void make_env(const struct order *order, struct strv *ret_env)
+{
+	if (!order->extra || order->extra->env.count == 0)
+		return;
+	strv_copy(ret_env, environ);
+	for (size_t i = 0; i < order->extra->env.count; i++) {
+		const char *item = order->extra->env.items[i], *equals = strchr(item, '=');
+		if (!equals) {
+			env_unset(ret_env, item);
+			continue;
+		}
+		AUTO_FREE char *name = mem_strndup(item, (size_t)(equals - item));
+		env_set(ret_env, name, equals + 1);
+	}
+}
+
+int launch_make(struct launcher *launcher, const struct order *order, int slot, bool force_shell,
+		struct launch *ret_launch, struct err *err)
+{
+	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	make_env(order, &launch.env);
+	if (order->argv) {
+		strv_copy(&launch.argv, order->argv);
+	} else {
+		order_append_command(order, slot, &line);
+		launch.by_shell = force_shell || !shell_split_plain(buf_str(&line), &launch.argv);
+		if (launch.by_shell) {
+			strv_add(&launch.argv, launcher->shell);
+			strv_add(&launch.argv, "-c");
+			strv_add(&launch.argv, buf_str(&line));
+		}
+	}
+	launch.path = find_program(launcher, launch.argv.items[0], &launch.env);
+	if (!*launch.path)
+		return err_set(err, ENOENT, "'%s' is not on PATH", launch.argv.items[0]);
+	*ret_launch = launch;
+	launch = LAUNCH_INIT;
+	return 0;
+}

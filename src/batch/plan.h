@@ -1,0 +1,27 @@
+/* From the host and the command line to a core pool, and the picture of it that --dry-run prints. */
+#ifndef BATCH_PLAN_H
+#define BATCH_PLAN_H
+
+#include <stdio.h>
+
+#include "batch/config.h"
+#include "core/batch.h"
+#include "core/topology.h"
+
+struct plan {
+	struct topology topology; /* empty when nothing is pinned */
+	struct corepool pool;
+	int jobs;
+	bool pinned;
+	const char *why_unpinned; /* borrowed; NULL: pinned, or asked for */
+};
+
+/* `max_width`: of the widest order; `max_jobs`: how many there can be at a time. */
+int plan_make(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
+	      struct err *err);
+void plan_done(struct plan *plan);
+
+/* The pool, what is shared, and the first place of every order. */
+void plan_print(const struct plan *plan, const struct batch_order *orders, size_t count, FILE *out);
+
+#endif

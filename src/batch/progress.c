@@ -1,0 +1,114 @@
+#include "batch/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/clock.h"
+
+#define BAR_MIN 10
+#define BAR_MAX 40
+#define COLUMNS_MIN 20
+#define ORDER_MIN 8 /* columns below which a command is not worth showing */
+
+static void put_bar(const struct progress *progress, int width, struct buf *out)
+{
+	uint64_t total = MAX(progress->total, (uint64_t)1);
+	int full = (int)(MIN(progress->done, total) * (uint64_t)width / total);
+	buf_append_char(out, '[');
+	for (int i = 0; i < width; i++)
+		buf_append_char(out, i < full ? '=' : i == full ? '>' : ' ');
+	buf_append_char(out, ']');
+}
+
+static void put_times(const struct progress *progress, struct buf *out)
+{
+	char text[CLOCK_HUMAN_MAX];
+	/* Fractions of a second in a line that changes all the time only flicker. */
+	clock_human(progress->elapsed_ns / NS_PER_S * NS_PER_S, text);
+	buf_printf(out, ", %s", progress->elapsed_ns < NS_PER_S ? "0 s" : text);
+	if (progress->eta_ns == NS_NEVER || progress->done >= progress->total)
+		return;
+	clock_human(MAX(progress->eta_ns, NS_PER_S) / NS_PER_S * NS_PER_S, text);
+	buf_printf(out, ", ETA %s", text);
+}
+
+void progress_plain(const struct progress *progress, struct buf *out)
+{
+	buf_printf(out, "%llu of %llu done, %llu failed, %llu running", (unsigned long long)progress->done,
+		   (unsigned long long)progress->total, (unsigned long long)progress->failed,
+		   (unsigned long long)progress->running);
+	put_times(progress, out);
+}
+
+/* Appends at most `columns` cells of a text; returns how many. Wide characters count double. */
+static int put_cells(const char *text, int columns, struct buf *out)
+{
+	mbstate_t state = { 0 };
+	int used = 0;
+	for (const char *p = text, *end = text + strlen(text); p < end;) {
+		wchar_t c;
+		size_t len = mbrtowc(&c, p, (size_t)(end - p), &state);
+		bool bad = len == (size_t)-1 || len == (size_t)-2 || len == 0;
+		int width = bad ? -1 : wcwidth(c);
+		if (used + MAX(width, 1) > columns)
+			break;
+		if (width < 0)
+			buf_append_char(out, '?');
+		else
+			buf_append(out, p, len);
+		used += width < 0 ? 1 : width;
+		p += bad ? 1 : len;
+		if (bad)
+			memset(&state, 0, sizeof(state));
+	}
+	return used;
+}
+
+/* " (12 s)" after each command; what does not fit is left out. */
+static void put_orders(const struct progress *progress, int columns, struct buf *out)
+{
+	const char *separator = ": ";
+	for (size_t i = 0; i < progress->order_count; i++) {
+		char human[CLOCK_HUMAN_MAX], time[CLOCK_HUMAN_MAX + 4];
+		clock_human(progress->orders[i].since_ns / NS_PER_S * NS_PER_S, human);
+		snprintf(time, sizeof(time), " (%s)", progress->orders[i].since_ns < NS_PER_S ? "0 s" : human);
+		int room = columns - (int)strlen(separator) - (int)strlen(time);
+		if (room < ORDER_MIN)
+			return;
+		/* Several share the room evenly; what one does not need the next ones get. */
+		int share = MAX(room / (int)(progress->order_count - i), ORDER_MIN);
+		buf_append_str(out, separator);
+		int used = put_cells(progress->orders[i].command, MIN(share, room), out);
+		buf_append_str(out, time);
+		columns -= (int)strlen(separator) + used + (int)strlen(time);
+		separator = ", ";
+	}
+}
+
+void progress_render(const struct progress *progress, int columns, bool colour, struct buf *out)
+{
+	AUTO(buf_done) struct buf counts = BUF_INIT, tail = BUF_INIT;
+	columns = MAX(columns, COLUMNS_MIN) - 1;
+	buf_printf(&counts, " %llu/%llu", (unsigned long long)progress->done, (unsigned long long)progress->total);
+	AUTO(buf_done) struct buf failed = BUF_INIT;
+	if (progress->failed > 0)
+		buf_printf(&failed, ", %llu failed", (unsigned long long)progress->failed);
+	buf_printf(&tail, ", %llu running", (unsigned long long)progress->running);
+	put_times(progress, &tail);
+
+	int fixed = (int)(buf_len(&counts) + buf_len(&failed) + buf_len(&tail));
+	int bar = MIN(MAX(columns / 5, BAR_MIN), BAR_MAX);
+	if (fixed + bar + 2 > columns)
+		bar = columns - fixed - 2;
+	if (bar < 3) { /* too narrow for all of it: the counts matter most */
+		put_cells(buf_str(&counts) + 1, columns, out);
+		return;
+	}
+	put_bar(progress, bar, out);
+	buf_append_str(out, buf_str(&counts));
+	if (buf_len(&failed) > 0)
+		buf_printf(out, colour ? ", \033[31m%s\033[0m" : ", %s", buf_str(&failed) + 2);
+	buf_append_str(out, buf_str(&tail));
+	put_orders(progress, columns - fixed - bar - 2, out);
+}

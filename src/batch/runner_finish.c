@@ -1,0 +1,210 @@
+/* What becomes of an attempt: its result line, its line in the job log, its output on the screen. */
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "batch/runner_private.h"
+#include "core/exit_code.h"
+
+#define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed between two looks at the loop */
+#define SHOW_FROM_MEMORY ((uint64_t)64 << 10)
+
+static int64_t time_ns(const struct timeval *time)
+{
+	return (int64_t)time->tv_sec * (int64_t)NS_PER_S + (int64_t)time->tv_usec * (int64_t)NS_PER_US;
+}
+
+static void set_values(struct result *result, const struct place *place, const struct batch_outcome *outcome)
+{
+	const struct rusage *usage = &place->usage;
+	if (outcome->timed)
+		result_set(result, RESULT_WALL_NS, (int64_t)(outcome->end_ns - outcome->start_ns));
+	if (!place->has_usage) {
+		result_miss(result, "rusage", outcome->reason == REASON_SPAWN ? "never started" : "the process that could have known is gone");
+		return;
+	}
+	result_set(result, RESULT_USER_NS, time_ns(&usage->ru_utime));
+	result_set(result, RESULT_SYS_NS, time_ns(&usage->ru_stime));
+	result_set(result, RESULT_MAXRSS_KB, usage->ru_maxrss);
+	result_set(result, RESULT_MINFLT, usage->ru_minflt);
+	result_set(result, RESULT_MAJFLT, usage->ru_majflt);
+	result_set(result, RESULT_NVCSW, usage->ru_nvcsw);
+	result_set(result, RESULT_NIVCSW, usage->ru_nivcsw);
+}
+
+static void set_order(struct result *result, const struct order *order, const struct place *place)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	order_append_id(order, &text);
+	result->id = buf_take_str(&text);
+	order_hash_text(order, result->hash);
+	if (order->shell) {
+		order_append_command(order, order->uses_slot ? 0 : place->number + 1, &text);
+		result->shell = buf_take_str(&text);
+	} else {
+		strv_copy(&result->argv, order->argv);
+	}
+	if (place->order->item.width > 1)
+		result->width = place->order->item.width;
+	if (!order->extra)
+		return;
+	strv_copy(&result->env, strv_argv(&order->extra->env));
+	result->cwd = order->extra->cwd ? mem_strdup(order->extra->cwd) : NULL;
+	result->stdin_path = order->extra->stdin_path ? mem_strdup(order->extra->stdin_path) : NULL;
+	result->group = order->extra->group ? mem_strdup(order->extra->group) : NULL;
+}
+
+static void set_cores(struct result *result, const struct place *place)
+{
+	AUTO(buf_done) struct buf list = BUF_INIT;
+	cpuset_format(&place->cpus, &list);
+	if (buf_len(&list) > 0)
+		result->cores = buf_take_str(&list);
+	else
+		result_miss(result, "cores", "not pinned");
+}
+
+/* The exit value and signal that GNU parallel would write. */
+static void set_log(struct ending *ending, const struct batch_outcome *outcome, const struct place *place)
+{
+	const struct exit_status *status = &outcome->status;
+	AUTO(buf_done) struct buf command = BUF_INIT;
+	const struct order *order = &place->runner->job->orders->items[place->order->item.index];
+	if (place->runner->job->journal->log_fd < 0 || outcome->retry || place->order->is_canary)
+		return;
+	order_append_command(order, place->number + 1, &command);
+	ending->log_command = buf_take_str(&command);
+	ending->seq = (size_t)place->order->item.index + 1;
+	ending->runtime_ns = outcome->timed ? outcome->end_ns - outcome->start_ns : 0;
+	bool ended_by_us = outcome->reason == REASON_TIMEOUT || outcome->reason == REASON_CPU_TIMEOUT ||
+			   outcome->reason == REASON_KILLED;
+	ending->log_signal = status->kind == EXIT_SIGNAL ? status->value : 0;
+	if (outcome->reason == REASON_SPAWN)
+		ending->log_exit = EXIT_CODE_NOT_FOUND;
+	else if (ended_by_us || status->kind == EXIT_UNKNOWN)
+		ending->log_exit = -1;
+	else
+		ending->log_exit = status->kind == EXIT_CODE ? status->value : 0;
+}
+
+static void fill(struct ending *ending, struct place *place, const struct batch_outcome *outcome)
+{
+	struct result *result = &ending->result;
+	set_order(result, &place->runner->job->orders->items[place->order->item.index], place);
+	result->attempt = outcome->trial.attempt;
+	result->run = outcome->trial.run;
+	result->warmup = outcome->trial.warmup;
+	result->reason = outcome->reason;
+	result->status = outcome->status;
+	uint64_t ago = outcome->timed ? clock_now_ns() - outcome->start_ns : 0;
+	ending->start_wall_ns = outcome->timed ? clock_wall_ns() - ago : place->asked_wall_ns;
+	clock_iso(ending->start_wall_ns, result->start);
+	set_values(result, place, outcome);
+	set_cores(result, place);
+	if (place->failure)
+		result_miss(result, "start", place->failure);
+	if (outcome->shared)
+		strv_add(&result->suspect, "smt-shared");
+	if (place->paths[0]) {
+		result->out.path = mem_strdup(place->paths[0]);
+		result->err_out.path = mem_strdup(place->paths[1]);
+	}
+	set_log(ending, outcome, place);
+}
+
+static void show_stream(struct runner *runner, struct ending *ending, int i, uint64_t bytes)
+{
+	if (bytes == 0 || runner->job->config->results)
+		return;
+	if (bytes > SHOW_FROM_MEMORY) {
+		printer_file(runner->printer, i + 1, fd_take(&ending->fds[i]), bytes);
+		return;
+	}
+	char text[SHOW_FROM_MEMORY];
+	ssize_t n = pread(ending->fds[i], text, (size_t)bytes, 0);
+	if (n > 0)
+		printer_text(runner->printer, i + 1, text, (size_t)n);
+}
+
+/* Everything is known: write the lines, then show the output. */
+static void complete(struct runner *runner, struct ending *ending)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	struct err err = ERR_INIT;
+	if (runner->job->journal->fd >= 0)
+		result_write(&ending->result, &line);
+	int r = journal_append(runner->job->journal, buf_data(&line), buf_len(&line), &err);
+	if (r >= 0 && ending->seq > 0) {
+		buf_clear(&line);
+		journal_format_log(&line, ending->seq, ending->start_wall_ns, ending->runtime_ns,
+				   ending->result.out.bytes, ending->log_exit, ending->log_signal,
+				   ending->log_command);
+		r = journal_append_log(runner->job->journal, &line, &err);
+	}
+	if (r < 0)
+		runner_fatal(runner, &err);
+	show_stream(runner, ending, 0, ending->result.out.bytes);
+	show_stream(runner, ending, 1, ending->result.err_out.bytes);
+	ending_done(ending);
+}
+
+/* Files in which nothing was written serve the next order, too. */
+static void take_back(struct place *place, struct ending *ending)
+{
+	bool named = place->runner->job->config->results;
+	if (!named && ending->result.out.bytes == 0)
+		place->fds[0] = fd_take(&ending->fds[0]);
+	if (!named && ending->result.err_out.bytes == 0)
+		place->fds[1] = fd_take(&ending->fds[1]);
+}
+
+void runner_finish(struct runner *runner, const struct batch_action *action)
+{
+	struct place *place = &runner->places[action->slot];
+	struct ending ending;
+	/* A canary that is well says nothing. */
+	bool record = !place->order->is_canary || action->outcome.reason == REASON_CANARY;
+	ending_init(&ending, place->fds);
+	fill(&ending, place, &action->outcome);
+	take_back(place, &ending);
+	status_outcome(runner, action, place);
+	if (!record) {
+		ending_done(&ending);
+	} else if (ending_hash(&ending, HASH_AT_ONCE)) {
+		complete(runner, &ending);
+	} else {
+		struct ending *later = NEW(struct ending);
+		*later = ending;
+		list_append(&runner->endings, &later->link);
+		event_active(runner->hash_event, EV_TIMEOUT, 0);
+	}
+}
+
+static void hash_first(struct runner *runner, uint64_t budget)
+{
+	struct ending *ending = list_entry(runner->endings.next, struct ending, link);
+	if (!ending_hash(ending, budget))
+		return;
+	complete(runner, ending);
+	free(ending);
+}
+
+void runner_hash_some(struct runner *runner)
+{
+	if (list_empty(&runner->endings))
+		return;
+	hash_first(runner, HASH_AT_ONCE);
+	if (!list_empty(&runner->endings))
+		event_active(runner->hash_event, EV_TIMEOUT, 0);
+}
+
+void runner_finish_all(struct runner *runner)
+{
+	while (!list_empty(&runner->endings))
+		hash_first(runner, UINT64_MAX);
+}

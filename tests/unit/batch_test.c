@@ -1,0 +1,392 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/batch.h"
+
+#define S NS_PER_S
+
+static struct corepool pool;
+static struct batch batch;
+static struct batch_actions actions;
+static struct batch_order orders[64];
+
+static struct batch_opts options(void)
+{
+	struct batch_opts opts = { .jobs = 2, .retry_on = retry_rule_any(), .retry_delay_ns = S, .deadline_ns = NS_NEVER,
+				   .groups = 1, .gates = 4, .order = SCHEDULE_LISTED };
+	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
+	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
+	return opts;
+}
+
+static void step(enum batch_event_type type, int slot, uint64_t now)
+{
+	batch_step(&batch, &(struct batch_event){ .type = type, .slot = slot }, now, &actions);
+}
+
+/* The main process of a slot ends; `left`: something it started does not. */
+static void ends(int slot, int code, bool left, uint64_t now)
+{
+	struct batch_event event = { .type = BATCH_EXITED, .slot = slot, .status = { .kind = EXIT_CODE, .value = code },
+				     .start_ns = now - S, .end_ns = now, .empty = !left };
+	batch_step(&batch, &event, now, &actions);
+}
+
+static void dies(int slot, int sig, bool oom, uint64_t now)
+{
+	struct batch_event event = { .type = BATCH_EXITED, .slot = slot, .status = { .kind = EXIT_SIGNAL, .value = sig },
+				     .start_ns = now - 1, .end_ns = now, .empty = true, .oom = oom };
+	batch_step(&batch, &event, now, &actions);
+}
+
+static void begin(const struct batch_opts *opts, size_t count)
+{
+	corepool_init_anonymous(&pool, 2);
+	for (size_t i = 0; i < count; i++) {
+		orders[i].item.index = (uint32_t)i;
+		orders[i].item.width = MAX(orders[i].item.width, 1);
+		orders[i].runs = MAX(orders[i].runs, 1);
+	}
+	batch_init(&batch, opts, &pool, orders, count);
+	step(BATCH_START, 0, 0);
+}
+
+static void finish(void)
+{
+	batch_done(&batch);
+	corepool_done(&pool);
+	batch_actions_done(&actions);
+}
+
+/* "spawn0 kill1 finish0:timeout end": what was asked for since the last look. */
+static const char *told(void)
+{
+	static const char *const names[] = { [BATCH_SPAWN] = "spawn", [BATCH_SIGNAL] = "signal", [BATCH_KILL] = "kill",
+					     [BATCH_QUERY_CPU] = "cpu", [BATCH_FINISH] = "finish", [BATCH_END] = "end" };
+	static struct buf text;
+	buf_clear(&text);
+	for (size_t i = 0; i < actions.count; i++) {
+		const struct batch_action *action = &actions.items[i];
+		buf_printf(&text, "%s%s", i ? " " : "", names[action->type]);
+		if (action->slot >= 0)
+			buf_printf(&text, "%d", action->slot);
+		if (action->type == BATCH_SIGNAL)
+			buf_printf(&text, ":%d", action->sig);
+		if (action->type == BATCH_FINISH)
+			buf_printf(&text, ":%s", reason_name(action->outcome.reason));
+	}
+	actions.count = 0;
+	return buf_str(&text);
+}
+
+TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 3);
+	ck_assert_str_eq(told(), "spawn0 spawn1");
+	ends(1, 0, false, S);
+	ck_assert_str_eq(told(), "finish1:ok spawn1");
+	ends(0, 0, false, S);
+	ends(1, 0, false, S);
+	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
+	ck_assert_uint_eq(batch.ok, 3);
+	finish();
+}
+
+TEST(a_failure_stops_nobody_else)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 3);
+	told();
+	ends(0, 7, false, S);
+	ck_assert_str_eq(told(), "finish0:exit spawn0");
+	ends(0, 0, false, S);
+	ends(1, 0, false, S);
+	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
+	ck_assert_uint_eq(batch.failed, 1);
+	finish();
+}
+
+TEST(cores_are_free_only_when_the_last_process_is_gone)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 3);
+	told();
+	ends(0, 0, true, S);
+	ck_assert_str_eq(told(), "kill0");
+	ck_assert_int_eq(pool.used, 2);
+	step(BATCH_EMPTY, 0, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok spawn0");
+	/* One that crossed our order to kill is of the tree before. */
+	step(BATCH_EMPTY, 0, 2 * S);
+	ck_assert_str_eq(told(), "");
+	finish();
+}
+
+TEST(a_timeout_climbs_the_ladder_and_ends_in_kill)
+{
+	struct batch_opts opts = options();
+	orders[0].timeout_ns = 3 * S;
+	begin(&opts, 1);
+	told();
+	ck_assert_uint_eq(batch_next_deadline(&batch), 3 * S);
+	step(BATCH_TICK, 0, 3 * S - 1);
+	ck_assert_str_eq(told(), "");
+	step(BATCH_TICK, 0, 3 * S);
+	ck_assert_str_eq(told(), "signal0:15");
+	ck_assert_uint_eq(batch_next_deadline(&batch), 5 * S);
+	step(BATCH_TICK, 0, 5 * S);
+	ck_assert_str_eq(told(), "kill0");
+	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
+	dies(0, SIGKILL, false, 5 * S);
+	ck_assert_str_eq(told(), "finish0:timeout end");
+	finish();
+}
+
+TEST(a_retry_waits_for_the_old_tree_and_backs_off)
+{
+	struct batch_opts opts = options();
+	orders[0].retries = 2;
+	begin(&opts, 1);
+	told();
+	ends(0, 1, true, S);
+	ck_assert_str_eq(told(), "kill0");
+	step(BATCH_EMPTY, 0, 2 * S);
+	ck_assert(actions.items[0].outcome.retry);
+	ck_assert_str_eq(told(), "finish0:exit");
+	ck_assert_int_eq(pool.used, 0);
+	ck_assert_uint_eq(batch_next_deadline(&batch), 3 * S);
+	step(BATCH_TICK, 0, 3 * S);
+	ck_assert_int_eq(actions.items[0].outcome.trial.attempt, 2);
+	ck_assert_str_eq(told(), "spawn0");
+	ends(0, 1, false, 4 * S);
+	ck_assert_uint_eq(batch_next_deadline(&batch), 6 * S);
+	step(BATCH_TICK, 0, 6 * S);
+	told();
+	ends(0, 1, false, 7 * S);
+	ck_assert_str_eq(told(), "finish0:exit end");
+	ck_assert_uint_eq(batch.failed, 1);
+	finish();
+}
+
+TEST(only_the_reasons_asked_for_are_retried)
+{
+	static const struct {
+		const char *rule;
+		int code, sig;
+		bool oom, retried;
+	} cases[] = {
+		{ "exit=75", 75, 0, false, true }, { "exit=75", 1, 0, false, false }, { "exit", 1, 0, false, true },
+		{ "oom", 0, SIGKILL, true, true }, { "oom", 0, SIGKILL, false, false }, { "signal", 0, SIGSEGV, false, true },
+		{ "timeout,oom", 1, 0, false, false }, { "any", 1, 0, false, true }, { "signal", 0, SIGKILL, true, false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct batch_opts opts = options();
+		ck_assert_int_eq(retry_rule_parse(cases[i].rule, &opts.retry_on, NULL), 0);
+		memset(orders, 0, sizeof(orders));
+		orders[0].retries = 1;
+		begin(&opts, 1);
+		told();
+		if (cases[i].sig)
+			dies(0, cases[i].sig, cases[i].oom, S);
+		else
+			ends(0, cases[i].code, false, S);
+		ck_assert_msg(actions.items[0].outcome.retry == cases[i].retried, "case %zu", i);
+		finish();
+	}
+}
+
+TEST(halt_follows_gnu_parallel)
+{
+	static const struct {
+		const char *rule;
+		int codes[3];
+		const char *expected; /* after the last */
+	} cases[] = {
+		{ "now,fail=1", { 1 }, "finish0:exit signal1:2" }, { "soon,fail=1", { 1 }, "finish0:exit" },
+		{ "soon,fail=2", { 1, 1 }, "finish0:exit" },	     { "now,success=1", { 0 }, "finish0:ok signal1:2" },
+		{ "now,done=2", { 1, 0 }, "finish0:ok signal1:2" },  { "never", { 1 }, "finish0:exit spawn0" },
+		{ "soon,fail=20%", { 1, 1 }, "finish0:exit" },	     { "2", { 1 }, "finish0:exit signal1:2" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct batch_opts opts = options();
+		ck_assert_int_eq(halt_rule_parse(cases[i].rule, &opts.halt, NULL), 0);
+		memset(orders, 0, sizeof(orders));
+		begin(&opts, 10);
+		told();
+		int last = strstr(cases[i].rule, "2") && !strstr(cases[i].rule, "=1") && cases[i].rule[0] != '2' ? 1 : 0;
+		for (int n = 0; n <= last; n++) {
+			told();
+			ends(0, cases[i].codes[n], false, S);
+		}
+		ck_assert_msg(strcmp(told(), cases[i].expected) == 0, "%s", cases[i].rule);
+		finish();
+	}
+	struct halt_rule rule;
+	static const char *const wrong[] = { "", "now", "now,fail", "now,fail=0", "now,fail=x", "later,fail=1", "now,fail=101%", "3" };
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		ck_assert_msg(halt_rule_parse(wrong[i], &rule, NULL) == -EINVAL, "%s", wrong[i]);
+}
+
+TEST(the_first_interrupt_stops_and_the_second_kills)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 3);
+	told();
+	step(BATCH_INTERRUPT, 0, S);
+	ck_assert_str_eq(told(), "signal0:2 signal1:2");
+	ck_assert_uint_eq(batch_next_deadline(&batch), 11 * S);
+	dies(0, SIGINT, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:killed");
+	step(BATCH_INTERRUPT, 0, 3 * S);
+	ck_assert_str_eq(told(), "kill1");
+	dies(1, SIGKILL, false, 3 * S);
+	ck_assert_str_eq(told(), "finish1:killed end");
+	ck_assert_uint_eq(batch.ok + batch.failed, 0);
+	finish();
+}
+
+TEST(nothing_is_retried_after_a_stop)
+{
+	struct batch_opts opts = options();
+	orders[0].retries = 5;
+	begin(&opts, 1);
+	step(BATCH_INTERRUPT, 0, S);
+	told();
+	ends(0, 1, false, S);
+	ck_assert_str_eq(told(), "finish0:killed end");
+	finish();
+}
+
+TEST(the_deadline_ends_the_batch)
+{
+	struct batch_opts opts = options();
+	opts.deadline_ns = 5 * S;
+	begin(&opts, 3);
+	told();
+	step(BATCH_TICK, 0, 5 * S);
+	ck_assert_str_eq(told(), "signal0:2 signal1:2");
+	ends(0, 0, false, 6 * S);
+	ends(1, 0, false, 6 * S);
+	ck_assert_str_eq(told(), "finish0:killed finish1:killed end");
+	finish();
+}
+
+TEST(cpu_time_is_looked_at_when_it_can_be_used_up)
+{
+	struct batch_opts opts = options();
+	orders[0].cpu_timeout_ns = 10 * S;
+	begin(&opts, 1);
+	told();
+	/* Two cores at most: not before 5 s. */
+	ck_assert_uint_eq(batch_next_deadline(&batch), 5 * S);
+	step(BATCH_TICK, 0, 5 * S);
+	ck_assert_str_eq(told(), "cpu0");
+	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 4 * S }, 5 * S, &actions);
+	ck_assert_uint_eq(batch_next_deadline(&batch), 8 * S);
+	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 10 * S }, 8 * S, &actions);
+	ck_assert_str_eq(told(), "signal0:15");
+	ends(0, 0, false, 8 * S);
+	ck_assert_str_eq(told(), "finish0:cpu-timeout end");
+	finish();
+}
+
+TEST(a_percentage_limits_to_the_learned_median)
+{
+	struct batch_opts opts = options();
+	opts.jobs = 1;
+	for (int i = 0; i < 5; i++)
+		orders[i].timeout_percent = 300;
+	begin(&opts, 5);
+	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
+	for (int i = 0; i < 3; i++)
+		ends(0, 0, false, 10 * S); /* each took a second */
+	told();
+	ck_assert_uint_eq(batch_next_deadline(&batch), 13 * S);
+	step(BATCH_TICK, 0, 13 * S);
+	ck_assert_str_eq(told(), "signal0:15");
+	finish();
+}
+
+TEST(the_median_is_one_of_numbers)
+{
+	struct learned learned = { .count = 0 };
+	static const uint64_t times[] = { 500, 2000, 12000, 100000 };
+	for (size_t i = 0; i < ARRAY_LEN(times); i++)
+		learned_add(&learned, times[i]);
+	ck_assert_uint_eq(learned_median(&learned), 7000);
+}
+
+TEST(a_canary_goes_first_and_opens_or_closes_the_gate)
+{
+	for (int code = 0; code < 2; code++) {
+		struct batch_opts opts = options();
+		memset(orders, 0, sizeof(orders));
+		orders[0].gate = orders[1].gate = 1;
+		orders[2].is_canary = true;
+		orders[2].opens = 1;
+		begin(&opts, 3);
+		ck_assert_str_eq(told(), "spawn0");
+		ends(0, code, false, S);
+		ck_assert_str_eq(told(), code ? "finish0:canary end" : "finish0:ok spawn0 spawn1");
+		ck_assert_uint_eq(batch.skipped, code ? 2 : 0);
+		ck_assert_uint_eq(batch.total, 2);
+		finish();
+	}
+}
+
+TEST(repetitions_stay_in_their_slot_and_warmups_do_not_count)
+{
+	struct batch_opts opts = options();
+	opts.jobs = 1;
+	orders[0].runs = 2;
+	orders[0].warmup = 1;
+	begin(&opts, 2);
+	ck_assert(actions.items[0].outcome.trial.warmup);
+	told();
+	ends(0, 0, false, S);
+	ck_assert(actions.items[0].outcome.trial.warmup);
+	ck_assert(!actions.items[1].outcome.trial.warmup);
+	ck_assert_ptr_eq(actions.items[1].order, &orders[0]);
+	told();
+	ends(0, 0, false, S);
+	ck_assert_int_eq(actions.items[0].outcome.trial.run, 0);
+	ck_assert_int_eq(actions.items[1].outcome.trial.run, 1);
+	told();
+	ends(0, 0, false, S);
+	ck_assert(actions.items[0].outcome.final);
+	ck_assert_ptr_eq(actions.items[1].order, &orders[1]);
+	ck_assert_uint_eq(batch.ok, 1);
+	finish();
+}
+
+TEST(a_lost_watcher_is_an_attempt_that_failed)
+{
+	struct batch_opts opts = options();
+	orders[0].retries = 1;
+	begin(&opts, 1);
+	told();
+	step(BATCH_LOST, 0, S);
+	ck_assert_str_eq(told(), "finish0:lost");
+	step(BATCH_TICK, 0, 2 * S);
+	ck_assert_str_eq(told(), "spawn0");
+	step(BATCH_SPAWN_FAILED, 0, 2 * S);
+	ck_assert_str_eq(told(), "finish0:spawn end");
+	finish();
+}
+
+TEST(signal_ladders_end_in_kill)
+{
+	struct ladder ladder;
+	ck_assert_int_eq(ladder_parse("INT,2000,TERM,500,KILL", &ladder, NULL), 0);
+	ck_assert_uint_eq(ladder.count, 3);
+	ck_assert_uint_eq(ladder.steps[1].wait_ns, 500 * NS_PER_MS);
+	static const char *const wrong[] = { "", "TERM", "TERM,100", "TERM,x,KILL", "KILL,1", "FOO,1,KILL", ",KILL" };
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		ck_assert_msg(ladder_parse(wrong[i], &ladder, NULL) == -EINVAL, "%s", wrong[i]);
+}

@@ -23,6 +23,7 @@ enum input {
 	IN_GROUP_GONE,
 	IN_GROUP_STUCK,
 	IN_STOP_REQUESTED,
+	IN_SUPERSEDED,
 	INPUT_COUNT,
 };
 
@@ -34,6 +35,18 @@ struct step {
 };
 
 typedef void handler(struct step *s);
+
+static uint64_t lease_end_ns(const struct agent *agent)
+{
+	const struct node_info *node = &agent->config.node;
+	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
+}
+
+/* A link within the process needs no proof of life. */
+static bool pinging(const struct agent *agent)
+{
+	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
+}
 
 /* Actions. */
 
@@ -129,6 +142,11 @@ static void drop(struct step *s)
 	struct agent *agent = s->agent;
 	agent->linked = false;
 	agent->joined = false;
+	agent->superseded = false;
+	/* Who saw the coordinator die tells the next one, and only that. */
+	if (!agent->formed_here)
+		agent->memory.coordinator_died = false;
+	agent->formed_here = false;
 	if (agent->join_deadline_ns == NS_NEVER)
 		start_join_clock(s);
 	if (agent->alive)
@@ -151,14 +169,11 @@ static void hear(struct agent *agent, const struct round_ref *heard, const struc
 	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0) {
 		/* Others form rounds without us: what we did in ours no longer counts. */
 		memory->heard = *heard;
-		memory->in_heard = false;
 		memory->work = WORK_IDLE;
 		memory->ruling = RULING_NONE;
 	}
-	if (ballot_compare(base->ballot, memory->base.ballot) > 0) {
+	if (ballot_compare(base->ballot, memory->base.ballot) > 0)
 		memory->base = *base;
-		memory->in_base = memory->in_heard && ballot_eq(base->ballot, memory->heard.ballot);
-	}
 }
 
 static void remember_failure(struct step *s)
@@ -218,6 +233,10 @@ static void dropping_link_up(struct step *s)
 
 static void on_link_down(struct step *s)
 {
+	/* After our own absence it may have closed the link for that, and lived on. */
+	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
+	if (s->agent->formed_here)
+		s->agent->memory.coordinator_died = s->event->dead && !absent;
 	drop(s);
 }
 
@@ -238,20 +257,17 @@ static void joined_formed(struct step *s)
 	struct agent *agent = s->agent;
 	const struct msg_formed *formed = &s->event->msg->formed;
 	struct memory *memory = &agent->memory;
+	if (ballot_compare(s->event->msg->ballot, memory->heard.ballot) <= 0)
+		return;
 	agent->formed = *formed;
-	memory->heard = (struct round_ref){ s->event->msg->ballot, formed->nodes };
-	memory->in_heard = true;
-	memory->base = formed->base;
-	memory->in_base = formed->in_base;
+	memory_enter(memory, &(struct round_ref){ s->event->msg->ballot, formed->nodes }, &formed->base);
 	memory->coordinator_in_heard = formed->coordinator_in_round;
 	memory->coordinator_index = formed->coordinator_index;
 	memory->group_rank = (int32_t)formed->group_rank;
 	memory->restarts = formed->restarts;
-	memory->work = WORK_IDLE;
-	memory->ruling = RULING_NONE;
-	memset(&memory->cause, 0, sizeof(memory->cause));
 	agent->died_ns = 0;
 	agent->alive = true;
+	agent->formed_here = true;
 	agent->join_deadline_ns = NS_NEVER;
 	set_state(agent, AGENT_RUNNING);
 	struct agent_action *action = act(s, AGENT_GROUP_START);
@@ -267,9 +283,10 @@ static void busy_formed(struct step *s)
 		hang_up(s, LEAVE_SUPERSEDED);
 }
 
+/* That we have stopped our last JOIN has said; a ruling is to be acknowledged. */
 static void joined_stop(struct step *s)
 {
-	if (note_stop(s))
+	if (note_stop(s) && s->event->msg->stop.ruling != RULING_NONE)
 		send_join(s);
 }
 
@@ -288,8 +305,12 @@ static void stopping_stop(struct step *s)
 
 static void rejoin(struct step *s)
 {
-	start_join_clock(s);
-	send_join(s);
+	if (s->agent->join_deadline_ns == NS_NEVER)
+		start_join_clock(s);
+	if (s->agent->superseded)
+		hang_up(s, LEAVE_SUPERSEDED);
+	else
+		send_join(s);
 }
 
 static void waiting_stop(struct step *s)
@@ -348,18 +369,6 @@ static void on_pong(struct step *s)
 		start_join_clock(s);
 }
 
-static uint64_t lease_end_ns(const struct agent *agent)
-{
-	const struct node_info *node = &agent->config.node;
-	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
-}
-
-/* A link within the process needs no proof of life. */
-static bool pinging(const struct agent *agent)
-{
-	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
-}
-
 /* Returns false when the link is gone. */
 static bool keep_link(struct step *s)
 {
@@ -367,6 +376,8 @@ static bool keep_link(struct step *s)
 	if (!pinging(agent))
 		return agent->linked;
 	if (s->now_ns >= lease_end_ns(agent)) {
+		/* Whoever is cut off knows nothing of others' deaths. */
+		agent->memory.coordinator_died = false;
 		send_leave(s, LEAVE_LEASE);
 		act(s, AGENT_HANG_UP);
 		return false;
@@ -381,7 +392,7 @@ static bool keep_link(struct step *s)
 static void time_out(struct step *s)
 {
 	const struct memory *memory = &s->agent->memory;
-	bool unheard = memory->in_heard && memory->work == WORK_DONE;
+	bool unheard = memory->work == WORK_DONE;
 	struct outcome outcome = make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
 	send_leave(s, LEAVE_TIMEOUT);
 	exit_with(s, &outcome);
@@ -422,7 +433,7 @@ static void running_failed(struct step *s)
 /* It died by itself before our stop could reach it: perhaps the first cause of all. */
 static void stopping_failed(struct step *s)
 {
-	if (s->agent->memory.work == WORK_IDLE && s->agent->memory.in_heard && s->agent->joined)
+	if (s->agent->memory.work == WORK_IDLE && s->agent->formed_here)
 		report_failure(s);
 }
 
@@ -449,9 +460,7 @@ static void running_gone(struct step *s)
 static void stopping_gone(struct step *s)
 {
 	s->agent->alive = false;
-	if (s->agent->join_deadline_ns == NS_NEVER)
-		start_join_clock(s);
-	send_join(s);
+	rejoin(s);
 }
 
 static void dropping_gone(struct step *s)
@@ -519,6 +528,16 @@ static void waiting_stop_requested(struct step *s)
 		idle_stop_requested(s);
 }
 
+static void joined_superseded(struct step *s)
+{
+	hang_up(s, LEAVE_SUPERSEDED);
+}
+
+static void busy_superseded(struct step *s)
+{
+	s->agent->superseded = true;
+}
+
 static void again_stop_requested(struct step *s)
 {
 	act(s, AGENT_GROUP_KILL);
@@ -550,6 +569,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_PONG] = on_pong,
 		[IN_TIMER] = idle_timer,
 		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_SUPERSEDED] = joined_superseded,
 	},
 	[AGENT_RUNNING] = {
 		[IN_LINK_DOWN] = on_link_down,
@@ -563,6 +583,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_GONE] = running_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_STOPPING] = {
 		[IN_LINK_DOWN] = on_link_down,
@@ -575,6 +596,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_GONE] = stopping_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_WAITING] = {
 		[IN_LINK_DOWN] = on_link_down,
@@ -586,6 +608,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_GONE] = waiting_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = waiting_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_LEAVING] = {
 		[IN_LINK_DOWN] = leaving_link_down,
@@ -617,6 +640,7 @@ static const enum input inputs[] = {
 	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
 	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
 	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
+	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
 
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
@@ -658,6 +682,9 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	struct step step = { agent, event, now_ns, actions };
 	enum input input;
 	if (event->type == AGENT_MSG) {
+		/* A host that stood still may find old orders in its mail: the lease comes first. */
+		if (pinging(agent) && now_ns >= lease_end_ns(agent))
+			table[agent->state][IN_TIMER](&step);
 		if (!accept(&step))
 			return;
 		input = msg_inputs[event->msg->type];

@@ -58,6 +58,7 @@ enum agent_event_type {
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
 	AGENT_STOP_REQUESTED, /* a second one kills */
+	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
 };
 
 struct agent_event {
@@ -70,6 +71,7 @@ struct agent_event {
 			uint64_t died_ns; /* monotonic time of the death */
 		};
 		int signal; /* STOP_REQUESTED */
+		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
 	};
 };
 
@@ -139,6 +141,8 @@ struct agent {
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
 	bool joined; /* JOIN was sent on this link */
+	bool superseded; /* this link's coordinator is; leave it when no round runs */
+	bool formed_here; /* the coordinator at the other end formed memory.heard */
 	bool alive;  /* the group may have processes */
 	int signal;  /* of the first stop request */
 	uint64_t died_ns; /* of memory.cause, when the failure was ours */

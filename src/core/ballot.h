@@ -2,7 +2,10 @@
  * heard of a higher one takes no orders under a lower one.
  *
  * The epoch names the coordinator's term, the round counts formed groups and goes on over epochs.
- * {0, 0} is before everything. */
+ * {0, 0} is before everything.
+ *
+ * An epoch that no arbiter gave out is a count and, in its low bits, a random salt: a coordinator that
+ * has heard of nothing (all who knew have died) must not give out ballots that are already taken. */
 #ifndef CORE_BALLOT_H
 #define CORE_BALLOT_H
 
@@ -12,6 +15,14 @@ struct ballot {
 	uint64_t epoch;
 	uint64_t round;
 };
+
+#define BALLOT_SALT_BITS 20
+
+static inline uint64_t ballot_next_epoch(uint64_t epoch, uint32_t salt)
+{
+	return ((epoch >> BALLOT_SALT_BITS) + 1) << BALLOT_SALT_BITS |
+	       (salt & (((uint32_t)1 << BALLOT_SALT_BITS) - 1));
+}
 
 #define BALLOT_NONE ((struct ballot){ 0, 0 })
 

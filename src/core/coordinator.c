@@ -21,6 +21,8 @@ enum input {
 	INPUT_COUNT,
 };
 
+#define STALL_NS NS_PER_S /* so late a timer is not by accident; so long reading old mail may take */
+
 struct step {
 	struct coordinator *c;
 	const struct coordinator_event *event;
@@ -158,6 +160,7 @@ static void form(struct step *s)
 	formation_form(c);
 	forget_round(c);
 	c->last_call_ns = NS_NEVER;
+	c->regather_ns = 0;
 	set_state(c, COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c->roster.count; i++)
 		if (c->roster.members[i]->in_round)
@@ -208,23 +211,18 @@ static void settle(struct step *s)
 static bool reassembled(const struct step *s)
 {
 	const struct coordinator *c = s->c;
-	const struct tally *tally = &c->roster.tally;
-	return c->own || tally->ready_heard + tally->dead_heard >= c->roster.heard.nodes ||
-	       s->now_ns >= c->regather_ns;
+	return c->own || s->now_ns >= c->regather_ns ||
+	       c->roster.tally.ready_heard + formation_gone(c) >= c->roster.heard.nodes;
 }
 
 static bool last_call_over(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (c->last_call_over || roster_ready(&c->roster) >= c->max_nodes)
+	if (roster_ready(&c->roster) >= c->max_nodes)
 		return true;
 	if (c->last_call_ns == NS_NEVER)
 		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
-	if (s->now_ns < c->last_call_ns)
-		return false;
-	c->last_call_ns = NS_NEVER;
-	c->last_call_over = true;
-	return true;
+	return s->now_ns >= c->last_call_ns;
 }
 
 /* A ruling that an agent brings from a coordinator that is gone, or that the agents' states imply. */
@@ -262,7 +260,7 @@ static void regather(struct step *s)
 static void advance_gathering(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (!c->has_job || roster_busy(&c->roster) > 0)
+	if (!c->has_job || roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns)
 		return;
 	if (!ballot_is_none(c->roster.heard.ballot)) {
 		regather(s);
@@ -270,7 +268,6 @@ static void advance_gathering(struct step *s)
 	}
 	if (roster_ready(&c->roster) < c->min_nodes) {
 		c->last_call_ns = NS_NEVER;
-		c->last_call_over = false;
 		return;
 	}
 	if (last_call_over(s) && formation_has_quorum(c))
@@ -306,7 +303,7 @@ static void advance_closing(struct step *s)
 {
 	struct coordinator *c = s->c;
 	struct tally *tally = &c->roster.tally;
-	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
+	if (roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns || tally->ready_ruled[c->ruling] < tally->ready_heard ||
 	    !formation_has_quorum(c))
 		return;
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
@@ -447,7 +444,16 @@ static struct member *admit(struct step *s)
 		act(s, COORDINATOR_HANG_UP, member->link);
 	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
 	learn_work(s, member);
+	/* Another formed the round that it tells of. That coordinator notices after `death_ns` that this
+	 * one has left; until then the workers of those who stayed live. */
+	if (!c->own && !ballot_is_none(join->memory.heard.ballot))
+		c->regather_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
 	return member;
+}
+
+static bool is_active(const struct member *member)
+{
+	return member->in_round && member->status == MEMBER_ACTIVE;
 }
 
 static void on_join(struct step *s)
@@ -461,7 +467,7 @@ static void running_join(struct step *s)
 {
 	struct coordinator *c = s->c;
 	struct member *known = roster_by_id(&c->roster, s->event->msg->join.node->id);
-	bool was_active = known && known->in_round && known->status == MEMBER_ACTIVE;
+	bool was_active = known && is_active(known);
 	struct member *member = admit(s);
 	if (!member)
 		return;
@@ -540,8 +546,6 @@ static void on_ping(struct step *s)
 	member->heard_ns = s->now_ns;
 	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
-	else if (member->status == MEMBER_ACTIVE)
-		send_formed(s, member);
 	send_msg(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
 		.cookie = ping->ping.cookie,
 		.heard = c->roster.heard,
@@ -550,21 +554,40 @@ static void on_ping(struct step *s)
 	};
 }
 
-/* Takes a member out; true if the running round has lost workers by it. */
-static bool part(struct step *s, struct member *member, bool dead)
+/* Those who are missing may be forming a round of their own by now: our workers have no time for a
+ * polite end. Without their links the agents kill them, and come back or fall silent. */
+static void abandon_round(struct step *s)
 {
-	bool loss = member->in_round && member->status == MEMBER_ACTIVE;
-	roster_part(&s->c->roster, member, dead);
-	return loss;
+	struct roster *roster = &s->c->roster;
+	for (size_t i = roster->count; i-- > 0;) {
+		struct member *member = roster->members[i];
+		if (!stoppable(member) && member->status != MEMBER_STOPPING)
+			continue;
+		act(s, COORDINATOR_HANG_UP, member->link);
+		roster_set_status(roster, member, MEMBER_LEAVING);
+		member->elsewhere = true;
+	}
+	set_state(s->c, COORDINATOR_GATHERING);
 }
 
-static void lose(struct step *s, struct member *member, bool dead)
+/* A member has gone, or is about to; `active` is whether it had workers to run in this round. */
+static void after_loss(struct step *s, bool active)
 {
 	struct coordinator *c = s->c;
-	if (member->in_round && member->status == MEMBER_ACTIVE)
-		roster_count_loss(&c->roster, member);
-	if (part(s, member, dead) && c->state == COORDINATOR_RUNNING)
+	if (active && c->state == COORDINATOR_RUNNING)
 		stop_round(s, STOP_MEMBERS);
+	bool has_workers = c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING;
+	if (has_workers && !formation_can_have_quorum(c))
+		abandon_round(s);
+}
+
+static void lose(struct step *s, struct member *member, bool left)
+{
+	bool active = is_active(member);
+	if (active)
+		roster_count_loss(&s->c->roster, member);
+	roster_part(&s->c->roster, member, left);
+	after_loss(s, active);
 }
 
 static void on_leave(struct step *s)
@@ -578,13 +601,14 @@ static void on_leave(struct step *s)
 	}
 	if (!member)
 		return;
-	bool loss = member->in_round && member->status == MEMBER_ACTIVE;
-	if (leave->empty)
-		part(s, member, !leave_is_elsewhere(leave->why));
-	else
+	bool active = is_active(member), elsewhere = leave_is_elsewhere(leave->why);
+	if (leave->empty) {
+		roster_part(&c->roster, member, !elsewhere);
+	} else {
 		roster_set_status(&c->roster, member, MEMBER_LEAVING);
-	if (loss && c->state == COORDINATOR_RUNNING)
-		stop_round(s, STOP_MEMBERS);
+		member->elsewhere = elsewhere;
+	}
+	after_loss(s, active);
 	advance(s);
 }
 
@@ -593,22 +617,19 @@ static void on_link_down(struct step *s)
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
 	if (!member)
 		return;
-	lose(s, member, s->event->dead);
+	/* Unreachable, or gone elsewhere with workers still dying, is not dead: they may live until its
+	 * lease ends, so wait for that. */
+	if ((!s->event->dead || member->elsewhere) && member->status != MEMBER_READY)
+		return;
+	/* A torn connection ends its part in the round at once, but is no proof that the process is dead:
+	 * only one that said it would leave will not turn up on another side. */
+	lose(s, member, member->status == MEMBER_LEAVING);
 	advance(s);
-}
-
-/* A timer that comes a period late means that this host stood still: the others had no chance. */
-static void pardon_if_late(struct step *s)
-{
-	uint64_t due_ns = coordinator_deadline_ns(s->c);
-	if (due_ns != NS_NEVER && s->now_ns > ns_add(due_ns, NS_PER_S))
-		s->c->pardon_ns = s->now_ns;
 }
 
 static void on_timer(struct step *s)
 {
 	struct roster *roster = &s->c->roster;
-	pardon_if_late(s);
 	s->c->timer_ns = s->now_ns;
 	for (struct member *member; (member = roster_next_silent(roster, s->c->pardon_ns, s->now_ns));) {
 		act(s, COORDINATOR_HANG_UP, member->link);
@@ -679,18 +700,29 @@ static enum input msg_input(enum msg_type type)
 	return inputs[type];
 }
 
-void coordinator_init(struct coordinator *c, const struct coordinator_config *config, uint64_t now_ns)
+void coordinator_init(struct coordinator *c, const struct coordinator_config *config)
 {
 	*c = (struct coordinator){
 		.config = *config,
 		.epoch = config->epoch,
 		.coordinator_index = -1,
-		.regather_ns = ns_add(now_ns, config->regather_ns),
 		.last_call_ns = NS_NEVER,
 		.scale_up_ns = NS_NEVER,
 		.close_ns = NS_NEVER,
 	};
 	roster_init(&c->roster);
+}
+
+/* A deadline that passed long ago means that this host stood still. The others had no chance to be
+ * heard, and the mail that waits is old: the last of it may say that the writers of the first have
+ * left. Decide nothing before it is read. */
+static void mind_the_gap(struct coordinator *c, uint64_t now_ns)
+{
+	uint64_t due_ns = coordinator_deadline_ns(c);
+	if (due_ns == NS_NEVER || now_ns < ns_add(due_ns, STALL_NS))
+		return;
+	c->pardon_ns = now_ns;
+	c->hold_ns = ns_add(now_ns, STALL_NS);
 }
 
 void coordinator_done(struct coordinator *c)
@@ -702,6 +734,7 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		      struct coordinator_actions *actions)
 {
 	struct step step = { c, event, now_ns, actions };
+	mind_the_gap(c, now_ns);
 	static const enum input inputs[] = {
 		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,
 		[COORDINATOR_TIMER] = IN_TIMER,
@@ -725,22 +758,19 @@ uint64_t coordinator_deadline_ns(const struct coordinator *c)
 	if (c->state == COORDINATOR_DEPOSED)
 		return NS_NEVER;
 	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
-	deadline_ns = MIN(deadline_ns, c->last_call_ns);
-	deadline_ns = MIN(deadline_ns, c->scale_up_ns);
-	deadline_ns = MIN(deadline_ns, c->close_ns);
-	if (c->state != COORDINATOR_GATHERING)
-		return deadline_ns;
-	if (c->not_before_ns > c->timer_ns)
-		deadline_ns = MIN(deadline_ns, c->not_before_ns);
-	if (!c->own && c->regather_ns > c->timer_ns)
-		deadline_ns = MIN(deadline_ns, c->regather_ns);
+	const uint64_t clocks_ns[] = { c->last_call_ns, c->regather_ns, c->not_before_ns,
+				       c->scale_up_ns,	c->close_ns,	c->hold_ns };
+	for (size_t i = 0; i < ARRAY_LEN(clocks_ns); i++)
+		if (clocks_ns[i] > c->timer_ns)
+			deadline_ns = MIN(deadline_ns, clocks_ns[i]);
 	return deadline_ns;
 }
 
 bool coordinator_settled(const struct coordinator *c)
 {
 	return c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING ||
-	       c->state == COORDINATOR_CLOSED;
+	       c->state == COORDINATOR_CLOSED ||
+	       (c->state == COORDINATOR_CLOSING && formation_can_have_quorum(c));
 }
 
 struct ballot coordinator_ballot(const struct coordinator *c)

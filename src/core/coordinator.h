@@ -18,20 +18,17 @@
 
 enum quorum_rule {
 	QUORUM_ANY,	 /* nobody else can coordinate, or the user said so */
-	QUORUM_MAJORITY, /* more than half of the round before must be there */
+	QUORUM_MAJORITY, /* more than half of the round before; half for the one who formed it */
 };
 
 struct coordinator_config {
 	enum quorum_rule quorum;
-	/* Exactly half is enough for the one who formed the round before; before there was any, and in
-	 * every case where an outside arbiter elected us, for the one with this flag. */
-	bool wins_ties;
-	uint64_t epoch;	       /* from an arbiter (etcd, exec); 0: one more than the highest heard of */
+	uint64_t epoch;	       /* from an arbiter (etcd, exec); 0: one above the highest heard of */
+	uint32_t salt;	       /* random, for the second case: see core/ballot.h */
 	int32_t index;	       /* our endpoint's index, -1: none */
 	uint64_t dead_indexes; /* bit i: the process at endpoint i is known to be dead */
 	struct agent_id local; /* the agent of this process, all 0: none. Prefers rank 0 for it */
 	uint64_t last_call_ns; /* first round: for more than MIN nodes */
-	uint64_t regather_ns;  /* taking over: for the members of a round formed by another */
 	uint64_t scale_up_delay_ns;
 	uint64_t close_timeout_ns;
 	struct pace membership; /* limit on rounds for changes of members */
@@ -42,7 +39,6 @@ struct coordinator_config {
 		.quorum = QUORUM_ANY,                                                              \
 		.index = -1,                                                                       \
 		.last_call_ns = 30 * NS_PER_S,                                                     \
-		.regather_ns = 6 * NS_PER_S,                                                       \
 		.scale_up_delay_ns = 5 * NS_PER_S,                                                 \
 		.close_timeout_ns = 30 * NS_PER_S,                                                 \
 		.membership = { .interval_ns = 60 * NS_PER_S, .burst = 10 },                       \
@@ -118,16 +114,16 @@ struct coordinator {
 	uint32_t restarts;
 	enum ruling ruling;
 	bool settled; /* what the failure costs has been decided */
-	/* Clocks; NS_NEVER when not running. */
-	uint64_t last_call_ns, scale_up_ns, close_ns;
-	bool last_call_over;
-	uint64_t regather_ns, not_before_ns; /* done waiting when in the past */
-	uint64_t timer_ns;		     /* of the last COORDINATOR_TIMER */
+	/* What is waited for, each until a time; those up to the last timer have been seen to. */
+	uint64_t last_call_ns, scale_up_ns, close_ns; /* NS_NEVER when not running */
+	uint64_t regather_ns; /* for the rest of a round that another coordinator formed */
+	uint64_t not_before_ns;
+	uint64_t hold_ns;  /* no decisions before: see pardon_ns */
+	uint64_t timer_ns; /* of the last COORDINATOR_TIMER */
 	uint64_t pardon_ns; /* silence before this does not count: we were not there to hear */
 };
 
-void coordinator_init(struct coordinator *coordinator, const struct coordinator_config *config,
-		      uint64_t now_ns);
+void coordinator_init(struct coordinator *coordinator, const struct coordinator_config *config);
 void coordinator_done(struct coordinator *coordinator);
 
 void coordinator_step(struct coordinator *coordinator, const struct coordinator_event *event,

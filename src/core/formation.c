@@ -6,39 +6,52 @@
 #include "base/mem.h"
 #include "core/ranks.h"
 
-static bool is_majority(uint32_t present, uint32_t nodes, uint32_t dead, bool wins_ties)
+static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool half_is_enough)
 {
-	uint64_t alive = nodes - MIN(dead, nodes);
+	uint64_t alive = nodes - MIN(gone, nodes);
 	uint64_t twice = 2 * (uint64_t)present;
-	return alive == 0 || twice > alive || (twice == alive && wins_ties);
+	return alive == 0 || twice > alive || (twice == alive && half_is_enough);
 }
 
-/* The process that formed `heard` is a member that cannot tell us itself that it is dead. */
-static uint32_t dead_coordinator(const struct coordinator *c)
+uint32_t formation_gone(const struct coordinator *c)
 {
-	return !c->own && c->coordinator_in_heard && c->coordinator_index >= 0 &&
-	       (c->config.dead_indexes >> c->coordinator_index & 1);
+	const struct tally *tally = &c->roster.tally;
+	bool coordinator = !c->own && c->coordinator_in_heard && c->coordinator_index >= 0 &&
+			   (c->config.dead_indexes >> c->coordinator_index & 1) &&
+			   tally->ready_heard > 0 && tally->ready_witness == tally->ready_heard;
+	return tally->left_heard + coordinator;
 }
 
-bool formation_has_quorum(const struct coordinator *c)
+/* Whether `in_heard` and `in_base` members of the two rounds, `all` agents in all, are enough. */
+static bool enough(const struct coordinator *c, uint32_t in_heard, uint32_t in_base, uint32_t all)
 {
 	const struct roster *roster = &c->roster;
 	const struct tally *tally = &roster->tally;
 	if (c->config.quorum == QUORUM_ANY)
 		return true;
-	uint32_t ready = roster_ready(roster);
 	if (ballot_is_none(roster->heard.ballot))
-		return is_majority(ready, c->max_nodes, 0, c->config.wins_ties);
-	bool wins_ties = c->config.epoch ? c->config.wins_ties : c->own;
-	uint32_t dead = dead_coordinator(c);
-	if (!is_majority(tally->ready_heard, roster->heard.nodes, tally->dead_heard + dead, wins_ties))
+		return is_majority(all, c->max_nodes, 0, false);
+	if (!is_majority(in_heard, roster->heard.nodes, formation_gone(c), c->own))
 		return false;
 	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
 		return true;
 	/* `heard` may not have reached enough of its forerunner to have replaced it. */
 	if (ballot_is_none(roster->base.ballot))
-		return is_majority(ready, c->max_nodes, 0, wins_ties);
-	return is_majority(tally->ready_base, roster->base.nodes, tally->dead_base, wins_ties);
+		return is_majority(all, c->max_nodes, 0, false);
+	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
+	return is_majority(in_base, roster->base.nodes, tally->left_base, own_base);
+}
+
+bool formation_has_quorum(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	return enough(c, tally->ready_heard, tally->ready_base, roster_ready(&c->roster));
+}
+
+bool formation_can_have_quorum(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	return enough(c, tally->linked_heard, tally->linked_base, roster_linked(&c->roster));
 }
 
 /* Members of the last round first, hosts of last resort last, otherwise as they came. */
@@ -47,7 +60,8 @@ static int by_claim(const void *a, const void *b)
 	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
 	if (x->last_resort != y->last_resort)
 		return x->last_resort ? 1 : -1;
-	bool x_was_in = x->memory.in_heard, y_was_in = y->memory.in_heard;
+	bool x_was_in = memory_was_in(&x->memory, x->memory.heard.ballot);
+	bool y_was_in = memory_was_in(&y->memory, y->memory.heard.ballot);
 	if (x_was_in != y_was_in)
 		return x_was_in ? -1 : 1;
 	return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
@@ -91,7 +105,7 @@ static struct ballot next_ballot(struct coordinator *c)
 {
 	struct ballot heard = c->roster.heard.ballot;
 	if (!c->config.epoch && !c->own)
-		c->epoch = heard.epoch + 1;
+		c->epoch = ballot_next_epoch(heard.epoch, c->config.salt);
 	return (struct ballot){ c->epoch, heard.round + 1 };
 }
 
@@ -102,12 +116,8 @@ void formation_form(struct coordinator *c)
 	size_t count = pick(c, picked);
 	assign(c, picked, count);
 
-	AUTO_FREE bool *in_base = NEW_ARRAY(bool, count);
 	for (size_t i = 0; i < roster->count; i++)
 		roster->members[i]->in_round = false;
-	for (size_t i = 0; i < count; i++)
-		in_base[i] = roster_in_base(roster, picked[i]);
-
 	struct round_ref heard = { next_ballot(c), (uint32_t)count };
 	c->own = true;
 	c->coordinator_in_heard = false;
@@ -120,7 +130,7 @@ void formation_form(struct coordinator *c)
 		struct member *member = picked[i];
 		member->in_round = true;
 		member->acked = false;
-		roster_enter_round(roster, member, &heard, &roster->base, in_base[i]);
+		roster_enter_round(roster, member);
 		roster_set_status(roster, member, MEMBER_ACTIVE);
 		c->max_restarts = MIN(c->max_restarts, member->max_restarts);
 		c->coordinator_in_heard |= agent_id_eq(member->id, c->config.local);
@@ -141,7 +151,6 @@ void formation_msg(const struct coordinator *c, const struct member *member, str
 	ret_msg->ballot = roster->heard.ballot;
 	ret_msg->formed = (struct msg_formed){
 		.base = member->memory.base,
-		.in_base = member->memory.in_base,
 		.coordinator_in_round = c->coordinator_in_heard,
 		.coordinator_index = c->coordinator_index,
 		.nodes = roster->heard.nodes,
@@ -167,7 +176,7 @@ void formation_ack(struct coordinator *c, struct member *member)
 		return;
 	member->acked = true;
 	bool first = ballot_is_none(roster->base.ballot);
-	if (!first && !member->memory.in_base)
+	if (!first && !roster_in_base(roster, member))
 		return;
 	c->acked_base++;
 	uint32_t nodes = first ? c->max_nodes : roster->base.nodes;

@@ -5,7 +5,7 @@
 
 #define LINK 1
 
-void local_init(struct local *local, const struct agent_config *config, uint64_t now_ns)
+void local_init(struct local *local, const struct agent_config *config)
 {
 	struct coordinator_config coordinator = COORDINATOR_CONFIG_INIT;
 	coordinator.local = config->node.id;
@@ -14,7 +14,7 @@ void local_init(struct local *local, const struct agent_config *config, uint64_t
 	agent_init(&local->agent, config);
 	local->agent.config.node.period_ns = 0;
 	local->agent.config.join_timeout_ns = NS_NEVER;
-	coordinator_init(&local->coordinator, &coordinator, now_ns);
+	coordinator_init(&local->coordinator, &coordinator);
 }
 
 void local_done(struct local *local)

@@ -15,7 +15,7 @@ struct local {
 
 /* The link comes up with AGENT_START. Pings and the join time-out are off whatever
  * `config` says: there is nobody to wait for. */
-void local_init(struct local *local, const struct agent_config *config, uint64_t now_ns);
+void local_init(struct local *local, const struct agent_config *config);
 void local_done(struct local *local);
 
 /* Steps the agent and carries messages to and fro until none is left. What is for the caller is

@@ -1,5 +1,7 @@
 #include "core/msg.h"
 
+#include <string.h>
+
 #define UP_TO(member) (offsetof(struct msg, member) + sizeof(((struct msg *)NULL)->member))
 
 static const struct {
@@ -19,6 +21,19 @@ static const struct {
 	[MSG_PONG] = { "PONG", false, UP_TO(pong) },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
+
+void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base)
+{
+	memmove(&memory->member_of[1], &memory->member_of[0],
+		(MEMORY_ROUNDS - 1) * sizeof(memory->member_of[0]));
+	memory->member_of[0] = heard->ballot;
+	memory->heard = *heard;
+	memory->base = *base;
+	memory->coordinator_died = false;
+	memory->work = WORK_IDLE;
+	memory->ruling = RULING_NONE;
+	memset(&memory->cause, 0, sizeof(memory->cause));
+}
 
 const char *msg_type_name(enum msg_type type)
 {

@@ -97,20 +97,33 @@ enum ruling {
 	RULING_COUNT,
 };
 
+#define MEMORY_ROUNDS 8
+
 /* What an agent remembers for a coordinator that does not know the job yet. */
 struct memory {
 	struct round_ref heard; /* the highest round heard of */
 	struct round_ref base;	/* the last one known to have reached more than half of its forerunner */
-	bool in_heard;		/* was a member of `heard` */
-	bool in_base;
+	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
 	bool coordinator_in_heard; /* the host that formed `heard` was a member */
 	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
+	bool coordinator_died;	   /* the link to it was closed or reset, it did not fall silent */
 	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
 	uint32_t restarts;	   /* charges to the budget up to `heard` */
 	enum work_state work;	   /* in `heard`; idle if not a member */
 	enum ruling ruling;	   /* on `heard` */
 	struct cause cause;	   /* of WORK_FAILED here, or of RULING_FAILED */
 };
+
+static inline bool memory_was_in(const struct memory *memory, struct ballot ballot)
+{
+	for (size_t i = 0; i < MEMORY_ROUNDS; i++)
+		if (ballot_eq(memory->member_of[i], ballot))
+			return !ballot_is_none(ballot);
+	return false;
+}
+
+/* The agent becomes a member of a new round: what it did in the one before is past. */
+void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base);
 
 struct msg_join {
 	const struct node_info *node; /* borrowed */
@@ -119,7 +132,6 @@ struct msg_join {
 
 struct msg_formed {
 	struct round_ref base; /* see struct memory */
-	bool in_base;
 	bool coordinator_in_round;
 	int32_t coordinator_index;
 	uint32_t nodes; /* group world size */

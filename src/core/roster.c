@@ -45,18 +45,12 @@ struct member *roster_by_id(const struct roster *roster, struct agent_id id)
 
 bool roster_in_heard(const struct roster *roster, const struct member *member)
 {
-	return member->memory.in_heard && !ballot_is_none(roster->heard.ballot) &&
-	       ballot_eq(member->memory.heard.ballot, roster->heard.ballot);
+	return memory_was_in(&member->memory, roster->heard.ballot);
 }
 
-/* An agent that knows the base as the last round heard of was in it as well. */
 bool roster_in_base(const struct roster *roster, const struct member *member)
 {
-	const struct memory *memory = &member->memory;
-	if (ballot_is_none(roster->base.ballot))
-		return false;
-	return (memory->in_base && ballot_eq(memory->base.ballot, roster->base.ballot)) ||
-	       (memory->in_heard && ballot_eq(memory->heard.ballot, roster->base.ballot));
+	return memory_was_in(&member->memory, roster->base.ballot);
 }
 
 /* Adds (1) or takes away (-1) what one member contributes to the sums. */
@@ -66,15 +60,20 @@ static void tally_member(struct roster *roster, const struct member *member, int
 	uint32_t one = (uint32_t)sign;
 	bool in_heard = roster_in_heard(roster, member), in_base = roster_in_base(roster, member);
 	tally->count[member->status] += one;
+	if (member->status != MEMBER_ABSENT && member->status != MEMBER_LEAVING) {
+		tally->linked_heard += in_heard ? one : 0;
+		tally->linked_base += in_base ? one : 0;
+	}
 	if (member->status == MEMBER_READY) {
 		tally->ready_heard += in_heard ? one : 0;
 		tally->ready_base += in_base ? one : 0;
+		tally->ready_witness += in_heard && member->memory.coordinator_died ? one : 0;
 		tally->ready_done += in_heard && member->memory.work == WORK_DONE ? one : 0;
 		tally->ready_ruled[member->memory.ruling] += in_heard ? one : 0;
 		tally->ready_willing += member->last_resort ? 0 : one;
-	} else if (member->status == MEMBER_ABSENT && member->dead) {
-		tally->dead_heard += in_heard ? one : 0;
-		tally->dead_base += in_base ? one : 0;
+	} else if (member->status == MEMBER_ABSENT && member->left) {
+		tally->left_heard += in_heard ? one : 0;
+		tally->left_base += in_base ? one : 0;
 	}
 }
 
@@ -161,7 +160,8 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 	member->memory = join->memory;
 	member->died_ns = now_ns - MIN(now_ns, join->memory.cause.age_ns);
 	member->status = MEMBER_READY;
-	member->dead = false;
+	member->left = false;
+	member->elsewhere = false;
 	member->heard_ns = now_ns;
 	tally_member(roster, member, 1);
 	if (member->death_ns)
@@ -176,7 +176,7 @@ void roster_set_status(struct roster *roster, struct member *member, enum member
 	tally_member(roster, member, 1);
 }
 
-bool roster_part(struct roster *roster, struct member *member, bool dead)
+bool roster_part(struct roster *roster, struct member *member, bool left)
 {
 	set_link(roster, member, 0);
 	heap_remove(&roster->silences, &member->silence);
@@ -186,7 +186,7 @@ bool roster_part(struct roster *roster, struct member *member, bool dead)
 	}
 	tally_member(roster, member, -1);
 	member->status = MEMBER_ABSENT;
-	member->dead = dead;
+	member->left = left;
 	tally_member(roster, member, 1);
 	return true;
 }
@@ -212,18 +212,11 @@ void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 	}
 }
 
-void roster_enter_round(struct roster *roster, struct member *member, const struct round_ref *heard,
-			const struct round_ref *base, bool in_base)
+void roster_enter_round(struct roster *roster, struct member *member)
 {
 	tally_member(roster, member, -1);
-	struct memory *memory = &member->memory;
-	memory->heard = *heard;
-	memory->in_heard = true;
-	memory->base = *base;
-	memory->in_base = in_base;
-	memory->work = WORK_IDLE;
-	memory->ruling = RULING_NONE;
-	memory->group_rank = (int32_t)member->group_rank;
+	memory_enter(&member->memory, &roster->heard, &roster->base);
+	member->memory.group_rank = (int32_t)member->group_rank;
 	tally_member(roster, member, 1);
 }
 

@@ -25,7 +25,8 @@ struct member {
 	struct agent_id id;
 	uint64_t link; /* 0: none */
 	enum member_status status;
-	bool dead;	   /* while ABSENT: its process has ended, as opposed to silence */
+	bool left;	   /* while ABSENT: for good, it said so; it will not join another coordinator */
+	bool elsewhere;	   /* while LEAVING: its process lives on and may join another coordinator */
 	bool acked;	   /* has shown that it knows the round */
 	bool in_round;	   /* member of the coordinator's own last round */
 	bool last_resort;  /* its host was lost too often: only when there are not enough others */
@@ -52,7 +53,9 @@ struct member {
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
 	uint32_t ready_heard, ready_base; /* READY members of the two rounds */
-	uint32_t dead_heard, dead_base;	  /* known dead ones */
+	uint32_t left_heard, left_base;	  /* those that left for good */
+	uint32_t linked_heard, linked_base; /* those that are here, with workers or without */
+	uint32_t ready_witness;		  /* READY members of `heard` that saw its coordinator die */
 	uint32_t ready_done;		  /* READY members of `heard` that were done in it */
 	uint32_t ready_ruled[RULING_COUNT]; /* READY members of `heard` by the ruling they know */
 	uint32_t ready_willing;		  /* READY and not of last resort */
@@ -84,15 +87,14 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 void roster_set_status(struct roster *roster, struct member *member, enum member_status status);
 
 /* The link is gone: ABSENT, or removed if no round needs it. Returns false in the second case. */
-bool roster_part(struct roster *roster, struct member *member, bool dead);
+bool roster_part(struct roster *roster, struct member *member, bool left);
 
 /* Makes `heard` and `base` the rounds that count, and forgets ABSENT members of neither. */
 void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 		       const struct round_ref *base);
 
-/* The member is now in `heard` (formed by this coordinator), with the role it has in its base. */
-void roster_enter_round(struct roster *roster, struct member *member, const struct round_ref *heard,
-			const struct round_ref *base, bool in_base);
+/* The member is now in `heard`, which this coordinator has formed. */
+void roster_enter_round(struct roster *roster, struct member *member);
 
 /* Counts one more loss of this member's host. */
 void roster_count_loss(struct roster *roster, const struct member *member);

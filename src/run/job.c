@@ -477,7 +477,7 @@ static int set_up(struct job *job, struct err *err)
 		return r;
 	struct agent_config agent = make_agent_config(job->config);
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
-	local_init(&job->local, &agent, clock_now_ns());
+	local_init(&job->local, &agent);
 	return offer_store(job, err);
 }
 

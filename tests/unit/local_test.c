@@ -45,7 +45,7 @@ static void step_type(enum agent_event_type type)
 
 static void start(const struct agent_config *config)
 {
-	local_init(&local, config, now_ns);
+	local_init(&local, config);
 	step_type(AGENT_START);
 }
 
@@ -175,7 +175,7 @@ TEST(a_signal_while_workers_run_stops_them_and_then_the_job)
 TEST(a_signal_before_the_start_ends_the_job)
 {
 	struct agent_config config = config_of(3);
-	local_init(&local, &config, now_ns);
+	local_init(&local, &config);
 	step(&(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGINT });
 	ck_assert_int_eq(only(AGENT_EXIT)->outcome.signal, SIGINT);
 	step_type(AGENT_START);

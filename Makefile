@@ -4,6 +4,7 @@
 #   make run        the main job on a small example (installs what it needs)
 #   make test       every test                       (installs what it needs)
 #   make check      C unit tests, simulator, layers: the inner loop, under a minute
+#   make soak       a million simulated worlds
 #   make fuzz       the fuzz targets, FUZZ_SECONDS each
 #   make bench      muster and its peers side by side
 #   make install    PREFIX=/usr/local, DESTDIR=
@@ -42,7 +43,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all run test check fuzz bench install clean deps-build deps-test deps-bench unit
+.PHONY: all run test check soak fuzz bench install clean deps-build deps-test deps-bench unit
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -124,6 +125,9 @@ bench: deps-bench
 	@$(MAKE) --no-print-directory all $(benches) helpers
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) bench/run
+
+soak: all
+	@BUILD=$(BUILD) SAN=$(SAN) tests/run soak
 
 fuzz: fuzzers
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz

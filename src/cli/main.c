@@ -15,6 +15,7 @@
 extern const struct command command_compare;
 extern const struct command command_batch;
 extern const struct command command_help;
+extern const struct command command_sim;
 extern const struct command command_run;
 extern const struct command command_store;
 extern const struct command command_kv;
@@ -25,6 +26,7 @@ static const struct command *const commands[] = {
 	&command_batch,
 	&command_compare,
 	&command_help,
+	&command_sim,
 	&command_store,
 	&command_kv,
 	&command_timer,

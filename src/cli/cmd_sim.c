@@ -1,0 +1,136 @@
+/* muster sim: the rendezvous in virtual time, with everything that can go wrong. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "core/agent.h"
+#include "core/exit_code.h"
+#include "sim/sim.h"
+
+#define TRACE_LINES 60
+
+struct sim_cli {
+	int64_t agents, seed, runs;
+	bool faults, trace;
+	int mode;
+};
+
+static const char *const modes[] = { "any", "endpoint", "endpoints", "arbiter", NULL };
+
+static const struct opt sim_opts[] = {
+	OPT_GROUP("World"),
+	OPT_INT("agents", NULL, struct sim_cli, agents, "N", "number of agents (default: a few, the seed decides)"),
+	OPT_INT("seed", NULL, struct sim_cli, seed, "S", "where all chance comes from (default: 1)"),
+	OPT_FLAG("faults", NULL, struct sim_cli, faults,
+		 "let connections, hosts, clocks, workers and coordinators fail"),
+	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
+		   "how the coordinator is found (default: the seed decides)"),
+	OPT_GROUP("Runs"),
+	OPT_INT("runs", NULL, struct sim_cli, runs, "N", "seeds S, S+1, … S+N-1, up to the first that breaks"),
+	OPT_FLAG("trace", NULL, struct sim_cli, trace, "print every step of a single run"),
+	OPT_END,
+};
+
+/* The end of the trace is where it broke. */
+static void print_tail(struct buf *trace, size_t lines)
+{
+	const char *text = buf_str(trace);
+	const char *from = text + buf_len(trace);
+	for (size_t seen = 0; from > text; from--)
+		if (from[-1] == '\n' && seen++ == lines)
+			break;
+	fputs(from, stdout);
+}
+
+static void print_broken(const struct sim_options *options, const struct sim_result *result)
+{
+	AUTO(buf_done) struct buf trace = BUF_INIT;
+	struct sim_result again;
+	sim_run(options, &trace, &again);
+	print_tail(&trace, TRACE_LINES);
+	printf("seed %llu: %s\n", (unsigned long long)options->seed, result->why);
+	printf("replay: muster sim --seed=%llu%s --trace", (unsigned long long)options->seed,
+	       options->faults ? " --faults" : "");
+	if (options->agents)
+		printf(" --agents=%u", options->agents);
+	if (options->mode != SIM_MODE_ANY)
+		printf(" --coordination=%s", modes[options->mode]);
+	putchar('\n');
+}
+
+static void print_sum(const struct sim_result *sum, uint64_t runs)
+{
+	printf("%llu runs, %u agents, %llu steps, %llu s of virtual time: %u rounds, %u restarts, "
+	       "%u takeovers, %u faults\n",
+	       (unsigned long long)runs, sum->agents, (unsigned long long)sum->steps,
+	       (unsigned long long)(sum->virtual_ns / NS_PER_S), sum->rounds, sum->restarts,
+	       sum->takeovers, sum->faults);
+	printf("ends: %u done, %u failed, %u by signal, %u timed out, %u unknown\n",
+	       sum->outcomes[OUTCOME_DONE], sum->outcomes[OUTCOME_FAILED],
+	       sum->outcomes[OUTCOME_SIGNAL], sum->outcomes[OUTCOME_TIMED_OUT],
+	       sum->outcomes[OUTCOME_UNKNOWN]);
+}
+
+static void add(struct sim_result *sum, const struct sim_result *one)
+{
+	sum->steps += one->steps;
+	sum->virtual_ns += one->virtual_ns;
+	sum->agents += one->agents;
+	sum->rounds += one->rounds;
+	sum->restarts += one->restarts;
+	sum->takeovers += one->takeovers;
+	sum->faults += one->faults;
+	for (size_t i = 0; i < ARRAY_LEN(sum->outcomes); i++)
+		sum->outcomes[i] += one->outcomes[i];
+}
+
+static int sim_main(const struct command *self, int argc, char **argv)
+{
+	struct sim_cli o = { .seed = 1, .runs = 1 };
+	int first, status;
+	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+		return status;
+	if (first < argc)
+		return command_usage_error(self, "unexpected argument '%s'", argv[first]);
+	if (o.agents < 0 || o.agents > MSG_NODES_MAX)
+		return command_usage_error(self, "--agents: %lld is not between 1 and %d",
+					   (long long)o.agents, MSG_NODES_MAX);
+	if (o.faults && o.agents > 4096)
+		return command_usage_error(self, "--faults: at most 4096 agents");
+	if (o.runs < 1 || o.seed < 0)
+		return command_usage_error(self, "--runs must be at least 1 and --seed not negative");
+
+	struct sim_options options = { .agents = (uint32_t)o.agents,
+				       .faults = o.faults,
+				       .mode = (enum sim_mode)o.mode };
+	struct sim_result sum = { 0 }, result;
+	AUTO(buf_done) struct buf trace = BUF_INIT;
+	for (int64_t run = 0; run < o.runs; run++) {
+		options.seed = (uint64_t)(o.seed + run);
+		sim_run(&options, o.trace ? &trace : NULL, &result);
+		if (o.trace) {
+			fputs(buf_str(&trace), stdout);
+			buf_clear(&trace);
+		} else if (result.broken) {
+			print_broken(&options, &result);
+		}
+		if (result.broken)
+			return EXIT_CODE_FAILED;
+		add(&sum, &result);
+	}
+	print_sum(&sum, (uint64_t)o.runs);
+	return EXIT_CODE_OK;
+}
+
+const struct command command_sim = {
+	.name = "sim",
+	.synopsis = "[--agents=N] [--seed=S] [--faults] [--runs=N]",
+	.summary = "try to break the rendezvous in virtual time",
+	.footer = "Examples:\n"
+		  "  muster sim --faults --runs=10000        10,000 small worlds in which everything fails\n"
+		  "  muster sim --agents=100000              a large one in which nothing does\n"
+		  "  muster sim --faults --seed=42 --trace   the same world again, step by step\n",
+	.opts = sim_opts,
+	.mode = OPT_PERMUTE,
+	.main = sim_main,
+};

@@ -1,0 +1,263 @@
+/* The network: ordered links that keep what they carry until it can arrive, as TCP does, and never say
+ * that a path is cut. Directions can be cut apart from each other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "sim/world.h"
+
+#define RETRY_NS (300 * NS_PER_MS)
+
+bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
+{
+	return from == to || !world->cut || !world->cut[from * world->count + to];
+}
+
+uint64_t net_latency_ns(struct world *world, const struct host *to)
+{
+	uint64_t base = rng_range(&world->rng, 50 * NS_PER_US, 3 * NS_PER_MS);
+	if (world->options.faults && rng_chance(&world->rng, 2))
+		base += rng_range(&world->rng, 0, 200 * NS_PER_MS);
+	return base + (to->slow_ns ? rng_range(&world->rng, 0, to->slow_ns) : 0);
+}
+
+static struct link *find(const struct world *world, uint64_t id)
+{
+	return id && id <= world->link_count ? world->links[id - 1] : NULL;
+}
+
+/* What a probe of an endpoint finds out, and when. */
+void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t probe)
+{
+	struct host *peer = &world->hosts[index];
+	bool answers = peer->up && !world_frozen(world, peer) &&
+		       net_reaches(world, host->index, index) && net_reaches(world, index, host->index);
+	uint64_t delay_ns = answers ? 2 * net_latency_ns(world, peer) : FINDER_PROBE_NS;
+	if (answers && delay_ns >= FINDER_PROBE_NS)
+		answers = false;
+	struct happening_event *event =
+		world_at(world, world->now_ns + delay_ns, HAPPEN_ANSWER, host->index);
+	event->index = index;
+	event->probe = probe;
+	if (!answers)
+		event->answer = FINDER_SILENT;
+	else if (!peer->process)
+		event->answer = FINDER_REFUSED;
+	else if (!peer->coordinator || peer->coordinator->state == COORDINATOR_DEPOSED)
+		event->answer = FINDER_STANDBY;
+	else
+		event->answer = FINDER_COORDINATES;
+	if (event->answer == FINDER_COORDINATES)
+		event->ballot = coordinator_ballot(peer->coordinator);
+}
+
+void net_connect(struct world *world, struct host *host, uint32_t index)
+{
+	uint64_t delay_ns = index == host->index ? 0 : 2 * net_latency_ns(world, &world->hosts[index]);
+	struct happening_event *event =
+		world_at(world, world->now_ns + delay_ns, HAPPEN_CONNECTED, host->index);
+	event->index = index;
+}
+
+static struct link *new_link(struct world *world, struct host *agent, struct host *coordinator)
+{
+	struct link *link = NEW(struct link);
+	ARRAY_RESERVE(world->links, world->link_count, world->link_cap);
+	world->links[world->link_count++] = link;
+	link->id = world->link_count;
+	link->host[TO_COORDINATOR] = coordinator->index;
+	link->host[TO_AGENT] = agent->index;
+	link->generation[TO_COORDINATOR] = coordinator->generation;
+	link->generation[TO_AGENT] = agent->generation;
+	link->term = coordinator->term;
+	link->open[TO_COORDINATOR] = link->open[TO_AGENT] = true;
+	for (int dir = 0; dir < 2; dir++)
+		link->pump[dir] = (struct happening_event){
+			.what = HAPPEN_PUMP, .embedded = true, .link = link->id, .dir = dir
+		};
+	return link;
+}
+
+void net_connected(struct world *world, struct host *host, uint32_t index)
+{
+	struct host *peer = &world->hosts[index];
+	if (host->agent_ended || host->link)
+		return;
+	if (!peer->process || !peer->coordinator || peer->coordinator->state == COORDINATOR_DEPOSED ||
+	    world_frozen(world, peer) || !net_reaches(world, host->index, index) ||
+	    !net_reaches(world, index, host->index)) {
+		world_at(world, world->now_ns + FINDER_PROBE_NS / 2, HAPPEN_LOST, host->index);
+		return;
+	}
+	host->link = new_link(world, host, peer)->id;
+	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_LINK_UP });
+}
+
+static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)
+{
+	struct host *to = &world->hosts[link->host[dir]];
+	struct packet *packet = NEW(struct packet);
+	bool inside = link->host[0] == link->host[1];
+	packet->end = !msg;
+	packet->arrives_ns = world->now_ns + (inside ? 0 : net_latency_ns(world, to));
+	if (link->last[dir])
+		packet->arrives_ns = MAX(packet->arrives_ns, link->last[dir]->arrives_ns);
+	if (msg) {
+		packet->msg = mem_alloc(msg_size(msg->type));
+		memcpy(packet->msg, msg, msg_size(msg->type));
+		if (msg->type == MSG_JOIN) {
+			packet->node = NEW(struct node_info);
+			*packet->node = *msg->join.node;
+			packet->msg->join.node = packet->node;
+		}
+	}
+	if (link->last[dir])
+		link->last[dir]->next = packet;
+	else
+		link->first[dir] = packet;
+	link->last[dir] = packet;
+	if (!heap_node_queued(&link->pump[dir].node))
+		world_arm(world, &link->pump[dir], packet->arrives_ns);
+}
+
+static void packet_free(struct packet *packet)
+{
+	free(packet->node);
+	free(packet->msg);
+	free(packet);
+}
+
+static struct packet *dequeue(struct link *link, int dir)
+{
+	struct packet *packet = link->first[dir];
+	link->first[dir] = packet->next;
+	if (!packet->next)
+		link->last[dir] = NULL;
+	return packet;
+}
+
+void net_send(struct world *world, uint64_t id, int dir, const struct msg *msg)
+{
+	struct link *link = find(world, id);
+	if (link && link->open[!dir])
+		enqueue(world, link, dir, msg);
+}
+
+/* Closes the end that sends in direction `dir`. */
+void net_close(struct world *world, uint64_t id, int dir, bool silently)
+{
+	struct link *link = find(world, id);
+	if (!link || !link->open[!dir])
+		return;
+	link->open[!dir] = false;
+	if (!silently)
+		enqueue(world, link, dir, NULL);
+}
+
+/* The end at host[dir] learns that the link is gone. */
+static void tell_down(struct world *world, struct link *link, int dir, bool dead)
+{
+	struct host *host = &world->hosts[link->host[dir]];
+	if (!link->open[dir])
+		return;
+	link->open[dir] = false;
+	if (!host->process || host->generation != link->generation[dir])
+		return;
+	if (dir == TO_AGENT) {
+		if (host->link != link->id)
+			return;
+		host->link = 0;
+		host_agent_step(world, host,
+				&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = dead });
+		world_at(world, world->now_ns, HAPPEN_LOST, host->index);
+	} else if (host->coordinator && host->term == link->term) {
+		host_coordinator_step(world, host,
+				      &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN,
+								   .link = link->id,
+								   .dead = dead });
+	}
+}
+
+static void deliver(struct world *world, struct link *link, int dir, const struct packet *packet)
+{
+	struct host *host = &world->hosts[link->host[dir]];
+	bool there = host->process && host->generation == link->generation[dir] && link->open[dir] &&
+		     (dir == TO_AGENT || (host->coordinator && host->term == link->term));
+	if (!there) {
+		/* Nobody has this connection: the sender is told so. */
+		if (!packet->end && link->open[!dir])
+			enqueue(world, link, !dir, NULL);
+		return;
+	}
+	if (packet->end)
+		tell_down(world, link, dir, true);
+	else if (dir == TO_AGENT)
+		host_agent_step(world, host,
+				&(struct agent_event){ .type = AGENT_MSG, .msg = packet->msg });
+	else
+		host_coordinator_step(world, host,
+				      &(struct coordinator_event){ .type = COORDINATOR_MSG,
+								   .link = link->id,
+								   .msg = packet->msg });
+}
+
+void net_pump(struct world *world, struct link *link, int dir)
+{
+	struct host *host = &world->hosts[link->host[dir]];
+	uint32_t from = link->host[!dir];
+	if (!net_reaches(world, from, host->index) || !host->up) {
+		world_arm(world, &link->pump[dir], world->now_ns + RETRY_NS);
+		return;
+	}
+	if (world_frozen(world, host)) {
+		world_arm(world, &link->pump[dir], host->frozen_until_ns);
+		return;
+	}
+	struct packet *packet = dequeue(link, dir);
+	deliver(world, link, dir, packet);
+	packet_free(packet);
+	if (link->first[dir] && !heap_node_queued(&link->pump[dir].node))
+		world_arm(world, &link->pump[dir], MAX(link->first[dir]->arrives_ns, world->now_ns));
+}
+
+/* Something on the way tears the connection down, and both ends hear of it. */
+void net_reset(struct world *world, struct link *link)
+{
+	world->hosts[link->host[TO_AGENT]].reset_ns = world->now_ns;
+	world->hosts[link->host[TO_COORDINATOR]].reset_ns = world->now_ns;
+	tell_down(world, link, TO_AGENT, true);
+	tell_down(world, link, TO_COORDINATOR, true);
+}
+
+/* The coordinator's system gives the connection up; the agent believes in it still. */
+void net_half_open(struct world *world, struct link *link)
+{
+	tell_down(world, link, TO_COORDINATOR, false);
+}
+
+/* Both ends have it, and what is sent arrives. */
+bool net_live(const struct world *world, uint64_t id)
+{
+	const struct link *link = find(world, id);
+	if (!link || !link->open[0] || !link->open[1])
+		return false;
+	const struct host *agent = &world->hosts[link->host[TO_AGENT]];
+	const struct host *coordinator = &world->hosts[link->host[TO_COORDINATOR]];
+	return coordinator->coordinator && coordinator->term == link->term &&
+	       net_reaches(world, agent->index, coordinator->index) &&
+	       net_reaches(world, coordinator->index, agent->index) && !world_frozen(world, agent) &&
+	       !world_frozen(world, coordinator);
+}
+
+void net_done(struct world *world)
+{
+	for (size_t i = 0; i < world->link_count; i++) {
+		struct link *link = world->links[i];
+		for (int dir = 0; dir < 2; dir++)
+			while (link->first[dir])
+				packet_free(dequeue(link, dir));
+		free(link);
+	}
+	free(world->links);
+}

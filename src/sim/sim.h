@@ -1,0 +1,45 @@
+/* The simulator: agents and their coordinators, the real state machines, in virtual time on a network
+ * that delays, cuts, half-opens and heals, with hosts that die, freeze and come back. Everything comes
+ * from one seed, so that whatever happens can be made to happen again.
+ *
+ * After every step the invariants are checked (check.c lists them); the run ends at the first that
+ * does not hold.
+ */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include "base/buf.h"
+
+enum sim_mode {
+	SIM_MODE_ANY,	    /* the seed decides */
+	SIM_MODE_ENDPOINT,  /* one endpoint, nobody can take over */
+	SIM_MODE_ENDPOINTS, /* two or three */
+	SIM_MODE_ARBITER,   /* a service such as etcd elects the coordinator and counts epochs */
+};
+
+struct sim_options {
+	uint32_t agents; /* 0: a few, the seed decides */
+	uint64_t seed;
+	bool faults;
+	enum sim_mode mode;
+};
+
+#define SIM_WHY_MAX 256
+
+struct sim_result {
+	bool broken;
+	char why[SIM_WHY_MAX]; /* the invariant that broke, with names and numbers */
+	uint64_t steps;
+	uint64_t virtual_ns;
+	uint32_t agents;
+	uint32_t rounds;     /* formed */
+	uint32_t restarts;   /* charged */
+	uint32_t takeovers;  /* coordinators beyond the first */
+	uint32_t faults;     /* injected */
+	uint32_t outcomes[8]; /* by enum outcome_kind */
+};
+
+/* With a trace every step that is not a mere ping leaves a line in it. */
+void sim_run(const struct sim_options *options, struct buf *trace, struct sim_result *ret_result);
+
+#endif

@@ -1,0 +1,185 @@
+/* The simulated world: hosts, their processes and worker groups, the event queue. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "base/heap.h"
+#include "core/agent.h"
+#include "core/coordinator.h"
+#include "core/finder.h"
+#include "sim/rng.h"
+#include "sim/sim.h"
+
+enum happening {
+	HAPPEN_NEVER,
+	HAPPEN_BOOT,	  /* the process on `host` starts */
+	HAPPEN_AGENT,	  /* its agent's timer */
+	HAPPEN_COORDINATOR,
+	HAPPEN_FINDER,
+	HAPPEN_GROUP,	  /* what host->group_next says */
+	HAPPEN_PUMP,	  /* the first packet of `link` in direction `dir` arrives */
+	HAPPEN_ANSWER,	  /* of a probe: `index`, `answer`, `ballot` */
+	HAPPEN_CONNECTED, /* to `index` */
+	HAPPEN_LOST,	  /* a connection that could not be made */
+	HAPPEN_FAULT,
+	HAPPEN_ELECTION,
+	HAPPEN_LEADER,	  /* `host` hears the arbiter's word: `index`, `epoch` */
+};
+
+/* Embedded ones are reused; the others are freed after they have happened. */
+struct happening_event {
+	struct heap_node node;
+	enum happening what;
+	bool embedded;
+	uint32_t host;
+	uint32_t generation; /* of the host's process; events for one that is gone are dropped */
+	uint64_t link;
+	int dir;
+	uint32_t index;
+	uint32_t probe;
+	enum finder_answer answer;
+	struct ballot ballot;
+	uint64_t epoch;
+};
+
+enum group_next {
+	GROUP_NEXT_NONE,
+	GROUP_NEXT_DONE,
+	GROUP_NEXT_FAIL,
+	GROUP_NEXT_GONE,
+};
+
+struct host {
+	uint32_t index;
+	bool up;	  /* has power */
+	bool process;	  /* muster runs on it */
+	uint32_t generation;
+	int64_t clock_offset_ns, clock_ppm;
+	uint64_t slow_ns;
+	uint64_t frozen_until_ns, thawed_ns, reset_ns, crashed_ns;
+	struct agent agent;
+	bool agent_ended;
+	uint64_t link; /* of the agent; 0: none */
+	struct finder finder;
+	struct coordinator *coordinator; /* NULL: none */
+	uint64_t term;			 /* tells this coordinator from earlier ones */
+	struct ballot term_ballot;	 /* it formed last */
+	uint32_t term_rounds;		 /* it formed for membership */
+	uint64_t term_ns;
+	uint32_t leader; /* as heard from the arbiter */
+	uint64_t leader_epoch;
+	bool group_alive;
+	struct ballot group_ballot;
+	enum group_next group_next;
+	struct happening_event agent_timer, coordinator_timer, finder_timer, group_timer;
+};
+
+struct packet {
+	struct packet *next;
+	bool end; /* FIN */
+	uint64_t arrives_ns;
+	struct node_info *node; /* JOIN's, owned */
+	struct msg *msg;	/* right-sized, owned */
+};
+
+enum { TO_COORDINATOR, TO_AGENT };
+
+struct link {
+	uint64_t id;
+	uint32_t host[2]; /* where packets of a direction go to: [TO_COORDINATOR] is the coordinator's */
+	uint32_t generation[2];
+	uint64_t term;	 /* of the coordinator */
+	bool open[2];	 /* the end at host[dir] */
+	struct packet *first[2], *last[2];
+	struct happening_event pump[2];
+};
+
+struct round_record {
+	struct ballot ballot;
+	uint32_t nodes, world_size, restarts;
+	uint32_t done, failed;
+	uint16_t master_port;
+	char master_host[MSG_HOST_MAX];
+};
+
+struct world {
+	struct sim_options options;
+	struct rng rng;
+	struct heap queue;
+	uint64_t now_ns;
+	struct buf *trace;
+	struct sim_result *result;
+	struct host *hosts;
+	uint32_t count;
+	enum sim_mode mode;
+	uint32_t endpoints;
+	uint32_t min_nodes, max_nodes, max_restarts;
+	uint64_t join_timeout_ns, last_call_ns;
+	uint32_t failure_percent; /* of groups */
+	struct link **links;
+	size_t link_count, link_cap;
+	bool *cut; /* cut[from * count + to] */
+	bool *arbiter_cut;
+	uint32_t cuts;
+	uint32_t arbiter_leader, arbiter_generation;
+	uint64_t arbiter_epoch, arbiter_seen_ns;
+	uint64_t next_term;
+	uint64_t faults_end_ns;
+	uint32_t amnesia; /* processes that ended without a word, members perhaps */
+	uint32_t running; /* processes */
+	uint32_t boots;	  /* to come */
+	bool closed;	  /* someone heard CLOSED */
+	bool over;	  /* what follows is another job */
+	struct round_record *rounds;
+	size_t round_count, round_cap;
+	struct agent_actions agent_actions;
+	struct coordinator_actions coordinator_actions;
+};
+
+/* world.c */
+void world_init(struct world *world, const struct sim_options *options, struct buf *trace,
+		struct sim_result *result);
+void world_run(struct world *world);
+void world_done(struct world *world);
+
+struct happening_event *world_at(struct world *world, uint64_t at_ns, enum happening what, uint32_t host);
+void world_arm(struct world *world, struct happening_event *event, uint64_t at_ns);
+uint64_t world_local_ns(const struct world *world, const struct host *host);
+bool world_frozen(const struct world *world, const struct host *host);
+void world_trace(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void host_agent_step(struct world *world, struct host *host, const struct agent_event *event);
+void host_coordinator_step(struct world *world, struct host *host,
+			   const struct coordinator_event *event);
+void host_finder_step(struct world *world, struct host *host, struct finder_event *event);
+void host_boot(struct world *world, struct host *host);
+void host_end_process(struct world *world, struct host *host, bool power); /* power: nobody is told */
+void host_rearm(struct world *world, struct host *host);
+
+/* net.c */
+bool net_reaches(const struct world *world, uint32_t from, uint32_t to);
+uint64_t net_latency_ns(struct world *world, const struct host *to);
+void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t probe);
+void net_connect(struct world *world, struct host *host, uint32_t index);
+void net_connected(struct world *world, struct host *host, uint32_t index);
+void net_send(struct world *world, uint64_t link, int dir, const struct msg *msg);
+void net_close(struct world *world, uint64_t link, int dir, bool silently);
+void net_pump(struct world *world, struct link *link, int dir);
+void net_reset(struct world *world, struct link *link);
+void net_half_open(struct world *world, struct link *link);
+bool net_live(const struct world *world, uint64_t link);
+void net_done(struct world *world);
+
+/* faults.c */
+void faults_start(struct world *world);
+void faults_next(struct world *world);
+void arbiter_elect(struct world *world);
+void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch);
+void arbiter_seek(struct world *world, struct host *host);
+
+/* check.c */
+void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void check_formed(struct world *world, struct host *host);
+void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
+void check_outcome(struct world *world, struct host *host, const struct outcome *outcome);
+struct round_record *check_round(struct world *world, struct ballot ballot);
+
+#endif

@@ -189,7 +189,9 @@ TEST(tail_keeps_the_last_bytes_only)
 			ck_assert_uint_eq(buf_len(&kept), MIN(total, TAIL_MAX));
 			for (size_t i = 0; i < buf_len(&kept); i++) {
 				uint64_t at = total - buf_len(&kept) + i;
-				ck_assert_int_eq((char)buf_data(&kept)[i], (char)(at * 7919 >> 3));
+				/* An assertion costs a message to the runner: only for what fails. */
+				if ((char)buf_data(&kept)[i] != (char)(at * 7919 >> 3))
+					ck_abort_msg("piece %zu: byte %zu of the tail", piece, i);
 			}
 		}
 		free(data);

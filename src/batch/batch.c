@@ -13,6 +13,7 @@
 #include "batch/config.h"
 #include "batch/host.h"
 #include "batch/load.h"
+#include "batch/load_ab.h"
 #include "batch/runner.h"
 #include "core/exit_code.h"
 #include "proto/result.h"
@@ -23,6 +24,13 @@
 #define IMPLICIT_GROUPS_MAX 1024
 #define CANARY_TIMEOUT_NS (60 * NS_PER_S)
 #define STOP_LADDER "INT,10000,KILL"
+#define QUIET_WAIT_NS (600 * NS_PER_S) /* that --quiet-check=wait waits at most */
+
+/* How often one order runs, when that is not a fixed number. */
+struct repetition {
+	struct repeat_rules rules;
+	struct repeat repeat;
+};
 
 /* Everything that lives as long as the batch. */
 struct setup {
@@ -38,6 +46,10 @@ struct setup {
 	struct plan plan;
 	struct journal journal;
 	uint64_t keep; /* bytes of the result file to go on from */
+	struct measure measure;
+	struct repetition *repetitions; /* one an order, or NULL */
+	size_t pairs;			/* of --ab: orders from here on are variants B; 0: none */
+	size_t orders_listed;		/* without variants B and the canary */
 };
 
 static void setup_done(struct setup *setup)
@@ -52,6 +64,10 @@ static void setup_done(struct setup *setup)
 	map_done(&setup->programs);
 	plan_done(&setup->plan);
 	journal_done(&setup->journal);
+	for (size_t i = 0; setup->repetitions && i < setup->orders_listed; i++)
+		repeat_done(&setup->repetitions[i].repeat);
+	free(setup->repetitions);
+	measure_done(&setup->measure);
 }
 
 /* The wardens come first, while we are small: what we weigh, every order's max RSS starts from. */
@@ -111,6 +127,8 @@ static int read_orders(struct setup *setup, int argc, char *const *argv, struct 
 {
 	if (setup->config->retry_failed && argc == 0)
 		return load_failed(&setup->orders, setup->config->output, &setup->history, err);
+	if (setup->config->ab)
+		return load_ab(&setup->orders, argc, argv, &setup->pairs, err);
 	return load_orders(&setup->orders, setup->config, argc, argv, err);
 }
 
@@ -163,6 +181,32 @@ static void set_gate(struct setup *setup, struct batch_order *todo, const char *
 	*(gate > known ? &todo->opens : &todo->gate) = gate;
 }
 
+static bool repeats_freely(const struct batch_config *config)
+{
+	return config->ab || config->runs == 0;
+}
+
+static void set_repeat(struct setup *setup, struct batch_order *todo, size_t index)
+{
+	const struct batch_config *config = setup->config;
+	struct repetition *repetition = &setup->repetitions[index];
+	struct repeat_rules *rules = &repetition->rules;
+	repeat_rules_init(rules);
+	rules->runs = (uint32_t)todo->runs;
+	rules->warmup = (uint32_t)config->warmup;
+	rules->min_runs = config->min_runs ? (uint32_t)config->min_runs : REPEAT_MIN_RUNS;
+	rules->max_runs = (uint32_t)config->max_runs;
+	rules->min_runs = rules->max_runs ? MIN(rules->min_runs, rules->max_runs) : rules->min_runs;
+	rules->precision = config->precision;
+	rules->confidence = config->confidence;
+	rules->variants = config->ab;
+	rules->interleave = (enum repeat_interleave)config->interleave;
+	rules->seed = (uint64_t)config->seed + index;
+	repeat_init(&repetition->repeat, rules);
+	todo->repeat = &repetition->repeat;
+	todo->runs = (int32_t)repeat_left(&repetition->repeat); /* what the estimate of the time needs */
+}
+
 static void add_todo(struct setup *setup, size_t index)
 {
 	const struct order *order = &setup->orders.items[index];
@@ -186,6 +230,8 @@ static void add_todo(struct setup *setup, size_t index)
 	const char *group = *order_group(order) ? order_group(order) : program;
 	todo.group = number_of(&setup->groups, &setup->group_count, group, IMPLICIT_GROUPS_MAX);
 	set_gate(setup, &todo, program);
+	if (setup->repetitions)
+		set_repeat(setup, &todo, index);
 	setup->todo[setup->todo_count++] = todo;
 }
 
@@ -211,7 +257,10 @@ static void add_canary(struct setup *setup)
 static void make_todo(struct setup *setup)
 {
 	setup->todo = NEW_ARRAY(struct batch_order, setup->orders.count + 1);
-	for (size_t i = 0; i < setup->orders.count; i++)
+	setup->orders_listed = setup->pairs ? setup->pairs : setup->orders.count;
+	if (repeats_freely(setup->config))
+		setup->repetitions = mem_alloc((setup->orders_listed + 1) * sizeof(*setup->repetitions));
+	for (size_t i = 0; i < setup->orders_listed; i++)
 		add_todo(setup, i);
 	add_canary(setup);
 }
@@ -262,10 +311,37 @@ static struct batch_opts make_opts(const struct setup *setup)
 	return opts;
 }
 
+static struct cpuset measured_cpus(const struct plan *plan)
+{
+	struct cpuset cpus = CPUSET_INIT;
+	for (int i = 0; i < plan->pool.count; i++)
+		for (int k = 0; k < plan->pool.units[i].cpu_count; k++)
+			cpuset_add(&cpus, plan->pool.units[i].cpus[k]);
+	return cpus;
+}
+
+/* The two variants of an A/B file apart, anything else as it is. */
+static int export_results(const struct batch_config *config, struct err *err)
+{
+	struct samples samples = SAMPLES_INIT;
+	int r = samples_load(&samples, config->output, err);
+	if (r < 0)
+		return r;
+	struct export_part parts[] = { { &samples, config->ab ? 'A' : 0, config->ab ? "A" : NULL },
+				       { &samples, 'B', "B" } };
+	struct export_source source = { .parts = parts, .count = config->ab ? 2 : 1 };
+	r = export_write(&config->exports, &source, err);
+	samples_done(&samples);
+	return r;
+}
+
 static int run(struct setup *setup)
 {
 	struct err err = ERR_INIT;
-	if (open_journal(setup, &err) < 0) {
+	struct cpuset cpus = measured_cpus(&setup->plan);
+	measure_set_slots(&setup->measure, setup->plan.jobs);
+	if (measure_quiet_start(&setup->measure, &cpus, QUIET_WAIT_NS, &err) < 0 ||
+	    open_journal(setup, &err) < 0) {
 		log_error("%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
@@ -283,9 +359,15 @@ static int run(struct setup *setup)
 		.journal = &setup->journal,
 		.wardens = setup->wardens,
 		.already_done = setup->already_done,
+		.measure = &setup->measure,
+		.b_offset = setup->pairs,
 	};
 	int code = runner_run(&job);
 	setup->warden_count = 0; /* the runner has freed them */
+	if (export_wanted(&setup->config->exports) && export_results(setup->config, &err) < 0) {
+		log_error("%s", err.msg);
+		return EXIT_CODE_SYSTEM;
+	}
 	return code;
 }
 
@@ -293,7 +375,9 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 {
 	const struct batch_config *config = setup->config;
 	if (!config->dry_run) {
-		int r = fork_wardens(setup, err);
+		int r = measure_init(&setup->measure, &config->measure, err);
+		if (r >= 0)
+			r = fork_wardens(setup, err);
 		if (r < 0)
 			return r;
 		r = journal_open(&setup->journal, config->output, config->resume || config->retry_failed, err);

@@ -28,11 +28,11 @@ static void put_values(struct buf *out, const char *key, const double *sorted, s
 	buf_append_char(out, '}');
 }
 
-static void put_row(struct buf *out, const struct compare_row *row)
+static void put_row(struct buf *out, const struct comparison *c, const struct compare_row *row)
 {
 	buf_append_str(out, "{\"id\":");
 	json_quote(out, row->a_order->id);
-	put_string(out, "command", row->b_order->command);
+	put_string(out, "command", samples_command(row->b_order, c->b.variant));
 	put_string(out, "metric", metric_table[row->metric].name);
 	put_values(out, "a", row->a, row->m);
 	put_values(out, "b", row->b, row->n);
@@ -105,7 +105,7 @@ void compare_json(const struct comparison *c, struct buf *out)
 	buf_append_str(out, "],\n\"rows\":[");
 	for (size_t i = 0; i < c->row_count; i++) {
 		buf_append_str(out, i ? ",\n" : "\n");
-		put_row(out, &c->rows[i]);
+		put_row(out, c, &c->rows[i]);
 	}
 	buf_append_char(out, ']');
 	put_orders(out, "broken", c->broken, c->broken_count);

@@ -53,5 +53,6 @@ void compare_summarise(const struct comparison *c, enum metric metric, struct bu
 const char *compare_name(const struct sample_order *order)
 {
 	bool named = !str_starts(order->hash, order->id);
-	return named || !*order->command ? order->id : order->command;
+	const char *command = samples_command(order, 'A');
+	return named || !*command ? order->id : command;
 }

@@ -77,7 +77,8 @@ static void put_bar(struct buf *out, const struct ratio *ratio, double scale,
 	enum glyph bar[BAR_CELLS] = { 0 };
 	bar[BAR_HALF] = AXIS;
 	if (!isnan(ratio->value)) {
-		long low = place(ratio->low, scale), high = place(ratio->high, scale);
+		bool known = isfinite(ratio->high);
+		long low = known ? place(ratio->low, scale) : -1, high = known ? place(ratio->high, scale) : -1;
 		for (long i = MAX(low, 0); i <= MIN(high, BAR_CELLS - 1); i++)
 			bar[i] = LINE;
 		if (low >= 0 && low < BAR_CELLS)

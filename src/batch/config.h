@@ -3,8 +3,11 @@
 #define BATCH_CONFIG_H
 
 #include "base/env.h"
+#include "batch/export.h"
+#include "batch/measure.h"
 #include "core/batch_rules.h"
 #include "core/corepool.h"
+#include "core/repeat.h"
 #include "core/schedule.h"
 
 enum batch_progress {
@@ -40,8 +43,14 @@ struct batch_config {
 	struct halt_rule halt;
 	const char *canary;
 
-	/* Repetition. */
-	int64_t runs, warmup;
+	/* Repetition and measurement. */
+	int64_t runs, warmup;	    /* runs 0: as many as it takes */
+	int64_t min_runs, max_runs; /* 0: not said */
+	double precision, confidence;
+	bool ab;	/* the words are "A=…", "B=…" and arguments */
+	int interleave; /* enum repeat_interleave */
+	struct measure_options measure;
+	struct export_paths exports;
 
 	/* What becomes of it. */
 	const char *output, *joblog, *results;

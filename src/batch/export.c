@@ -1,9 +1,14 @@
 #include "batch/export.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "batch/markup.h"
 #include "core/stats.h"
 #include "proto/json.h"
@@ -72,8 +77,8 @@ static void each_entry(const struct export_source *source, entry_fn *visit, void
 
 static void append_name(struct buf *out, const struct entry *entry)
 {
-	const struct sample_order *order = entry->order;
-	buf_append_str(out, *order->command ? order->command : order->id);
+	const char *command = samples_command(entry->order, entry->part->variant);
+	buf_append_str(out, *command ? command : entry->order->id);
 	if (entry->part->label)
 		buf_printf(out, " (%s)", entry->part->label);
 }
@@ -235,7 +240,7 @@ static void put_case(struct buf *out, const struct export_part *part, const stru
 	}
 	buf_printf(out, ">\n    <failure type=\"%s\" message=\"%zu failed attempts, the last: %s\">",
 		   order->last_failed, order->failed, order->last_failed);
-	markup_escape(out, order->command);
+	markup_escape(out, samples_command(order, part->variant));
 	buf_append_str(out, "</failure>\n  </testcase>\n");
 }
 
@@ -256,4 +261,47 @@ void export_junit(const struct export_source *source, struct buf *out)
 		for (size_t i = 0; i < source->parts[p].samples->order_count; i++)
 			put_case(out, &source->parts[p], source->parts[p].samples->orders[i]);
 	buf_append_str(out, "</testsuite>\n");
+}
+
+/* ----------------------------------------------------------------- files */
+
+int export_file(const char *path, const struct buf *text, struct err *err)
+{
+	if (str_eq(path, "-")) {
+		int r = fd_write_all(STDOUT_FILENO, buf_data(text), buf_len(text));
+		return r < 0 ? err_set(err, -r, "write standard output: %m") : 0;
+	}
+	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(err, errno, "%s: %m", path);
+	int r = fd_write_all(fd, buf_data(text), buf_len(text));
+	return r < 0 ? err_set(err, -r, "write %s: %m", path) : 0;
+}
+
+bool export_wanted(const struct export_paths *paths)
+{
+	return paths->json || paths->csv || paths->markdown || paths->junit;
+}
+
+int export_write(const struct export_paths *paths, const struct export_source *source, struct err *err)
+{
+	const struct {
+		const char *path;
+		void (*make)(const struct export_source *source, struct buf *out);
+	} exports[] = {
+		{ paths->json, export_json },
+		{ paths->csv, export_csv },
+		{ paths->markdown, export_markdown },
+		{ paths->junit, export_junit },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(exports); i++) {
+		if (!exports[i].path)
+			continue;
+		AUTO(buf_done) struct buf text = BUF_INIT;
+		exports[i].make(source, &text);
+		int r = export_file(exports[i].path, &text, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef BATCH_EXPORT_H
 #define BATCH_EXPORT_H
 
+#include "base/err.h"
 #include "batch/samples.h"
 
 /* What is exported: one file, one variant of it, or the two sides of a comparison. */
@@ -17,6 +18,17 @@ struct export_source {
 	size_t count;
 	bool suspects; /* suspect runs too */
 };
+
+/* Where to; NULL: not wanted, "-" is standard output. */
+struct export_paths {
+	const char *json, *csv, *markdown, *junit;
+};
+
+bool export_wanted(const struct export_paths *paths);
+int export_write(const struct export_paths *paths, const struct export_source *source, struct err *err);
+
+/* Writes a text to a file of that name, "-" is standard output. */
+int export_file(const char *path, const struct buf *text, struct err *err);
 
 /* hyperfine's JSON: results[] with command, mean, stddev, median, user, system, min, max (seconds),
  * times[], memory_usage_byte[], exit_codes[], parameters. */

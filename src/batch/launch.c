@@ -57,12 +57,13 @@ static char *find_program(struct launcher *launcher, const char *program, const 
 	return mem_strdup(known);
 }
 
-static void make_env(const struct order *order, struct strv *ret_env)
+static void make_env(const struct launcher *launcher, const struct order *order, struct strv *ret_env)
 {
-	if (!order->extra || order->extra->env.count == 0)
+	bool own = order->extra && order->extra->env.count > 0;
+	if (!own && !launcher->env)
 		return;
-	strv_copy(ret_env, environ);
-	for (size_t i = 0; i < order->extra->env.count; i++) {
+	strv_copy(ret_env, launcher->env ? launcher->env : environ);
+	for (size_t i = 0; own && i < order->extra->env.count; i++) {
 		const char *item = order->extra->env.items[i], *equals = strchr(item, '=');
 		if (!equals) {
 			env_unset(ret_env, item);
@@ -78,7 +79,7 @@ int launch_make(struct launcher *launcher, const struct order *order, int slot, 
 {
 	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
 	AUTO(buf_done) struct buf line = BUF_INIT;
-	make_env(order, &launch.env);
+	make_env(launcher, order, &launch.env);
 	if (order->argv) {
 		strv_copy(&launch.argv, order->argv);
 	} else {

@@ -7,6 +7,7 @@
 
 struct launcher {
 	const char *shell;
+	char *const *env; /* that orders start from; NULL: ours. Borrowed */
 	struct map paths; /* program -> its file, "" if there is none */
 };
 

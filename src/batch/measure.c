@@ -25,6 +25,7 @@ struct measure_slot {
 	struct perf_reading perf;
 	struct quiet_state quiet;
 	struct cpuset cpus;
+	unsigned faults; /* of the run that ended last */
 };
 
 /* -------------------------------------------------------------- begin and end */
@@ -53,13 +54,9 @@ static int make_folder(struct measure *measure, struct err *err)
 	return -err->code;
 }
 
-int measure_init(struct measure *measure, const struct measure_options *options, int slots,
-		 struct err *err)
+int measure_init(struct measure *measure, const struct measure_options *options, struct err *err)
 {
-	*measure = (struct measure){ .options = options, .slot_count = slots };
-	measure->slots = mem_alloc((size_t)slots * sizeof(*measure->slots));
-	for (int i = 0; i < slots; i++)
-		measure->slots[i].perf_fd = -1;
+	*measure = (struct measure){ .options = options };
 	if (options->env.clean)
 		fixed_env_make(&options->env, environ, &measure->env);
 	int r = choose_source(measure, err);
@@ -71,6 +68,14 @@ int measure_init(struct measure *measure, const struct measure_options *options,
 	if (r < 0)
 		measure_done(measure);
 	return r;
+}
+
+void measure_set_slots(struct measure *measure, int slots)
+{
+	measure->slot_count = slots;
+	measure->slots = mem_alloc((size_t)slots * sizeof(*measure->slots));
+	for (int i = 0; i < slots; i++)
+		measure->slots[i].perf_fd = -1;
 }
 
 void measure_done(struct measure *measure)
@@ -130,6 +135,7 @@ void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus)
 	struct measure_slot *state = &measure->slots[slot];
 	state->perf_read = state->perf_fd >= 0 && perf_count_read(state->perf_fd, &state->perf, NULL) == 0;
 	state->quiet_read = false;
+	state->faults = 0;
 	if (measure->options->quiet == QUIET_CHECK_OFF || cpuset_empty(cpus))
 		return;
 	state->cpus = *cpus;
@@ -174,10 +180,10 @@ static void end_valgrind(struct measure *measure, int slot, const struct strv *e
 	static const enum result_value slowed[] = { RESULT_WALL_NS,  RESULT_USER_NS, RESULT_SYS_NS,
 						    RESULT_MAXRSS_KB, RESULT_MINFLT,  RESULT_MAJFLT,
 						    RESULT_NVCSW,    RESULT_NIVCSW };
-	for (size_t i = 0; i < ARRAY_LEN(slowed); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(slowed); i++)
 		result->has[slowed[i]] = false;
-		result_miss(result, result_value_key(slowed[i]), VALGRIND_TIME);
-	}
+	result_miss(result, result_value_key(RESULT_WALL_NS), VALGRIND_TIME);
+	result_miss(result, "rusage", VALGRIND_TIME);
 	AUTO_FREE char *prefix = count_prefix(measure, slot);
 	struct err err = ERR_INIT;
 	uint64_t count;
@@ -187,23 +193,28 @@ static void end_valgrind(struct measure *measure, int slot, const struct strv *e
 		set_count(measure, env, count, result);
 }
 
-static void end_quiet(struct measure_slot *state, uint64_t own_ns, struct strv *suspect)
+static uint64_t cpu_ns(const struct rusage *usage)
 {
+	uint64_t seconds = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec);
+	uint64_t us = (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+	return seconds * NS_PER_S + us * NS_PER_US;
+}
+
+bool measure_exited(struct measure *measure, int slot, const struct rusage *usage)
+{
+	struct measure_slot *state = &measure->slots[slot];
 	struct quiet_state after;
-	if (quiet_read(&state->cpus, &after, NULL) < 0)
-		return;
-	unsigned faults = quiet_faults(&state->quiet, &after, own_ns);
-	for (unsigned i = 0; i < QUIET_FAULT_COUNT; i++)
-		if (faults >> i & 1)
-			strv_add(suspect, quiet_fault_name((enum quiet_fault)i));
+	if (state->quiet_read && quiet_read(&state->cpus, &after, NULL) == 0)
+		state->faults = quiet_faults(&state->quiet, &after, cpu_ns(usage));
+	return state->faults != 0;
 }
 
 void measure_end(struct measure *measure, int slot, const struct strv *env, struct result *result)
 {
 	struct measure_slot *state = &measure->slots[slot];
-	uint64_t own_ns = (uint64_t)(result->value[RESULT_USER_NS] + result->value[RESULT_SYS_NS]);
-	if (state->quiet_read && result->has[RESULT_USER_NS])
-		end_quiet(state, own_ns, &result->suspect);
+	for (unsigned i = 0; i < QUIET_FAULT_COUNT; i++)
+		if (state->faults >> i & 1)
+			strv_add(&result->suspect, quiet_fault_name((enum quiet_fault)i));
 	if (measure->source == COUNTER_PERF)
 		end_perf(measure, state, env, result);
 	else if (counter_is_valgrind(measure->source))

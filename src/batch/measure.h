@@ -4,6 +4,8 @@
 #ifndef BATCH_MEASURE_H
 #define BATCH_MEASURE_H
 
+#include <sys/resource.h>
+
 #include "base/env.h"
 #include "base/err.h"
 #include "core/cpuset.h"
@@ -41,9 +43,11 @@ struct measure {
 /* Decides how to count and, when counting, switches address randomisation off for what is started
  * from now on: call it before the wardens are made. Fails when a source was asked for by name and
  * does not work here. With auto and no source at all it warns and counts nothing. */
-int measure_init(struct measure *measure, const struct measure_options *options, int slots,
-		 struct err *err);
+int measure_init(struct measure *measure, const struct measure_options *options, struct err *err);
 void measure_done(struct measure *measure);
+
+/* How many orders run at a time; before any of the calls below. */
+void measure_set_slots(struct measure *measure, int slots);
 
 /* A slot has a (new) warden: what it starts is counted from now on. */
 void measure_watch(struct measure *measure, int slot, pid_t warden);
@@ -55,10 +59,12 @@ char *const *measure_env(const struct measure *measure);
  * for exec; both may be replaced. */
 void measure_wrap(struct measure *measure, int slot, char **path, struct strv *argv);
 
-/* Just before the start, and after the last process is gone: adds counts, their environment, and why
- * the run is suspect. Times taken under valgrind are taken out again. `env` is what the order was
+/* Just before the start; when the main process has ended, with what it used: whether the host was not
+ * quiet meanwhile; and after the last process is gone: adds counts, their environment, and why the
+ * run is suspect. Times taken under valgrind are taken out again. `env` is what the order was
  * started with; `cpus` empty: not pinned, so nobody can say whose load it was. */
 void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus);
+bool measure_exited(struct measure *measure, int slot, const struct rusage *usage);
 void measure_end(struct measure *measure, int slot, const struct strv *env, struct result *result);
 
 /* Looks at the host for a moment before anything runs (--quiet-check): 0 quiet, or told; -EBUSY when

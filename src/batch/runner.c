@@ -152,7 +152,7 @@ static void move_aside(const struct plan *plan, struct warden *const *wardens)
 static int init(struct runner *runner, const struct runner_job *job)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
-	*runner = (struct runner){ .job = job, .launcher = { .shell = job->config->shell }, .start_ns = clock_now_ns() };
+	*runner = (struct runner){ .job = job, .launcher = { .shell = job->config->shell, .env = measure_env(job->measure) }, .start_ns = clock_now_ns() };
 	list_init(&runner->endings);
 	struct event_config *config = event_config_new();
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);

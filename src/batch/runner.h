@@ -20,6 +20,8 @@ struct runner_job {
 	struct journal *journal;
 	struct warden **wardens; /* plan->jobs of them; the runner may replace one */
 	size_t already_done;	 /* for the summary */
+	struct measure *measure;
+	size_t b_offset; /* in `orders`, from an order to its variant B */
 };
 
 /* Returns the exit code. */

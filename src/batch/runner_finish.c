@@ -74,7 +74,7 @@ static void set_log(struct ending *ending, const struct batch_outcome *outcome, 
 {
 	const struct exit_status *status = &outcome->status;
 	AUTO(buf_done) struct buf command = BUF_INIT;
-	const struct order *order = &place->runner->job->orders->items[place->order->item.index];
+	const struct order *order = place_order(place);
 	if (place->runner->job->journal->log_fd < 0 || outcome->retry || place->order->is_canary)
 		return;
 	order_append_command(order, place->number + 1, &command);
@@ -95,10 +95,12 @@ static void set_log(struct ending *ending, const struct batch_outcome *outcome, 
 static void fill(struct ending *ending, struct place *place, const struct batch_outcome *outcome)
 {
 	struct result *result = &ending->result;
-	set_order(result, &place->runner->job->orders->items[place->order->item.index], place);
+	set_order(result, place_order(place), place);
 	result->attempt = outcome->trial.attempt;
 	result->run = outcome->trial.run;
 	result->warmup = outcome->trial.warmup;
+	result->variant[0] = outcome->trial.variant;
+	result->block = outcome->trial.block;
 	result->reason = outcome->reason;
 	result->status = outcome->status;
 	uint64_t ago = outcome->timed ? clock_now_ns() - outcome->start_ns : 0;
@@ -110,6 +112,8 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 		result_miss(result, "start", place->failure);
 	if (outcome->shared)
 		strv_add(&result->suspect, "smt-shared");
+	if (place->has_usage)
+		measure_end(place->runner->job->measure, place->number, &place->env, result);
 	if (place->paths[0]) {
 		result->out.path = mem_strdup(place->paths[0]);
 		result->err_out.path = mem_strdup(place->paths[1]);

@@ -30,6 +30,7 @@ struct place {
 	uint64_t cpu_base_ns;
 	struct batch_trial trial;
 	uint64_t asked_wall_ns;
+	struct strv env; /* the order was started with; empty: ours */
 };
 
 struct runner {
@@ -61,6 +62,7 @@ void runner_fatal(struct runner *runner, const struct err *err);
 void place_init(struct place *place, struct runner *runner, int number);
 void place_done(struct place *place);
 void place_watch(struct place *place);
+const struct order *place_order(const struct place *place);
 void place_spawn(struct place *place, const struct batch_action *action);
 
 /* runner_finish.c: what becomes of an attempt */

@@ -24,9 +24,11 @@
 
 extern char **environ;
 
-static const struct order *order_of(const struct place *place)
+const struct order *place_order(const struct place *place)
 {
-	return &place->runner->job->orders->items[place->order->item.index];
+	const struct runner_job *job = place->runner->job;
+	size_t variant = place->trial.variant == 'B' ? job->b_offset : 0;
+	return &job->orders->items[place->order->item.index + variant];
 }
 
 static struct warden **warden_of(const struct place *place)
@@ -46,6 +48,7 @@ void place_done(struct place *place)
 	free(place->paths[0]);
 	free(place->paths[1]);
 	free(place->failure);
+	strv_done(&place->env);
 }
 
 /* --- output --- */
@@ -69,7 +72,7 @@ static int open_temporary(struct err *err)
 static char *output_name(const struct place *place)
 {
 	AUTO(buf_done) struct buf id = BUF_INIT, name = BUF_INIT;
-	order_append_id(order_of(place), &id);
+	order_append_id(place_order(place), &id);
 	for (const char *p = buf_str(&id); *p; p++) {
 		bool dot_first = *p == '.' && p == buf_str(&id);
 		if (*p == '/' || *p == '%' || (unsigned char)*p < 0x20 || dot_first)
@@ -77,9 +80,11 @@ static char *output_name(const struct place *place)
 		else
 			buf_append_char(&name, *p);
 	}
+	if (place->trial.variant)
+		buf_printf(&name, ".%c", place->trial.variant);
 	if (place->trial.warmup)
 		buf_append_str(&name, ".warmup");
-	if (place->order->runs > 1)
+	if (place->order->runs > 1 || place->order->repeat)
 		buf_printf(&name, ".run%d", place->trial.run);
 	if (place->trial.attempt > 1)
 		buf_printf(&name, ".try%d", place->trial.attempt);
@@ -137,7 +142,7 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 {
 	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
 	AUTO(fd_close) int input = -1;
-	const struct order *order = order_of(place);
+	const struct order *order = place_order(place);
 	const struct order_extra *extra = order->extra;
 	int r = launch_make(&place->runner->launcher, order, place->number + 1, force_shell, &launch, err);
 	if (r < 0)
@@ -147,6 +152,7 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		if (input < 0)
 			return err_set(err, errno, "stdin %s: %m", extra->stdin_path);
 	}
+	measure_wrap(place->runner->job->measure, place->number, &launch.path, &launch.argv);
 	unsigned long nodes = near_nodes(place);
 	bool pinned = !cpuset_empty(&place->cpus);
 	struct spawn_spec spec = {
@@ -164,7 +170,12 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	place->by_shell = launch.by_shell || order->argv;
 	if (place->order->cpu_timeout_ns)
 		place->cpu_base_ns = cpu_time_below(warden_pid(*warden_of(place)));
-	return warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET, err);
+	measure_begin(place->runner->job->measure, place->number, &place->cpus);
+	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET, err);
+	strv_done(&place->env);
+	place->env = launch.env;
+	launch.env = STRV_INIT;
+	return r;
 }
 
 void place_spawn(struct place *place, const struct batch_action *action)
@@ -219,9 +230,11 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 {
 	place->usage = event->usage;
 	place->has_usage = true;
+	bool suspect = measure_exited(place->runner->job->measure, place->number, &event->usage);
 	runner_post(place->runner, &(struct batch_event){
 		.type = BATCH_EXITED, .slot = place->number, .status = event->status, .empty = empty,
-		.oom = was_oom(place->runner, &event->status), .start_ns = event->start_ns, .end_ns = event->ns });
+		.oom = was_oom(place->runner, &event->status), .start_ns = event->start_ns, .end_ns = event->ns,
+		.suspect = suspect });
 }
 
 static void on_spawn_failed(struct place *place, const struct warden_event *event)
@@ -300,4 +313,5 @@ static void on_warden(struct warden *warden, void *arg)
 void place_watch(struct place *place)
 {
 	warden_watch(*warden_of(place), place->runner->base, on_warden, place);
+	measure_watch(place->runner->job->measure, place->number, warden_pid(*warden_of(place)));
 }

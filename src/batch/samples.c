@@ -14,7 +14,8 @@ static void order_free(struct sample_order *order)
 {
 	free(order->id);
 	free(order->hash);
-	free(order->command);
+	free(order->commands[0]);
+	free(order->commands[1]);
 	free(order->runs);
 	free(order->last_failed);
 	free(order);
@@ -47,6 +48,19 @@ static char *command_text(const struct result *result)
 	return buf_take_str(&text);
 }
 
+const char *samples_command(const struct sample_order *order, char variant)
+{
+	const char *command = order->commands[variant == 'B'];
+	return command ? command : "";
+}
+
+static void note_command(struct sample_order *order, const struct result *result)
+{
+	char **command = &order->commands[result->variant[0] == 'B'];
+	if (!*command)
+		*command = command_text(result);
+}
+
 static struct sample_order *order_of(struct samples *samples, const struct result *result)
 {
 	size_t len = strlen(result->id);
@@ -56,7 +70,6 @@ static struct sample_order *order_of(struct samples *samples, const struct resul
 	order = NEW(struct sample_order);
 	order->id = mem_strdup(result->id);
 	order->hash = mem_strdup(result->hash);
-	order->command = command_text(result);
 	ARRAY_RESERVE(samples->orders, samples->order_count, samples->order_cap);
 	samples->orders[samples->order_count++] = order;
 	map_put(&samples->by_id, order->id, len, order);
@@ -108,6 +121,7 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 	if (result->warmup || result->reason == REASON_CANARY)
 		return 0;
 	struct sample_order *order = order_of(samples, result);
+	note_command(order, result);
 	samples->has_variants |= result->variant[0] != 0;
 	if (result->reason == REASON_OK) {
 		add_run(order, result);

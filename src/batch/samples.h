@@ -27,7 +27,8 @@ struct sample_counts {
 };
 
 struct sample_order {
-	char *id, *hash, *command;
+	char *id, *hash;
+	char *commands[2]; /* of the only variant or A, and of B; may be NULL: samples_command() */
 	struct sample_run *runs;
 	size_t run_count, run_cap;
 	size_t failed;	   /* attempts that ended badly */
@@ -49,6 +50,9 @@ struct samples {
 /* A file that is no result file is an error that names the line. */
 int samples_load(struct samples *samples, const char *path, struct err *err);
 void samples_done(struct samples *samples);
+
+/* What it ran, for people: "" when the file does not say. */
+const char *samples_command(const struct sample_order *order, char variant);
 
 /* Which runs of an order. */
 struct sample_filter {

@@ -1,9 +1,13 @@
 /* muster batch: a list of commands side by side, each on its own cores. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/config.h"
@@ -21,6 +25,44 @@ static const char *const order_names[] = { [SCHEDULE_LONGEST] = "longest", [SCHE
 					   [SCHEDULE_RANDOM] = "random", NULL };
 static const char *const progress_names[] = { [BATCH_PROGRESS_AUTO] = "auto", [BATCH_PROGRESS_BAR] = "bar",
 					      [BATCH_PROGRESS_PLAIN] = "plain", [BATCH_PROGRESS_NONE] = "none", NULL };
+
+static const char *const interleave_names[] = { [REPEAT_ABBA] = "abba", [REPEAT_RANDOM] = "random", NULL };
+static const char *const quiet_names[] = { [QUIET_CHECK_OFF] = "off", [QUIET_CHECK_WARN] = "warn",
+					   [QUIET_CHECK_WAIT] = "wait", [QUIET_CHECK_FAIL] = "fail", NULL };
+
+static int parse_count(const char *text, void *field, struct err *err)
+{
+	struct measure_options *measure = field;
+	measure->count_auto = str_eq(text, "auto");
+	if (measure->count_auto)
+		return 0;
+	for (int i = 0; i < COUNTER_SOURCE_COUNT; i++) {
+		if (str_eq(text, counter_source_name((enum counter_source)i))) {
+			measure->count = (enum counter_source)i;
+			return 0;
+		}
+	}
+	return err_set(err, EINVAL, "'%s' is none of auto, perf, cachegrind, callgrind, none", text);
+}
+
+static int parse_env(const char *text, void *field, struct err *err)
+{
+	return fixed_env_parse(text, field, err);
+}
+
+/* "1%" and "0.01" are the same; between 0 and 1. */
+static int parse_share(const char *text, void *field, struct err *err)
+{
+	AUTO_FREE char *number = mem_strdup(text);
+	bool percent = str_ends(text, "%");
+	if (percent)
+		number[strlen(number) - 1] = '\0';
+	double value;
+	if (str_to_double(number, &value) < 0 || !(value > 0) || value >= (percent ? 100 : 1))
+		return err_set(err, EINVAL, "'%s' is no share like 1%% or 0.01", text);
+	*(double *)field = percent ? value / 100 : value;
+	return 0;
+}
 
 /* Some options fill several fields: their parsers get the whole struct (offset 0). */
 static int parse_jobs(const char *text, void *field, struct err *err)
@@ -132,10 +174,27 @@ static const struct opt opts[] = {
 	OPT_STR("canary", NULL, struct batch_config, canary, "CMD|auto",
 		"run this before the others, or the first order of each program; if it fails, the rest does not run"),
 
-	OPT_GROUP("Repetition"),
+	OPT_GROUP("Repetition and measurement"),
 	{ OPT_FIELD(OPT_TYPE_INT, "runs", NULL, struct batch_config, runs, "N", "runs of each order (default 1)"), .short_name = 'r' },
 	{ OPT_FIELD(OPT_TYPE_INT, "warmup", NULL, struct batch_config, warmup, "N", "runs before those that count (default 0)"),
 	  .short_name = 'w' },
+
+	{ OPT_FIELD(OPT_TYPE_INT, "min-runs", NULL, struct batch_config, min_runs, "N",
+		    "at least so many runs, and 3 s of them; for as many as it takes (default 10)"), .short_name = 'm' },
+	{ OPT_FIELD(OPT_TYPE_INT, "max-runs", NULL, struct batch_config, max_runs, "N", "at most so many runs (default 1000)"),
+	  .short_name = 'M' },
+	OPT_CALL("precision", NULL, struct batch_config, precision, parse_share, "SHARE",
+		 "run until the median's interval reaches no farther than this, such as 1%"),
+	OPT_CALL("confidence", NULL, struct batch_config, confidence, parse_share, "SHARE", "of that interval (default 95%)"),
+	OPT_FLAG("ab", NULL, struct batch_config, ab, "compare two commands: A='./old {}' B='./new {}' ::: ARGUMENTS"),
+	OPT_CHOICE("interleave", NULL, struct batch_config, interleave, interleave_names,
+		   "which of A and B goes first in a block: by turns, or by chance"),
+	OPT_CALL("count", NULL, struct batch_config, measure, parse_count, "SOURCE",
+		 "count instructions: auto, perf, cachegrind, callgrind, none (default)"),
+	OPT_CALL("env", NULL, struct batch_config, measure.env, parse_env, "inherit|clean|keep=LIST",
+		 "environment of the orders (default inherit; clean with --count)"),
+	OPT_CHOICE("quiet-check", NULL, struct batch_config, measure.quiet, quiet_names,
+		   "when the host is not quiet (default warn with repeated runs)"),
 
 	OPT_GROUP("Results"),
 	{ OPT_FIELD(OPT_TYPE_STR, "output", NULL, struct batch_config, output, "FILE",
@@ -143,6 +202,10 @@ static const struct opt opts[] = {
 	OPT_STR("joblog", NULL, struct batch_config, joblog, "FILE", "also write the job log of GNU parallel"),
 	OPT_STR("results", NULL, struct batch_config, results, "DIR",
 		"keep the output of the orders in files there, instead of showing it"),
+	OPT_STR("export-json", NULL, struct batch_config, exports.json, "FILE", "all runs in hyperfine's JSON"),
+	OPT_STR("export-csv", NULL, struct batch_config, exports.csv, "FILE", "a line per order as CSV"),
+	OPT_STR("export-markdown", NULL, struct batch_config, exports.markdown, "FILE", "a line per order as a Markdown table"),
+	OPT_STR("export-junit", NULL, struct batch_config, exports.junit, "FILE", "JUnit XML; an order is a test case"),
 	OPT_CHOICE("progress", NULL, struct batch_config, progress, progress_names, "how to show progress"),
 	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct batch_config, quiet, NULL, "only the output of the orders, and errors"),
 	  .short_name = 'q' },
@@ -153,7 +216,7 @@ static int check(const struct command *self, const struct batch_config *config, 
 {
 	if (config->cores < 1 || config->cores > ORDER_CORES_MAX)
 		return command_usage_error(self, "option '--cores': from 1 to %d", ORDER_CORES_MAX);
-	if (config->runs < 1 || config->runs > ORDER_RUNS_MAX)
+	if (config->runs < 0 || config->runs > ORDER_RUNS_MAX || config->min_runs < 0 || config->max_runs < 0)
 		return command_usage_error(self, "option '--runs': from 1 to %d", ORDER_RUNS_MAX);
 	if (config->warmup < 0 || config->warmup > ORDER_RUNS_MAX)
 		return command_usage_error(self, "option '--warmup': from 0 to %d", ORDER_RUNS_MAX);
@@ -161,25 +224,63 @@ static int check(const struct command *self, const struct batch_config *config, 
 		return command_usage_error(self, "option '--retries': from 0 to %d", INT16_MAX);
 	if ((config->resume || config->retry_failed) && !config->output)
 		return command_usage_error(self, "--%s needs the result file: -o FILE", config->resume ? "resume" : "retry-failed");
+	if (config->runs && (config->min_runs || config->max_runs || config->precision > 0))
+		return command_usage_error(self, "--runs is a fixed number: it excludes --min-runs, --max-runs and --precision");
+	if ((config->resume || config->retry_failed) && (config->ab || config->runs == 0))
+		return command_usage_error(self, "--resume and --retry-failed need a fixed number of --runs, and no --ab");
 	if (argc == 0 && !config->retry_failed)
 		return command_usage_error(self, "no orders: name a file, - for standard input, or a command with :::");
 	return 0;
 }
 
+/* What was not said follows from what was. */
+static void settle(struct batch_config *config, const struct opt_seen *seen)
+{
+	bool adaptive = config->min_runs || config->max_runs || config->precision > 0;
+	bool counts = config->measure.count_auto || config->measure.count != COUNTER_NONE;
+	if (!opt_given(opts, seen, "runs"))
+		config->runs = adaptive ? 0 : config->ab ? REPEAT_MIN_RUNS : 1;
+	if (!opt_given(opts, seen, "quiet-check") && (config->runs != 1 || config->ab))
+		config->measure.quiet = QUIET_CHECK_WARN;
+	if (!opt_given(opts, seen, "env") && counts)
+		config->measure.env.clean = true;
+}
+
+/* Exports are made from a result file: without one, from one that nobody sees. */
+static int run_with_exports(struct batch_config *config, int argc, char *const *argv)
+{
+	const char *folder = getenv("TMPDIR");
+	if (config->output || !export_wanted(&config->exports))
+		return batch_run(config, argc, argv);
+	AUTO_FREE char *path = mem_printf("%s/muster-XXXXXX", folder && *folder ? folder : "/tmp");
+	AUTO(fd_close) int fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "muster batch: %s: %s\n", path, strerror(errno));
+		return EXIT_CODE_SYSTEM;
+	}
+	config->output = path;
+	int status = batch_run(config, argc, argv);
+	unlink(path);
+	return status;
+}
+
 static int batch_main(const struct command *self, int argc, char **argv)
 {
 	struct batch_config config = {
-		.cores = 1, .reserve = -1, .seed = 1, .runs = 1, .shell = "/bin/sh",
+		.cores = 1, .reserve = -1, .seed = 1, .confidence = REPEAT_CONFIDENCE, .shell = "/bin/sh",
 		.retry_on = retry_rule_any(), .retry_delay_ns = NS_PER_S,
 	};
+	struct opt_seen seen;
 	int first, status;
 	ladder_parse("TERM,5000,KILL", &config.ladder, NULL);
-	if (!command_parse(self, &config, argc, argv, NULL, &first, &status))
+	if (!command_parse(self, &config, argc, argv, &seen, &first, &status))
 		return status;
+	settle(&config, &seen);
 	status = check(self, &config, argc - first);
 	if (status == 0)
-		status = batch_run(&config, argc - first, argv + first);
+		status = run_with_exports(&config, argc - first, argv + first);
 	strv_done(&config.history);
+	strv_done(&config.measure.env.keep);
 	return status;
 }
 

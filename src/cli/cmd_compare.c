@@ -1,12 +1,10 @@
 /* muster compare: two results, or the two variants of one, and a verdict for every order. */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -23,7 +21,8 @@ struct compare_cli {
 	struct strv aa;
 	bool all, json, markdown;
 	int colour;
-	const char *html, *export_json, *export_csv, *export_markdown, *export_junit;
+	const char *html;
+	struct export_paths exports;
 };
 
 /* ------------------------------------------------------------ option values */
@@ -141,29 +140,16 @@ static const struct opt opts[] = {
 		"write one self-contained page with every order's distributions"),
 	OPT_CHOICE("color", NULL, struct compare_cli, colour, colour_choices, "colours"),
 	OPT_GROUP("Exports"),
-	OPT_STR("export-json", NULL, struct compare_cli, export_json, "FILE", "all runs in hyperfine's JSON"),
-	OPT_STR("export-csv", NULL, struct compare_cli, export_csv, "FILE", "a line per order as CSV"),
-	OPT_STR("export-markdown", NULL, struct compare_cli, export_markdown, "FILE",
+	OPT_STR("export-json", NULL, struct compare_cli, exports.json, "FILE", "all runs in hyperfine's JSON"),
+	OPT_STR("export-csv", NULL, struct compare_cli, exports.csv, "FILE", "a line per order as CSV"),
+	OPT_STR("export-markdown", NULL, struct compare_cli, exports.markdown, "FILE",
 		"a line per order as a Markdown table"),
-	OPT_STR("export-junit", NULL, struct compare_cli, export_junit, "FILE",
+	OPT_STR("export-junit", NULL, struct compare_cli, exports.junit, "FILE",
 		"JUnit XML; a regression is a failure"),
 	OPT_END,
 };
 
 /* ------------------------------------------------------------------ output */
-
-static int write_file(const char *path, struct buf *text, struct err *err)
-{
-	if (str_eq(path, "-")) {
-		int r = fd_write_all(STDOUT_FILENO, buf_data(text), buf_len(text));
-		return r < 0 ? err_set(err, -r, "write standard output: %m") : 0;
-	}
-	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return err_set(err, errno, "%s: %m", path);
-	int r = fd_write_all(fd, buf_data(text), buf_len(text));
-	return r < 0 ? err_set(err, -r, "write %s: %m", path) : 0;
-}
 
 static bool terminal_is_utf8(void)
 {
@@ -195,12 +181,12 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 	int r = 0;
 	if (cli->html) {
 		compare_html(comparison, &text);
-		r = write_file(cli->html, &text, err);
+		r = export_file(cli->html, &text, err);
 	}
-	if (r == 0 && cli->export_junit) {
+	if (r == 0 && cli->exports.junit) {
 		buf_clear(&text);
 		compare_junit(comparison, &text);
-		r = write_file(cli->export_junit, &text, err);
+		r = export_file(cli->exports.junit, &text, err);
 	}
 	if (r < 0)
 		return r;
@@ -211,31 +197,7 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 		compare_markdown(comparison, &style, &text);
 	else
 		compare_table(comparison, &style, &text);
-	return write_file("-", &text, err);
-}
-
-static int write_exports(const struct compare_cli *cli, const struct export_source *source,
-			 struct err *err)
-{
-	const struct {
-		const char *path;
-		void (*make)(const struct export_source *source, struct buf *out);
-	} exports[] = {
-		{ cli->export_json, export_json },
-		{ cli->export_csv, export_csv },
-		{ cli->export_markdown, export_markdown },
-		{ source->count == 1 ? cli->export_junit : NULL, export_junit },
-	};
-	for (size_t i = 0; i < ARRAY_LEN(exports); i++) {
-		if (!exports[i].path)
-			continue;
-		AUTO(buf_done) struct buf text = BUF_INIT;
-		exports[i].make(source, &text);
-		int r = write_file(exports[i].path, &text, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return export_file("-", &text, err);
 }
 
 /* ---------------------------------------------------------------- commands */
@@ -243,13 +205,13 @@ static int write_exports(const struct compare_cli *cli, const struct export_sour
 /* One file without variants: nothing to compare, but it can be exported. */
 static int export_alone(const struct compare_cli *cli, const struct samples *samples, struct err *err)
 {
-	if (!cli->export_json && !cli->export_csv && !cli->export_markdown && !cli->export_junit)
+	if (!export_wanted(&cli->exports))
 		return err_set(err, ENODATA,
 			       "%s has no variants A and B: name a second result to compare with",
 			       samples->path);
 	struct export_part part = { .samples = samples };
 	struct export_source source = { .parts = &part, .count = 1, .suspects = cli->compare.suspects };
-	return write_exports(cli, &source, err);
+	return export_write(&cli->exports, &source, err);
 }
 
 static int compare_sides(const struct compare_cli *cli, const struct compare_side *a,
@@ -260,7 +222,10 @@ static int compare_sides(const struct compare_cli *cli, const struct compare_sid
 	struct export_part parts[] = { { a->samples, a->variant, a->label },
 				       { b->samples, b->variant, b->label } };
 	struct export_source source = { .parts = parts, .count = 2, .suspects = cli->compare.suspects };
-	int r = write_exports(cli, &source, err);
+	/* The JUnit file of a comparison is about the comparison, not about the runs. */
+	struct export_paths runs_only = cli->exports;
+	runs_only.junit = NULL;
+	int r = export_write(&runs_only, &source, err);
 	if (r == 0)
 		r = write_comparison(cli, &comparison, err);
 	if (r == 0 && comparison.row_count == 0 && comparison.broken_count == 0)

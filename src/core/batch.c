@@ -27,7 +27,7 @@ struct batch_slot {
 	size_t step;
 	enum reason why; /* REASON_OK: it ended by itself */
 	struct exit_status status;
-	bool timed, oom;
+	bool timed, oom, suspect;
 	uint64_t start_ns, end_ns;
 };
 
@@ -162,13 +162,21 @@ static uint64_t cpu_check_after(const struct batch *batch, const struct batch_sl
 	return MAX(left / cores, BATCH_CPU_CHECK_MIN_NS);
 }
 
+static struct batch_trial trial_of(const struct batch_order *order)
+{
+	struct repeat_step step;
+	if (order->repeat && repeat_next(order->repeat, &step))
+		return (struct batch_trial){ order->attempt, (int)step.run, step.warmup, step.variant, step.block };
+	return (struct batch_trial){ order->attempt, order->run, order->warmup_left > 0, .block = -1 };
+}
+
 static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
 {
 	struct batch_order *order = slot->order;
 	slot->state = SLOT_RUNNING;
 	slot->since_ns = now_ns;
 	slot->why = REASON_OK;
-	slot->timed = slot->oom = false;
+	slot->timed = slot->oom = slot->suspect = false;
 	slot->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
 	slot->cpu_check_ns = NS_NEVER;
 	if (order->cpu_timeout_ns)
@@ -177,7 +185,7 @@ static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 	struct batch_action *action = act(actions, BATCH_SPAWN, number_of(batch, slot));
 	action->order = order;
 	action->cpus = corepool_cpus(batch->pool, &slot->placement);
-	action->outcome.trial = (struct batch_trial){ order->attempt, order->run, order->warmup_left > 0 };
+	action->outcome.trial = trial_of(order);
 }
 
 /* The next step of the ladder; the last one, KILL, is for good. */
@@ -270,18 +278,30 @@ static void settle(struct batch *batch, struct batch_order *order, bool ok, uint
 		batch->stop = BATCH_STOP_HALT;
 }
 
+/* Counts a trial that went well: true if the order is to run once more. */
+static bool count_trial(const struct batch_slot *slot)
+{
+	struct batch_order *order = slot->order;
+	struct repeat_step step;
+	order->attempt = 1;
+	if (order->repeat) {
+		repeat_record(order->repeat, slot->end_ns - slot->start_ns, !slot->suspect);
+		return repeat_next(order->repeat, &step);
+	}
+	if (order->warmup_left > 0)
+		order->warmup_left--;
+	else
+		order->run++;
+	return order->run < order->runs;
+}
+
 /* Moves the order on after a trial: true if another one follows at once in the same slot. */
 static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_outcome *outcome,
 		    uint64_t now_ns)
 {
 	struct batch_order *order = slot->order;
 	if (outcome->reason == REASON_OK) {
-		if (order->warmup_left > 0)
-			order->warmup_left--;
-		else
-			order->run++;
-		order->attempt = 1;
-		if (order->run < order->runs)
+		if (count_trial(slot))
 			return batch->stop == BATCH_GO;
 		outcome->final = true;
 		return false;
@@ -303,7 +323,7 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 {
 	struct batch_order *order = slot->order;
 	struct batch_outcome outcome = {
-		.trial = { order->attempt, order->run, order->warmup_left > 0 },
+		.trial = trial_of(order),
 		.reason = reason_of(slot),
 		.status = slot->status,
 		.timed = slot->timed,
@@ -343,6 +363,7 @@ static void on_exited(struct batch *batch, struct batch_slot *slot, const struct
 	slot->start_ns = event->start_ns;
 	slot->end_ns = event->end_ns;
 	slot->oom = event->oom;
+	slot->suspect = event->suspect;
 	if (event->empty) {
 		finish(batch, slot, now_ns, actions);
 		return;

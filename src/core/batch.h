@@ -13,6 +13,7 @@
 
 #include "core/batch_rules.h"
 #include "core/learned.h"
+#include "core/repeat.h"
 #include "core/schedule.h"
 
 enum batch_order_state {
@@ -37,6 +38,7 @@ struct batch_order {
 	uint32_t opens;		   /* its success opens this gate; 0: none */
 	int32_t retries, runs, warmup;
 	int32_t run;		   /* the first to do: 0, or where an earlier batch stopped */
+	struct repeat *repeat;	   /* decides instead of runs, warmup and run; borrowed; NULL: they do */
 	bool is_canary;		   /* not one of the list: is not counted */
 	/* --- */
 	uint8_t state;
@@ -65,6 +67,7 @@ struct batch_event {
 	struct exit_status status;
 	uint64_t start_ns, end_ns, cpu_ns;
 	bool empty, oom;
+	bool suspect; /* EXITED: the host was not quiet; the run counts less (core/repeat.h) */
 };
 
 enum batch_action_type {
@@ -80,6 +83,8 @@ enum batch_action_type {
 struct batch_trial {
 	int attempt, run;
 	bool warmup;
+	char variant; /* 'A', 'B'; 0: there is only one */
+	int block;    /* -1: none */
 };
 
 struct batch_outcome {

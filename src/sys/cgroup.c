@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -111,6 +113,16 @@ static char *own_directory(void)
 	return cgroup_find(buf_str(&mountinfo), buf_str(&membership));
 }
 
+static int open_leaf(char **path, struct cgroup *ret_cgroup, struct err *err)
+{
+	int fd = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, errno, "open cgroup %s: %m", *path);
+	*ret_cgroup = (struct cgroup){ .path = *path, .fd = fd };
+	*path = NULL;
+	return 0;
+}
+
 int cgroup_make(const char *name, struct cgroup *ret_cgroup, struct err *err)
 {
 	AUTO_FREE char *own = own_directory();
@@ -119,15 +131,41 @@ int cgroup_make(const char *name, struct cgroup *ret_cgroup, struct err *err)
 	AUTO_FREE char *path = mem_printf("%s/%s", own, name);
 	if (mkdir(path, 0755) < 0)
 		return err_set(err, errno, "make cgroup %s: %m", path);
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		int code = errno;
+	int r = open_leaf(&path, ret_cgroup, err);
+	if (r < 0)
 		rmdir(path);
-		return err_set(err, code, "open cgroup %s: %m", path);
+	return r;
+}
+
+int cgroup_open(const char *name, struct cgroup *ret_cgroup, struct err *err)
+{
+	AUTO_FREE char *own = own_directory();
+	if (!own)
+		return err_set(err, ENOENT, "no cgroup v2 hierarchy is mounted");
+	AUTO_FREE char *path = mem_printf("%s/%s", own, name);
+	return open_leaf(&path, ret_cgroup, err);
+}
+
+/* The file changes, and says so with POLLPRI, when "populated" does. */
+int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns)
+{
+	AUTO(fd_close) int fd = openat(cgroup->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		char text[256];
+		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+		if (n < 0)
+			return -errno;
+		text[n] = '\0';
+		if (!strstr(text, "populated 1"))
+			return 0;
+		uint64_t now_ns = clock_now_ns();
+		if (now_ns >= deadline_ns)
+			return -ETIMEDOUT;
+		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
+		poll(&(struct pollfd){ .fd = fd, .events = POLLPRI }, 1, (int)MIN(left_ms, (uint64_t)INT32_MAX));
 	}
-	*ret_cgroup = (struct cgroup){ .path = path, .fd = fd };
-	path = NULL;
-	return 0;
 }
 
 void cgroup_remove(struct cgroup *cgroup)

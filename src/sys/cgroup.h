@@ -13,11 +13,17 @@ struct cgroup {
 #define CGROUP_INIT ((struct cgroup){ .fd = -1 })
 
 /* Makes a leaf below the caller's own cgroup, in the v2 hierarchy wherever that is mounted (also
- * beside v1). `name` should hold the caller's pid. Fails where there is none or it is not writable. */
+ * beside v1). Fails where there is none or it is not writable. */
 int cgroup_make(const char *name, struct cgroup *ret_cgroup, struct err *err);
 
-/* Removes the directory (which works once it is empty) and lets go of it. */
+/* The same leaf, made by another process. */
+int cgroup_open(const char *name, struct cgroup *ret_cgroup, struct err *err);
+
+/* Removes the directory (which works once nobody lives in it) and lets go of it. */
 void cgroup_remove(struct cgroup *cgroup);
+
+/* Waits until nobody lives in it: 0, or -ETIMEDOUT. */
+int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns);
 
 /* Only lets go. */
 void cgroup_done(struct cgroup *cgroup);

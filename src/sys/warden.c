@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,14 +17,18 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "sys/cgroup.h"
 #include "sys/warden_proto.h"
 
 #define FREE_WAIT_MS 1000
+#define LEAF_NAME_MAX 32
+#define CGROUP_WAIT_NS (200 * NS_PER_MS)
 #define CROWDED_RETRY_MS 10 /* there is no event for "descriptors in flight are below the limit" */
 
 struct warden {
 	struct wire wire;
 	pid_t pid;
+	char leaf[LEAF_NAME_MAX]; /* name of its cgroup */
 	size_t starting;     /* requests to start that were not answered yet */
 	bool deaf;	     /* sending failed; what it had said before is still read */
 	bool lost, told_lost;
@@ -30,6 +36,15 @@ struct warden {
 	warden_ready_fn *on_ready;
 	void *arg;
 };
+
+/* Random, because pids of two namespaces may meet in one hierarchy, and we kill by this name. */
+static void name_leaf(char leaf[LEAF_NAME_MAX])
+{
+	uint64_t id;
+	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+		id = clock_now_ns();
+	snprintf(leaf, LEAF_NAME_MAX, "warden-%016llx", (unsigned long long)id);
+}
 
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err)
 {
@@ -41,29 +56,45 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	AUTO(fd_close) int ours = pair[0];
 	AUTO(fd_close) int theirs = pair[1];
 
+	char leaf[LEAF_NAME_MAX];
+	name_leaf(leaf);
 	pid_t agent = getpid();
 	pid_t pid = fork();
 	if (pid < 0)
 		return err_set(err, errno, "fork: %m");
 	if (pid == 0)
-		warden_main(opts ? opts : &(struct warden_opts){ NULL }, theirs, agent);
+		warden_main(opts && opts->name ? opts->name : "warden", leaf, theirs, agent);
 
 	struct warden *warden = NEW(struct warden);
 	wire_init(&warden->wire, fd_take(&ours));
 	warden->pid = pid;
+	memcpy(warden->leaf, leaf, sizeof(leaf));
 	*ret_warden = warden;
 	return 0;
 }
 
-static void wait_for_end(pid_t pid)
+/* True if it ended as it should, having put everything away. */
+static bool wait_for_end(pid_t pid)
 {
 	AUTO(fd_close) int pidfd = pidfd_open(pid, 0);
 	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
-	int r;
+	int r, status;
 	do
 		r = pidfd < 0 ? 0 : poll(&ended, 1, FREE_WAIT_MS);
 	while (r < 0 && errno == EINTR);
-	waitpid(pid, NULL, WNOHANG);
+	pid_t reaped = waitpid(pid, &status, WNOHANG);
+	return reaped == 0 || (reaped == pid && WIFEXITED(status));
+}
+
+/* A warden that was killed has left its leaf behind. */
+static void clear_cgroup(const char *leaf)
+{
+	struct cgroup cgroup;
+	if (cgroup_open(leaf, &cgroup, NULL) < 0)
+		return;
+	if (cgroup_kill(&cgroup) == 0)
+		cgroup_wait_empty(&cgroup, clock_now_ns() + CGROUP_WAIT_NS);
+	cgroup_remove(&cgroup);
 }
 
 static void event_drop(struct event **event)
@@ -81,7 +112,8 @@ void warden_free(struct warden *warden)
 	event_drop(&warden->on_writable);
 	event_drop(&warden->on_retry);
 	wire_done(&warden->wire);
-	wait_for_end(warden->pid);
+	if (!wait_for_end(warden->pid))
+		clear_cgroup(warden->leaf);
 	free(warden);
 }
 

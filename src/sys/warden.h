@@ -8,6 +8,9 @@
  * the workers die by their parent-death signal, and what they leave comes to the agent, a subreaper
  * too: proctree_sweep() it, then make a new warden.
  *
+ * Where it can make a cgroup v2 leaf, its programs are born in that, and it is killed as one. That
+ * reaches also those whom we may not signal.
+ *
  * Nothing here blocks. Idle, neither side makes a system call.
  *
  *	struct warden *warden;
@@ -31,7 +34,6 @@
 #include "core/exit_status.h"
 #include "sys/spawn.h"
 
-struct cgroup;
 struct event_base;
 struct warden;
 
@@ -62,9 +64,6 @@ struct warden_event {
 
 struct warden_opts {
 	const char *name; /* of the process, for ps; NULL: "warden" */
-	/* Where all its programs are to live (cgroup.h); NULL: nowhere special. Borrowed for the call;
-	 * to be removed by the caller after EMPTY, and by the warden when the caller is gone. */
-	const struct cgroup *cgroup;
 };
 
 /* Forks the warden and makes the calling process a child subreaper. Call it early: the warden is a

@@ -446,20 +446,19 @@ static void set_command_line(const char *name)
 enum {
 	LINK_FD = 3,
 	STDIO_FD, /* three */
-	CGROUP_FD = STDIO_FD + 3,
-	FIRST_FREE_FD,
+	FIRST_FREE_FD = STDIO_FD + 3,
 };
 
 /* Out of the way of all these places. */
 static int lift(int fd)
 {
-	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 }
 
-/* Keeps the link, copies of the agent's stdio and the cgroup, and nothing else that was open. */
-static void set_descriptors(struct wardship *ward, int link, const struct cgroup *cgroup)
+/* Keeps the link and copies of the agent's stdio, and nothing else that was open. */
+static void set_descriptors(struct wardship *ward, int link)
 {
-	int kept[] = { lift(link), lift(0), lift(1), lift(2), cgroup ? lift(cgroup->fd) : -1 };
+	int kept[] = { lift(link), lift(0), lift(1), lift(2) };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0 || kept[0] < 0)
 		_exit(1);
@@ -473,22 +472,22 @@ static void set_descriptors(struct wardship *ward, int link, const struct cgroup
 	wire_init(&ward->wire, LINK_FD);
 	for (int i = 0; i < 3; i++)
 		ward->stdio[i] = kept[1 + i] >= 0 ? STDIO_FD + i : SPAWN_NULL;
-	ward->cgroup = CGROUP_INIT;
-	if (cgroup && kept[ARRAY_LEN(kept) - 1] >= 0)
-		ward->cgroup = (struct cgroup){ .path = mem_strdup(cgroup->path), .fd = CGROUP_FD };
 }
 
-_Noreturn void warden_main(const struct warden_opts *opts, int link, pid_t agent)
+_Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent)
 {
-	const char *name = opts->name ? opts->name : "warden";
 	set_signals();
 	setsid();
 	prctl(PR_SET_NAME, name);
 	set_command_line(name);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-	struct wardship ward = { .agent_fd = -1 };
-	set_descriptors(&ward, link, opts->cgroup);
+	struct wardship ward = { .agent_fd = -1, .cgroup = CGROUP_INIT };
+	set_descriptors(&ward, link);
+	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to remove
+	 * the leaf. */
+	if (agent != 1)
+		cgroup_make(leaf, &ward.cgroup, NULL);
 	ward.agent_fd = pidfd_open(agent, 0);
 	if (getppid() != agent) /* it died before the line above */
 		agent_is_gone(&ward);

@@ -53,8 +53,8 @@ struct warden_reply {
 	bool answers_spawn; /* it is the first word about a request to start */
 };
 
-/* The warden's own main: never returns. `link` is its end of the pair; the process is fresh from
- * fork(). */
-_Noreturn void warden_main(const struct warden_opts *opts, int link, pid_t agent);
+/* The warden's own main: never returns. `link` is its end of the pair, `leaf` the name for its cgroup;
+ * the process is fresh from fork(). */
+_Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent);
 
 #endif

@@ -55,11 +55,15 @@ class Cell:
 
     def start(self, worker_end, before=(), program=MUSTER):
         """Starts the job in a session of its own; `before` is a command that starts commands."""
+        escape = [BUILD / "helpers" / "escape", self.kind, self.record, worker_end]
+        self.start_command(escape, before, program, WORKERS)
+
+    def start_command(self, command, before=(), program=MUSTER, workers=1):
         as_user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if self.user == "nobody" else []
         name, _, value = self.mark.partition("=")
         self.process = subprocess.Popen(
-            [*as_user, *before, str(program), "run", f"--nproc-per-node={WORKERS}", "--shutdown-timeout=0.3",
-             f"--log-dir={self.dir}/logs", str(BUILD / "helpers" / "escape"), self.kind, str(self.record), worker_end],
+            [*as_user, *before, str(program), "run", f"--nproc-per-node={workers}", "--shutdown-timeout=0.3",
+             f"--log-dir={self.dir}/logs", *map(str, command)],
             cwd=self.dir, env=clean_env(**{name: value, "HOME": self.dir}), stdin=subprocess.DEVNULL,
             stdout=open(self.dir / "out", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
 
@@ -108,10 +112,11 @@ class Cell:
     def survivors(self):
         self.process.wait(DEADLINE)
         end = time.monotonic() + SURVIVE_S
-        while left := self.recorded() + self.marked() + self.grows():
-            if time.monotonic() > end:
-                break
-        return left
+        while True:
+            looked = time.monotonic()
+            left = self.recorded() + self.marked() + self.grows()
+            if not left or looked > end:
+                return left
 
     def clean_up(self):
         for entry in self.recorded() + self.marked():
@@ -253,3 +258,24 @@ def test_nothing_survives(matrix, key):
     left, ready, output = matrix[key]
     assert left == [], output
     assert ready > 0, "the workers never got to escape: " + output
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs a set-uid program")
+def test_what_may_not_be_signalled_is_named_and_holds_nothing_up(tmp_path):
+    """A worker of an ordinary user that has become root's for good."""
+    cell = Cell("child", "nobody")
+    become_root = cell.dir / "become-root"
+    shutil.copy("/usr/bin/setpriv", become_root)
+    become_root.chmod(0o4755)
+    cell.start_command([become_root, "--reuid=0", "sh", "-c", f"echo $$ >{cell.record}; exec sleep 1000"])
+    try:
+        stranger = int(wait_for(cell.text, "the worker's pid"))
+        wait_for(lambda: pathlib.Path(f"/proc/{stranger}/comm").read_text() == "sleep\n", "the worker to settle")
+        os.kill(cell.process.pid, signal.SIGTERM)
+        assert cell.process.wait(DEADLINE) == 128 + signal.SIGTERM
+        said = (cell.dir / "out").read_text()
+        assert f"{stranger} (sleep)" in said and "may not be signalled" in said
+        os.kill(stranger, signal.SIGKILL)
+        assert wait_for(lambda: not cell.marked(), "the warden to go")
+    finally:
+        cell.clean_up()

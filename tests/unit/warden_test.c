@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
@@ -442,26 +443,51 @@ TEST(the_v2_hierarchy_is_found_alone_beside_v1_and_below_the_top)
 	}
 }
 
-TEST(programs_are_born_in_the_cgroup_and_it_is_removed_when_the_agent_hangs_up)
+/* The cgroup of the programs, where one can be had; nothing depends on it. */
+static bool leaf_of(struct warden *warden, struct cgroup *ret_cgroup)
 {
-	char name[64];
-	snprintf(name, sizeof(name), "unit-%d", (int)getpid());
-	struct cgroup cgroup;
-	if (cgroup_make(name, &cgroup, NULL) < 0)
-		return; /* none to be had here, and nothing depends on it */
-	struct warden *warden;
-	ck_assert_int_eq(warden_new(&(struct warden_opts){ .cgroup = &cgroup }, &warden, NULL), 0);
 	AUTO(buf_done) struct buf out = BUF_INIT;
-	output_of(warden, "grep ^0:: /proc/$$/cgroup", &out);
-	ck_assert_ptr_nonnull(strstr(buf_str(&out), name));
-	start_full(warden, 2, "exit 4", SPAWN_NULL, WARDEN_PIDFD);
-	AUTO(fd_close) int pidfd = await(warden, WARDEN_SPAWNED).pidfd;
-	ck_assert_int_ge(pidfd, 0);
-	ck_assert_int_eq(await(warden, WARDEN_EXITED).status.value, 4);
+	output_of(warden, "exec sed -n s/^0:://p /proc/self/cgroup", &out);
+	const char *text = buf_str(&out), *name = strstr(text, "/warden-");
+	if (!name)
+		return false;
+	AUTO_FREE char *leaf = mem_strndup(name + 1, strcspn(name + 1, "\n"));
+	return cgroup_open(leaf, ret_cgroup, NULL) == 0;
+}
 
-	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+TEST(programs_are_born_in_a_cgroup_that_goes_with_the_warden)
+{
+	struct warden *warden = new_warden();
+	struct cgroup cgroup;
+	if (leaf_of(warden, &cgroup)) {
+		start_full(warden, 2, "exit 4", SPAWN_NULL, WARDEN_PIDFD);
+		AUTO(fd_close) int pidfd = await(warden, WARDEN_SPAWNED).pidfd;
+		ck_assert_int_ge(pidfd, 0);
+		ck_assert_int_eq(await(warden, WARDEN_EXITED).status.value, 4);
+		pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+		warden_free(warden);
+		ck_assert(!exists(escaped));
+		ck_assert_int_eq(access(cgroup.path, F_OK), -1);
+		cgroup_done(&cgroup);
+	} else {
+		warden_free(warden);
+	}
+}
+
+TEST(the_cgroup_of_a_killed_warden_is_removed)
+{
+	struct warden *warden = new_warden();
+	struct cgroup cgroup;
+	bool has_leaf = leaf_of(warden, &cgroup);
+	first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	kill(warden_pid(warden), SIGKILL);
+	while (next_event(warden).type != WARDEN_LOST)
+		;
 	warden_free(warden);
-	ck_assert(!exists(escaped));
-	ck_assert_int_eq(access(cgroup.path, F_OK), -1);
-	cgroup_done(&cgroup);
+	if (has_leaf) {
+		ck_assert_int_eq(access(cgroup.path, F_OK), -1);
+		cgroup_done(&cgroup);
+	}
+	while (proctree_sweep(NULL) > 0)
+		;
 }

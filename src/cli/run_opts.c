@@ -15,6 +15,10 @@ static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
 static const char *const store_accesses[] = { [STORE_ACCESS_MEMBERS] = "members", [STORE_ACCESS_ANY] = "any", NULL };
 
+static const char *const hang_actions[] = { [HANG_ACTION_RESTART] = "restart",
+					    [HANG_ACTION_REPORT] = "report",
+					    [HANG_ACTION_STOP] = "stop", NULL };
+
 #define O struct run_options
 
 const struct opt run_opts[] = {
@@ -60,6 +64,14 @@ const struct opt run_opts[] = {
 		  "accepted for torchrun; nothing is polled"),
 	OPT_CHOICE("exit-code", NULL, O, exit_code, styles,
 		   "of a failed job: the first cause's own (default), or always 1 as torchrun"),
+
+	OPT_GROUP("Hangs"),
+	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",
+		     "a worker that prints nothing and gives no heartbeat for so long hangs (default: never)"),
+	OPT_DURATION("start-timeout", NULL, O, start_timeout_ns, "TIME",
+		     "the same for a worker's first sign of life (default: as --hang-timeout)"),
+	OPT_CHOICE("hang-action", NULL, O, hang_action, hang_actions,
+		   "what to do with a group in which a worker hangs (default restart)"),
 
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",

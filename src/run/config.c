@@ -138,6 +138,30 @@ static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
 	return 0;
 }
 
+/* Torch reads the time as a float and takes what is no number, or not above 0, for "off". */
+static uint64_t uninterruptible_time(void)
+{
+	const char *text = getenv("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
+	double seconds;
+	if (!text || str_to_double(text, &seconds) < 0 || !(seconds > 0) || seconds > 1e9)
+		return 0;
+	return (uint64_t)(seconds * (double)NS_PER_S);
+}
+
+static struct guard_config make_guard(const struct run_options *options)
+{
+	const char *enabled = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
+	const char *path = getenv("TORCHELASTIC_TIMER_FILE");
+	return (struct guard_config){
+		.hang = { .silent_ns = options->hang_timeout_ns,
+			  .start_ns = options->start_timeout_ns,
+			  .uninterruptible_ns = uninterruptible_time() },
+		.hang_action = (enum hang_action)options->hang_action,
+		.file_timer = enabled && str_eq(enabled, "1"),
+		.timer_file = path && *path ? path : NULL,
+	};
+}
+
 static int check_events(const char *handler, struct err *err)
 {
 	if (str_eq(handler, "null") || str_eq(handler, "dynamic_rendezvous"))
@@ -232,6 +256,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.show_binding = options->show_binding,
 		.dry_run = options->dry_run,
 		.env_kinds = options->env_kinds,
+		.guard = make_guard(options),
 	};
 	int r;
 	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||

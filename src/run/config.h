@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/exit_set.h"
 #include "run/entry.h"
+#include "run/guard.h"
 #include "run/round_store.h"
 #include "run/placement.h"
 #include "run/program_env.h"
@@ -49,6 +50,8 @@ struct run_options {
 	double monitor_interval;
 	int start_method;
 	const char *event_log_handler;
+	uint64_t hang_timeout_ns, start_timeout_ns; /* 0: off */
+	int hang_action;
 	const char *role;
 	bool module, no_python, run_path;
 	const char *log_dir;
@@ -106,6 +109,8 @@ struct run_config {
 	struct run_placement placement;
 	bool show_binding, dry_run;
 	unsigned env_kinds; /* enum program_kind, as bits */
+
+	struct guard_config guard;
 
 	struct entry entry; /* what each worker executes */
 };

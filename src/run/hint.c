@@ -71,6 +71,8 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 {
 	if (failure->reason == FAILURE_WARDEN)
 		return "somebody killed the process that watches the workers; how they ended is not known";
+	if (failure->reason == FAILURE_TIMER || failure->reason == FAILURE_HANG)
+		return "where it stood when it was given up is in the messages above";
 	for (size_t i = 0; i < ARRAY_LEN(by_text); i++) {
 		if (!strstr(text, by_text[i].text))
 			continue;

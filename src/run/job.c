@@ -40,6 +40,7 @@ struct job {
 	struct signals signals;
 	struct warden *warden;
 	struct output *output;
+	struct guard *guard;
 	struct workers workers;
 	struct round_store store;
 
@@ -104,6 +105,7 @@ static void tell_gone(struct job *job)
 	struct err err = ERR_INIT;
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
+	guard_gone(job->guard);
 	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
 
@@ -298,6 +300,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		if (rank < 0)
 			break;
 		job->workers.pids[rank] = event->pid;
+		guard_started(job->guard, (size_t)rank, event->pid);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
 						      .when_ns = event->ns });
 		break;
@@ -309,6 +312,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		break;
 	case WARDEN_EXITED:
 		output_worker_ended(job->output, event->id);
+		if (rank >= 0)
+			guard_ended(job->guard, (size_t)rank);
 		if (rank >= 0)
 			push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
 							      .status = event->status, .when_ns = event->ns });
@@ -405,6 +410,32 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	}
 }
 
+/* ---- verdicts of the guard ---- */
+
+static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int signal, bool final)
+{
+	struct job *job = arg;
+	push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
+					      .signal = signal });
+	if (final)
+		push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	pump(job);
+}
+
+static uint64_t progress_of(void *arg, size_t rank)
+{
+	const struct job *job = arg;
+	return output_bytes(job->output, workers_id_of(&job->workers, rank));
+}
+
+static int start_guard(struct job *job, struct err *err)
+{
+	struct guard_hooks hooks = { .on_condemned = on_condemned, .progress = progress_of, .arg = job };
+	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
+	job->workers.guard = job->guard;
+	return r;
+}
+
 static struct agent_config make_agent_config(const struct run_config *config)
 {
 	struct agent_config agent = {
@@ -471,6 +502,9 @@ static int set_up(struct job *job, struct err *err)
 	r = set_up_loop(job, err);
 	if (r < 0)
 		return r;
+	r = start_guard(job, err);
+	if (r < 0)
+		return r;
 	r = round_store_init(&job->store, job->base, job->config->master_addr, job->config->master_port,
 			     job->config->store_access, err);
 	if (r < 0)
@@ -490,6 +524,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_signal);
 	if (job->on_output)
 		event_free(job->on_output);
+	guard_free(job->guard);
 	warden_free(job->warden);
 	output_free(job->output);
 	round_store_done(&job->store);

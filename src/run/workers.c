@@ -84,6 +84,8 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	};
 	strv_done(&workers->env);
 	worker_env_round(&workers->round, environ, &workers->env);
+	guard_begin(workers->guard, warden_pid(workers->warden), config->nproc, formed->rank_base,
+		    &workers->env);
 	choose_jax_port(workers, formed);
 	workers->first_id = workers->next_id;
 	workers->next_id += config->nproc;
@@ -103,6 +105,7 @@ static int open_output(struct workers *workers, uint32_t local_rank, int ret_fds
 		.group_rank = workers->round.group_rank,
 		.host = workers->host,
 	};
+	worker.count = workers->config->guard.hang.silent_ns || workers->config->guard.hang.start_ns;
 	run_streams_route(&workers->config->streams, workers->logdir, local_rank, &paths, &worker);
 	workers->keeps_tail[local_rank] = worker.keep_tail;
 	return output_add(workers->output, &worker, ret_fds, err);

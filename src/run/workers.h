@@ -21,6 +21,7 @@ struct workers {
 	const struct run_config *config;
 	struct output *output;
 	struct logdir *logdir;
+	struct guard *guard;
 	struct warden *warden; /* the present one: job.c replaces it when it dies */
 
 	struct worker_round round; /* the one under way */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -184,7 +185,7 @@ static bool can_share_pipe(const struct output *output, const struct output_work
 static bool needs_pipe(const struct output_worker *worker, enum output_stream kind)
 {
 	const struct output_route *route = &worker->route[kind];
-	return has_file(route) || (route->console && route->prefix) ||
+	return worker->count || has_file(route) || (route->console && route->prefix) ||
 	       (worker->keep_tail && kind == OUTPUT_STDERR);
 }
 
@@ -345,6 +346,12 @@ int output_tail(struct output *output, uint64_t id, struct buf *ret_tail)
 	tail_copy(&worker->tail, ret_tail);
 	pthread_mutex_unlock(&output->lock);
 	return 0;
+}
+
+uint64_t output_bytes(const struct output *output, uint64_t id)
+{
+	const struct worker *worker = find_worker(output, id);
+	return worker ? atomic_load_explicit(&worker->bytes, memory_order_relaxed) : 0;
 }
 
 void output_forget(struct output *output, uint64_t id)

@@ -59,6 +59,7 @@ struct output_worker {
 	uint64_t id; /* never used before in this run: counts starts, not ranks */
 	struct output_route route[OUTPUT_STREAM_COUNT];
 	bool keep_tail; /* of its stderr, for output_tail() */
+	bool count;	/* read both streams in any case, for output_bytes() */
 
 	/* The names a prefix template knows: role_name, rank, local_rank, group_rank, host. */
 	const char *role_name;
@@ -81,6 +82,9 @@ void output_worker_ended(struct output *output, uint64_t id);
 /* Appends the last TAIL_MAX bytes the worker wrote to stderr (to both, where they share a pipe).
  * Complete once it is drained. -ENOENT if there is no such worker, or nothing of it was kept. */
 int output_tail(struct output *output, uint64_t id, struct buf *ret_tail);
+
+/* How much the worker has written so far; 0 for one that is not known. */
+uint64_t output_bytes(const struct output *output, uint64_t id);
 
 /* Lets go of a worker's tail. Its stream goes on until it is drained. */
 void output_forget(struct output *output, uint64_t id);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -211,10 +212,12 @@ static size_t read_stream(struct pump *pump, struct stream *stream, size_t limit
 	do
 		n = read(stream->fd, pump->chunk, MIN(limit, CHUNK));
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
+	if (n > 0) {
+		atomic_fetch_add_explicit(&stream->worker->bytes, (uint64_t)n, memory_order_relaxed);
 		handle_bytes(pump, stream, pump->chunk, (size_t)n);
-	else if (n == 0 || errno != EAGAIN)
+	} else if (n == 0 || errno != EAGAIN) {
 		end_stream(pump, stream);
+	}
 	return n > 0 ? (size_t)n : 0;
 }
 

@@ -54,6 +54,7 @@ struct worker {
 	struct prefix_names names;
 	struct stream streams[OUTPUT_STREAM_COUNT];
 	bool ended; /* of the loop: it has told the thread */
+	_Atomic uint64_t bytes; /* read so far; written by the thread, read by the loop */
 
 	/* Of the thread: */
 	struct list link; /* in pump->workers */

@@ -1,0 +1,58 @@
+/* Who watches the workers of this host: timers, hangs, and the private directory through which workers
+ * and people reach the job.
+ *
+ * It gives verdicts (on_condemned) and leaves their consequences to the group's policy. It never
+ * signals a worker's main process itself.
+ */
+#ifndef RUN_GUARD_H
+#define RUN_GUARD_H
+
+#include <event2/event.h>
+
+#include "base/env.h"
+#include "base/err.h"
+#include "core/group.h"
+#include "core/hang.h"
+#include "watch/watchdog.h"
+
+enum hang_action { HANG_ACTION_RESTART, HANG_ACTION_REPORT, HANG_ACTION_STOP };
+
+struct guard_config {
+	struct hang_policy hang;
+	enum hang_action hang_action;
+	bool file_timer;	/* serve torch's FileTimerClient */
+	const char *timer_file; /* where; NULL: in the private directory */
+};
+
+struct guard_hooks {
+	/* The worker must go. `final`: and the job with it, whatever restarts are left. */
+	void (*on_condemned)(void *arg, size_t rank, enum failure_reason reason, int signal, bool final);
+	/* A number that grows with what the worker prints. */
+	uint64_t (*progress)(void *arg, size_t rank);
+	void *arg;
+};
+
+struct guard;
+
+/* A host without a place for the private directory still runs jobs: then there are no channels, which
+ * is logged. Only a FIFO that was asked for and cannot be made is an error. */
+int guard_new(const struct guard_config *config, struct event_base *base, const struct guard_hooks *hooks,
+	      struct guard **ret, struct err *err);
+void guard_free(struct guard *guard);
+
+/* The path of a file in the private directory, for the caller to free; NULL if there is none. */
+char *guard_file(const struct guard *guard, const char *name);
+
+/* A round begins: `count` workers below this warden, to be called `rank_base` + local rank. Adds the
+ * watchdog's variables to their environment. */
+void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base, struct strv *env);
+void guard_started(struct guard *guard, size_t rank, pid_t pid);
+void guard_ended(struct guard *guard, size_t rank);
+void guard_gone(struct guard *guard); /* nothing of the group is left */
+
+struct watchdog_stats guard_stats(const struct guard *guard);
+uint64_t guard_heartbeats(const struct guard *guard, size_t rank);
+uint64_t guard_alive_ns(const struct guard *guard, size_t rank); /* last sign of life; 0: not looked at */
+size_t guard_timers(const struct guard *guard, size_t rank);	 /* armed by the worker's main process */
+
+#endif

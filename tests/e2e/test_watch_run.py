@@ -1,0 +1,171 @@
+"""Timers and hangs under the real launcher: what expires is stopped, the group restarts within its
+budget, nothing is left behind."""
+
+import glob
+import os
+import tempfile
+import textwrap
+
+import pytest
+
+from conftest import BUILD, MUSTER, clean_env, gone, wait_for
+
+
+@pytest.fixture
+def script(tmp_path):
+    def make(text):
+        path = tmp_path / "worker.py"
+        path.write_text("import os, sys, time, signal\n"
+                        "attempt = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+                        "rank = int(os.environ['RANK'])\n"
+                        "def forever():\n    while True: signal.pause()\n" + textwrap.dedent(text))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def runtime():
+    """A place for job directories, so that what is left there can be seen; short, for sockets."""
+    with tempfile.TemporaryDirectory(prefix="m") as path:
+        yield path
+
+
+def private_dirs(runtime):
+    return glob.glob(f"{runtime}/muster/*")
+
+
+@pytest.fixture
+def env(runtime):
+    return lambda **extra: clean_env(XDG_RUNTIME_DIR=runtime, **extra)
+
+
+@pytest.mark.parametrize("sig", ["SIGKILL", "SIGTERM"])
+def test_an_expired_file_timer_restarts_the_group_within_its_budget(muster, script, env, runtime, tmp_path, sig):
+    # torchrun ends with 137 here, leaves rank 1 as an orphan and the FIFO in /tmp
+    path = script(f"""
+        import torch.distributed.elastic.timer as timer
+        with open(f"pid.{{attempt}}.{{rank}}", "w") as f: f.write(str(os.getpid()))
+        timer.configure(timer.FileTimerClient(os.environ["TORCHELASTIC_TIMER_FILE"], signal.{sig}))
+        if attempt == 0:
+            if rank == 0:
+                with timer.expires(after=0.2, scope="step"): forever()
+            forever()
+        with timer.expires(after=60, scope="step"): pass
+    """)
+    done = muster("run", "--nproc-per-node=2", "--max-restarts=1", path,
+                  env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
+    assert done.returncode == 0, done.stderr
+    assert "did not finish 'step'" in done.stderr
+    pids = [int(p.read_text()) for p in tmp_path.glob("pid.*")]
+    assert len(pids) == 4 and gone(pids) == []
+    assert private_dirs(runtime) == []
+
+
+def test_without_budget_the_job_ends_with_the_timers_signal(muster, script, env):
+    path = script("""
+        import torch.distributed.elastic.timer as timer
+        timer.configure(timer.FileTimerClient(os.environ["TORCHELASTIC_TIMER_FILE"]))
+        with timer.expires(after=0.1, scope="step"): forever()
+    """)
+    done = muster("run", path, env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
+    assert done.returncode == 137, done.stderr
+
+
+def test_a_worker_that_ignores_sigterm_is_killed_after_the_grace_time(muster, script, env):
+    path = script("""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.system(os.environ["MUSTER_PROGRAM"] + " timer acquire step 100ms --signal TERM")
+        forever()
+    """)
+    done = muster("run", "--shutdown-timeout=200ms", path, env=env(MUSTER_PROGRAM=MUSTER))
+    assert done.returncode == 137, done.stderr
+
+
+def test_the_timer_path_of_the_user_is_honoured_but_no_file_is_replaced(muster, script, env, tmp_path):
+    path = script("print(os.environ['TORCHELASTIC_TIMER_FILE'])")
+    fifo = tmp_path / "mine"
+    done = muster("run", path, env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1, TORCHELASTIC_TIMER_FILE=fifo))
+    assert done.stdout.strip() == str(fifo) and not fifo.exists()
+    fifo.write_text("precious")
+    done = muster("run", path, env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1, TORCHELASTIC_TIMER_FILE=fifo))
+    assert done.returncode == 125 and "not a FIFO" in done.stderr
+    assert fifo.read_text() == "precious"
+
+
+def test_without_the_variable_there_is_no_fifo(muster, script, env):
+    done = muster("run", script("print('TORCHELASTIC_TIMER_FILE' in os.environ)"), env=env())
+    assert done.stdout.strip() == "False"
+
+
+def test_what_a_killed_launcher_leaves_is_removed_by_the_next(start, muster, script, env, runtime):
+    path = script("forever() if 'stay' in os.environ else None")
+    first = start("run", path, env=env(stay=1))
+    wait_for(lambda: private_dirs(runtime), "the job directory")
+    first.kill()
+    first.wait()
+    left = private_dirs(runtime)
+    assert left
+    assert muster("run", path, env=env()).returncode == 0
+    assert private_dirs(runtime) == []
+
+
+def test_a_silent_worker_is_found_and_the_job_completes(muster, script, env):
+    path = script("""
+        print("started", flush=True)
+        if attempt == 0 and rank == 1: forever()
+        while attempt == 0:
+            print(".", flush=True)
+            time.sleep(0.05)
+    """)
+    done = muster("run", "--nproc-per-node=2", "--max-restarts=1", "--hang-timeout=1", path, env=env())
+    assert done.returncode == 0, done.stderr
+    assert "rank 1" in done.stderr and "hangs: no output and no heartbeat" in done.stderr
+    assert "rank 0 (process" not in done.stderr
+
+
+def test_heartbeats_count_as_life(muster, script, env):
+    path = script("""
+        import ctypes
+        lib = ctypes.CDLL(os.environ["LIBMUSTER"])
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            lib.muster_heartbeat()
+            time.sleep(0.02)
+    """)
+    done = muster("run", "--hang-timeout=500ms", path, env=env(LIBMUSTER=BUILD / "libmuster.so"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("action, code", [("report", 0), ("stop", 137)])
+def test_hang_actions(muster, script, env, action, code):
+    path = script("""
+        if attempt == 0: time.sleep(1)
+    """)
+    done = muster("run", "--max-restarts=1", "--hang-timeout=300ms", f"--hang-action={action}", path, env=env())
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("hangs:") == 1
+
+
+def test_a_start_has_its_own_time(muster, script, env):
+    path = script("forever()")
+    done = muster("run", "--hang-timeout=60", "--start-timeout=300ms", path, env=env())
+    assert done.returncode == 137 and "since its start" in done.stderr
+
+
+def test_a_hang_in_a_gloo_collective_ends_in_a_completed_job(muster, script, env):
+    # torchrun has no such watch; with its file timer the same ends with 137 and an orphan
+    path = script("""
+        import torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        print("joined", flush=True)
+        if attempt == 0 and rank == 1: forever()
+        dist.all_reduce(torch.ones(4))
+        print("reduced", flush=True)
+        dist.destroy_process_group()
+    """)
+    done = muster("run", "--nproc-per-node=2", "--max-restarts=1", "--hang-timeout=5",
+                  "--start-timeout=60", "--shutdown-timeout=2", path, env=env())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("reduced") == 2
+    assert "hangs:" in done.stderr and "thread" in done.stderr

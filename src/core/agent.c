@@ -515,8 +515,7 @@ static void busy_stop_requested(struct step *s)
 {
 	s->agent->signal = s->event->signal;
 	send_leave(s, LEAVE_SIGNAL);
-	if (s->agent->state == AGENT_RUNNING)
-		group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
+	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
 	set_state(s->agent, AGENT_LEAVING);
 }
 
@@ -540,7 +539,8 @@ static void busy_superseded(struct step *s)
 
 static void again_stop_requested(struct step *s)
 {
-	act(s, AGENT_GROUP_KILL);
+	/* The group knows when patience ends. */
+	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
 }
 
 /* An empty cell: the event changes nothing in that state. */

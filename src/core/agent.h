@@ -57,7 +57,7 @@ enum agent_event_type {
 	AGENT_GROUP_DONE,
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
-	AGENT_STOP_REQUESTED, /* a second one kills */
+	AGENT_STOP_REQUESTED, /* passed on to the group each time */
 	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
 };
 

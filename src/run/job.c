@@ -93,20 +93,42 @@ static void tell_failed(struct job *job, size_t rank)
 	push_agent(job, event);
 }
 
+/* Closes the books of the round. */
+static void record_round(struct job *job)
+{
+	struct history *history = &job->result->history;
+	workers_record(&job->workers, &job->group, history);
+	if (history_last(history)->end != ATTEMPT_RUNNING)
+		return;
+	history_end_attempt(history,
+			    job->group.failed	   ? ATTEMPT_FAILED
+			    : history->stop_signal ? ATTEMPT_STOPPED
+						   : ATTEMPT_REGROUP,
+			    clock_now_ns());
+}
+
 static void tell_gone(struct job *job)
 {
-	enum attempt_end end = job->group.failed	     ? ATTEMPT_FAILED
-			       : job->result->history.stop_signal ? ATTEMPT_STOPPED
-								  : ATTEMPT_REGROUP;
-	struct history_attempt *attempt = history_last(&job->result->history);
-	workers_record(&job->workers, &job->group, &job->result->history);
-	if (attempt->end == ATTEMPT_RUNNING)
-		history_end_attempt(&job->result->history, end, clock_now_ns());
+	record_round(job);
 	struct err err = ERR_INIT;
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
 	guard_gone(job->guard);
 	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
+}
+
+/* Something neither dies nor may be killed: nothing can be started on this host any more. */
+static void tell_stuck(struct job *job)
+{
+	size_t rank = 0;
+	while (rank + 1 < job->group.count && job->group.workers[rank].state == WORKER_ENDED)
+		rank++;
+	record_round(job);
+	push_agent(job, (struct agent_event){
+				.type = AGENT_GROUP_STUCK,
+				.cause = { .local_rank = (int32_t)rank, .pid = job->workers.pids[rank] },
+				.died_ns = clock_now_ns(),
+			});
 }
 
 static void spawn(struct job *job, size_t rank)
@@ -145,7 +167,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		tell_gone(job);
 		break;
 	case GROUP_DO_TELL_STUCK:
-		push_agent(job, (struct agent_event){ .type = AGENT_GROUP_STUCK });
+		tell_stuck(job);
 		break;
 	}
 }

@@ -75,6 +75,17 @@ def test_second_interrupt_kills_at_once(start, tmp_path):
     assert gone(pids) == []
 
 
+def test_second_terminate_is_no_second_interrupt(start, tmp_path):
+    script = f"trap 'echo x >>{tmp_path}/first; sleep 0.3; echo saved >{tmp_path}/saved; exit 0' TERM; echo $$ >>{tmp_path}/pids; while :; do sleep 0.02; done"
+    job = start("run", "bash", "-c", script)
+    wait_pids(tmp_path / "pids", 1)
+    job.send_signal(signal.SIGTERM)
+    wait_for((tmp_path / "first").exists, "the first signal")
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(30) == 143
+    assert (tmp_path / "saved").exists()
+
+
 def test_wrapped_program_gets_its_chance_when_the_wrapper_dies(start, tmp_path):
     # The shell dies of SIGTERM at once; its child must still get the signal and the time to save.
     inner = tmp_path / "inner.sh"

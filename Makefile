@@ -17,6 +17,10 @@ BUILD ?= build$(if $(SAN),/san)
 VENV ?= build/venv
 FUZZ_SECONDS ?= 60
 
+# Short lines for people; `make V=1` shows the commands.
+Q := $(if $(V),,@)
+say = @printf '  %-7s %s\n' $(1) $@
+
 VERSION := $(shell cat VERSION)
 PACKAGES := libevent_core libevent_extra jansson hwloc libsodium
 CC := gcc
@@ -55,50 +59,72 @@ packages-missing:
 endif
 
 $(BUILD)/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
 
 # Everything but main(), for the program, the tests and the benches alike.
 $(BUILD)/core.a: $(filter-out %/cli/main.o,$(objects))
-	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
 
 # The library takes from core.a what it needs; only what include/muster marks as MUSTER_API is seen.
 $(BUILD)/libmuster.so: $(library_objects) $(BUILD)/core.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmuster.so.0 -o $@ $^ $(PKG_LIBS) -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmuster.so.0 -o $@ $^ $(PKG_LIBS) -lm
 
 $(BUILD)/libmuster.a: $(library_objects) $(BUILD)/core.a
-	@rm -f $@
-	ld -r -o $(BUILD)/obj/libmuster.o $^
-	objcopy --localize-hidden $(BUILD)/obj/libmuster.o
-	ar rcs $@ $(BUILD)/obj/libmuster.o
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ld -r -o $(BUILD)/obj/libmuster.o $^
+	$(Q)objcopy --localize-hidden $(BUILD)/obj/libmuster.o
+	$(Q)ar rcs $@ $(BUILD)/obj/libmuster.o
 
 $(BUILD)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/cli/main.o: VERSION
 
 $(BUILD)/libexec/%: src/libexec/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lcurl -lm
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lcurl -lm
 
 $(BUILD)/unit/%: tests/unit/%_test.c tests/unit/unit.c tests/unit/unit.h $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< tests/unit/unit.c $(BUILD)/core.a $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< tests/unit/unit.c $(BUILD)/core.a $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
 
 $(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
 
 $(BUILD)/bench/%: bench/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
 
-# Fuzzers are built from source as a whole, so that all of it is instrumented.
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(filter-out src/cli/main.c,$(sources))
+# Fuzzers run on objects of their own: clang's, instrumented for coverage and sanitized.
+FUZZ_CFLAGS := -O1 -g -std=gnu17 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+fuzz_objects := $(patsubst src/%.c,$(BUILD)/fuzzobj/%.o,$(filter-out src/cli/main.c,$(sources)))
+
+$(BUILD)/fuzzobj/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -O1 -g -std=gnu17 $(PKG_CFLAGS) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-o $@ $< $(filter-out src/cli/main.c,$(sources)) $(PKG_LIBS) -lm -pthread
+	$(call say,CLANG)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz.a: $(fuzz_objects)
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz.a
+	@mkdir -p $(@D)
+	$(call say,CLANG)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) $(PKG_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz.a $(PKG_LIBS) -lm -pthread
 
 # Completion comes from the option tables of the program itself.
 $(BUILD)/completion/muster: $(BUILD)/muster scripts/completion
@@ -150,4 +176,4 @@ install: all $(BUILD)/completion/muster
 clean:
 	rm -rf build
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)

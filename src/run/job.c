@@ -141,6 +141,19 @@ static void spawn(struct job *job, size_t rank)
 	push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
 }
 
+/* What goes through the warden. Between two wardens everything is being killed anyway. */
+static void ask_warden(struct job *job, const struct group_action *action)
+{
+	if (!job->warden)
+		return;
+	if (action->type == GROUP_DO_SIGNAL)
+		warden_signal(job->warden, workers_id_of(&job->workers, action->rank), action->signal);
+	else if (action->type == GROUP_DO_SIGNAL_ORPHANS)
+		warden_signal_orphans(job->warden, action->signal);
+	else
+		warden_kill_all(job->warden);
+}
+
 static void act_group(struct job *job, const struct group_action *action)
 {
 	switch (action->type) {
@@ -148,13 +161,9 @@ static void act_group(struct job *job, const struct group_action *action)
 		spawn(job, action->rank);
 		break;
 	case GROUP_DO_SIGNAL:
-		warden_signal(job->warden, workers_id_of(&job->workers, action->rank), action->signal);
-		break;
 	case GROUP_DO_SIGNAL_ORPHANS:
-		warden_signal_orphans(job->warden, action->signal);
-		break;
 	case GROUP_DO_KILL_ALL:
-		warden_kill_all(job->warden);
+		ask_warden(job, action);
 		break;
 	case GROUP_DO_TELL_FAILED:
 		tell_failed(job, action->rank);
@@ -291,7 +300,6 @@ static void sweep(struct job *job)
 		return;
 	}
 	job->sweep_ns = NS_NEVER;
-	warden_free(job->warden);
 	struct err err = ERR_INIT;
 	if (start_warden(job, &err) < 0 || warden_watch(job->warden, job->base, on_warden, job) < 0) {
 		log_error("cannot replace the warden: %s", err.msg);
@@ -351,6 +359,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		break;
 	case WARDEN_LOST:
 		log_warn("the warden was killed; starting over with a new one");
+		warden_free(job->warden);
+		job->warden = NULL;
 		sweep(job);
 		break;
 	case WARDEN_EVENT_COUNT:
@@ -369,6 +379,8 @@ static void on_warden(struct warden *warden, void *arg)
 
 static void suspend(struct job *job)
 {
+	if (!job->warden)
+		return;
 	warden_signal_all(job->warden, SIGSTOP);
 	uint64_t pause_ns = signals_suspend_self();
 	warden_signal_all(job->warden, SIGCONT);
@@ -392,7 +404,8 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = sig });
 			break;
 		case SIGNAL_RELAY:
-			workers_relay(&job->workers, &job->group, sig);
+			if (job->warden)
+				workers_relay(&job->workers, &job->group, sig);
 			break;
 		case SIGNAL_SUSPEND:
 			suspend(job);

@@ -86,6 +86,8 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	worker_env_round(&workers->round, environ, &workers->env);
 	guard_begin(workers->guard, warden_pid(workers->warden), config->nproc, formed->rank_base,
 		    &workers->env);
+	if (worker_env_limits_threads(&workers->round, environ))
+		log_info("OMP_NUM_THREADS is not set: each worker gets 1 thread; set it to choose");
 	choose_jax_port(workers, formed);
 	workers->first_id = workers->next_id;
 	workers->next_id += config->nproc;

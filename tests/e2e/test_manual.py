@@ -52,6 +52,8 @@ def test_help_names_every_option(command):
 
 def test_every_command_is_in_the_overview():
     text = "\n".join(lines())
+    manual = (ROOT / "man" / "muster.1").read_text()
+    assert not [c for c in WITH_PAGE if f".Xr muster-{c} 1" not in manual]
     for command in COMMANDS:
         assert re.search(rf"(?m)^  {command} ", text)
 

@@ -150,6 +150,21 @@ def test_environment_of_the_workers(muster, tmp_path):
             "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}
 
 
+def test_environment_is_that_of_the_real_torchrun(tmp_path):
+    """The same variables with the same values, but for what is random or said in docs/differences.md."""
+    script = "import json, os; json.dump(dict(os.environ), open('out.' + os.environ['RANK'], 'w'))"
+    args = ["--nproc-per-node=2", "--max-restarts=2", "--role=r", "--no-python", sys.executable, "-c", script]
+    seen = {}
+    for name, program in (("peer", [sys.executable, "-m", "torch.distributed.run"]), ("ours", [MUSTER, "run"])):
+        (tmp_path / name).mkdir()
+        subprocess.run([*program, *args], cwd=tmp_path / name, env=clean_env(), check=True, capture_output=True)
+        seen[name] = json.loads((tmp_path / name / "out.1").read_text())
+    differs = {k for k in seen["peer"].keys() | seen["ours"].keys() if seen["peer"].get(k) != seen["ours"].get(k)}
+    assert differs <= {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE",
+                       "TORCHELASTIC_USE_AGENT_STORE", "PWD", "_"}
+    assert all(k in seen["ours"] for k in differs - {"PWD", "_"})
+
+
 def test_variables_are_defaults(muster):
     env = clean_env(PET_NPROC_PER_NODE=3, PET_ROLE="r", PET_MAX_RESTARTS="z")
     assert by_rank(muster("run", "--max-restarts=0", "bash", "-c", "echo $ROLE_NAME $RANK", env=env)) == [

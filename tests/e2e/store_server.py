@@ -57,6 +57,7 @@ def string(data):
 def connect(host, port, hello=HELLO, timeout=60):
     """A raw connection after its handshake."""
     link = socket.create_connection((host, port), timeout)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     link.sendall(hello)
     return link
 

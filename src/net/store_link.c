@@ -165,9 +165,15 @@ void store_link_cancel_wait(struct store_link *link)
 		link->canceling = true;
 		return;
 	}
-	struct ask *next = first(&link->queued);
-	if (!last && next && is_wait(next->query))
-		finish(next, -ECANCELED, NULL);
+	if (last && is_wait(last->query))
+		return; /* is being cancelled already */
+	list_foreach(it, &link->queued) {
+		struct ask *ask = list_entry(it, struct ask, link);
+		if (is_wait(ask->query)) {
+			finish(ask, -ECANCELED, NULL);
+			return;
+		}
+	}
 }
 
 static void move_queued(struct store_link *link)

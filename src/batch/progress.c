@@ -1,6 +1,5 @@
 #include "batch/progress.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -9,7 +8,8 @@
 #define BAR_MIN 10
 #define BAR_MAX 40
 #define COLUMNS_MIN 20
-#define ORDER_MIN 8 /* columns below which a command is not worth showing */
+#define ORDER_MIN 8	/* columns below which a command is not worth showing */
+#define ORDER_USUAL 28	/* columns from which a second command is worth showing */
 
 static void put_bar(const struct progress *progress, int width, struct buf *out)
 {
@@ -21,16 +21,26 @@ static void put_bar(const struct progress *progress, int width, struct buf *out)
 	buf_append_char(out, ']');
 }
 
-static void put_times(const struct progress *progress, struct buf *out)
+/* Whole seconds: fractions in a line that changes all the time only flicker. */
+static void put_time(uint64_t ns, struct buf *out)
 {
 	char text[CLOCK_HUMAN_MAX];
-	/* Fractions of a second in a line that changes all the time only flicker. */
-	clock_human(progress->elapsed_ns / NS_PER_S * NS_PER_S, text);
-	buf_printf(out, ", %s", progress->elapsed_ns < NS_PER_S ? "0 s" : text);
+	if (ns < 60 * NS_PER_S) {
+		buf_printf(out, "%llu s", (unsigned long long)(ns / NS_PER_S));
+		return;
+	}
+	clock_human(ns, text);
+	buf_append_str(out, text);
+}
+
+static void put_times(const struct progress *progress, struct buf *out)
+{
+	buf_append_str(out, ", ");
+	put_time(progress->elapsed_ns, out);
 	if (progress->eta_ns == NS_NEVER || progress->done >= progress->total)
 		return;
-	clock_human(MAX(progress->eta_ns, NS_PER_S) / NS_PER_S * NS_PER_S, text);
-	buf_printf(out, ", ETA %s", text);
+	buf_append_str(out, ", ETA ");
+	put_time(MAX(progress->eta_ns, NS_PER_S), out);
 }
 
 void progress_plain(const struct progress *progress, struct buf *out)
@@ -69,19 +79,20 @@ static int put_cells(const char *text, int columns, struct buf *out)
 static void put_orders(const struct progress *progress, int columns, struct buf *out)
 {
 	const char *separator = ": ";
-	for (size_t i = 0; i < progress->order_count; i++) {
-		char human[CLOCK_HUMAN_MAX], time[CLOCK_HUMAN_MAX + 4];
-		clock_human(progress->orders[i].since_ns / NS_PER_S * NS_PER_S, human);
-		snprintf(time, sizeof(time), " (%s)", progress->orders[i].since_ns < NS_PER_S ? "0 s" : human);
-		int room = columns - (int)strlen(separator) - (int)strlen(time);
+	size_t count = MIN(progress->order_count, (size_t)MAX(columns / ORDER_USUAL, 1));
+	for (size_t i = 0; i < count; i++) {
+		AUTO(buf_done) struct buf time = BUF_INIT;
+		buf_append_str(&time, " (");
+		put_time(progress->orders[i].since_ns, &time);
+		buf_append_char(&time, ')');
+		int around = (int)(strlen(separator) + buf_len(&time));
+		/* Those that are shown share the room; what one does not need the next ones get. */
+		int room = columns / (int)(count - i) - around;
 		if (room < ORDER_MIN)
 			return;
-		/* Several share the room evenly; what one does not need the next ones get. */
-		int share = MAX(room / (int)(progress->order_count - i), ORDER_MIN);
 		buf_append_str(out, separator);
-		int used = put_cells(progress->orders[i].command, MIN(share, room), out);
-		buf_append_str(out, time);
-		columns -= (int)strlen(separator) + used + (int)strlen(time);
+		columns -= around + put_cells(progress->orders[i].command, room, out);
+		buf_append_str(out, buf_str(&time));
 		separator = ", ";
 	}
 }
@@ -98,7 +109,7 @@ void progress_render(const struct progress *progress, int columns, bool colour, 
 	put_times(progress, &tail);
 
 	int fixed = (int)(buf_len(&counts) + buf_len(&failed) + buf_len(&tail));
-	int bar = MIN(MAX(columns / 5, BAR_MIN), BAR_MAX);
+	int bar = MIN(MAX(columns / 8, BAR_MIN), BAR_MAX);
 	if (fixed + bar + 2 > columns)
 		bar = columns - fixed - 2;
 	if (bar < 3) { /* too narrow for all of it: the counts matter most */

@@ -29,20 +29,20 @@ void shell_quote(struct buf *out, const char *text)
 		buf_append_str(out, text);
 		return;
 	}
-	/* Single quotes at either end need no empty pair around them. */
-	bool open = false;
+	AUTO(buf_done) struct buf quoted = BUF_INIT;
+	buf_append_char(&quoted, '\'');
 	for (; *text; text++) {
-		if (open == (*text == '\'')) {
-			buf_append_char(out, '\'');
-			open = !open;
-		}
 		if (*text == '\'')
-			buf_append_str(out, "\"'\"");
+			buf_append_str(&quoted, "'\"'\"'");
 		else
-			buf_append_char(out, *text);
+			buf_append_char(&quoted, *text);
 	}
-	if (open)
-		buf_append_char(out, '\'');
+	buf_append_char(&quoted, '\'');
+	/* An empty pair at either end is not needed. */
+	const char *whole = buf_str(&quoted);
+	size_t skip = str_starts(whole, "''") ? 2 : 0;
+	size_t tail = str_ends(whole, "''") ? 2 : 0;
+	buf_append(out, whole + skip, buf_len(&quoted) - skip - tail);
 }
 
 void shell_join(struct buf *out, char *const *argv)

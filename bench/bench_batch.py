@@ -1,0 +1,86 @@
+"""Batch: orders a second against a bare loop, xargs, GNU parallel and hyperfine; memory for 100,000
+orders; makespan against the lower bound; error of the ETA.
+
+All runners start /bin/true two at a time (hyperfine: one after the other, it cannot do otherwise), in
+turns within one run, so that all see the same host. The best of the rounds counts: other load can only
+slow a runner down.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+MUSTER = str(BUILD / "muster")
+COUNT, ROUNDS, ORDERS = 1000, 5, 100_000
+
+
+def timed(command, env=None, cwd=None):
+    """(seconds, largest resident KiB)"""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env=env, cwd=cwd)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return time.monotonic() - start, usage.ru_maxrss
+
+
+def row(what, ours, peer, ratio, unit, aim):
+    print(f"{what:<46} {ours:>10} {peer:>10} {ratio:>7}  {unit:<8} {aim}")
+
+
+def throughput(work):
+    (work / "numbers").write_text("".join(f"{i}\n" for i in range(COUNT)))
+    (work / "orders").write_text("".join(f"/bin/true {i}\n" for i in range(COUNT)))
+    home = work / "parallel"
+    home.mkdir()
+    (home / "will-cite").touch()
+    env = dict(os.environ, PARALLEL_HOME=str(home))
+    commands = {
+        "ours": [MUSTER, "batch", "-q", "-j2", "-o", "r.jsonl", "orders"],
+        "a bare vfork loop": [str(BUILD / "bench" / "vfork_loop"), str(COUNT), "2", "/bin/true"],
+        "xargs -P2": ["xargs", "-a", "numbers", "-P2", "-n1", "/bin/true"],
+        "GNU parallel -j2": ["parallel", "-j2", "/bin/true", "::::", "numbers"],
+        "hyperfine -N (serial)": ["hyperfine", "-N", "-r", str(COUNT), "--style", "none", "/bin/true"],
+    }
+    best = dict.fromkeys(commands, 0)
+    for _ in range(ROUNDS):
+        for name, command in commands.items():
+            (work / "r.jsonl").unlink(missing_ok=True)
+            best[name] = max(best[name], COUNT / timed(command, env, work)[0])
+    for name in list(commands)[1:]:
+        aim = ">= 0.8" if "loop" in name else "> 1"
+        row(f"/bin/true, against {name}", f"{best['ours']:.0f}", f"{best[name]:.0f}", f"{best['ours'] / best[name]:.2f}",
+            "orders/s", aim)
+
+
+def memory(work):
+    (work / "many").write_text("".join(f"/bin/true --case {i} --input data/file-{i}.bin\n" for i in range(ORDERS)))
+    _, kb = timed([MUSTER, "batch", "-q", "-j2", "--deadline=3s", "-o", "many.jsonl", "many"], cwd=work)
+    row(f"memory for {ORDERS} orders", f"{kb / 1024:.1f}", "-", "-", "MiB", "<= 64")
+
+
+def simulated():
+    out = subprocess.run([str(BUILD / "bench" / "batch_sim")], check=True, capture_output=True, text=True).stdout
+    for line in out.splitlines():
+        *name, median, p90 = line.split()
+        if name == ["makespan"]:
+            row("makespan / lower bound, median and p90", median, p90, "-", "", "<= 1.01")
+        else:
+            row(f"ETA error with {name[1]} % done, median and p90", f"{100 * float(median):.1f}", f"{100 * float(p90):.1f}",
+                "-", "%", "")
+
+
+def main():
+    print(f"{'batch':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  {'unit':<8} aim")
+    with tempfile.TemporaryDirectory() as folder:
+        throughput(pathlib.Path(folder))
+        memory(pathlib.Path(folder))
+    simulated()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -149,10 +149,22 @@ static void move_aside(const struct plan *plan, struct warden *const *wardens)
 		sched_setaffinity(warden_pid(wardens[i]), sizeof(*spare), (const cpu_set_t *)spare);
 }
 
+/* Outputs that wait for a slow terminal keep their files open. The orders keep the limit they had:
+ * their wardens are older than this. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int init(struct runner *runner, const struct runner_job *job)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
 	*runner = (struct runner){ .job = job, .launcher = { .shell = job->config->shell, .env = measure_env(job->measure) }, .start_ns = clock_now_ns() };
+	runner->oom_kills = count_oom_kills();
 	list_init(&runner->endings);
 	struct event_config *config = event_config_new();
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
@@ -223,6 +235,7 @@ int runner_run(const struct runner_job *job)
 	if (init(&runner, job) < 0)
 		return EXIT_CODE_SYSTEM;
 	signal(SIGPIPE, SIG_IGN);
+	raise_file_limit();
 	move_aside(job->plan, job->wardens);
 	if (runner.bar || runner.plain) {
 		struct timeval period = timeval_of(runner.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);

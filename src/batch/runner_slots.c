@@ -198,7 +198,7 @@ void place_spawn(struct place *place, const struct batch_action *action)
 /* --- events --- */
 
 /* How many processes the kernel has killed for want of memory. */
-static uint64_t count_oom_kills(void)
+uint64_t count_oom_kills(void)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
 	unsigned long long count;

@@ -13,6 +13,7 @@
 #include "batch/runner_private.h"
 
 #define COLUMNS_DEFAULT 80
+#define ETA_PERIOD_NS (500 * NS_PER_MS)
 
 static void log_line(void *arg, enum log_level level UNUSED, const char *line, size_t len)
 {
@@ -49,7 +50,21 @@ static int columns(void)
 	return COLUMNS_DEFAULT;
 }
 
-static void gather(const struct runner *runner, struct progress *progress, struct strv *commands)
+/* Playing the schedule takes time on large lists: at most 2 % of ours. */
+static uint64_t current_eta(struct runner *runner, uint64_t now)
+{
+	if (now >= runner->eta_until_ns) {
+		uint64_t end = batch_eta(&runner->batch, now);
+		uint64_t cost = clock_now_ns() - now;
+		runner->eta_ns = end == NS_NEVER ? NS_NEVER : now + end;
+		runner->eta_until_ns = now + MAX(ETA_PERIOD_NS, cost * 50);
+	}
+	if (runner->eta_ns == NS_NEVER)
+		return NS_NEVER;
+	return runner->eta_ns > now ? runner->eta_ns - now : 0;
+}
+
+static void gather(struct runner *runner, struct progress *progress, struct strv *commands)
 {
 	const struct batch *batch = &runner->batch;
 	uint64_t now = clock_now_ns(), since;
@@ -59,7 +74,7 @@ static void gather(const struct runner *runner, struct progress *progress, struc
 		.running = (uint64_t)batch->running,
 		.total = batch->total,
 		.elapsed_ns = now - runner->start_ns,
-		.eta_ns = batch_eta(batch, now),
+		.eta_ns = current_eta(runner, now),
 	};
 	for (int i = 0; i < batch->opts.jobs && progress->order_count < PROGRESS_ORDERS_MAX; i++) {
 		const struct batch_order *order = batch_running(batch, i, &since);

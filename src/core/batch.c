@@ -69,10 +69,12 @@ static void admit(struct batch *batch, struct batch_order *order)
 	order->warmup_left = order->warmup;
 	order->key = schedule_key(&order->item, batch->opts.order, order->estimate_ns, batch->opts.seed);
 	batch->total += !order->is_canary;
-	if (order->gate && !batch->gates[order->gate])
+	if (order->gate && !batch->gates[order->gate].open) {
 		order->state = BATCH_HELD;
-	else
+		batch->gates[order->gate].held++;
+	} else {
 		enqueue(batch, order);
+	}
 }
 
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
@@ -81,7 +83,7 @@ void batch_init(struct batch *batch, const struct batch_opts *opts, struct corep
 	*batch = (struct batch){ .opts = *opts, .pool = pool, .orders = orders, .count = count };
 	batch->slots = mem_alloc((size_t)opts->jobs * sizeof(*batch->slots));
 	batch->learned = mem_alloc(((size_t)opts->groups + 1) * sizeof(*batch->learned));
-	batch->gates = mem_alloc((size_t)opts->gates + 1);
+	batch->gates = mem_alloc(((size_t)opts->gates + 1) * sizeof(*batch->gates));
 	for (size_t i = 0; i < count; i++)
 		admit(batch, &orders[i]);
 }
@@ -98,11 +100,13 @@ void batch_done(struct batch *batch)
 
 static void open_gate(struct batch *batch, uint32_t gate, bool ok)
 {
-	batch->gates[gate] = true;
-	for (size_t i = 0; i < batch->count; i++) {
+	struct batch_gate *opened = &batch->gates[gate];
+	opened->open = true;
+	for (size_t i = 0; i < batch->count && opened->held > 0; i++) {
 		struct batch_order *order = &batch->orders[i];
 		if (order->state != BATCH_HELD || order->gate != gate)
 			continue;
+		opened->held--;
 		if (ok) {
 			enqueue(batch, order);
 		} else {
@@ -335,8 +339,7 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
 		learn(batch, order, slot->end_ns - slot->start_ns);
 	bool again = advance(batch, slot, &outcome, now_ns);
-	for (int i = 0; i < slot->placement.count; i++)
-		outcome.shared = outcome.shared || batch->pool->units[slot->placement.first + i].shared;
+	outcome.shared = corepool_shared(batch->pool, &slot->placement);
 
 	struct batch_action *action = act(actions, BATCH_FINISH, number_of(batch, slot));
 	action->order = order;

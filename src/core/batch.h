@@ -150,7 +150,10 @@ struct batch {
 	struct heap waiting;
 	struct batch_slot *slots; /* opts.jobs of them */
 	struct learned *learned;  /* one a group; 0: all orders */
-	uint8_t *gates;		  /* true: open */
+	struct batch_gate {
+		bool open;
+		uint32_t held; /* orders that wait for it */
+	} *gates;
 	int running;
 	enum batch_stop stop;
 	bool killing; /* the second Ctrl-C, or fatal */

@@ -297,16 +297,21 @@ bool corepool_take(struct corepool *pool, int width, struct placement *ret_place
 	return true;
 }
 
-bool corepool_give(struct corepool *pool, const struct placement *placement)
+bool corepool_shared(const struct corepool *pool, const struct placement *placement)
 {
-	bool shared = false;
+	for (int i = placement->first; i < placement->first + placement->count; i++)
+		if (pool->units[i].shared)
+			return true;
+	return false;
+}
+
+void corepool_give(struct corepool *pool, const struct placement *placement)
+{
 	for (int i = placement->first; i < placement->first + placement->count; i++) {
 		assert(pool->units[i].used);
 		pool->units[i].used = false;
-		shared = shared || pool->units[i].shared;
 	}
 	pool->used -= placement->count;
-	return shared;
 }
 
 struct cpuset corepool_cpus(const struct corepool *pool, const struct placement *placement)

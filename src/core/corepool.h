@@ -79,8 +79,10 @@ int corepool_max_width(const struct corepool *pool);
 bool corepool_fits(const struct corepool *pool, int width);
 bool corepool_take(struct corepool *pool, int width, struct placement *ret_placement);
 
-/* Gives it back. True if a core of it was shared with another order in the meantime. */
-bool corepool_give(struct corepool *pool, const struct placement *placement);
+/* Was a core of it shared with another order since it was taken? */
+bool corepool_shared(const struct corepool *pool, const struct placement *placement);
+
+void corepool_give(struct corepool *pool, const struct placement *placement);
 
 /* The CPUs of a range: exactly `width` of them; none in an anonymous pool. */
 struct cpuset corepool_cpus(const struct corepool *pool, const struct placement *placement);

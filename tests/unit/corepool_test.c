@@ -78,11 +78,13 @@ TEST(shared_cores_come_last_and_are_marked_on_both_sides)
 	ck_assert(corepool_take(&pool, 1, &a));
 	ck_assert(corepool_take(&pool, 1, &b));
 	ck_assert(corepool_take(&pool, 1, &c)); /* the twin of a */
-	ck_assert(!corepool_give(&pool, &b));
-	ck_assert(corepool_give(&pool, &c));
-	ck_assert(corepool_give(&pool, &a));
+	ck_assert(!corepool_shared(&pool, &b));
+	ck_assert(corepool_shared(&pool, &c));
+	corepool_give(&pool, &c);
+	ck_assert(corepool_shared(&pool, &a));
+	corepool_give(&pool, &a);
 	ck_assert(corepool_take(&pool, 1, &a));
-	ck_assert(!corepool_give(&pool, &a));
+	ck_assert(!corepool_shared(&pool, &a));
 }
 
 TEST(an_order_stays_in_an_l3_group_and_a_node_if_it_fits)

@@ -229,27 +229,34 @@ def test_a_torn_last_line_is_cut_off_and_a_second_runner_is_refused(muster, star
 # --- faults ---
 
 
-def test_time_outs_leave_nothing_of_any_escape_artist_and_kill_no_neighbour(muster, tmp_path):
-    """Daemons of every kind; the neighbour's own daemon lives as long as the neighbour does."""
-    marker = f"32{os.getpid()}"
-    escapes = {
-        "background": f"sleep {marker} & wait",
-        "setsid": f"setsid sleep {marker} & sleep {marker}",
-        "double fork": f"(setsid sh -c 'sleep {marker} &' &) ; sleep {marker}",
-        "nohup ignoring": f"trap '' TERM INT HUP; nohup sleep {marker} >/dev/null 2>&1 & sleep {marker}",
-        "stopped": f"sh -c 'kill -STOP $$; sleep {marker}' & sleep {marker}",
-        "breeder": f"sh -c 'trap \"\" TERM; while :; do sleep {marker} & sleep 0.01; done' & sleep {marker}",
-    }
-    neighbour = (f"setsid sleep 33{marker} & pid=$!; n=0; "
-                 "while [ $n -lt 60 ]; do kill -0 $pid || exit 9; n=$((n+1)); sleep 0.05; done")
-    orders = [json.dumps({"id": "neighbour", "cmd": neighbour, "timeout": 60})]
-    orders += [json.dumps({"id": name, "cmd": script, "timeout": 0.25}) for name, script in escapes.items()]
-    r = muster("batch", "-q", "-j2", "--order=listed", "--term-seq=TERM,100,KILL", "-o", "r.jsonl",
+KINDS = ["child", "group", "session", "daemon", "bare", "deaf", "chain", "reaper", "stopped", "stopped-daemon"]
+ENDS = {"exit": "ok", "crash": "signal", "wait": "timeout"}
+
+
+def is_alive(pid, start_time):
+    try:
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    except OSError:
+        return False
+    return fields[19] == start_time and fields[0] != "Z"
+
+
+def test_nothing_is_left_of_any_escape_artist_and_no_neighbour_is_killed(muster, tmp_path):
+    """Every way to escape against every way to end; the neighbour's own daemon lives as long as it does."""
+    record = tmp_path / "record"
+    names = {f"{kind}-{end}": [str(BUILD / "helpers" / "escape"), kind, str(record), end] for kind in KINDS for end in ENDS}
+    neighbour = ("setsid sleep 1000 & pid=$!; "
+                 f"until [ $(wc -l <r.jsonl) -gt {len(names)} ]; do kill -0 $pid || exit 9; sleep 0.05; done")
+    orders = [json.dumps({"id": "neighbour", "cmd": neighbour})]
+    orders += [json.dumps({"id": name, "cmd": argv, "timeout": 2}) for name, argv in names.items()]
+    r = muster("batch", "-q", "-j6", "--place=none", "--order=listed", "--term-seq=TERM,100,KILL", "-o", "r.jsonl",
                write(tmp_path / "orders", *orders))
     reasons = {line["id"]: line["reason"] for line in results(tmp_path / "r.jsonl")}
-    assert reasons == {"neighbour": "ok", **{name: "timeout" for name in escapes}}
+    assert reasons == {"neighbour": "ok", **{name: ENDS[name.rsplit("-", 1)[1]] for name in names}}
     assert r.returncode == 1
-    assert alive(marker) == []
+    text = record.read_text()
+    assert text.count("ready") == len(names)
+    assert [pid for pid, start in re.findall(r"(\d+) (\d+)\n", text) if is_alive(pid, start)] == []
 
 
 def test_cpu_time_of_the_whole_tree_is_limited(muster, tmp_path):

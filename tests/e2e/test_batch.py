@@ -259,6 +259,19 @@ def test_nothing_is_left_of_any_escape_artist_and_no_neighbour_is_killed(muster,
     assert [pid for pid, start in re.findall(r"(\d+) (\d+)\n", text) if is_alive(pid, start)] == []
 
 
+def test_an_order_whose_watcher_is_killed_is_lost_and_tried_again(start, tmp_path):
+    orders = [f"echo >>{name}; [ $(wc -l <{name}) = 2 ] || exec sleep 3{os.getpid()}" for name in "ab"]
+    process = start("batch", "-j2", "--retries=1", "--retry-delay=10ms", "-o", "r.jsonl", ":::", *orders)
+    wait_for(lambda: all((tmp_path / name).exists() for name in "ab"), "both orders")
+    watchers = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
+    assert len(watchers) == 2
+    for pid in watchers:
+        os.kill(int(pid), signal.SIGKILL)
+    assert process.wait(timeout=DEADLINE) == 0
+    assert collections.Counter(line["reason"] for line in results(tmp_path / "r.jsonl")) == {"lost": 2, "ok": 2}
+    assert alive(f"3{os.getpid()}") == []
+
+
 def test_cpu_time_of_the_whole_tree_is_limited(muster, tmp_path):
     spin = "python3 -c 'while True: pass'"
     r = muster("batch", "-q", "-o", "r.jsonl", "--cpu-timeout=0.5", "--timeout=50", ":::", f"{spin} & wait", "sleep 0.1")

@@ -78,16 +78,14 @@ static void detach(struct deadlines *deadlines, struct deadline *deadline)
 {
 	heap_remove(&deadlines->heap, &deadline->node);
 	struct map_entry *entry = deadline->entry;
-	struct deadline *top = entry->value;
-	if (top != deadline) {
-		while (top->outer != deadline)
-			top = top->outer;
-		top->outer = deadline->outer;
-	} else if (deadline->outer) {
+	if (deadline->outer)
+		deadline->outer->inner = deadline->inner;
+	if (deadline->inner)
+		deadline->inner->outer = deadline->outer;
+	else if (deadline->outer)
 		entry->value = deadline->outer;
-	} else {
+	else
 		map_remove(&deadlines->by_key, entry->key, entry->key_len);
-	}
 	owner_unlink(deadlines, deadline);
 }
 
@@ -120,6 +118,7 @@ static struct deadline *push(struct deadlines *deadlines, uint64_t process, cons
 	deadline->entry = map_find(&deadlines->by_key, key->bytes, key->len);
 	if (deadline->entry) {
 		deadline->outer = deadline->entry->value;
+		deadline->outer->inner = deadline;
 		deadline->entry->value = deadline;
 	} else {
 		deadline->entry = map_put(&deadlines->by_key, key->bytes, key->len, deadline);

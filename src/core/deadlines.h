@@ -19,6 +19,7 @@ struct deadline_owner; /* private: the timers of one process */
 struct deadline {
 	struct heap_node node; /* private, and the five below too */
 	struct deadline *outer;
+	struct deadline *inner; /* and that is nested in this one; NULL: the innermost */
 	struct deadline *prev, *next;
 	struct deadline_owner *owner;
 	struct map_entry *entry;

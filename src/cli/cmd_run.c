@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_opts.h"
@@ -14,6 +15,8 @@
 #include "run/job.h"
 #include "run/limits.h"
 #include "run/report.h"
+#include "sys/disk.h"
+#include "sys/thread.h"
 
 extern const struct command command_run;
 
@@ -64,15 +67,38 @@ static bool wants_table(const struct report *report)
 }
 
 /* Says why the job failed, in every place where somebody may look for it. */
+struct saving {
+	const struct report *report;
+	int code;
+	int result;
+	struct err err;
+};
+
+static void save_report(void *arg)
+{
+	struct saving *saving = arg;
+	saving->result = report_save(saving->report, saving->code, &saving->err);
+}
+
+/* A log directory that does not answer must not keep us from ending. */
+static void save(const struct report *report, int code)
+{
+	struct saving *saving = NEW(struct saving);
+	*saving = (struct saving){ .report = report, .code = code };
+	if (!thread_call_until(save_report, saving, free, clock_now_ns() + DISK_HANG_NS)) {
+		log_warn("no report.json: the file system does not answer");
+		_exit(code); /* the thread still reads what a return would free */
+	}
+	if (saving->result < 0)
+		log_warn("no report.json: %s", saving->err.msg);
+	free(saving);
+}
+
 static void say(const struct report *report, const struct job_result *result, int code)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct err err = ERR_INIT;
 
-	/* A job stopped by hand leaves no temporary directory behind for the sake of a report. */
-	bool worth_a_file = !report->history->stop_signal || report->config->log_dir;
-	if (worth_a_file && report_save(report, code, &err) < 0)
-		log_warn("no report.json: %s", err.msg);
 	if (report_pass_up(report, &err) < 0)
 		log_warn("TORCHELASTIC_ERROR_FILE: %s", err.msg);
 	if (wants_table(report))
@@ -81,6 +107,9 @@ static void say(const struct report *report, const struct job_result *result, in
 		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
+	/* A job stopped by hand leaves no temporary directory behind for the sake of a report. */
+	if (!report->history->stop_signal || report->config->log_dir)
+		save(report, code);
 }
 
 static int run_job(const struct run_config *config)

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "sys/thread.h"
 
 #define SUFFIX_LEN 8
 #define MKDIR_TRIES 100 /* random names before giving up: one suffices unless someone plays tricks */
@@ -110,36 +111,53 @@ int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, 
 	return str_eq(log_dir, "/dev/null") ? 0 : open_named(logdir, log_dir, run_id, err);
 }
 
-/* attempt_N, or attempt_N.K if this is not the first round with that restart count. */
-static char *attempt_path(struct logdir *logdir, uint32_t restart_count)
+struct making {
+	char *attempt;
+	uint32_t nproc;
+	int error;
+};
+
+static void making_free(void *arg)
 {
-	bool again = logdir->attempt && logdir->number == restart_count;
-	logdir->repeat = again ? logdir->repeat + 1 : 0;
-	logdir->number = restart_count;
-	if (logdir->repeat)
-		return mem_printf("%s/attempt_%u.%u", logdir->run, restart_count, logdir->repeat);
-	return mem_printf("%s/attempt_%u", logdir->run, restart_count);
+	struct making *making = arg;
+	free(making->attempt);
+	free(making);
 }
 
-int logdir_begin(struct logdir *logdir, uint32_t restart_count, uint32_t nproc, struct err *err)
+/* The thread that writes logs may have made one of them already: it makes what it misses. */
+static void make_attempt(void *arg)
+{
+	struct making *making = arg;
+	int r = mkdir(making->attempt, 0777);
+	for (uint32_t rank = 0; (r == 0 || errno == EEXIST) && rank < making->nproc; rank++) {
+		AUTO_FREE char *path = mem_printf("%s/%u", making->attempt, rank);
+		r = mkdir(path, 0777);
+	}
+	making->error = r < 0 && errno != EEXIST ? errno : 0;
+}
+
+int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err)
 {
 	if (!logdir->run)
 		return 0;
-	char *attempt = attempt_path(logdir, restart_count);
+	free(logdir->attempt);
+	logdir->attempt = mem_printf("%s/attempt_%u", logdir->run, logdir->starts++);
+	struct making *making = NEW(struct making);
+	*making = (struct making){ .attempt = mem_strdup(logdir->attempt), .nproc = nproc };
+	/* The first time the tree itself has just been made here: it answers. */
+	if (logdir->starts == 1)
+		make_attempt(making);
+	else if (!thread_call_until(make_attempt, making, making_free, clock_now_ns() + LOGDIR_WAIT_NS))
+		return 0;
+
+	int error = making->error;
+	making_free(making);
+	if (error == 0)
+		return 0;
+	err_set(err, error, "log directory '%s': %m; " REMEDY, logdir->attempt);
 	free(logdir->attempt);
 	logdir->attempt = NULL;
-	int r = mkdir(attempt, 0777) < 0 ? -errno : 0;
-	for (uint32_t rank = 0; r == 0 && rank < nproc; rank++) {
-		AUTO_FREE char *path = mem_printf("%s/%u", attempt, rank);
-		r = mkdir(path, 0777) < 0 ? -errno : 0;
-	}
-	if (r < 0) {
-		err_set(err, -r, "log directory '%s': %m; " REMEDY, attempt);
-		free(attempt);
-		return r;
-	}
-	logdir->attempt = attempt;
-	return 0;
+	return -error;
 }
 
 char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank)

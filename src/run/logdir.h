@@ -5,12 +5,13 @@
  *
  * BASE is --log-dir (made with its parents if missing), or a fresh directory "torchelastic_xxxxxxxx"
  * under $TMPDIR, which is removed at the end unless something was written into it. /dev/null is no
- * tree at all. A second round with the same restart count (a node joined, nothing failed) gets
- * attempt_N.1, so that what the first one wrote stays.
+ * tree at all. N counts the starts of this host's workers, whatever the reason (a failure, a node that
+ * joined), so no round ever writes over what an earlier one wrote.
  */
 #ifndef RUN_LOGDIR_H
 #define RUN_LOGDIR_H
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/util.h"
 
@@ -18,7 +19,7 @@ struct logdir {
 	char *base;	/* only the temporary one, which we remove; else NULL */
 	char *run;	/* BASE/RUNID_xxxxxxxx; NULL: no tree */
 	char *attempt;	/* of the current round; NULL: none yet, or it could not be made */
-	uint32_t number, repeat; /* of `attempt` */
+	uint32_t starts; /* attempts so far */
 };
 
 #define LOGDIR_INIT ((struct logdir){ .run = NULL })
@@ -27,8 +28,10 @@ struct logdir {
  * one the job goes on without a tree: then 0 is returned, `run` is NULL and err says why. */
 int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
 
-/* Makes the directories of one round: attempt_N and one for each worker. */
-int logdir_begin(struct logdir *logdir, uint32_t restart_count, uint32_t nproc, struct err *err);
+/* Makes the directories of one round: attempt_N and one for each worker. A file system that does not
+ * answer is waited for LOGDIR_WAIT_NS and no longer: the directories then come when it does. */
+#define LOGDIR_WAIT_NS (50 * NS_PER_MS)
+int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err);
 
 /* Where the worker writes its error, owned by the caller; "" if it has no directory. */
 char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank);

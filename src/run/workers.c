@@ -60,7 +60,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 {
 	const struct run_config *config = workers->config;
 	struct err err = ERR_INIT;
-	if (logdir_begin(workers->logdir, formed->restarts, config->nproc, &err) < 0)
+	if (logdir_begin(workers->logdir, config->nproc, &err) < 0)
 		log_warn("no log directory for this attempt: %s", err.msg);
 
 	memcpy(workers->master_addr, formed->master_host, sizeof(workers->master_addr));

@@ -68,9 +68,28 @@ static void tell(struct disk *disk, const char *path, int error)
 	disk->trouble(disk->trouble_arg, text);
 }
 
+/* Makes the directory of a file and the one that is in: those of an attempt, which may be late. */
+static void make_directories(const char *path)
+{
+	AUTO_FREE char *rank = mem_strdup(path);
+	*strrchr(rank, '/') = '\0';
+	AUTO_FREE char *attempt = mem_strdup(rank);
+	char *slash = strrchr(attempt, '/');
+	if (slash && slash != attempt) {
+		*slash = '\0';
+		mkdir(attempt, 0777);
+	}
+	mkdir(rank, 0777);
+}
+
 static int open_file(struct disk_file *file)
 {
-	file->fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	static const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
+	file->fd = open(file->path, flags, 0666);
+	if (file->fd < 0 && errno == ENOENT && strchr(file->path, '/')) {
+		make_directories(file->path);
+		file->fd = open(file->path, flags, 0666);
+	}
 	file->opened = true;
 	file->size = 0;
 	return file->fd < 0 ? -errno : 0;

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 #define STACK_SIZE ((size_t)128 * 1024)
 
@@ -43,4 +45,64 @@ bool thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_
 	struct timespec until = { .tv_sec = (time_t)(deadline_ns / NS_PER_S),
 				  .tv_nsec = (long)(deadline_ns % NS_PER_S) };
 	return pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT;
+}
+
+struct call {
+	void (*work)(void *);
+	void (*abandon)(void *);
+	void *arg;
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool done;	/* the work is */
+	bool abandoned; /* nobody waits any more */
+};
+
+static void call_free(struct call *call)
+{
+	pthread_cond_destroy(&call->over);
+	pthread_mutex_destroy(&call->lock);
+	free(call);
+}
+
+static void *call_main(void *arg)
+{
+	struct call *call = arg;
+	call->work(call->arg);
+	pthread_mutex_lock(&call->lock);
+	call->done = true;
+	bool abandoned = call->abandoned;
+	pthread_cond_signal(&call->over);
+	pthread_mutex_unlock(&call->lock);
+	if (abandoned) {
+		call->abandon(call->arg);
+		call_free(call);
+	}
+	return NULL;
+}
+
+bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *), uint64_t deadline_ns)
+{
+	struct call *call = NEW(struct call);
+	*call = (struct call){ .work = work, .abandon = abandon, .arg = arg };
+	pthread_mutex_init(&call->lock, NULL);
+	thread_cond_init(&call->over);
+	pthread_t thread;
+	if (thread_start(&thread, call_main, call) < 0) {
+		call_free(call);
+		work(arg);
+		return true;
+	}
+	pthread_mutex_lock(&call->lock);
+	while (!call->done && thread_cond_wait_until(&call->over, &call->lock, deadline_ns))
+		;
+	bool done = call->done;
+	call->abandoned = !done;
+	pthread_mutex_unlock(&call->lock);
+	if (!done) {
+		pthread_detach(thread);
+		return false;
+	}
+	pthread_join(thread, NULL);
+	call_free(call);
+	return true;
 }

@@ -310,6 +310,39 @@ def test_a_full_disk_costs_the_log_and_not_the_job(tmp_path):
     assert len(re.findall(r"stdout\.log: \d+ bytes are missing \(No space left on device\)", errors)) == 2
 
 
+HUNG = """
+mount -o loop image logs || exit 77
+"$MUSTER" run --max-restarts=2 --tee=1 --log-dir=logs ./worker.sh >out 2>err &
+for i in $(seq 1000); do [ -e started ] && break; sleep 0.02; done
+fsfreeze -f logs || exit 77
+touch frozen
+for i in $(seq 2500); do grep -q 'job failed' err && break; sleep 0.02; done
+fsfreeze -u logs
+wait %1
+echo $? >code
+umount logs
+"""
+
+
+def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(tmp_path):
+    """A frozen file system is what a dead file server looks like: calls that never return."""
+    if os.geteuid() != 0:
+        pytest.skip("freezing a file system needs root")
+    (tmp_path / "logs").mkdir()
+    script(tmp_path, "touch started; while [ ! -e frozen ]; do sleep 0.01; done\n"
+           "echo start $TORCHELASTIC_RESTART_COUNT; echo x >>count; exit 3\n")
+    subprocess.run("truncate -s 8M image && mkfs.ext4 -q image", shell=True, cwd=tmp_path, check=True)
+    done = subprocess.run(["unshare", "-m", "bash", "-c", HUNG], env=clean_env(MUSTER=MUSTER), cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, timeout=2 * DEADLINE)
+    if done.returncode == 77:
+        pytest.skip("no loop device, or it cannot be frozen")
+    assert (tmp_path / "count").read_text() == "x\n" * 3
+    assert (tmp_path / "out").read_text() == "".join(f"[default0]:start {i}\n" for i in range(3))
+    errors = (tmp_path / "err").read_text()
+    assert "does not answer" in errors and "job failed" in errors
+    assert (tmp_path / "code").read_text() == "3\n"
+
+
 def test_an_empty_temporary_tree_is_removed_and_a_used_one_stays(muster, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()

@@ -42,7 +42,7 @@ TEST(log_tree_is_named_as_torchrun_names_it)
 	ck_assert_int_eq(logdir_open(&logdir, "new/logs", "a/b", &err), 0);
 	ck_assert_int_eq(strncmp(logdir.run, "new/logs/a_b_", 13), 0);
 	ck_assert_uint_eq(strlen(logdir.run), 13 + 8);
-	ck_assert_int_eq(logdir_begin(&logdir, 0, 2, &err), 0);
+	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
 	AUTO_FREE char *expected = mem_printf("%s/attempt_0/1/error.json", logdir.run);
 	ck_assert_str_eq(file, expected);
@@ -54,14 +54,13 @@ TEST(log_tree_is_named_as_torchrun_names_it)
 	end();
 }
 
-TEST(log_tree_keeps_the_first_of_two_rounds_with_one_restart_count)
+TEST(log_tree_counts_the_starts_and_keeps_them_all)
 {
 	begin();
 	ck_assert_int_eq(logdir_open(&logdir, "logs", "j", &err), 0);
-	static const uint32_t counts[] = { 0, 0, 0, 1 };
-	static const char *const names[] = { "/attempt_0", "/attempt_0.1", "/attempt_0.2", "/attempt_1" };
-	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-		ck_assert_int_eq(logdir_begin(&logdir, counts[i], 1, &err), 0);
+	static const char *const names[] = { "/attempt_0", "/attempt_1", "/attempt_2" };
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		ck_assert_int_eq(logdir_begin(&logdir, 1, &err), 0);
 		ck_assert_str_eq(strrchr(logdir.attempt, '/'), names[i]);
 	}
 	end();
@@ -71,14 +70,14 @@ TEST(temporary_tree_goes_when_nothing_was_written)
 {
 	begin();
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
-	ck_assert_int_eq(logdir_begin(&logdir, 0, 3, &err), 0);
+	ck_assert_int_eq(logdir_begin(&logdir, 3, &err), 0);
 	AUTO_FREE char *base = mem_strdup(logdir.base);
 	ck_assert(exists(base));
 	logdir_done(&logdir);
 	ck_assert(!exists(base));
 
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
-	ck_assert_int_eq(logdir_begin(&logdir, 0, 2, &err), 0);
+	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
 	AUTO_FREE char *other = mem_printf("%s/0", logdir.attempt);
 	close(open(file, O_CREAT | O_WRONLY, 0600));
@@ -92,7 +91,7 @@ TEST(dev_null_is_no_tree)
 {
 	begin();
 	ck_assert_int_eq(logdir_open(&logdir, "/dev/null", "j", &err), 0);
-	ck_assert_int_eq(logdir_begin(&logdir, 0, 2, &err), 0);
+	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
 	ck_assert_str_eq(file, "");
 	end();
@@ -122,6 +121,6 @@ TEST(job_goes_on_without_a_temporary_directory)
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
 	if (!logdir.run) /* root may "write" to /proc/self, and then cannot */
 		ck_assert_ptr_nonnull(strstr(err.msg, "no log directory under '/proc/self'"));
-	ck_assert_int_eq(logdir_begin(&logdir, 0, 2, &err), 0);
+	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	end();
 }

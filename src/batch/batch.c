@@ -48,6 +48,7 @@ struct setup {
 	uint64_t keep; /* bytes of the result file to go on from */
 	struct measure measure;
 	struct repetition *repetitions; /* one an order, or NULL */
+	struct orders hooks;		/* commands by enum batch_hook */
 	size_t pairs;			/* of --ab: orders from here on are variants B; 0: none */
 	size_t orders_listed;		/* without variants B and the canary */
 };
@@ -58,6 +59,7 @@ static void setup_done(struct setup *setup)
 		warden_free(setup->wardens[i]);
 	free(setup->wardens);
 	orders_done(&setup->orders);
+	orders_done(&setup->hooks);
 	pasts_done(&setup->history);
 	free(setup->todo);
 	map_done(&setup->groups);
@@ -307,8 +309,19 @@ static struct batch_opts make_opts(const struct setup *setup)
 		.groups = setup->group_count,
 		.gates = setup->gate_count,
 	};
+	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
+		opts.hooks[i] = config->hooks[i] != NULL;
 	ladder_parse(STOP_LADDER, &opts.stop_ladder, NULL);
 	return opts;
+}
+
+static void make_hooks(struct setup *setup)
+{
+	for (int i = 0; i < BATCH_HOOK_COUNT; i++) {
+		struct order *hook = orders_append(&setup->hooks);
+		hook->shell = mem_strdup(setup->config->hooks[i] ? setup->config->hooks[i] : "");
+		order_close(hook);
+	}
 }
 
 static struct cpuset measured_cpus(const struct plan *plan)
@@ -340,6 +353,7 @@ static int run(struct setup *setup)
 	struct err err = ERR_INIT;
 	struct cpuset cpus = measured_cpus(&setup->plan);
 	measure_set_slots(&setup->measure, setup->plan.jobs);
+	make_hooks(setup);
 	if (measure_quiet_start(&setup->measure, &cpus, QUIET_WAIT_NS, &err) < 0 ||
 	    open_journal(setup, &err) < 0) {
 		log_error("%s", err.msg);
@@ -360,6 +374,7 @@ static int run(struct setup *setup)
 		.wardens = setup->wardens,
 		.already_done = setup->already_done,
 		.measure = &setup->measure,
+		.hooks = &setup->hooks,
 		.b_offset = setup->pairs,
 	};
 	int code = runner_run(&job);

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "batch/export.h"
 #include "batch/measure.h"
+#include "core/batch.h"
 #include "core/batch_rules.h"
 #include "core/corepool.h"
 #include "core/repeat.h"
@@ -49,6 +50,7 @@ struct batch_config {
 	double precision, confidence;
 	bool ab;	/* the words are "A=…", "B=…" and arguments */
 	int interleave; /* enum repeat_interleave */
+	const char *hooks[BATCH_HOOK_COUNT]; /* commands, or NULL */
 	struct measure_options measure;
 	struct export_paths exports;
 

@@ -21,6 +21,7 @@ struct runner_job {
 	struct warden **wardens; /* plan->jobs of them; the runner may replace one */
 	size_t already_done;	 /* for the summary */
 	struct measure *measure;
+	const struct orders *hooks; /* one per enum batch_hook, the absent ones empty */
 	size_t b_offset; /* in `orders`, from an order to its variant B */
 };
 

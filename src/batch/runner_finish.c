@@ -21,7 +21,15 @@ static int64_t time_ns(const struct timeval *time)
 
 static void set_values(struct result *result, const struct place *place, const struct batch_outcome *outcome)
 {
+	static const char *const hook_failed[BATCH_HOOK_COUNT] = {
+		[BATCH_HOOK_SETUP] = "the setup command did not end well",
+		[BATCH_HOOK_PREPARE] = "the prepare command did not end well",
+	};
 	const struct rusage *usage = &place->usage;
+	if (outcome->trial.hook) {
+		result_miss(result, "run", hook_failed[outcome->trial.hook]);
+		return;
+	}
 	if (outcome->timed)
 		result_set(result, RESULT_WALL_NS, (int64_t)(outcome->end_ns - outcome->start_ns));
 	if (!place->has_usage) {
@@ -112,7 +120,7 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 		result_miss(result, "start", place->failure);
 	if (outcome->shared)
 		strv_add(&result->suspect, "smt-shared");
-	if (place->has_usage)
+	if (place->has_usage && !outcome->trial.hook)
 		measure_end(place->runner->job->measure, place->number, &place->env, result);
 	if (place->paths[0]) {
 		result->out.path = mem_strdup(place->paths[0]);

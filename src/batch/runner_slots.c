@@ -31,6 +31,13 @@ const struct order *place_order(const struct place *place)
 	return &job->orders->items[place->order->item.index + variant];
 }
 
+/* What is executed: the order, or a hook of it. */
+static const struct order *command_of(const struct place *place)
+{
+	enum batch_hook hook = place->trial.hook;
+	return hook ? &place->runner->job->hooks->items[hook] : place_order(place);
+}
+
 static struct warden **warden_of(const struct place *place)
 {
 	return &place->runner->job->wardens[place->number];
@@ -142,8 +149,9 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 {
 	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
 	AUTO(fd_close) int input = -1;
-	const struct order *order = place_order(place);
+	const struct order *order = command_of(place);
 	const struct order_extra *extra = order->extra;
+	bool hook = place->trial.hook != BATCH_HOOK_NONE; /* neither measured nor shown */
 	int r = launch_make(&place->runner->launcher, order, place->number + 1, force_shell, &launch, err);
 	if (r < 0)
 		return r;
@@ -152,7 +160,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		if (input < 0)
 			return err_set(err, errno, "stdin %s: %m", extra->stdin_path);
 	}
-	measure_wrap(place->runner->job->measure, place->number, &launch.path, &launch.argv);
+	if (!hook)
+		measure_wrap(place->runner->job->measure, place->number, &launch.path, &launch.argv);
 	unsigned long nodes = near_nodes(place);
 	bool pinned = !cpuset_empty(&place->cpus);
 	struct spawn_spec spec = {
@@ -160,7 +169,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		.argv = strv_argv(&launch.argv),
 		.envp = launch.env.count ? strv_argv(&launch.env) : environ,
 		.cwd = extra ? extra->cwd : NULL,
-		.stdio = { input >= 0 ? input : SPAWN_NULL, place->fds[0], place->fds[1] },
+		.stdio = { input >= 0 ? input : SPAWN_NULL, hook ? SPAWN_NULL : place->fds[0],
+			   hook ? SPAWN_NULL : place->fds[1] },
 		.cpus = pinned ? (const cpu_set_t *)&place->cpus : NULL,
 		.cpus_size = pinned ? sizeof(place->cpus) : 0,
 		.mem_mode = nodes ? MPOL_PREFERRED : 0,
@@ -170,7 +180,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	place->by_shell = launch.by_shell || order->argv;
 	if (place->order->cpu_timeout_ns)
 		place->cpu_base_ns = cpu_time_below(warden_pid(*warden_of(place)));
-	measure_begin(place->runner->job->measure, place->number, &place->cpus);
+	if (!hook)
+		measure_begin(place->runner->job->measure, place->number, &place->cpus);
 	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET, err);
 	strv_done(&place->env);
 	place->env = launch.env;
@@ -230,7 +241,8 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 {
 	place->usage = event->usage;
 	place->has_usage = true;
-	bool suspect = measure_exited(place->runner->job->measure, place->number, &event->usage);
+	bool suspect = !place->trial.hook &&
+		       measure_exited(place->runner->job->measure, place->number, &event->usage);
 	runner_post(place->runner, &(struct batch_event){
 		.type = BATCH_EXITED, .slot = place->number, .status = event->status, .empty = empty,
 		.oom = was_oom(place->runner, &event->status), .start_ns = event->start_ns, .end_ns = event->ns,

@@ -28,6 +28,8 @@ struct batch_slot {
 	enum reason why; /* REASON_OK: it ended by itself */
 	struct exit_status status;
 	bool timed, oom, suspect;
+	enum batch_hook hook; /* runs instead of the order */
+	bool order_ok;	      /* CLEANUP: how the order ended */
 	uint64_t start_ns, end_ns;
 };
 
@@ -190,6 +192,7 @@ static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 	action->order = order;
 	action->cpus = corepool_cpus(batch->pool, &slot->placement);
 	action->outcome.trial = trial_of(order);
+	action->outcome.trial.hook = slot->hook;
 }
 
 /* The next step of the ladder; the last one, KILL, is for good. */
@@ -310,7 +313,7 @@ static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_o
 		outcome->final = true;
 		return false;
 	}
-	outcome->retry = batch->stop == BATCH_GO && order->attempt <= order->retries &&
+	outcome->retry = batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
 			 retry_rule_matches(&batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
@@ -323,9 +326,49 @@ static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_o
 	return false;
 }
 
+/* What runs before the next trial of an order, if anything. */
+static enum batch_hook hook_before(const struct batch *batch, const struct batch_order *order)
+{
+	if (order->is_canary)
+		return BATCH_HOOK_NONE;
+	if (batch->opts.hooks[BATCH_HOOK_SETUP] && !order->is_set_up)
+		return BATCH_HOOK_SETUP;
+	return batch->opts.hooks[BATCH_HOOK_PREPARE] ? BATCH_HOOK_PREPARE : BATCH_HOOK_NONE;
+}
+
+static void leave_slot(struct batch *batch, struct batch_slot *slot)
+{
+	corepool_give(batch->pool, &slot->placement);
+	slot->state = SLOT_IDLE;
+	slot->order = NULL;
+	slot->hook = BATCH_HOOK_NONE;
+	batch->running--;
+}
+
+/* After a hook: true if that was all, or what it was for is under way. Else its order ends with it. */
+static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+{
+	struct batch_order *order = slot->order;
+	bool ok = reason_of(slot) == REASON_OK;
+	if (slot->hook == BATCH_HOOK_CLEANUP) {
+		leave_slot(batch, slot);
+		settle(batch, order, slot->order_ok && ok, now_ns, actions);
+		return true;
+	}
+	if (!ok || batch->stop != BATCH_GO)
+		return false;
+	bool was_setup = slot->hook == BATCH_HOOK_SETUP;
+	order->is_set_up = order->is_set_up || was_setup;
+	slot->hook = was_setup ? hook_before(batch, order) : BATCH_HOOK_NONE;
+	spawn(batch, slot, now_ns, actions);
+	return true;
+}
+
 static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
 {
 	struct batch_order *order = slot->order;
+	if (slot->hook && pass_hook(batch, slot, now_ns, actions))
+		return;
 	struct batch_outcome outcome = {
 		.trial = trial_of(order),
 		.reason = reason_of(slot),
@@ -334,6 +377,9 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 		.start_ns = slot->start_ns,
 		.end_ns = slot->end_ns,
 	};
+	outcome.trial.hook = slot->hook;
+	if (slot->hook && outcome.reason == REASON_OK)
+		outcome.reason = REASON_KILLED; /* stopped before the order itself could begin */
 	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED)
 		outcome.reason = REASON_CANARY;
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
@@ -345,13 +391,17 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 	action->order = order;
 	action->outcome = outcome;
 	if (again) {
+		slot->hook = hook_before(batch, order);
 		spawn(batch, slot, now_ns, actions);
 		return;
 	}
-	corepool_give(batch->pool, &slot->placement);
-	slot->state = SLOT_IDLE;
-	slot->order = NULL;
-	batch->running--;
+	if (outcome.final && batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary && !batch->killing) {
+		slot->hook = BATCH_HOOK_CLEANUP;
+		slot->order_ok = outcome.reason == REASON_OK;
+		spawn(batch, slot, now_ns, actions);
+		return;
+	}
+	leave_slot(batch, slot);
 	if (outcome.final)
 		settle(batch, order, outcome.reason == REASON_OK, now_ns, actions);
 	else if (!outcome.retry) /* stopped by us: not run, as far as the list is concerned */
@@ -477,6 +527,7 @@ static void start_orders(struct batch *batch, uint64_t now_ns, struct batch_acti
 		struct batch_slot *slot = idle_slot(batch);
 		slot->order = container_of(item, struct batch_order, item);
 		slot->placement = placement;
+		slot->hook = hook_before(batch, slot->order);
 		batch->running++;
 		spawn(batch, slot, now_ns, actions);
 	}

@@ -42,6 +42,7 @@ struct batch_order {
 	bool is_canary;		   /* not one of the list: is not counted */
 	/* --- */
 	uint8_t state;
+	bool is_set_up; /* its SETUP has run */
 	int32_t attempt;     /* 1, 2, … */
 	int32_t warmup_left; /* of this attempt's run */
 	uint64_t key;
@@ -79,12 +80,22 @@ enum batch_action_type {
 	BATCH_END,	 /* nothing runs and nothing will */
 };
 
+/* Commands around the runs of an order, on its cores, not measured. One that fails fails its order. */
+enum batch_hook {
+	BATCH_HOOK_NONE,
+	BATCH_HOOK_SETUP,   /* before its first run */
+	BATCH_HOOK_PREPARE, /* before every run */
+	BATCH_HOOK_CLEANUP, /* after its last run, however that ended */
+	BATCH_HOOK_COUNT,
+};
+
 /* Which execution of an order. */
 struct batch_trial {
 	int attempt, run;
 	bool warmup;
 	char variant; /* 'A', 'B'; 0: there is only one */
 	int block;    /* -1: none */
+	enum batch_hook hook; /* this runs, not the order itself */
 };
 
 struct batch_outcome {
@@ -126,6 +137,7 @@ struct batch_opts {
 	struct halt_rule halt;
 	uint64_t deadline_ns; /* of the whole batch; NS_NEVER: none */
 	uint32_t groups, gates; /* how many; number 0 of both counts */
+	bool hooks[BATCH_HOOK_COUNT]; /* which there are */
 };
 
 #define BATCH_RETRY_DELAY_MAX_NS ((uint64_t)60 * 1000000000)

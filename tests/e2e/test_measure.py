@@ -153,6 +153,25 @@ def test_a_host_that_is_not_quiet_can_be_refused(tmp_path, busy):
     assert "not quiet" in done.stderr and out.read_text() == ""
 
 
+def test_setup_prepare_and_cleanup_surround_the_runs(tmp_path):
+    log, out = tmp_path / "log", tmp_path / "o.jsonl"
+    say = f"echo {{}} >>{log}"
+    muster("batch", "-q", "-j1", "--runs=2", "--warmup=1", "--quiet-check=off", "-o", out, "--setup", say.format("setup"),
+           "--prepare", say.format("prepare"), "--cleanup", say.format("cleanup"), f"echo {{}} >>{log}", ":::", "x")
+    assert log.read_text().split() == ["setup", "prepare", "x", "prepare", "x", "prepare", "x", "cleanup"]
+    assert len(attempts(out)) == 3
+
+
+@pytest.mark.parametrize("hook", ["setup", "prepare"])
+def test_a_hook_that_fails_fails_its_order_which_does_not_run(tmp_path, hook):
+    log, out = tmp_path / "log", tmp_path / "o.jsonl"
+    muster("batch", "-q", "-j1", "--retries=2", f"--{hook}=exit 3", f"--cleanup=echo cleanup >>{log}", "-o", out,
+           f"echo {{}} >>{log}", ":::", "x", status=1)
+    line, = attempts(out)
+    assert line["reason"] == "exit" and line["exit"] == 3 and hook in line["missing"]["run"] and "wall_ns" not in line
+    assert log.read_text().split() == ["cleanup"]
+
+
 def test_exports_need_no_result_file(tmp_path):
     muster("batch", "-q", "--runs=3", "--quiet-check=off", "--export-json", tmp_path / "h.json", "--export-csv",
            tmp_path / "h.csv", "--export-junit", tmp_path / "j.xml", "true {}", ":::", "a", "b")

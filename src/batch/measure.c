@@ -20,9 +20,9 @@
 extern char **environ;
 
 struct measure_slot {
-	int perf_fd;
-	bool perf_read, quiet_read;
-	struct perf_reading perf;
+	pid_t warden;
+	int perf_fd; /* of the run under way */
+	bool quiet_read;
 	struct quiet_state quiet;
 	struct cpuset cpus;
 	unsigned faults; /* of the run that ended last */
@@ -92,14 +92,7 @@ void measure_done(struct measure *measure)
 
 void measure_watch(struct measure *measure, int slot, pid_t warden)
 {
-	struct err err = ERR_INIT;
-	if (measure->source != COUNTER_PERF)
-		return;
-	fd_close(&measure->slots[slot].perf_fd);
-	int fd = perf_count_open(warden, PERF_INSTRUCTIONS, &err);
-	if (fd < 0)
-		log_warn("%s", err.msg);
-	measure->slots[slot].perf_fd = MAX(fd, -1);
+	measure->slots[slot].warden = warden;
 }
 
 /* ------------------------------------------------------------------- one run */
@@ -133,7 +126,9 @@ void measure_wrap(struct measure *measure, int slot, char **path, struct strv *a
 void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus)
 {
 	struct measure_slot *state = &measure->slots[slot];
-	state->perf_read = state->perf_fd >= 0 && perf_count_read(state->perf_fd, &state->perf, NULL) == 0;
+	fd_close(&state->perf_fd);
+	if (measure->source == COUNTER_PERF)
+		state->perf_fd = perf_count_open(state->warden, PERF_INSTRUCTIONS, NULL);
 	state->quiet_read = false;
 	state->faults = 0;
 	if (measure->options->quiet == QUIET_CHECK_OFF || cpuset_empty(cpus))
@@ -161,11 +156,11 @@ static void set_count(const struct measure *measure, const struct strv *env, uin
 static void end_perf(struct measure *measure, struct measure_slot *state, const struct strv *env,
 		     struct result *result)
 {
-	struct perf_reading after;
+	struct perf_reading reading;
 	uint64_t count;
 	bool scaled;
-	if (!state->perf_read || perf_count_read(state->perf_fd, &after, NULL) < 0 ||
-	    !perf_count_between(&state->perf, &after, &count, &scaled)) {
+	if (state->perf_fd < 0 || perf_count_read(state->perf_fd, &reading, NULL) < 0 ||
+	    !perf_count_value(&reading, &count, &scaled)) {
 		result_miss(result, "instructions", "the counter could not be read");
 		return;
 	}

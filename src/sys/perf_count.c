@@ -44,15 +44,12 @@ int perf_count_read(int fd, struct perf_reading *ret_reading, struct err *err)
 	return 0;
 }
 
-bool perf_count_between(const struct perf_reading *before, const struct perf_reading *after,
-			uint64_t *ret_count, bool *ret_scaled)
+bool perf_count_value(const struct perf_reading *reading, uint64_t *ret_count, bool *ret_scaled)
 {
-	uint64_t value = after->value - before->value;
-	uint64_t enabled = after->enabled_ns - before->enabled_ns;
-	uint64_t running = after->running_ns - before->running_ns;
-	if (running == 0)
+	if (reading->running_ns == 0)
 		return false;
-	*ret_scaled = running < enabled;
-	*ret_count = *ret_scaled ? (uint64_t)((double)value * (double)enabled / (double)running) : value;
+	*ret_scaled = reading->running_ns < reading->enabled_ns;
+	double share = (double)reading->enabled_ns / (double)reading->running_ns;
+	*ret_count = *ret_scaled ? (uint64_t)((double)reading->value * share) : reading->value;
 	return true;
 }

@@ -3,7 +3,8 @@
  * The counter hangs on the starter (a warden), disabled there and inherited by its children, where
  * it is switched on by exec: so the programs are counted from their first instruction, with all they
  * fork, and neither the starter nor the way to exec is. A child's count is added when it exits,
- * before its parent can reap it: read before and after, and the difference is the run.
+ * before its parent can reap it. A counter serves one run: the kernel may hand the starter's own copy
+ * to the first child, with which it ends.
  *
  * Many machines have no counters (virtual ones), or forbid them; then opening fails and the caller
  * counts in another way. */
@@ -28,9 +29,8 @@ int perf_count_open(pid_t starter, enum perf_event event, struct err *err);
 
 int perf_count_read(int fd, struct perf_reading *ret_reading, struct err *err);
 
-/* What was counted between two readings, scaled up when the counter was shared; false when it never
- * ran. *ret_scaled tells that it is an estimate. */
-bool perf_count_between(const struct perf_reading *before, const struct perf_reading *after,
-			uint64_t *ret_count, bool *ret_scaled);
+/* What was counted, scaled up when the counter was shared; false when it never ran. *ret_scaled tells
+ * that it is an estimate. */
+bool perf_count_value(const struct perf_reading *reading, uint64_t *ret_count, bool *ret_scaled);
 
 #endif

@@ -42,7 +42,7 @@ static struct starter starter_new(void)
 		close(in[1]);
 		for (char c; read(in[0], &c, 1) == 1;) {
 			if (c == 'b')
-				burn(30 * NS_PER_MS);
+				burn(5 * NS_PER_MS);
 			else
 				run_child();
 			if (write(out[1], &c, 1) != 1)
@@ -69,30 +69,24 @@ static void starter_end(struct starter *starter)
 TEST(what_the_starter_starts_is_counted_and_the_starter_is_not)
 {
 	struct starter starter = starter_new();
-	struct err err = ERR_INIT;
-	AUTO(fd_close) int fd = perf_count_open(starter.pid, PERF_TASK_CLOCK, &err);
-	if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS) {
-		starter_end(&starter); /* forbidden here: that it says so is all there is to see */
-		return;
+	for (int run = 0; run < 5; run++) {
+		struct err err = ERR_INIT;
+		AUTO(fd_close) int fd = perf_count_open(starter.pid, PERF_TASK_CLOCK, &err);
+		if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS)
+			break; /* forbidden here: that it says so is all there is to see */
+		ck_assert_msg(fd >= 0, "%s", err.msg);
+		struct perf_reading burnt, ran;
+		uint64_t count = 0;
+		bool scaled;
+		starter_do(&starter, 'b');
+		ck_assert_int_eq(perf_count_read(fd, &burnt, &err), 0);
+		ck_assert_uint_eq(burnt.value, 0);
+		starter_do(&starter, 'r');
+		ck_assert_int_eq(perf_count_read(fd, &ran, &err), 0);
+		ck_assert(perf_count_value(&ran, &count, &scaled));
+		ck_assert_uint_gt(count, 0);
+		ck_assert(!scaled);
 	}
-	ck_assert_msg(fd >= 0, "%s", err.msg);
-
-	struct perf_reading start, burnt, one, two;
-	uint64_t count, second;
-	bool scaled;
-	ck_assert_int_eq(perf_count_read(fd, &start, &err), 0);
-	starter_do(&starter, 'b');
-	ck_assert_int_eq(perf_count_read(fd, &burnt, &err), 0);
-	ck_assert_uint_eq(burnt.value, start.value);
-	starter_do(&starter, 'r');
-	ck_assert_int_eq(perf_count_read(fd, &one, &err), 0);
-	ck_assert(perf_count_between(&burnt, &one, &count, &scaled));
-	ck_assert_uint_gt(count, 0);
-	starter_do(&starter, 'r');
-	ck_assert_int_eq(perf_count_read(fd, &two, &err), 0);
-	ck_assert(perf_count_between(&one, &two, &second, &scaled));
-	ck_assert_uint_gt(second, 0);
-	ck_assert(!scaled);
 	starter_end(&starter);
 }
 
@@ -108,12 +102,12 @@ TEST(a_machine_without_counters_says_so)
 
 TEST(a_shared_counter_is_scaled_and_says_so)
 {
-	struct perf_reading before = { 0, 0, 0 }, after = { 500, 100, 50 };
+	struct perf_reading reading = { 500, 100, 50 };
 	uint64_t count;
 	bool scaled;
-	ck_assert(perf_count_between(&before, &after, &count, &scaled));
+	ck_assert(perf_count_value(&reading, &count, &scaled));
 	ck_assert_uint_eq(count, 1000);
 	ck_assert(scaled);
-	after.running_ns = 0;
-	ck_assert(!perf_count_between(&before, &after, &count, &scaled));
+	reading.running_ns = 0;
+	ck_assert(!perf_count_value(&reading, &count, &scaled));
 }

@@ -102,10 +102,10 @@ $(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
 
-$(BUILD)/bench/%: bench/%.c $(BUILD)/core.a
+$(BUILD)/bench/%: bench/%.c $(BUILD)/core.a $(BUILD)/libmuster.a
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libmuster.a $(BUILD)/core.a $(PKG_LIBS) -lm
 
 # Fuzzers run on objects of their own: clang's, instrumented for coverage and sanitized.
 FUZZ_CFLAGS := -O1 -g -std=gnu17 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all

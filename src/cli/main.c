@@ -19,6 +19,8 @@ extern const struct command command_sim;
 extern const struct command command_run;
 extern const struct command command_store;
 extern const struct command command_kv;
+extern const struct command command_status;
+extern const struct command command_stop;
 extern const struct command command_timer;
 
 static const struct command *const commands[] = {
@@ -29,6 +31,8 @@ static const struct command *const commands[] = {
 	&command_sim,
 	&command_store,
 	&command_kv,
+	&command_status,
+	&command_stop,
 	&command_timer,
 };
 

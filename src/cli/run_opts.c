@@ -65,7 +65,9 @@ const struct opt run_opts[] = {
 	OPT_CHOICE("exit-code", NULL, O, exit_code, styles,
 		   "of a failed job: the first cause's own (default), or always 1 as torchrun"),
 
-	OPT_GROUP("Hangs"),
+	OPT_GROUP("Watching"),
+	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
+		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",
 		     "a worker that prints nothing and gives no heartbeat for so long hangs (default: never)"),
 	OPT_DURATION("start-timeout", NULL, O, start_timeout_ns, "TIME",

@@ -14,6 +14,7 @@
 #include "core/local.h"
 #include "run/report.h"
 #include "run/round_store.h"
+#include "run/pages.h"
 #include "run/signals.h"
 #include "run/workers.h"
 #include "sys/proctree.h"
@@ -41,6 +42,7 @@ struct job {
 	struct warden *warden;
 	struct output *output;
 	struct guard *guard;
+	struct pages pages;
 	struct workers workers;
 	struct round_store store;
 
@@ -471,6 +473,32 @@ static int start_guard(struct job *job, struct err *err)
 	return r;
 }
 
+static void on_stop_asked(void *arg)
+{
+	struct job *job = arg;
+	if (!job->result->history.stop_signal)
+		job->result->history.stop_signal = SIGTERM;
+	push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	pump(job);
+}
+
+static int open_pages(struct job *job, struct err *err)
+{
+	job->pages = (struct pages){
+		.base = job->base,
+		.config = job->config,
+		.workers = &job->workers,
+		.group = &job->group,
+		.history = &job->result->history,
+		.output = job->output,
+		.guard = job->guard,
+		.log_dir = job->result->logdir.run,
+		.on_stop = on_stop_asked,
+		.arg = job,
+	};
+	return pages_open(&job->pages, err);
+}
+
 static struct agent_config make_agent_config(const struct run_config *config)
 {
 	struct agent_config agent = {
@@ -540,6 +568,9 @@ static int set_up(struct job *job, struct err *err)
 	r = start_guard(job, err);
 	if (r < 0)
 		return r;
+	r = open_pages(job, err);
+	if (r < 0)
+		return r;
 	r = round_store_init(&job->store, job->base, job->config->master_addr, job->config->master_port,
 			     job->config->store_access, err);
 	if (r < 0)
@@ -559,6 +590,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_signal);
 	if (job->on_output)
 		event_free(job->on_output);
+	pages_close(&job->pages);
 	guard_free(job->guard);
 	warden_free(job->warden);
 	output_free(job->output);

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The watchdog beside torch's FileTimerServer at the agent's setting (max_interval 0.1): lateness of
+the kill, requests from real clients, cost when idle. Prints ours / torch / ratio / aim."""
+
+import os
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.environ.get("BUILD", "build")
+DRIVER = os.path.join(BUILD, "helpers", "watch_driver")
+PYTHON = sys.executable
+TRIALS = 20
+
+# A worker that arms one timer, says when it ends, and waits for it.
+LATE = """
+import json, os, signal, sys, time, random
+end = time.time() + 0.5 + random.random() * 0.2
+fd = os.open(sys.argv[1], os.O_WRONLY)
+os.write(fd, (json.dumps({"version": 1, "pid": os.getpid(), "scope_id": "s", "expiration_time": end, "signal": 9}) + "\\n").encode())
+os.close(fd)
+print("deadline", end, flush=True)
+while True: signal.pause()
+"""
+
+# torch's server in a process of its own, as it kills its own process too.
+TORCH_SERVER = """
+import sys, time, logging
+logging.disable(logging.CRITICAL)
+from torch.distributed.elastic.timer import FileTimerServer
+server = FileTimerServer(sys.argv[1], "bench", max_interval=0.1, daemon=True)
+server.start()
+print("ready", flush=True)
+for line in sys.stdin:
+    print(server._request_count if hasattr(server, "_request_count") else -1, time.process_time(), flush=True)
+"""
+
+CLIENT = """
+import logging, sys, time
+logging.disable(logging.CRITICAL)
+from torch.distributed.elastic.timer import FileTimerClient
+client, good, refused = FileTimerClient(sys.argv[1]), 0, 0
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for call in (lambda: client.acquire("step", time.time() + 60), lambda: client.release("step")):
+        try:
+            call(); good += 1
+        except BlockingIOError:
+            refused += 1
+print("client", good, refused, flush=True)
+"""
+
+
+def line_of(process, start):
+    while True:
+        assert select.select([process.stdout], [], [], 60)[0], f"no '{start}'"
+        text = b""
+        while not text.endswith(b"\n"):
+            byte = os.read(process.stdout.fileno(), 1)
+            assert byte, f"ended before '{start}'"
+            text += byte
+        if text.decode().startswith(start):
+            return text.decode()
+
+
+def driver(directory, workers, *command):
+    fifo, sock = os.path.join(directory, "fifo"), os.path.join(directory, "socket")
+    process = subprocess.Popen([DRIVER, fifo, sock, str(workers), *command], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, bufsize=0)
+    return process, fifo
+
+
+def stats(process):
+    process.stdin.write(b"?\n")
+    return [int(x) for x in line_of(process, "stats").split()[1:]]
+
+
+def lateness_ours():
+    late = []
+    for _ in range(TRIALS):
+        with tempfile.TemporaryDirectory(prefix="m") as d:
+            process, _ = driver(d, 1, PYTHON, "-c", LATE, os.path.join(d, "fifo"))
+            deadline = float(line_of(process, "deadline").split()[1])
+            line_of(process, "exited")
+            late.append((time.time() - deadline) * 1e3)
+            process.stdin.close()
+            process.wait()
+    return late
+
+
+def lateness_torch():
+    late = []
+    for _ in range(TRIALS):
+        with tempfile.TemporaryDirectory(prefix="m") as d:
+            fifo = os.path.join(d, "fifo")
+            server = subprocess.Popen([PYTHON, "-c", TORCH_SERVER, fifo], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
+            line_of(server, "ready")
+            worker = subprocess.Popen([PYTHON, "-c", LATE, fifo], stdout=subprocess.PIPE, bufsize=0)
+            deadline = float(line_of(worker, "deadline").split()[1])
+            worker.wait(timeout=60)
+            late.append((time.time() - deadline) * 1e3)
+            server.wait(timeout=60)
+    return late
+
+
+def python_clients(count, torch):
+    with tempfile.TemporaryDirectory(prefix="m") as d:
+        fifo = os.path.join(d, "fifo")
+        if torch:
+            server = subprocess.Popen([PYTHON, "-c", TORCH_SERVER, fifo], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
+            line_of(server, "ready")
+            clients = [subprocess.Popen([PYTHON, "-c", CLIENT, fifo], stdout=subprocess.PIPE, bufsize=0)
+                       for _ in range(count)]
+            results = [line_of(c, "client").split()[1:] for c in clients]
+            for c in clients:
+                c.wait()
+            server.kill()
+            server.wait()
+            cpu_us = None
+        else:
+            server, _ = driver(d, count, PYTHON, "-c", CLIENT, fifo)
+            results = [line_of(server, "client").split()[1:] for _ in range(count)]
+            _, requests, _, _, cpu_ns = stats(server)
+            cpu_us = cpu_ns / 1e3 / max(requests, 1)
+            server.stdin.close()
+            server.wait()
+        good, refused = (sum(int(r[i]) for r in results) for i in (0, 1))
+        return good / 3, refused / max(good + refused, 1), cpu_us
+
+
+def c_client():
+    with tempfile.TemporaryDirectory(prefix="m") as d:
+        process, _ = driver(d, 1, os.path.join(BUILD, "bench", "watch_client"))
+        _, rate, beat = line_of(process, "client").split()
+        process.stdin.close()
+        process.wait()
+        return float(rate), float(beat)
+
+
+def idle_switches():
+    with tempfile.TemporaryDirectory(prefix="m") as d:
+        process, fifo = driver(d, 1, "sleep", "100")
+        pid = int(subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
+                                 text=True).stdout.split()[0])
+        with open(fifo, "w") as f:
+            for i in range(1000):
+                f.write('{"pid": %d, "scope_id": "s%d", "expiration_time": 1e12, "signal": 9}\n' % (pid, i))
+        while stats(process)[0] < 1000:
+            pass
+        time.sleep(0.2)
+        count = lambda: sum(int(l.split()[1]) for l in open(f"/proc/{process.pid}/status") if "ctxt_switches" in l)
+        before = count()
+        time.sleep(5)
+        switches = count() - before
+        os.kill(pid, signal.SIGKILL)
+        process.wait()
+        return switches / 5
+
+
+def row(what, ours, torch, aim, form="{:.3g}"):
+    ratio = f"{torch / ours:.1f}" if ours and torch else "-"
+    print(f"{what:48} {form.format(ours):>12} {form.format(torch) if torch is not None else '-':>12} {ratio:>8}  {aim}")
+
+
+def main():
+    print(f"{'watchdog':48} {'muster':>12} {'torch':>12} {'ratio':>8}  aim")
+    ours, torch = lateness_ours(), lateness_torch()
+    row("lateness of the kill, median (ms)", statistics.median(ours), statistics.median(torch), "<= 1")
+    row("lateness of the kill, max (ms)", max(ours), max(torch), "<= 10")
+    rate, beat = c_client()
+    row("requests/s, C client over the socket", rate, None, ">= 100000", "{:.0f}")
+    row("heartbeat (ns)", beat, None, "<= 5")
+    for count in 1, 4:
+        (o_rate, o_refused, cpu), (t_rate, t_refused, _) = python_clients(count, False), python_clients(count, True)
+        row(f"requests/s, {count} real Python client(s)", o_rate, t_rate, "", "{:.0f}")
+        row(f"  refused (%), {count} client(s)", o_refused * 100, t_refused * 100, "0")
+        row(f"  our CPU a request (us), {count} client(s)", cpu, None, "<= 3")
+    row("wake-ups/s, idle with 1000 timers", idle_switches(), None, "0")
+
+
+main()

@@ -1,0 +1,57 @@
+#include "proto/metrics.h"
+
+static const struct {
+	const char *name;
+	const char *type;
+	const char *help;
+} metrics[] = {
+	[METRIC_BUILD_INFO] = { "muster_build_info", "gauge", "Always 1; the version is a label." },
+	[METRIC_ROUND] = { "muster_round", "gauge", "Number of the round under way." },
+	[METRIC_MEMBERS] = { "muster_members", "gauge", "Nodes in the round." },
+	[METRIC_WORLD_SIZE] = { "muster_world_size", "gauge", "Workers in the round, on all nodes." },
+	[METRIC_RESTARTS] = { "muster_restarts_total", "counter", "Restarts of the group used up." },
+	[METRIC_MAX_RESTARTS] = { "muster_max_restarts", "gauge", "Restarts allowed." },
+	[METRIC_FAILURES] = { "muster_failures_total", "counter", "Failed attempts by reason." },
+	[METRIC_WORKER_UP] = { "muster_worker_up", "gauge", "1 while the worker runs." },
+	[METRIC_WORKER_CPU] = { "muster_worker_cpu_seconds_total", "counter", "CPU time of the worker's main process." },
+	[METRIC_WORKER_RSS] = { "muster_worker_resident_bytes", "gauge", "Memory of the worker's main process." },
+	[METRIC_WORKER_OUTPUT] = { "muster_worker_output_bytes_total", "counter", "What the worker printed, where it is read." },
+	[METRIC_WORKER_HEARTBEATS] = { "muster_worker_heartbeats_total", "counter", "Heartbeats of the worker." },
+	[METRIC_TIMERS_ARMED] = { "muster_timers_armed", "gauge", "Watchdog timers armed now." },
+	[METRIC_TIMER_REQUESTS] = { "muster_timer_requests_total", "counter", "Watchdog requests obeyed." },
+	[METRIC_TIMERS_EXPIRED] = { "muster_timers_expired_total", "counter", "Watchdog timers that expired." },
+	[METRIC_TIMER_REJECTED] = { "muster_timer_rejected_total", "counter", "Watchdog requests not obeyed, by reason." },
+	[METRIC_LOOP_LATENCY] = { "muster_loop_latency_seconds", "gauge", "How long the loop took to get to this request." },
+	[METRIC_UPTIME] = { "muster_uptime_seconds", "gauge", "Age of the job on this host." },
+};
+static_assert(ARRAY_LEN(metrics) == METRIC_COUNT, "every metric needs a row");
+
+void metrics_begin(struct buf *out, enum metric metric)
+{
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[metric].name, metrics[metric].help,
+		   metrics[metric].name, metrics[metric].type);
+}
+
+static void append_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\n') {
+			buf_append_str(out, "\\n");
+			continue;
+		}
+		if (*text == '"' || *text == '\\')
+			buf_append_char(out, '\\');
+		buf_append_char(out, *text);
+	}
+}
+
+void metrics_sample(struct buf *out, enum metric metric, double value, const char *const *labels)
+{
+	buf_append_str(out, metrics[metric].name);
+	for (size_t i = 0; labels[i]; i += 2) {
+		buf_printf(out, "%s%s=\"", i == 0 ? "{" : ",", labels[i]);
+		append_escaped(out, labels[i + 1]);
+		buf_append_char(out, '"');
+	}
+	buf_printf(out, "%s %.17g\n", labels[0] ? "}" : "", value);
+}

@@ -1,0 +1,101 @@
+"""What a running job shows of itself: HTTP pages, metrics, `muster status` and `muster stop`."""
+
+import json
+import socket
+import tempfile
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from conftest import clean_env, wait_for
+
+
+@pytest.fixture
+def job(start):
+    """Starts a job of two workers with a page on a free port; waits until it is ready."""
+    with tempfile.TemporaryDirectory(prefix="m") as runtime:
+        env = clean_env(XDG_RUNTIME_DIR=runtime)
+
+        def call(*args, command=("sleep", "100")):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            process = start("run", "--nproc-per-node=2", "--rdzv-id=myjob", f"--http=127.0.0.1:{port}", *args,
+                            *command, env=env)
+            process.env, process.port = env, port
+            wait_for(lambda: process.poll() is not None or get(port, "/readyz")[0] == 200, "the job to be ready")
+            return process
+
+        yield call
+
+
+def get(port, path, method="GET"):
+    try:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def test_probes_answer_and_unknown_pages_do_not(job):
+    process = job()
+    for path in "/", "/healthz", "/livez", "/readyz", "/metrics", "/api/state":
+        assert get(process.port, path)[0] == 200
+    assert get(process.port, "/healthz", "HEAD")[0] == 200
+    assert get(process.port, "/nothing")[0] == 404
+    assert get(process.port, "/healthz", "POST")[0] == 405
+    assert get(process.port, "/api/stop", "POST")[0] == 404  # never over TCP
+
+
+def test_the_real_prometheus_parser_reads_the_metrics(job):
+    process = job()
+    families = {f.name: f for f in text_string_to_metric_families(get(process.port, "/metrics")[1])}
+    value = lambda name, **labels: [s.value for s in families[name].samples if labels.items() <= s.labels.items()]
+    assert value("muster_build_info", run_id="myjob") == [1]
+    assert value("muster_worker_up") == [1, 1]
+    assert value("muster_world_size") == [2]
+    assert value("muster_failures", reason="exit") == [0]
+    assert value("muster_worker_resident_bytes", rank="1")[0] > 0
+    assert families["muster_restarts"].type == "counter"
+    assert len(families) >= 18
+
+
+def test_status_finds_the_job_and_stop_ends_it(job, muster):
+    process = job()
+    [state] = json.loads(muster("status", "--json", env=process.env).stdout)
+    assert state["run_id"] == "myjob" and state["pid"] == process.pid and state["state"] == "running"
+    assert [w["state"] for w in state["workers"]] == ["running", "running"]
+    shown = muster("status", "myjob", env=process.env)
+    assert shown.returncode == 0 and str(state["workers"][1]["pid"]) in shown.stdout
+    assert muster("status", "other", env=process.env).returncode == 1
+    assert muster("stop", "other", env=process.env).returncode == 1
+    assert muster("stop", str(process.pid), env=process.env).returncode == 0
+    assert process.wait(timeout=60) == 143
+    assert json.loads(muster("status", "--json", env=process.env).stdout) == []
+
+
+def test_a_port_that_is_taken_is_a_clear_error(muster):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        done = muster("run", f"--http=127.0.0.1:{other.getsockname()[1]}", "true")
+    assert done.returncode == 125 and "Address already in use" in done.stderr
+
+
+@pytest.mark.parametrize("bad", ["abc", "1:2:x", "70000"])
+def test_a_bad_port_is_a_clear_error(muster, bad):
+    done = muster("run", f"--http={bad}", "true")
+    assert done.returncode != 0 and "PORT" in done.stderr
+
+
+def test_torchs_variable_for_the_port_is_honoured(start):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port))
+    wait_for(lambda: get(port, "/healthz")[0] == 200, "the health page")

@@ -66,6 +66,8 @@ const struct opt run_opts[] = {
 		   "of a failed job: the first cause's own (default), or always 1 as torchrun"),
 
 	OPT_GROUP("Watching"),
+	OPT_STR("events", NULL, O, events, "FILE|fd:N|-",
+		"write what happens there, one JSON line each (muster-events(7))"),
 	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
 		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",

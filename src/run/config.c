@@ -257,6 +257,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.dry_run = options->dry_run,
 		.env_kinds = options->env_kinds,
 		.guard = make_guard(options),
+		.events = options->events && *options->events ? options->events : NULL,
 		.http = options->http && *options->http ? options->http : NULL,
 	};
 	int r;

@@ -53,6 +53,7 @@ struct run_options {
 	uint64_t hang_timeout_ns, start_timeout_ns; /* 0: off */
 	int hang_action;
 	const char *http; /* NULL: not over TCP */
+	const char *events;
 	const char *role;
 	bool module, no_python, run_path;
 	const char *log_dir;
@@ -112,6 +113,7 @@ struct run_config {
 	unsigned env_kinds; /* enum program_kind, as bits */
 
 	struct guard_config guard;
+	const char *events; /* a file, fd:N or -; NULL: only in a log directory */
 	const char *http; /* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 
 	struct entry entry; /* what each worker executes */

@@ -14,6 +14,7 @@
 #include "core/local.h"
 #include "run/report.h"
 #include "run/round_store.h"
+#include "run/events.h"
 #include "run/pages.h"
 #include "run/signals.h"
 #include "run/workers.h"
@@ -43,6 +44,7 @@ struct job {
 	struct output *output;
 	struct guard *guard;
 	struct pages pages;
+	struct events events;
 	struct workers workers;
 	struct round_store store;
 
@@ -77,6 +79,27 @@ static int offer_store(struct job *job, struct err *err)
 	return r;
 }
 
+/* ---- events ---- */
+
+static struct event_body about(const struct job *job, size_t rank)
+{
+	return (struct event_body){ .rank = job->workers.round.rank_base + (int64_t)rank,
+				    .local_rank = (int64_t)rank,
+				    .pid = job->workers.pids[rank] };
+}
+
+static void tell_exited(struct job *job, size_t rank, const struct warden_event *event)
+{
+	AUTO(buf_done) struct buf status = BUF_INIT;
+	exit_status_describe(&event->status, &status);
+	struct event_body body = about(job, rank);
+	body.status = buf_str(&status);
+	body.user_us = (uint64_t)event->usage.ru_utime.tv_sec * 1000000 + (uint64_t)event->usage.ru_utime.tv_usec;
+	body.system_us = (uint64_t)event->usage.ru_stime.tv_sec * 1000000 + (uint64_t)event->usage.ru_stime.tv_usec;
+	body.max_rss_kb = (uint64_t)event->usage.ru_maxrss;
+	events_add(&job->events, EVENT_WORKER_EXITED, &body);
+}
+
 /* ---- the group's actions ---- */
 
 static void tell_failed(struct job *job, size_t rank)
@@ -92,6 +115,9 @@ static void tell_failed(struct job *job, size_t rank)
 	};
 	output_forget(job->output, job->cause_id); /* of an earlier attempt, if there was one */
 	job->cause_id = workers_id_of(&job->workers, rank);
+	struct event_body body = about(job, rank);
+	body.reason = failure_reason_name(worker->reason);
+	events_add(&job->events, EVENT_GROUP_FAILED, &body);
 	push_agent(job, event);
 }
 
@@ -116,6 +142,7 @@ static void tell_gone(struct job *job)
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
 	guard_gone(job->guard);
+	events_add(&job->events, EVENT_GROUP_GONE, EVENTS_ALL(.pid = 0));
 	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
 
@@ -172,6 +199,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		break;
 	case GROUP_DO_TELL_DONE:
 		history_end_attempt(&job->result->history, ATTEMPT_DONE, clock_now_ns());
+		events_add(&job->events, EVENT_GROUP_DONE, EVENTS_ALL(.pid = 0));
 		push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE });
 		break;
 	case GROUP_DO_TELL_GONE:
@@ -206,6 +234,7 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	if (round_store_begin(&job->store, formed->hosts_store, &err) < 0)
 		log_error("the workers' store: %s", err.msg);
 	history_begin_attempt(&job->result->history, formed->restarts, formed->world_size, clock_now_ns());
+	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));
 	workers_begin(&job->workers, formed);
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 }
@@ -333,6 +362,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 			break;
 		job->workers.pids[rank] = event->pid;
 		guard_started(job->guard, (size_t)rank, event->pid);
+		struct event_body body = about(job, (size_t)rank);
+		events_add(&job->events, EVENT_WORKER_STARTED, &body);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
 						      .when_ns = event->ns });
 		break;
@@ -346,6 +377,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		output_worker_ended(job->output, event->id);
 		if (rank >= 0)
 			guard_ended(job->guard, (size_t)rank);
+		if (rank >= 0)
+			tell_exited(job, (size_t)rank, event);
 		if (rank >= 0)
 			push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
 							      .status = event->status, .when_ns = event->ns });
@@ -401,6 +434,7 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 				event_base_loopbreak(job->base);
 				break;
 			}
+			events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = str_signal_name(sig)));
 			if (!job->result->history.stop_signal)
 				job->result->history.stop_signal = sig;
 			push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = sig });
@@ -452,6 +486,10 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int signal, bool final)
 {
 	struct job *job = arg;
+	struct event_body body = about(job, rank);
+	body.reason = failure_reason_name(reason);
+	body.signal = str_signal_name(signal);
+	events_add(&job->events, EVENT_WORKER_CONDEMNED, &body);
 	push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
 					      .signal = signal });
 	if (final)
@@ -476,6 +514,7 @@ static int start_guard(struct job *job, struct err *err)
 static void on_stop_asked(void *arg)
 {
 	struct job *job = arg;
+	events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = "SIGTERM"));
 	if (!job->result->history.stop_signal)
 		job->result->history.stop_signal = SIGTERM;
 	push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
@@ -496,6 +535,9 @@ static int open_pages(struct job *job, struct err *err)
 		.on_stop = on_stop_asked,
 		.arg = job,
 	};
+	events_open(&job->events, job->config->run_id, &job->result->history, job->config->events,
+		    job->config->log_dir ? job->result->logdir.run : NULL);
+	events_add(&job->events, EVENT_JOB_STARTED, EVENTS_ALL(.pid = getpid()));
 	return pages_open(&job->pages, err);
 }
 
@@ -590,6 +632,8 @@ static void tear_down(struct job *job)
 		event_free(job->on_signal);
 	if (job->on_output)
 		event_free(job->on_output);
+	events_add(&job->events, EVENT_JOB_ENDED, EVENTS_ALL(.pid = getpid()));
+	events_close(&job->events);
 	pages_close(&job->pages);
 	guard_free(job->guard);
 	warden_free(job->warden);

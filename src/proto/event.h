@@ -1,0 +1,53 @@
+/* Events: one JSON object a line for each thing that happened in a job. One table has them all; they
+ * are documented in muster-events(7). */
+#ifndef PROTO_EVENT_H
+#define PROTO_EVENT_H
+
+#include "base/buf.h"
+
+enum event_kind {
+	EVENT_JOB_STARTED,
+	EVENT_ROUND_FORMED,
+	EVENT_WORKER_STARTED,
+	EVENT_WORKER_EXITED,
+	EVENT_GROUP_FAILED,
+	EVENT_GROUP_DONE,
+	EVENT_GROUP_GONE,
+	EVENT_WORKER_CONDEMNED,
+	EVENT_STOP_REQUESTED,
+	EVENT_JOB_ENDED,
+	EVENT_KIND_COUNT,
+};
+
+const char *event_name(enum event_kind kind);
+
+/* What every event has. `round` counts the rounds of this job on this host, from 1; 0: before them. */
+struct event_head {
+	const char *run_id;
+	const char *host;
+	uint64_t sequence;
+	uint64_t wall_ns;
+	uint64_t mono_ns; /* since the job began on this host */
+	uint64_t round;
+	uint64_t restarts;
+};
+
+#define EVENT_NO_RANK (-1)
+
+/* Members that only some events have; those left at zero (rank: EVENT_NO_RANK) are not written. */
+struct event_body {
+	int64_t rank;
+	int64_t local_rank;
+	pid_t pid;
+	uint64_t world_size;
+	const char *reason; /* of a failure */
+	const char *status; /* "exit code 3", "SIGKILL" */
+	const char *signal;
+	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
+};
+
+/* Appends the line with its newline. */
+void event_line(struct buf *out, enum event_kind kind, const struct event_head *head,
+		const struct event_body *body);
+
+#endif

@@ -12,6 +12,10 @@ MUSTER = os.environ["MUSTER"]
 SPIN = str(Path(os.environ["BUILD"]) / "helpers" / "spin")
 
 
+under_valgrind = pytest.mark.skipif(Path(os.environ["BUILD"]).name == "san",
+                                    reason="a program with sanitizers does not run under valgrind")
+
+
 def muster(*args, status=0, cwd=None, env=None):
     done = subprocess.run([MUSTER, *map(str, args)], text=True, capture_output=True, cwd=cwd, timeout=120,
                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
@@ -87,6 +91,7 @@ def test_runs_go_on_until_there_are_enough(tmp_path):
     assert len(attempts(tmp_path / "p.jsonl")) >= 6
 
 
+@under_valgrind
 def test_a_binary_has_one_count_wherever_it_is_called_from(tmp_path, neighbour):
     seen = set()
     for i, place in enumerate(("a", "a/much/longer/directory/name")):
@@ -99,6 +104,7 @@ def test_a_binary_has_one_count_wherever_it_is_called_from(tmp_path, neighbour):
     assert len(seen) == 1
 
 
+@under_valgrind
 def test_two_percent_more_work_is_found_by_counts_every_time(tmp_path):
     for rounds in (20_000, 100_000, 1_000_000):
         files = []
@@ -112,6 +118,7 @@ def test_two_percent_more_work_is_found_by_counts_every_time(tmp_path):
         muster("compare", files[0], files[0])
 
 
+@under_valgrind
 def test_times_under_valgrind_are_absent_with_a_reason_and_children_are_counted(tmp_path):
     out = tmp_path / "o.jsonl"
     muster("batch", "-q", "--count=cachegrind", "-o", out, f"{SPIN} 1000; {SPIN} 2000000", ":::", "")
@@ -120,6 +127,7 @@ def test_times_under_valgrind_are_absent_with_a_reason_and_children_are_counted(
     assert line["counts"]["source"] == "cachegrind" and line["counts"]["instructions"] > 4_000_000
 
 
+@under_valgrind
 def test_counting_falls_back_to_what_the_machine_has(tmp_path):
     out = tmp_path / "o.jsonl"
     muster("batch", "-q", "--count=auto", "-o", out, f"{SPIN} 1000", ":::", "")

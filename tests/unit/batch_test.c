@@ -390,3 +390,72 @@ TEST(signal_ladders_end_in_kill)
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_msg(ladder_parse(wrong[i], &ladder, NULL) == -EINVAL, "%s", wrong[i]);
 }
+
+/* The order's own runs as their variants, hooks as s, p and c, since the last look. */
+static const char *spawned(void)
+{
+	static const char hooks[] = { [BATCH_HOOK_SETUP] = 's', [BATCH_HOOK_PREPARE] = 'p', [BATCH_HOOK_CLEANUP] = 'c' };
+	static char text[16];
+	size_t n = 0;
+	for (size_t i = 0; i < actions.count && n + 1 < sizeof(text); i++) {
+		const struct batch_trial *trial = &actions.items[i].outcome.trial;
+		if (actions.items[i].type == BATCH_SPAWN)
+			text[n++] = trial->hook ? hooks[trial->hook] : trial->variant ? trial->variant : 'x';
+	}
+	text[n] = '\0';
+	actions.count = 0;
+	return text;
+}
+
+TEST(variants_run_in_blocks_with_their_hooks_around_them)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_SETUP] = opts.hooks[BATCH_HOOK_PREPARE] = opts.hooks[BATCH_HOOK_CLEANUP] = true;
+	struct repeat_rules rules;
+	repeat_rules_init(&rules);
+	rules.runs = 2;
+	rules.variants = true;
+	struct repeat repeat;
+	repeat_init(&repeat, &rules);
+	orders[0].repeat = &repeat;
+	begin(&opts, 1);
+	static const char expected[] = "spApBpBpAc";
+	for (size_t i = 0; i < strlen(expected); i++) {
+		const char *text = spawned();
+		ck_assert_uint_eq(strlen(text), 1);
+		ck_assert_int_eq(text[0], expected[i]);
+		ends(0, 0, false, (i + 1) * S);
+	}
+	ck_assert(batch.ended);
+	ck_assert_uint_eq(batch.ok, 1);
+	repeat_done(&repeat);
+	finish();
+}
+
+TEST(a_hook_that_fails_fails_its_order_without_a_retry_and_cleanup_still_runs)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_PREPARE] = opts.hooks[BATCH_HOOK_CLEANUP] = true;
+	orders[0].retries = 3;
+	begin(&opts, 1);
+	ck_assert_str_eq(spawned(), "p");
+	ends(0, 1, false, S);
+	ck_assert_str_eq(spawned(), "c");
+	ends(0, 0, false, 2 * S);
+	ck_assert(batch.ended);
+	ck_assert_uint_eq(batch.failed, 1);
+	finish();
+}
+
+TEST(an_interrupt_during_a_hook_is_no_result_of_the_order)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_PREPARE] = true;
+	begin(&opts, 1);
+	step(BATCH_INTERRUPT, 0, S);
+	actions.count = 0;
+	ends(0, 0, false, 2 * S);
+	ck_assert_uint_eq(batch.ok + batch.failed, 0);
+	ck_assert(batch.ended);
+	finish();
+}

@@ -83,6 +83,7 @@ static void send_join(struct step *s)
 	if (!agent->joined) {
 		/* The lease begins with what the coordinator must answer first. */
 		agent->joined = true;
+		agent->memory.joined_id = JOINED_UNKNOWN;
 		agent->answered_ns = s->now_ns;
 		agent->next_ping_ns = s->now_ns;
 	}
@@ -364,6 +365,7 @@ static void on_pong(struct step *s)
 	const struct msg_pong *pong = &s->event->msg->pong;
 	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
 		agent->answered_ns = pong->cookie;
+	agent->memory.joined_id = pong->coordinator_id;
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
 		start_join_clock(s);

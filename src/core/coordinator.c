@@ -21,7 +21,7 @@ enum input {
 	INPUT_COUNT,
 };
 
-#define STALL_NS NS_PER_S /* so late a timer is not by accident; so long reading old mail may take */
+#define STALL_NS NS_PER_S /* so late a timer is not by accident */
 
 struct step {
 	struct coordinator *c;
@@ -211,7 +211,7 @@ static void settle(struct step *s)
 static bool reassembled(const struct step *s)
 {
 	const struct coordinator *c = s->c;
-	return c->own || s->now_ns >= c->regather_ns ||
+	return s->now_ns >= c->regather_ns ||
 	       c->roster.tally.ready_heard + formation_gone(c) >= c->roster.heard.nodes;
 }
 
@@ -270,7 +270,7 @@ static void advance_gathering(struct step *s)
 		c->last_call_ns = NS_NEVER;
 		return;
 	}
-	if (last_call_over(s) && formation_has_quorum(c))
+	if (last_call_over(s) && s->now_ns >= c->regather_ns && formation_has_quorum(c))
 		form(s);
 }
 
@@ -397,8 +397,10 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 		c->coordinator_index = memory->coordinator_index;
 		forget_round(c);
 	}
-	if (ballot_compare(memory->base.ballot, base.ballot) > 0)
+	if (ballot_compare(memory->base.ballot, base.ballot) > 0) {
 		base = memory->base;
+		formation_forget_acks(c);
+	}
 	c->restarts = MAX(c->restarts, memory->restarts);
 	if (higher || !ballot_eq(base.ballot, roster->base.ballot))
 		roster_set_rounds(roster, &heard, &base);
@@ -440,13 +442,16 @@ static struct member *admit(struct step *s)
 		return NULL;
 	}
 	struct member *member = roster_by_id(&c->roster, join->node->id);
-	if (member && member->link && member->link != s->event->link)
+	bool again = member && member->link == s->event->link;
+	if (member && member->link && !again)
 		act(s, COORDINATOR_HANG_UP, member->link);
 	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
 	learn_work(s, member);
-	/* Another formed the round that it tells of. That coordinator notices after `death_ns` that this
-	 * one has left; until then the workers of those who stayed live. */
-	if (!c->own && !ballot_is_none(join->memory.heard.ballot))
+	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
+	 * with it, or the workers of those who stayed may live. */
+	bool moved = !again && join->memory.joined_id != JOINED_NOBODY &&
+		     join->memory.joined_id != c->config.id;
+	if (moved || (!c->own && !ballot_is_none(join->memory.heard.ballot)))
 		c->regather_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
 	return member;
 }
@@ -547,6 +552,7 @@ static void on_ping(struct step *s)
 	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
 	send_msg(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
+		.coordinator_id = c->config.id,
 		.cookie = ping->ping.cookie,
 		.heard = c->roster.heard,
 		.base = c->roster.base,
@@ -714,15 +720,17 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 }
 
 /* A deadline that passed long ago means that this host stood still. The others had no chance to be
- * heard, and the mail that waits is old: the last of it may say that the writers of the first have
- * left. Decide nothing before it is read. */
+ * heard, and the mail that waits is old: its writers may have left. Decide nothing before they have
+ * been heard again, or not. */
 static void mind_the_gap(struct coordinator *c, uint64_t now_ns)
 {
-	uint64_t due_ns = coordinator_deadline_ns(c);
+	uint64_t due_ns = coordinator_deadline_ns(c), longest_ns = STALL_NS;
 	if (due_ns == NS_NEVER || now_ns < ns_add(due_ns, STALL_NS))
 		return;
+	for (size_t i = 0; i < c->roster.count; i++)
+		longest_ns = MAX(longest_ns, c->roster.members[i]->death_ns);
 	c->pardon_ns = now_ns;
-	c->hold_ns = ns_add(now_ns, STALL_NS);
+	c->hold_ns = ns_add(now_ns, longest_ns);
 }
 
 void coordinator_done(struct coordinator *c)

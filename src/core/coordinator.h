@@ -24,6 +24,7 @@ enum quorum_rule {
 struct coordinator_config {
 	enum quorum_rule quorum;
 	uint64_t epoch;	       /* from an arbiter (etcd, exec); 0: one above the highest heard of */
+	uint64_t id;	       /* random, not 0 or all ones: tells coordinators apart */
 	uint32_t salt;	       /* random, for the second case: see core/ballot.h */
 	int32_t index;	       /* our endpoint's index, -1: none */
 	uint64_t dead_indexes; /* bit i: the process at endpoint i is known to be dead */

@@ -25,11 +25,15 @@ static void set_state(struct finder *finder, enum finder_state state)
 static void probe_all(struct step *s)
 {
 	struct finder *finder = s->finder;
-	finder->next_probe_ns = ns_add(s->now_ns, FINDER_PROBE_NS);
+	finder->next_probe_ns = ns_add(s->now_ns, FINDER_INTERVAL_NS);
 	finder->probe++;
-	for (uint32_t i = 0; i < finder->config.count; i++)
-		if ((int32_t)i != finder->config.own)
-			act(s, FINDER_PROBE, i)->probe = finder->probe;
+	for (uint32_t i = 0; i < finder->config.count; i++) {
+		if ((int32_t)i == finder->config.own)
+			continue;
+		finder->endpoints[i].was_there |= finder->endpoints[i].asked;
+		finder->endpoints[i].asked = true;
+		act(s, FINDER_PROBE, i)->probe = finder->probe;
+	}
 }
 
 static bool out_of_the_way(const struct finder *finder, uint32_t index, uint64_t now_ns)
@@ -79,6 +83,7 @@ static void look(struct step *s)
 	for (uint32_t i = 0; i < finder->config.count; i++) {
 		finder->endpoints[i].answer = FINDER_UNASKED;
 		finder->endpoints[i].was_there = false;
+		finder->endpoints[i].asked = false;
 	}
 	set_state(finder, FINDER_LOOKING);
 	probe_all(s);
@@ -91,6 +96,7 @@ static void note_answer(struct step *s)
 	if (s->event->answer == FINDER_SILENT && s->finder->endpoints[i].answer != FINDER_SILENT)
 		s->finder->endpoints[i].silent_ns = s->now_ns;
 	s->finder->endpoints[i].answer = s->event->answer;
+	s->finder->endpoints[i].asked = false;
 	s->finder->endpoints[i].was_there |= s->event->answer != FINDER_REFUSED;
 }
 
@@ -98,7 +104,7 @@ static void note_answer(struct step *s)
 static bool late(const struct step *s)
 {
 	return s->event->probe != s->finder->probe ||
-	       s->now_ns > ns_add(s->finder->next_probe_ns, FINDER_PROBE_NS / 2);
+	       s->now_ns > s->finder->next_probe_ns;
 }
 
 static void looking_answer(struct step *s)
@@ -137,7 +143,7 @@ static void coordinating_timer(struct step *s)
 	if (s->now_ns < s->finder->next_probe_ns)
 		return;
 	if (s->event->settled)
-		s->finder->next_probe_ns = ns_add(s->now_ns, FINDER_PROBE_NS);
+		s->finder->next_probe_ns = ns_add(s->now_ns, FINDER_INTERVAL_NS);
 	else
 		probe_all(s);
 }

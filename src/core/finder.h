@@ -16,7 +16,8 @@
 #include "core/ballot.h"
 
 #define FINDER_ENDPOINTS_MAX 64
-#define FINDER_PROBE_NS NS_PER_S /* between two probes of an endpoint, and the patience of one */
+#define FINDER_PROBE_NS NS_PER_S		/* the patience of a probe */
+#define FINDER_INTERVAL_NS (3 * NS_PER_S / 2)	/* from one to the next */
 
 enum finder_answer {
 	FINDER_UNASKED,
@@ -83,7 +84,8 @@ struct finder {
 	struct {
 		enum finder_answer answer;
 		uint64_t silent_ns; /* since when, while SILENT */
-		bool was_there;	    /* gave another answer than REFUSED in this search */
+		bool asked;	    /* and has not answered yet */
+		bool was_there;	    /* gave another answer than REFUSED in this search, or none */
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
 	uint32_t probe;

@@ -167,6 +167,13 @@ void formation_msg(const struct coordinator *c, const struct member *member, str
 	memcpy(ret_msg->formed.master_host, c->master_host, sizeof(c->master_host));
 }
 
+void formation_forget_acks(struct coordinator *c)
+{
+	c->acked_base = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		c->roster.members[i]->acked = false;
+}
+
 /* When more than half of the forerunner know the round, whoever would gather a majority of the
  * forerunner without us meets one of them: the round has replaced it for good. */
 void formation_ack(struct coordinator *c, struct member *member)

@@ -22,6 +22,9 @@ void formation_form(struct coordinator *coordinator);
 void formation_msg(const struct coordinator *coordinator, const struct member *member,
 		   struct msg *ret_msg);
 
+/* The base is another: who knows the current round has to be counted anew. */
+void formation_forget_acks(struct coordinator *coordinator);
+
 /* A member has shown that it knows the current round: it may become the base of the next. */
 void formation_ack(struct coordinator *coordinator, struct member *member);
 

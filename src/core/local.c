@@ -9,6 +9,7 @@ void local_init(struct local *local, const struct agent_config *config)
 {
 	struct coordinator_config coordinator = COORDINATOR_CONFIG_INIT;
 	coordinator.local = config->node.id;
+	coordinator.id = LINK;
 	*local = (struct local){ .from_agent = AGENT_ACTIONS_INIT,
 				 .from_coordinator = COORDINATOR_ACTIONS_INIT };
 	agent_init(&local->agent, config);

@@ -106,6 +106,7 @@ struct memory {
 	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
 	bool coordinator_in_heard; /* the host that formed `heard` was a member */
 	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
+	uint64_t joined_id; /* of the coordinator it joined last: that may not know yet that it left */
 	bool coordinator_died;	   /* the link to it was closed or reset, it did not fall silent */
 	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
 	uint32_t restarts;	   /* charges to the budget up to `heard` */
@@ -124,6 +125,9 @@ static inline bool memory_was_in(const struct memory *memory, struct ballot ball
 
 /* The agent becomes a member of a new round: what it did in the one before is past. */
 void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base);
+
+#define JOINED_NOBODY 0
+#define JOINED_UNKNOWN UINT64_MAX /* one that never answered */
 
 struct msg_join {
 	const struct node_info *node; /* borrowed */
@@ -204,6 +208,7 @@ struct msg_ping {
 };
 
 struct msg_pong {
+	uint64_t coordinator_id; /* see struct memory */
 	uint64_t cookie;
 	struct round_ref heard, base;
 	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */

@@ -130,8 +130,9 @@ void check_formed(struct world *world, struct host *host)
 		.master_port = c->master_port,
 	};
 	memcpy(round.master_host, c->master_host, sizeof(round.master_host));
-	world_trace(world, "c%u forms %lu.%lu with %u nodes, restart %u", host->index,
-		    round.ballot.epoch, round.ballot.round, round.nodes, round.restarts);
+	world_trace(world, "c%u forms %lu.%lu with %u nodes, restart %u, base %lu.%lu", host->index,
+		    round.ballot.epoch, round.ballot.round, round.nodes, round.restarts,
+		    c->roster.base.ballot.epoch, c->roster.base.ballot.round);
 	if (round.nodes < world->min_nodes || round.nodes > world->max_nodes)
 		check_broken(world, "a round of %u nodes, --nnodes=%u:%u", round.nodes, world->min_nodes,
 			     world->max_nodes);

@@ -262,6 +262,7 @@ static void coordinate(struct world *world, struct host *host, uint64_t dead_ind
 	config.quorum = alone ? QUORUM_ANY : QUORUM_MAJORITY;
 	config.epoch = epoch;
 	config.salt = (uint32_t)world->next_term + 1;
+	config.id = world->next_term + 1;
 	config.index = world->mode == SIM_MODE_ARBITER ? -1 : (int32_t)host->index;
 	config.dead_indexes = dead_indexes;
 	config.local = host->agent.config.node.id;

@@ -1,0 +1,356 @@
+/* Every cell of the agent's table: the state after each event, and what the agent does. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/agent.h"
+
+static const struct ballot round_1 = { 5, 1 };
+static struct agent agent;
+static struct agent_actions actions;
+static uint64_t now_ns;
+
+static void step(const struct agent_event *event)
+{
+	actions.count = 0;
+	now_ns += NS_PER_MS;
+	agent_step(&agent, event, now_ns, &actions);
+}
+
+static void step_type(enum agent_event_type type)
+{
+	step(&(struct agent_event){ .type = type, .cause = { .local_rank = 1 }, .died_ns = now_ns });
+}
+
+static void receive(const struct msg *msg)
+{
+	step(&(struct agent_event){ .type = AGENT_MSG, .msg = msg });
+}
+
+static void receive_formed(uint64_t round)
+{
+	receive(&(struct msg){ .type = MSG_FORMED,
+			       .ballot = { 5, round },
+			       .formed = { .nodes = 2, .group_rank = 1, .rank_base = 4, .world_size = 8 } });
+}
+
+static void receive_stop(enum ruling ruling)
+{
+	receive(&(struct msg){ .type = MSG_STOP, .ballot = round_1, .stop = { .ruling = ruling } });
+}
+
+static void stop_requested(void)
+{
+	step(&(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = 15 });
+}
+
+/* A fresh agent, brought into `state` by the events that lead there. */
+static void enter(enum agent_state state)
+{
+	struct agent_config config = {
+		.node = { .id = { 1, 1 }, .min_nodes = 1, .max_nodes = 2, .nproc = 4, .node_rank = -1,
+			  .period_ns = NS_PER_S, .lease_periods = 4, .name = "host" },
+		.join_timeout_ns = 60 * NS_PER_S,
+	};
+	now_ns = 1000 * NS_PER_S;
+	agent_init(&agent, &config);
+	if (state == AGENT_NEW)
+		return;
+	step_type(AGENT_START);
+	if (state == AGENT_SEEKING)
+		return;
+	step_type(AGENT_LINK_UP);
+	if (state == AGENT_JOINED)
+		return;
+	receive_formed(1);
+	switch (state) {
+	case AGENT_DROPPING:
+		step_type(AGENT_LINK_DOWN);
+		break;
+	case AGENT_STOPPING:
+		receive_stop(RULING_NONE);
+		break;
+	case AGENT_WAITING:
+		step_type(AGENT_GROUP_DONE);
+		break;
+	case AGENT_LEAVING:
+		stop_requested();
+		break;
+	case AGENT_ENDING:
+	case AGENT_ENDED:
+		receive(&(struct msg){ .type = MSG_CLOSED,
+				       .ballot = round_1,
+				       .closed = { .ruling = RULING_DONE } });
+		if (state == AGENT_ENDED)
+			step_type(AGENT_GROUP_GONE);
+		break;
+	default:
+		break;
+	}
+	ck_assert_int_eq(agent.state, state);
+}
+
+/* The actions of the last step as words: "JOIN", "kill", "hang-up" … */
+static const char *done(void)
+{
+	static const char *const names[] = { "", "start", "stop", "kill", "hang-up", "exit" };
+	static char text[256];
+	text[0] = '\0';
+	for (size_t i = 0; i < actions.count; i++) {
+		const struct agent_action *action = &actions.items[i];
+		size_t len = strlen(text);
+		snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
+			 action->type == AGENT_SEND ? msg_type_name(action->msg.type)
+						    : names[action->type]);
+	}
+	return text;
+}
+
+enum stimulus {
+	START,
+	LINK_UP,
+	LINK_DOWN,
+	FORMED,
+	FORMED_NEXT,
+	STOP,
+	STOP_RULED,
+	CLOSED,
+	REFUSED,
+	PONG,
+	PAST,
+	LEASE_END,
+	FAILED,
+	DONE,
+	GONE,
+	STUCK,
+	SIGNAL,
+	SUPERSEDED,
+	STIMULUS_COUNT,
+};
+
+static void apply(enum stimulus stimulus)
+{
+	switch (stimulus) {
+	case START: step_type(AGENT_START); break;
+	case LINK_UP: step_type(AGENT_LINK_UP); break;
+	case LINK_DOWN: step_type(AGENT_LINK_DOWN); break;
+	case FORMED: receive_formed(1); break;
+	case FORMED_NEXT: receive_formed(2); break;
+	case STOP: receive_stop(RULING_NONE); break;
+	case STOP_RULED: receive_stop(RULING_DONE); break;
+	case CLOSED:
+		receive(&(struct msg){ .type = MSG_CLOSED, .ballot = round_1,
+				       .closed = { .ruling = RULING_FAILED } });
+		break;
+	case REFUSED:
+		receive(&(struct msg){ .type = MSG_REFUSED, .ballot = round_1, .refused = { .text = "no" } });
+		break;
+	case PONG:
+		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1,
+				       .pong = { .cookie = now_ns, .heard = { round_1, 2 } } });
+		break;
+	case PAST:
+		agent.memory.heard.ballot = (struct ballot){ 9, 9 };
+		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1 });
+		break;
+	case LEASE_END:
+		now_ns = agent.answered_ns + 4 * NS_PER_S;
+		step_type(AGENT_TIMER);
+		break;
+	case FAILED: step_type(AGENT_GROUP_FAILED); break;
+	case DONE: step_type(AGENT_GROUP_DONE); break;
+	case GONE: step_type(AGENT_GROUP_GONE); break;
+	case STUCK: step_type(AGENT_GROUP_STUCK); break;
+	case SIGNAL: stop_requested(); break;
+	case SUPERSEDED: step_type(AGENT_SUPERSEDED); break;
+	case STIMULUS_COUNT: break;
+	}
+}
+
+struct cell {
+	bool set;
+	enum agent_state next;
+	const char *actions;
+};
+
+#define TO(state, text) { true, state, text }
+
+/* What is not listed changes nothing. */
+static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
+	[AGENT_NEW] = {
+		[START] = TO(AGENT_SEEKING, ""),
+		[SIGNAL] = TO(AGENT_ENDED, "exit"),
+	},
+	[AGENT_SEEKING] = {
+		[LINK_UP] = TO(AGENT_JOINED, "JOIN"),
+		[SIGNAL] = TO(AGENT_ENDED, "exit"),
+	},
+	[AGENT_DROPPING] = {
+		[LINK_UP] = TO(AGENT_STOPPING, ""),
+		[GONE] = TO(AGENT_SEEKING, ""),
+		[STUCK] = TO(AGENT_ENDED, "exit"),
+		[SIGNAL] = TO(AGENT_LEAVING, ""),
+	},
+	[AGENT_JOINED] = {
+		[LINK_DOWN] = TO(AGENT_SEEKING, ""),
+		[FORMED] = TO(AGENT_RUNNING, "start"),
+		[FORMED_NEXT] = TO(AGENT_RUNNING, "start"),
+		[CLOSED] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[REFUSED] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[PONG] = TO(AGENT_JOINED, ""),
+		[PAST] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+		[LEASE_END] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+		[SIGNAL] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[SUPERSEDED] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+	},
+	[AGENT_RUNNING] = {
+		[LINK_DOWN] = TO(AGENT_DROPPING, "kill"),
+		[FORMED_NEXT] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[STOP] = TO(AGENT_STOPPING, "stop"),
+		[STOP_RULED] = TO(AGENT_STOPPING, "stop"),
+		[CLOSED] = TO(AGENT_ENDING, "stop"),
+		[PONG] = TO(AGENT_RUNNING, ""),
+		[PAST] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[FAILED] = TO(AGENT_STOPPING, "FAILED"),
+		[DONE] = TO(AGENT_WAITING, "DONE"),
+		[GONE] = TO(AGENT_JOINED, "FAILED JOIN"),
+		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
+		[SUPERSEDED] = TO(AGENT_RUNNING, ""),
+	},
+	[AGENT_STOPPING] = {
+		[LINK_DOWN] = TO(AGENT_DROPPING, "kill"),
+		[FORMED_NEXT] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[STOP] = TO(AGENT_STOPPING, ""),
+		[CLOSED] = TO(AGENT_ENDING, ""),
+		[PAST] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[FAILED] = TO(AGENT_STOPPING, "FAILED"),
+		[GONE] = TO(AGENT_JOINED, "JOIN"),
+		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE"),
+	},
+	[AGENT_WAITING] = {
+		[LINK_DOWN] = TO(AGENT_DROPPING, "kill"),
+		[FORMED_NEXT] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[STOP] = TO(AGENT_STOPPING, ""),
+		[STOP_RULED] = TO(AGENT_STOPPING, ""),
+		[CLOSED] = TO(AGENT_ENDING, ""),
+		[PAST] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
+		[GONE] = TO(AGENT_WAITING, ""),
+		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE"),
+	},
+	[AGENT_LEAVING] = {
+		[LINK_DOWN] = TO(AGENT_LEAVING, "kill"),
+		[LEASE_END] = TO(AGENT_LEAVING, "LEAVE hang-up kill"),
+		[GONE] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[SIGNAL] = TO(AGENT_LEAVING, "kill"),
+	},
+	[AGENT_ENDING] = {
+		[LINK_DOWN] = TO(AGENT_ENDING, ""),
+		[LEASE_END] = TO(AGENT_ENDING, "LEAVE hang-up"),
+		[GONE] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[SIGNAL] = TO(AGENT_ENDING, "kill"),
+	},
+};
+
+TEST(every_event_in_every_state_does_what_the_table_says)
+{
+	for (enum agent_state state = 0; state < AGENT_STATE_COUNT; state++) {
+		for (enum stimulus stimulus = 0; stimulus < STIMULUS_COUNT; stimulus++) {
+			const struct cell *cell = &cells[state][stimulus];
+			enter(state);
+			actions.count = 0;
+			apply(stimulus);
+			enum agent_state next = cell->set ? cell->next : state;
+			ck_assert_msg(agent.state == next, "%s, stimulus %d: now %s, not %s",
+				      agent_state_name(state), stimulus, agent_state_name(agent.state),
+				      agent_state_name(next));
+			ck_assert_msg(strcmp(done(), cell->set ? cell->actions : "") == 0,
+				      "%s, stimulus %d: %s", agent_state_name(state), stimulus, done());
+		}
+	}
+}
+
+TEST(a_done_agent_without_processes_joins_again_when_told_to_stop)
+{
+	enter(AGENT_WAITING);
+	step_type(AGENT_GROUP_GONE);
+	receive_stop(RULING_DONE);
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_int_eq(actions.items[0].msg.join.memory.work, WORK_DONE);
+	ck_assert_int_eq(actions.items[0].msg.join.memory.ruling, RULING_DONE);
+}
+
+TEST(a_ruling_is_acknowledged_by_an_agent_that_has_joined)
+{
+	enter(AGENT_STOPPING);
+	step_type(AGENT_GROUP_GONE);
+	receive_stop(RULING_FAILED);
+	ck_assert_str_eq(done(), "JOIN");
+}
+
+TEST(pings_keep_the_lease_from_the_time_they_were_sent)
+{
+	enter(AGENT_RUNNING);
+	step_type(AGENT_TIMER);
+	ck_assert_str_eq(done(), "PING");
+	uint64_t sent_ns = actions.items[0].msg.ping.cookie;
+	now_ns += 3 * NS_PER_S;
+	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .cookie = sent_ns } });
+	agent.next_ping_ns = NS_NEVER;
+	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
+}
+
+TEST(old_mail_does_not_outlive_the_lease)
+{
+	enter(AGENT_JOINED);
+	now_ns += 10 * NS_PER_S;
+	receive_formed(1);
+	ck_assert_int_eq(agent.state, AGENT_SEEKING);
+}
+
+TEST(without_a_round_the_join_time_out_ends_the_agent)
+{
+	enter(AGENT_SEEKING);
+	now_ns = agent_deadline_ns(&agent);
+	step_type(AGENT_TIMER);
+	ck_assert_str_eq(done(), "exit");
+	ck_assert_int_eq(actions.items[0].outcome.kind, OUTCOME_TIMED_OUT);
+}
+
+TEST(a_done_agent_that_never_hears_the_end_does_not_know_it)
+{
+	enter(AGENT_WAITING);
+	step_type(AGENT_GROUP_GONE);
+	step_type(AGENT_LINK_DOWN);
+	now_ns = agent_deadline_ns(&agent);
+	step_type(AGENT_TIMER);
+	ck_assert_int_eq(actions.items[0].outcome.kind, OUTCOME_UNKNOWN);
+}
+
+TEST(a_spare_waits_without_time_out_while_a_round_runs)
+{
+	enter(AGENT_JOINED);
+	uint64_t before_ns = agent.join_deadline_ns;
+	now_ns += NS_PER_S;
+	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .wait = true } });
+	ck_assert_uint_gt(agent.join_deadline_ns, before_ns);
+}
+
+TEST(a_superseded_coordinator_is_left_when_the_round_is_over)
+{
+	enter(AGENT_RUNNING);
+	step_type(AGENT_SUPERSEDED);
+	receive_stop(RULING_NONE);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_str_eq(done(), "LEAVE hang-up");
+	ck_assert_int_eq(agent.state, AGENT_SEEKING);
+}

@@ -172,7 +172,9 @@ static void agent_act(struct world *world, struct host *host, const struct agent
 		group_start(world, host, action);
 		break;
 	case AGENT_GROUP_STOP:
-		group_plan(world, host, GROUP_NEXT_GONE, stop_time_ns(world));
+		/* A group that is already ending ends no later for it. */
+		if (host->group_next != GROUP_NEXT_GONE)
+			group_plan(world, host, GROUP_NEXT_GONE, stop_time_ns(world));
 		break;
 	case AGENT_GROUP_KILL:
 		group_plan(world, host, GROUP_NEXT_GONE, rng_range(&world->rng, 0, 40 * NS_PER_MS));

@@ -191,7 +191,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[LINK_UP] = TO(AGENT_STOPPING, ""),
 		[GONE] = TO(AGENT_SEEKING, ""),
 		[STUCK] = TO(AGENT_ENDED, "exit"),
-		[SIGNAL] = TO(AGENT_LEAVING, ""),
+		[SIGNAL] = TO(AGENT_LEAVING, "stop"),
 	},
 	[AGENT_JOINED] = {
 		[LINK_DOWN] = TO(AGENT_SEEKING, ""),
@@ -231,7 +231,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[FAILED] = TO(AGENT_STOPPING, "FAILED"),
 		[GONE] = TO(AGENT_JOINED, "JOIN"),
 		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
-		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE"),
+		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 	},
 	[AGENT_WAITING] = {
 		[LINK_DOWN] = TO(AGENT_DROPPING, "kill"),
@@ -243,21 +243,21 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
 		[GONE] = TO(AGENT_WAITING, ""),
 		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
-		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE"),
+		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 	},
 	[AGENT_LEAVING] = {
 		[LINK_DOWN] = TO(AGENT_LEAVING, "kill"),
 		[LEASE_END] = TO(AGENT_LEAVING, "LEAVE hang-up kill"),
 		[GONE] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
-		[SIGNAL] = TO(AGENT_LEAVING, "kill"),
+		[SIGNAL] = TO(AGENT_LEAVING, "stop"),
 	},
 	[AGENT_ENDING] = {
 		[LINK_DOWN] = TO(AGENT_ENDING, ""),
 		[LEASE_END] = TO(AGENT_ENDING, "LEAVE hang-up"),
 		[GONE] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
-		[SIGNAL] = TO(AGENT_ENDING, "kill"),
+		[SIGNAL] = TO(AGENT_ENDING, "stop"),
 	},
 };
 

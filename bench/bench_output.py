@@ -28,10 +28,16 @@ def row(what, ours, peer, unit, aim, better="less"):
     print(f"{what:<46} {ours:>10.4g} {peer:>10.4g} {ratio:>7.2f}  {unit:<8} {aim}")
 
 
-def timed(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=ENV, cwd=None):
-    """(wall seconds, CPU seconds with all children that were waited for)"""
+def timed(command, stdout=subprocess.DEVNULL, env=ENV):
+    """(wall seconds, CPU seconds with all children that were waited for). With a pipe as stdout the time
+    counts from the first byte that comes out of it to the last: no start-up."""
     start = time.monotonic()
-    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL, stdin=stdin, env=env, cwd=cwd)
+    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=env)
+    if stdout == subprocess.PIPE:
+        os.read(process.stdout.fileno(), 1)
+        start = time.monotonic()
+        while os.read(process.stdout.fileno(), 1 << 20):
+            pass
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
@@ -49,22 +55,22 @@ def workers_alone(megabytes):
     return total
 
 
-def tee(launcher, megabytes, directory):
-    """(MB/s, launcher's CPU s/GB), median of 3, without the time of the start"""
+def tee(launcher, megabytes, runs, directory):
+    """(MB/s, launcher's CPU s/GB), median of the runs, without those of the start"""
     def once(size):
         logs = os.path.join(directory, "logs")
         used = timed([*launcher, "--nproc-per-node", str(WORKERS), "--tee", "1", "--log-dir", logs,
-                      "--no-python", FLOOD, "write", str(size)])
+                      "--no-python", FLOOD, "write", str(size)], stdout=subprocess.PIPE)
         shutil.rmtree(logs)
         return used
 
     own = workers_alone(megabytes)
-    start_wall, start_cpu = min(once(0.001) for _ in range(3))
+    start_cpu = once(0.001)[1]
     speeds, costs = [], []
-    for _ in range(3):
+    for _ in range(runs):
         wall, cpu = once(megabytes)
-        speeds.append(WORKERS * megabytes / (wall - start_wall))
-        costs.append(max(cpu - start_cpu - own, 0) / (WORKERS * megabytes / 1000))
+        speeds.append(WORKERS * megabytes / wall)
+        costs.append(max(cpu - start_cpu - own, 0.001) / (WORKERS * megabytes / 1000))
     return statistics.median(speeds), statistics.median(costs)
 
 
@@ -76,7 +82,8 @@ def sed(megabytes, directory):
             subprocess.run([FLOOD, "write", str(megabytes)], stdout=out, env=dict(ENV, RANK=str(rank)), check=True)
     speeds, costs = [], []
     for _ in range(3):
-        wall, cpu = timed(["bash", "-c", f"cat {path} | tee {path}.log | sed 's/^/[default0]:/'"])
+        wall, cpu = timed(["bash", "-c", f"cat {path} | tee {path}.log | sed 's/^/[default0]:/'"],
+                          stdout=subprocess.PIPE)
         speeds.append(WORKERS * megabytes / wall)
         costs.append(cpu / (WORKERS * megabytes / 1000))
     os.unlink(path)
@@ -120,8 +127,8 @@ def directories(count, directory):
 def main():
     print(f"{'output':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  unit     aim (ratio: below 1 is ahead)")
     with tempfile.TemporaryDirectory() as directory:
-        our_speed, our_cost = tee([MUSTER, "run"], 50, directory)
-        their_speed, their_cost = tee([TORCHRUN], 2, directory)
+        our_speed, our_cost = tee([MUSTER, "run"], 50, 3, directory)
+        their_speed, their_cost = tee([TORCHRUN], 4, 1, directory)
         sed_speed, sed_cost = sed(50, directory)
         row("tee with prefix, 8 workers (torchrun)", our_speed, their_speed, "MB/s", "", better="more")
         row("tee with prefix, 8 workers (sed | tee)", our_speed, sed_speed, "MB/s", "ahead of sed", better="more")

@@ -1,0 +1,142 @@
+/* Who coordinates, with three endpoints: every row of the finder's table. */
+#include "unit.h"
+
+#include "core/finder.h"
+
+static struct finder finder;
+static struct finder_actions actions;
+static uint64_t now_ns;
+
+static void step(const struct finder_event *event)
+{
+	actions.count = 0;
+	finder_step(&finder, event, now_ns, &actions);
+}
+
+static void start(int32_t own)
+{
+	now_ns = 1000 * NS_PER_S;
+	finder_init(&finder, &(struct finder_config){ .count = 3, .own = own,
+						      .failover_after_ns = 10 * NS_PER_S });
+	step(&(struct finder_event){ .type = FINDER_START });
+}
+
+static void answer(uint32_t index, enum finder_answer answer, struct ballot ballot)
+{
+	step(&(struct finder_event){ .type = FINDER_ANSWER, .index = index, .probe = finder.probe,
+				     .answer = answer, .ballot = ballot });
+}
+
+static bool did(enum finder_action_type type)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == type)
+			return true;
+	return false;
+}
+
+TEST(a_search_asks_all_others_and_joins_a_coordinator_whatever_its_place)
+{
+	start(0);
+	ck_assert_uint_eq(actions.count, 2);
+	answer(1, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+	answer(2, FINDER_COORDINATES, BALLOT_NONE);
+	ck_assert(did(FINDER_CONNECT));
+	ck_assert_int_eq(finder.state, FINDER_LINKED);
+}
+
+TEST(the_first_endpoint_coordinates_when_nobody_does)
+{
+	start(0);
+	answer(1, FINDER_STANDBY, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert(did(FINDER_COORDINATE));
+	ck_assert_uint_eq(actions.items[0].dead_indexes, 4);
+}
+
+TEST(a_later_endpoint_waits_for_an_earlier_one_that_lives_or_has_just_gone_silent)
+{
+	start(1);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	answer(0, FINDER_STANDBY, BALLOT_NONE);
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+	answer(0, FINDER_SILENT, BALLOT_NONE);
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+	for (int i = 0; i < 10; i++) {
+		now_ns += FINDER_INTERVAL_NS;
+		step(&(struct finder_event){ .type = FINDER_TIMER });
+		if (finder.state == FINDER_COORDINATING)
+			break;
+		answer(0, FINDER_SILENT, BALLOT_NONE);
+		answer(2, FINDER_REFUSED, BALLOT_NONE);
+	}
+	ck_assert_int_eq(finder.state, FINDER_COORDINATING);
+	ck_assert_uint_ge(now_ns, 1000 * NS_PER_S + 10 * NS_PER_S);
+}
+
+TEST(an_endpoint_that_was_silent_before_it_refused_is_not_known_to_have_died_with_us)
+{
+	start(1);
+	answer(0, FINDER_SILENT, BALLOT_NONE);
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert(did(FINDER_COORDINATE));
+	ck_assert_uint_eq(actions.items[0].dead_indexes, 4);
+}
+
+TEST(an_agent_without_an_endpoint_never_coordinates)
+{
+	start(-1);
+	ck_assert_uint_eq(actions.count, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		answer(i, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+}
+
+TEST(late_answers_are_not_believed)
+{
+	start(0);
+	answer(1, FINDER_REFUSED, BALLOT_NONE);
+	now_ns += 60 * NS_PER_S;
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+}
+
+TEST(a_lost_link_starts_the_search_again)
+{
+	start(0);
+	answer(2, FINDER_COORDINATES, BALLOT_NONE);
+	step(&(struct finder_event){ .type = FINDER_LOST });
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+	ck_assert(did(FINDER_PROBE));
+}
+
+TEST(a_coordinator_without_a_round_gives_way_to_a_better_claim_only)
+{
+	start(1);
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	now_ns += FINDER_INTERVAL_NS;
+	step(&(struct finder_event){ .type = FINDER_TIMER });
+	ck_assert(did(FINDER_PROBE));
+	answer(2, FINDER_COORDINATES, BALLOT_NONE);
+	ck_assert(!did(FINDER_STEP_DOWN)); /* same ballot, later endpoint */
+	answer(0, FINDER_COORDINATES, BALLOT_NONE);
+	ck_assert(did(FINDER_STEP_DOWN));
+	answer(2, FINDER_COORDINATES, (struct ballot){ 1, 1 });
+	ck_assert(did(FINDER_STEP_DOWN));
+	step(&(struct finder_event){ .type = FINDER_LOST });
+	ck_assert_int_eq(finder.state, FINDER_LOOKING);
+}
+
+TEST(a_coordinator_with_a_round_asks_nobody)
+{
+	start(0);
+	answer(1, FINDER_REFUSED, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	now_ns += FINDER_INTERVAL_NS;
+	step(&(struct finder_event){ .type = FINDER_TIMER, .settled = true });
+	ck_assert_uint_eq(actions.count, 0);
+	ck_assert_uint_gt(finder_deadline_ns(&finder), now_ns);
+}

@@ -163,8 +163,9 @@ def idle_switches():
         return switches / 5
 
 
-def row(what, ours, torch, aim, form="{:.3g}"):
-    ratio = f"{torch / ours:.1f}" if ours and torch else "-"
+def row(what, ours, torch, aim, form="{:.3g}", more_is_better=False):
+    better, worse = (ours, torch) if more_is_better else (torch, ours)
+    ratio = f"{better / worse:.1f}" if ours and torch else "-"
     print(f"{what:48} {form.format(ours):>12} {form.format(torch) if torch is not None else '-':>12} {ratio:>8}  {aim}")
 
 
@@ -178,7 +179,7 @@ def main():
     row("heartbeat (ns)", beat, None, "<= 5")
     for count in 1, 4:
         (o_rate, o_refused, cpu), (t_rate, t_refused, _) = python_clients(count, False), python_clients(count, True)
-        row(f"requests/s, {count} real Python client(s)", o_rate, t_rate, "", "{:.0f}")
+        row(f"requests/s, {count} real Python client(s)", o_rate, t_rate, "", "{:.0f}", more_is_better=True)
         row(f"  refused (%), {count} client(s)", o_refused * 100, t_refused * 100, "0")
         row(f"  our CPU a request (us), {count} client(s)", cpu, None, "<= 3")
     row("wake-ups/s, idle with 1000 timers", idle_switches(), None, "0")

@@ -235,6 +235,7 @@ TEST(a_ping_is_answered_in_every_state_that_has_members)
 		enter(state);
 		report(1, MSG_PING);
 		ck_assert_uint_eq(sent(MSG_PONG), 1);
+		coordinator_done(&c);
 	}
 }
 

@@ -138,10 +138,10 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 static int header_host(struct json_in *in, char **ret_name)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
-	int r = json_peek(in) == JSON_OBJECT ? json_enter(in, '{') : -EINVAL;
-	while (r >= 0 && (r = json_member(in, &key)) > 0) {
-		bool wanted = str_eq(buf_str(&key), "name") && json_peek(in) == JSON_STRING;
-		r = wanted ? json_string(in, &text) : json_skip(in);
+	int r = json_in_peek(in) == JSON_OBJECT ? json_in_enter(in, '{') : -EINVAL;
+	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
+		bool wanted = str_eq(buf_str(&key), "name") && json_in_peek(in) == JSON_STRING;
+		r = wanted ? json_in_string(in, &text) : json_in_skip(in);
 		if (r >= 0 && wanted) {
 			free(*ret_name);
 			*ret_name = mem_strdup(buf_str(&text));
@@ -156,16 +156,16 @@ static void read_header(struct samples *samples, struct buf *header)
 	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
 	struct json_in in;
 	json_in_init(&in, (const char *)buf_data(header), buf_len(header));
-	int r = json_enter(&in, '{');
-	while (r >= 0 && (r = json_member(&in, &key)) > 0) {
+	int r = json_in_enter(&in, '{');
+	while (r >= 0 && (r = json_in_member(&in, &key)) > 0) {
 		if (str_eq(buf_str(&key), "host")) {
 			r = header_host(&in, &samples->host);
-		} else if (str_eq(buf_str(&key), "started") && json_peek(&in) == JSON_STRING) {
-			r = json_string(&in, &text);
+		} else if (str_eq(buf_str(&key), "started") && json_in_peek(&in) == JSON_STRING) {
+			r = json_in_string(&in, &text);
 			free(samples->started);
 			samples->started = mem_strdup(r < 0 ? "" : buf_str(&text));
 		} else {
-			r = json_skip(&in);
+			r = json_in_skip(&in);
 		}
 	}
 }

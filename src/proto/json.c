@@ -27,7 +27,7 @@ static char next_char(struct json_in *in)
 	return in->pos < in->end ? *in->pos : '\0';
 }
 
-enum json_kind json_peek(struct json_in *in)
+enum json_kind json_in_peek(struct json_in *in)
 {
 	switch (next_char(in)) {
 	case 'n': return JSON_NULL;
@@ -42,7 +42,7 @@ enum json_kind json_peek(struct json_in *in)
 	}
 }
 
-int json_enter(struct json_in *in, char bracket)
+int json_in_enter(struct json_in *in, char bracket)
 {
 	if (next_char(in) != bracket || in->depth == JSON_DEPTH_MAX)
 		return -EINVAL;
@@ -71,17 +71,17 @@ static int next_item(struct json_in *in, char close)
 	return 1;
 }
 
-int json_element(struct json_in *in)
+int json_in_element(struct json_in *in)
 {
 	return next_item(in, ']');
 }
 
-int json_member(struct json_in *in, struct buf *ret_key)
+int json_in_member(struct json_in *in, struct buf *ret_key)
 {
 	int r = next_item(in, '}');
 	if (r <= 0)
 		return r;
-	r = json_string(in, ret_key);
+	r = json_in_string(in, ret_key);
 	if (r < 0)
 		return r;
 	if (next_char(in) != ':')
@@ -173,7 +173,7 @@ static int escape(struct json_in *in, struct buf *out)
 	return 0;
 }
 
-int json_string(struct json_in *in, struct buf *ret_text)
+int json_in_string(struct json_in *in, struct buf *ret_text)
 {
 	buf_clear(ret_text);
 	if (next_char(in) != '"')
@@ -227,7 +227,7 @@ static int number_text(struct json_in *in, char text[NUMBER_MAX])
 	return *p ? -EINVAL : (int)len;
 }
 
-int json_int(struct json_in *in, int64_t *ret_value)
+int json_in_int(struct json_in *in, int64_t *ret_value)
 {
 	char text[NUMBER_MAX];
 	int len = number_text(in, text);
@@ -237,7 +237,7 @@ int json_int(struct json_in *in, int64_t *ret_value)
 	return 0;
 }
 
-int json_double(struct json_in *in, double *ret_value)
+int json_in_double(struct json_in *in, double *ret_value)
 {
 	char text[NUMBER_MAX];
 	int len = number_text(in, text);
@@ -257,7 +257,7 @@ static int word(struct json_in *in, const char *expected)
 	return 0;
 }
 
-int json_bool(struct json_in *in, bool *ret_value)
+int json_in_bool(struct json_in *in, bool *ret_value)
 {
 	bool value = next_char(in) == 't';
 	int r = word(in, value ? "true" : "false");
@@ -266,7 +266,7 @@ int json_bool(struct json_in *in, bool *ret_value)
 	return r;
 }
 
-int json_null(struct json_in *in)
+int json_in_null(struct json_in *in)
 {
 	return word(in, "null");
 }
@@ -274,26 +274,26 @@ int json_null(struct json_in *in)
 static int skip_string(struct json_in *in)
 {
 	AUTO(buf_done) struct buf ignored = BUF_INIT;
-	return json_string(in, &ignored);
+	return json_in_string(in, &ignored);
 }
 
 static int skip_items(struct json_in *in, bool object)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT;
-	int r = json_enter(in, object ? '{' : '[');
-	while (r >= 0 && (r = object ? json_member(in, &key) : json_element(in)) > 0)
-		r = json_skip(in);
+	int r = json_in_enter(in, object ? '{' : '[');
+	while (r >= 0 && (r = object ? json_in_member(in, &key) : json_in_element(in)) > 0)
+		r = json_in_skip(in);
 	return r;
 }
 
-int json_skip(struct json_in *in)
+int json_in_skip(struct json_in *in)
 {
 	double number;
 	bool flag;
-	switch (json_peek(in)) {
-	case JSON_NULL: return json_null(in);
-	case JSON_BOOL: return json_bool(in, &flag);
-	case JSON_NUMBER: return json_double(in, &number);
+	switch (json_in_peek(in)) {
+	case JSON_NULL: return json_in_null(in);
+	case JSON_BOOL: return json_in_bool(in, &flag);
+	case JSON_NUMBER: return json_in_double(in, &number);
 	case JSON_STRING: return skip_string(in);
 	case JSON_ARRAY: return skip_items(in, false);
 	case JSON_OBJECT: return skip_items(in, true);
@@ -302,7 +302,7 @@ int json_skip(struct json_in *in)
 	return -EINVAL;
 }
 
-int json_end(struct json_in *in)
+int json_in_end(struct json_in *in)
 {
 	skip_blanks(in);
 	return in->pos == in->end && in->depth == 0 ? 0 : -EINVAL;

@@ -2,9 +2,9 @@
  * thing a writer needs, quoting.
  *
  *     json_in_init(&in, line, len);
- *     for (r = json_enter(&in, '{'); r >= 0 && (r = json_member(&in, &key)) > 0;)
- *         r = str_eq(buf_str(&key), "id") ? json_string(&in, &id) : json_skip(&in);
- *     if (r == 0) r = json_end(&in);
+ *     for (r = json_in_enter(&in, '{'); r >= 0 && (r = json_in_member(&in, &key)) > 0;)
+ *         r = str_eq(buf_str(&key), "id") ? json_in_string(&in, &id) : json_in_skip(&in);
+ *     if (r == 0) r = json_in_end(&in);
  *
  * Functions return 0 or more, or -EINVAL; the reader then stands at the offending byte
  * (json_column). Strings are C strings: "\u0000" is refused. A byte that is not UTF-8 is written as
@@ -37,27 +37,27 @@ struct json_in {
 /* `text` is borrowed while the reader is used. */
 void json_in_init(struct json_in *in, const char *text, size_t len);
 
-enum json_kind json_peek(struct json_in *in);
+enum json_kind json_in_peek(struct json_in *in);
 
 /* Enters an object ('{') or array ('['). */
-int json_enter(struct json_in *in, char bracket);
+int json_in_enter(struct json_in *in, char bracket);
 
 /* In an object: 1 and the key, its value comes next; 0 at the end, which is consumed. */
-int json_member(struct json_in *in, struct buf *ret_key);
+int json_in_member(struct json_in *in, struct buf *ret_key);
 
 /* In an array: 1 when an element comes next; 0 at the end, which is consumed. */
-int json_element(struct json_in *in);
+int json_in_element(struct json_in *in);
 
-int json_string(struct json_in *in, struct buf *ret_text); /* replaces what the buffer held */
-int json_int(struct json_in *in, int64_t *ret_value);	    /* no fraction, no exponent */
-int json_double(struct json_in *in, double *ret_value);
-int json_bool(struct json_in *in, bool *ret_value);
-int json_null(struct json_in *in);
-int json_skip(struct json_in *in); /* any value */
-int json_end(struct json_in *in);  /* nothing but blanks is left */
+int json_in_string(struct json_in *in, struct buf *ret_text); /* replaces what the buffer held */
+int json_in_int(struct json_in *in, int64_t *ret_value);	    /* no fraction, no exponent */
+int json_in_double(struct json_in *in, double *ret_value);
+int json_in_bool(struct json_in *in, bool *ret_value);
+int json_in_null(struct json_in *in);
+int json_in_skip(struct json_in *in); /* any value */
+int json_in_end(struct json_in *in);  /* nothing but blanks is left */
 
 /* 1-based place of the reader in its text, for messages. */
-static inline size_t json_column(const struct json_in *in)
+static inline size_t json_in_column(const struct json_in *in)
 {
 	return (size_t)(in->pos - in->start) + 1;
 }

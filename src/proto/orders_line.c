@@ -19,7 +19,7 @@ struct order_key {
 static int read_text(struct json_in *in, char **ret_text)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	int r = json_string(in, &text);
+	int r = json_in_string(in, &text);
 	if (r < 0 || buf_len(&text) == 0)
 		return -EINVAL;
 	free(*ret_text);
@@ -30,7 +30,7 @@ static int read_text(struct json_in *in, char **ret_text)
 static int read_int(struct json_in *in, int64_t min, int64_t max, int32_t *ret_value)
 {
 	int64_t value;
-	if (json_int(in, &value) < 0 || value < min || value > max)
+	if (json_in_int(in, &value) < 0 || value < min || value > max)
 		return -EINVAL;
 	*ret_value = (int32_t)value;
 	return 0;
@@ -46,9 +46,9 @@ static int read_words(struct json_in *in, struct order *order)
 {
 	AUTO(strv_done) struct strv words = STRV_INIT;
 	AUTO(buf_done) struct buf word = BUF_INIT;
-	int r = json_enter(in, '[');
-	while (r >= 0 && (r = json_element(in)) > 0) {
-		r = json_string(in, &word);
+	int r = json_in_enter(in, '[');
+	while (r >= 0 && (r = json_in_element(in)) > 0) {
+		r = json_in_string(in, &word);
 		strv_add(&words, buf_str(&word));
 	}
 	if (r < 0 || words.count == 0 || !*words.items[0] || order->argv)
@@ -60,7 +60,7 @@ static int read_words(struct json_in *in, struct order *order)
 
 static int read_cmd(struct json_in *in, struct order *order)
 {
-	return json_peek(in) == JSON_ARRAY ? read_words(in, order) : read_text(in, &order->shell);
+	return json_in_peek(in) == JSON_ARRAY ? read_words(in, order) : read_text(in, &order->shell);
 }
 
 static int read_cores(struct json_in *in, struct order *order)
@@ -83,14 +83,14 @@ static int read_time(struct json_in *in, uint64_t *ret_ns, uint32_t *ret_percent
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	double seconds;
-	if (json_peek(in) == JSON_NUMBER) {
-		if (json_double(in, &seconds) < 0 || !(seconds > 0 && seconds < 1e9))
+	if (json_in_peek(in) == JSON_NUMBER) {
+		if (json_in_double(in, &seconds) < 0 || !(seconds > 0 && seconds < 1e9))
 			return -EINVAL;
 		*ret_ns = MAX((uint64_t)(seconds * 1e9), (uint64_t)1);
 		*ret_percent = 0;
 		return 0;
 	}
-	if (json_string(in, &text) < 0)
+	if (json_in_string(in, &text) < 0)
 		return -EINVAL;
 	return order_parse_timeout(buf_str(&text), ret_ns, ret_percent, NULL);
 }
@@ -111,14 +111,14 @@ static int read_env(struct json_in *in, struct order *order)
 {
 	AUTO(buf_done) struct buf name = BUF_INIT, value = BUF_INIT;
 	struct strv *env = &order_extra(order)->env;
-	int r = json_enter(in, '{');
-	while (r >= 0 && (r = json_member(in, &name)) > 0) {
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &name)) > 0) {
 		if (buf_len(&name) == 0 || strchr(buf_str(&name), '='))
 			return -EINVAL;
-		if (json_peek(in) == JSON_NULL) {
-			r = json_null(in);
+		if (json_in_peek(in) == JSON_NULL) {
+			r = json_in_null(in);
 			strv_add(env, buf_str(&name));
-		} else if ((r = json_string(in, &value)) >= 0) {
+		} else if ((r = json_in_string(in, &value)) >= 0) {
 			strv_take(env, mem_printf("%s=%s", buf_str(&name), buf_str(&value)));
 		}
 	}
@@ -181,18 +181,18 @@ static int unknown_key(const char *name, struct err *err)
 static int read_object(struct json_in *in, struct order *order, struct err *err)
 {
 	AUTO(buf_done) struct buf name = BUF_INIT;
-	int r = json_enter(in, '{');
-	while (r >= 0 && (r = json_member(in, &name)) > 0) {
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &name)) > 0) {
 		const struct order_key *key = find_key(buf_str(&name));
 		if (!key)
 			return unknown_key(buf_str(&name), err);
 		r = key->read(in, order);
 		if (r < 0)
-			return err_set(err, EINVAL, "column %zu: key '%s' must be %s", json_column(in),
+			return err_set(err, EINVAL, "column %zu: key '%s' must be %s", json_in_column(in),
 				       key->name, key->what);
 	}
-	if (r < 0 || json_end(in) < 0)
-		return err_set(err, EINVAL, "column %zu: not a JSON object", json_column(in));
+	if (r < 0 || json_in_end(in) < 0)
+		return err_set(err, EINVAL, "column %zu: not a JSON object", json_in_column(in));
 	if (!order->shell == !order->argv)
 		return err_set(err, EINVAL, "%s", order->shell ? "two commands" : "key 'cmd' is missing");
 	return 0;

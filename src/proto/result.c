@@ -209,7 +209,7 @@ void result_write(const struct result *result, struct buf *out)
 static int read_text(struct json_in *in, char **ret_text)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	int r = json_string(in, &text);
+	int r = json_in_string(in, &text);
 	if (r < 0)
 		return r;
 	free(*ret_text);
@@ -233,7 +233,7 @@ static int read_short(struct json_in *in, char *ret_text, size_t size)
 static int read_small(struct json_in *in, int *ret_value)
 {
 	int64_t value;
-	int r = json_int(in, &value);
+	int r = json_in_int(in, &value);
 	if (r < 0 || value < 0 || value > INT32_MAX)
 		return -EINVAL;
 	*ret_value = (int)value;
@@ -243,8 +243,8 @@ static int read_small(struct json_in *in, int *ret_value)
 static int read_list(struct json_in *in, struct strv *ret_list)
 {
 	strv_done(ret_list);
-	int r = json_enter(in, '[');
-	while (r >= 0 && (r = json_element(in)) > 0) {
+	int r = json_in_enter(in, '[');
+	while (r >= 0 && (r = json_in_element(in)) > 0) {
 		char *item = NULL;
 		r = read_text(in, &item);
 		if (r >= 0)
@@ -257,14 +257,14 @@ static int read_map(struct json_in *in, struct strv *ret_list)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
 	strv_done(ret_list);
-	int r = json_enter(in, '{');
-	while (r >= 0 && (r = json_member(in, &key)) > 0) {
-		if (json_peek(in) == JSON_NULL) {
-			r = json_null(in);
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
+		if (json_in_peek(in) == JSON_NULL) {
+			r = json_in_null(in);
 			strv_add(ret_list, buf_str(&key));
 			continue;
 		}
-		r = json_string(in, &text);
+		r = json_in_string(in, &text);
 		if (r >= 0)
 			strv_take(ret_list, mem_printf("%s=%s", buf_str(&key), buf_str(&text)));
 	}
@@ -293,7 +293,7 @@ static int read_signal(struct json_in *in, struct result *result)
 {
 	char name[32];
 	result->status.kind = EXIT_SIGNAL;
-	if (json_peek(in) == JSON_NUMBER)
+	if (json_in_peek(in) == JSON_NUMBER)
 		return read_small(in, &result->status.value);
 	int r = read_short(in, name, sizeof(name));
 	if (r < 0)
@@ -306,7 +306,7 @@ static int read_signal(struct json_in *in, struct result *result)
 
 static int read_cmd(struct json_in *in, struct result *result)
 {
-	if (json_peek(in) == JSON_ARRAY)
+	if (json_in_peek(in) == JSON_ARRAY)
 		return read_list(in, &result->argv);
 	return read_text(in, &result->shell);
 }
@@ -316,19 +316,19 @@ static int read_output(struct json_in *in, struct result_output *output)
 	AUTO(buf_done) struct buf key = BUF_INIT;
 	int64_t bytes;
 	output->present = true;
-	int r = json_enter(in, '{');
-	while (r >= 0 && (r = json_member(in, &key)) > 0) {
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
 		const char *name = buf_str(&key);
 		if (str_eq(name, "path")) {
 			r = read_text(in, &output->path);
 		} else if (str_eq(name, "bytes")) {
-			r = json_int(in, &bytes);
+			r = json_in_int(in, &bytes);
 			if (r >= 0)
 				output->bytes = (uint64_t)MAX(bytes, 0);
 		} else if (str_eq(name, "sha256")) {
 			r = read_short(in, output->sha256, sizeof(output->sha256));
 		} else {
-			r = json_skip(in);
+			r = json_in_skip(in);
 		}
 	}
 	return r;
@@ -336,7 +336,7 @@ static int read_output(struct json_in *in, struct result_output *output)
 
 static int read_number(struct json_in *in, struct result *result, enum result_value value)
 {
-	int r = json_int(in, &result->value[value]);
+	int r = json_in_int(in, &result->value[value]);
 	result->has[value] = r >= 0;
 	return r;
 }
@@ -344,8 +344,8 @@ static int read_number(struct json_in *in, struct result *result, enum result_va
 static int read_counts(struct json_in *in, struct result *result)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT;
-	int r = json_enter(in, '{');
-	while (r >= 0 && (r = json_member(in, &key)) > 0) {
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
 		const char *name = buf_str(&key);
 		if (str_eq(name, value_keys[RESULT_INSTRUCTIONS]))
 			r = read_number(in, result, RESULT_INSTRUCTIONS);
@@ -354,7 +354,7 @@ static int read_counts(struct json_in *in, struct result *result)
 		else if (str_eq(name, "env_hash"))
 			r = read_text(in, &result->env_hash);
 		else
-			r = json_skip(in);
+			r = json_in_skip(in);
 	}
 	return r;
 }
@@ -382,7 +382,7 @@ static int read_key(struct json_in *in, const char *key, struct result *result)
 	if (str_eq(key, "run"))
 		return read_small(in, &result->run);
 	if (str_eq(key, "warmup"))
-		return json_bool(in, &result->warmup);
+		return json_in_bool(in, &result->warmup);
 	if (str_eq(key, "variant"))
 		return read_short(in, result->variant, sizeof(result->variant));
 	if (str_eq(key, "block"))
@@ -394,7 +394,7 @@ static int read_key(struct json_in *in, const char *key, struct result *result)
 	if (str_eq(key, "signal"))
 		return read_signal(in, result);
 	if (str_eq(key, "core_dumped"))
-		return json_bool(in, &result->status.core_dumped);
+		return json_in_bool(in, &result->status.core_dumped);
 	if (str_eq(key, "start"))
 		return read_short(in, result->start, sizeof(result->start));
 	if (str_eq(key, "cores"))
@@ -410,7 +410,7 @@ static int read_key(struct json_in *in, const char *key, struct result *result)
 	if (str_eq(key, "missing"))
 		return read_map(in, &result->missing);
 	int value = result_value_parse(key);
-	return value >= 0 ? read_number(in, result, (enum result_value)value) : json_skip(in);
+	return value >= 0 ? read_number(in, result, (enum result_value)value) : json_in_skip(in);
 }
 
 int result_read(const char *line, size_t len, struct result *ret_result, struct err *err)
@@ -421,16 +421,16 @@ int result_read(const char *line, size_t len, struct result *ret_result, struct 
 
 	*ret_result = RESULT_INIT;
 	json_in_init(&in, line, len);
-	int r = json_enter(&in, '{');
-	while (r >= 0 && (r = json_member(&in, &key)) > 0) {
+	int r = json_in_enter(&in, '{');
+	while (r >= 0 && (r = json_in_member(&in, &key)) > 0) {
 		other = other || str_eq(buf_str(&key), "muster");
 		has_reason = has_reason || str_eq(buf_str(&key), "reason");
 		r = read_key(&in, buf_str(&key), ret_result);
 	}
 	if (r >= 0)
-		r = json_end(&in);
+		r = json_in_end(&in);
 	if (r < 0)
-		return err_set(err, EINVAL, "column %zu%s%s: not a line of a result file", json_column(&in),
+		return err_set(err, EINVAL, "column %zu%s%s: not a line of a result file", json_in_column(&in),
 			       buf_len(&key) ? ", key " : "", buf_str(&key));
 	if (other)
 		return 0;

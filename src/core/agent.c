@@ -78,8 +78,11 @@ static void send_join(struct step *s)
 	struct agent *agent = s->agent;
 	if (agent->memory.work == WORK_FAILED && agent->died_ns)
 		agent->memory.cause.age_ns = s->now_ns - agent->died_ns;
+	agent->attempt += !agent->joined;
 	struct msg *msg = send_msg(s, MSG_JOIN);
-	msg->join = (struct msg_join){ .node = &agent->config.node, .memory = agent->memory };
+	msg->join = (struct msg_join){ .node = &agent->config.node,
+				       .attempt = agent->attempt,
+				       .memory = agent->memory };
 	if (!agent->joined) {
 		/* The lease begins with what the coordinator must answer first. */
 		agent->joined = true;

@@ -141,6 +141,7 @@ struct agent {
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
 	bool joined; /* JOIN was sent on this link */
+	uint32_t attempt; /* number of this link */
 	bool superseded; /* this link's coordinator is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */
 	bool alive;  /* the group may have processes */

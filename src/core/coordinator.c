@@ -442,6 +442,10 @@ static struct member *admit(struct step *s)
 		return NULL;
 	}
 	struct member *member = roster_by_id(&c->roster, join->node->id);
+	if (member && join->attempt < member->attempt) {
+		act(s, COORDINATOR_HANG_UP, s->event->link);
+		return NULL;
+	}
 	bool again = member && member->link == s->event->link;
 	if (member && member->link && !again)
 		act(s, COORDINATOR_HANG_UP, member->link);
@@ -476,7 +480,7 @@ static void running_join(struct step *s)
 	struct member *member = admit(s);
 	if (!member)
 		return;
-	if (was_active) {
+	if (was_active && member->status == MEMBER_READY) {
 		c->failed = member->memory.work == WORK_FAILED && roster_in_heard(&c->roster, member);
 		stop_round(s, c->failed ? STOP_FAILURE : STOP_MEMBERS);
 	}
@@ -625,7 +629,7 @@ static void on_link_down(struct step *s)
 		return;
 	/* Unreachable, or gone elsewhere with workers still dying, is not dead: they may live until its
 	 * lease ends, so wait for that. */
-	if ((!s->event->dead || member->elsewhere) && member->status != MEMBER_READY)
+	if (!s->event->dead || member->elsewhere)
 		return;
 	/* A torn connection ends its part in the round at once, but is no proof that the process is dead:
 	 * only one that said it would leave will not turn up on another side. */

@@ -131,6 +131,7 @@ void memory_enter(struct memory *memory, const struct round_ref *heard, const st
 
 struct msg_join {
 	const struct node_info *node; /* borrowed */
+	uint32_t attempt; /* counts the agent's links: mail of an older one may arrive after a newer one's */
 	struct memory memory;
 };
 

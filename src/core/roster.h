@@ -24,6 +24,7 @@ enum member_status {
 struct member {
 	struct agent_id id;
 	uint64_t link; /* 0: none */
+	uint32_t attempt; /* which of its links that is */
 	enum member_status status;
 	bool left;	   /* while ABSENT: for good, it said so; it will not join another coordinator */
 	bool elsewhere;	   /* while LEAVING: its process lives on and may join another coordinator */

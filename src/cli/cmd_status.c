@@ -1,68 +1,14 @@
-/* muster status, and muster stop: the running jobs of this user on this host. */
-#include <errno.h>
-#include <jansson.h>
+/* muster status: the running jobs of this user on this host. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/mem.h"
-#include "base/str.h"
-#include "cli/command.h"
+#include "cli/jobs.h"
 #include "core/exit_code.h"
-#include "net/http.h"
-#include "run/pages.h"
-#include "watch/jobdir.h"
 
 extern const struct command command_status;
-extern const struct command command_stop;
 
 #define WATCH_PERIOD_S 1
-
-struct job_list {
-	json_t *jobs;	 /* array of states */
-	const char *name; /* run id or pid; NULL: all */
-	char *socket;	 /* of the last one found */
-};
-
-static bool is_named(const char *name, const char *run_id, pid_t pid)
-{
-	char number[16];
-	snprintf(number, sizeof(number), "%d", (int)pid);
-	return !name || str_eq(name, number) || (run_id && str_eq(name, run_id));
-}
-
-static void on_job(void *arg, const char *path, pid_t pid)
-{
-	struct job_list *list = arg;
-	AUTO(buf_done) struct buf body = BUF_INIT;
-	AUTO_FREE char *socket = mem_printf("%s/" PAGES_SOCKET, path);
-	if (http_ask_unix(socket, "GET", "/api/state", &body, NULL) != 200)
-		return; /* it ended just now, or stands still */
-	json_t *state = json_loads(buf_str(&body), 0, NULL);
-	if (state && is_named(list->name, json_string_value(json_object_get(state, "run_id")), pid)) {
-		json_array_append(list->jobs, state);
-		free(list->socket);
-		list->socket = mem_strdup(socket);
-	}
-	json_decref(state);
-}
-
-static void find_jobs(struct job_list *list, const char *name)
-{
-	*list = (struct job_list){ .jobs = json_array(), .name = name };
-	jobdir_foreach(on_job, list);
-}
-
-static void job_list_done(struct job_list *list)
-{
-	json_decref(list->jobs);
-	free(list->socket);
-}
-
-/* -- for people --------------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -145,7 +91,7 @@ static int status_main(const struct command *self, int argc, char **argv)
 		return command_usage_error(self, "only one job can be named");
 	for (;;) {
 		AUTO(job_list_done) struct job_list list;
-		find_jobs(&list, first < argc ? argv[first] : NULL);
+		jobs_find(&list, first < argc ? argv[first] : NULL);
 		if (o.watch && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[J", stdout);
 		print_jobs(&list, o.json);
@@ -164,41 +110,4 @@ const struct command command_status = {
 	.opts = status_opts,
 	.mode = OPT_PERMUTE,
 	.main = status_main,
-};
-
-/* -- stop --------------------------------------------------------------------------------------- */
-
-static const struct opt stop_opts[] = { OPT_END };
-
-static int stop_main(const struct command *self, int argc, char **argv)
-{
-	int first, status;
-	if (!command_parse(self, NULL, argc, argv, NULL, &first, &status))
-		return status;
-	if (argc - first != 1)
-		return command_usage_error(self, "name one job, by its run id or the pid of its muster run");
-	AUTO(job_list_done) struct job_list list;
-	find_jobs(&list, argv[first]);
-	size_t count = json_array_size(list.jobs);
-	if (count != 1) {
-		fprintf(stderr, "muster stop: %s\n",
-			count ? "several jobs have this name; use the pid" : "no such job is running here");
-		return EXIT_CODE_FAILED;
-	}
-	AUTO(buf_done) struct buf body = BUF_INIT;
-	struct err err = ERR_INIT;
-	int code = http_ask_unix(list.socket, "POST", "/api/stop", &body, &err);
-	if (code == 200)
-		return EXIT_CODE_OK;
-	fprintf(stderr, "muster stop: %s\n", code < 0 ? err.msg : buf_str(&body));
-	return EXIT_CODE_SYSTEM;
-}
-
-const struct command command_stop = {
-	.name = "stop",
-	.synopsis = "JOB",
-	.summary = "ask a running job to end, as SIGTERM would",
-	.opts = stop_opts,
-	.mode = OPT_PERMUTE,
-	.main = stop_main,
 };

@@ -16,6 +16,8 @@ extern const struct command command_compare;
 extern const struct command command_batch;
 extern const struct command command_help;
 extern const struct command command_sim;
+extern const struct command command_logs;
+extern const struct command command_restart;
 extern const struct command command_run;
 extern const struct command command_store;
 extern const struct command command_kv;
@@ -32,6 +34,8 @@ static const struct command *const commands[] = {
 	&command_store,
 	&command_kv,
 	&command_status,
+	&command_logs,
+	&command_restart,
 	&command_stop,
 	&command_timer,
 };

@@ -23,6 +23,7 @@ enum input {
 	IN_GROUP_GONE,
 	IN_GROUP_STUCK,
 	IN_STOP_REQUESTED,
+	IN_RESTART_REQUESTED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
 };
@@ -532,6 +533,13 @@ static void waiting_stop_requested(struct step *s)
 		idle_stop_requested(s);
 }
 
+/* To join again ends the round of the others too, as a change of members does. */
+static void running_restart_requested(struct step *s)
+{
+	group_stop(s, GROUP_STOP_ROUND, 0);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
 static void joined_superseded(struct step *s)
 {
 	hang_up(s, LEAVE_SUPERSEDED);
@@ -588,6 +596,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_GONE] = running_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_RESTART_REQUESTED] = running_restart_requested,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_STOPPING] = {
@@ -645,6 +654,7 @@ static const enum input inputs[] = {
 	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
 	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
 	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
+	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
 

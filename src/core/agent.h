@@ -58,6 +58,7 @@ enum agent_event_type {
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
+	AGENT_RESTART_REQUESTED, /* a new round, please: only a running one ends, and no budget is charged */
 	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
 };
 

@@ -17,6 +17,7 @@ static const char *const names[] = {
 	[EVENT_GROUP_GONE] = "group.gone",
 	[EVENT_WORKER_CONDEMNED] = "worker.condemned",
 	[EVENT_STOP_REQUESTED] = "stop.requested",
+	[EVENT_RESTART_REQUESTED] = "restart.requested",
 	[EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");

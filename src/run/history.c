@@ -11,6 +11,7 @@
 static const char *const end_names[] = {
 	[ATTEMPT_RUNNING] = "running", [ATTEMPT_DONE] = "done",	      [ATTEMPT_FAILED] = "failed",
 	[ATTEMPT_STOPPED] = "stopped", [ATTEMPT_REGROUP] = "regroup",
+	[ATTEMPT_RESTARTED] = "restarted",
 };
 static_assert(ARRAY_LEN(end_names) == ATTEMPT_END_COUNT, "every end needs a name");
 

@@ -34,6 +34,7 @@ enum attempt_end {
 	ATTEMPT_FAILED,	 /* a worker did not */
 	ATTEMPT_STOPPED, /* by a signal to muster */
 	ATTEMPT_REGROUP, /* nodes came or went */
+	ATTEMPT_RESTARTED, /* somebody asked for it */
 	ATTEMPT_END_COUNT,
 };
 

@@ -55,6 +55,7 @@ struct job {
 
 	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
 	uint64_t cause_id;   /* the start that failed first in the last failed attempt; 0: none */
+	bool restart_asked;  /* the round under way ends because somebody asked for it */
 	bool ended;	     /* the agent has left; only output is waited for */
 };
 
@@ -131,6 +132,7 @@ static void record_round(struct job *job)
 	history_end_attempt(history,
 			    job->group.failed	   ? ATTEMPT_FAILED
 			    : history->stop_signal ? ATTEMPT_STOPPED
+			    : job->restart_asked   ? ATTEMPT_RESTARTED
 						   : ATTEMPT_REGROUP,
 			    clock_now_ns());
 }
@@ -138,6 +140,7 @@ static void record_round(struct job *job)
 static void tell_gone(struct job *job)
 {
 	record_round(job);
+	job->restart_asked = false;
 	struct err err = ERR_INIT;
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
@@ -521,6 +524,18 @@ static void on_stop_asked(void *arg)
 	pump(job);
 }
 
+static bool on_restart_asked(void *arg)
+{
+	struct job *job = arg;
+	if (job->local.agent.state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
+		return false;
+	job->restart_asked = true;
+	events_add(&job->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
+	push_agent(job, (struct agent_event){ .type = AGENT_RESTART_REQUESTED });
+	pump(job);
+	return true;
+}
+
 static int open_pages(struct job *job, struct err *err)
 {
 	job->pages = (struct pages){
@@ -533,6 +548,7 @@ static int open_pages(struct job *job, struct err *err)
 		.guard = job->guard,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
+		.on_restart = on_restart_asked,
 		.arg = job,
 	};
 	events_open(&job->events, job->config->run_id, &job->result->history, job->config->events,

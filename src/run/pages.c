@@ -118,14 +118,14 @@ static void show_state(void *arg, struct http_reply *reply)
 	json_t *workers = json_array();
 	for (size_t i = 0; i < pages->group->count; i++)
 		json_array_append_new(workers, worker_json(pages, i, now_ns));
-	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:o}", "run_id",
+	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o}", "run_id",
 				  pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
 				  "version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
 				  pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
 				  "restarts", (json_int_t)restarts(pages), "max_restarts",
 				  (json_int_t)pages->config->max_restarts, "nodes", (json_int_t)round->group_world_size,
-				  "world_size", (json_int_t)round->world_size, "log_dir", pages->log_dir, "workers",
-				  workers);
+				  "world_size", (json_int_t)round->world_size, "log_dir", pages->log_dir,
+				  "attempt_dir", pages->workers->logdir->attempt, "workers", workers);
 	char *text = json_dumps(state, JSON_COMPACT | JSON_ENSURE_ASCII);
 	json_decref(state);
 	reply->type = "application/json";
@@ -229,6 +229,14 @@ static void take_stop(void *arg, struct http_reply *reply)
 	buf_append_str(&reply->body, "stopping\n");
 }
 
+static void take_restart(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	bool taken = pages->on_restart(pages->arg);
+	reply->code = taken ? 200 : 409;
+	buf_append_str(&reply->body, taken ? "restarting\n" : "no group is running just now\n");
+}
+
 static const struct http_route routes[] = {
 	{ .path = "/", .handle = show_health },
 	{ .path = "/healthz", .handle = show_health },
@@ -237,6 +245,7 @@ static const struct http_route routes[] = {
 	{ .path = "/metrics", .handle = show_metrics },
 	{ .path = "/api/state", .handle = show_state },
 	{ .path = "/api/stop", .post = true, .private = true, .handle = take_stop },
+	{ .path = "/api/restart", .post = true, .private = true, .handle = take_restart },
 	{ .path = NULL },
 };
 

@@ -1,5 +1,5 @@
 /* What the job shows of itself over HTTP: health for probes, metrics for Prometheus, its state as JSON
- * for `muster status`, and on the private socket the request to stop. */
+ * for `muster status`, and on the private socket the requests to stop and to restart. */
 #ifndef RUN_PAGES_H
 #define RUN_PAGES_H
 
@@ -20,6 +20,7 @@ struct pages {
 	struct guard *guard;
 	const char *log_dir;
 	void (*on_stop)(void *arg);
+	bool (*on_restart)(void *arg); /* false: no round is running */
 	void *arg;
 
 	struct http_server *server;

@@ -210,6 +210,8 @@ static void say_attempt(struct buf *out, const struct history_attempt *attempt, 
 	say_duration(out, attempt->started_ns, attempt->ended_ns);
 	if (attempt->end == ATTEMPT_REGROUP) {
 		buf_append_str(out, ", nodes came or went");
+	} else if (attempt->end == ATTEMPT_RESTARTED) {
+		buf_append_str(out, ", restarted on request");
 	} else if (cause) {
 		buf_printf(out, ", rank %u ", cause->rank);
 		say_how(out, cause);
@@ -258,6 +260,10 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 		    struct buf *out)
 {
 	const struct history_failure *cause = history_cause(attempt);
+	if (attempt->end == ATTEMPT_RESTARTED) {
+		buf_append_str(out, "the group starts again, as requested");
+		return;
+	}
 	if (attempt->end == ATTEMPT_REGROUP || !cause) {
 		buf_append_str(out, "nodes came or went: the group starts again");
 		return;

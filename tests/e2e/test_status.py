@@ -99,3 +99,56 @@ def test_torchs_variable_for_the_port_is_honoured(start):
         port = probe.getsockname()[1]
     start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port))
     wait_for(lambda: get(port, "/healthz")[0] == 200, "the health page")
+
+
+def state_of(muster, process):
+    [state] = json.loads(muster("status", "--json", env=process.env).stdout)
+    return state
+
+
+def test_restart_starts_the_whole_group_again_and_charges_nothing(job, muster):
+    process = job()
+    before = [w["pid"] for w in state_of(muster, process)["workers"]]
+    assert muster("restart", "myjob", env=process.env).returncode == 0
+    wait_for(lambda: get(process.port, "/readyz")[0] == 200
+             and not {w["pid"] for w in state_of(muster, process)["workers"]} & set(before), "the new workers")
+    state = state_of(muster, process)
+    assert state["restarts"] == 0 and state["state"] == "running"
+    assert muster("restart", "other", env=process.env).returncode == 1
+    assert get(process.port, "/api/restart", "POST")[0] == 404  # never over TCP
+    assert muster("stop", "myjob", env=process.env).returncode == 0
+    assert process.wait(timeout=60) == 143
+
+
+TALK = ("bash", "-c", "echo out $RANK; echo err $RANK >&2; exec sleep 100")
+
+
+def test_logs_shows_what_the_workers_wrote(job, muster, tmp_path):
+    process = job("--redirects=3", f"--log-dir={tmp_path}", command=TALK)
+
+    def shown(*args):
+        return muster("logs", *args, env=process.env).stdout.splitlines()
+
+    expected = ["[0] out 0", "[0] err 0", "[1] out 1", "[1] err 1"]
+    wait_for(lambda: shown("myjob") == expected, "the lines of all workers")
+    assert shown("--rank=1", "myjob") == ["out 1", "err 1"]
+    assert muster("logs", "--rank=7", "myjob", env=process.env).returncode == 1
+
+
+def test_logs_follows_through_a_restart_to_the_end_of_the_job(job, muster, start, tmp_path):
+    process = job("--redirects=3", f"--log-dir={tmp_path}", command=TALK)
+    with open(tmp_path / "shown", "w") as out:
+        follower = start("logs", "-f", "--rank=1", "myjob", env=process.env, stdout=out)
+    seen = lambda: (tmp_path / "shown").read_text().split("\n")
+    wait_for(lambda: seen() == ["out 1", "err 1", ""], "the lines of the first attempt")
+    assert muster("restart", "myjob", env=process.env).returncode == 0
+    wait_for(lambda: len(seen()) == 5, "those of the second")
+    assert muster("stop", "myjob", env=process.env).returncode == 0
+    assert process.wait(timeout=60) == 143 and follower.wait(timeout=60) == 0
+    assert sorted(seen()) == ["", "err 1", "err 1", "out 1", "out 1"]
+
+
+def test_logs_says_when_there_are_none(job, muster):
+    process = job()
+    done = muster("logs", "myjob", env=process.env)
+    assert done.returncode == 1 and "--redirects" in done.stderr

@@ -126,6 +126,7 @@ enum stimulus {
 	GONE,
 	STUCK,
 	SIGNAL,
+	RESTART,
 	SUPERSEDED,
 	STIMULUS_COUNT,
 };
@@ -164,6 +165,7 @@ static void apply(enum stimulus stimulus)
 	case GONE: step_type(AGENT_GROUP_GONE); break;
 	case STUCK: step_type(AGENT_GROUP_STUCK); break;
 	case SIGNAL: stop_requested(); break;
+	case RESTART: step_type(AGENT_RESTART_REQUESTED); break;
 	case SUPERSEDED: step_type(AGENT_SUPERSEDED); break;
 	case STIMULUS_COUNT: break;
 	}
@@ -219,6 +221,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[GONE] = TO(AGENT_JOINED, "FAILED JOIN"),
 		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
 		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
+		[RESTART] = TO(AGENT_STOPPING, "stop"),
 		[SUPERSEDED] = TO(AGENT_RUNNING, ""),
 	},
 	[AGENT_STOPPING] = {

@@ -1,0 +1,28 @@
+/* The running jobs of this user on this host, as their private sockets describe them. */
+#ifndef CLI_JOBS_H
+#define CLI_JOBS_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "cli/command.h"
+
+struct job_list {
+	json_t *jobs;	  /* array of states, as /api/state gives them */
+	const char *name; /* run id or pid; NULL: all */
+	char *socket;	  /* of the last one found */
+};
+
+void jobs_find(struct job_list *list, const char *name);
+void job_list_done(struct job_list *list);
+
+/* Parses the command line of a command that is about one JOB, and finds that job. False: *ret_status is
+ * the exit code, and what is wrong has been said. `list` is to be freed in any case. */
+bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv, struct job_list *list,
+		    int *ret_status);
+
+/* Asks the job of `list` by POST, shows what is wrong if it does not take the request, and returns the
+ * exit code. */
+int jobs_post(const struct command *self, const struct job_list *list, const char *path);
+
+#endif

@@ -21,6 +21,7 @@ extern const struct command command_restart;
 extern const struct command command_run;
 extern const struct command command_store;
 extern const struct command command_kv;
+extern const struct command command_stacks;
 extern const struct command command_status;
 extern const struct command command_stop;
 extern const struct command command_timer;
@@ -35,6 +36,7 @@ static const struct command *const commands[] = {
 	&command_kv,
 	&command_status,
 	&command_logs,
+	&command_stacks,
 	&command_restart,
 	&command_stop,
 	&command_timer,

@@ -104,7 +104,7 @@ const struct opt run_opts[] = {
 	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME", "a Python plug-in for logs"),
 	  .later = LATER_PLUGIN },
 	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",
-		"where events go: null (default)"),
+		"where torch's events go: null (default) or console (stderr)"),
 
 	OPT_GROUP("Nodes"),
 	OPT_STR("nnodes", "PET_NNODES", O, nnodes, "N|MIN:MAX", "number of nodes (default 1)"),

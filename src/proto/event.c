@@ -18,6 +18,8 @@ static const char *const names[] = {
 	[EVENT_WORKER_CONDEMNED] = "worker.condemned",
 	[EVENT_STOP_REQUESTED] = "stop.requested",
 	[EVENT_RESTART_REQUESTED] = "restart.requested",
+	[EVENT_GROUP_RESTART] = "group.restart",
+	[EVENT_TIMER_REJECTED] = "timer.rejected",
 	[EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
@@ -50,6 +52,7 @@ static void add_body(json_t *object, const struct event_body *body)
 	if (body->world_size)
 		set_number(object, "world_size", body->world_size);
 	set_text(object, "reason", body->reason);
+	set_text(object, "detail", body->detail);
 	set_text(object, "signal", body->signal);
 	set_text(object, "status", body->status);
 	if (body->status) {

@@ -16,6 +16,8 @@ enum event_kind {
 	EVENT_WORKER_CONDEMNED,
 	EVENT_STOP_REQUESTED,
 	EVENT_RESTART_REQUESTED,
+	EVENT_GROUP_RESTART,
+	EVENT_TIMER_REJECTED,
 	EVENT_JOB_ENDED,
 	EVENT_KIND_COUNT,
 };
@@ -41,7 +43,8 @@ struct event_body {
 	int64_t local_rank;
 	pid_t pid;
 	uint64_t world_size;
-	const char *reason; /* of a failure */
+	const char *reason; /* of a failure, a restart or a rejection */
+	const char *detail; /* what exactly was rejected */
 	const char *status; /* "exit code 3", "SIGKILL" */
 	const char *signal;
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */

@@ -162,12 +162,11 @@ static struct guard_config make_guard(const struct run_options *options)
 	};
 }
 
-static int check_events(const char *handler, struct err *err)
+static int parse_events(const char *handler, bool *ret_console, struct err *err)
 {
-	if (str_eq(handler, "null") || str_eq(handler, "dynamic_rendezvous"))
+	*ret_console = str_eq(handler, "console");
+	if (*ret_console || str_eq(handler, "null") || str_eq(handler, "dynamic_rendezvous"))
 		return 0;
-	if (str_eq(handler, "console"))
-		return err_set(err, EINVAL, "--event-log-handler: 'console' is not supported yet; use null");
 	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console", handler);
 }
 
@@ -244,6 +243,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 {
 	struct run_config config = {
 		.role = options->role,
+		.rdzv_backend = options->standalone ? "c10d" : options->rdzv_backend,
 		.restart_backoff = options->restart_backoff,
 		.no_restart_on = options->no_restart_on,
 		.signals_text = options->signals_to_handle,
@@ -264,7 +264,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
-	    (r = check_events(options->event_log_handler, err)) < 0 ||
+	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
 	    (options->virtual_local_rank && (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||

@@ -86,6 +86,7 @@ struct run_config {
 	uint32_t min_nodes, max_nodes;
 	uint32_t nproc;
 	const char *role;
+	const char *rdzv_backend; /* as typed; only told */
 	char *run_id;
 
 	/* Where the agent of group rank 0 serves the workers' store. */
@@ -113,6 +114,7 @@ struct run_config {
 	unsigned env_kinds; /* enum program_kind, as bits */
 
 	struct guard_config guard;
+	bool console_events; /* torch's events on stderr */
 	const char *events; /* a file, fd:N or -; NULL: only in a log directory */
 	const char *http; /* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 

@@ -67,10 +67,12 @@ static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 		guard->hooks.on_condemned(guard->hooks.arg, expiry->rank, FAILURE_TIMER, expiry->signal, false);
 }
 
-static void on_rejected(UNUSED void *arg, enum watchdog_rejection rejection, const char *detail)
+static void on_rejected(void *arg, enum watchdog_rejection rejection, const char *detail)
 {
-	log_warn("watchdog: request not obeyed: %s (%s); further ones are only counted",
-		 watchdog_rejection_name(rejection), detail);
+	struct guard *guard = arg;
+	const char *reason = watchdog_rejection_name(rejection);
+	log_warn("watchdog: request not obeyed: %s (%s); further ones are only counted", reason, detail);
+	guard->hooks.on_rejected(guard->hooks.arg, reason, detail);
 }
 
 /* -- hangs -------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "run/events.h"
 #include "run/pages.h"
 #include "run/signals.h"
+#include "run/torch_events.h"
 #include "run/workers.h"
 #include "sys/proctree.h"
 
@@ -225,20 +226,31 @@ static void step_group(struct job *job, const struct group_event *event)
 
 /* ---- the agent's actions ---- */
 
+static void tell_restart(struct job *job, const struct history_attempt *before, uint32_t restarts)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	report_restart(before, restarts, job->config->max_restarts, &line);
+	log_warn("%s", buf_str(&line));
+	const struct history_failure *cause = history_cause(before);
+	const char *reason = cause ? failure_reason_name(cause->reason) : attempt_end_name(before->end);
+	events_add(&job->events, EVENT_GROUP_RESTART, EVENTS_ALL(.reason = reason));
+}
+
 static void start_group(struct job *job, const struct msg_formed *formed)
 {
-	const struct history_attempt *before = history_last(&job->result->history);
-	if (before) {
-		AUTO(buf_done) struct buf line = BUF_INIT;
-		report_restart(before, formed->restarts, job->config->max_restarts, &line);
-		log_warn("%s", buf_str(&line));
-	}
+	struct history *history = &job->result->history;
+	const struct history_attempt *before = history_last(history);
+	uint64_t since_ns = before ? before->ended_ns : history->started_ns, now_ns = clock_now_ns();
+	if (before)
+		tell_restart(job, before, formed->restarts);
 	struct err err = ERR_INIT;
 	if (round_store_begin(&job->store, formed->hosts_store, &err) < 0)
 		log_error("the workers' store: %s", err.msg);
-	history_begin_attempt(&job->result->history, formed->restarts, formed->world_size, clock_now_ns());
+	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
 	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));
 	workers_begin(&job->workers, formed);
+	if (job->config->console_events)
+		torch_events_round(&job->workers, history, now_ns - since_ns);
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 }
 
@@ -246,6 +258,8 @@ static void end_job(struct job *job, const struct outcome *outcome)
 {
 	job->result->outcome = *outcome;
 	job->ended = true;
+	if (job->config->console_events)
+		torch_events_end(&job->workers, &job->result->history);
 	output_finish(job->output);
 }
 
@@ -367,6 +381,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		guard_started(job->guard, (size_t)rank, event->pid);
 		struct event_body body = about(job, (size_t)rank);
 		events_add(&job->events, EVENT_WORKER_STARTED, &body);
+		if (job->config->console_events)
+			torch_events_started(&job->workers, &job->result->history, (size_t)rank);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
 						      .when_ns = event->ns });
 		break;
@@ -500,6 +516,12 @@ static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int
 	pump(job);
 }
 
+static void on_rejected(void *arg, const char *reason, const char *detail)
+{
+	struct job *job = arg;
+	events_add(&job->events, EVENT_TIMER_REJECTED, EVENTS_ALL(.reason = reason, .detail = detail));
+}
+
 static uint64_t progress_of(void *arg, size_t rank)
 {
 	const struct job *job = arg;
@@ -508,7 +530,9 @@ static uint64_t progress_of(void *arg, size_t rank)
 
 static int start_guard(struct job *job, struct err *err)
 {
-	struct guard_hooks hooks = { .on_condemned = on_condemned, .progress = progress_of, .arg = job };
+	struct guard_hooks hooks = {
+		.on_condemned = on_condemned, .on_rejected = on_rejected, .progress = progress_of, .arg = job
+	};
 	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
 	job->workers.guard = job->guard;
 	return r;

@@ -22,7 +22,7 @@ def test_a_job_with_a_restart_tells_its_story(muster, tmp_path):
     names = [event["event"] for event in events]
     assert names[0] == "job.started" and names[-1] == "job.ended"
     for name, count in {"round.formed": 2, "worker.started": 4, "worker.exited": 4, "group.failed": 1,
-                        "group.done": 1, "group.gone": 2}.items():
+                        "group.done": 1, "group.gone": 2, "group.restart": 1}.items():
         assert names.count(name) == count, names
     [failed] = [event for event in events if event["event"] == "group.failed"]
     assert (failed["rank"], failed["reason"], failed["round"], failed["restarts"]) == (1, "exit", 1, 0)
@@ -35,3 +35,53 @@ def test_a_job_with_a_restart_tells_its_story(muster, tmp_path):
 def test_events_can_go_to_a_descriptor(muster):
     done = muster("run", "--events=-", "true")
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "job.ended"
+
+
+def console_events(stderr):
+    return [json.loads(line) for line in stderr.splitlines() if line.startswith('{"name": "torchelastic')]
+
+
+def test_torchs_console_events_are_told_whatever_the_log_level(muster):
+    before = time.time() * 1000
+    done = muster("run", "--nproc-per-node=2", "--max-restarts=1", "--rdzv-id=myjob", "--event-log-handler=console",
+                  "bash", "-c", "[ $RANK = 0 ] && exec sleep 100; exit 7", env=clean_env(LOGLEVEL="ERROR"))
+    assert done.returncode == 7
+    events = console_events(done.stderr)
+    # Torch's own class takes every line as it is.
+    from torch.distributed.elastic.events.api import Event
+    for line in done.stderr.splitlines():
+        if line.startswith('{"name": "torchelastic'):
+            assert Event.deserialize(line).metadata["run_id"] == "myjob"
+    assert all(before <= event["timestamp"] <= time.time() * 1000 for event in events)
+    members = ["run_id", "global_rank", "group_rank", "worker_id", "role", "hostname", "state", "total_run_time",
+               "rdzv_backend", "raw_error", "metadata", "agent_restarts", "duration_ms"]
+    assert all(list(event["metadata"]) == members for event in events)
+    told = [(event["metadata"]["state"], event["source"], event["metadata"]["global_rank"]) for event in events]
+    start = [("RENDEZVOUS", "AGENT", None), ("ASSIGN_WORKER_RANKS", "AGENT", None), ("START", "WORKER", 0),
+             ("START", "WORKER", 1)]
+    assert told == start * 2 + [("TERMINATED", "WORKER", 0), ("FAILED", "WORKER", 1), ("FAILED", "AGENT", None)]
+    failed = events[-2]["metadata"]
+    inner = json.loads(failed["metadata"])
+    assert inner["exit_code"] == [7] and inner["worker_pid"] == [int(failed["worker_id"])]
+    assert failed["agent_restarts"] == 1 and json.loads(failed["raw_error"])["message"] == "exit code 7"
+
+
+def test_success_at_the_console(muster):
+    done = muster("run", "--event-log-handler=console", "true")
+    assert [event["metadata"]["state"] for event in console_events(done.stderr)][-2:] == ["SUCCEEDED"] * 2
+
+
+def test_an_unknown_handler_is_refused_at_the_start(muster):
+    done = muster("run", "--event-log-handler=nonsense", "echo", "started")
+    assert done.returncode == 2 and "nonsense" in done.stderr and "started" not in done.stdout
+
+
+def test_a_rejected_watchdog_request_is_an_event(muster, tmp_path):
+    line = '{"version": 1, "pid": 1, "scope_id": "s", "expiration_time": 9e9, "signal": 9}'
+    done = muster("run", "--events=events", "bash", "-c",
+                  f"echo '{line}' > $TORCHELASTIC_TIMER_FILE; until grep -q timer.rejected events; do sleep 0.01; done",
+                  env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER="1"))
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    [rejected] = [event for event in events if event["event"] == "timer.rejected"]
+    assert (rejected["reason"], rejected["detail"]) == ("impossible process number", "pid 1")

@@ -1,0 +1,15 @@
+/* --event-log-handler=console: tells the job's story on stderr in the words of torch's agent. Told through
+ * the output, so a terminal that does not read holds nothing up, and whatever the log level is. */
+#ifndef RUN_TORCH_EVENTS_H
+#define RUN_TORCH_EVENTS_H
+
+#include "run/workers.h"
+
+/* The round that workers_begin() has just prepared, `duration_ns` after the one before was gone. */
+void torch_events_round(const struct workers *workers, const struct history *history, uint64_t duration_ns);
+void torch_events_started(const struct workers *workers, const struct history *history, size_t local_rank);
+
+/* The end of every worker of the last attempt, and of the job. */
+void torch_events_end(const struct workers *workers, const struct history *history);
+
+#endif

@@ -2,9 +2,9 @@
 
 import os
 import pathlib
-import select
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -71,11 +71,14 @@ def wait_for(condition, what, timeout=DEADLINE):
 
 
 def read_line(process, stream="stdout"):
-    """The next line of a started process, with a bound."""
-    pipe = getattr(process, stream)
-    ready, _, _ = select.select([pipe], [], [], DEADLINE)
-    assert ready, f"no line on {stream}"
-    return pipe.readline()
+    """The next line of a started process, with a bound. (Waiting for the descriptor would miss a line
+    that was read along with the one before.)"""
+    lines = []
+    reader = threading.Thread(target=lambda: lines.append(getattr(process, stream).readline()), daemon=True)
+    reader.start()
+    reader.join(DEADLINE)
+    assert lines, f"no line on {stream}"
+    return lines[0]
 
 
 def alive(pid):

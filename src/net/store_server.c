@@ -34,7 +34,7 @@ struct store_server {
 	size_t connection_count;
 	size_t pending; /* bytes of all in and out buffers */
 	size_t high;	/* most bytes held since memory was given back last */
-	uint64_t accepted, dropped;
+	uint64_t accepted, dropped, requests;
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
 	unsigned reports;
 	unsigned char *scratch;
@@ -220,9 +220,11 @@ static ssize_t serve(struct conn *conn, const void *data, size_t len)
 {
 	struct store_server *server = conn->server;
 	struct err err = ERR_INIT;
+	uint64_t requests_before = conn->session.requests;
 	buf_clear(&server->replies);
 	ssize_t consumed = store_session_feed(&conn->session, &server->table, &server->config.session,
 					      data, len, &server->replies, &err);
+	server->requests += conn->session.requests - requests_before;
 	bool more_waits = buf_len(&server->replies) >= server->config.session.replies_high;
 	int r = send_replies(conn);
 	if (server->replies.cap > REPLIES_KEPT)
@@ -461,5 +463,6 @@ void store_server_stats(const struct store_server *server, struct store_server_s
 		.pending_bytes = server->pending,
 		.accepted = server->accepted,
 		.dropped = server->dropped,
+		.requests = server->requests,
 	};
 }

@@ -297,6 +297,7 @@ ssize_t store_session_feed(struct store_session *session, struct store_table *ta
 			r = execute(&c, &request);
 		if (r < 0)
 			return r;
+		session->requests++;
 		consumed += request.size;
 	}
 	return (ssize_t)consumed;

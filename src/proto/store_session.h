@@ -27,6 +27,7 @@ struct store_session {
 	struct store_waiter waiter;
 	struct c10d_parser parser;
 	bool validated; /* the handshake has been seen */
+	uint64_t requests; /* executed */
 };
 
 void store_session_init(struct store_session *session);

@@ -3,8 +3,10 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
+#define FAR_FUTURE_S 1e9 /* a deadline beyond it is none */
 #define NUMBER_MAX 128 /* characters of a number that we look into; Python writes up to 24 */
 #define REPLACEMENT 0xfffd
 
@@ -458,4 +460,12 @@ void timer_splitter_drop(struct timer_splitter *splitter)
 	buf_clear(&splitter->pending);
 	splitter->scanned = 0;
 	splitter->skipping = false;
+}
+
+uint64_t timer_line_deadline_ns(double expiration_s, uint64_t wall_ns, uint64_t now_ns)
+{
+	double left_s = expiration_s - (double)wall_ns / (double)NS_PER_S;
+	if (left_s <= 0)
+		return now_ns;
+	return left_s > FAR_FUTURE_S ? NS_NEVER : now_ns + (uint64_t)(left_s * (double)NS_PER_S);
 }

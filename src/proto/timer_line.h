@@ -46,6 +46,10 @@ void timer_line_done(struct timer_line *line);
  * unspecified. */
 enum timer_fault timer_line_parse(const char *text, size_t len, struct timer_line *line);
 
+/* The monotonic time of a deadline that is neither NaN nor a release. The worker's wall clock is ours too,
+ * so the distance to now is right on receipt; from then on steps of the wall clock do not matter. */
+uint64_t timer_line_deadline_ns(double expiration_s, uint64_t wall_ns, uint64_t now_ns);
+
 /* Cuts a stream into lines. Feed bytes in any pieces; then take lines until none is left. */
 struct timer_splitter {
 	struct buf pending;

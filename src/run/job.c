@@ -92,6 +92,7 @@ static struct event_body about(const struct job *job, size_t rank)
 
 static void tell_exited(struct job *job, size_t rank, const struct warden_event *event)
 {
+	job->workers.usages[rank] = event->usage;
 	AUTO(buf_done) struct buf status = BUF_INIT;
 	exit_status_describe(&event->status, &status);
 	struct event_body body = about(job, rank);
@@ -415,6 +416,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		log_warn("the warden was killed; starting over with a new one");
 		warden_free(job->warden);
 		job->warden = NULL;
+		job->workers.warden = NULL;
 		sweep(job);
 		break;
 	case WARDEN_EVENT_COUNT:
@@ -570,6 +572,8 @@ static int open_pages(struct job *job, struct err *err)
 		.history = &job->result->history,
 		.output = job->output,
 		.guard = job->guard,
+		.agent = &job->local.agent,
+		.store = &job->store,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "proto/metrics.h"
 #include "run/text.h"
 #include "watch/procinfo.h"
@@ -60,6 +61,12 @@ static bool all_run(const struct pages *pages)
 
 static void show_health(void *arg, struct http_reply *reply)
 {
+	const struct pages *pages = arg;
+	if (!pages->workers->warden) {
+		reply->code = 503;
+		buf_append_str(&reply->body, "blind: the warden is gone, and what it left is being cleared away\n");
+		return;
+	}
 	uint64_t latency_ns = loop_latency_ns(arg);
 	bool healthy = latency_ns < PAGES_LATENCY_MAX_NS;
 	reply->code = healthy ? 200 : 503;
@@ -141,6 +148,12 @@ static void one(struct buf *out, enum metric metric, double value)
 	metrics_sample(out, metric, value, METRICS_NO_LABELS);
 }
 
+static double usage_seconds(const struct rusage *usage)
+{
+	return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
 static double worker_value(const struct pages *pages, enum metric metric, size_t i)
 {
 	const struct worker *worker = &pages->group->workers[i];
@@ -151,9 +164,11 @@ static double worker_value(const struct pages *pages, enum metric metric, size_t
 	case METRIC_WORKER_UP:
 		return runs;
 	case METRIC_WORKER_CPU:
-		return runs ? seconds(procinfo_cpu_ns(pid)) : 0;
+		return runs ? seconds(procinfo_cpu_ns(pid)) : usage_seconds(&pages->workers->usages[i]);
 	case METRIC_WORKER_RSS:
 		return runs && procinfo_read(pid, &info) == 0 ? (double)info.rss_bytes : 0;
+	case METRIC_WORKER_PEAK_RSS:
+		return (double)pages->workers->usages[i].ru_maxrss * 1024;
 	case METRIC_WORKER_OUTPUT:
 		return (double)output_bytes(pages->output, workers_id_of(pages->workers, i));
 	default:
@@ -187,6 +202,60 @@ static void failures_by_reason(const struct pages *pages, struct buf *out)
 			       METRICS_LABELS("reason", failure_reason_name((enum failure_reason)i)));
 }
 
+static void restart_metrics(const struct pages *pages, struct buf *out)
+{
+	uint64_t failures[FAILURE_REASON_COUNT] = { 0 }, others[ATTEMPT_END_COUNT] = { 0 };
+	for (size_t i = 0; i + 1 < pages->history->count; i++) {
+		const struct history_attempt *attempt = &pages->history->attempts[i];
+		const struct history_failure *cause = history_cause(attempt);
+		if (cause)
+			failures[cause->reason]++;
+		else
+			others[attempt->end]++;
+	}
+	metrics_begin(out, METRIC_RESTARTS);
+	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
+		metrics_sample(out, METRIC_RESTARTS, (double)failures[i],
+			       METRICS_LABELS("cause", failure_reason_name((enum failure_reason)i)));
+	for (size_t i = 0; i < ATTEMPT_END_COUNT; i++)
+		if (others[i])
+			metrics_sample(out, METRIC_RESTARTS, (double)others[i],
+				       METRICS_LABELS("cause", attempt_end_name((enum attempt_end)i)));
+	one(out, METRIC_RESTARTS_USED, restarts(pages));
+	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
+}
+
+/* Torch's metrics that are about a moment; those about the end of a run nobody could scrape. */
+static void torch_metrics(const struct pages *pages, struct buf *out)
+{
+	static const char *const states[] = { "init", "healthy", "failed", "succeeded", "stopped" };
+	const struct group *group = pages->group;
+	const struct history_attempt *last = history_last(pages->history);
+	const char *now = all_run(pages)	       ? "healthy"
+			  : group->failed	       ? "failed"
+			  : !last		       ? "init"
+			  : last->end == ATTEMPT_DONE  ? "succeeded"
+			  : group->state == GROUP_IDLE ? "stopped"
+						       : "init";
+	const char *role = pages->config->role;
+	uint32_t used = restarts(pages), max = pages->config->max_restarts;
+	metrics_begin(out, METRIC_TORCH_REMAINING);
+	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used), METRICS_LABELS("role", role));
+	metrics_begin(out, METRIC_TORCH_STATE);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		metrics_sample(out, METRIC_TORCH_STATE, str_eq(states[i], now),
+			       METRICS_LABELS("role", role, "state", states[i]));
+}
+
+static void store_metrics(const struct pages *pages, struct buf *out)
+{
+	uint64_t requests;
+	size_t connections;
+	round_store_usage(pages->store, &requests, &connections);
+	one(out, METRIC_STORE_REQUESTS, (double)requests);
+	one(out, METRIC_STORE_CONNECTIONS, (double)connections);
+}
+
 static void watchdog_metrics(const struct pages *pages, struct buf *out)
 {
 	struct watchdog_stats stats = guard_stats(pages->guard);
@@ -208,14 +277,17 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	metrics_sample(out, METRIC_BUILD_INFO, 1,
 		       METRICS_LABELS("version", MUSTER_VERSION, "run_id", pages->config->run_id));
 	one(out, METRIC_ROUND, (double)pages->history->count);
+	one(out, METRIC_BALLOT_EPOCH, (double)pages->agent->memory.heard.ballot.epoch);
+	one(out, METRIC_BALLOT_ROUND, (double)pages->agent->memory.heard.ballot.round);
 	one(out, METRIC_MEMBERS, pages->workers->round.group_world_size);
 	one(out, METRIC_WORLD_SIZE, pages->workers->round.world_size);
-	one(out, METRIC_RESTARTS, restarts(pages));
-	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
+	restart_metrics(pages, out);
+	torch_metrics(pages, out);
 	failures_by_reason(pages, out);
 	for (enum metric metric = METRIC_WORKER_UP; metric <= METRIC_WORKER_HEARTBEATS; metric++)
 		per_worker(pages, out, metric);
 	watchdog_metrics(pages, out);
+	store_metrics(pages, out);
 	one(out, METRIC_LOOP_LATENCY, seconds(loop_latency_ns(pages)));
 	one(out, METRIC_UPTIME, seconds(clock_now_ns() - pages->history->started_ns));
 }

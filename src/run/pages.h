@@ -3,6 +3,7 @@
 #ifndef RUN_PAGES_H
 #define RUN_PAGES_H
 
+#include "core/agent.h"
 #include "net/http.h"
 #include "run/workers.h"
 
@@ -18,6 +19,8 @@ struct pages {
 	const struct history *history;
 	struct output *output;
 	struct guard *guard;
+	const struct agent *agent;
+	const struct round_store *store;
 	const char *log_dir;
 	void (*on_stop)(void *arg);
 	bool (*on_restart)(void *arg); /* false: no round is running */

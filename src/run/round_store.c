@@ -33,8 +33,19 @@ int round_store_init(struct round_store *store, struct event_base *base, const c
 	return 0;
 }
 
+void round_store_usage(const struct round_store *store, uint64_t *ret_requests, size_t *ret_connections)
+{
+	struct store_server_stats stats = { 0 };
+	if (store->server)
+		store_server_stats(store->server, &stats);
+	*ret_requests = store->requests + stats.requests;
+	*ret_connections = stats.connections;
+}
+
 static void end_round(struct round_store *store)
 {
+	size_t connections;
+	round_store_usage(store, &store->requests, &connections);
 	store_server_free(store->server);
 	store->server = NULL;
 	fd_close(&store->listen_fd);

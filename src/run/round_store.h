@@ -28,6 +28,7 @@ struct round_store {
 	struct store_server *server; /* of this round, if it is served from here */
 	struct addr local[ROUND_STORE_LOCAL_MAX];
 	size_t local_count;
+	uint64_t requests; /* of the rounds before this one */
 };
 
 #define ROUND_STORE_INIT ((struct round_store){ .listen_fd = -1 })
@@ -42,5 +43,8 @@ int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err 
 
 /* The round has formed: serves it from here, or gives the offered port up. */
 int round_store_begin(struct round_store *store, bool serve, struct err *err);
+
+/* Requests executed so far, in all rounds, and the connections open now. */
+void round_store_usage(const struct round_store *store, uint64_t *ret_requests, size_t *ret_connections);
 
 #endif

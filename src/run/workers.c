@@ -27,6 +27,7 @@ void workers_init(struct workers *workers, const struct run_config *config, stru
 		.jax_fd = -1,
 		.next_id = 1,
 		.pids = mem_alloc(config->nproc * sizeof(pid_t)),
+		.usages = mem_alloc(config->nproc * sizeof(struct rusage)),
 		.keeps_tail = mem_alloc(config->nproc * sizeof(bool)),
 		.stdin_is_ours = may_read_stdin(),
 	};
@@ -38,6 +39,7 @@ void workers_done(struct workers *workers)
 	strv_done(&workers->env);
 	fd_close(&workers->jax_fd);
 	free(workers->pids);
+	free(workers->usages);
 	free(workers->keeps_tail);
 }
 
@@ -92,6 +94,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	workers->first_id = workers->next_id;
 	workers->next_id += config->nproc;
 	memset(workers->pids, 0, config->nproc * sizeof(pid_t));
+	memset(workers->usages, 0, config->nproc * sizeof(struct rusage));
 }
 
 /* Where the worker's stdout and stderr go; -1: to muster's own. */

@@ -33,6 +33,7 @@ struct workers {
 	uint64_t first_id; /* of local rank 0 */
 	uint64_t next_id;
 	pid_t *pids;	    /* by local rank; 0: not started yet */
+	struct rusage *usages; /* by local rank, of those that ended */
 	bool *keeps_tail;   /* by local rank: the end of its stderr is kept */
 	uint64_t nofile_soft; /* their limit of open files, as muster was given it */
 	bool stdin_is_ours; /* the first worker may read muster's own */

@@ -15,7 +15,6 @@
 
 #define READ_SIZE 65536
 #define READS_PER_TURN 16	/* then the rest of the loop has its turn */
-#define FAR_FUTURE_S 1e9	/* a deadline beyond it is none */
 
 struct fifo {
 	struct watchdog *watchdog;
@@ -39,17 +38,6 @@ static void reject_line(struct fifo *fifo, enum timer_fault fault)
 	fifo->told[fault] = true;
 }
 
-/* The worker's wall clock is ours too, so the distance to now is right at this moment; from here on
- * the deadline is monotonic and steps of the wall clock do not matter. */
-static uint64_t to_monotonic(double expiration_s)
-{
-	uint64_t now_ns = clock_now_ns();
-	double left_s = expiration_s - (double)clock_wall_ns() / (double)NS_PER_S;
-	if (left_s <= 0)
-		return now_ns;
-	return left_s > FAR_FUTURE_S ? NS_NEVER : now_ns + (uint64_t)(left_s * (double)NS_PER_S);
-}
-
 static void obey(struct fifo *fifo, struct timer_line *line)
 {
 	const char *scope = buf_str(&line->scope);
@@ -66,7 +54,7 @@ static void obey(struct fifo *fifo, struct timer_line *line)
 	/* No kernel has a signal beyond SIGRTMAX; a request for one still means that the worker must end. */
 	int signal = line->signal > SIGRTMAX ? SIGKILL : line->signal < 0 ? 0 : (int)line->signal;
 	watchdog_acquire(fifo->watchdog, line->pid, false, scope, DEADLINE_RENEW, signal,
-			 to_monotonic(line->expiration_s));
+			 timer_line_deadline_ns(line->expiration_s, clock_wall_ns(), clock_now_ns()));
 }
 
 static void take_lines(struct fifo *fifo)

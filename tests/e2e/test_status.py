@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import tempfile
 import urllib.error
 import urllib.request
@@ -12,20 +14,25 @@ from prometheus_client.parser import text_string_to_metric_families
 from conftest import clean_env, wait_for
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 @pytest.fixture
 def job(start):
     """Starts a job of two workers with a page on a free port; waits until it is ready."""
     with tempfile.TemporaryDirectory(prefix="m") as runtime:
         env = clean_env(XDG_RUNTIME_DIR=runtime)
 
-        def call(*args, command=("sleep", "100")):
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+        def call(*args, command=("sleep", "100"), ready=True):
+            port = free_port()
             process = start("run", "--nproc-per-node=2", "--rdzv-id=myjob", f"--http=127.0.0.1:{port}", *args,
                             *command, env=env)
             process.env, process.port = env, port
-            wait_for(lambda: process.poll() is not None or get(port, "/readyz")[0] == 200, "the job to be ready")
+            if ready:
+                wait_for(lambda: process.poll() is not None or get(port, "/readyz")[0] == 200, "the job to be ready")
             return process
 
         yield call
@@ -62,7 +69,65 @@ def test_the_real_prometheus_parser_reads_the_metrics(job):
     assert value("muster_failures", reason="exit") == [0]
     assert value("muster_worker_resident_bytes", rank="1")[0] > 0
     assert families["muster_restarts"].type == "counter"
-    assert len(families) >= 18
+    assert value("muster_ballot_round") == [1] and value("muster_ballot_epoch")[0] > 0
+    assert value("torchelastic_workers_remaining_restarts", role="default") == [0]
+    assert value("torchelastic_workers_state", state="healthy") == [1] and sum(value("torchelastic_workers_state")) == 1
+    assert len(families) >= 26
+
+
+def test_metrics_after_a_restart_tell_its_cause_what_workers_used_and_the_stores_work(job):
+    # Rank 0 ends well and stays counted; rank 1 fails once, then uses the store.
+    script = """
+import os, sys, time
+if os.environ["RANK"] == "0":
+    sys.exit(0 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1" else time.sleep(100))
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    sys.exit(3)
+from torch.distributed import TCPStore
+store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+store.set("a", "b")
+open("set", "w").close()
+time.sleep(100)
+"""
+    process = job("--max-restarts=2", ready=False, command=(sys.executable, "-c", script))
+    port = process.port
+
+    def values():
+        families = text_string_to_metric_families(get(port, "/metrics")[1])
+        return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
+
+    wait_for(lambda: values().get(("muster_store_requests_total",), 0) >= 2
+             and values()[("muster_worker_up", "0", "0")] == 0, "the store to be used")
+    now = values()
+    assert now[("muster_restarts_total", "exit")] == 1 and now[("muster_restarts_total", "hang")] == 0
+    assert now[("muster_restarts_used",)] == 1
+    assert now[("torchelastic_workers_remaining_restarts", "default")] == 1
+    assert now[("muster_store_connections",)] >= 1
+    assert now[("muster_worker_cpu_seconds_total", "0", "0")] > 0
+    assert now[("muster_worker_peak_resident_bytes", "0", "0")] > 1 << 20
+    assert process.poll() is None
+
+
+def test_debians_prometheus_scrapes_a_job(job, tmp_path):
+    process = job()
+    port = free_port()
+    (tmp_path / "prometheus.yml").write_text(
+        "scrape_configs:\n- job_name: muster\n  scrape_interval: 1s\n"
+        f"  static_configs:\n  - targets: ['127.0.0.1:{process.port}']\n")
+    with open(tmp_path / "prometheus.log", "w") as log:
+        server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                                   f"--web.listen-address=127.0.0.1:{port}"], cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        def ask(query):
+            code, text = get(port, f"/api/v1/query?query={query}")
+            return [r["value"][1] for r in json.loads(text)["data"]["result"]] if code == 200 else []
+
+        wait_for(lambda: server.poll() is not None or ask("muster_worker_up"), "a scrape")
+        assert ask("up") == ["1"]
+        assert ask("muster_worker_up") == ["1", "1"] and ask("muster_ballot_round") == ["1"]
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
 
 
 def test_status_finds_the_job_and_stop_ends_it(job, muster):
@@ -94,9 +159,7 @@ def test_a_bad_port_is_a_clear_error(muster, bad):
 
 
 def test_torchs_variable_for_the_port_is_honoured(start):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port))
     wait_for(lambda: get(port, "/healthz")[0] == 200, "the health page")
 

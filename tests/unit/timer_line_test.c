@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "proto/timer_line.h"
 
 #define LINE(expiration, signal)                                                                   \
@@ -190,4 +191,19 @@ TEST(a_dropped_fragment_does_not_spoil_the_next_line)
 	timer_splitter_feed(&splitter, "ok\n", 3);
 	ck_assert_int_eq(timer_splitter_next(&splitter, &line, &len), TIMER_SPLIT_LINE);
 	ck_assert_uint_eq(len, 2);
+}
+
+TEST(a_deadline_is_its_distance_to_the_wall_clock_on_receipt)
+{
+	uint64_t wall_ns = 1700000000 * NS_PER_S, now_ns = 50 * NS_PER_S;
+	ck_assert_uint_eq(timer_line_deadline_ns(1700000002.5, wall_ns, now_ns), 52500 * NS_PER_MS);
+	ck_assert_uint_eq(timer_line_deadline_ns(1699999999, wall_ns, now_ns), now_ns);
+	ck_assert_uint_eq(timer_line_deadline_ns(INFINITY, wall_ns, now_ns), NS_NEVER);
+	ck_assert_uint_eq(timer_line_deadline_ns(1e300, wall_ns, now_ns), NS_NEVER);
+	/* The clock was set forward or back an hour before: worker and launcher both read the new one. */
+	for (int hours = -1; hours <= 1; hours++) {
+		uint64_t stepped_ns = (uint64_t)(1700000000 + hours * 3600) * NS_PER_S;
+		ck_assert_uint_eq(timer_line_deadline_ns(1700000000 + hours * 3600 + 5, stepped_ns, now_ns),
+				  55 * NS_PER_S);
+	}
 }

@@ -49,7 +49,7 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 	size_t count = list_running(job, workers);
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct err err = ERR_INIT;
-	if (stacks_collect(workers, count, false, ns_add(clock_now_ns(), o.timeout_ns), -1, &text, &err) < 0) {
+	if (stacks_collect(workers, count, ns_add(clock_now_ns(), o.timeout_ns), -1, &text, &err) < 0) {
 		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
 		return EXIT_CODE_SYSTEM;
 	}

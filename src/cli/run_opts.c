@@ -76,6 +76,8 @@ const struct opt run_opts[] = {
 		     "the same for a worker's first sign of life (default: as --hang-timeout)"),
 	OPT_CHOICE("hang-action", NULL, O, hang_action, hang_actions,
 		   "what to do with a group in which a worker hangs (default restart)"),
+	OPT_DURATION("diagnose-timeout", NULL, O, diagnose_ns, "TIME",
+		     "time to collect Python stacks before a worker is ended (default: 10 s for hangs, 0 for timers)"),
 
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",

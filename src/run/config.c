@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "run/worker_env.h"
+#include "watch/stacks.h"
 
 #define BACKOFF_MAX_DEFAULT_NS (60 * NS_PER_S)
 #define CPUS_MAX (1 << 16)
@@ -33,6 +34,7 @@ const struct run_options run_options_default = {
 	.numa_binding = -1,
 	.signals_to_handle = RUN_SIGNALS_DEFAULT,
 	.shutdown_ns = NS_NEVER,
+	.diagnose_ns = NS_NEVER,
 };
 
 static int parse_nodes(const char *text, struct run_config *config, struct err *err)
@@ -152,7 +154,10 @@ static struct guard_config make_guard(const struct run_options *options)
 {
 	const char *enabled = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
 	const char *path = getenv("TORCHELASTIC_TIMER_FILE");
+	bool given = options->diagnose_ns != NS_NEVER;
 	return (struct guard_config){
+		.diagnose_timer_ns = given ? options->diagnose_ns : 0,
+		.diagnose_hang_ns = given ? options->diagnose_ns : STACKS_DEFAULT_NS,
 		.hang = { .silent_ns = options->hang_timeout_ns,
 			  .start_ns = options->start_timeout_ns,
 			  .uninterruptible_ns = uninterruptible_time() },

@@ -52,6 +52,7 @@ struct run_options {
 	const char *event_log_handler;
 	uint64_t hang_timeout_ns, start_timeout_ns; /* 0: off */
 	int hang_action;
+	uint64_t diagnose_ns; /* NS_NEVER: not given */
 	const char *http; /* NULL: not over TCP */
 	const char *events;
 	const char *role;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "run/diagnosis.h"
 #include "watch/fifo.h"
 #include "watch/heartbeat.h"
 #include "watch/jobdir.h"
@@ -17,6 +18,14 @@
 struct guarded { /* one worker */
 	pid_t pid; /* 0: not running */
 	struct hang hang;
+};
+
+struct verdict {
+	size_t rank;
+	pid_t pid;
+	enum failure_reason reason;
+	int signal; /* 0: only a report */
+	bool final;
 };
 
 struct guard {
@@ -33,6 +42,8 @@ struct guard {
 	struct guarded *workers;
 	size_t count;
 	size_t rank_base;
+	struct diagnosis *diagnosis; /* NULL: none under way */
+	struct verdict verdict;	     /* that follows it */
 };
 
 static void log_lines(const char *text)
@@ -50,6 +61,65 @@ static void log_snapshot(pid_t pid)
 	log_lines(buf_str(&text));
 }
 
+/* -- verdicts ----------------------------------------------------------------------------------- */
+
+static void start_looking(struct guard *guard);
+
+static void execute(struct guard *guard, const struct verdict *verdict)
+{
+	if (verdict->signal > 0)
+		guard->hooks.on_condemned(guard->hooks.arg, verdict->rank, verdict->reason, verdict->signal,
+					  verdict->final);
+}
+
+static void on_diagnosed(void *arg, const char *text)
+{
+	struct guard *guard = arg;
+	struct verdict verdict = guard->verdict;
+	guard->diagnosis = NULL;
+	log_lines(text);
+	guard->hooks.on_stacks(guard->hooks.arg, text);
+	if (guard->workers[verdict.rank].pid != verdict.pid) { /* it ended meanwhile; the others are looked at again */
+		start_looking(guard);
+		return;
+	}
+	/* The signal first: it is waiting when the worker goes on. */
+	execute(guard, &verdict);
+	guard->hooks.hold(guard->hooks.arg, verdict.rank, false);
+}
+
+static bool start_diagnosis(struct guard *guard, const struct verdict *verdict, uint64_t timeout_ns)
+{
+	if (timeout_ns == 0 || guard->diagnosis || guard->workers[verdict->rank].pid == 0)
+		return false;
+	AUTO_FREE struct stacks_worker *workers = mem_alloc(guard->count * sizeof(*workers));
+	size_t count = 0;
+	for (size_t i = 0; i < guard->count; i++)
+		if (guard->workers[i].pid)
+			workers[count++] = (struct stacks_worker){ .rank = guard->rank_base + i,
+								   .pid = guard->workers[i].pid,
+								   .stopped = i == verdict->rank };
+	AUTO_FREE char *path = guard->hooks.stacks_path(guard->hooks.arg);
+	guard->hooks.hold(guard->hooks.arg, verdict->rank, true);
+	int r = diagnosis_start(guard->base, workers, count, timeout_ns, path, on_diagnosed, guard,
+				&guard->diagnosis);
+	if (r < 0) {
+		log_warn("no stacks: %s", strerror(-r));
+		guard->hooks.hold(guard->hooks.arg, verdict->rank, false);
+		return false;
+	}
+	guard->verdict = *verdict;
+	guard->verdict.pid = guard->workers[verdict->rank].pid;
+	return true;
+}
+
+/* The verdict, after a look at the stacks if there is time for one. */
+static void judge(struct guard *guard, const struct verdict *verdict, uint64_t diagnose_ns)
+{
+	if (!start_diagnosis(guard, verdict, diagnose_ns))
+		execute(guard, verdict);
+}
+
 /* -- timers ------------------------------------------------------------------------------------- */
 
 static void on_expired(void *arg, const struct watchdog_expiry *expiry)
@@ -63,8 +133,8 @@ static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 		 guard->rank_base + expiry->rank, (int)expiry->pid, expiry->scope, limit, cpu,
 		 expiry->signal <= 0 ? "only reported, as asked" : signal ? signal : "a real-time signal");
 	log_snapshot(expiry->pid);
-	if (expiry->signal > 0)
-		guard->hooks.on_condemned(guard->hooks.arg, expiry->rank, FAILURE_TIMER, expiry->signal, false);
+	struct verdict verdict = { .rank = expiry->rank, .reason = FAILURE_TIMER, .signal = expiry->signal };
+	judge(guard, &verdict, guard->config.diagnose_timer_ns);
 }
 
 static void on_rejected(void *arg, enum watchdog_rejection rejection, const char *detail)
@@ -88,10 +158,13 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 			log_snapshot(guard->workers[i].pid);
 	/* No signal reaches a process in D state, so a new one on this host would join it there. */
 	bool final = kind == HANG_UNINTERRUPTIBLE || guard->config.hang_action == HANG_ACTION_STOP;
-	if (kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT)
-		return;
-	event_del(guard->look); /* one verdict ends the round; the others hang because of it, or with it */
-	guard->hooks.on_condemned(guard->hooks.arg, rank, FAILURE_HANG, SIGKILL, final);
+	bool only_report = kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT;
+	struct verdict verdict = { .rank = rank, .reason = FAILURE_HANG, .signal = only_report ? 0 : SIGKILL,
+				   .final = final };
+	if (!only_report)
+		event_del(guard->look); /* one verdict ends the round; the others hang because of it, or with it */
+	/* Who looks at a process in D state joins it there. */
+	judge(guard, &verdict, kind == HANG_UNINTERRUPTIBLE ? 0 : guard->config.diagnose_hang_ns);
 }
 
 static bool is_uninterruptible(const struct guard *guard, pid_t pid)
@@ -159,6 +232,8 @@ void guard_ended(struct guard *guard, size_t rank)
 void guard_gone(struct guard *guard)
 {
 	event_del(guard->look);
+	diagnosis_cancel(guard->diagnosis);
+	guard->diagnosis = NULL;
 	watchdog_forget_all(guard->watchdog);
 	free(guard->workers);
 	guard->workers = NULL;

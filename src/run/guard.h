@@ -2,7 +2,9 @@
  * and people reach the job.
  *
  * It gives verdicts (on_condemned) and leaves their consequences to the group's policy. It never
- * signals a worker's main process itself.
+ * signals a worker's main process itself. With time for a diagnosis, the worker is held first and the
+ * stacks of all are collected; the verdict follows. One diagnosis at a time: who expires during it is
+ * condemned at once.
  */
 #ifndef RUN_GUARD_H
 #define RUN_GUARD_H
@@ -20,6 +22,7 @@ enum hang_action { HANG_ACTION_RESTART, HANG_ACTION_REPORT, HANG_ACTION_STOP };
 struct guard_config {
 	struct hang_policy hang;
 	enum hang_action hang_action;
+	uint64_t diagnose_timer_ns, diagnose_hang_ns; /* time for stacks before the verdict; 0: none */
 	bool file_timer;	/* serve torch's FileTimerClient */
 	const char *timer_file; /* where; NULL: in the private directory */
 };
@@ -31,6 +34,11 @@ struct guard_hooks {
 	void (*on_rejected)(void *arg, const char *reason, const char *detail);
 	/* A number that grows with what the worker prints. */
 	uint64_t (*progress)(void *arg, size_t rank);
+	/* Makes the worker stand still (SIGSTOP) or go on. */
+	void (*hold)(void *arg, size_t rank, bool still);
+	/* Where stacks are to be written, for the guard to free; NULL: nowhere. */
+	char *(*stacks_path)(void *arg);
+	void (*on_stacks)(void *arg, const char *text);
 	void *arg;
 };
 

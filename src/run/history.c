@@ -43,6 +43,7 @@ void history_done(struct history *history)
 			buf_done(&attempt->failures[f].tail);
 		}
 		free(attempt->failures);
+		free(attempt->stacks);
 	}
 	free(history->attempts);
 	*history = HISTORY_INIT;

@@ -48,6 +48,7 @@ struct history_attempt {
 	uint64_t started_ns, ended_ns;
 	struct history_failure *failures; /* in the order of their deaths */
 	size_t count, cap;
+	char *stacks; /* of all workers before one was given up; NULL: not looked at */
 };
 
 struct history {

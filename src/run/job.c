@@ -530,10 +530,38 @@ static uint64_t progress_of(void *arg, size_t rank)
 	return output_bytes(job->output, workers_id_of(&job->workers, rank));
 }
 
+static void hold_worker(void *arg, size_t rank, bool still)
+{
+	struct job *job = arg;
+	if (job->warden)
+		warden_signal(job->warden, workers_id_of(&job->workers, rank), still ? SIGSTOP : SIGCONT);
+}
+
+static char *stacks_path(void *arg)
+{
+	const struct job *job = arg;
+	const char *attempt = job->result->logdir.attempt;
+	return attempt ? mem_printf("%s/stacks.txt", attempt) : NULL;
+}
+
+static void keep_stacks(void *arg, const char *text)
+{
+	struct job *job = arg;
+	struct history_attempt *attempt = history_last(&job->result->history);
+	free(attempt->stacks);
+	attempt->stacks = mem_strdup(text);
+}
+
 static int start_guard(struct job *job, struct err *err)
 {
 	struct guard_hooks hooks = {
-		.on_condemned = on_condemned, .on_rejected = on_rejected, .progress = progress_of, .arg = job
+		.on_condemned = on_condemned,
+		.on_rejected = on_rejected,
+		.progress = progress_of,
+		.hold = hold_worker,
+		.stacks_path = stacks_path,
+		.on_stacks = keep_stacks,
+		.arg = job,
 	};
 	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
 	job->workers.guard = job->guard;

@@ -126,6 +126,8 @@ static void put_attempt(struct buf *out, const struct report *report,
 	put_number(out, "duration_ns", (int64_t)(attempt->ended_ns - attempt->started_ns));
 	if (cause)
 		put_number(out, "first_cause", cause - attempt->failures);
+	if (attempt->stacks)
+		put_text(out, "stacks", attempt->stacks);
 	put_key(out, "failures");
 	buf_append_char(out, '[');
 	for (size_t i = 0; i < attempt->count; i++)

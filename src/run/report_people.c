@@ -12,6 +12,7 @@
 
 #define TRACEBACK_LINES 40
 #define TAIL_LINES 20
+#define STACK_LINES 24
 #define ATTEMPTS_SHOWN 8
 #define RANKS_SHOWN 8
 #define COMMAND_MAX 200 /* bytes */
@@ -134,6 +135,25 @@ static void say_words(const struct printer *p, const struct history_failure *cau
 	if (shown > text)
 		buf_append_str(p->out, INDENT "...\n");
 	text_indent(p->out, INDENT, shown);
+}
+
+/* The beginning: the odd ones come first. All of them are in the log and in report.json. */
+static void say_stacks(const struct printer *p, const struct history_attempt *attempt)
+{
+	if (!attempt->stacks)
+		return;
+	AUTO(buf_done) struct buf clean = BUF_INIT;
+	text_clean(&clean, attempt->stacks, strlen(attempt->stacks));
+	char *text = (char *)buf_str(&clean), *end = text;
+	for (int lines = 0; *end && lines < STACK_LINES; lines++)
+		end += strcspn(end, "\n") + (end[strcspn(end, "\n")] != '\0');
+	bool more = *end;
+	*end = '\0';
+	label(p, "stacks");
+	buf_append_str(p->out, "before it was ended\n");
+	text_indent(p->out, INDENT, text);
+	if (more)
+		buf_append_str(p->out, INDENT "...\n");
 }
 
 static bool same_kind(const struct history_failure *a, const struct history_failure *b)
@@ -301,6 +321,7 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
 	say_words(&p, cause, &words);
+	say_stacks(&p, last);
 	say_others(&p, last, cause);
 	say_attempts(&p, report, cause);
 	if (report->log_dir) {

@@ -26,11 +26,11 @@ struct dump { /* one py-spy */
 	struct buf text;
 };
 
-static int spawn_dump(pid_t pid, bool stopped, int out_fd, pid_t *ret_child)
+static int spawn_dump(const struct stacks_worker *worker, int out_fd, pid_t *ret_child)
 {
 	char number[16];
-	snprintf(number, sizeof(number), "%d", (int)pid);
-	char *const argv[] = { PROGRAM, "dump", "--pid", number, stopped ? "--nonblocking" : NULL, NULL };
+	snprintf(number, sizeof(number), "%d", (int)worker->pid);
+	char *const argv[] = { PROGRAM, "dump", "--pid", number, worker->stopped ? "--nonblocking" : NULL, NULL };
 	sigset_t none, all;
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -50,13 +50,13 @@ static int spawn_dump(pid_t pid, bool stopped, int out_fd, pid_t *ret_child)
 	return -r;
 }
 
-static int dump_start(struct dump *dump, pid_t pid, bool stopped)
+static int dump_start(struct dump *dump, const struct stacks_worker *worker)
 {
 	*dump = (struct dump){ .fd = -1, .text = BUF_INIT };
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	int r = spawn_dump(pid, stopped, ends[1], &dump->child);
+	int r = spawn_dump(worker, ends[1], &dump->child);
 	fd_close(&ends[1]);
 	if (r < 0) {
 		dump->child = 0;
@@ -132,8 +132,8 @@ static void dump_finish(struct dump *dump, int error)
 	}
 }
 
-int stacks_collect(const struct stacks_worker *workers, size_t count, bool stopped, uint64_t deadline_ns,
-		   int cancel_fd, struct buf *out, struct err *err)
+int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns, int cancel_fd,
+		   struct buf *out, struct err *err)
 {
 	AUTO(stack_groups_done) struct stack_groups groups = STACK_GROUPS_INIT;
 	bool missing = false;
@@ -142,7 +142,7 @@ int stacks_collect(const struct stacks_worker *workers, size_t count, bool stopp
 		int errors[AT_ONCE];
 		size_t n = MIN(count - first, (size_t)AT_ONCE);
 		for (size_t i = 0; i < n; i++) {
-			errors[i] = -dump_start(&dumps[i], workers[first + i].pid, stopped);
+			errors[i] = -dump_start(&dumps[i], &workers[first + i]);
 			missing |= errors[i] == ENOENT;
 		}
 		dumps_read(dumps, n, deadline_ns, cancel_fd);

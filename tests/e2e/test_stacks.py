@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from conftest import clean_env, wait_for
+from conftest import MUSTER, clean_env, gone, wait_for
 
 WORKER = """
 import os, time
@@ -60,3 +60,48 @@ def test_without_py_spy_there_is_a_clear_error(start, muster, env, tmp_path):
     wait_for(lambda: (tmp_path / "ready").exists(), "the worker")
     done = muster("stacks", "myjob", env={**env, "PATH": "/nowhere"})
     assert done.returncode == 125 and "py-spy is not in PATH" in done.stderr
+
+
+def log_dirs(path):
+    return sorted(path.glob("*/attempt_*/stacks.txt"))
+
+
+def test_a_hang_is_diagnosed_before_the_worker_is_ended(muster, env, script, tmp_path):
+    done = muster("run", "--nproc-per-node=3", "--hang-timeout=2", f"--log-dir={tmp_path}/logs", script, env=env)
+    assert done.returncode == 137, done.stderr
+    [kept] = log_dirs(tmp_path / "logs")
+    text = kept.read_text()
+    assert text.startswith("1 of 3 workers (rank 1):\n") and "2 of 3 workers (ranks 0,2):\n" in text
+    assert text.index("odd (worker.py:3)") < text.index("usual (worker.py:4)")
+    before, _, report = done.stderr.partition("muster: job failed")
+    assert "odd (worker.py:3)" in before and "odd (worker.py:3)" in report
+
+
+@pytest.mark.parametrize("option, count", [([], 0), (["--diagnose-timeout=10"], 1)])
+def test_a_timer_is_diagnosed_only_when_asked_for(muster, env, script, tmp_path, option, count):
+    # SIGTERM reaches the worker though it was held
+    script.write_text("import os\nos.system(os.environ['M'] + ' timer acquire step 1 --signal TERM')\n" + WORKER)
+    done = muster("run", "--nproc-per-node=2", *option, f"--log-dir={tmp_path}/logs", script,
+                  env={**env, "M": str(MUSTER)})
+    assert done.returncode == 143, done.stderr
+    assert len(log_dirs(tmp_path / "logs")) == count
+
+
+def test_a_worker_that_was_only_reported_goes_on(muster, env, script, tmp_path):
+    script.write_text("import time\ntime.sleep(2)\nprint('went on')\n")
+    done = muster("run", "--hang-timeout=500ms", "--hang-action=report", f"--log-dir={tmp_path}/logs", script, env=env)
+    assert done.returncode == 0 and "went on" in done.stdout, done.stderr
+    assert len(log_dirs(tmp_path / "logs")) == 1
+
+
+def test_a_job_can_be_stopped_during_a_diagnosis(start, env, script, tmp_path):
+    spy = tmp_path / "bin" / "py-spy"  # one that never answers
+    spy.parent.mkdir()
+    spy.write_text(f"#!/bin/sh\necho $$ >>{tmp_path}/spying\nexec sleep 1000\n")
+    spy.chmod(0o755)
+    process = start("run", "--hang-timeout=300ms", "--diagnose-timeout=500", "--shutdown-timeout=1", script,
+                    env={**env, "PATH": f"{spy.parent}:{env['PATH']}"})
+    wait_for(lambda: (tmp_path / "spying").exists() and (tmp_path / "spying").read_text().endswith("\n"), "py-spy")
+    process.terminate()
+    process.wait(timeout=60)
+    assert gone([int(pid) for pid in (tmp_path / "spying").read_text().split()]) == []

@@ -51,6 +51,8 @@ static uint32_t restarts(const struct pages *pages)
 static bool all_run(const struct pages *pages)
 {
 	const struct group *group = pages->group;
+	if (!pages->workers->warden) /* the group has not heard of its end yet */
+		return false;
 	for (size_t i = 0; i < group->count; i++)
 		if (group->workers[i].state != WORKER_RUNNING)
 			return false;

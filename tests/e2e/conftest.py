@@ -21,6 +21,8 @@ def clean_env(**extra):
            if not k.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "SLURM_", "OMP_"))
            and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT")}
     env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
+    # A sanitized libmuster comes into a Python that is not.
+    env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
     env.update({k: str(v) for k, v in extra.items()})
     return env
 

@@ -1,6 +1,9 @@
 """What a running job shows of itself: HTTP pages, metrics, `muster status` and `muster stop`."""
 
+import ctypes
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +15,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from conftest import clean_env, wait_for
+
+
+PTRACE_SEIZE = 0x4206
+WALL = 0x40000000
 
 
 def free_port():
@@ -57,6 +64,26 @@ def test_probes_answer_and_unknown_pages_do_not(job):
     assert get(process.port, "/nothing")[0] == 404
     assert get(process.port, "/healthz", "POST")[0] == 405
     assert get(process.port, "/api/stop", "POST")[0] == 404  # never over TCP
+
+
+def test_health_is_refused_while_nobody_watches_the_workers(job):
+    """A worker that is traced stays a zombie until its tracer has looked: that long no new warden can start."""
+    process = job("--max-restarts=1")
+    worker = json.loads(get(process.port, "/api/state")[1])["workers"][0]["pid"]
+    with open(f"/proc/{worker}/stat") as stat:
+        warden = int(stat.read().rpartition(")")[2].split()[1])
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    assert libc.ptrace(PTRACE_SEIZE, worker, None, None) == 0, os.strerror(ctypes.get_errno())
+    try:
+        os.kill(warden, signal.SIGKILL)
+        wait_for(lambda: get(process.port, "/healthz")[0] == 503, "the health page to say no")
+        assert get(process.port, "/healthz")[1].startswith("blind")
+        assert get(process.port, "/readyz")[0] == 503
+    finally:
+        os.waitpid(worker, WALL)
+    wait_for(lambda: get(process.port, "/readyz")[0] == 200, "the group to be started again")
+    assert get(process.port, "/healthz")[0] == 200
 
 
 def test_the_real_prometheus_parser_reads_the_metrics(job):

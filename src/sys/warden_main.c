@@ -44,7 +44,9 @@ struct wardship {
 	struct wire wire;
 	int agent_fd;	/* pidfd of the agent; -1 if there is none */
 	int stdio[3];	/* what the agent had; for SPAWN_INHERIT */
+	const char *leaf;     /* its name */
 	struct cgroup cgroup; /* of all programs, if any */
+	bool cgroup_spent;    /* it was killed: see renew_cgroup() */
 	bool agent_gone;
 	struct main_process *mains;
 	size_t main_count, main_cap;
@@ -234,10 +236,22 @@ static struct pids main_pids(const struct wardship *ward)
 	return pids;
 }
 
-static void kill_cgroup(const struct wardship *ward)
+static void kill_cgroup(struct wardship *ward)
 {
-	if (ward->killing == KILL_ALL && ward->cgroup.path)
-		cgroup_kill(&ward->cgroup);
+	if (ward->killing != KILL_ALL || !ward->cgroup.path)
+		return;
+	cgroup_kill(&ward->cgroup);
+	ward->cgroup_spent = true;
+}
+
+/* A group that was killed once is no place to be born: the kernel compares how often it was killed
+ * with how often the parent's own was, and ends whoever is started into it. */
+static void renew_cgroup(struct wardship *ward)
+{
+	cgroup_remove(&ward->cgroup);
+	ward->cgroup = CGROUP_INIT;
+	cgroup_make(ward->leaf, &ward->cgroup, NULL);
+	ward->cgroup_spent = false;
 }
 
 static size_t signal_tree(struct wardship *ward, bool orphans_only, int sig)
@@ -253,6 +267,8 @@ static void stop_killing(struct wardship *ward)
 	ward->killing = KILL_NOTHING;
 	pids_done(&ward->killed);
 	pids_done(&ward->named);
+	if (ward->cgroup_spent && !ward->agent_gone)
+		renew_cgroup(ward);
 }
 
 static void start_killing(struct wardship *ward, enum kill_scope scope)
@@ -482,7 +498,7 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t a
 	set_command_line(name);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-	struct wardship ward = { .agent_fd = -1, .cgroup = CGROUP_INIT };
+	struct wardship ward = { .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT };
 	set_descriptors(&ward, link);
 	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to remove
 	 * the leaf. */

@@ -128,6 +128,13 @@ exit 1
     assert not alive(int((tmp_path / "ready").read_text()))
 
 
+def test_restart_goes_on_after_leftovers_were_killed(muster, tmp_path):
+    script = f"echo $TORCHELASTIC_RESTART_COUNT >>{tmp_path}/starts; [ $TORCHELASTIC_RESTART_COUNT = 3 ] && exit 0; setsid sleep 600 & exit 1"
+    job = muster("run", "--max-restarts=3", "bash", "-c", script)
+    assert job.returncode == 0, job.stderr
+    assert (tmp_path / "starts").read_text().split() == ["0", "1", "2", "3"]
+
+
 def test_workers_have_their_own_session_and_clean_signals(muster):
     job = muster("run", "grep", "-hE", "^(Sig(Blk|Ign)|NSpid)|\\(grep\\)", "/proc/self/status", "/proc/self/stat",
                  preexec_fn=lambda: (signal.signal(signal.SIGINT, signal.SIG_IGN),

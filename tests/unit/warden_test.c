@@ -333,6 +333,23 @@ static pid_t first_pid(struct warden *warden, const char *script)
 	return (pid_t)atoi(text);
 }
 
+TEST(programs_start_and_live_after_everything_was_killed)
+{
+	struct warden *warden = new_warden();
+	for (uint64_t round = 1; round <= 6; round += 2) {
+		start(warden, round, "setsid sleep 1000 & exec sleep 1000");
+		await(warden, WARDEN_SPAWNED);
+		warden_kill_all(warden);
+		await(warden, WARDEN_EMPTY);
+		start(warden, round + 1, "exit 7");
+		struct warden_event exited = await(warden, WARDEN_EXITED);
+		ck_assert_uint_eq(exited.id, round + 1);
+		ck_assert_int_eq(exited.status.kind, EXIT_CODE);
+		ck_assert_int_eq(exited.status.value, 7);
+	}
+	warden_free(warden);
+}
+
 TEST(hanging_up_kills_every_descendant)
 {
 	struct warden *warden = new_warden();

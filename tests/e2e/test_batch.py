@@ -101,7 +101,7 @@ def test_7_and_8_the_pool_respects_the_affinity_mask(muster, tmp_path):
     assert {line["cores"] for line in results(tmp_path / "r.jsonl")} == {str(cpu)}
 
 
-def test_6_and_9_an_order_wider_than_the_host_is_refused_at_once(muster, tmp_path):
+def test_an_order_wider_than_the_host_is_refused_at_once(muster, tmp_path):
     cpus = len(os.sched_getaffinity(0))
     orders = write(tmp_path / "orders", "touch ran", json.dumps({"cmd": "true", "cores": cpus + 1}))
     r = muster("batch", orders)

@@ -429,6 +429,15 @@ static void learn_job(struct coordinator *c, const struct node_info *node)
 	c->max_nodes = node->max_nodes;
 }
 
+/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
+ * joined another coordinator, and its LEAVE may be next in the same mail. */
+static bool may_be_stale(const struct step *s)
+{
+	const struct node_info *node = s->event->msg->join.node;
+	uint64_t lease_ns = node->period_ns * node->lease_periods;
+	return lease_ns && s->now_ns >= ns_add(s->event->greeted_ns, lease_ns);
+}
+
 /* Makes the sender of a JOIN a READY member; NULL if it is refused or we are not to go on. */
 static struct member *admit(struct step *s)
 {
@@ -442,11 +451,11 @@ static struct member *admit(struct step *s)
 		return NULL;
 	}
 	struct member *member = roster_by_id(&c->roster, join->node->id);
-	if (member && join->attempt < member->attempt) {
+	bool again = member && member->link == s->event->link;
+	if ((member && join->attempt < member->attempt) || (!again && may_be_stale(s))) {
 		act(s, COORDINATOR_HANG_UP, s->event->link);
 		return NULL;
 	}
-	bool again = member && member->link == s->event->link;
 	if (member && member->link && !again)
 		act(s, COORDINATOR_HANG_UP, member->link);
 	member = roster_join(&c->roster, s->event->link, join, s->now_ns);

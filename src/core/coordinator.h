@@ -66,6 +66,9 @@ struct coordinator_event {
 	enum coordinator_event_type type;
 	uint64_t link;
 	const struct msg *msg; /* borrowed */
+	/* MSG: when we greeted the peer on this link, without which it could send nothing: so much
+	 * older than now its JOIN can be. Now, for a link within the process. */
+	uint64_t greeted_ns;
 	bool dead; /* LINK_DOWN: closed or reset by the peer, whose process has ended; not: unreachable */
 };
 

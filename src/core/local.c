@@ -39,7 +39,8 @@ static void pass_on(struct local *local, const struct agent_action *action, uint
 		tell_coordinator(local,
 				 &(struct coordinator_event){ .type = COORDINATOR_MSG,
 							      .link = LINK,
-							      .msg = &action->msg },
+							      .msg = &action->msg,
+							      .greeted_ns = now_ns },
 				 now_ns);
 	} else if (action->type != AGENT_HANG_UP) {
 		ARRAY_RESERVE(actions->items, actions->count, actions->cap);

@@ -71,6 +71,7 @@ static struct link *new_link(struct world *world, struct host *agent, struct hos
 	link->generation[TO_COORDINATOR] = coordinator->generation;
 	link->generation[TO_AGENT] = agent->generation;
 	link->term = coordinator->term;
+	link->greeted_ns = world_local_ns(world, coordinator);
 	link->open[TO_COORDINATOR] = link->open[TO_AGENT] = true;
 	for (int dir = 0; dir < 2; dir++)
 		link->pump[dir] = (struct happening_event){
@@ -199,7 +200,8 @@ static void deliver(struct world *world, struct link *link, int dir, const struc
 		host_coordinator_step(world, host,
 				      &(struct coordinator_event){ .type = COORDINATOR_MSG,
 								   .link = link->id,
-								   .msg = packet->msg });
+								   .msg = packet->msg,
+								   .greeted_ns = link->greeted_ns });
 }
 
 void net_pump(struct world *world, struct link *link, int dir)

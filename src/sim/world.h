@@ -88,6 +88,7 @@ struct link {
 	uint32_t host[2]; /* where packets of a direction go to: [TO_COORDINATOR] is the coordinator's */
 	uint32_t generation[2];
 	uint64_t term;	 /* of the coordinator */
+	uint64_t greeted_ns; /* on its clock */
 	bool open[2];	 /* the end at host[dir] */
 	struct packet *first[2], *last[2];
 	struct happening_event pump[2];

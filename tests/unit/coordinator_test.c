@@ -11,6 +11,7 @@
 static struct coordinator c;
 static struct coordinator_actions actions;
 static uint64_t now_ns;
+static uint64_t under_way_ns; /* how long a message may have been */
 static uint32_t min_nodes, max_nodes, max_restarts;
 
 static void step(const struct coordinator_event *event)
@@ -22,12 +23,14 @@ static void step(const struct coordinator_event *event)
 
 static void receive(uint64_t link, const struct msg *msg)
 {
-	step(&(struct coordinator_event){ .type = COORDINATOR_MSG, .link = link, .msg = msg });
+	step(&(struct coordinator_event){
+		.type = COORDINATOR_MSG, .link = link, .msg = msg, .greeted_ns = now_ns - under_way_ns });
 }
 
 static void begin(const struct coordinator_config *config, uint32_t min, uint32_t max)
 {
 	now_ns = 1000 * NS_PER_S;
+	under_way_ns = 0;
 	min_nodes = min;
 	max_nodes = max;
 	coordinator_init(&c, config);
@@ -456,4 +459,17 @@ TEST(a_host_lost_three_times_is_used_only_when_needed)
 	struct node_info node = node_of(1);
 	ck_assert(roster_by_id(&c.roster, node.id)->last_resort);
 	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+TEST(a_join_that_was_long_under_way_is_not_believed)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 1, 1);
+	under_way_ns = 4 * NS_PER_S;
+	join(1);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_uint_eq(c.roster.count, 0);
+	under_way_ns = 3 * NS_PER_S;
+	join(2);
+	ck_assert_uint_eq(sent(MSG_FORMED), 1);
 }

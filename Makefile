@@ -85,7 +85,7 @@ $(BUILD)/obj/%.o: src/%.c
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/cli/main.o: VERSION
+$(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o: VERSION
 
 $(BUILD)/libexec/%: src/libexec/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)

@@ -17,6 +17,9 @@ extern "C" {
 #define MUSTER_API
 #endif
 
+/* The version of the library, such as "0.1.0". */
+MUSTER_API const char *muster_version(void);
+
 /* -- Timers: "if I am not done with SCOPE in time, stop me" -------------------------------------- *
  *
  *     muster_timer_acquire("load", 60.0, SIGKILL);

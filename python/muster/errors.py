@@ -1,0 +1,217 @@
+"""How a worker's end is told: the error file a worker writes, and what the launcher makes of it.
+
+The file is the one torch's `@record` writes and torch's agent reads, so that workers and launchers of
+both kinds understand each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import signal
+import socket
+import time
+import traceback
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Callable, TypeVar
+
+__all__ = ["ChildFailedError", "ProcessFailure", "SignalException", "record", "write_error_file"]
+
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+NOT_AVAILABLE = "<N/A>"
+NO_TRACEBACK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+WIDTH_MAX = 60
+
+log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def write_error_file(error: BaseException, path: str | None = None) -> None:
+    """Tells the launcher of `error`, in the file it named to this process; does nothing if it named
+    none. Never raises: an error that cannot be recorded must not hide the error."""
+    path = path or os.environ.get(ERROR_FILE)
+    if not path:
+        return
+    data = {
+        "message": {
+            "message": f"{type(error).__name__}: {error}",
+            "extraInfo": {
+                "py_callstack": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
+                "timestamp": str(int(time.time())),
+            },
+        }
+    }
+    _write_whole(path, json.dumps(data))
+
+
+def _write_whole(path: str, text: str) -> None:
+    """Never half a file: the launcher may read while we are being killed."""
+    part = f"{path}.{os.getpid()}"
+    try:
+        with open(part, "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(part, path)
+    except OSError as e:
+        log.warning("cannot record the error in %s: %s", path, e)
+
+
+def _pass_up(failure: ProcessFailure) -> None:
+    """Hands the first failure of our own workers to whoever started us."""
+    path = os.environ.get(ERROR_FILE)
+    if not path or failure.error_file == NOT_AVAILABLE:
+        return
+    data = dict(failure.error_file_data)
+    if isinstance(data.get("message"), dict):
+        data["message"] = {**data["message"], "errorCode": failure.exitcode}
+    _write_whole(path, json.dumps(data))
+
+
+def record(fn: F) -> F:
+    """A decorator for the main function of a worker: an exception it ends with is told to the launcher,
+    which shows it in its report. SystemExit is not an error of its own; `sys.exit(0)` is a return.
+
+    A ChildFailedError hands the error of the first worker that failed on, as if it were ours.
+    """
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except SystemExit as e:
+            if e.code == 0:
+                return None
+            raise
+        except Exception as e:
+            if _is_child_failed(e):
+                _pass_up(e.get_first_failure()[1])  # type: ignore[attr-defined]
+            else:
+                write_error_file(e)
+            raise
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _is_child_failed(error: Exception) -> bool:
+    """Ours or torch's, without importing torch."""
+    return any(kind.__name__ == "ChildFailedError" for kind in type(error).__mro__)
+
+
+class SignalException(Exception):
+    """The launcher was told by a signal to end; its workers are gone when this is raised."""
+
+    def __init__(self, msg: str, sigval: signal.Signals) -> None:
+        super().__init__(msg)
+        self.sigval = sigval
+
+
+@dataclass
+class ProcessFailure:
+    """One worker that failed. `message` is what it recorded (a dict) or a sentence about its end."""
+
+    local_rank: int
+    pid: int
+    exitcode: int  # negative: the signal that ended it
+    error_file: str
+    error_file_data: dict[str, Any] = field(init=False)
+    message: Any = field(init=False)
+    timestamp: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.error_file_data = {"message": "<NONE>"}
+        self.message = ""
+        self.timestamp = int(time.time())
+        self._read_error_file()
+        if not self.message:
+            self.message = self._describe_end()
+
+    def _read_error_file(self) -> None:
+        """A file that is cut short or not what it should be is as good as none."""
+        if not os.path.isfile(self.error_file):
+            self.error_file = NOT_AVAILABLE
+            return
+        try:
+            with open(self.error_file, encoding="utf-8") as file:
+                data = json.load(file)
+            message = data["message"]
+            stamp = data.get("timestamp", 0) if isinstance(message, str) else message["extraInfo"]["timestamp"]
+            self.timestamp = int(stamp)
+        except (OSError, ValueError, TypeError, KeyError) as e:
+            log.warning("the error file %s is of no use: %s: %s", self.error_file, type(e).__name__, e)
+            return
+        self.error_file_data = data
+        self.message = message
+
+    def _describe_end(self) -> str:
+        if self.exitcode < 0:
+            return f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
+        return NO_TRACEBACK
+
+    def signal_name(self) -> str:
+        try:
+            return signal.Signals(-self.exitcode).name
+        except ValueError:
+            return NOT_AVAILABLE
+
+    def timestamp_isoformat(self) -> str:
+        """Local time, YYYY-MM-DD_HH:MM:SS."""
+        return datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
+
+
+class ChildFailedError(Exception):
+    """Workers failed and no restart was left. `failures` has those of this host by global rank."""
+
+    def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
+        if not failures:
+            raise AssertionError("an error of workers needs a worker that failed")
+        self.name = name
+        self.failures = failures
+        super().__init__(self.format_msg())
+
+    def get_first_failure(self) -> tuple[int, ProcessFailure]:
+        """The rank and failure that came first."""
+        rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
+        return rank, self.failures[rank]
+
+    def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:
+        """The table that torchrun prints."""
+        title = f"{self.name} FAILED"
+        first, _ = self.get_first_failure()
+        blocks = {rank: _format_failure(i, rank, failure)
+                  for i, (rank, failure) in enumerate(self.failures.items())}
+        lines = [line for block in blocks.values() for line in block.split("\n")]
+        width = min(WIDTH_MAX, max(map(len, [title, *lines])))
+        section = section_delim * width
+        others = [block for rank, block in blocks.items() if rank != first]
+        return "\n".join([
+            "",
+            boarder_delim * width,
+            title,
+            section,
+            "Failures:",
+            *(others or ["  <NO_OTHER_FAILURES>"]),
+            section,
+            "Root Cause (first observed failure):",
+            blocks[first],
+            boarder_delim * width,
+        ])
+
+
+def _format_failure(index: int, rank: int, failure: ProcessFailure) -> str:
+    message = failure.message
+    if isinstance(message, dict):
+        message = message.get("extraInfo", {}).get("py_callstack", message.get("message", NOT_AVAILABLE))
+        message = message.replace("\n", "\n  ")
+    name = failure.signal_name()
+    return "\n".join([
+        f"[{index}]:",
+        f"  time      : {failure.timestamp_isoformat()}",
+        f"  host      : {socket.getfqdn()}",
+        f"  rank      : {rank} (local_rank: {failure.local_rank})",
+        f"  exitcode  : {failure.exitcode} (pid: {failure.pid}) {'' if name == NOT_AVAILABLE else f' ({name})'}",
+        f"  error_file: {failure.error_file}",
+        f"  traceback : {message}",
+    ])

@@ -17,6 +17,7 @@ enum input {
 	IN_CLOSED,
 	IN_REFUSED,
 	IN_PONG,
+	IN_PEERS,
 	IN_TIMER,
 	IN_GROUP_FAILED,
 	IN_GROUP_DONE,
@@ -24,6 +25,7 @@ enum input {
 	IN_GROUP_STUCK,
 	IN_STOP_REQUESTED,
 	IN_RESTART_REQUESTED,
+	IN_BARRED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
 };
@@ -363,6 +365,19 @@ static void joined_refused(struct step *s)
 	exit_with(s, &outcome);
 }
 
+/* Nobody to say goodbye to: there never was a link. */
+static void seeking_barred(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	strncpy(outcome.text, s->event->text, sizeof(outcome.text) - 1);
+	exit_with(s, &outcome);
+}
+
+static void joined_peers(struct step *s)
+{
+	act(s, AGENT_PEERS)->msg = *s->event->msg;
+}
+
 static void on_pong(struct step *s)
 {
 	struct agent *agent = s->agent;
@@ -370,6 +385,7 @@ static void on_pong(struct step *s)
 	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
 		agent->answered_ns = pong->cookie;
 	agent->memory.joined_id = pong->coordinator_id;
+	agent->present = pong->present;
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
 		start_join_clock(s);
@@ -566,6 +582,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_LINK_UP] = seeking_link_up,
 		[IN_TIMER] = idle_timer,
 		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_BARRED] = seeking_barred,
 	},
 	[AGENT_DROPPING] = {
 		[IN_LINK_UP] = dropping_link_up,
@@ -580,6 +597,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_CLOSED] = on_closed,
 		[IN_REFUSED] = joined_refused,
 		[IN_PONG] = on_pong,
+		[IN_PEERS] = joined_peers,
 		[IN_TIMER] = idle_timer,
 		[IN_STOP_REQUESTED] = idle_stop_requested,
 		[IN_SUPERSEDED] = joined_superseded,
@@ -655,12 +673,14 @@ static const enum input inputs[] = {
 	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
 	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
 	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
+	[AGENT_BARRED] = IN_BARRED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
 
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG,
+	[MSG_PEERS] = IN_PEERS,
 };
 
 /* Only a linked agent that has joined takes messages, and none from a coordinator of the past. */

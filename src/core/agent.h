@@ -59,6 +59,7 @@ enum agent_event_type {
 	AGENT_GROUP_STUCK,
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
 	AGENT_RESTART_REQUESTED, /* a new round, please: only a running one ends, and no budget is charged */
+	AGENT_BARRED,	      /* the coordinator does not talk to us at all: `text` says why */
 	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
 };
 
@@ -72,6 +73,7 @@ struct agent_event {
 			uint64_t died_ns; /* monotonic time of the death */
 		};
 		int signal; /* STOP_REQUESTED */
+		const char *text; /* BARRED: borrowed */
 		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
 	};
 };
@@ -103,6 +105,7 @@ struct outcome {
 
 enum agent_action_type {
 	AGENT_SEND,
+	AGENT_PEERS,	   /* msg: who may use the store that was offered, if it is to serve a round */
 	AGENT_GROUP_START, /* formed, ballot */
 	AGENT_GROUP_STOP,  /* politely; at most once a group, never after FAILED or DONE */
 	AGENT_GROUP_KILL,  /* at once */
@@ -148,6 +151,7 @@ struct agent {
 	bool alive;  /* the group may have processes */
 	int signal;  /* of the first stop request */
 	uint64_t died_ns; /* of memory.cause, when the failure was ours */
+	uint32_t present; /* agents at the coordinator, as it last said */
 	uint64_t next_ping_ns;
 	uint64_t answered_ns;	   /* when the last PING that was answered was sent */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */

@@ -77,8 +77,28 @@ static void send_closed(struct step *s, const struct member *member)
 	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
 }
 
+/* A host may reach the store from any of its addresses. */
+static void send_peers(struct step *s, const struct member *to)
+{
+	const struct roster *roster = &s->c->roster;
+	struct msg_peers *peers = NULL;
+	for (size_t i = 0; i < roster->count; i++) {
+		const struct member *member = roster->members[i];
+		for (size_t a = 0; member->in_round && a < member->addr_count; a++) {
+			if (!peers || peers->count == MSG_PEERS_MAX) {
+				bool first = !peers;
+				peers = &send_msg(s, to->link, MSG_PEERS)->peers;
+				peers->first = first;
+			}
+			peers->addrs[peers->count++] = member->addrs[a];
+		}
+	}
+}
+
 static void send_formed(struct step *s, const struct member *member)
 {
+	if (member->group_rank == 0 && s->c->roster.heard.nodes > 1)
+		send_peers(s, member);
 	formation_msg(s->c, member, send_msg(s, member->link, MSG_FORMED));
 }
 
@@ -570,6 +590,7 @@ static void on_ping(struct step *s)
 		.heard = c->roster.heard,
 		.base = c->roster.base,
 		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
+		.present = roster_linked(&c->roster),
 	};
 }
 

@@ -19,6 +19,7 @@ static const struct {
 	[MSG_CLOSED] = { "CLOSED", false, UP_TO(closed) },
 	[MSG_REFUSED] = { "REFUSED", false, UP_TO(refused) },
 	[MSG_PONG] = { "PONG", false, UP_TO(pong) },
+	[MSG_PEERS] = { "PEERS", false, UP_TO(peers) },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 

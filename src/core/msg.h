@@ -6,6 +6,7 @@
  *     DONE    all my workers ended well             CLOSED  the job is over
  *     LEAVE   I go (or: I have gone elsewhere)      REFUSED you may not take part, and why
  *     PING    I am here                             PONG    answer to a PING
+ *                                                   PEERS   who may use your store; FORMED follows
  *
  * JOIN is the one report of state: it is sent on a new link and after every STOP, always after the
  * last local process is gone, and carries what must outlive a coordinator (struct memory).
@@ -213,6 +214,17 @@ struct msg_pong {
 	uint64_t cookie;
 	struct round_ref heard, base;
 	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */
+	uint32_t present; /* agents linked to the coordinator, for people */
+};
+
+#define MSG_PEERS_MAX 32
+
+/* Addresses of the members' hosts, in as many messages as it takes, before FORMED and only to the
+ * agent that will serve the workers' store of a round of several nodes. */
+struct msg_peers {
+	bool first; /* those of an earlier list no longer count */
+	uint8_t count;
+	struct msg_addr addrs[MSG_PEERS_MAX];
 };
 
 enum msg_type {
@@ -226,12 +238,13 @@ enum msg_type {
 	MSG_CLOSED,
 	MSG_REFUSED,
 	MSG_PONG,
+	MSG_PEERS,
 	MSG_TYPE_COUNT,
 };
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, STOP, FAILED, DONE: the round it is about. Otherwise the highest the sender heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest the sender heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;
@@ -243,6 +256,7 @@ struct msg {
 		struct msg_closed closed;
 		struct msg_refused refused;
 		struct msg_pong pong;
+		struct msg_peers peers;
 	};
 };
 

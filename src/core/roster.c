@@ -15,6 +15,7 @@ static void member_free(struct member *member)
 {
 	free(member->store_host);
 	free(member->name);
+	free(member->addrs);
 	free(member);
 }
 
@@ -144,6 +145,10 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->role = intern_role(roster, node->role);
 	set_text(&member->store_host, node->store_host);
 	set_text(&member->name, node->name);
+	free(member->addrs);
+	member->addr_count = node->addr_count;
+	member->addrs = NEW_ARRAY(struct msg_addr, MAX(node->addr_count, 1));
+	memcpy(member->addrs, node->addrs, node->addr_count * sizeof(*node->addrs));
 	member->last_resort = losses_of(roster, node->name) >= ROSTER_LOSSES_MAX;
 }
 

@@ -47,6 +47,8 @@ struct member {
 	const char *role; /* interned in the roster */
 	char *store_host;
 	char *name;
+	uint8_t addr_count;
+	struct msg_addr *addrs;
 	/* In the coordinator's own last round. */
 	uint32_t group_rank, rank_base, role_rank_base, role_world_size;
 };

@@ -284,6 +284,7 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		end_job(job, &action->outcome);
 		break;
 	case AGENT_SEND:
+	case AGENT_PEERS:
 	case AGENT_HANG_UP:
 		assert(!"the coordinator is in this process");
 		break;

@@ -165,6 +165,8 @@ static void agent_act(struct world *world, struct host *host, const struct agent
 				    action->msg.ballot.round);
 		net_send(world, host->link, TO_COORDINATOR, &action->msg);
 		break;
+	case AGENT_PEERS:
+		break;
 	case AGENT_GROUP_START:
 		world_trace(world, "h%u starts %lu.%lu rank %u of %u", host->index,
 			    action->ballot.epoch, action->ballot.round, action->formed.group_rank,

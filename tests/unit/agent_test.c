@@ -95,7 +95,11 @@ static void enter(enum agent_state state)
 /* The actions of the last step as words: "JOIN", "kill", "hang-up" … */
 static const char *done(void)
 {
-	static const char *const names[] = { "", "start", "stop", "kill", "hang-up", "exit" };
+	static const char *const names[] = {
+		[AGENT_SEND] = "",	     [AGENT_PEERS] = "peers",	  [AGENT_GROUP_START] = "start",
+		[AGENT_GROUP_STOP] = "stop", [AGENT_GROUP_KILL] = "kill", [AGENT_HANG_UP] = "hang-up",
+		[AGENT_EXIT] = "exit",
+	};
 	static char text[256];
 	text[0] = '\0';
 	for (size_t i = 0; i < actions.count; i++) {
@@ -119,6 +123,7 @@ enum stimulus {
 	CLOSED,
 	REFUSED,
 	PONG,
+	PEERS,
 	PAST,
 	LEASE_END,
 	FAILED,
@@ -127,6 +132,7 @@ enum stimulus {
 	STUCK,
 	SIGNAL,
 	RESTART,
+	BARRED,
 	SUPERSEDED,
 	STIMULUS_COUNT,
 };
@@ -152,6 +158,7 @@ static void apply(enum stimulus stimulus)
 		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1,
 				       .pong = { .cookie = now_ns, .heard = { round_1, 2 } } });
 		break;
+	case PEERS: receive(&(struct msg){ .type = MSG_PEERS, .ballot = round_1, .peers = { .count = 1 } }); break;
 	case PAST:
 		agent.memory.heard.ballot = (struct ballot){ 9, 9 };
 		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1 });
@@ -166,6 +173,7 @@ static void apply(enum stimulus stimulus)
 	case STUCK: step_type(AGENT_GROUP_STUCK); break;
 	case SIGNAL: stop_requested(); break;
 	case RESTART: step_type(AGENT_RESTART_REQUESTED); break;
+	case BARRED: step(&(struct agent_event){ .type = AGENT_BARRED, .text = "another job" }); break;
 	case SUPERSEDED: step_type(AGENT_SUPERSEDED); break;
 	case STIMULUS_COUNT: break;
 	}
@@ -188,6 +196,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 	[AGENT_SEEKING] = {
 		[LINK_UP] = TO(AGENT_JOINED, "JOIN"),
 		[SIGNAL] = TO(AGENT_ENDED, "exit"),
+		[BARRED] = TO(AGENT_ENDED, "exit"),
 	},
 	[AGENT_DROPPING] = {
 		[LINK_UP] = TO(AGENT_STOPPING, ""),
@@ -202,6 +211,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[CLOSED] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[REFUSED] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[PONG] = TO(AGENT_JOINED, ""),
+		[PEERS] = TO(AGENT_JOINED, "peers"),
 		[PAST] = TO(AGENT_SEEKING, "LEAVE hang-up"),
 		[LEASE_END] = TO(AGENT_SEEKING, "LEAVE hang-up"),
 		[SIGNAL] = TO(AGENT_ENDED, "LEAVE hang-up exit"),

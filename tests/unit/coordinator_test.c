@@ -242,6 +242,36 @@ TEST(a_ping_is_answered_in_every_state_that_has_members)
 	}
 }
 
+TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
+{
+	enum { ADDRS = 13, NODES = 5 };
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, NODES, NODES);
+	for (uint64_t link = 1; link <= NODES; link++) {
+		struct node_info node = node_of(link);
+		node.addr_count = ADDRS;
+		for (size_t i = 0; i < ADDRS; i++)
+			node.addrs[i] = (struct msg_addr){ 4, { 10, 0, (uint8_t)link, (uint8_t)i } };
+		receive(link, &(struct msg){ .type = MSG_JOIN,
+					     .join = { .node = &node, .memory = { .group_rank = -1 } } });
+	}
+	ck_assert_uint_eq(sent(MSG_FORMED), NODES);
+	size_t addrs = 0, firsts = 0;
+	for (size_t i = 0; i < actions.count; i++) {
+		const struct coordinator_action *action = &actions.items[i];
+		if (action->msg.type == MSG_FORMED && action->msg.formed.hosts_store)
+			break;
+		if (action->msg.type != MSG_PEERS)
+			continue;
+		ck_assert_uint_eq(action->link, 1);
+		addrs += action->msg.peers.count;
+		firsts += action->msg.peers.first;
+	}
+	ck_assert_uint_eq(addrs, NODES * ADDRS);
+	ck_assert_uint_eq(firsts, 1);
+	coordinator_done(&c);
+}
+
 TEST(a_failure_stops_all_and_restarts_when_all_are_back)
 {
 	enter(COORDINATOR_RUNNING);

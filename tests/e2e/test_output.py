@@ -313,12 +313,13 @@ def test_a_full_disk_costs_the_log_and_not_the_job(tmp_path):
 HUNG = """
 mount -o loop image logs || exit 77
 "$MUSTER" run --max-restarts=2 --tee=1 --log-dir=logs ./worker.sh >out 2>err &
+pid=$!
 for i in $(seq 1000); do [ -e started ] && break; sleep 0.02; done
 fsfreeze -f logs || exit 77
 touch frozen
 for i in $(seq 2500); do grep -q 'job failed' err && break; sleep 0.02; done
 fsfreeze -u logs
-wait %1
+wait $pid
 echo $? >code
 umount logs
 """

@@ -41,10 +41,14 @@ char *counter_valgrind_path(void)
 	const char *path = getenv("PATH"), *piece;
 	size_t len;
 	for (path = path ? path : "/usr/bin:/bin"; (piece = str_split(&path, ':', &len));) {
-		char *file = mem_printf("%.*s/valgrind", (int)len, piece);
-		if (access(file, X_OK) == 0)
-			return file;
-		free(file);
+		AUTO_FREE char *file = mem_printf("%.*s/valgrind", (int)len, piece);
+		if (access(file, X_OK) < 0)
+			continue;
+		char *program = mem_printf("%s.bin", file);
+		if (access(program, X_OK) == 0)
+			return program;
+		free(program);
+		return mem_strdup(file);
 	}
 	return NULL;
 }

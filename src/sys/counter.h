@@ -31,7 +31,8 @@ static inline bool counter_is_valgrind(enum counter_source source)
 	return source == COUNTER_CACHEGRIND || source == COUNTER_CALLGRIND;
 }
 
-/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. */
+/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. Debian's `valgrind` is a shell
+ * script around valgrind.bin: it would put the directory it is called from into the environment. */
 char *counter_valgrind_path(void);
 
 /* The words that run `argv` under valgrind, with every process it starts; the totals go to files

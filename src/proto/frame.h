@@ -1,0 +1,142 @@
+/* How two muster processes talk: what goes over a connection between an agent and a coordinator.
+ *
+ *     both ways, first    "MUSTER" major minor
+ *     both ways, then     frames: length (2 bytes) type (1 byte) body (length bytes)
+ *
+ *     connecting side                          accepting side
+ *     HELLO   who I am, for which run
+ *                                              CHALLENGE  prove that you know the token
+ *     PROOF   I do
+ *                                              WELCOME    so do I
+ *                                              STANDING   (to a probe) whether it coordinates
+ *     messages of core/msg.h, both ways        or REFUSED at any point before, with the reason
+ *
+ * CHALLENGE and PROOF are left out where there is no token. The opening and REFUSED stay as they are
+ * in all versions, so that a peer of any other can be told so. docs/PROTOCOL.md has every byte.
+ *
+ * Pure functions on bytes.
+ */
+#ifndef PROTO_FRAME_H
+#define PROTO_FRAME_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "core/finder.h"
+
+#define FRAME_MAJOR 1 /* other majors do not understand each other */
+#define FRAME_MINOR 0 /* later ones add bytes at the end of bodies */
+
+#define FRAME_OPENING_SIZE 8
+#define FRAME_HEADER_SIZE 3
+#define FRAME_BODY_MAX 2048
+
+#define FRAME_NONCE_SIZE 16
+#define FRAME_PROOF_SIZE 32
+#define FRAME_VERSION_MAX 32 /* with the NUL, as all of these */
+#define FRAME_RUN_ID_MAX 256
+#define FRAME_TEXT_MAX 256
+
+enum frame_type {
+	FRAME_HELLO = 1,
+	FRAME_CHALLENGE = 2,
+	FRAME_PROOF = 3,
+	FRAME_WELCOME = 4,
+	FRAME_REFUSED = 5,
+	FRAME_STANDING = 6,
+	FRAME_MESSAGE = 16, /* and above: see round_msg.c */
+};
+
+enum frame_role {
+	ROLE_AGENT, /* wants to take part */
+	ROLE_PROBE, /* wants to know whether somebody coordinates here */
+	ROLE_COUNT,
+};
+
+struct frame_hello {
+	enum frame_role role;
+	bool has_token;
+	unsigned char nonce[FRAME_NONCE_SIZE];
+	char version[FRAME_VERSION_MAX]; /* of muster, for people */
+	char run_id[FRAME_RUN_ID_MAX];
+};
+
+struct frame_challenge {
+	unsigned char nonce[FRAME_NONCE_SIZE];
+};
+
+struct frame_proof {
+	unsigned char proof[FRAME_PROOF_SIZE];
+};
+
+struct frame_welcome {
+	unsigned char proof[FRAME_PROOF_SIZE]; /* zeros without a token */
+	char version[FRAME_VERSION_MAX];
+};
+
+enum frame_refusal {
+	REFUSAL_VERSION, /* another major version */
+	REFUSAL_RUN_ID,	 /* this is another job */
+	REFUSAL_TOKEN,	 /* wrong, missing, or not expected */
+	REFUSAL_STANDBY, /* to an agent: nobody coordinates here (yet) */
+	REFUSAL_BROKEN,	 /* what was sent cannot be understood */
+	REFUSAL_BUSY,	 /* too many connections */
+	REFUSAL_COUNT,
+};
+
+struct frame_refused {
+	enum frame_refusal reason;
+	char text[FRAME_TEXT_MAX]; /* for the user at the other end */
+};
+
+/* The answer to a probe. */
+struct frame_standing {
+	bool coordinates;
+	struct ballot ballot; /* of the round it formed, if any */
+};
+
+/* A whole frame; the body points into what it was split from. */
+struct frame {
+	uint8_t type;
+	struct bytes body;
+};
+
+/* The opening of this version. */
+void frame_put_opening(struct buf *out);
+
+/* Checks the peer's opening at `data`: 1 (it takes FRAME_OPENING_SIZE bytes), 0 (more bytes are
+ * needed), -EPROTO (foreign: `err` says who it seems to be) or -EPROTONOSUPPORT (another major
+ * version, named in `err`). */
+int frame_check_opening(const void *data, size_t len, struct err *err);
+
+/* Whether the foreign bytes are an HTTP request: such a client understands an answer. */
+bool frame_is_http(const void *data, size_t len);
+
+/* Splits off the frame at `data`: 1, 0 (more bytes are needed) or -EMSGSIZE (longer than any of ours).
+ * *ret_size is what it takes in all. */
+int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *ret_size,
+	       struct err *err);
+
+void frame_put_hello(struct buf *out, const struct frame_hello *hello);
+void frame_put_challenge(struct buf *out, const struct frame_challenge *challenge);
+void frame_put_proof(struct buf *out, const struct frame_proof *proof);
+void frame_put_welcome(struct buf *out, const struct frame_welcome *welcome);
+void frame_put_refused(struct buf *out, enum frame_refusal reason, const char *text);
+void frame_put_standing(struct buf *out, const struct frame_standing *standing);
+
+/* Each of a frame of its type; -EPROTO if the body is not one. */
+int frame_get_hello(const struct frame *frame, struct frame_hello *ret_hello, struct err *err);
+int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge, struct err *err);
+int frame_get_proof(const struct frame *frame, struct frame_proof *ret_proof, struct err *err);
+int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welcome, struct err *err);
+int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refused, struct err *err);
+int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing, struct err *err);
+
+/* For other codecs of frames: room for a body at the end of `out`, then its length once it is known.
+ * Between the two nothing else is appended. */
+unsigned char *frame_begin(struct buf *out, uint8_t type); /* FRAME_BODY_MAX bytes */
+void frame_end(struct buf *out, const unsigned char *body_end);
+
+const char *frame_type_name(uint8_t type);
+
+#endif

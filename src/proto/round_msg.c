@@ -1,0 +1,260 @@
+#include "proto/round_msg.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "proto/pack.h"
+
+/* ---- the parts ---- */
+
+static void pack_ballot(struct pack *p, struct ballot *ballot)
+{
+	pack_u64(p, &ballot->epoch);
+	pack_u64(p, &ballot->round);
+}
+
+static void pack_round_ref(struct pack *p, struct round_ref *ref)
+{
+	pack_ballot(p, &ref->ballot);
+	pack_u32(p, &ref->nodes);
+	pack_require(p, ref->nodes <= MSG_NODES_MAX && (ref->nodes == 0) == ballot_is_none(ref->ballot));
+}
+
+/* A rank, or -1 for none. */
+static void pack_rank(struct pack *p, int32_t *rank)
+{
+	pack_i32(p, rank);
+	pack_require(p, *rank >= -1);
+}
+
+static void pack_endpoint_index(struct pack *p, int32_t *index)
+{
+	pack_rank(p, index);
+	pack_require(p, *index < FINDER_ENDPOINTS_MAX);
+}
+
+static void pack_cause(struct pack *p, struct cause *cause)
+{
+	PACK_ENUM(p, cause->reason, FAILURE_REASON_COUNT);
+	PACK_ENUM(p, cause->status.kind, EXIT_SIGNAL + 1);
+	pack_i32(p, &cause->status.value);
+	pack_bool(p, &cause->status.core_dumped);
+	pack_i32(p, &cause->spawn_errno);
+	pack_rank(p, &cause->local_rank);
+	pack_rank(p, &cause->rank);
+	pack_rank(p, &cause->group_rank);
+	pack_i32(p, &cause->pid);
+	pack_bool(p, &cause->no_restart);
+	pack_u64(p, &cause->age_ns);
+	pack_text(p, cause->name, sizeof(cause->name));
+}
+
+static void pack_addr(struct pack *p, struct msg_addr *addr)
+{
+	pack_u8(p, &addr->family);
+	pack_require(p, addr->family == 4 || addr->family == 6);
+	pack_bytes(p, addr->bytes, addr->family == 4 ? 4 : sizeof(addr->bytes));
+}
+
+static void pack_addrs(struct pack *p, struct msg_addr *addrs, uint8_t *count, size_t max)
+{
+	pack_u8(p, count);
+	pack_require(p, *count <= max);
+	for (size_t i = 0; !p->bad && i < *count; i++)
+		pack_addr(p, &addrs[i]);
+}
+
+static void pack_node(struct pack *p, struct node_info *node)
+{
+	pack_u64(p, &node->id.hi);
+	pack_u64(p, &node->id.lo);
+	pack_u32(p, &node->min_nodes);
+	pack_u32(p, &node->max_nodes);
+	pack_require(p, node->min_nodes >= 1 && node->min_nodes <= node->max_nodes &&
+				node->max_nodes <= MSG_NODES_MAX);
+	pack_u32(p, &node->nproc);
+	pack_require(p, node->nproc >= 1 && node->nproc <= MSG_NPROC_MAX);
+	pack_rank(p, &node->node_rank);
+	pack_u32(p, &node->max_restarts);
+	pack_u64(p, &node->backoff_ns);
+	pack_u64(p, &node->backoff_max_ns);
+	pack_u64(p, &node->period_ns);
+	pack_u32(p, &node->lease_periods);
+	pack_require(p, node->period_ns <= ROUND_MSG_PERIOD_MAX_NS &&
+				node->lease_periods <= ROUND_MSG_LEASE_PERIODS_MAX);
+	pack_text(p, node->role, sizeof(node->role));
+	pack_text(p, node->name, sizeof(node->name));
+	pack_text(p, node->store_host, sizeof(node->store_host));
+	pack_u16(p, &node->store_port);
+	pack_addrs(p, node->addrs, &node->addr_count, MSG_ADDRS_MAX);
+}
+
+static void pack_memory(struct pack *p, struct memory *memory)
+{
+	pack_round_ref(p, &memory->heard);
+	pack_round_ref(p, &memory->base);
+	for (size_t i = 0; i < MEMORY_ROUNDS; i++)
+		pack_ballot(p, &memory->member_of[i]);
+	pack_bool(p, &memory->coordinator_in_heard);
+	pack_endpoint_index(p, &memory->coordinator_index);
+	pack_u64(p, &memory->joined_id);
+	pack_bool(p, &memory->coordinator_died);
+	pack_rank(p, &memory->group_rank);
+	pack_u32(p, &memory->restarts);
+	PACK_ENUM(p, memory->work, WORK_STATE_COUNT);
+	PACK_ENUM(p, memory->ruling, RULING_COUNT);
+	pack_cause(p, &memory->cause);
+}
+
+/* ---- the messages ---- */
+
+static void pack_join(struct pack *p, struct msg *msg)
+{
+	pack_u32(p, &msg->join.attempt);
+	pack_node(p, (struct node_info *)msg->join.node); /* of the decoder, or left alone */
+	pack_memory(p, &msg->join.memory);
+}
+
+static void pack_failed(struct pack *p, struct msg *msg)
+{
+	pack_cause(p, &msg->failed.cause);
+}
+
+static void pack_leave(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->leave.why, LEAVE_WHY_COUNT);
+	pack_bool(p, &msg->leave.empty);
+}
+
+static void pack_ping(struct pack *p, struct msg *msg)
+{
+	pack_u64(p, &msg->ping.cookie);
+}
+
+static void pack_formed(struct pack *p, struct msg *msg)
+{
+	struct msg_formed *formed = &msg->formed;
+	pack_round_ref(p, &formed->base);
+	pack_bool(p, &formed->coordinator_in_round);
+	pack_endpoint_index(p, &formed->coordinator_index);
+	pack_u32(p, &formed->nodes);
+	pack_u32(p, &formed->group_rank);
+	pack_require(p, formed->nodes <= MSG_NODES_MAX && formed->group_rank < formed->nodes);
+	pack_u32(p, &formed->rank_base);
+	pack_u32(p, &formed->world_size);
+	pack_require(p, formed->rank_base <= formed->world_size);
+	pack_u32(p, &formed->role_rank_base);
+	pack_u32(p, &formed->role_world_size);
+	pack_require(p, formed->role_rank_base <= formed->role_world_size &&
+				formed->role_world_size <= formed->world_size);
+	pack_u32(p, &formed->restarts);
+	pack_u32(p, &formed->max_restarts);
+	pack_bool(p, &formed->hosts_store);
+	pack_u16(p, &formed->master_port);
+	pack_text(p, formed->master_host, sizeof(formed->master_host));
+}
+
+static void pack_stop(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->stop.why, STOP_WHY_COUNT);
+	PACK_ENUM(p, msg->stop.ruling, RULING_COUNT);
+	pack_cause(p, &msg->stop.cause);
+}
+
+static void pack_closed(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->closed.ruling, RULING_COUNT);
+	pack_require(p, msg->closed.ruling != RULING_NONE);
+	pack_u32(p, &msg->closed.restarts);
+	pack_cause(p, &msg->closed.cause);
+}
+
+static void pack_refused(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->refused.reason, REFUSED_REASON_COUNT);
+	pack_text(p, msg->refused.text, sizeof(msg->refused.text));
+}
+
+static void pack_pong(struct pack *p, struct msg *msg)
+{
+	pack_u64(p, &msg->pong.coordinator_id);
+	pack_u64(p, &msg->pong.cookie);
+	pack_round_ref(p, &msg->pong.heard);
+	pack_round_ref(p, &msg->pong.base);
+	pack_bool(p, &msg->pong.wait);
+	pack_u32(p, &msg->pong.present);
+}
+
+static void pack_peers(struct pack *p, struct msg *msg)
+{
+	pack_bool(p, &msg->peers.first);
+	pack_addrs(p, msg->peers.addrs, &msg->peers.count, MSG_PEERS_MAX);
+}
+
+/* The numbers are the protocol's: they do not change when a message is added. */
+static const struct {
+	uint8_t frame_type;
+	void (*pack)(struct pack *p, struct msg *msg);
+} types[] = {
+	[MSG_JOIN] = { FRAME_MESSAGE + 0, pack_join },
+	[MSG_FAILED] = { FRAME_MESSAGE + 1, pack_failed },
+	[MSG_DONE] = { FRAME_MESSAGE + 2, NULL },
+	[MSG_LEAVE] = { FRAME_MESSAGE + 3, pack_leave },
+	[MSG_PING] = { FRAME_MESSAGE + 4, pack_ping },
+	[MSG_FORMED] = { FRAME_MESSAGE + 5, pack_formed },
+	[MSG_STOP] = { FRAME_MESSAGE + 6, pack_stop },
+	[MSG_CLOSED] = { FRAME_MESSAGE + 7, pack_closed },
+	[MSG_REFUSED] = { FRAME_MESSAGE + 8, pack_refused },
+	[MSG_PONG] = { FRAME_MESSAGE + 9, pack_pong },
+	[MSG_PEERS] = { FRAME_MESSAGE + 10, pack_peers },
+};
+static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
+
+static void pack_msg(struct pack *p, struct msg *msg)
+{
+	pack_ballot(p, &msg->ballot);
+	if (types[msg->type].pack)
+		types[msg->type].pack(p, msg);
+}
+
+int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err)
+{
+	struct pack p = pack_writer(frame_begin(out, types[msg->type].frame_type), FRAME_BODY_MAX);
+	pack_msg(&p, (struct msg *)msg); /* a walk that writes changes nothing */
+	if (p.bad)
+		return err_set(err, EINVAL, "a %s that cannot be sent: a value is out of range",
+			       msg_type_name(msg->type));
+	frame_end(out, p.at);
+	return 0;
+}
+
+static int find_type(uint8_t frame_type)
+{
+	for (int i = 0; i < MSG_TYPE_COUNT; i++)
+		if (types[i].frame_type == frame_type)
+			return i;
+	return -1;
+}
+
+int round_msg_decode(const struct frame *frame, struct node_info *node, struct msg *ret_msg,
+		     struct err *err)
+{
+	int type = find_type(frame->type);
+	if (type < 0)
+		return err_set(err, EPROTO, "%s (%u) where a message was expected",
+			       frame_type_name(frame->type), frame->type);
+	struct pack p = pack_reader(frame->body.data, frame->body.len);
+	struct msg msg;
+	memset(&msg, 0, sizeof(msg));
+	msg.type = (enum msg_type)type;
+	if (msg.type == MSG_JOIN) {
+		*node = (struct node_info){ .node_rank = -1 };
+		msg.join.node = node;
+	}
+	pack_msg(&p, &msg);
+	if (p.bad)
+		return err_set(err, EPROTO, "a %s that is cut off or has a value out of range",
+			       msg_type_name(msg.type));
+	*ret_msg = msg;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* The messages of core/msg.h as bytes. docs/PROTOCOL.md describes every one of them.
+ *
+ * A message travels in a frame (proto/frame.h) whose type says which one it is; this codec is about
+ * what is inside. Every value is checked against its range in both directions: what decodes can be
+ * given to the cores. Bytes behind the last known field are ignored; a later minor version may put
+ * some there.
+ */
+#ifndef PROTO_ROUND_MSG_H
+#define PROTO_ROUND_MSG_H
+
+#include "base/err.h"
+#include "core/msg.h"
+#include "proto/frame.h"
+
+/* The longest lease that can be told; longer is no lease. */
+#define ROUND_MSG_PERIOD_MAX_NS (24 * 3600 * NS_PER_S)
+#define ROUND_MSG_LEASE_PERIODS_MAX 10000
+
+/* Appends the frame; -EINVAL, nothing appended, if a value is out of its range. */
+int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err);
+
+/* The message in `frame`. A JOIN's node is stored in `node`, and the message borrows it from there.
+ * -EPROTO: it is no message, or has a value that no sender would send. */
+int round_msg_decode(const struct frame *frame, struct node_info *node, struct msg *ret_msg,
+		     struct err *err);
+
+#endif

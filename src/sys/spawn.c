@@ -109,7 +109,7 @@ static int child_main(void *arg)
 	enum spawn_step step = become(plan);
 	plan->error = errno;
 	plan->step = step;
-	return 127; /* clone() ends the process with it; _exit() would upset the address sanitizer here */
+	return 127; /* the caller ends the process with it; _exit() would upset the address sanitizer here */
 }
 
 static void *child_stack(void)
@@ -124,7 +124,7 @@ static void *child_stack(void)
 }
 
 /* clone3() for a child with a stack of its own: the C library has no function for that. On the new
- * stack nothing can return, so the child is sent straight into child_main(). */
+ * stack nothing can return, so the child is sent straight into child_main(), then into exit(). */
 static long clone3_child(struct clone_args *args, struct plan *plan)
 {
 #if defined(__x86_64__)
@@ -137,10 +137,12 @@ static long clone3_child(struct clone_args *args, struct plan *plan)
 			 "xor %%ebp, %%ebp\n\t"
 			 "mov %[arg], %%rdi\n\t"
 			 "call *%[fn]\n\t"
-			 "ud2\n"
+			 "mov %%eax, %%edi\n\t"
+			 "mov %[exit], %%eax\n\t"
+			 "syscall\n"
 			 "1:"
 			 : "=a"(result)
-			 : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : [exit] "i"(SYS_exit), "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), [arg] "r"(child_arg), [fn] "r"(child_fn)
 			 : "rcx", "r11", "memory");
 	return result;
 #elif defined(__aarch64__)
@@ -154,10 +156,11 @@ static long clone3_child(struct clone_args *args, struct plan *plan)
 			 "mov x29, xzr\n\t"
 			 "mov x0, %[arg]\n\t"
 			 "blr %[fn]\n\t"
-			 "brk #1\n"
+			 "mov x8, %[exit]\n\t"
+			 "svc #0\n"
 			 "1:"
 			 : "+r"(x0)
-			 : "r"(x1), "r"(x8), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : [exit] "i"(SYS_exit), "r"(x1), "r"(x8), [arg] "r"(child_arg), [fn] "r"(child_fn)
 			 : "memory", "x30");
 	return x0;
 #else

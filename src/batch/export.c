@@ -85,12 +85,13 @@ static void append_name(struct buf *out, const struct entry *entry)
 
 /* ------------------------------------------------------------------ JSON */
 
+/* Always a real number, 0.0 too: a reader in a typed language tells them from integers. */
 static void put_number(struct buf *out, double value)
 {
-	if (isfinite(value))
-		buf_printf(out, "%.17g", value);
-	else
+	if (!isfinite(value))
 		buf_append_str(out, "null");
+	else
+		buf_printf(out, value == trunc(value) ? "%.1f" : "%.17g", value);
 }
 
 static void put_field(struct buf *out, const char *key, double value)
@@ -115,6 +116,24 @@ static void put_runs(struct buf *out, const struct entry *entry)
 	for (size_t i = 0; i < entry->n; i++) /* only runs that ended well are here */
 		buf_append_str(out, i ? ", 0" : "0");
 	buf_append_char(out, ']');
+}
+
+/* Only the arguments where there are some: hyperfine's plot over a parameter takes exactly one. */
+static void put_parameters(struct buf *out, const struct entry *entry)
+{
+	const struct strv *args = &entry->order->args;
+	buf_append_str(out, ",\n      \"parameters\": {");
+	for (size_t i = 0; i < args->count; i++) {
+		buf_printf(out, "%s\"%zu\": ", i ? ", " : "", i + 1);
+		json_quote(out, args->items[i]);
+	}
+	if (args->count == 0) {
+		buf_append_str(out, "\"id\": ");
+		json_quote(out, entry->order->id);
+		if (entry->part->variant)
+			buf_printf(out, ", \"variant\": \"%c\"", entry->part->variant);
+	}
+	buf_append_char(out, '}');
 }
 
 struct json_state {
@@ -142,11 +161,8 @@ static void put_json(const struct entry *entry, void *arg)
 	put_field(out, "min", entry->min);
 	put_field(out, "max", entry->max);
 	put_runs(out, entry);
-	buf_append_str(out, ",\n      \"parameters\": {\"id\": ");
-	json_quote(out, entry->order->id);
-	if (entry->part->variant)
-		buf_printf(out, ", \"variant\": \"%c\"", entry->part->variant);
-	buf_append_str(out, "}\n    }");
+	put_parameters(out, entry);
+	buf_append_str(out, "\n    }");
 }
 
 void export_json(const struct export_source *source, struct buf *out)

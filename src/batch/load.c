@@ -135,11 +135,12 @@ static char **take_words(struct strv *words)
 
 static void take_extra(struct order *order, struct result *result)
 {
-	if (!result->env.count && !result->cwd && !result->stdin_path && !result->group)
+	if (!result->args.count && !result->env.count && !result->cwd && !result->stdin_path && !result->group)
 		return;
 	struct order_extra *extra = order_extra(order);
+	extra->args = result->args;
 	extra->env = result->env;
-	result->env = STRV_INIT;
+	result->args = result->env = STRV_INIT;
 	extra->cwd = result->cwd;
 	extra->stdin_path = result->stdin_path;
 	extra->group = result->group;

@@ -61,6 +61,7 @@ static void set_order(struct result *result, const struct order *order, const st
 		result->width = place->order->item.width;
 	if (!order->extra)
 		return;
+	strv_copy(&result->args, strv_argv(&order->extra->args));
 	strv_copy(&result->env, strv_argv(&order->extra->env));
 	result->cwd = order->extra->cwd ? mem_strdup(order->extra->cwd) : NULL;
 	result->stdin_path = order->extra->stdin_path ? mem_strdup(order->extra->stdin_path) : NULL;

@@ -6,6 +6,7 @@
 #ifndef BATCH_SAMPLES_H
 #define BATCH_SAMPLES_H
 
+#include "base/env.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "core/metric.h"
@@ -29,6 +30,7 @@ struct sample_counts {
 struct sample_order {
 	char *id, *hash;
 	char *commands[2]; /* of the only variant or A, and of B; may be NULL: samples_command() */
+	struct strv args; /* of its template; empty without one */
 	struct sample_run *runs;
 	size_t run_count, run_cap;
 	size_t failed;	   /* attempts that ended badly */

@@ -24,6 +24,7 @@ static void extra_free(struct order_extra *extra)
 	if (!extra)
 		return;
 	strv_done(&extra->env);
+	strv_done(&extra->args);
 	free(extra->cwd);
 	free(extra->stdin_path);
 	free(extra->group);

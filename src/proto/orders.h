@@ -20,6 +20,7 @@
 /* What few orders have, so that the many stay small. */
 struct order_extra {
 	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
+	struct strv args; /* what a template was filled with, one of every list; no part of its identity */
 	char *cwd, *stdin_path, *group;
 };
 

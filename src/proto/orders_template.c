@@ -132,11 +132,10 @@ static void put_place(struct buf *out, const struct template *template, const st
 	}
 }
 
-static char *expand(const struct template *template, size_t index, size_t number, bool *ret_uses_slot)
+static char *expand(const struct template *template, const char *const *args, size_t number,
+		    bool *ret_uses_slot)
 {
 	AUTO(buf_done) struct buf out = BUF_INIT;
-	const char *args[SOURCES_MAX];
-	pick_args(template, index, args);
 	*ret_uses_slot = false;
 	for (const char *p = template->text; *p;) {
 		struct place place = *p == '{' ? place_at(p) : (struct place){ .kind = PLACE_NONE };
@@ -205,12 +204,14 @@ int orders_add_template(struct orders *orders, int argc, char *const *argv, stru
 	for (size_t i = 0; i < template.combinations; i++) {
 		struct order *order = orders_append(orders);
 		order->line = (uint32_t)orders->count;
+		const char *args[SOURCES_MAX];
+		pick_args(&template, i, args);
 		/* Without words the arguments are the commands. */
 		if (*template.text) {
-			order->shell = expand(&template, i, orders->count, &order->uses_slot);
+			order->shell = expand(&template, args, orders->count, &order->uses_slot);
+			for (size_t k = 0; k < template.source_count; k++)
+				strv_add(&order_extra(order)->args, args[k]);
 		} else {
-			const char *args[SOURCES_MAX];
-			pick_args(&template, i, args);
 			order->shell = mem_strdup(args[0]);
 		}
 		order_close(order);

@@ -47,6 +47,7 @@ void result_done(struct result *result)
 	free(result->out.path);
 	free(result->err_out.path);
 	strv_done(&result->argv);
+	strv_done(&result->args);
 	strv_done(&result->env);
 	strv_done(&result->suspect);
 	strv_done(&result->missing);
@@ -162,6 +163,8 @@ static void put_order(struct buf *out, const struct result *result)
 		put_text(out, "cmd", result->shell);
 	else
 		put_list(out, "cmd", &result->argv);
+	if (result->args.count > 0)
+		put_list(out, "args", &result->args);
 	put_map(out, "env", &result->env);
 	put_text(out, "cwd", result->cwd);
 	put_text(out, "stdin", result->stdin_path);
@@ -367,6 +370,8 @@ static int read_key(struct json_in *in, const char *key, struct result *result)
 		return read_short(in, result->hash, sizeof(result->hash));
 	if (str_eq(key, "cmd"))
 		return read_cmd(in, result);
+	if (str_eq(key, "args"))
+		return read_list(in, &result->args);
 	if (str_eq(key, "env"))
 		return read_map(in, &result->env);
 	if (str_eq(key, "cwd"))

@@ -49,6 +49,7 @@ struct result {
 	/* What ran: one of `shell` (a line for the shell) and `argv`; the rest only where given. */
 	char *shell;
 	struct strv argv;
+	struct strv args; /* of a template; they are in the command already */
 	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
 	char *cwd, *stdin_path, *group;
 	int width; /* cores asked for; 0: not said */

@@ -194,12 +194,28 @@ def test_exports_agree_with_hyperfines_definitions(pair, tmp_path):
     assert float(table[1]["mean"]) == pytest.approx(results[1]["mean"])
 
 
-def test_export_has_hyperfines_keys(pair, tmp_path):
-    subprocess.run(["hyperfine", "-N", "--style", "none", "-r", "2", "--export-json", tmp_path / "real.json", "true"],
-                   check=True, capture_output=True)
-    compare(pair[0], "--export-json", tmp_path / "ours.json")
-    real = json.loads((tmp_path / "real.json").read_text())["results"][0]
-    assert set(real) <= set(json.loads((tmp_path / "ours.json").read_text())["results"][0])
+def layout(value):
+    """The shape of a JSON value: keys, in order, and types; a list is as its items are."""
+    if isinstance(value, dict):
+        return {key: layout(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [layout(value[0])]
+    return type(value)
+
+
+def test_export_has_the_layout_of_a_real_one(tmp_path):
+    """Key by key and type by type, a parameter included. The memory came to hyperfine after 1.15."""
+    subprocess.run(["hyperfine", "-N", "--style", "none", "-r", "3", "-L", "1", "0.001,0.002", "--export-json",
+                    tmp_path / "real.json", "sleep {1}"], check=True, capture_output=True)
+    subprocess.run([MUSTER, "batch", "-q", "-j1", "--runs=3", "--quiet-check=off", "--export-json", tmp_path / "ours.json",
+                    "sleep {1}", ":::", "0.001", "0.002"], check=True, capture_output=True)
+    real, ours = (sorted(json.loads((tmp_path / name).read_text())["results"], key=lambda result: result["command"])
+                  for name in ("real.json", "ours.json"))
+    assert [(each["command"], each["parameters"]) for each in ours] == [(each["command"], each["parameters"]) for each in real]
+    for mine, theirs in zip(ours, real):
+        assert layout(mine.pop("memory_usage_byte")) == layout(theirs.pop("memory_usage_byte", [1]))
+        assert list(mine) == list(theirs) and layout(mine) == layout(theirs)
+        assert len(mine["times"]) == len(mine["exit_codes"]) == 3
 
 
 def test_errors_are_named(tmp_path, pair):

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -182,10 +183,22 @@ void cgroup_done(struct cgroup *cgroup)
 	*cgroup = CGROUP_INIT;
 }
 
-int cgroup_kill(const struct cgroup *cgroup)
+static int write_file(const struct cgroup *cgroup, const char *name, const char *text)
 {
-	AUTO(fd_close) int fd = openat(cgroup->fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	AUTO(fd_close) int fd = openat(cgroup->fd, name, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return fd_write_all(fd, "1", 1);
+	return fd_write_all(fd, text, strlen(text));
+}
+
+int cgroup_add(const struct cgroup *cgroup, pid_t pid)
+{
+	char text[16];
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	return write_file(cgroup, "cgroup.procs", text);
+}
+
+int cgroup_kill(const struct cgroup *cgroup)
+{
+	return write_file(cgroup, "cgroup.kill", "1");
 }

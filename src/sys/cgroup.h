@@ -3,6 +3,8 @@
 #ifndef SYS_CGROUP_H
 #define SYS_CGROUP_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 
 struct cgroup {
@@ -27,6 +29,9 @@ int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns);
 
 /* Only lets go. */
 void cgroup_done(struct cgroup *cgroup);
+
+/* Moves a process of ours into it. */
+int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 
 /* SIGKILL to all members. -ENOENT: the kernel (before 5.14) cannot. */
 int cgroup_kill(const struct cgroup *cgroup);

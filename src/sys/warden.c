@@ -266,6 +266,23 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 	return 0;
 }
 
+int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err)
+{
+	if (warden->deaf)
+		return err_set(err, EPIPE, "the warden is gone");
+	struct request_adopt request;
+	memset(&request, 0, sizeof(request)); /* padding too: it leaves the process */
+	request.id = id;
+	request.pid = pid;
+	wire_begin(&warden->wire, REQUEST_ADOPT);
+	buf_append(&warden->wire.out, &request, sizeof(request));
+	int r = send_frame(warden, &gate, pid > 0);
+	if (r < 0)
+		return err_set(err, -r, "ask the warden to adopt process %d: %m", (int)pid);
+	warden->starting++;
+	return 0;
+}
+
 static void request_signal(struct warden *warden, enum signal_scope scope, uint64_t id, int sig)
 {
 	if (warden->deaf)

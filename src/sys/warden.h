@@ -91,6 +91,10 @@ int warden_next(struct warden *warden, struct warden_event *ret_event);
 enum warden_spawn_flags {
 	WARDEN_PIDFD = 1 << 0, /* SPAWNED brings a pidfd */
 	WARDEN_QUIET = 1 << 1, /* no SPAWNED, only its EXITED or SPAWN_FAILED */
+	/* It stands beside the workers: not in their cgroup, and neither EMPTY nor any signal but its
+	 * own (warden_signal) nor warden_kill_all() is about it or what is below it. It ends with the
+	 * warden. */
+	WARDEN_ASIDE = 1 << 2,
 };
 
 /* Asks for a program to be started; the outcome comes as an event with `id`, unique among those
@@ -99,6 +103,13 @@ enum warden_spawn_flags {
  * has to wait and its descriptors cannot be duplicated, or EPIPE (LOST follows). */
 int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *spec, unsigned flags,
 		 struct err *err);
+
+/* Takes an orphan that the warden has inherited for the main process of a worker, as if it had been
+ * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if
+ * there is no such child. `gate` (borrowed) is the writing end of a pipe on which the process waits:
+ * it gets one byte when the warden has it. Pid 0: there will be none, which is told as a start that
+ * failed (ECANCELED) in its turn. Fails as warden_spawn(). */
+int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err);
 
 /* To the main process of one worker; nothing happens if that has ended. */
 void warden_signal(struct warden *warden, uint64_t id, int sig);

@@ -38,6 +38,7 @@ struct main_process {
 	pid_t pid;
 	uint64_t start_ns;
 	bool quiet;
+	bool aside; /* WARDEN_ASIDE */
 };
 
 struct wardship {
@@ -113,12 +114,20 @@ static void refuse(struct wardship *ward, uint64_t id, enum spawn_step step, int
 					   .error = error, .ns = clock_now_ns() }, true, -1);
 }
 
+static void tell_spawned(struct wardship *ward, const struct main_process *main, int pidfd)
+{
+	tell(ward, &(struct warden_event){ .type = WARDEN_SPAWNED, .id = main->id, .pid = main->pid,
+					   .start_ns = main->start_ns, .ns = clock_now_ns() },
+	     true, pidfd);
+}
+
 static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 {
 	struct request_spawn_view view;
 	if (request_spawn_get(frame, &ward->pointers, &view) < 0)
 		return;
-	ward->empty_due = true;
+	bool aside = view.head.flags & WARDEN_ASIDE;
+	ward->empty_due |= !aside;
 	uint64_t id = view.head.id;
 	int r = resolve_stdio(ward, frame, &view.head, &view.spec);
 	if (r < 0)
@@ -126,9 +135,9 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
-	view.spec.cgroup_fd = ward->cgroup.path ? ward->cgroup.fd : 0;
+	view.spec.cgroup_fd = ward->cgroup.path && !aside ? ward->cgroup.fd : 0;
 	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
-	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET,
+	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET, .aside = aside,
 				     .start_ns = clock_now_ns() };
 	AUTO(fd_close) int pidfd = -1;
 	enum spawn_step step;
@@ -137,9 +146,7 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 		return refuse(ward, id, step, -r);
 	add_main(ward, &main);
 	if (!main.quiet)
-		tell(ward, &(struct warden_event){ .type = WARDEN_SPAWNED, .id = id, .pid = main.pid,
-						   .start_ns = main.start_ns, .ns = clock_now_ns() },
-		     true, pidfd);
+		tell_spawned(ward, &main, pidfd);
 }
 
 /* --- reaping ---------------------------------------------------------------------------------- */
@@ -152,6 +159,13 @@ static struct main_process *find_main_by_pid(struct wardship *ward, pid_t pid)
 	return NULL;
 }
 
+/* It counts neither as somebody who is there nor as a target, until everybody has to go. */
+static bool is_spared(struct wardship *ward, pid_t pid)
+{
+	const struct main_process *main = ward->agent_gone ? NULL : find_main_by_pid(ward, pid);
+	return main && main->aside;
+}
+
 static void tell_exit(struct wardship *ward, struct main_process *main, int wait_status,
 		      const struct rusage *usage)
 {
@@ -162,6 +176,22 @@ static void tell_exit(struct wardship *ward, struct main_process *main, int wait
 	*main = ward->mains[--ward->main_count];
 }
 
+/* Is a child alive that is not spared? Asked when some child is. */
+static bool others_live(struct wardship *ward)
+{
+	size_t aside = 0;
+	for (size_t i = 0; i < ward->main_count; i++)
+		aside += ward->mains[i].aside;
+	if (aside == 0 || aside < ward->main_count || ward->agent_gone)
+		return true;
+	AUTO(pids_done) struct pids children = PIDS_INIT;
+	proctree_children(getpid(), &children);
+	for (size_t i = 0; i < children.count; i++)
+		if (!is_spared(ward, children.items[i]))
+			return true;
+	return false;
+}
+
 /* Takes every dead child off; true while there are living ones. */
 static bool reap(struct wardship *ward)
 {
@@ -170,11 +200,42 @@ static bool reap(struct wardship *ward)
 		struct rusage usage;
 		pid_t pid = wait4(-1, &status, WNOHANG, &usage);
 		if (pid <= 0)
-			return pid == 0;
+			return pid == 0 && others_live(ward);
 		struct main_process *main = find_main_by_pid(ward, pid);
 		if (main)
 			tell_exit(ward, main, status, &usage);
 	}
+}
+
+/* --- adopting --------------------------------------------------------------------------------- */
+
+/* Only a child of ours that nobody reaped: then the number means that process and no other. */
+static bool is_orphan(struct wardship *ward, pid_t pid)
+{
+	siginfo_t info;
+	return pid > 0 && !find_main_by_pid(ward, pid) &&
+	       waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void handle_adopt(struct wardship *ward, const struct wire_frame *frame)
+{
+	struct request_adopt request;
+	if (frame->len != sizeof(request))
+		return;
+	memcpy(&request, frame->data, sizeof(request));
+	ward->empty_due = true;
+	if (request.pid == 0 || ward->killing == KILL_ALL)
+		return refuse(ward, request.id, SPAWN_REQUEST, ECANCELED);
+	if (frame->fd_count == 0)
+		return refuse(ward, request.id, SPAWN_REQUEST, EMFILE);
+	if (!is_orphan(ward, request.pid))
+		return refuse(ward, request.id, SPAWN_PARENT, ECHILD);
+	if (ward->cgroup.path)
+		cgroup_add(&ward->cgroup, request.pid); /* a help, no condition */
+	struct main_process main = { .id = request.id, .pid = request.pid, .start_ns = clock_now_ns() };
+	add_main(ward, &main);
+	tell_spawned(ward, &main, -1);
+	ssize_t ignored UNUSED = write(frame->fds[0], "", 1); /* if it is dead, that comes as its exit */
 }
 
 /* --- signals and killing ---------------------------------------------------------------------- */
@@ -215,7 +276,7 @@ static size_t kill_children(struct wardship *ward)
 	proctree_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t pid = children.items[i];
-		if (ward->killing == KILL_ORPHANS && find_main_by_pid(ward, pid))
+		if (is_spared(ward, pid) || (ward->killing == KILL_ORPHANS && find_main_by_pid(ward, pid)))
 			continue;
 		pids_add(&targets, pid);
 		if (!killed_before(&ward->killed, &at, pid) && kill(pid, SIGKILL) < 0 && errno != ESRCH)
@@ -227,12 +288,13 @@ static size_t kill_children(struct wardship *ward)
 	return count;
 }
 
-/* The mains, which a signal to orphans leaves alone; borrows nothing. */
-static struct pids main_pids(const struct wardship *ward)
+/* Those whom a signal leaves alone; borrows nothing. */
+static struct pids exempt_pids(const struct wardship *ward, bool orphans_only)
 {
 	struct pids pids = PIDS_INIT;
 	for (size_t i = 0; i < ward->main_count; i++)
-		pids_add(&pids, ward->mains[i].pid);
+		if (orphans_only || (ward->mains[i].aside && !ward->agent_gone))
+			pids_add(&pids, ward->mains[i].pid);
 	return pids;
 }
 
@@ -256,9 +318,7 @@ static void renew_cgroup(struct wardship *ward)
 
 static size_t signal_tree(struct wardship *ward, bool orphans_only, int sig)
 {
-	AUTO(pids_done) struct pids skip = PIDS_INIT;
-	if (orphans_only)
-		skip = main_pids(ward);
+	AUTO(pids_done) struct pids skip = exempt_pids(ward, orphans_only);
 	return proctree_signal(sig, &skip, sig == SIGKILL ? name_survivor : NULL, ward);
 }
 
@@ -294,7 +354,8 @@ static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 		AUTO(pids_done) struct pids children = PIDS_INIT;
 		proctree_children(getpid(), &children);
 		for (size_t i = 0; i < children.count; i++)
-			if (ward->killing == KILL_ALL || !find_main_by_pid(ward, children.items[i]))
+			if (!is_spared(ward, children.items[i]) &&
+			    (ward->killing == KILL_ALL || !find_main_by_pid(ward, children.items[i])))
 				name_survivor(ward, children.items[i], EBUSY);
 	}
 	ward->kill_period_ns = MIN(ward->kill_period_ns * 2, KILL_PERIOD_MAX_NS);
@@ -356,6 +417,8 @@ static void handle_requests(struct wardship *ward)
 	while (wire_next(&ward->wire, &frame) > 0) {
 		if (frame.type == REQUEST_SPAWN)
 			handle_spawn(ward, &frame);
+		else if (frame.type == REQUEST_ADOPT)
+			handle_adopt(ward, &frame);
 		else if (frame.type == REQUEST_SIGNAL)
 			handle_signal(ward, &frame);
 		wire_frame_done(&frame);

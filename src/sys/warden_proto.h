@@ -7,6 +7,7 @@
 
 enum warden_request {
 	REQUEST_SPAWN,
+	REQUEST_ADOPT,	/* struct request_adopt, with the gate */
 	REQUEST_SIGNAL, /* struct request_signal */
 };
 
@@ -20,6 +21,11 @@ struct request_signal {
 	uint64_t id;
 	enum signal_scope scope;
 	int sig;
+};
+
+struct request_adopt {
+	uint64_t id;
+	pid_t pid;
 };
 
 /* Followed by the CPU set, the memory nodes, then NUL-terminated strings: path, working directory if

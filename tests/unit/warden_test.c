@@ -350,6 +350,100 @@ TEST(programs_start_and_live_after_everything_was_killed)
 	warden_free(warden);
 }
 
+/* An orphan of the warden's, after the main process that made it has ended. */
+static pid_t make_orphan(struct warden *warden, const char *script)
+{
+	pid_t pid = first_pid(warden, script);
+	ck_assert_uint_eq(await(warden, WARDEN_EXITED).id, 1);
+	return pid;
+}
+
+TEST(an_adopted_orphan_is_let_in_and_counts_as_a_main_process)
+{
+	struct warden *warden = new_warden();
+	int gate[2];
+	ck_assert_int_eq(pipe2(gate, O_CLOEXEC), 0);
+	pid_t orphan = make_orphan(warden, "sh -c 'trap \"exit 5\" TERM; echo $$; while :; do sleep 0.01; done' & exit 0");
+	ck_assert_int_eq(warden_adopt(warden, 9, orphan, gate[1], NULL), 0);
+	struct warden_event spawned = next_event(warden);
+	ck_assert_int_eq(spawned.type, WARDEN_SPAWNED);
+	ck_assert_uint_eq(spawned.id, 9);
+	ck_assert_int_eq(spawned.pid, orphan);
+	char byte;
+	ck_assert_int_eq(read(gate[0], &byte, 1), 1);
+	warden_signal_orphans(warden, SIGKILL);
+	warden_signal(warden, 9, SIGTERM);
+	struct warden_event exited = await(warden, WARDEN_EXITED);
+	ck_assert_uint_eq(exited.id, 9);
+	ck_assert_int_eq(exited.status.value, 5);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	close(gate[0]);
+	close(gate[1]);
+	warden_free(warden);
+}
+
+TEST(only_an_orphan_of_the_wardens_is_adopted_and_the_gate_stays_shut_for_others)
+{
+	struct warden *warden = new_warden();
+	int gate[2];
+	ck_assert_int_eq(pipe2(gate, O_CLOEXEC | O_NONBLOCK), 0);
+	start(warden, 1, "exec sleep 1000");
+	pid_t main_pid = await(warden, WARDEN_SPAWNED).pid;
+	const pid_t wrong[] = { getpid(), warden_pid(warden), main_pid, 1 };
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		ck_assert_int_eq(warden_adopt(warden, 9, wrong[i], gate[1], NULL), 0);
+		struct warden_event failed = next_event(warden);
+		ck_assert_int_eq(failed.type, WARDEN_SPAWN_FAILED);
+		ck_assert_int_eq(failed.error, ECHILD);
+	}
+	ck_assert_int_eq(warden_adopt(warden, 9, 0, -1, NULL), 0);
+	ck_assert_int_eq(next_event(warden).error, ECANCELED);
+	char byte;
+	ck_assert_int_eq(read(gate[0], &byte, 1), -1);
+	close(gate[0]);
+	close(gate[1]);
+	warden_free(warden);
+}
+
+TEST(a_start_that_is_taken_back_leaves_the_warden_empty)
+{
+	struct warden *warden = new_warden();
+	ck_assert_int_eq(warden_adopt(warden, 3, 0, -1, NULL), 0);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_SPAWN_FAILED);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(who_stands_aside_outlives_the_group_and_what_it_orphans_does_not)
+{
+	struct warden *warden = new_warden();
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	start_full(warden, 7, "p=$(sh -c 'sleep 1000 >/dev/null & echo $!'); echo $p; exec sleep 1000", ends[1], WARDEN_ASIDE);
+	pid_t aside = await(warden, WARDEN_SPAWNED).pid;
+	char text[32] = "";
+	ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+	pid_t orphan = (pid_t)atoi(text);
+	close(ends[0]);
+	close(ends[1]);
+
+	start(warden, 2, "exec sleep 1000");
+	await(warden, WARDEN_SPAWNED);
+	warden_signal_all(warden, SIGUSR1);
+	ck_assert_uint_eq(await(warden, WARDEN_EXITED).id, 2);
+	warden_kill_all(warden);
+	await(warden, WARDEN_EMPTY);
+	ck_assert(!exists(orphan));
+	ck_assert(exists(aside));
+
+	warden_signal(warden, 7, SIGTERM);
+	ck_assert_int_eq(await(warden, WARDEN_EXITED).status.value, SIGTERM);
+	start_full(warden, 8, "exec sleep 1000", SPAWN_NULL, WARDEN_ASIDE);
+	aside = await(warden, WARDEN_SPAWNED).pid;
+	warden_free(warden);
+	ck_assert(!exists(aside));
+}
+
 TEST(hanging_up_kills_every_descendant)
 {
 	struct warden *warden = new_warden();

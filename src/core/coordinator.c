@@ -1,11 +1,10 @@
 #include "core/coordinator.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
+#include "core/admission.h"
+#include "core/closing.h"
 #include "core/formation.h"
 
 /* What the table is indexed by: events, with messages told apart. */
@@ -23,59 +22,9 @@ enum input {
 
 #define STALL_NS NS_PER_S /* so late a timer is not by accident */
 
-struct step {
-	struct coordinator *c;
-	const struct coordinator_event *event;
-	uint64_t now_ns;
-	struct coordinator_actions *actions;
-};
-
 typedef void handler(struct step *s);
 
 static void advance(struct step *s);
-
-/* Actions. */
-
-static struct coordinator_action *act(struct step *s, enum coordinator_action_type type, uint64_t link)
-{
-	struct coordinator_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct coordinator_action *action = &actions->items[actions->count++];
-	memset(action, 0, sizeof(*action));
-	action->type = type;
-	action->link = link;
-	return action;
-}
-
-static struct msg *send_msg(struct step *s, uint64_t link, enum msg_type type)
-{
-	struct msg *msg = &act(s, COORDINATOR_SEND, link)->msg;
-	msg->type = type;
-	msg->ballot = s->c->roster.heard.ballot;
-	return msg;
-}
-
-static void set_state(struct coordinator *c, enum coordinator_state state)
-{
-	c->state = state;
-}
-
-static void send_stop(struct step *s, const struct member *member, enum stop_why why)
-{
-	send_msg(s, member->link, MSG_STOP)->stop = (struct msg_stop){
-		.why = why,
-		.ruling = s->c->ruling,
-		.cause = s->c->cause,
-	};
-}
-
-static void send_closed(struct step *s, const struct member *member)
-{
-	struct coordinator *c = s->c;
-	struct msg_closed *closed = &send_msg(s, member->link, MSG_CLOSED)->closed;
-	*closed = (struct msg_closed){ .ruling = c->ruling, .restarts = c->restarts, .cause = c->cause };
-	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
-}
 
 /* A host may reach the store from any of its addresses. */
 static void send_peers(struct step *s, const struct member *to)
@@ -87,7 +36,7 @@ static void send_peers(struct step *s, const struct member *to)
 		for (size_t a = 0; member->in_round && a < member->addr_count; a++) {
 			if (!peers || peers->count == MSG_PEERS_MAX) {
 				bool first = !peers;
-				peers = &send_msg(s, to->link, MSG_PEERS)->peers;
+				peers = &step_send(s, to->link, MSG_PEERS)->peers;
 				peers->first = first;
 			}
 			peers->addrs[peers->count++] = member->addrs[a];
@@ -99,77 +48,10 @@ static void send_formed(struct step *s, const struct member *member)
 {
 	if (member->group_rank == 0 && s->c->roster.heard.nodes > 1)
 		send_peers(s, member);
-	formation_msg(s->c, member, send_msg(s, member->link, MSG_FORMED));
-}
-
-static void step_down(struct step *s)
-{
-	struct roster *roster = &s->c->roster;
-	for (size_t i = 0; i < roster->count; i++)
-		if (roster->members[i]->link)
-			act(s, COORDINATOR_HANG_UP, roster->members[i]->link);
-	act(s, COORDINATOR_STEP_DOWN, 0);
-	set_state(s->c, COORDINATOR_DEPOSED);
-}
-
-/* Causes. */
-
-/* The earliest death is the first cause, whoever reported first. */
-static void note_cause(struct step *s, const struct cause *cause, uint64_t died_ns)
-{
-	struct coordinator *c = s->c;
-	if (c->has_cause && c->died_ns <= died_ns)
-		return;
-	c->has_cause = true;
-	c->cause = *cause;
-	c->died_ns = died_ns;
-}
-
-static void forget_round(struct coordinator *c)
-{
-	c->failed = false;
-	c->has_cause = false;
-	memset(&c->cause, 0, sizeof(c->cause));
-	c->ruling = RULING_NONE;
-	c->settled = false;
-	c->not_before_ns = 0;
+	formation_msg(s->c, member, step_send(s, member->link, MSG_FORMED));
 }
 
 /* Rounds. */
-
-static bool stoppable(const struct member *member)
-{
-	return member->status == MEMBER_ACTIVE || member->status == MEMBER_DONE;
-}
-
-static void stop_round(struct step *s, enum stop_why why)
-{
-	struct coordinator *c = s->c;
-	c->scale_up_ns = NS_NEVER;
-	for (size_t i = 0; i < c->roster.count; i++) {
-		struct member *member = c->roster.members[i];
-		if (!stoppable(member))
-			continue;
-		send_stop(s, member, why);
-		roster_set_status(&c->roster, member, MEMBER_STOPPING);
-	}
-	set_state(c, COORDINATOR_STOPPING);
-}
-
-static void rule(struct step *s, enum ruling ruling)
-{
-	s->c->ruling = ruling;
-	stop_round(s, STOP_RULING);
-	set_state(s->c, COORDINATOR_CLOSING);
-	/* Those who wait already must know it too, before anyone acts on it. */
-	struct roster *roster = &s->c->roster;
-	for (size_t i = 0; i < roster->count; i++) {
-		struct member *member = roster->members[i];
-		if (member->status == MEMBER_READY && roster_in_heard(roster, member) &&
-		    member->memory.ruling != ruling)
-			send_stop(s, member, STOP_RULING);
-	}
-}
 
 static void form(struct step *s)
 {
@@ -178,10 +60,10 @@ static void form(struct step *s)
 	if (!first && !c->failed)
 		pace_take(&c->config.membership, s->now_ns);
 	formation_form(c);
-	forget_round(c);
+	step_forget_round(s);
 	c->last_call_ns = NS_NEVER;
 	c->regather_ns = 0;
-	set_state(c, COORDINATOR_RUNNING);
+	step_set_state(s, COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c->roster.count; i++)
 		if (c->roster.members[i]->in_round)
 			send_formed(s, c->roster.members[i]);
@@ -245,32 +127,21 @@ static bool last_call_over(struct step *s)
 	return s->now_ns >= c->last_call_ns;
 }
 
-/* A ruling that an agent brings from a coordinator that is gone, or that the agents' states imply. */
-static enum ruling inherited_ruling(const struct coordinator *c)
-{
-	const struct tally *tally = &c->roster.tally;
-	if (tally->ready_ruled[RULING_FAILED])
-		return RULING_FAILED;
-	if (tally->ready_ruled[RULING_DONE] || tally->ready_done == c->roster.heard.nodes)
-		return RULING_DONE;
-	return RULING_NONE;
-}
-
 static void regather(struct step *s)
 {
 	struct coordinator *c = s->c;
 	if (!reassembled(s) || !formation_has_quorum(c))
 		return;
-	enum ruling inherited = inherited_ruling(c);
+	enum ruling inherited = closing_inherited(c);
 	if (inherited != RULING_NONE) {
-		rule(s, inherited);
+		closing_rule(s, inherited);
 		advance(s);
 		return;
 	}
 	if (!c->settled)
 		settle(s);
 	if (c->ruling != RULING_NONE) {
-		rule(s, c->ruling);
+		closing_rule(s, c->ruling);
 		advance(s);
 	} else if (roster_ready(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
 		form(s);
@@ -308,39 +179,15 @@ static void advance_running(struct step *s)
 				     pace_earliest_ns(&c->config.membership,
 						      c->config.membership.burst / 2));
 	if (s->now_ns >= c->scale_up_ns)
-		stop_round(s, STOP_MEMBERS);
+		step_stop_round(s, STOP_MEMBERS);
 }
 
 static void advance_stopping(struct step *s)
 {
 	if (roster_busy(&s->c->roster) > 0)
 		return;
-	set_state(s->c, COORDINATOR_GATHERING);
+	step_set_state(s, COORDINATOR_GATHERING);
 	advance(s);
-}
-
-static void advance_closing(struct step *s)
-{
-	struct coordinator *c = s->c;
-	struct tally *tally = &c->roster.tally;
-	if (roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns || tally->ready_ruled[c->ruling] < tally->ready_heard ||
-	    !formation_has_quorum(c))
-		return;
-	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
-	set_state(c, COORDINATOR_CLOSED);
-	for (size_t i = 0; i < c->roster.count; i++)
-		if (c->roster.members[i]->status == MEMBER_READY)
-			send_closed(s, c->roster.members[i]);
-	advance(s);
-}
-
-static void advance_closed(struct step *s)
-{
-	struct coordinator *c = s->c;
-	if (c->close_ns == NS_NEVER || (roster_linked(&c->roster) > 0 && s->now_ns < c->close_ns))
-		return;
-	c->close_ns = NS_NEVER;
-	act(s, COORDINATOR_FINISHED, 0);
 }
 
 /* What follows from the sums as they now are. */
@@ -348,145 +195,12 @@ static void advance(struct step *s)
 {
 	static handler *const by_state[] = {
 		[COORDINATOR_GATHERING] = advance_gathering, [COORDINATOR_RUNNING] = advance_running,
-		[COORDINATOR_STOPPING] = advance_stopping,   [COORDINATOR_CLOSING] = advance_closing,
-		[COORDINATOR_CLOSED] = advance_closed,	     [COORDINATOR_DEPOSED] = NULL,
+		[COORDINATOR_STOPPING] = advance_stopping,   [COORDINATOR_CLOSING] = closing_advance,
+		[COORDINATOR_CLOSED] = closing_linger,	     [COORDINATOR_DEPOSED] = NULL,
 	};
 	static_assert(ARRAY_LEN(by_state) == COORDINATOR_STATE_COUNT, "every state needs an entry");
 	if (by_state[s->c->state])
 		by_state[s->c->state](s);
-}
-
-/* Joining. */
-
-static bool node_rank_taken(const struct coordinator *c, const struct node_info *node)
-{
-	for (size_t i = 0; i < c->roster.count; i++) {
-		const struct member *member = c->roster.members[i];
-		if (member->link && member->node_rank == node->node_rank &&
-		    !agent_id_eq(member->id, node->id))
-			return true;
-	}
-	return false;
-}
-
-/* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
-static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
-{
-	if (c->has_job && (node->min_nodes != c->min_nodes || node->max_nodes != c->max_nodes)) {
-		snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u",
-			 c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
-		return REFUSED_NODES;
-	}
-	if (node->node_rank < 0)
-		return REFUSED_REASON_COUNT;
-	if ((uint32_t)node->node_rank >= node->max_nodes) {
-		snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is not below the %u nodes of this job",
-			 node->node_rank, node->max_nodes);
-		return REFUSED_NODE_RANK;
-	}
-	if (!node_rank_taken(c, node))
-		return REFUSED_REASON_COUNT;
-	snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is held by another agent", node->node_rank);
-	return REFUSED_NODE_RANK;
-}
-
-static bool refuse(struct step *s)
-{
-	char text[MSG_TEXT_MAX];
-	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
-	if (reason == REFUSED_REASON_COUNT)
-		return false;
-	struct msg_refused *refused = &send_msg(s, s->event->link, MSG_REFUSED)->refused;
-	refused->reason = reason;
-	memcpy(refused->text, text, sizeof(text));
-	return true;
-}
-
-/* Returns false when this coordinator's time is over. */
-static bool learn_rounds(struct step *s, const struct memory *memory)
-{
-	struct coordinator *c = s->c;
-	struct roster *roster = &c->roster;
-	struct round_ref heard = roster->heard, base = roster->base;
-	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
-	if (higher) {
-		if (c->own || (c->config.epoch && memory->heard.ballot.epoch >= c->config.epoch))
-			return false;
-		heard = memory->heard;
-		c->coordinator_in_heard = memory->coordinator_in_heard;
-		c->coordinator_index = memory->coordinator_index;
-		forget_round(c);
-	}
-	if (ballot_compare(memory->base.ballot, base.ballot) > 0) {
-		base = memory->base;
-		formation_forget_acks(c);
-	}
-	c->restarts = MAX(c->restarts, memory->restarts);
-	if (higher || !ballot_eq(base.ballot, roster->base.ballot))
-		roster_set_rounds(roster, &heard, &base);
-	return true;
-}
-
-/* What the agent's own workers came to in the last round. */
-static void learn_work(struct step *s, const struct member *member)
-{
-	struct coordinator *c = s->c;
-	const struct memory *memory = &member->memory;
-	if (!roster_in_heard(&c->roster, member))
-		return;
-	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
-		note_cause(s, &memory->cause, member->died_ns);
-	if (memory->work == WORK_FAILED && !c->own)
-		c->failed = true;
-}
-
-static void learn_job(struct coordinator *c, const struct node_info *node)
-{
-	if (c->has_job)
-		return;
-	c->has_job = true;
-	c->min_nodes = node->min_nodes;
-	c->max_nodes = node->max_nodes;
-}
-
-/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
- * joined another coordinator, and its LEAVE may be next in the same mail. */
-static bool may_be_stale(const struct step *s)
-{
-	const struct node_info *node = s->event->msg->join.node;
-	uint64_t lease_ns = node->period_ns * node->lease_periods;
-	return lease_ns && s->now_ns >= ns_add(s->event->greeted_ns, lease_ns);
-}
-
-/* Makes the sender of a JOIN a READY member; NULL if it is refused or we are not to go on. */
-static struct member *admit(struct step *s)
-{
-	struct coordinator *c = s->c;
-	const struct msg_join *join = &s->event->msg->join;
-	if (refuse(s))
-		return NULL;
-	learn_job(c, join->node);
-	if (!learn_rounds(s, &join->memory)) {
-		step_down(s);
-		return NULL;
-	}
-	struct member *member = roster_by_id(&c->roster, join->node->id);
-	bool again = member && member->link == s->event->link;
-	if ((member && join->attempt < member->attempt) || (!again && may_be_stale(s))) {
-		act(s, COORDINATOR_HANG_UP, s->event->link);
-		return NULL;
-	}
-	if (member && member->link && !again)
-		act(s, COORDINATOR_HANG_UP, member->link);
-	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
-	learn_work(s, member);
-	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
-	 * with it, or the workers of those who stayed may live. */
-	bool moved = !again && join->memory.joined_id != JOINED_NOBODY &&
-		     join->memory.joined_id != c->config.id;
-	if (moved || (!c->own && !ballot_is_none(join->memory.heard.ballot)))
-		c->regather_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
-	return member;
 }
 
 static bool is_active(const struct member *member)
@@ -496,7 +210,7 @@ static bool is_active(const struct member *member)
 
 static void on_join(struct step *s)
 {
-	if (admit(s))
+	if (admission_join(s))
 		advance(s);
 }
 
@@ -506,21 +220,21 @@ static void running_join(struct step *s)
 	struct coordinator *c = s->c;
 	struct member *known = roster_by_id(&c->roster, s->event->msg->join.node->id);
 	bool was_active = known && is_active(known);
-	struct member *member = admit(s);
+	struct member *member = admission_join(s);
 	if (!member)
 		return;
 	if (was_active && member->status == MEMBER_READY) {
 		c->failed = member->memory.work == WORK_FAILED && roster_in_heard(&c->roster, member);
-		stop_round(s, c->failed ? STOP_FAILURE : STOP_MEMBERS);
+		step_stop_round(s, c->failed ? STOP_FAILURE : STOP_MEMBERS);
 	}
 	advance(s);
 }
 
 static void closed_join(struct step *s)
 {
-	struct member *member = admit(s);
+	struct member *member = admission_join(s);
 	if (member)
-		send_closed(s, member);
+		closing_send(s, member);
 }
 
 /* Members of the round. */
@@ -540,10 +254,10 @@ static bool note_failure(struct step *s)
 {
 	const struct cause *cause = &s->event->msg->failed.cause;
 	struct member *member = sender_in_round(s);
-	if (!member || !(stoppable(member) || member->status == MEMBER_STOPPING))
+	if (!member || !(step_stoppable(member) || member->status == MEMBER_STOPPING))
 		return false;
-	note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
-	if (stoppable(member))
+	step_note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
+	if (step_stoppable(member))
 		roster_set_status(&s->c->roster, member, MEMBER_STOPPING);
 	return true;
 }
@@ -553,7 +267,7 @@ static void running_failed(struct step *s)
 	if (!note_failure(s))
 		return;
 	s->c->failed = true;
-	stop_round(s, STOP_FAILURE);
+	step_stop_round(s, STOP_FAILURE);
 	advance(s);
 }
 
@@ -570,7 +284,7 @@ static void running_done(struct step *s)
 		return;
 	roster_set_status(&c->roster, member, MEMBER_DONE);
 	if (++c->done_count == c->roster.heard.nodes)
-		rule(s, RULING_DONE);
+		closing_rule(s, RULING_DONE);
 	advance(s);
 }
 
@@ -584,7 +298,7 @@ static void on_ping(struct step *s)
 	member->heard_ns = s->now_ns;
 	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
-	send_msg(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
+	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
 		.coordinator_id = c->config.id,
 		.cookie = ping->ping.cookie,
 		.heard = c->roster.heard,
@@ -601,13 +315,13 @@ static void abandon_round(struct step *s)
 	struct roster *roster = &s->c->roster;
 	for (size_t i = roster->count; i-- > 0;) {
 		struct member *member = roster->members[i];
-		if (!stoppable(member) && member->status != MEMBER_STOPPING)
+		if (!step_stoppable(member) && member->status != MEMBER_STOPPING)
 			continue;
-		act(s, COORDINATOR_HANG_UP, member->link);
+		step_act(s, COORDINATOR_HANG_UP, member->link);
 		roster_set_status(roster, member, MEMBER_LEAVING);
 		member->elsewhere = true;
 	}
-	set_state(s->c, COORDINATOR_GATHERING);
+	step_set_state(s, COORDINATOR_GATHERING);
 }
 
 /* A member has gone, or is about to; `active` is whether it had workers to run in this round. */
@@ -615,7 +329,7 @@ static void after_loss(struct step *s, bool active)
 {
 	struct coordinator *c = s->c;
 	if (active && c->state == COORDINATOR_RUNNING)
-		stop_round(s, STOP_MEMBERS);
+		step_stop_round(s, STOP_MEMBERS);
 	bool has_workers = c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING;
 	if (has_workers && !formation_can_have_quorum(c))
 		abandon_round(s);
@@ -672,7 +386,7 @@ static void on_timer(struct step *s)
 	struct roster *roster = &s->c->roster;
 	s->c->timer_ns = s->now_ns;
 	for (struct member *member; (member = roster_next_silent(roster, s->c->pardon_ns, s->now_ns));) {
-		act(s, COORDINATOR_HANG_UP, member->link);
+		step_act(s, COORDINATOR_HANG_UP, member->link);
 		lose(s, member, false);
 	}
 	advance(s);

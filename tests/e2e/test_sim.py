@@ -57,9 +57,9 @@ MUTANTS = {
         "if (c->roster.members[i]->status == MEMBER_READY && c->roster.members[i]->arrival <= c->max_nodes)\n\t\t\tpicked",
     ),
     "nobody-stops-the-others": (
-        "coordinator.c",
-        "if (!stoppable(member))\n\t\t\tcontinue;\n\t\tsend_stop(s, member, why);",
-        "if (!stoppable(member))\n\t\t\tcontinue;",
+        "coordinator_step.c",
+        "if (!step_stoppable(member))\n\t\t\tcontinue;\n\t\tstep_send_stop(s, member, why);",
+        "if (!step_stoppable(member))\n\t\t\tcontinue;",
     ),
     "takeover-without-waiting": (
         "coordinator.c",

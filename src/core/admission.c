@@ -1,0 +1,137 @@
+#include "core/admission.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/formation.h"
+
+static bool node_rank_taken(const struct coordinator *c, const struct node_info *node)
+{
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->link && member->node_rank == node->node_rank &&
+		    !agent_id_eq(member->id, node->id))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
+static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
+{
+	if (c->has_job && (node->min_nodes != c->min_nodes || node->max_nodes != c->max_nodes)) {
+		snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u",
+			 c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
+		return REFUSED_NODES;
+	}
+	if (node->node_rank < 0)
+		return REFUSED_REASON_COUNT;
+	if ((uint32_t)node->node_rank >= node->max_nodes) {
+		snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is not below the %u nodes of this job",
+			 node->node_rank, node->max_nodes);
+		return REFUSED_NODE_RANK;
+	}
+	if (!node_rank_taken(c, node))
+		return REFUSED_REASON_COUNT;
+	snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is held by another agent", node->node_rank);
+	return REFUSED_NODE_RANK;
+}
+
+static bool refuse(struct step *s)
+{
+	char text[MSG_TEXT_MAX];
+	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
+	if (reason == REFUSED_REASON_COUNT)
+		return false;
+	struct msg_refused *refused = &step_send(s, s->event->link, MSG_REFUSED)->refused;
+	refused->reason = reason;
+	memcpy(refused->text, text, sizeof(text));
+	return true;
+}
+
+/* Returns false when this coordinator's time is over. */
+static bool learn_rounds(struct step *s, const struct memory *memory)
+{
+	struct coordinator *c = s->c;
+	struct roster *roster = &c->roster;
+	struct round_ref heard = roster->heard, base = roster->base;
+	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
+	if (higher) {
+		if (c->own || (c->config.epoch && memory->heard.ballot.epoch >= c->config.epoch))
+			return false;
+		heard = memory->heard;
+		c->coordinator_in_heard = memory->coordinator_in_heard;
+		c->coordinator_index = memory->coordinator_index;
+		step_forget_round(s);
+	}
+	if (ballot_compare(memory->base.ballot, base.ballot) > 0) {
+		base = memory->base;
+		formation_forget_acks(c);
+	}
+	c->restarts = MAX(c->restarts, memory->restarts);
+	if (higher || !ballot_eq(base.ballot, roster->base.ballot))
+		roster_set_rounds(roster, &heard, &base);
+	return true;
+}
+
+/* What the agent's own workers came to in the last round. */
+static void learn_work(struct step *s, const struct member *member)
+{
+	struct coordinator *c = s->c;
+	const struct memory *memory = &member->memory;
+	if (!roster_in_heard(&c->roster, member))
+		return;
+	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
+		step_note_cause(s, &memory->cause, member->died_ns);
+	if (memory->work == WORK_FAILED && !c->own)
+		c->failed = true;
+}
+
+static void learn_job(struct coordinator *c, const struct node_info *node)
+{
+	if (c->has_job)
+		return;
+	c->has_job = true;
+	c->min_nodes = node->min_nodes;
+	c->max_nodes = node->max_nodes;
+}
+
+/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
+ * joined another coordinator, and its LEAVE may be next in the same mail. */
+static bool may_be_stale(const struct step *s)
+{
+	const struct node_info *node = s->event->msg->join.node;
+	uint64_t lease_ns = node->period_ns * node->lease_periods;
+	return lease_ns && s->now_ns >= ns_add(s->event->greeted_ns, lease_ns);
+}
+
+struct member *admission_join(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_join *join = &s->event->msg->join;
+	if (refuse(s))
+		return NULL;
+	learn_job(c, join->node);
+	if (!learn_rounds(s, &join->memory)) {
+		step_down(s);
+		return NULL;
+	}
+	struct member *member = roster_by_id(&c->roster, join->node->id);
+	bool again = member && member->link == s->event->link;
+	if ((member && join->attempt < member->attempt) || (!again && may_be_stale(s))) {
+		step_act(s, COORDINATOR_HANG_UP, s->event->link);
+		return NULL;
+	}
+	if (member && member->link && !again)
+		step_act(s, COORDINATOR_HANG_UP, member->link);
+	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
+	learn_work(s, member);
+	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
+	 * with it, or the workers of those who stayed may live. */
+	bool moved = !again && join->memory.joined_id != JOINED_NOBODY &&
+		     join->memory.joined_id != c->config.id;
+	if (moved || (!c->own && !ballot_is_none(join->memory.heard.ballot)))
+		c->regather_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
+	return member;
+}

@@ -1,0 +1,61 @@
+#include "core/closing.h"
+
+#include "base/clock.h"
+#include "core/formation.h"
+
+void closing_linger(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->close_ns == NS_NEVER || (roster_linked(&c->roster) > 0 && s->now_ns < c->close_ns))
+		return;
+	c->close_ns = NS_NEVER;
+	step_act(s, COORDINATOR_FINISHED, 0);
+}
+
+void closing_send(struct step *s, const struct member *member)
+{
+	struct coordinator *c = s->c;
+	struct msg_closed *closed = &step_send(s, member->link, MSG_CLOSED)->closed;
+	*closed = (struct msg_closed){ .ruling = c->ruling, .restarts = c->restarts, .cause = c->cause };
+	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
+}
+
+void closing_rule(struct step *s, enum ruling ruling)
+{
+	s->c->ruling = ruling;
+	step_stop_round(s, STOP_RULING);
+	step_set_state(s, COORDINATOR_CLOSING);
+	/* Those who wait already must know it too, before anyone acts on it. */
+	struct roster *roster = &s->c->roster;
+	for (size_t i = 0; i < roster->count; i++) {
+		struct member *member = roster->members[i];
+		if (member->status == MEMBER_READY && roster_in_heard(roster, member) &&
+		    member->memory.ruling != ruling)
+			step_send_stop(s, member, STOP_RULING);
+	}
+}
+
+enum ruling closing_inherited(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	if (tally->ready_ruled[RULING_FAILED])
+		return RULING_FAILED;
+	if (tally->ready_ruled[RULING_DONE] || tally->ready_done == c->roster.heard.nodes)
+		return RULING_DONE;
+	return RULING_NONE;
+}
+
+void closing_advance(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct tally *tally = &c->roster.tally;
+	if (roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns ||
+	    tally->ready_ruled[c->ruling] < tally->ready_heard || !formation_has_quorum(c))
+		return;
+	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
+	step_set_state(s, COORDINATOR_CLOSED);
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			closing_send(s, c->roster.members[i]);
+	closing_linger(s);
+}

@@ -13,7 +13,6 @@
 #include "core/exit_code.h"
 #include "net/store_client.h"
 
-#define KV_DEFAULT_PORT 29500
 #define KV_DEFAULT_TIMEOUT_NS (300 * NS_PER_S)
 
 struct kv_options {
@@ -294,23 +293,6 @@ static int find_operation(const char *name)
 	return -1;
 }
 
-static int store_name(const struct kv_options *o, struct addr_name *ret_name, struct err *err)
-{
-	if (o->store)
-		return addr_name_parse(o->store, KV_DEFAULT_PORT, ret_name, err);
-	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-	if (!host || !*host)
-		return err_set(err, EINVAL, "which store? Give --store or set MASTER_ADDR and MASTER_PORT");
-	uint64_t number = KV_DEFAULT_PORT;
-	if (port && *port && (str_to_u64(port, &number) < 0 || number > UINT16_MAX))
-		return err_set(err, EINVAL, "MASTER_PORT: '%s' is not a port", port);
-	if (strlen(host) >= sizeof(ret_name->host))
-		return err_set(err, EINVAL, "MASTER_ADDR: the host name is too long");
-	strcpy(ret_name->host, host);
-	ret_name->port = (uint16_t)number;
-	return 0;
-}
-
 static int exit_code_of(int r)
 {
 	switch (r) {
@@ -326,7 +308,7 @@ static int exit_code_of(int r)
 static int run(struct kv *kv, kv_fn *operation)
 {
 	struct addr_name name;
-	int r = store_name(kv->options, &name, &kv->err);
+	int r = store_client_name(kv->options->store, &name, &kv->err);
 	if (r == 0)
 		r = store_client_open(&name, kv->deadline_ns, &kv->client, &kv->err);
 	if (r == 0)

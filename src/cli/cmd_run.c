@@ -103,7 +103,7 @@ static void say(const struct report *report, const struct job_result *result, in
 		log_warn("TORCHELASTIC_ERROR_FILE: %s", err.msg);
 	if (wants_table(report))
 		report_torchrun(report, &text);
-	else
+	else if (report->config->report != RUN_STYLE_NONE)
 		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));

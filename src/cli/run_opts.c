@@ -9,6 +9,8 @@ static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL
 static const char *const numa_bindings[] = { "node", "socket", "exclusive", "core-complex", NULL };
 static const char *const styles[] = {
 	[RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun", NULL };
+static const char *const reports[] = { [RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun",
+				       [RUN_STYLE_NONE] = "none", NULL };
 static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 					[RUN_CAPTURE_ALWAYS] = "always",
 					[RUN_CAPTURE_NEVER] = "never", NULL };
@@ -68,6 +70,8 @@ const struct opt run_opts[] = {
 	OPT_GROUP("Watching"),
 	OPT_STR("events", NULL, O, events, "FILE|fd:N|-",
 		"write what happens there, one JSON line each (muster-events(7))"),
+	OPT_INT("lifeline", NULL, O, lifeline, "N",
+		"stop the job when descriptor N, a pipe, ends: whoever holds the other end is gone"),
 	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
 		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",
@@ -82,8 +86,8 @@ const struct opt run_opts[] = {
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",
 		"where logs and errors go (default: a temporary directory; /dev/null: nowhere)"),
-	OPT_CHOICE("report", NULL, O, report, styles,
-		   "form of the report on failure: for people (default), or torchrun's table"),
+	OPT_CHOICE("report", NULL, O, report, reports,
+		   "form of the report on failure: for people (default), torchrun's table, or none"),
 	OPT_CHOICE("capture", NULL, O, capture, captures,
 		   "keep the end of each worker's stderr for the report; auto: unless it is a terminal"),
 	{ OPT_FIELD(OPT_TYPE_STR, "redirects", "PET_REDIRECTS", O, redirects, "MASK",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #define ADDRS_MAX 8
 #define RETRY_FIRST_NS (20 * NS_PER_MS)
@@ -44,6 +45,23 @@ static int step_until(struct store_link *link, uint64_t deadline_ns, struct err 
 }
 
 /* ---- connecting ---- */
+
+int store_client_name(const char *text, struct addr_name *ret_name, struct err *err)
+{
+	if (text)
+		return addr_name_parse(text, STORE_DEFAULT_PORT, ret_name, err);
+	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+	if (!host || !*host)
+		return err_set(err, EINVAL, "which store? Name it, or set MASTER_ADDR and MASTER_PORT");
+	uint64_t number = STORE_DEFAULT_PORT;
+	if (port && *port && (str_to_u64(port, &number) < 0 || number > UINT16_MAX))
+		return err_set(err, EINVAL, "MASTER_PORT: '%s' is not a port", port);
+	if (strlen(host) >= sizeof(ret_name->host))
+		return err_set(err, EINVAL, "MASTER_ADDR: the host name is too long");
+	strcpy(ret_name->host, host);
+	ret_name->port = (uint16_t)number;
+	return 0;
+}
 
 static int try_address(const struct addr *addr, uint64_t deadline_ns, struct store_link **ret_link,
 		       struct err *err)

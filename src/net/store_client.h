@@ -15,6 +15,11 @@
 
 struct store_client;
 
+/* The store meant by `text`, "host[:port]"; NULL: the one a worker finds in $MASTER_ADDR and
+ * $MASTER_PORT. */
+#define STORE_DEFAULT_PORT 29500
+int store_client_name(const char *text, struct addr_name *ret_name, struct err *err);
+
 /* Looks the name up, connects and shakes hands, again and again until it works or the deadline has
  * passed: the server may not be up yet. */
 int store_client_open(const struct addr_name *name, uint64_t deadline_ns,

@@ -54,7 +54,11 @@ static void add_body(json_t *object, const struct event_body *body)
 	set_text(object, "reason", body->reason);
 	set_text(object, "detail", body->detail);
 	set_text(object, "signal", body->signal);
+	if (body->error_file && *body->error_file)
+		set_text(object, "error_file", body->error_file);
 	set_text(object, "status", body->status);
+	if (body->exit_code)
+		json_object_set_new(object, "exit_code", json_integer(*body->exit_code));
 	if (body->status) {
 		set_number(object, "user_us", body->user_us);
 		set_number(object, "system_us", body->system_us);

@@ -44,9 +44,11 @@ struct event_body {
 	pid_t pid;
 	uint64_t world_size;
 	const char *reason; /* of a failure, a restart or a rejection */
-	const char *detail; /* what exactly was rejected */
+	const char *detail; /* what exactly was rejected, or why a worker could not be started */
 	const char *status; /* "exit code 3", "SIGKILL" */
+	const int *exit_code; /* NULL: none */
 	const char *signal;
+	const char *error_file; /* where a worker was told to record an exception */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

@@ -1,7 +1,9 @@
 #include "run/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ const struct run_options run_options_default = {
 	.rdzv_conf = "",
 	.monitor_interval = 0.1,
 	.event_log_handler = "null",
+	.lifeline = -1,
 	.role = "default",
 	.redirects = "0",
 	.tee = "0",
@@ -167,6 +170,13 @@ static struct guard_config make_guard(const struct run_options *options)
 	};
 }
 
+static int check_lifeline(int64_t fd, struct err *err)
+{
+	if (fd == -1 || (fd >= 0 && fd <= INT_MAX && fcntl((int)fd, F_GETFD) >= 0))
+		return 0;
+	return err_set(err, EINVAL, "--lifeline: %" PRId64 " is not an open descriptor", fd);
+}
+
 static int parse_events(const char *handler, bool *ret_console, struct err *err)
 {
 	*ret_console = str_eq(handler, "console");
@@ -263,12 +273,14 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.env_kinds = options->env_kinds,
 		.guard = make_guard(options),
 		.events = options->events && *options->events ? options->events : NULL,
+		.lifeline = (int)options->lifeline,
 		.http = options->http && *options->http ? options->http : NULL,
 	};
 	int r;
 	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
+	    (r = check_lifeline(options->lifeline, err)) < 0 ||
 	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||

@@ -31,7 +31,7 @@ struct run_backoff {
 	uint64_t max_ns;
 };
 
-enum run_style { RUN_STYLE_MUSTER, RUN_STYLE_TORCHRUN };
+enum run_style { RUN_STYLE_MUSTER, RUN_STYLE_TORCHRUN, RUN_STYLE_NONE };
 enum run_capture { RUN_CAPTURE_AUTO, RUN_CAPTURE_ALWAYS, RUN_CAPTURE_NEVER };
 enum run_stdin { RUN_STDIN_FIRST, RUN_STDIN_ALL };
 
@@ -55,6 +55,7 @@ struct run_options {
 	uint64_t diagnose_ns; /* NS_NEVER: not given */
 	const char *http; /* NULL: not over TCP */
 	const char *events;
+	int64_t lifeline; /* -1: none */
 	const char *role;
 	bool module, no_python, run_path;
 	const char *log_dir;
@@ -117,6 +118,7 @@ struct run_config {
 	struct guard_config guard;
 	bool console_events; /* torch's events on stderr */
 	const char *events; /* a file, fd:N or -; NULL: only in a log directory */
+	int lifeline;	    /* a descriptor at whose end the job is stopped; -1: none */
 	const char *http; /* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 
 	struct entry entry; /* what each worker executes */

@@ -39,7 +39,7 @@ struct job {
 	struct job_result *result;
 
 	struct event_base *base;
-	struct event *timer, *on_signal, *on_output;
+	struct event *timer, *on_signal, *on_output, *on_lifeline;
 	struct signals signals;
 	struct warden *warden;
 	struct output *output;
@@ -90,6 +90,14 @@ static struct event_body about(const struct job *job, size_t rank)
 				    .pid = job->workers.pids[rank] };
 }
 
+static void tell_started(struct job *job, size_t rank)
+{
+	AUTO_FREE char *error_file = logdir_error_file(&job->result->logdir, (uint32_t)rank);
+	struct event_body body = about(job, rank);
+	body.error_file = error_file;
+	events_add(&job->events, EVENT_WORKER_STARTED, &body);
+}
+
 static void tell_exited(struct job *job, size_t rank, const struct warden_event *event)
 {
 	job->workers.usages[rank] = event->usage;
@@ -97,6 +105,8 @@ static void tell_exited(struct job *job, size_t rank, const struct warden_event 
 	exit_status_describe(&event->status, &status);
 	struct event_body body = about(job, rank);
 	body.status = buf_str(&status);
+	body.exit_code = event->status.kind == EXIT_CODE ? &event->status.value : NULL;
+	body.signal = event->status.kind == EXIT_SIGNAL ? str_signal_name(event->status.value) : NULL;
 	body.user_us = (uint64_t)event->usage.ru_utime.tv_sec * 1000000 + (uint64_t)event->usage.ru_utime.tv_usec;
 	body.system_us = (uint64_t)event->usage.ru_stime.tv_sec * 1000000 + (uint64_t)event->usage.ru_stime.tv_usec;
 	body.max_rss_kb = (uint64_t)event->usage.ru_maxrss;
@@ -120,6 +130,10 @@ static void tell_failed(struct job *job, size_t rank)
 	job->cause_id = workers_id_of(&job->workers, rank);
 	struct event_body body = about(job, rank);
 	body.reason = failure_reason_name(worker->reason);
+	struct err why = ERR_INIT;
+	if (worker->reason == FAILURE_SPAWN)
+		entry_explain_spawn(&job->config->entry, worker->spawn_errno, &why);
+	body.detail = why.code ? why.msg : NULL;
 	events_add(&job->events, EVENT_GROUP_FAILED, &body);
 	push_agent(job, event);
 }
@@ -381,8 +395,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 			break;
 		job->workers.pids[rank] = event->pid;
 		guard_started(job->guard, (size_t)rank, event->pid);
-		struct event_body body = about(job, (size_t)rank);
-		events_add(&job->events, EVENT_WORKER_STARTED, &body);
+		tell_started(job, (size_t)rank);
 		if (job->config->console_events)
 			torch_events_started(&job->workers, &job->result->history, (size_t)rank);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
@@ -579,6 +592,19 @@ static void on_stop_asked(void *arg)
 	pump(job);
 }
 
+/* Whoever started us holds the other end; the end of it is the end of him. */
+static void on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
+{
+	struct job *job = arg;
+	char bytes[64];
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		return;
+	event_del(job->on_lifeline);
+	log_warn("whoever started this job is gone; stopping it");
+	on_stop_asked(job);
+}
+
 static bool on_restart_asked(void *arg)
 {
 	struct job *job = arg;
@@ -649,6 +675,10 @@ static int set_up_loop(struct job *job, struct err *err)
 	job->timer = evtimer_new(job->base, on_timer, job);
 	job->on_signal = event_new(job->base, job->signals.fd, EV_READ | EV_PERSIST, on_signal, job);
 	job->on_output = event_new(job->base, output_fd(job->output), EV_READ | EV_PERSIST, on_output, job);
+	if (job->config->lifeline >= 0)
+		job->on_lifeline = event_new(job->base, job->config->lifeline, EV_READ | EV_PERSIST, on_lifeline, job);
+	if (job->on_lifeline && event_add(job->on_lifeline, NULL) < 0)
+		return err_set(err, errno, "--lifeline=%d: %m", job->config->lifeline);
 	if (event_add(job->on_signal, NULL) < 0 || event_add(job->on_output, NULL) < 0 ||
 	    warden_watch(job->warden, job->base, on_warden, job) < 0)
 		return err_set(err, errno, "cannot watch for events: %m");
@@ -705,6 +735,8 @@ static void tear_down(struct job *job)
 		event_free(job->on_signal);
 	if (job->on_output)
 		event_free(job->on_output);
+	if (job->on_lifeline)
+		event_free(job->on_lifeline);
 	events_add(&job->events, EVENT_JOB_ENDED, EVENTS_ALL(.pid = getpid()));
 	events_close(&job->events);
 	pages_close(&job->pages);

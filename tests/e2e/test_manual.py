@@ -84,6 +84,6 @@ def test_completion_offers_commands():
 def test_completion_offers_options_and_choices():
     assert complete(["muster", "run", "--max-r"]) == ["--max-restarts"]
     assert complete(["torchrun", "--max-r"]) == ["--max-restarts"]
-    assert complete(["muster", "run", "--report", ""]) == ["muster", "torchrun"]
+    assert complete(["muster", "run", "--report", ""]) == ["muster", "torchrun", "none"]
     assert complete(["muster", "run", "--report", "=", "t"]) == ["torchrun"]
-    assert complete(["muster", "run", "--report", "="]) == ["muster", "torchrun"]
+    assert complete(["muster", "run", "--report", "="]) == ["muster", "torchrun", "none"]

@@ -68,10 +68,12 @@ $(BUILD)/core.a: $(filter-out %/cli/main.o,$(objects))
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
-# The library takes from core.a what it needs; only what include/muster marks as MUSTER_API is seen.
-$(BUILD)/libmuster.so: $(library_objects) $(BUILD)/core.a
+# The library takes from core.a what it needs; only what include/muster marks as MUSTER_API is seen, and
+# by the versions in the map.
+$(BUILD)/libmuster.so: $(library_objects) $(BUILD)/core.a src/lib/libmuster.map
 	$(call say,LINK)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmuster.so.0 -o $@ $^ $(PKG_LIBS) -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmuster.so.0 -Wl,--version-script,src/lib/libmuster.map \
+		-o $@ $(filter-out %.map,$^) $(PKG_LIBS) -lm
 
 $(BUILD)/libmuster.a: $(library_objects) $(BUILD)/core.a
 	$(call say,AR)
@@ -170,6 +172,8 @@ install: all $(BUILD)/completion/muster
 	ln -sf libmuster.so.0 $(DESTDIR)$(PREFIX)/lib/libmuster.so
 	install -D -m 644 $(BUILD)/libmuster.a $(DESTDIR)$(PREFIX)/lib/libmuster.a
 	install -D -m 644 include/muster/muster.h $(DESTDIR)$(PREFIX)/include/muster/muster.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/lib/muster.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc
 	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 

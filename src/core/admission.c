@@ -101,9 +101,8 @@ static void learn_job(struct coordinator *c, const struct node_info *node)
  * joined another coordinator, and its LEAVE may be next in the same mail. */
 static bool may_be_stale(const struct step *s)
 {
-	const struct node_info *node = s->event->msg->join.node;
-	uint64_t lease_ns = node->period_ns * node->lease_periods;
-	return lease_ns && s->now_ns >= ns_add(s->event->greeted_ns, lease_ns);
+	uint64_t death_ns = node_death_ns(s->event->msg->join.node);
+	return death_ns && s->now_ns >= ns_add(s->event->greeted_ns, death_ns);
 }
 
 struct member *admission_join(struct step *s)
@@ -125,7 +124,7 @@ struct member *admission_join(struct step *s)
 	}
 	if (member && member->link && !again)
 		step_act(s, COORDINATOR_HANG_UP, member->link);
-	member = roster_join(&c->roster, s->event->link, join, s->now_ns);
+	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
 	learn_work(s, member);
 	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
 	 * with it, or the workers of those who stayed may live. */

@@ -92,6 +92,7 @@ static void send_join(struct step *s)
 		agent->memory.joined_id = JOINED_UNKNOWN;
 		agent->answered_ns = s->now_ns;
 		agent->next_ping_ns = s->now_ns;
+		agent->stamp = 0;
 	}
 	set_state(agent, AGENT_JOINED);
 }
@@ -384,6 +385,7 @@ static void on_pong(struct step *s)
 	const struct msg_pong *pong = &s->event->msg->pong;
 	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
 		agent->answered_ns = pong->cookie;
+	agent->stamp = pong->stamp;
 	agent->memory.joined_id = pong->coordinator_id;
 	agent->present = pong->present;
 	hear(agent, &pong->heard, &pong->base);
@@ -406,7 +408,7 @@ static bool keep_link(struct step *s)
 	}
 	if (s->now_ns >= agent->next_ping_ns) {
 		agent->next_ping_ns = ns_add(s->now_ns, agent->config.node.period_ns);
-		send_msg(s, MSG_PING)->ping.cookie = s->now_ns;
+		send_msg(s, MSG_PING)->ping = (struct msg_ping){ s->now_ns, agent->stamp };
 	}
 	return true;
 }

@@ -153,6 +153,7 @@ struct agent {
 	uint64_t died_ns; /* of memory.cause, when the failure was ours */
 	uint32_t present; /* agents at the coordinator, as it last said */
 	uint64_t next_ping_ns;
+	uint64_t stamp;		   /* of the last PONG on this link */
 	uint64_t answered_ns;	   /* when the last PING that was answered was sent */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
 	struct outcome outcome;	   /* for ENDING */

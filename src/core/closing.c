@@ -49,8 +49,12 @@ void closing_advance(struct step *s)
 {
 	struct coordinator *c = s->c;
 	const struct tally *tally = &c->roster.tally;
-	if (roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns ||
-	    tally->ready_ruled[c->ruling] < tally->ready_heard || !formation_has_quorum(c))
+	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
+	    !formation_has_quorum(c))
+		return;
+	/* The other half may have lost its link and be on its way back: were we gone by then, it would
+	 * take us for dead and go on without us. */
+	if (!formation_has_majority(c) && s->now_ns < c->tie_ns)
 		return;
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
 	step_set_state(s, COORDINATOR_CLOSED);

@@ -20,8 +20,6 @@ enum input {
 	INPUT_COUNT,
 };
 
-#define STALL_NS NS_PER_S /* so late a timer is not by accident */
-
 typedef void handler(struct step *s);
 
 static void advance(struct step *s);
@@ -130,7 +128,7 @@ static bool last_call_over(struct step *s)
 static void regather(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (!reassembled(s) || !formation_has_quorum(c))
+	if (roster_ready(&c->roster) == 0 || !reassembled(s) || !formation_has_quorum(c))
 		return;
 	enum ruling inherited = closing_inherited(c);
 	if (inherited != RULING_NONE) {
@@ -151,7 +149,7 @@ static void regather(struct step *s)
 static void advance_gathering(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (!c->has_job || roster_busy(&c->roster) > 0 || s->now_ns < c->hold_ns)
+	if (!c->has_job || roster_busy(&c->roster) > 0)
 		return;
 	if (!ballot_is_none(c->roster.heard.ballot)) {
 		regather(s);
@@ -296,11 +294,14 @@ static void on_ping(struct step *s)
 	if (!member)
 		return;
 	member->heard_ns = s->now_ns;
+	if (ping->ping.stamp <= s->now_ns)
+		member->fresh_ns = MAX(member->fresh_ns, ping->ping.stamp);
 	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
 	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
 		.coordinator_id = c->config.id,
 		.cookie = ping->ping.cookie,
+		.stamp = s->now_ns,
 		.heard = c->roster.heard,
 		.base = c->roster.base,
 		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
@@ -318,8 +319,7 @@ static void abandon_round(struct step *s)
 		if (!step_stoppable(member) && member->status != MEMBER_STOPPING)
 			continue;
 		step_act(s, COORDINATOR_HANG_UP, member->link);
-		roster_set_status(roster, member, MEMBER_LEAVING);
-		member->elsewhere = true;
+		roster_doubt(roster, member);
 	}
 	step_set_state(s, COORDINATOR_GATHERING);
 }
@@ -335,12 +335,33 @@ static void after_loss(struct step *s, bool active)
 		abandon_round(s);
 }
 
+static void note_loss(struct step *s, const struct member *member)
+{
+	s->c->tie_ns = MAX(s->c->tie_ns, ns_add(s->now_ns, member->death_ns + member->death_ns / 5));
+}
+
 static void lose(struct step *s, struct member *member, bool left)
 {
 	bool active = is_active(member);
 	if (active)
 		roster_count_loss(&s->c->roster, member);
+	note_loss(s, member);
 	roster_part(&s->c->roster, member, left);
+	after_loss(s, active);
+}
+
+/* The link is of no more use. Who had workers is only doubtful: they may live until its lease ends. */
+static void lose_link(struct step *s, struct member *member)
+{
+	if (member->status == MEMBER_READY) {
+		lose(s, member, false);
+		return;
+	}
+	bool active = is_active(member);
+	if (active)
+		roster_count_loss(&s->c->roster, member);
+	note_loss(s, member);
+	roster_doubt(&s->c->roster, member);
 	after_loss(s, active);
 }
 
@@ -356,6 +377,7 @@ static void on_leave(struct step *s)
 	if (!member)
 		return;
 	bool active = is_active(member), elsewhere = leave_is_elsewhere(leave->why);
+	note_loss(s, member);
 	if (leave->empty) {
 		roster_part(&c->roster, member, !elsewhere);
 	} else {
@@ -371,24 +393,36 @@ static void on_link_down(struct step *s)
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
 	if (!member)
 		return;
-	/* Unreachable, or gone elsewhere with workers still dying, is not dead: they may live until its
-	 * lease ends, so wait for that. */
-	if (!s->event->dead || member->elsewhere)
-		return;
-	/* A torn connection ends its part in the round at once, but is no proof that the process is dead:
-	 * only one that said it would leave will not turn up on another side. */
-	lose(s, member, member->status == MEMBER_LEAVING);
+	/* Unreachable, or gone elsewhere with workers still dying, is not dead. A torn connection ends its
+	 * part in the round at once, but is no proof that the process is dead: only one that said it would
+	 * leave will not turn up on another side. */
+	if (s->event->dead && !member->elsewhere)
+		lose(s, member, member->status == MEMBER_LEAVING);
+	else
+		lose_link(s, member);
 	advance(s);
+}
+
+/* Always first: after a pause the mail is from agents that may have left since. */
+static void part_silent(struct step *s)
+{
+	struct roster *roster = &s->c->roster;
+	bool any = false;
+	for (struct member *member; (member = roster_next_silent(roster, s->now_ns)); any = true) {
+		if (member->link)
+			step_act(s, COORDINATOR_HANG_UP, member->link);
+		if (member->status == MEMBER_LEAVING)
+			lose(s, member, !member->elsewhere);
+		else
+			lose_link(s, member);
+	}
+	if (any)
+		advance(s);
 }
 
 static void on_timer(struct step *s)
 {
-	struct roster *roster = &s->c->roster;
 	s->c->timer_ns = s->now_ns;
-	for (struct member *member; (member = roster_next_silent(roster, s->c->pardon_ns, s->now_ns));) {
-		step_act(s, COORDINATOR_HANG_UP, member->link);
-		lose(s, member, false);
-	}
 	advance(s);
 }
 
@@ -467,20 +501,6 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 	roster_init(&c->roster);
 }
 
-/* A deadline that passed long ago means that this host stood still. The others had no chance to be
- * heard, and the mail that waits is old: its writers may have left. Decide nothing before they have
- * been heard again, or not. */
-static void mind_the_gap(struct coordinator *c, uint64_t now_ns)
-{
-	uint64_t due_ns = coordinator_deadline_ns(c), longest_ns = STALL_NS;
-	if (due_ns == NS_NEVER || now_ns < ns_add(due_ns, STALL_NS))
-		return;
-	for (size_t i = 0; i < c->roster.count; i++)
-		longest_ns = MAX(longest_ns, c->roster.members[i]->death_ns);
-	c->pardon_ns = now_ns;
-	c->hold_ns = ns_add(now_ns, longest_ns);
-}
-
 void coordinator_done(struct coordinator *c)
 {
 	roster_done(&c->roster);
@@ -490,7 +510,8 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		      struct coordinator_actions *actions)
 {
 	struct step step = { c, event, now_ns, actions };
-	mind_the_gap(c, now_ns);
+	if (c->state != COORDINATOR_DEPOSED)
+		part_silent(&step);
 	static const enum input inputs[] = {
 		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,
 		[COORDINATOR_TIMER] = IN_TIMER,
@@ -515,7 +536,7 @@ uint64_t coordinator_deadline_ns(const struct coordinator *c)
 		return NS_NEVER;
 	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
 	const uint64_t clocks_ns[] = { c->last_call_ns, c->regather_ns, c->not_before_ns,
-				       c->scale_up_ns,	c->close_ns,	c->hold_ns };
+				       c->scale_up_ns,	c->close_ns,	c->tie_ns };
 	for (size_t i = 0; i < ARRAY_LEN(clocks_ns); i++)
 		if (clocks_ns[i] > c->timer_ns)
 			deadline_ns = MIN(deadline_ns, clocks_ns[i]);

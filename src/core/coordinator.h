@@ -122,9 +122,8 @@ struct coordinator {
 	uint64_t last_call_ns, scale_up_ns, close_ns; /* NS_NEVER when not running */
 	uint64_t regather_ns; /* for the rest of a round that another coordinator formed */
 	uint64_t not_before_ns;
-	uint64_t hold_ns;  /* no decisions before: see pardon_ns */
+	uint64_t tie_ns;   /* with half of the members the job is not closed before */
 	uint64_t timer_ns; /* of the last COORDINATOR_TIMER */
-	uint64_t pardon_ns; /* silence before this does not count: we were not there to hear */
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct coordinator_config *config);

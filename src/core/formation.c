@@ -22,36 +22,51 @@ uint32_t formation_gone(const struct coordinator *c)
 	return tally->left_heard + coordinator;
 }
 
-/* Whether `in_heard` and `in_base` members of the two rounds, `all` agents in all, are enough. */
-static bool enough(const struct coordinator *c, uint32_t in_heard, uint32_t in_base, uint32_t all)
+/* Those whose number decides: members of the two rounds, and all agents. */
+struct presence {
+	uint32_t in_heard, in_base, all;
+};
+
+static bool enough(const struct coordinator *c, struct presence present, bool half_is_enough)
 {
 	const struct roster *roster = &c->roster;
 	const struct tally *tally = &roster->tally;
 	if (c->config.quorum == QUORUM_ANY)
 		return true;
 	if (ballot_is_none(roster->heard.ballot))
-		return is_majority(all, c->max_nodes, 0, false);
-	if (!is_majority(in_heard, roster->heard.nodes, formation_gone(c), c->own))
+		return is_majority(present.all, c->max_nodes, 0, false);
+	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c), half_is_enough && c->own))
 		return false;
 	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
 		return true;
 	/* `heard` may not have reached enough of its forerunner to have replaced it. */
 	if (ballot_is_none(roster->base.ballot))
-		return is_majority(all, c->max_nodes, 0, false);
+		return is_majority(present.all, c->max_nodes, 0, false);
 	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
-	return is_majority(in_base, roster->base.nodes, tally->left_base, own_base);
+	return is_majority(present.in_base, roster->base.nodes, tally->left_base, half_is_enough && own_base);
+}
+
+static struct presence ready(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	return (struct presence){ tally->ready_heard, tally->ready_base, roster_ready(&c->roster) };
 }
 
 bool formation_has_quorum(const struct coordinator *c)
 {
-	const struct tally *tally = &c->roster.tally;
-	return enough(c, tally->ready_heard, tally->ready_base, roster_ready(&c->roster));
+	return enough(c, ready(c), true);
+}
+
+bool formation_has_majority(const struct coordinator *c)
+{
+	return enough(c, ready(c), false);
 }
 
 bool formation_can_have_quorum(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
-	return enough(c, tally->linked_heard, tally->linked_base, roster_linked(&c->roster));
+	struct presence linked = { tally->linked_heard, tally->linked_base, roster_linked(&c->roster) };
+	return enough(c, linked, true);
 }
 
 /* Members of the last round first, hosts of last resort last, otherwise as they came. */

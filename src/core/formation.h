@@ -11,7 +11,10 @@ uint32_t formation_gone(const struct coordinator *coordinator);
 /* Enough of the rounds before are here that no other coordinator can have enough of them too. */
 bool formation_has_quorum(const struct coordinator *coordinator);
 
-/* The same once all that are linked have come back: false means that others may form rounds. */
+/* The same without us having the casting vote of the one who formed the round. */
+bool formation_has_majority(const struct coordinator *coordinator);
+
+/* The quorum once all that are linked have come back: false means that others may form rounds. */
 bool formation_can_have_quorum(const struct coordinator *coordinator);
 
 /* Forms the next round from READY agents: sets the rounds, the ranks and the statuses. The caller has

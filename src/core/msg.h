@@ -207,11 +207,13 @@ struct msg_refused {
 
 struct msg_ping {
 	uint64_t cookie; /* the agent's own; comes back in the PONG */
+	uint64_t stamp;	 /* of the last PONG on this link, 0 before the first */
 };
 
 struct msg_pong {
 	uint64_t coordinator_id; /* see struct memory */
 	uint64_t cookie;
+	uint64_t stamp; /* the coordinator's own; comes back in the next PING */
 	struct round_ref heard, base;
 	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */
 	uint32_t present; /* agents linked to the coordinator, for people */

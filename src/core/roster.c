@@ -139,8 +139,7 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->max_restarts = node->max_restarts;
 	member->backoff_ns = node->backoff_ns;
 	member->backoff_max_ns = node->backoff_max_ns;
-	/* One period more than the agent's own patience: its workers are dead before we count it so. */
-	member->death_ns = node->period_ns * (node->lease_periods + 1);
+	member->death_ns = node_death_ns(node);
 	member->store_port = node->store_port;
 	member->role = intern_role(roster, node->role);
 	set_text(&member->store_host, node->store_host);
@@ -152,15 +151,23 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->last_resort = losses_of(roster, node->name) >= ROSTER_LOSSES_MAX;
 }
 
+static uint64_t silence_end_ns(const struct member *member)
+{
+	return ns_add(member->status == MEMBER_LEAVING ? member->heard_ns : member->fresh_ns,
+		      member->death_ns);
+}
+
 struct member *roster_join(struct roster *roster, uint64_t link, const struct msg_join *join,
-			   uint64_t now_ns)
+			   uint64_t greeted_ns, uint64_t now_ns)
 {
 	struct member *member = roster_by_id(roster, join->node->id);
 	if (!member)
 		member = member_add(roster, join->node->id);
 	tally_member(roster, member, -1);
-	if (member->link != link)
+	if (member->link != link) {
 		set_link(roster, member, link);
+		member->fresh_ns = greeted_ns;
+	}
 	copy_node(roster, member, join->node);
 	member->memory = join->memory;
 	member->attempt = join->attempt;
@@ -171,7 +178,7 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 	member->heard_ns = now_ns;
 	tally_member(roster, member, 1);
 	if (member->death_ns)
-		heap_update(&roster->silences, &member->silence, ns_add(now_ns, member->death_ns));
+		heap_update(&roster->silences, &member->silence, silence_end_ns(member));
 	return member;
 }
 
@@ -180,6 +187,13 @@ void roster_set_status(struct roster *roster, struct member *member, enum member
 	tally_member(roster, member, -1);
 	member->status = status;
 	tally_member(roster, member, 1);
+}
+
+void roster_doubt(struct roster *roster, struct member *member)
+{
+	set_link(roster, member, 0);
+	member->elsewhere |= member->status != MEMBER_LEAVING;
+	roster_set_status(roster, member, MEMBER_LEAVING);
 }
 
 bool roster_part(struct roster *roster, struct member *member, bool left)
@@ -232,14 +246,14 @@ void roster_count_loss(struct roster *roster, const struct member *member)
 	map_put(&roster->losses, member->name, strlen(member->name), (void *)(losses + 1));
 }
 
-struct member *roster_next_silent(struct roster *roster, uint64_t since_ns, uint64_t now_ns)
+struct member *roster_next_silent(struct roster *roster, uint64_t now_ns)
 {
 	for (;;) {
 		struct heap_node *node = heap_top(&roster->silences);
 		if (!node || node->key > now_ns)
 			return NULL;
 		struct member *member = container_of(node, struct member, silence);
-		uint64_t end_ns = ns_add(MAX(member->heard_ns, since_ns), member->death_ns);
+		uint64_t end_ns = silence_end_ns(member);
 		if (end_ns <= now_ns)
 			return member;
 		heap_update(&roster->silences, node, end_ns);

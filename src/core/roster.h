@@ -34,7 +34,8 @@ struct member {
 	struct memory memory; /* as told in JOIN, and as FORMED will have made it */
 	uint64_t died_ns;  /* of memory.cause, on the coordinator's clock */
 	uint64_t arrival;  /* order of first JOIN */
-	uint64_t heard_ns; /* last sign of life */
+	uint64_t heard_ns; /* last sign of life, however long it was under way */
+	uint64_t fresh_ns; /* the agent has answered what we sent then: it was with us later than that */
 	struct heap_node silence;
 	size_t pos; /* in roster.members */
 	/* From its node_info. */
@@ -42,7 +43,7 @@ struct member {
 	int32_t node_rank;
 	uint32_t max_restarts;
 	uint64_t backoff_ns, backoff_max_ns;
-	uint64_t death_ns; /* so much silence is death; 0: cannot fall silent */
+	uint64_t death_ns; /* see node_death_ns() */
 	uint16_t store_port;
 	const char *role; /* interned in the roster */
 	char *store_host;
@@ -52,6 +53,13 @@ struct member {
 	/* In the coordinator's own last round. */
 	uint32_t group_rank, rank_base, role_rank_base, role_world_size;
 };
+
+/* So much silence is death, so old an answer counts no more; 0: the link cannot fall silent. One period
+ * more than the agent's own patience: its workers are dead before we count it so. */
+static inline uint64_t node_death_ns(const struct node_info *node)
+{
+	return node->period_ns * (node->lease_periods + 1);
+}
 
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
@@ -83,11 +91,15 @@ struct member *roster_by_link(const struct roster *roster, uint64_t link);
 struct member *roster_by_id(const struct roster *roster, struct agent_id id);
 
 /* The entry for a JOIN on `link`, made or brought up to date; it is READY afterwards. Another link of
- * the same agent is forgotten. */
+ * the same agent is forgotten. On a new link the agent is as fresh as our greeting was. */
 struct member *roster_join(struct roster *roster, uint64_t link, const struct msg_join *join,
-			   uint64_t now_ns);
+			   uint64_t greeted_ns, uint64_t now_ns);
 
 void roster_set_status(struct roster *roster, struct member *member, enum member_status status);
+
+/* The link is gone or of no more use, but workers may live on: LEAVING until its silence has lasted long
+ * enough, and to be found elsewhere unless it said that it leaves for good. */
+void roster_doubt(struct roster *roster, struct member *member);
 
 /* The link is gone: ABSENT, or removed if no round needs it. Returns false in the second case. */
 bool roster_part(struct roster *roster, struct member *member, bool left);
@@ -122,9 +134,9 @@ static inline uint32_t roster_linked(const struct roster *roster)
 	return roster_busy(roster) + roster_ready(roster);
 }
 
-/* The next member whose silence has lasted long enough at `now_ns`, NULL if none. Silence before
- * `since_ns` does not count. */
-struct member *roster_next_silent(struct roster *roster, uint64_t since_ns, uint64_t now_ns);
+/* The next member that is no longer fresh at `now_ns`; of LEAVING ones, whose workers live on the answers
+ * we gave, one that has been silent for long enough. NULL if there is none. */
+struct member *roster_next_silent(struct roster *roster, uint64_t now_ns);
 
 /* When to ask again. */
 uint64_t roster_deadline_ns(const struct roster *roster);

@@ -74,6 +74,14 @@ static void report(uint64_t link, enum msg_type type)
 	receive(link, &(struct msg){ .type = type, .ballot = c.roster.heard.ballot });
 }
 
+/* In answer to a PONG of the time `stamp_ns`. */
+static void ping(uint64_t link, uint64_t stamp_ns)
+{
+	receive(link, &(struct msg){ .type = MSG_PING,
+				     .ballot = c.roster.heard.ballot,
+				     .ping = { .stamp = stamp_ns } });
+}
+
 static void leave(uint64_t link, enum leave_why why, bool empty)
 {
 	receive(link, &(struct msg){ .type = MSG_LEAVE,
@@ -97,7 +105,7 @@ static void wait_until(uint64_t until_ns, uint64_t links)
 	while (now_ns < until_ns) {
 		now_ns = MIN(now_ns + NS_PER_S, until_ns) - NS_PER_MS;
 		for (uint64_t link = 1; link <= links; link++)
-			report(link, MSG_PING);
+			ping(link, now_ns);
 		timer();
 	}
 }
@@ -198,6 +206,7 @@ static const int next[COORDINATOR_STATE_COUNT][STIMULUS_COUNT] = {
 		[LEAVES] = TO(COORDINATOR_STOPPING),
 		[LEAVES_SLOWLY] = TO(COORDINATOR_STOPPING),
 		[RESET] = TO(COORDINATOR_STOPPING),
+		[UNREACHABLE] = TO(COORDINATOR_STOPPING),
 		[SILENCE] = TO(COORDINATOR_GATHERING),
 		[SUPERSEDED] = TO(COORDINATOR_DEPOSED),
 		[HIGHER_BALLOT] = TO(COORDINATOR_DEPOSED),
@@ -462,15 +471,61 @@ TEST(a_coordinator_that_stood_still_decides_nothing_on_old_mail)
 {
 	enter(COORDINATOR_RUNNING);
 	report(1, MSG_FAILED);
-	now_ns += 60 * NS_PER_S;
+	under_way_ns = 60 * NS_PER_S;
+	now_ns += under_way_ns;
 	join(1);
+	ck_assert_uint_eq(roster_linked(&c.roster), 0);
 	join(2);
 	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
-	now_ns = c.hold_ns - NS_PER_MS;
-	report(1, MSG_PING);
-	report(2, MSG_PING);
+	under_way_ns = 0;
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(pings_that_trickle_in_do_not_keep_a_member)
+{
+	enter(COORDINATOR_RUNNING);
+	uint64_t stamp_ns = now_ns;
+	ping(1, stamp_ns);
+	for (int i = 0; i < 4; i++) {
+		now_ns += NS_PER_S;
+		ping(1, stamp_ns);
+		ping(2, now_ns);
+	}
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	now_ns += NS_PER_S;
+	ping(2, now_ns);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
+	/* Its workers live on the last answer: no round before they cannot any more. */
+	uint64_t answered_ns = roster_by_id(&c.roster, node_of(1).id)->heard_ns;
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
+	now_ns = answered_ns + 5 * NS_PER_S - 2 * NS_PER_MS;
+	ping(2, now_ns);
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
 	timer();
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+TEST(half_of_the_members_do_not_close_before_the_others_had_time_to_return)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_MAJORITY;
+	begin(&config, 1, 2);
+	join(1);
+	join(2);
+	for (uint64_t link = 1; link <= 2; link++) {
+		ping(link, now_ns);
+		report(link, MSG_DONE);
+	}
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	link_down(2, true);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	wait_until(c.tie_ns + NS_PER_MS, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
 }
 
 TEST(a_host_lost_three_times_is_used_only_when_needed)
@@ -495,11 +550,11 @@ TEST(a_join_that_was_long_under_way_is_not_believed)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	begin(&config, 1, 1);
-	under_way_ns = 4 * NS_PER_S;
+	under_way_ns = 5 * NS_PER_S;
 	join(1);
 	ck_assert(did(COORDINATOR_HANG_UP));
 	ck_assert_uint_eq(c.roster.count, 0);
-	under_way_ns = 3 * NS_PER_S;
+	under_way_ns = 4 * NS_PER_S;
 	join(2);
 	ck_assert_uint_eq(sent(MSG_FORMED), 1);
 }

@@ -1,0 +1,515 @@
+/* Messages and frames as bytes: what goes in comes out, and nothing else gets in. */
+#include "proto/round_msg.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "unit.h"
+
+#define ROUNDS 200
+
+/* ---- random messages, drawn into cleared memory, so that they can be compared as bytes ---- */
+
+static uint64_t seed = 7;
+
+static uint64_t draw(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static uint64_t below(uint64_t n)
+{
+	return draw() % n;
+}
+
+/* Often the ends of a range, where mistakes are. */
+static uint64_t upto(uint64_t max)
+{
+	switch (below(4)) {
+	case 0:
+		return 0;
+	case 1:
+		return max;
+	default:
+		return max == UINT64_MAX ? draw() : below(max + 1);
+	}
+}
+
+static void draw_text(char *text, size_t size)
+{
+	size_t len = upto(size - 1);
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)(1 + below(255));
+	text[len] = '\0';
+}
+
+static struct ballot draw_ballot(void)
+{
+	return (struct ballot){ upto(UINT64_MAX), 1 + upto(UINT64_MAX - 1) };
+}
+
+static void draw_ref(struct round_ref *ref)
+{
+	if (below(3) == 0)
+		return;
+	ref->ballot = draw_ballot();
+	ref->nodes = 1 + (uint32_t)upto(MSG_NODES_MAX - 1);
+}
+
+static int32_t draw_rank(void)
+{
+	return (int32_t)upto(INT32_MAX) - (int32_t)below(2);
+}
+
+static void draw_cause(struct cause *cause)
+{
+	cause->reason = (enum failure_reason)below(FAILURE_REASON_COUNT);
+	cause->status.kind = (enum exit_kind)below(EXIT_SIGNAL + 1);
+	cause->status.value = (int)draw();
+	cause->status.core_dumped = below(2);
+	cause->spawn_errno = (int32_t)draw();
+	cause->local_rank = draw_rank();
+	cause->rank = draw_rank();
+	cause->group_rank = draw_rank();
+	cause->pid = (int32_t)draw();
+	cause->no_restart = below(2);
+	cause->age_ns = upto(UINT64_MAX);
+	draw_text(cause->name, sizeof(cause->name));
+}
+
+static struct msg_addr draw_addr(void)
+{
+	struct msg_addr addr = { .family = below(2) ? 4 : 6 };
+	for (size_t i = 0; i < (addr.family == 4 ? 4 : 16); i++)
+		addr.bytes[i] = (uint8_t)draw();
+	return addr;
+}
+
+static void draw_node(struct node_info *node)
+{
+	memset(node, 0, sizeof(*node));
+	node->id = (struct agent_id){ draw(), draw() };
+	node->max_nodes = 1 + (uint32_t)upto(MSG_NODES_MAX - 1);
+	node->min_nodes = 1 + (uint32_t)upto(node->max_nodes - 1);
+	node->nproc = 1 + (uint32_t)upto(MSG_NPROC_MAX - 1);
+	node->node_rank = draw_rank();
+	node->max_restarts = (uint32_t)upto(UINT32_MAX);
+	node->backoff_ns = upto(UINT64_MAX);
+	node->backoff_max_ns = upto(UINT64_MAX);
+	node->period_ns = upto(ROUND_MSG_PERIOD_MAX_NS);
+	node->lease_periods = (uint32_t)upto(ROUND_MSG_LEASE_PERIODS_MAX);
+	draw_text(node->role, sizeof(node->role));
+	draw_text(node->name, sizeof(node->name));
+	draw_text(node->store_host, sizeof(node->store_host));
+	node->store_port = (uint16_t)draw();
+	node->addr_count = (uint8_t)upto(MSG_ADDRS_MAX);
+	for (size_t i = 0; i < node->addr_count; i++)
+		node->addrs[i] = draw_addr();
+}
+
+static void draw_memory(struct memory *memory)
+{
+	draw_ref(&memory->heard);
+	draw_ref(&memory->base);
+	for (size_t i = 0; i < MEMORY_ROUNDS; i++)
+		memory->member_of[i] = draw_ballot();
+	memory->coordinator_in_heard = below(2);
+	memory->coordinator_index = (int32_t)below(FINDER_ENDPOINTS_MAX + 1) - 1;
+	memory->joined_id = upto(UINT64_MAX);
+	memory->coordinator_died = below(2);
+	memory->group_rank = draw_rank();
+	memory->restarts = (uint32_t)upto(UINT32_MAX);
+	memory->work = (enum work_state)below(WORK_STATE_COUNT);
+	memory->ruling = (enum ruling)below(RULING_COUNT);
+	draw_cause(&memory->cause);
+}
+
+static void draw_formed(struct msg_formed *formed)
+{
+	draw_ref(&formed->base);
+	formed->coordinator_in_round = below(2);
+	formed->coordinator_index = (int32_t)below(FINDER_ENDPOINTS_MAX + 1) - 1;
+	formed->nodes = 1 + (uint32_t)upto(MSG_NODES_MAX - 1);
+	formed->group_rank = (uint32_t)upto(formed->nodes - 1);
+	formed->world_size = (uint32_t)upto(UINT32_MAX);
+	formed->rank_base = (uint32_t)upto(formed->world_size);
+	formed->role_world_size = (uint32_t)upto(formed->world_size);
+	formed->role_rank_base = (uint32_t)upto(formed->role_world_size);
+	formed->restarts = (uint32_t)draw();
+	formed->max_restarts = (uint32_t)draw();
+	formed->hosts_store = below(2);
+	formed->master_port = (uint16_t)draw();
+	draw_text(formed->master_host, sizeof(formed->master_host));
+}
+
+static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
+{
+	memset(msg, 0, sizeof(*msg));
+	msg->type = type;
+	msg->ballot = below(3) ? draw_ballot() : BALLOT_NONE;
+	switch (type) {
+	case MSG_JOIN:
+		draw_node(node);
+		msg->join.node = node;
+		msg->join.attempt = (uint32_t)draw();
+		draw_memory(&msg->join.memory);
+		break;
+	case MSG_FAILED:
+		draw_cause(&msg->failed.cause);
+		break;
+	case MSG_LEAVE:
+		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
+		msg->leave.empty = below(2);
+		break;
+	case MSG_PING:
+		msg->ping.cookie = draw();
+		break;
+	case MSG_FORMED:
+		draw_formed(&msg->formed);
+		break;
+	case MSG_STOP:
+		msg->stop.why = (enum stop_why)below(STOP_WHY_COUNT);
+		msg->stop.ruling = (enum ruling)below(RULING_COUNT);
+		draw_cause(&msg->stop.cause);
+		break;
+	case MSG_CLOSED:
+		msg->closed.ruling = below(2) ? RULING_DONE : RULING_FAILED;
+		msg->closed.restarts = (uint32_t)draw();
+		draw_cause(&msg->closed.cause);
+		break;
+	case MSG_REFUSED:
+		msg->refused.reason = (enum refusal)below(REFUSED_REASON_COUNT);
+		draw_text(msg->refused.text, sizeof(msg->refused.text));
+		break;
+	case MSG_PONG:
+		msg->pong.coordinator_id = draw();
+		msg->pong.cookie = draw();
+		draw_ref(&msg->pong.heard);
+		draw_ref(&msg->pong.base);
+		msg->pong.wait = below(2);
+		msg->pong.present = (uint32_t)draw();
+		break;
+	case MSG_PEERS:
+		msg->peers.first = below(2);
+		msg->peers.count = (uint8_t)upto(MSG_PEERS_MAX);
+		for (size_t i = 0; i < msg->peers.count; i++)
+			msg->peers.addrs[i] = draw_addr();
+		break;
+	case MSG_DONE:
+	case MSG_TYPE_COUNT:
+		break;
+	}
+}
+
+/* ---- helpers ---- */
+
+static void put(const struct msg *msg, struct buf *out)
+{
+	struct err err = ERR_INIT;
+	ck_assert_msg(round_msg_encode(msg, out, &err) == 0, "%s", err.msg);
+}
+
+static struct frame split(const struct buf *bytes)
+{
+	struct frame frame;
+	size_t size;
+	ck_assert_int_eq(frame_next(buf_data(bytes), buf_len(bytes), &frame, &size, NULL), 1);
+	ck_assert_uint_eq(size, buf_len(bytes));
+	return frame;
+}
+
+static int get(const struct buf *bytes, struct node_info *node, struct msg *msg)
+{
+	struct frame frame = split(bytes);
+	return round_msg_decode(&frame, node, msg, NULL);
+}
+
+static void expect_equal(const struct msg *a, const struct msg *b)
+{
+	ck_assert_int_eq(a->type, b->type);
+	struct msg x = *a, y = *b;
+	if (a->type == MSG_JOIN) {
+		ck_assert(memcmp(a->join.node, b->join.node, sizeof(*a->join.node)) == 0);
+		x.join.node = y.join.node = NULL;
+	}
+	ck_assert(memcmp(&x, &y, msg_size(a->type)) == 0);
+}
+
+/* ---- messages ---- */
+
+TEST(every_field_of_every_message_comes_out_as_it_went_in)
+{
+	for (int type = 0; type < MSG_TYPE_COUNT; type++)
+		for (int i = 0; i < ROUNDS; i++) {
+			struct node_info node, got_node;
+			struct msg msg, got;
+			draw_msg((enum msg_type)type, &node, &msg);
+			AUTO(buf_done) struct buf bytes = BUF_INIT;
+			put(&msg, &bytes);
+			ck_assert_int_eq(get(&bytes, &got_node, &got), 0);
+			expect_equal(&msg, &got);
+		}
+}
+
+TEST(a_message_that_ends_early_is_refused_at_every_byte)
+{
+	for (int type = 0; type < MSG_TYPE_COUNT; type++) {
+		struct node_info node;
+		struct msg msg, got;
+		draw_msg((enum msg_type)type, &node, &msg);
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		put(&msg, &bytes);
+		struct frame frame = split(&bytes);
+		for (size_t len = 0; len < frame.body.len; len++) {
+			struct frame cut = { frame.type, bytes_of(frame.body.data, len) };
+			ck_assert_int_eq(round_msg_decode(&cut, &node, &got, NULL), -EPROTO);
+		}
+	}
+}
+
+TEST(bytes_of_a_later_minor_version_are_ignored)
+{
+	for (int type = 0; type < MSG_TYPE_COUNT; type++) {
+		struct node_info node, got_node;
+		struct msg msg, got;
+		draw_msg((enum msg_type)type, &node, &msg);
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		put(&msg, &bytes);
+		struct frame frame = split(&bytes);
+		AUTO(buf_done) struct buf longer = BUF_INIT;
+		buf_append(&longer, frame.body.data, frame.body.len);
+		buf_append_str(&longer, "something new");
+		frame.body = bytes_of(buf_data(&longer), buf_len(&longer));
+		ck_assert_int_eq(round_msg_decode(&frame, &got_node, &got, NULL), 0);
+		expect_equal(&msg, &got);
+	}
+}
+
+TEST(the_largest_message_fits_into_a_frame)
+{
+	struct node_info node;
+	struct msg msg;
+	draw_msg(MSG_JOIN, &node, &msg);
+	memset(node.role, 'r', sizeof(node.role) - 1);
+	memset(node.name, 'n', sizeof(node.name) - 1);
+	memset(node.store_host, 'h', sizeof(node.store_host) - 1);
+	node.role[sizeof(node.role) - 1] = node.name[sizeof(node.name) - 1] = '\0';
+	node.store_host[sizeof(node.store_host) - 1] = '\0';
+	node.addr_count = MSG_ADDRS_MAX;
+	for (size_t i = 0; i < MSG_ADDRS_MAX; i++)
+		node.addrs[i].family = 6;
+	memset(msg.join.memory.cause.name, 'c', sizeof(msg.join.memory.cause.name) - 1);
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	put(&msg, &bytes);
+	ck_assert_uint_le(buf_len(&bytes), FRAME_HEADER_SIZE + FRAME_BODY_MAX);
+}
+
+/* Whatever a receiver would refuse is refused by the sender already; what a hostile sender sends
+ * anyway is tried by changing bytes. */
+static void expect_unsendable(const struct msg *msg)
+{
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	ck_assert_int_eq(round_msg_encode(msg, &bytes, NULL), -EINVAL);
+	ck_assert_uint_eq(buf_len(&bytes), 0);
+}
+
+TEST(values_out_of_their_range_are_not_sent)
+{
+	struct node_info node;
+	struct msg msg;
+#define WITH(type, change)                                                                         \
+	do {                                                                                       \
+		draw_msg((type), &node, &msg);                                                     \
+		change;                                                                            \
+		expect_unsendable(&msg);                                                           \
+	} while (0)
+	WITH(MSG_JOIN, node.min_nodes = 0);
+	WITH(MSG_JOIN, node.min_nodes = node.max_nodes + 1);
+	WITH(MSG_JOIN, node.max_nodes = MSG_NODES_MAX + 1);
+	WITH(MSG_JOIN, node.nproc = 0);
+	WITH(MSG_JOIN, node.nproc = MSG_NPROC_MAX + 1);
+	WITH(MSG_JOIN, node.node_rank = -2);
+	WITH(MSG_JOIN, node.period_ns = ROUND_MSG_PERIOD_MAX_NS + 1);
+	WITH(MSG_JOIN, node.lease_periods = ROUND_MSG_LEASE_PERIODS_MAX + 1);
+	WITH(MSG_JOIN, node.addr_count = MSG_ADDRS_MAX + 1);
+	WITH(MSG_JOIN, (node.addr_count = 1, node.addrs[0].family = 5));
+	WITH(MSG_JOIN, memset(node.role, 'x', sizeof(node.role)));
+	WITH(MSG_JOIN, msg.join.memory.coordinator_index = FINDER_ENDPOINTS_MAX);
+	WITH(MSG_JOIN, msg.join.memory.coordinator_index = -2);
+	WITH(MSG_JOIN, msg.join.memory.work = WORK_STATE_COUNT);
+	WITH(MSG_JOIN, msg.join.memory.ruling = RULING_COUNT);
+	WITH(MSG_JOIN, msg.join.memory.heard = ((struct round_ref){ { 1, 1 }, 0 }));
+	WITH(MSG_JOIN, msg.join.memory.base = ((struct round_ref){ BALLOT_NONE, 3 }));
+	WITH(MSG_FAILED, msg.failed.cause.reason = FAILURE_REASON_COUNT);
+	WITH(MSG_FAILED, msg.failed.cause.status.kind = (enum exit_kind)(EXIT_SIGNAL + 1));
+	WITH(MSG_FAILED, msg.failed.cause.rank = -2);
+	WITH(MSG_LEAVE, msg.leave.why = LEAVE_WHY_COUNT);
+	WITH(MSG_FORMED, msg.formed.group_rank = msg.formed.nodes);
+	WITH(MSG_FORMED, (msg.formed.world_size = 3, msg.formed.rank_base = 4));
+	WITH(MSG_FORMED, (msg.formed.role_world_size = 3, msg.formed.role_rank_base = 4));
+	WITH(MSG_FORMED, (msg.formed.world_size = 3, msg.formed.role_world_size = 4));
+	WITH(MSG_STOP, msg.stop.why = STOP_WHY_COUNT);
+	WITH(MSG_CLOSED, msg.closed.ruling = RULING_NONE);
+	WITH(MSG_REFUSED, msg.refused.reason = REFUSED_REASON_COUNT);
+	WITH(MSG_PEERS, msg.peers.count = MSG_PEERS_MAX + 1);
+#undef WITH
+}
+
+/* Any byte changed: refused, or a message that can be sent again and comes out the same. */
+TEST(what_decodes_can_be_encoded_again)
+{
+	for (int type = 0; type < MSG_TYPE_COUNT; type++) {
+		struct node_info node, again_node;
+		struct msg msg, got, again;
+		draw_msg((enum msg_type)type, &node, &msg);
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		put(&msg, &bytes);
+		for (size_t i = FRAME_HEADER_SIZE; i < buf_len(&bytes); i++) {
+			unsigned char was = buf_data(&bytes)[i];
+			buf_data(&bytes)[i] = (unsigned char)draw();
+			if (get(&bytes, &node, &got) == 0) {
+				AUTO(buf_done) struct buf second = BUF_INIT;
+				put(&got, &second);
+				ck_assert_int_eq(get(&second, &again_node, &again), 0);
+				expect_equal(&got, &again);
+			}
+			buf_data(&bytes)[i] = was;
+		}
+	}
+}
+
+TEST(a_frame_that_is_no_message_is_refused)
+{
+	struct node_info node;
+	struct msg msg;
+	for (unsigned type = 0; type < 256; type++) {
+		struct frame frame = { (uint8_t)type, bytes_of("", 0) };
+		struct err err = ERR_INIT;
+		ck_assert_int_eq(round_msg_decode(&frame, &node, &msg, &err), -EPROTO);
+	}
+}
+
+/* ---- frames ---- */
+
+TEST(frames_do_not_depend_on_how_the_stream_is_cut)
+{
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	struct node_info node;
+	for (int type = 0; type < MSG_TYPE_COUNT; type++) {
+		struct msg msg;
+		draw_msg((enum msg_type)type, &node, &msg);
+		put(&msg, &bytes);
+	}
+	struct frame frame;
+	size_t size, at = 0;
+	for (size_t len = 0; len <= buf_len(&bytes); len++) {
+		int r = frame_next(buf_data(&bytes) + at, len - at, &frame, &size, NULL);
+		ck_assert_int_ge(r, 0);
+		if (r == 0)
+			continue;
+		ck_assert_uint_eq(at + size, len); /* at once when it is whole, not a byte later */
+		at = len;
+	}
+	ck_assert_uint_eq(at, buf_len(&bytes));
+}
+
+TEST(a_frame_longer_than_any_is_refused_before_it_has_come)
+{
+	const unsigned char header[] = { (FRAME_BODY_MAX + 1) & 0xff, (FRAME_BODY_MAX + 1) >> 8, FRAME_HELLO };
+	struct frame frame;
+	size_t size;
+	ck_assert_int_eq(frame_next(header, sizeof(header), &frame, &size, NULL), -EMSGSIZE);
+}
+
+TEST(the_greeting_comes_out_as_it_went_in)
+{
+	struct frame_hello hello = { .role = ROLE_PROBE, .has_token = true, .version = "1.2.3", .run_id = "job é" };
+	memset(hello.nonce, 0xa5, sizeof(hello.nonce));
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	frame_put_hello(&bytes, &hello);
+	struct frame frame = split(&bytes);
+	struct frame_hello got;
+	ck_assert_int_eq(frame_get_hello(&frame, &got, NULL), 0);
+	ck_assert_int_eq(got.role, ROLE_PROBE);
+	ck_assert(got.has_token);
+	ck_assert_str_eq(got.version, "1.2.3");
+	ck_assert_str_eq(got.run_id, "job é");
+	ck_assert(memcmp(got.nonce, hello.nonce, sizeof(hello.nonce)) == 0);
+
+	struct frame_standing standing = { true, { 7, 9 } }, got_standing;
+	buf_clear(&bytes);
+	frame_put_standing(&bytes, &standing);
+	frame = split(&bytes);
+	ck_assert_int_eq(frame_get_standing(&frame, &got_standing, NULL), 0);
+	ck_assert(got_standing.coordinates && ballot_eq(got_standing.ballot, standing.ballot));
+	ck_assert_int_eq(frame_get_hello(&frame, &got, NULL), -EPROTO);
+
+	char text[2 * FRAME_TEXT_MAX];
+	memset(text, 't', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	struct frame_refused refused;
+	buf_clear(&bytes);
+	frame_put_refused(&bytes, REFUSAL_TOKEN, text);
+	frame = split(&bytes);
+	ck_assert_int_eq(frame_get_refused(&frame, &refused, NULL), 0);
+	ck_assert_int_eq(refused.reason, REFUSAL_TOKEN);
+	ck_assert_uint_eq(strlen(refused.text), FRAME_TEXT_MAX - 1);
+}
+
+TEST(a_nul_inside_a_text_is_refused)
+{
+	struct frame_hello hello = { .version = "1", .run_id = "job" };
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	frame_put_hello(&bytes, &hello);
+	buf_data(&bytes)[buf_len(&bytes) - 2] = '\0';
+	struct frame frame = split(&bytes);
+	ck_assert_int_eq(frame_get_hello(&frame, &hello, NULL), -EPROTO);
+}
+
+/* ---- openings ---- */
+
+static int opening(const char *bytes, size_t len, struct err *err)
+{
+	*err = ERR_INIT;
+	return frame_check_opening(bytes, len, err);
+}
+
+TEST(foreign_peers_are_named)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		const char *who;
+	} peers[] = {
+		{ "GET / HTTP/1.1\r\n", 16, "an HTTP client" },
+		{ "HTTP/1.1 400", 12, "an HTTP server" },
+		{ "\0\xce\xf7\x85\x3c\x0d\1\0\0\0", 10, "TCPStore" },
+		{ "\x16\x03\x01\x02\0\1\0\1", 8, "TLS" },
+		{ "SSH-2.0-OpenSSH", 15, "SSH" },
+		{ "\1\2\3\4\5\6\7\10", 8, "another program" },
+	};
+	struct err err;
+	for (size_t i = 0; i < ARRAY_LEN(peers); i++) {
+		ck_assert_int_eq(opening(peers[i].bytes, peers[i].len, &err), -EPROTO);
+		ck_assert_msg(strstr(err.msg, peers[i].who), "%s", err.msg);
+	}
+	ck_assert(frame_is_http("POST /", 6));
+	ck_assert(!frame_is_http("HTTP/1.1", 8));
+}
+
+TEST(another_major_version_is_refused_and_another_minor_is_not)
+{
+	struct err err;
+	AUTO(buf_done) struct buf ours = BUF_INIT;
+	frame_put_opening(&ours);
+	ck_assert_uint_eq(buf_len(&ours), FRAME_OPENING_SIZE);
+	for (size_t len = 0; len < FRAME_OPENING_SIZE; len++)
+		ck_assert_int_eq(opening((char *)buf_data(&ours), len, &err), 0);
+	ck_assert_int_eq(opening((char *)buf_data(&ours), FRAME_OPENING_SIZE, &err), 1);
+	ck_assert_int_eq(opening("MUSTER\1\77", 8, &err), 1);
+	ck_assert_int_eq(opening("MUSTER\2\0", 8, &err), -EPROTONOSUPPORT);
+	ck_assert_msg(strstr(err.msg, "version 2.0") && strstr(err.msg, MUSTER_VERSION), "%s", err.msg);
+}

@@ -170,8 +170,7 @@ bool addr_is_any(const struct addr *addr)
 #define KEEPALIVE_INTERVAL_S 20
 #define KEEPALIVE_PROBES 3
 
-/* Accepted sockets inherit these from the listener: no system call for each of them. */
-static void set_inherited_options(int fd)
+void addr_set_options(int fd)
 {
 	const int on = 1;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -191,7 +190,7 @@ int addr_listen(const struct addr *addr, struct err *err)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (addr->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 0 }, sizeof(int));
-	set_inherited_options(fd);
+	addr_set_options(fd);
 	if (bind(fd, &addr->any, addr_len(addr)) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd_take(&fd);
 	if (errno != EADDRINUSE)

@@ -76,7 +76,7 @@ struct link_handler {
 struct link *link_connect(struct event_base *base, const struct link_self *self,
 			  const struct link_target *target, const struct link_handler *handler, void *arg);
 
-/* Queues a message; only on a link that is up. A copy is made. */
+/* Queues a message on a link that is up: from on_up, or after on_agent has returned. */
 void link_send(struct link *link, const struct msg *msg);
 
 /* Ends the link without an on_down; the caller must not use it any more. What was sent so far still

@@ -1,0 +1,260 @@
+#include "net/greeting.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+static void draw_nonce(unsigned char nonce[FRAME_NONCE_SIZE])
+{
+	if (getrandom(nonce, FRAME_NONCE_SIZE, 0) != FRAME_NONCE_SIZE)
+		memset(nonce, 0, FRAME_NONCE_SIZE); /* cannot be: so few bytes are given whole */
+}
+
+static void put_hello(struct greeting *greeting, enum frame_role role, struct buf *out)
+{
+	struct frame_hello *hello = &greeting->hello;
+	hello->role = role;
+	hello->has_token = greeting->self->token != NULL;
+	draw_nonce(hello->nonce);
+	snprintf(hello->version, sizeof(hello->version), "%s", MUSTER_VERSION);
+	snprintf(hello->run_id, sizeof(hello->run_id), "%s", greeting->self->run_id);
+	frame_put_hello(out, hello);
+}
+
+void greeting_connect(struct greeting *greeting, const struct link_self *self, enum frame_role role,
+		      struct buf *out)
+{
+	*greeting = (struct greeting){ .self = self, .state = GREETING_OPENING };
+	frame_put_opening(out);
+	put_hello(greeting, role, out);
+}
+
+void greeting_accept(struct greeting *greeting, const struct link_self *self)
+{
+	*greeting = (struct greeting){ .self = self, .accepting = true, .state = GREETING_OPENING };
+}
+
+/* ---- failing ---- */
+
+enum link_end_kind greeting_end_of(enum frame_refusal reason)
+{
+	static const enum link_end_kind ends[] = {
+		[REFUSAL_VERSION] = LINK_REFUSED, [REFUSAL_RUN_ID] = LINK_REFUSED,
+		[REFUSAL_TOKEN] = LINK_REFUSED,	  [REFUSAL_STANDBY] = LINK_STANDBY,
+		[REFUSAL_BROKEN] = LINK_BROKEN,	  [REFUSAL_BUSY] = LINK_BUSY,
+	};
+	static_assert(ARRAY_LEN(ends) == REFUSAL_COUNT, "every refusal ends a link somehow");
+	return ends[reason];
+}
+
+PRINTF_LIKE(3, 4)
+static void fail(struct greeting *greeting, enum link_end_kind end, const char *fmt, ...)
+{
+	greeting->state = GREETING_FAILED;
+	greeting->end = end;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(greeting->why, sizeof(greeting->why), fmt, args);
+	va_end(args);
+}
+
+void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text, struct buf *out)
+{
+	frame_put_refused(out, reason, text);
+	fail(greeting, greeting_end_of(reason), "%s", text);
+}
+
+/* The peer's words go to a terminal. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+static void take_refusal(struct greeting *greeting, struct frame_refused *refused)
+{
+	make_printable(refused->text);
+	fail(greeting, greeting_end_of(refused->reason), "%s", refused->text);
+}
+
+static const char http_answer[] = "HTTP/1.0 400 Bad Request\r\n"
+				  "Content-Type: text/plain\r\n"
+				  "Connection: close\r\n"
+				  "\r\n"
+				  "This port belongs to a muster coordinator, which does not speak HTTP.\n";
+
+static void take_foreign(struct greeting *greeting, int code, const void *data, size_t len, const struct err *err,
+			 struct buf *out)
+{
+	if (code == -EPROTONOSUPPORT && greeting->accepting) {
+		frame_put_opening(out);
+		frame_put_refused(out, REFUSAL_VERSION, err->msg);
+	}
+	if (code == -EPROTO && greeting->accepting && frame_is_http(data, len))
+		buf_append_str(out, http_answer);
+	fail(greeting, LINK_REFUSED, "%s", err->msg);
+}
+
+/* ---- the accepting side ---- */
+
+static void take_hello(struct greeting *greeting, struct buf *out)
+{
+	const struct link_self *self = greeting->self;
+	struct frame_hello *hello = &greeting->hello;
+	make_printable(hello->version);
+	if (strcmp(hello->run_id, self->run_id) != 0) {
+		char text[FRAME_TEXT_MAX];
+		snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'", self->run_id,
+			 hello->run_id);
+		make_printable(text);
+		frame_put_refused(out, REFUSAL_RUN_ID, text);
+		fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'", hello->run_id,
+		     self->run_id);
+		make_printable(greeting->why);
+	} else if (self->token && !hello->has_token) {
+		frame_put_refused(out, REFUSAL_TOKEN,
+				  "it requires a token: give --rdzv-conf token_file=FILE or set " TOKEN_VARIABLE);
+		fail(greeting, LINK_REFUSED, "it has no token");
+	} else if (!self->token && hello->has_token) {
+		frame_put_refused(out, REFUSAL_TOKEN, "it has no token, and this side has one: give the same to all, or to none");
+		fail(greeting, LINK_REFUSED, "it has a token, and this side has none: give the same to all, or to none");
+	} else if (self->token) {
+		draw_nonce(greeting->challenge.nonce);
+		frame_put_challenge(out, &greeting->challenge);
+		greeting->state = GREETING_PROOF;
+	} else {
+		greeting->state = GREETING_KNOWN;
+	}
+}
+
+static void take_proof(struct greeting *greeting, const struct frame_proof *proof, struct buf *out)
+{
+	if (token_check(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
+			proof->proof)) {
+		greeting->state = GREETING_KNOWN;
+		return;
+	}
+	frame_put_refused(out, REFUSAL_TOKEN, "its token is another one");
+	fail(greeting, LINK_REFUSED, "its token is another one");
+}
+
+void greeting_welcome(const struct greeting *greeting, struct buf *out)
+{
+	struct frame_welcome welcome = { .version = MUSTER_VERSION };
+	if (greeting->self->token)
+		token_prove(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello, &greeting->challenge,
+			    welcome.proof);
+	frame_put_welcome(out, &welcome);
+}
+
+/* ---- the connecting side ---- */
+
+static void take_challenge(struct greeting *greeting, struct buf *out)
+{
+	if (!greeting->self->token) {
+		fail(greeting, LINK_BROKEN, "it asks for a token that it was told is not there");
+		return;
+	}
+	struct frame_proof proof;
+	token_prove(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
+		    proof.proof);
+	frame_put_proof(out, &proof);
+	greeting->state = GREETING_WELCOME;
+}
+
+static void take_welcome(struct greeting *greeting, const struct frame_welcome *welcome)
+{
+	bool asked = greeting->state == GREETING_WELCOME;
+	if (greeting->self->token &&
+	    !(asked && token_check(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello,
+				   &greeting->challenge, welcome->proof)))
+		fail(greeting, LINK_REFUSED, "it does not know the token: it is not of this job");
+	else
+		greeting->state = GREETING_KNOWN;
+}
+
+/* ---- both ---- */
+
+/* One frame into the state; -errno if it has no place there. */
+static int take_frame(struct greeting *greeting, const struct frame *frame, struct buf *out, struct err *err)
+{
+	struct frame_refused refused;
+	struct frame_proof proof;
+	struct frame_welcome welcome;
+	int r;
+	if (frame->type == FRAME_REFUSED) {
+		r = frame_get_refused(frame, &refused, err);
+		if (r == 0)
+			take_refusal(greeting, &refused);
+		return r;
+	}
+	switch (greeting->state) {
+	case GREETING_HELLO:
+		r = frame_get_hello(frame, &greeting->hello, err);
+		if (r == 0)
+			take_hello(greeting, out);
+		return r;
+	case GREETING_PROOF:
+		r = frame_get_proof(frame, &proof, err);
+		if (r == 0)
+			take_proof(greeting, &proof, out);
+		return r;
+	case GREETING_ANSWER:
+		if (frame->type == FRAME_CHALLENGE) {
+			r = frame_get_challenge(frame, &greeting->challenge, err);
+			if (r == 0)
+				take_challenge(greeting, out);
+			return r;
+		}
+		/* fall through */
+	case GREETING_WELCOME:
+		r = frame_get_welcome(frame, &welcome, err);
+		if (r == 0)
+			take_welcome(greeting, &welcome);
+		return r;
+	case GREETING_OPENING:
+	case GREETING_KNOWN:
+	case GREETING_FAILED:
+		break;
+	}
+	return 0;
+}
+
+static size_t take_opening(struct greeting *greeting, const void *data, size_t len, struct buf *out)
+{
+	struct err err = ERR_INIT;
+	int r = frame_check_opening(data, len, &err);
+	if (r < 0)
+		take_foreign(greeting, r, data, len, &err, out);
+	if (r <= 0)
+		return 0;
+	if (greeting->accepting)
+		frame_put_opening(out);
+	greeting->state = greeting->accepting ? GREETING_HELLO : GREETING_ANSWER;
+	return FRAME_OPENING_SIZE;
+}
+
+size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out)
+{
+	const unsigned char *bytes = data;
+	size_t used = greeting->state == GREETING_OPENING ? take_opening(greeting, bytes, len, out) : 0;
+	while (greeting->state != GREETING_OPENING && greeting->state < GREETING_KNOWN) {
+		struct err err = ERR_INIT;
+		struct frame frame;
+		size_t size = 0;
+		int r = frame_next(bytes + used, len - used, &frame, &size, &err);
+		if (r == 0)
+			break;
+		if (r > 0)
+			r = take_frame(greeting, &frame, out, &err);
+		if (r < 0 && greeting->accepting)
+			frame_put_refused(out, REFUSAL_BROKEN, err.msg);
+		if (r < 0)
+			fail(greeting, LINK_BROKEN, "it sent what cannot be understood: %s", err.msg);
+		used += size;
+	}
+	return used;
+}

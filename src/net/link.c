@@ -1,0 +1,548 @@
+#include "net/link.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "net/link_private.h"
+#include "proto/round_msg.h"
+
+#define READ_CHUNK ((size_t)16 << 10)
+#define OUT_KEPT ((size_t)512) /* a larger buffer is not kept when it has run empty */
+
+/* ---- life ---- */
+
+static void free_link(struct link *link)
+{
+	if (link->pinned) {
+		link->free_later = true;
+		return;
+	}
+	event_del(&link->readable);
+	event_del(&link->writable);
+	event_del(&link->timer);
+	list_unlink(&link->strangers);
+	fd_close(&link->fd);
+	buf_done(&link->in);
+	buf_done(&link->out);
+	free(link->greeting);
+	free(link->addrs);
+	free(link->name);
+	free(link);
+}
+
+/* Every function that calls back does so between these two. */
+static void pin(struct link *link)
+{
+	link->pinned++;
+}
+
+static void unpin(struct link *link)
+{
+	if (--link->pinned == 0 && link->free_later)
+		free_link(link);
+}
+
+static void set_timer(struct link *link, uint64_t deadline_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	const struct timeval left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
+				      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	evtimer_add(&link->timer, &left);
+}
+
+static void tell_end(struct link *link, const struct link_end *end)
+{
+	pin(link);
+	link->state = LINK_ENDED;
+	if (link->hooks->on_end)
+		link->hooks->on_end(link, end);
+	else if (link->handler)
+		link->handler->on_down(link->arg, link, end);
+	free_link(link);
+	unpin(link);
+}
+
+void link_end(struct link *link, enum link_end_kind kind, bool dead, const char *fmt, ...)
+{
+	struct link_end end = { .kind = kind, .dead = dead };
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(end.text, sizeof(end.text), fmt, args);
+	va_end(args);
+	tell_end(link, &end);
+}
+
+/* Whether an error means that the peer's end of the connection is gone, or only out of reach. */
+static bool is_death(int code)
+{
+	return code == ECONNRESET || code == EPIPE;
+}
+
+/* The connection is over; `code` 0 is the end of the stream. */
+static void end_of_stream(struct link *link, int code)
+{
+	char text[ADDR_TEXT_MAX + 64];
+	if (link->write_error && (code == 0 || is_death(code)))
+		code = link->write_error; /* the system tells a cause once: it was told to the writer */
+	if (code != 0 && !is_death(code)) {
+		errno = code;
+		link_end(link, LINK_UNREACHABLE, false, "%s cannot be reached any more: %m", link->name);
+		return;
+	}
+	snprintf(text, sizeof(text), link->state == LINK_UP ? "closed the connection" :
+			"closed the connection without a word: is it a muster coordinator?");
+	link_end(link, LINK_CLOSED, true, "%s %s", link->name, text);
+}
+
+/* ---- sending ---- */
+
+void link_flush_soon(struct link *link)
+{
+	event_active(&link->writable, EV_WRITE, 0);
+}
+
+/* Writes what the socket takes. An error is told by the reader, after all that came before it. */
+static void flush(struct link *link)
+{
+	while (buf_len(&link->out) > 0) {
+		ssize_t n = send(link->fd, buf_data(&link->out), buf_len(&link->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			event_add(&link->writable, NULL);
+			return;
+		}
+		if (n < 0) {
+			link->write_error = errno;
+			buf_done(&link->out);
+			/* The reader might not be woken for an error that was told already. */
+			event_active(&link->readable, EV_READ, 0);
+			return;
+		}
+		buf_consume(&link->out, (size_t)n);
+	}
+	if (link->out.cap > OUT_KEPT)
+		buf_done(&link->out);
+}
+
+void link_send(struct link *link, const struct msg *msg)
+{
+	struct err err = ERR_INIT;
+	if (link->state != LINK_UP || link->write_error || link->unsendable)
+		return; /* the end is about to be told */
+	if (round_msg_encode(msg, &link->out, &err) < 0) {
+		link->unsendable = true;
+		link->failure = (struct link_end){ .kind = LINK_BROKEN };
+		snprintf(link->failure.text, sizeof(link->failure.text), "%s", err.msg);
+	}
+	link_flush_soon(link);
+}
+
+/* ---- hanging up ---- */
+
+/* Everything is out: says so, and waits for the peer to do the same. Closing at once would reset the
+ * connection if something of the peer's is under way, and a reset can overtake what was sent. */
+static void linger_on(struct link *link)
+{
+	if (buf_len(&link->out) > 0 || link->shut)
+		return;
+	link->shut = true;
+	shutdown(link->fd, SHUT_WR);
+}
+
+static void linger(struct link *link)
+{
+	link->state = LINK_LINGERING;
+	link->handler = NULL;
+	list_unlink(&link->strangers);
+	buf_done(&link->in);
+	flush(link);
+	linger_on(link);
+	set_timer(link, ns_add(clock_now_ns(), LINK_LINGER_NS));
+}
+
+void link_hang_up(struct link *link)
+{
+	if (link->state == LINK_UP)
+		linger(link);
+	else if (link->state != LINK_ENDED)
+		free_link(link);
+}
+
+void link_drop(struct link *link)
+{
+	if (link->state == LINK_UP)
+		flush(link);
+	if (link->state != LINK_ENDED)
+		free_link(link);
+}
+
+/* ---- receiving ---- */
+
+static void take_message(struct link *link, const struct frame *frame)
+{
+	struct node_info node;
+	struct msg msg;
+	struct err err = ERR_INIT;
+	int r = round_msg_decode(frame, &node, &msg, &err);
+	if (r == 0 && msg_from_agent(msg.type) != link->accepted)
+		r = err_set(&err, EPROTO, "%s, which goes the other way", msg_type_name(msg.type));
+	if (r < 0)
+		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s", link->name, err.msg);
+	else
+		link->handler->on_msg(link->arg, link, &msg);
+}
+
+/* Whole frames of a link that is up; returns how many bytes they take. */
+static size_t take_frames(struct link *link, const unsigned char *data, size_t len)
+{
+	size_t used = 0;
+	while (link->state == LINK_UP && !link->free_later) {
+		struct err err = ERR_INIT;
+		struct frame frame;
+		size_t size;
+		int r = frame_next(data + used, len - used, &frame, &size, &err);
+		if (r == 0)
+			break;
+		if (r < 0) {
+			link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s", link->name,
+				 err.msg);
+			break;
+		}
+		used += size;
+		if (link->hooks->on_frame)
+			link->hooks->on_frame(link, &frame);
+		else
+			take_message(link, &frame);
+	}
+	return used;
+}
+
+static void go_up(struct link *link)
+{
+	link->state = LINK_UP;
+	link->up_ns = clock_now_ns();
+	evtimer_del(&link->timer);
+	free(link->greeting);
+	link->greeting = NULL;
+	if (!link->accepted && link->handler)
+		link->handler->on_up(link->arg, link);
+}
+
+/* A stranger hears the last words too: it is the one who needs them. */
+static void fail_greeting(struct link *link)
+{
+	const struct greeting *greeting = link->greeting;
+	struct link_end end = { .kind = greeting->end };
+	if (link->accepted)
+		snprintf(end.text, sizeof(end.text), "%s", greeting->why);
+	else
+		snprintf(end.text, sizeof(end.text), "%s does not let us in: %s", link->name, greeting->why);
+	if (link->accepted && link->hooks->on_end) {
+		pin(link);
+		link->hooks->on_end(link, &end);
+		linger(link);
+		unpin(link);
+	} else {
+		tell_end(link, &end);
+	}
+}
+
+static size_t take_greeting(struct link *link, const unsigned char *data, size_t len)
+{
+	size_t used = greeting_feed(link->greeting, data, len, &link->out);
+	if (link->greeting->state == GREETING_KNOWN && link->accepted)
+		link->hooks->on_known(link); /* may still refuse */
+	if (link->state != LINK_GREETING || link->free_later)
+		return used;
+	if (buf_len(&link->out) > 0)
+		link_flush_soon(link);
+	if (link->greeting->state == GREETING_FAILED)
+		fail_greeting(link);
+	else if (link->greeting->state == GREETING_KNOWN)
+		go_up(link);
+	return used;
+}
+
+static size_t take(struct link *link, const unsigned char *data, size_t len)
+{
+	size_t used = 0;
+	if (link->state == LINK_GREETING)
+		used = take_greeting(link, data, len);
+	if (link->state == LINK_UP && !link->free_later)
+		used += take_frames(link, data + used, len - used);
+	return used;
+}
+
+static void read_fresh(struct link *link, const unsigned char *data, size_t len)
+{
+	size_t used = take(link, data, len);
+	if (!link->free_later && link->state < LINK_LINGERING && used < len)
+		buf_append(&link->in, data + used, len - used);
+}
+
+static void read_more(struct link *link, const unsigned char *data, size_t len)
+{
+	buf_append(&link->in, data, len);
+	/* Callbacks may empty the buffer by hanging up: what is read stays ours until they are done. */
+	struct buf in = link->in;
+	link->in = BUF_INIT;
+	size_t used = take(link, buf_data(&in), buf_len(&in));
+	if (!link->free_later && link->state < LINK_LINGERING && used < buf_len(&in)) {
+		buf_consume(&in, used);
+		link->in = in;
+		in = BUF_INIT;
+	}
+	buf_done(&in);
+}
+
+static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
+{
+	struct link *link = arg;
+	unsigned char chunk[READ_CHUNK];
+	ssize_t n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		if (!link->write_error)
+			return;
+		n = 0; /* it cannot be written to any more, and nothing is left to be read */
+	}
+	int code = n < 0 ? errno : 0;
+	pin(link);
+	if (n > 0 && link->state == LINK_LINGERING)
+		; /* nobody listens */
+	else if (n > 0 && buf_len(&link->in) == 0)
+		read_fresh(link, chunk, (size_t)n);
+	else if (n > 0)
+		read_more(link, chunk, (size_t)n);
+	else if (link->state == LINK_LINGERING)
+		free_link(link);
+	else
+		end_of_stream(link, code);
+	unpin(link);
+}
+
+/* ---- connecting ---- */
+
+/* How much the failure of one address says: "refused" is proof that the host lives and nobody listens,
+ * unless another address was silent; that this host has no route of a kind says nothing. */
+static int weight(int code)
+{
+	if (code == ENETUNREACH || code == EADDRNOTAVAIL || code == EAFNOSUPPORT)
+		return 1;
+	return code == ECONNREFUSED ? 2 : 3;
+}
+
+static void note_failure(struct link *link, int code)
+{
+	if (weight(code) < link->failure_weight)
+		return;
+	link->failure_weight = weight(code);
+	link->failure = (struct link_end){ .kind = code == ECONNREFUSED ? LINK_NOBODY : LINK_UNREACHABLE };
+	char addr[ADDR_TEXT_MAX];
+	addr_format(&link->peer, addr);
+	errno = code;
+	if (strcmp(addr, link->name) == 0)
+		snprintf(link->failure.text, sizeof(link->failure.text), "connect to %s: %m", link->name);
+	else
+		snprintf(link->failure.text, sizeof(link->failure.text), "connect to %s (%s): %m", link->name, addr);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg);
+
+static void connected(struct link *link)
+{
+	link->state = LINK_GREETING;
+	link->greeting = NEW(struct greeting);
+	greeting_connect(link->greeting, link->self, link->hooks->role, &link->out);
+	event_add(&link->readable, NULL);
+	set_timer(link, link->greet_by_ns);
+	flush(link);
+}
+
+/* Begins with the next address; true if one is under way. */
+static bool try_address(struct link *link, uint64_t now_ns)
+{
+	fd_close(&link->fd);
+	link->peer = link->addrs[link->addr_next++];
+	link->fd = socket(link->peer.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (link->fd < 0) {
+		note_failure(link, errno);
+		return false;
+	}
+	addr_set_options(link->fd);
+	event_assign(&link->readable, link->base, link->fd, EV_READ | EV_PERSIST, on_readable, link);
+	event_assign(&link->writable, link->base, link->fd, EV_WRITE, on_writable, link);
+	if (connect(link->fd, &link->peer.any, addr_len(&link->peer)) < 0 && errno != EINPROGRESS) {
+		note_failure(link, errno);
+		return false;
+	}
+	/* The addresses that are left share the time that is left. */
+	uint64_t left_ns = link->connect_by_ns > now_ns ? link->connect_by_ns - now_ns : 0;
+	set_timer(link, now_ns + left_ns / (link->addr_count - link->addr_next + 1));
+	event_add(&link->writable, NULL);
+	return true;
+}
+
+static void try_addresses(struct link *link)
+{
+	uint64_t now_ns = clock_now_ns();
+	while (link->addr_next < link->addr_count)
+		if (try_address(link, now_ns))
+			return;
+	if (link->addr_count == 0)
+		link_end(link, LINK_UNREACHABLE, false, "%s has no address to connect to", link->name);
+	else
+		tell_end(link, &link->failure);
+}
+
+static void finish_connect(struct link *link)
+{
+	if (link->fd < 0) {
+		try_addresses(link);
+		return;
+	}
+	int code = 0;
+	socklen_t len = sizeof(code);
+	getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &code, &len);
+	if (code == 0) {
+		connected(link);
+		return;
+	}
+	note_failure(link, code);
+	event_del(&link->writable);
+	try_addresses(link);
+}
+
+static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct link *link = arg;
+	pin(link);
+	if (link->state == LINK_CONNECTING)
+		finish_connect(link);
+	else
+		flush(link);
+	if (link->state == LINK_LINGERING)
+		linger_on(link);
+	if (link->state == LINK_UP && link->unsendable)
+		tell_end(link, &link->failure);
+	else if (link->state == LINK_UP && buf_len(&link->out) > LINK_UNSENT_MAX)
+		link_end(link, LINK_BROKEN, false, "%s does not read: %zu bytes wait for it", link->name,
+			 buf_len(&link->out));
+	unpin(link);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct link *link = arg;
+	pin(link);
+	if (link->state == LINK_CONNECTING) {
+		event_del(&link->writable);
+		note_failure(link, ETIMEDOUT);
+		try_addresses(link);
+	} else if (link->state == LINK_LINGERING) {
+		free_link(link);
+	} else {
+		link_end(link, LINK_UNREACHABLE, false, "%s is connected but does not answer", link->name);
+	}
+	unpin(link);
+}
+
+/* ---- making them ---- */
+
+static struct link *new_link(struct event_base *base, const struct link_hooks *hooks, void *owner, int fd)
+{
+	struct link *link = NEW(struct link);
+	link->base = base;
+	link->hooks = hooks;
+	link->owner = owner;
+	link->fd = fd;
+	link->in = link->out = BUF_INIT;
+	list_init(&link->strangers);
+	event_assign(&link->readable, base, fd, EV_READ | EV_PERSIST, on_readable, link);
+	event_assign(&link->writable, base, fd, EV_WRITE, on_writable, link);
+	evtimer_assign(&link->timer, base, on_timer, link);
+	return link;
+}
+
+struct link *link_new_connecting(struct event_base *base, const struct link_self *self,
+				 const struct link_target *target, const struct link_hooks *hooks, void *owner,
+				 uint64_t connect_ns, uint64_t greet_ns)
+{
+	struct link *link = new_link(base, hooks, owner, -1);
+	uint64_t now_ns = clock_now_ns();
+	link->self = self;
+	link->state = LINK_CONNECTING;
+	link->name = mem_strdup(target->name);
+	link->addr_count = target->count;
+	link->addrs = NEW_ARRAY(struct addr, MAX(target->count, (size_t)1));
+	memcpy(link->addrs, target->addrs, target->count * sizeof(*target->addrs));
+	link->connect_by_ns = ns_add(now_ns, connect_ns);
+	link->greet_by_ns = ns_add(now_ns, greet_ns);
+	link_flush_soon(link);
+	return link;
+}
+
+struct link *link_new_accepted(struct event_base *base, int fd, const struct addr *peer,
+			       const struct link_self *self, const struct link_hooks *hooks, void *owner,
+			       uint64_t greet_by_ns)
+{
+	struct link *link = new_link(base, hooks, owner, fd);
+	char name[ADDR_TEXT_MAX];
+	addr_format(peer, name);
+	link->self = self;
+	link->accepted = true;
+	link->state = LINK_GREETING;
+	link->name = mem_strdup(name);
+	link->peer = *peer;
+	link->greeting = NEW(struct greeting);
+	greeting_accept(link->greeting, self);
+	event_add(&link->readable, NULL);
+	set_timer(link, greet_by_ns);
+	return link;
+}
+
+static const struct link_hooks agent_hooks = { .role = ROLE_AGENT };
+
+struct link *link_connect(struct event_base *base, const struct link_self *self,
+			  const struct link_target *target, const struct link_handler *handler, void *arg)
+{
+	struct link *link = link_new_connecting(base, self, target, &agent_hooks, NULL, LINK_CONNECT_NS,
+						LINK_CONNECT_NS + LINK_GREETING_NS);
+	link->handler = handler;
+	link->arg = arg;
+	return link;
+}
+
+void link_set_handler(struct link *link, const struct link_handler *handler, void *arg)
+{
+	link->handler = handler;
+	link->arg = arg;
+}
+
+/* ---- about them ---- */
+
+uint64_t link_up_ns(const struct link *link)
+{
+	return link->up_ns;
+}
+
+const char *link_peer_name(const struct link *link)
+{
+	return link->name;
+}
+
+void link_peer_addr(const struct link *link, struct addr *ret_addr)
+{
+	*ret_addr = link->peer;
+}
+
+int link_local_addr(const struct link *link, struct addr *ret_addr, struct err *err)
+{
+	return addr_of_socket(link->fd, ret_addr, err);
+}

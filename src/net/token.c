@@ -1,0 +1,82 @@
+#include "net/token.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+
+static_assert(TOKEN_KEY_SIZE >= crypto_generichash_KEYBYTES_MIN && TOKEN_KEY_SIZE <= crypto_generichash_KEYBYTES_MAX,
+	      "the key is one for BLAKE2b");
+static_assert(FRAME_PROOF_SIZE == crypto_generichash_BYTES, "a proof is its hash");
+
+/* What is hashed begins with its purpose: a proof is never mistaken for something else. */
+static const char key_purpose[] = "muster token 1";
+static const char proof_purpose[] = "muster proof 1";
+
+int token_from_text(const char *text, size_t len, struct token *ret_token, struct err *err)
+{
+	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+		len--;
+	if (len == 0 || len > TOKEN_TEXT_MAX)
+		return err_set(err, EINVAL, len ? "the token is longer than %d bytes" : "the token is empty",
+			       TOKEN_TEXT_MAX);
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "libsodium cannot be used here");
+	crypto_generichash_state state;
+	crypto_generichash_init(&state, NULL, 0, TOKEN_KEY_SIZE);
+	crypto_generichash_update(&state, (const unsigned char *)key_purpose, sizeof(key_purpose));
+	crypto_generichash_update(&state, (const unsigned char *)text, len);
+	crypto_generichash_final(&state, ret_token->key, TOKEN_KEY_SIZE);
+	return 0;
+}
+
+int token_load(const char *path, struct token *ret_token, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	int r;
+	if (path) {
+		r = file_read(path, TOKEN_TEXT_MAX, &text, err);
+		if (r == 0)
+			r = token_from_text((const char *)buf_data(&text), buf_len(&text), ret_token, err);
+		if (buf_data(&text))
+			sodium_memzero(buf_data(&text), buf_len(&text));
+		return r < 0 ? err_wrap(err, "token file '%s'", path) : 1;
+	}
+	const char *variable = getenv(TOKEN_VARIABLE);
+	if (!variable || !*variable)
+		return 0;
+	r = token_from_text(variable, strlen(variable), ret_token, err);
+	return r < 0 ? err_wrap(err, TOKEN_VARIABLE) : 1;
+}
+
+void token_forget(struct token *token)
+{
+	sodium_memzero(token, sizeof(*token));
+}
+
+void token_prove(const struct token *token, enum token_direction direction,
+		 const struct frame_hello *hello, const struct frame_challenge *challenge,
+		 unsigned char ret_proof[FRAME_PROOF_SIZE])
+{
+	const unsigned char who[] = { (unsigned char)direction, (unsigned char)hello->role };
+	crypto_generichash_state state;
+	crypto_generichash_init(&state, token->key, sizeof(token->key), FRAME_PROOF_SIZE);
+	crypto_generichash_update(&state, (const unsigned char *)proof_purpose, sizeof(proof_purpose));
+	crypto_generichash_update(&state, who, sizeof(who));
+	crypto_generichash_update(&state, hello->nonce, sizeof(hello->nonce));
+	crypto_generichash_update(&state, challenge->nonce, sizeof(challenge->nonce));
+	/* Last, because it is the only part without a fixed length. */
+	crypto_generichash_update(&state, (const unsigned char *)hello->run_id, strlen(hello->run_id));
+	crypto_generichash_final(&state, ret_proof, FRAME_PROOF_SIZE);
+}
+
+bool token_check(const struct token *token, enum token_direction direction,
+		 const struct frame_hello *hello, const struct frame_challenge *challenge,
+		 const unsigned char proof[FRAME_PROOF_SIZE])
+{
+	unsigned char expected[FRAME_PROOF_SIZE];
+	token_prove(token, direction, hello, challenge, expected);
+	return sodium_memcmp(expected, proof, FRAME_PROOF_SIZE) == 0;
+}

@@ -1,0 +1,55 @@
+/* Bytes from a stranger into both sides of a greeting, with and without a token: nothing crashes, and
+ * state, answers and what is left over do not depend on how the stream was cut. The first byte chooses
+ * the side, the token and the cuts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/greeting.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct run {
+	struct greeting greeting;
+	struct buf kept, out;
+};
+
+static void converse(struct run *run, bool accepting, const struct link_self *self, const uint8_t *data,
+		     size_t size, size_t step)
+{
+	run->kept = run->out = BUF_INIT;
+	if (accepting)
+		greeting_accept(&run->greeting, self);
+	else
+		greeting_connect(&run->greeting, self, ROLE_AGENT, &run->out);
+	for (size_t at = 0; at < size && run->greeting.state < GREETING_KNOWN; at += step) {
+		buf_append(&run->kept, data + at, MIN(step, size - at));
+		size_t used = greeting_feed(&run->greeting, buf_data(&run->kept), buf_len(&run->kept), &run->out);
+		buf_consume(&run->kept, used);
+	}
+}
+
+static void run_done(struct run *run)
+{
+	buf_done(&run->kept);
+	buf_done(&run->out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 1)
+		return 0;
+	struct token token = { "fixed" };
+	const struct link_self self = { "job", data[0] & 1 ? &token : NULL };
+	bool accepting = data[0] & 2;
+	struct run whole, split;
+	converse(&whole, accepting, &self, data + 1, size - 1, size);
+	converse(&split, accepting, &self, data + 1, size - 1, 1 + (size_t)(data[0] >> 2));
+	if (whole.greeting.state != split.greeting.state || buf_len(&whole.out) != buf_len(&split.out) ||
+	    strcmp(whole.greeting.why, split.greeting.why) != 0)
+		abort();
+	if (accepting && self.token && whole.greeting.state == GREETING_KNOWN)
+		abort(); /* nobody can guess a proof */
+	run_done(&whole);
+	run_done(&split);
+	return 0;
+}

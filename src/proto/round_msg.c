@@ -5,6 +5,16 @@
 
 #include "proto/pack.h"
 
+/* A field that is added to one of these has to be walked below, and to be drawn in the test. */
+static_assert(sizeof(struct node_info) == 736 && sizeof(struct memory) == 336 && sizeof(struct cause) == 120 &&
+		      sizeof(struct round_ref) == 24 && sizeof(struct msg_join) == 352 &&
+		      sizeof(struct msg_formed) == 328 && sizeof(struct msg_failed) == 120 &&
+		      sizeof(struct msg_stop) == 128 && sizeof(struct msg_leave) == 8 &&
+		      sizeof(struct msg_closed) == 128 && sizeof(struct msg_refused) == 164 &&
+		      sizeof(struct msg_ping) == 16 && sizeof(struct msg_pong) == 80 &&
+		      sizeof(struct msg_peers) == 546,
+	      "a message has changed: change its walk");
+
 /* ---- the parts ---- */
 
 static void pack_ballot(struct pack *p, struct ballot *ballot)
@@ -130,6 +140,7 @@ static void pack_ping(struct pack *p, struct msg *msg)
 {
 	pack_u64(p, &msg->ping.cookie);
 	pack_u64(p, &msg->ping.stamp);
+	pack_u64(p, &msg->ping.stamp);
 }
 
 static void pack_formed(struct pack *p, struct msg *msg)
@@ -180,6 +191,7 @@ static void pack_pong(struct pack *p, struct msg *msg)
 {
 	pack_u64(p, &msg->pong.coordinator_id);
 	pack_u64(p, &msg->pong.cookie);
+	pack_u64(p, &msg->pong.stamp);
 	pack_u64(p, &msg->pong.stamp);
 	pack_round_ref(p, &msg->pong.heard);
 	pack_round_ref(p, &msg->pong.base);

@@ -8,8 +8,8 @@
  * coordinating_local_send() and come back through on_local_msg. That link cannot fall silent; it ends
  * with coordinating_local_hang_up(), or from the other side with on_local_down.
  *
- * All callbacks come from the loop, never from inside a function of this module, and may call every
- * one of them but coordinating_free().
+ * All callbacks but on_note come from the loop, never from inside a function of this module, and may
+ * call every one of them but coordinating_free().
  */
 #ifndef RUN_COORDINATING_H
 #define RUN_COORDINATING_H
@@ -41,7 +41,8 @@ struct coordinating_handler {
 	/* For the local agent: a message (borrowed), and that it was hung up on. NULL if there is none. */
 	void (*on_local_msg)(void *arg, const struct msg *msg);
 	void (*on_local_down)(void *arg);
-	/* May be NULL. The texts are borrowed; `name` may be empty. */
+	/* May be NULL. The texts are borrowed, `name` may be empty. It may come from inside any function
+	 * here and must not call one. */
 	void (*on_note)(void *arg, enum coordinating_note note, const char *name, const char *text);
 };
 
@@ -75,9 +76,8 @@ void coordinating_local_attach(struct coordinating *coordinating);
 void coordinating_local_send(struct coordinating *coordinating, const struct msg *msg);
 void coordinating_local_hang_up(struct coordinating *coordinating);
 
-/* Agents linked now, and bytes in and out since the start. */
 struct coordinating_stats {
-	size_t links;
+	size_t links; /* agents linked now */
 	struct link_listener_stats listener;
 };
 void coordinating_stats(const struct coordinating *coordinating, struct coordinating_stats *ret_stats);

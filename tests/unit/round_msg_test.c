@@ -166,6 +166,7 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		break;
 	case MSG_PING:
 		msg->ping.cookie = draw();
+		msg->ping.stamp = draw();
 		break;
 	case MSG_FORMED:
 		draw_formed(&msg->formed);
@@ -187,6 +188,7 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 	case MSG_PONG:
 		msg->pong.coordinator_id = draw();
 		msg->pong.cookie = draw();
+		msg->pong.stamp = draw();
 		draw_ref(&msg->pong.heard);
 		draw_ref(&msg->pong.base);
 		msg->pong.wait = below(2);

@@ -88,6 +88,7 @@ $(BUILD)/obj/%.o: src/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o: VERSION
+$(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_template.py
 
 $(BUILD)/libexec/%: src/libexec/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)

@@ -13,14 +13,14 @@ import os
 import signal
 import socket
 import time
-import traceback
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, TypeVar
 
+from muster._uncaught import ERROR_FILE, write_error_file, write_whole
+
 __all__ = ["ChildFailedError", "ProcessFailure", "SignalException", "record", "write_error_file"]
 
-ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 NOT_AVAILABLE = "<N/A>"
 NO_TRACEBACK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
 WIDTH_MAX = 60
@@ -28,35 +28,6 @@ WIDTH_MAX = 60
 log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def write_error_file(error: BaseException, path: str | None = None) -> None:
-    """Tells the launcher of `error`, in the file it named to this process; does nothing if it named
-    none. Never raises: an error that cannot be recorded must not hide the error."""
-    path = path or os.environ.get(ERROR_FILE)
-    if not path:
-        return
-    data = {
-        "message": {
-            "message": f"{type(error).__name__}: {error}",
-            "extraInfo": {
-                "py_callstack": "".join(traceback.format_exception(type(error), error, error.__traceback__)),
-                "timestamp": str(int(time.time())),
-            },
-        }
-    }
-    _write_whole(path, json.dumps(data))
-
-
-def _write_whole(path: str, text: str) -> None:
-    """Never half a file: the launcher may read while we are being killed."""
-    part = f"{path}.{os.getpid()}"
-    try:
-        with open(part, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(part, path)
-    except OSError as e:
-        log.warning("cannot record the error in %s: %s", path, e)
 
 
 def _pass_up(failure: ProcessFailure) -> None:
@@ -67,7 +38,7 @@ def _pass_up(failure: ProcessFailure) -> None:
     data = dict(failure.error_file_data)
     if isinstance(data.get("message"), dict):
         data["message"] = {**data["message"], "errorCode": failure.exitcode}
-    _write_whole(path, json.dumps(data))
+    write_whole(path, json.dumps(data))
 
 
 def record(fn: F) -> F:

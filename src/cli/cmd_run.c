@@ -175,6 +175,10 @@ static int run_main(const struct command *self, int argc, char **argv)
 	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry, &err);
 	if (r < 0)
 		return entry_error(r, &err);
+	if (config.preload && !config.entry.python) {
+		log_warn("--preload: '%s' is not run by Python; it is started in the usual way", config.entry.title);
+		config.preload = NULL;
+	}
 	if (config.dry_run)
 		return dry_run(&config);
 	if (config.show_binding)

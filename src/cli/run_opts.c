@@ -39,6 +39,8 @@ const struct opt run_opts[] = {
 		   "who reads our standard input: local rank 0 (default), or all as with torchrun"),
 	OPT_CHOICE("start-method", "PET_START_METHOD", O, start_method, start_methods,
 		   "accepted for torchrun; workers are always started afresh"),
+	OPT_STR("preload", NULL, O, preload, "MODULE,...",
+		"import these Python modules once and fork the workers from there"),
 	OPT_CALL("env", NULL, O, env_kinds, program_kinds_parse, "KIND",
 		 "also set the variables of other kinds of programs: jax, mpi (may be repeated)"),
 	OPT_FLAG("dry-run", NULL, O, dry_run,

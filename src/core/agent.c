@@ -227,25 +227,15 @@ static void on_start(struct step *s)
 	set_state(s->agent, AGENT_SEEKING);
 }
 
-/* A closed link alone is no proof that the coordinator died: it may have hung up on us. */
-static void link_up(struct step *s)
-{
-	struct memory *memory = &s->agent->memory;
-	int32_t index = memory->coordinator_index;
-	s->agent->linked = true;
-	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
-				   (s->event->dead_indexes >> index & 1);
-}
-
 static void seeking_link_up(struct step *s)
 {
-	link_up(s);
+	s->agent->linked = true;
 	send_join(s);
 }
 
 static void dropping_link_up(struct step *s)
 {
-	link_up(s);
+	s->agent->linked = true;
 	set_state(s->agent, AGENT_STOPPING);
 }
 
@@ -255,8 +245,6 @@ static void on_link_down(struct step *s)
 	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
-	if (s->event->dead)
-		s->agent->memory.joined_id = JOINED_NOBODY;
 	drop(s);
 }
 

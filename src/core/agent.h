@@ -75,7 +75,6 @@ struct agent_event {
 		int signal; /* STOP_REQUESTED */
 		const char *text; /* BARRED: borrowed */
 		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
-		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
 	};
 };
 

@@ -177,6 +177,17 @@ static int check_lifeline(int64_t fd, struct err *err)
 	return err_set(err, EINVAL, "--lifeline: %" PRId64 " is not an open descriptor", fd);
 }
 
+/* Names of modules, dots and all, with commas between them. */
+static int check_preload(const char *text, struct err *err)
+{
+	const char *rest = text && *text ? text : NULL, *name;
+	size_t len;
+	while ((name = str_split(&rest, ',', &len)))
+		if (len == 0 || strspn(name, ".") > 0 || len != strcspn(name, " \t,;'\"/\\()"))
+			return err_set(err, EINVAL, "--preload: '%.*s' is not the name of a module", (int)len, name);
+	return 0;
+}
+
 static int parse_events(const char *handler, bool *ret_console, struct err *err)
 {
 	*ret_console = str_eq(handler, "console");
@@ -272,6 +283,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.dry_run = options->dry_run,
 		.env_kinds = options->env_kinds,
 		.guard = make_guard(options),
+		.preload = options->preload && *options->preload ? options->preload : NULL,
 		.events = options->events && *options->events ? options->events : NULL,
 		.lifeline = (int)options->lifeline,
 		.http = options->http && *options->http ? options->http : NULL,
@@ -281,6 +293,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
+	    (r = check_preload(options->preload, err)) < 0 ||
 	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||

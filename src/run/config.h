@@ -57,6 +57,7 @@ struct run_options {
 	const char *events;
 	int64_t lifeline; /* -1: none */
 	const char *role;
+	const char *preload; /* NULL: not given */
 	bool module, no_python, run_path;
 	const char *log_dir;
 	const char *redirects, *tee;
@@ -121,6 +122,7 @@ struct run_config {
 	int lifeline;	    /* a descriptor at whose end the job is stopped; -1: none */
 	const char *http; /* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 
+	const char *preload; /* MODULE,MODULE... for warm workers; NULL: none */
 	struct entry entry; /* what each worker executes */
 };
 

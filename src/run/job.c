@@ -194,12 +194,15 @@ static void ask_warden(struct job *job, const struct group_action *action)
 {
 	if (!job->warden)
 		return;
-	if (action->type == GROUP_DO_SIGNAL)
-		warden_signal(job->warden, workers_id_of(&job->workers, action->rank), action->signal);
-	else if (action->type == GROUP_DO_SIGNAL_ORPHANS)
+	uint64_t id = workers_id_of(&job->workers, action->rank);
+	if (action->type == GROUP_DO_SIGNAL_ORPHANS) {
 		warden_signal_orphans(job->warden, action->signal);
-	else
+	} else if (action->type == GROUP_DO_KILL_ALL) {
+		preload_cancel_all(job->workers.preload);
 		warden_kill_all(job->warden);
+	} else if (!preload_cancel(job->workers.preload, id)) {
+		warden_signal(job->warden, id, action->signal);
+	}
 }
 
 static void act_group(struct job *job, const struct group_action *action)
@@ -369,6 +372,7 @@ static void sweep(struct job *job)
 		log_error("cannot replace the warden: %s", err.msg);
 		_exit(125); /* nothing is alive, and nothing can be started any more */
 	}
+	preload_start(job->workers.preload, job->warden);
 	push_group(job, (struct group_event){ GROUP_EV_LOST });
 }
 
@@ -385,8 +389,20 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	pump(job);
 }
 
+static void on_preload_failed(void *arg, uint64_t id, int error)
+{
+	struct job *job = arg;
+	int64_t rank = workers_rank_of(&job->workers, id);
+	output_worker_ended(job->output, id);
+	if (rank >= 0)
+		push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank, .error = error });
+	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
+}
+
 static void take_warden_event(struct job *job, const struct warden_event *event)
 {
+	if (preload_take_event(job->workers.preload, event))
+		return;
 	int64_t rank = workers_rank_of(&job->workers, event->id);
 
 	switch (event->type) {
@@ -420,6 +436,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 	case WARDEN_EMPTY:
 		push_group(job, (struct group_event){ GROUP_EV_EMPTY });
 		break;
+	case WARDEN_SYNCED: /* taken above, by who asked for it */
+		break;
 	case WARDEN_SURVIVOR:
 		log_warn("process %d (%s) %s", (int)event->pid, event->comm,
 			 event->error == EPERM ? "may not be signalled by us and stays"
@@ -428,6 +446,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		break;
 	case WARDEN_LOST:
 		log_warn("the warden was killed; starting over with a new one");
+		preload_lost(job->workers.preload);
 		warden_free(job->warden);
 		job->warden = NULL;
 		job->workers.warden = NULL;
@@ -710,6 +729,9 @@ static int set_up(struct job *job, struct err *err)
 	r = set_up_loop(job, err);
 	if (r < 0)
 		return r;
+	if (job->config->preload)
+		job->workers.preload = preload_new(job->config, nofile_soft, job->base, on_preload_failed, job);
+	preload_start(job->workers.preload, job->warden);
 	r = start_guard(job, err);
 	if (r < 0)
 		return r;
@@ -741,6 +763,7 @@ static void tear_down(struct job *job)
 	events_close(&job->events);
 	pages_close(&job->pages);
 	guard_free(job->guard);
+	preload_free(job->workers.preload);
 	warden_free(job->warden);
 	output_free(job->output);
 	round_store_done(&job->store);

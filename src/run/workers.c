@@ -146,7 +146,7 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 			   errors >= 0 ? errors : SPAWN_INHERIT },
 	};
 	run_placement_spawn(&config->placement, local_rank, &spec);
-	return warden_spawn(workers->warden, workers_id_of(workers, local_rank), &spec, 0, err);
+	return preload_spawn(workers->preload, workers->warden, workers_id_of(workers, local_rank), &spec, err);
 }
 
 int64_t workers_rank_of(const struct workers *workers, uint64_t id)

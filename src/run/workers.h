@@ -12,6 +12,7 @@
 #include "run/config.h"
 #include "run/history.h"
 #include "run/logdir.h"
+#include "run/preload.h"
 #include "run/worker_env.h"
 #include "sys/output.h"
 #include "sys/warden.h"
@@ -23,6 +24,7 @@ struct workers {
 	struct logdir *logdir;
 	struct guard *guard;
 	struct warden *warden; /* the present one: job.c replaces it when it dies */
+	struct preload *preload; /* NULL: no worker is warm */
 
 	struct worker_round round; /* the one under way */
 	struct strv env;	   /* of its workers */

@@ -92,9 +92,7 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 		return;
 	}
 	host->link = new_link(world, host, peer)->id;
-	host->was_linked = true;
-	host_agent_step(world, host,
-			&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = host->dead_indexes });
+	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_LINK_UP });
 }
 
 static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)

@@ -283,6 +283,14 @@ int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct
 	return 0;
 }
 
+void warden_sync(struct warden *warden)
+{
+	if (warden->deaf)
+		return;
+	wire_begin(&warden->wire, REQUEST_SYNC);
+	send_frame(warden, NULL, 0);
+}
+
 static void request_signal(struct warden *warden, enum signal_scope scope, uint64_t id, int sig)
 {
 	if (warden->deaf)

@@ -42,6 +42,7 @@ enum warden_event_type {
 	WARDEN_SPAWN_FAILED, /* it was not, and nothing of it is left: id, error, step */
 	WARDEN_EXITED,	     /* a main process ended: id, pid, start_ns, ns, status, usage */
 	WARDEN_EMPTY,	     /* the last descendant is gone and no start is under way: ns */
+	WARDEN_SYNCED,	     /* warden_sync(): all that was asked before is done */
 	WARDEN_SURVIVOR,     /* being killed, and still there: pid, comm, error, state */
 	WARDEN_LOST,	     /* the warden is gone; the last event */
 	WARDEN_EVENT_COUNT,
@@ -110,6 +111,10 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
  * it gets one byte when the warden has it. Pid 0: there will be none, which is told as a start that
  * failed (ECANCELED) in its turn. Fails as warden_spawn(). */
 int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err);
+
+/* Asks for WARDEN_SYNCED, once every request before this one has been carried out and no killing is
+ * under way: what becomes an orphan from then on is not met by a signal from before. */
+void warden_sync(struct warden *warden);
 
 /* To the main process of one worker; nothing happens if that has ended. */
 void warden_signal(struct warden *warden, uint64_t id, int sig);

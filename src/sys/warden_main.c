@@ -53,6 +53,7 @@ struct wardship {
 	size_t main_count, main_cap;
 	struct buf pointers; /* argv and envp of the request at hand */
 	bool empty_due;	     /* something was started or asked for since the last EMPTY */
+	bool sync_due;	     /* SYNCED is asked for */
 
 	enum kill_scope killing;
 	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
@@ -83,6 +84,12 @@ static void tell_empty(struct wardship *ward)
 {
 	tell(ward, &(struct warden_event){ .type = WARDEN_EMPTY, .ns = clock_now_ns() }, false, -1);
 	ward->empty_due = false;
+}
+
+static void tell_synced(struct wardship *ward)
+{
+	tell(ward, &(struct warden_event){ .type = WARDEN_SYNCED, .ns = clock_now_ns() }, false, -1);
+	ward->sync_due = false;
 }
 
 /* --- starting --------------------------------------------------------------------------------- */
@@ -421,6 +428,8 @@ static void handle_requests(struct wardship *ward)
 			handle_adopt(ward, &frame);
 		else if (frame.type == REQUEST_SIGNAL)
 			handle_signal(ward, &frame);
+		else if (frame.type == REQUEST_SYNC)
+			ward->sync_due = true;
 		wire_frame_done(&frame);
 	}
 }
@@ -476,6 +485,8 @@ static void watch_over(struct wardship *ward)
 			kill_round(ward);
 		if (!children && ward->empty_due)
 			tell_empty(ward);
+		if (ward->sync_due && !ward->killing)
+			tell_synced(ward);
 		if (ward->agent_gone && (!children || only_strangers_left(ward)))
 			return;
 		if (!ward->agent_gone && wire_flush(&ward->wire) < 0)

@@ -9,6 +9,7 @@ enum warden_request {
 	REQUEST_SPAWN,
 	REQUEST_ADOPT,	/* struct request_adopt, with the gate */
 	REQUEST_SIGNAL, /* struct request_signal */
+	REQUEST_SYNC,	/* nothing in it */
 };
 
 enum signal_scope {

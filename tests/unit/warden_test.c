@@ -414,6 +414,23 @@ TEST(a_start_that_is_taken_back_leaves_the_warden_empty)
 	warden_free(warden);
 }
 
+TEST(the_warden_is_in_step_once_what_was_asked_before_is_done)
+{
+	struct warden *warden = new_warden();
+	warden_sync(warden);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_SYNCED);
+	for (uint64_t id = 1; id <= 3; id++)
+		start(warden, id, "sleep 1000 & sleep 1000");
+	warden_kill_all(warden);
+	warden_sync(warden);
+	size_t exits = 0;
+	struct warden_event event;
+	while ((event = next_event(warden)).type != WARDEN_SYNCED)
+		exits += event.type == WARDEN_EXITED;
+	ck_assert_uint_eq(exits, 3);
+	warden_free(warden);
+}
+
 TEST(who_stands_aside_outlives_the_group_and_what_it_orphans_does_not)
 {
 	struct warden *warden = new_warden();

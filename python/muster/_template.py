@@ -1,0 +1,377 @@
+"""The template of warm workers: imports the modules once, then forks a worker whenever it is asked.
+
+`muster run --preload` starts it as a child of the warden. It is not imported but sent: this text is
+the first message on standard input, a socket that stays the link to muster. `argv` is then
+
+    -c  MODULE,MODULE...  what follows `python -u` on the command line of a worker
+
+Muster asks for workers with one message a batch, which carries descriptors: a memory file, then for
+each worker a gate, and its standard input, output and error. The file has NUL-terminated words, for
+each worker: N and N arguments, N and N variables, its CPUs ("0,1,5"; "": all), and its memory policy
+("SYSCALL MODE MASK" with the mask in hexadecimal bytes; "": as it is). Answers are
+
+    R                ready: the modules are imported
+    F PID PID...     forked, in the order of the request; those that are missing could not be
+    E TEXT           there will be no worker, and why
+
+A worker is forked twice, by the interpreter's own fork so that every library hears of it. The process
+in between ends, and the warden inherits the worker. That makes itself ready and waits at its gate,
+until the warden says that it has it: nothing of the user's runs before. All processes of a batch have
+the same one in between, because forking and ending a process of this size takes milliseconds.
+"""
+
+import builtins
+import ctypes
+import fcntl
+import gc
+import importlib
+import importlib.machinery
+import io
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import sys
+import types
+import warnings
+
+DESCRIPTORS_MAX = 253  # in one message; the kernel's limit
+DESCRIPTORS_EACH = 4  # gate, stdin, stdout, stderr
+PR_SET_PDEATHSIG = 1
+PAUSE_HARD = 2  # omp_pause_hard
+DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel")
+STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Start:
+    """One worker to be: what is asked for."""
+
+    def __init__(self, words, descriptors):
+        self.argv = take_list(words)
+        self.environment = dict(pair.split(b"=", 1) for pair in take_list(words) if b"=" in pair[1:])
+        self.cpus = [int(cpu) for cpu in next(words).split(b",") if cpu]
+        self.memory = next(words).split()
+        self.gate, *self.stdio = descriptors
+
+
+def take_list(words):
+    return [next(words) for _ in range(int(next(words)))]
+
+
+# ---- the template ----
+
+
+class Unfit(Exception):
+    """No worker may be forked from this process."""
+
+
+def import_all(names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as e:
+            raise Unfit(f"cannot import {name}: {type(e).__name__}: {e}") from e
+
+
+def check_accelerators():
+    """A context of a device does not survive a fork."""
+    torch = sys.modules.get("torch")
+    for kind in ("cuda", "xpu"):
+        module = getattr(torch, kind, None)
+        if module and module.is_initialized():
+            raise Unfit(f"a module has initialised {kind.upper()}, which a forked process cannot use")
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            path = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+        if path.startswith(DEVICES):
+            raise Unfit(f"a module has opened {path}, which a forked process cannot use")
+
+
+def check_threads():
+    """A thread that a module relies on would be missing in the workers."""
+    threading = sys.modules.get("threading")
+    others = [t.name for t in threading.enumerate() if t is not threading.main_thread()] if threading else []
+    if others:
+        raise Unfit(f"a module has started the thread '{others[0]}', which a forked process has not")
+
+
+def end_openmp_threads():
+    """GNU's OpenMP waits in a forked process for threads that are not there. Without any it starts its
+    own. (Other libraries with threads, OpenBLAS for one, see to that themselves when they hear of a
+    fork.)"""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libgomp" in line}
+    for path in paths:
+        pause = getattr(ctypes.CDLL(path), "omp_pause_resource_all", None)
+        if pause:
+            pause(PAUSE_HARD)
+
+
+def receive(link):
+    """The next batch, with the descriptors that only its workers need."""
+    data, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS_MAX)
+    if not data or not descriptors:
+        os._exit(0)
+    with open(descriptors[0], "rb") as file:
+        file.seek(0)
+        words = iter(file.read().split(b"\0"))
+    rest = descriptors[1:]
+    groups = [rest[i:i + DESCRIPTORS_EACH] for i in range(0, len(rest), DESCRIPTORS_EACH)]
+    return [Start(words, group) for group in groups], rest
+
+
+def fork():
+    with warnings.catch_warnings():  # of threads, here and in modules: see above
+        warnings.simplefilter("ignore")
+        return os.fork()
+
+
+def fork_all(starts):
+    """In the template: the pids. In a worker: its Start."""
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    middle = fork()
+    if middle == 0:
+        os.close(reader)
+        pids = []
+        try:
+            for start in starts:
+                pid = fork()
+                if pid == 0:
+                    os.close(writer)
+                    return start
+                pids.append(pid)
+        except BaseException:
+            pass  # the rest is missing in the answer
+        os.write(writer, b"".join(b" %d" % pid for pid in pids))
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(middle, 0)  # now the workers are the warden's
+    try:
+        return os.read(reader, 1 << 16)
+    except BlockingIOError:
+        return b""  # it was killed
+    finally:
+        os.close(reader)
+
+
+def serve(link):
+    """Forks workers until muster hangs up. Returns only in a worker, with its Start and all descriptors
+    that it must not keep."""
+    while True:
+        starts, descriptors = receive(link)
+        forked = fork_all(starts)
+        if isinstance(forked, Start):
+            return forked, descriptors
+        for descriptor in descriptors:
+            os.close(descriptor)
+        link.send(b"F" + forked)
+
+
+# ---- becoming a worker ----
+
+
+def set_environment(wanted):
+    for name in list(os.environb):
+        if name not in wanted:
+            del os.environb[name]
+    for name, value in wanted.items():
+        if os.environb.get(name) != value:
+            os.environb[name] = value
+
+
+def set_placement(start):
+    if start.cpus:
+        os.sched_setaffinity(0, start.cpus)
+    if start.memory:
+        number, mode, mask = start.memory
+        bits = bytes.fromhex(mask.decode())
+        # The kernel reads one bit less than it is told.
+        if libc.syscall(int(number), int(mode), bits, len(bits) * 8 + 1) < 0:
+            raise OSError(ctypes.get_errno(), "cannot bind to its memory nodes")
+
+
+def open_streams():
+    """As the interpreter does at its start with -u: what it found out about the template's files need
+    not hold for these."""
+    for number, (name, mode) in enumerate(STREAMS):
+        old = getattr(sys, f"__{name}__")
+        file = open(number, mode + "b", buffering=-1 if mode == "r" else 0, closefd=False)
+        getattr(file, "raw", file).name = f"<{name}>"
+        stream = io.TextIOWrapper(file, encoding=old.encoding, errors=old.errors, newline="\n",
+                                  write_through=True)
+        stream.mode = mode
+        if getattr(sys, name) is old:
+            setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def renew_randomness():
+    """What was seeded at random when it was imported is alike in all workers. (`random` does this by
+    itself.)"""
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random:
+        numpy_random.seed()
+    generator = getattr(sys.modules.get("torch"), "default_generator", None)
+    if generator:
+        generator.seed()
+    process = sys.modules.get("multiprocessing.process")
+    if process:
+        process.current_process().authkey = os.urandom(32)
+
+
+def set_command_line(argv):
+    """For ps and pgrep. The template's own was longer; fields 48 and 49 say where it lies."""
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    first, end = int(fields[45]), int(fields[46])
+    text = b"".join(word + b"\0" for word in argv)
+    if 0 < first < end and len(text) <= end - first:
+        ctypes.memmove(first, text.ljust(end - first, b"\0"), end - first)
+
+
+def pass_gate(gate, warden):
+    """Waits for the warden. Without it nobody would end this process, at any time from here on."""
+    if not os.read(gate, 1):
+        os._exit(1)
+    os.close(gate)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL) < 0 or os.getppid() != warden:
+        os._exit(1)
+
+
+def become(start, descriptors, directory, warden):
+    """All that the kernel and the interpreter see at the start of a program."""
+    os.setsid()
+    for number, descriptor in enumerate(start.stdio):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        if descriptor != start.gate:
+            os.close(descriptor)
+    os.fchdir(directory)
+    os.close(directory)
+    set_placement(start)
+    set_environment(start.environment)
+    set_command_line(start.argv)
+    open_streams()
+    renew_randomness()
+    pass_gate(start.gate, warden)
+
+
+# ---- the user's program ----
+
+
+def absolute(path):
+    """As the interpreter does it: nothing but the directory is put before."""
+    return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+
+
+def has_main(path):
+    """A directory or an archive, to be run by its __main__."""
+    return pkgutil.get_importer(absolute(path)) is not None
+
+
+def first_path(words):
+    """sys.path[0] for the words after `python -u`."""
+    if words[0] == "-c":
+        return ""
+    if words[0] == "-m":
+        return os.getcwd()
+    return absolute(words[0]) if has_main(words[0]) else os.path.dirname(os.path.realpath(words[0]))
+
+
+def set_arguments(words):
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = first_path(words)
+    sys.argv[:] = words[:1] + words[2:] if words[0] in ("-c", "-m") else words
+
+
+def new_main():
+    """A __main__ module as the interpreter makes it."""
+    main = types.ModuleType("__main__")
+    main.__builtins__ = builtins
+    main.__loader__ = importlib.machinery.BuiltinImporter
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    sys.modules["__main__"] = main
+    return main
+
+
+def load_script(main, path):
+    """The code of a script file, source or compiled."""
+    full = absolute(path)
+    compiled = path.endswith(".pyc")
+    kind = importlib.machinery.SourcelessFileLoader if compiled else importlib.machinery.SourceFileLoader
+    main.__loader__ = kind("__main__", full)
+    main.__file__ = full
+    main.__cached__ = None
+    if compiled:
+        return main.__loader__.get_code("__main__")
+    with io.open_code(full) as file:
+        return compile(file.read(), full, "exec", dont_inherit=True)
+
+
+def run(words):
+    """What `python -u WORDS` runs."""
+    main = new_main()
+    if words[0] == "-m":
+        runpy._run_module_as_main(words[1])
+    elif words[0] == "-c":
+        exec(compile(words[1], "<string>", "exec", dont_inherit=True), main.__dict__)
+    elif has_main(words[0]):
+        runpy._run_module_as_main("__main__", alter_argv=False)
+    else:
+        exec(load_script(main, words[0]), main.__dict__)
+
+
+def run_and_show(words):
+    """An uncaught exception leaves through here, so that the interpreter ends as it always does, but it
+    is shown, and recorded, without the frames below the user's."""
+    try:
+        run(words)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_globals is globals():
+            trace = trace.tb_next
+        record_uncaught(error.with_traceback(trace))  # noqa: F821 - from _uncaught.py, sent along
+        show = sys.excepthook
+
+        def excepthook(kind, value, _):
+            sys.excepthook = show
+            sys.last_traceback = trace
+            show(kind, value.with_traceback(trace), trace)
+
+        sys.excepthook = excepthook
+        raise
+
+
+def main(link):
+    warden = os.getppid()
+    own = socket.socket(fileno=fcntl.fcntl(link.detach(), fcntl.F_DUPFD_CLOEXEC, 3))
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
+    directory = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    modules, words = sys.argv[1].split(","), sys.argv[2:]
+    set_arguments(words)
+    try:
+        import_all(modules)
+        check_accelerators()
+        check_threads()
+    except Unfit as e:
+        own.send(b"E" + str(e).encode(errors="replace"))
+        os._exit(1)
+    end_openmp_threads()
+    gc.collect()
+    gc.freeze()  # so that no collection writes to pages that all workers share
+    own.send(b"R")
+    start, descriptors = serve(own)
+    own.close()
+    become(start, descriptors, directory, warden)
+    sys.orig_argv[:] = argv = [os.fsdecode(word) for word in start.argv]
+    set_arguments(argv[2:])
+    run_and_show(argv[2:])

@@ -1,5 +1,6 @@
 """What the end-to-end tests share: the real program, real processes, bounded waits for events."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -59,6 +60,21 @@ def start(tmp_path):
         if process.poll() is None:
             process.kill()
         process.communicate(timeout=DEADLINE)
+
+
+@pytest.fixture
+def make_lab():
+    """make_lab(count=4, clocks={2: 20}) makes hosts on a switch (netns.py), for the length of the test."""
+    import netns
+
+    with contextlib.ExitStack() as labs:
+        def make(*args, **kwargs):
+            try:
+                return labs.enter_context(netns.Lab(*args, **kwargs))
+            except netns.Unavailable as why:
+                pytest.skip(f"network namespaces cannot be made here: {why}")
+
+        yield make
 
 
 def wait_for(condition, what, timeout=DEADLINE):

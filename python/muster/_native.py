@@ -1,14 +1,48 @@
-"""libmuster, through ctypes."""
+"""libmuster, through ctypes: loading it, errors, and the calls that take no more than a line."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 
 SONAME = "libmuster.so.0"
 OVERRIDE = "MUSTER_LIBRARY"
+
+KEY_FN = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+_HANDLE = c_void_p
+_VALUE_OUT = (POINTER(c_void_p), POINTER(c_size_t))
+_NUMBER_OUT = POINTER(c_int64)
+
+# What each function takes; all return an int but for those below.
+_ARGUMENTS = {
+    "muster_timer_acquire": (c_char_p, c_double, c_int),
+    "muster_timer_release": (c_char_p,),
+    "muster_heartbeat": (),
+    "muster_store_open": (c_char_p, c_double, POINTER(_HANDLE)),
+    "muster_store_close": (_HANDLE,),
+    "muster_store_set": (_HANDLE, c_char_p, c_char_p, c_size_t, c_double),
+    "muster_store_append": (_HANDLE, c_char_p, c_char_p, c_size_t, c_double),
+    "muster_store_push": (_HANDLE, c_char_p, c_char_p, c_size_t, c_double),
+    "muster_store_get": (_HANDLE, c_char_p, c_double, *_VALUE_OUT),
+    "muster_store_pop": (_HANDLE, c_char_p, c_double, *_VALUE_OUT),
+    "muster_store_add": (_HANDLE, c_char_p, c_int64, c_double, _NUMBER_OUT),
+    "muster_store_compare_set": (_HANDLE, c_char_p, c_char_p, c_size_t, c_char_p, c_size_t, c_double,
+                                 *_VALUE_OUT),
+    "muster_store_delete": (_HANDLE, c_char_p, c_double),
+    "muster_store_check": (_HANDLE, POINTER(c_char_p), c_size_t, c_double),
+    "muster_store_wait": (_HANDLE, POINTER(c_char_p), c_size_t, c_double),
+    "muster_store_barrier": (_HANDLE, c_char_p, c_int64, c_double),
+    "muster_store_num_keys": (_HANDLE, c_double, _NUMBER_OUT),
+    "muster_store_keys": (_HANDLE, c_double, KEY_FN, c_void_p),
+    "muster_store_queue_len": (_HANDLE, c_char_p, c_double, _NUMBER_OUT),
+    "muster_version": (),
+    "muster_error": (),
+}
+_TEXTS = ("muster_version", "muster_error")
 
 
 @functools.cache
@@ -17,20 +51,31 @@ def library() -> ctypes.CDLL:
     inside = pathlib.Path(__file__).with_name(SONAME)
     path = os.environ.get(OVERRIDE) or (str(inside) if inside.exists() else SONAME)
     try:
-        return ctypes.CDLL(path)
+        lib = ctypes.CDLL(path)
     except OSError as e:
         raise ImportError(f"libmuster cannot be loaded: {e}; name it in {OVERRIDE}") from e
+    for name, arguments in _ARGUMENTS.items():
+        function = getattr(lib, name)
+        function.argtypes = arguments
+        function.restype = c_char_p if name in _TEXTS else c_int
+    return lib
 
 
 def check(result: int) -> int:
-    """Turns the negative errno of a library call into an OSError."""
+    """Turns the negative errno of a library call into an OSError (a TimeoutError, ...)."""
     if result < 0:
-        raise OSError(-result, os.strerror(-result))
+        raise OSError(-result, library().muster_error().decode(errors="replace"))
     return result
 
 
 def version() -> str:
     """The version of the library, which is that of everything here."""
-    text = library().muster_version
-    text.restype = ctypes.c_char_p
-    return text().decode()
+    return library().muster_version().decode()
+
+
+def heartbeat() -> None:
+    """Tells the launcher that this worker is still getting somewhere (--hang-timeout). Cheap enough for
+    the innermost loop; in a process that muster did not start it does nothing."""
+    result = library().muster_heartbeat()
+    if result not in (0, -errno.ENOTCONN):
+        raise OSError(-result, os.strerror(-result))

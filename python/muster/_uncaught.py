@@ -13,11 +13,11 @@ import sys
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
 
-def write_error_file(error: BaseException, path: str | None = None) -> None:
+def write_error_file(error: BaseException, skip: int = 0) -> None:
     """Writes `error` to the file that the launcher named to this process, in the form of torch's
-    @record; does nothing if it named none. Never raises: an error that cannot be recorded must not hide
-    the error."""
-    path = path or os.environ.get(ERROR_FILE)
+    @record; does nothing if it named none. The outermost `skip` frames are ours and not told. Never
+    raises: an error that cannot be recorded must not hide the error."""
+    path = os.environ.get(ERROR_FILE)
     if not path:
         return
     import json
@@ -28,8 +28,11 @@ def write_error_file(error: BaseException, path: str | None = None) -> None:
         said = str(error)
     except Exception:
         said = "<cannot be shown>"
-    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    info = {"py_callstack": trace, "timestamp": str(int(time.time()))}
+    trace = error.__traceback__
+    while skip > 0 and trace and trace.tb_next:
+        trace, skip = trace.tb_next, skip - 1
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    info = {"py_callstack": text, "timestamp": str(int(time.time()))}
     write_whole(path, json.dumps({"message": {"message": f"{type(error).__name__}: {said}", "extraInfo": info}}))
 
 
@@ -51,7 +54,7 @@ def record_uncaught(error: BaseException) -> None:
     judge. A file that is there already was written by @record, closer to the error."""
     path = os.environ.get(ERROR_FILE)
     if path and isinstance(error, Exception) and os.getsid(0) == os.getpid() and not os.path.exists(path):
-        write_error_file(error, path)
+        write_error_file(error)
 
 
 def install() -> None:

@@ -60,7 +60,7 @@ def record(fn: F) -> F:
             if _is_child_failed(e):
                 _pass_up(e.get_first_failure()[1])  # type: ignore[attr-defined]
             else:
-                write_error_file(e)
+                write_error_file(e, skip=1)
             raise
 
     return wrapper  # type: ignore[return-value]

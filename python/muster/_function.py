@@ -1,0 +1,58 @@
+"""A function as the entry point of workers: how it gets there, and how its results come back."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Any, Callable
+
+WORKER = str(pathlib.Path(__file__).with_name("_worker.py"))
+HINT = "a function defined in a module can be sent to workers; for any other, install cloudpickle"
+
+
+def _main_place() -> tuple[str, str] | None:
+    """How the workers can load the script that launches them; None: they cannot (a prompt, `python -c`)."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name:
+        return ("module", spec.name)
+    path = getattr(main, "__file__", None)
+    if not path or not os.path.exists(path):
+        return None
+    return ("path", os.path.abspath(path))
+
+
+def _by_value(call: tuple[Callable[..., Any], tuple[Any, ...]], why: str) -> bytes:
+    try:
+        import cloudpickle  # type: ignore[import-untyped]
+    except ImportError:
+        raise pickle.PicklingError(f"{why}: {HINT}") from None
+    return cloudpickle.dumps(call)
+
+
+def _pack(function: Callable[..., Any], args: tuple[Any, ...], main: tuple[str, str] | None) -> bytes:
+    """By reference as multiprocessing does; what has no name that workers could find, by value."""
+    if main is None and getattr(function, "__module__", None) == "__main__":
+        return _by_value((function, args), "there is no script to load the function from")
+    try:
+        return pickle.dumps((function, args))
+    except (pickle.PicklingError, AttributeError, TypeError) as e:
+        return _by_value((function, args), str(e))
+
+
+def send(directory: str, function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """Leaves the call in the directory and returns the command that makes it."""
+    main = _main_place()
+    entry = {"path": sys.path, "argv": sys.argv, "main": main, "call": _pack(function, tuple(args), main)}
+    with open(os.path.join(directory, "entry"), "wb") as file:
+        pickle.dump(entry, file)
+    return [WORKER, directory]
+
+
+def receive(directory: str, rank: int) -> Any:
+    """What the function returned at this rank."""
+    with open(os.path.join(directory, f"result.{rank}"), "rb") as file:
+        return pickle.load(file)

@@ -1,0 +1,179 @@
+"""Functions, scripts and programs as workers: the interface of torch.distributed.launcher, with the
+muster program as the agent.
+
+    config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=4, max_restarts=3)
+    results = elastic_launch(config, train)(epochs, batch_size)     # {rank: what train() returned}
+    elastic_launch(config, "train.py")("--lr", "0.1")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable, Union
+
+from muster import _function
+from muster._config import DefaultLogsSpecs, LaunchConfig, Std
+from muster._job import Job, JobResult
+from muster.errors import ERROR_FILE, ChildFailedError, ProcessFailure, SignalException
+
+__all__ = [
+    "ChildFailedError",
+    "DefaultLogsSpecs",
+    "LaunchConfig",
+    "LaunchError",
+    "ProcessFailure",
+    "SignalException",
+    "Std",
+    "elastic_launch",
+    "launch_agent",
+]
+
+log = logging.getLogger(__name__)
+
+Entrypoint = Union[Callable[..., Any], str]
+
+
+class LaunchError(RuntimeError):
+    """The launcher itself failed; no worker did. What was wrong stands on stderr. `exit_code` is that
+    of the muster program: 2 for a wrong option, 124 when no other node came in time, 125 for trouble with
+    the system."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"muster could not run the job and ended with {exit_code}; its message is on stderr")
+        self.exit_code = exit_code
+
+
+class elastic_launch:
+    """elastic_launch(config, entrypoint)(*args) runs the entry point in every worker of a job, and
+    returns what it returned on this host by global rank (None for scripts and programs).
+
+    A function runs in a fresh interpreter. A text is a script (*.py, or a file that is not executable) or
+    a program; in its arguments $local_rank is replaced.
+
+    Raises ChildFailedError when workers failed and no restart was left, SignalException when this
+    process was told by a signal to end (the workers are gone by then; other nodes go on), LaunchError,
+    FileNotFoundError or PermissionError when nothing could be started.
+    """
+
+    def __init__(self, config: LaunchConfig, entrypoint: Entrypoint) -> None:
+        self._config = config
+        self._entrypoint = entrypoint
+
+    def __call__(self, *args: Any) -> dict[int, Any]:
+        return launch_agent(self._config, self._entrypoint, list(args))
+
+
+def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[Any]) -> dict[int, Any]:
+    """What elastic_launch does, as a function."""
+    config.check()
+    if not config.run_id:
+        config.run_id = str(uuid.uuid4().int)
+        log.warning("config has no run_id, generated a random run_id: %s", config.run_id)
+    name = _get_entrypoint_name(entrypoint, args)
+    with tempfile.TemporaryDirectory(prefix="muster_") as scratch:
+        if callable(entrypoint):
+            command = _function.send(scratch, entrypoint, args)
+        elif entrypoint:
+            command = [str(entrypoint), *map(str, args)]
+        else:
+            raise ValueError("there is no entry point")
+        result, stop = _run(config, command)
+        if stop:
+            raise SignalException(f"Process {os.getpid()} got signal: {int(stop)}", sigval=stop)
+        if result.exit_code != 0:
+            raise _error_of(result, name, command[0])
+        return {worker.rank: _function.receive(scratch, worker.rank) if callable(entrypoint) else None
+                for worker in result.workers}
+
+
+def _get_entrypoint_name(entrypoint: Entrypoint | None, args: Sequence[Any]) -> str:
+    """How reports call the job: the function, the program, or the script that our own interpreter runs."""
+    if callable(entrypoint):
+        return getattr(entrypoint, "__name__", type(entrypoint).__name__)
+    if entrypoint == sys.executable:
+        return next((arg for arg in args if not arg.startswith("-")), "")
+    return entrypoint or ""
+
+
+# -- running --
+
+
+def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, signal.Signals | None]:
+    """Sees the job to its end. Also says which signal ended it, if one did."""
+    stops: list[signal.Signals] = []
+
+    def on_event(event: dict[str, Any]) -> None:
+        if event["event"] == "stop.requested":
+            stops.append(signal.Signals[event["signal"]])
+        if config.on_event:
+            config.on_event(event)
+
+    with Job(command, config.options(), _environment(config)) as job, _handling(config.signals(), job, stops):
+        result = job.follow(on_event)
+    return result, stops[0] if stops else None
+
+
+def _environment(config: LaunchConfig) -> dict[str, str | None]:
+    """What the program and the workers find in theirs, unlike in ours."""
+    env: dict[str, str | None] = {ERROR_FILE: None}  # ours; the workers get one each
+    if "PYTHON_EXEC" not in os.environ:
+        env["PYTHON_EXEC"] = sys.executable
+    if config.log_line_prefix_template is not None:
+        env["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = config.log_line_prefix_template
+    return env
+
+
+@contextlib.contextmanager
+def _handling(signals: Sequence[signal.Signals], job: Job, stops: list[signal.Signals]) -> Iterator[None]:
+    """While the job runs, signals that mean its end are passed on to it. Only a main thread can have
+    handlers; in another one they stay with whoever has them."""
+    if threading.current_thread() is not threading.main_thread():
+        log.warning("not in the main thread: signals do not reach the job")
+        yield
+        return
+
+    def on_signal(number: int, _: object) -> None:
+        stops.append(signal.Signals(number))
+        job.signal(number)
+
+    before = {number: signal.signal(number, on_signal) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+# -- failing --
+
+
+def _error_of(result: JobResult, name: str, program: str) -> Exception:
+    failures = _failures(result)
+    if failures:
+        return ChildFailedError(name, failures)
+    if result.exit_code == 127:
+        return FileNotFoundError(2, "no such script or program", program)
+    if result.exit_code == 126:
+        return PermissionError(13, "cannot be executed", program)
+    return LaunchError(result.exit_code)
+
+
+def _failures(result: JobResult) -> dict[int, ProcessFailure]:
+    """Those who ended badly, the first one in front: the order decides between equal seconds."""
+    ended = sorted((w for w in result.workers if w.exitcode != 0), key=lambda w: (not w.first, w.ended))
+    return {worker.rank: _failure(worker) for worker in ended}
+
+
+def _failure(worker: Any) -> ProcessFailure:
+    failure = ProcessFailure(worker.local_rank, worker.pid, worker.exitcode, worker.error_file)
+    if failure.error_file != worker.error_file and worker.ended:
+        failure.timestamp = int(worker.ended)
+    return failure

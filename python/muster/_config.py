@@ -176,9 +176,8 @@ class LaunchConfig:
             raise ValueError(f"a static rendezvous needs the endpoint HOST:PORT, got {self.rdzv_endpoint!r}")
         if "rank" not in self.rdzv_configs:
             raise ValueError("a static rendezvous needs the rank of this node in rdzv_configs['rank']")
-        conf = ",".join(f"{key}={value}" for key, value in self.rdzv_configs.items() if key != "rank")
-        return [("rdzv-backend", "static"), ("master-addr", host.strip("[]")), ("master-port", port),
-                ("node-rank", self.rdzv_configs["rank"]), ("rdzv-conf", conf)]
+        return [("master-addr", host.strip("[]")), ("master-port", port),
+                ("node-rank", self.rdzv_configs["rank"])]
 
 
 def _mask(value: Any, nproc: int) -> str:

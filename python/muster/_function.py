@@ -52,7 +52,14 @@ def send(directory: str, function: Callable[..., Any], args: Sequence[Any]) -> l
     return [WORKER, directory]
 
 
+class _Reader(pickle.Unpickler):
+    """What the workers know as the script that launched them is __main__ here."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class("__main__" if module == "__mp_main__" else module, name)
+
+
 def receive(directory: str, rank: int) -> Any:
     """What the function returned at this rank."""
     with open(os.path.join(directory, f"result.{rank}"), "rb") as file:
-        return pickle.load(file)
+        return _Reader(file).load()

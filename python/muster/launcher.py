@@ -9,6 +9,7 @@ muster program as the agent.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
 from muster import _function
@@ -38,6 +40,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+NOT_EXECUTABLE, NOT_FOUND = 126, 127  # exit codes of the program
+
 Entrypoint = Union[Callable[..., Any], str]
 
 
@@ -46,8 +50,8 @@ class LaunchError(RuntimeError):
     of the muster program: 2 for a wrong option, 124 when no other node came in time, 125 for trouble with
     the system."""
 
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(f"muster could not run the job and ended with {exit_code}; its message is on stderr")
+    def __init__(self, exit_code: int, problem: str = "") -> None:
+        super().__init__(f"muster ended with {exit_code}: {problem or 'its message is on stderr'}")
         self.exit_code = exit_code
 
 
@@ -85,11 +89,12 @@ def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[An
             command = [str(entrypoint), *map(str, args)]
         else:
             raise ValueError("there is no entry point")
-        result, stop = _run(config, command)
-        if stop:
+        result, notes = _run(config, command)
+        if notes.stops:
+            stop = notes.stops[0]
             raise SignalException(f"Process {os.getpid()} got signal: {int(stop)}", sigval=stop)
         if result.exit_code != 0:
-            raise _error_of(result, name, command[0])
+            raise _error_of(result, name, command[0], notes.problem)
         return {worker.rank: _function.receive(scratch, worker.rank) if callable(entrypoint) else None
                 for worker in result.workers}
 
@@ -106,19 +111,32 @@ def _get_entrypoint_name(entrypoint: Entrypoint | None, args: Sequence[Any]) -> 
 # -- running --
 
 
-def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, signal.Signals | None]:
-    """Sees the job to its end. Also says which signal ended it, if one did."""
-    stops: list[signal.Signals] = []
+@dataclass
+class _Notes:
+    """What is worth remembering of the events."""
+
+    stops: list[signal.Signals] = field(default_factory=list)  # that we or the program were sent
+    problem: str = ""  # why a worker could not be started
+
+    def take(self, event: dict[str, Any]) -> None:
+        if event["event"] == "stop.requested":
+            self.stops.append(signal.Signals[event["signal"]])
+        if event["event"] == "group.failed":
+            self.problem = event.get("detail", "")
+
+
+def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, _Notes]:
+    """Sees the job to its end."""
+    notes = _Notes()
 
     def on_event(event: dict[str, Any]) -> None:
-        if event["event"] == "stop.requested":
-            stops.append(signal.Signals[event["signal"]])
+        notes.take(event)
         if config.on_event:
             config.on_event(event)
 
-    with Job(command, config.options(), _environment(config)) as job, _handling(config.signals(), job, stops):
-        result = job.follow(on_event)
-    return result, stops[0] if stops else None
+    with Job(command, config.options(), _environment(config)) as job, \
+         _handling(config.signals(), job, notes.stops):
+        return job.follow(on_event), notes
 
 
 def _environment(config: LaunchConfig) -> dict[str, str | None]:
@@ -155,15 +173,16 @@ def _handling(signals: Sequence[signal.Signals], job: Job, stops: list[signal.Si
 # -- failing --
 
 
-def _error_of(result: JobResult, name: str, program: str) -> Exception:
+def _error_of(result: JobResult, name: str, program: str, problem: str) -> Exception:
+    started = not any(worker.first and not worker.pid for worker in result.workers)
     failures = _failures(result)
-    if failures:
+    if failures and started:
         return ChildFailedError(name, failures)
-    if result.exit_code == 127:
-        return FileNotFoundError(2, "no such script or program", program)
-    if result.exit_code == 126:
-        return PermissionError(13, "cannot be executed", program)
-    return LaunchError(result.exit_code)
+    if result.exit_code == NOT_FOUND:
+        return FileNotFoundError(errno.ENOENT, problem or "no such script or program", program)
+    if result.exit_code == NOT_EXECUTABLE:
+        return PermissionError(errno.EACCES, problem or "cannot be executed", program)
+    return LaunchError(result.exit_code, problem)
 
 
 def _failures(result: JobResult) -> dict[int, ProcessFailure]:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -26,6 +27,27 @@ def clean_env(**extra):
     env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
     env.update({k: str(v) for k, v in extra.items()})
     return env
+
+
+def python_env(**extra):
+    """The same, with the Python package of this tree and what was built for it."""
+    ours = {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so"}
+    return clean_env(**{**ours, **extra})
+
+
+@pytest.fixture
+def python(tmp_path):
+    """python(source, ...) runs a script to its end, with the package at hand."""
+
+    def call(source, *args, env=None, check=True):
+        script = tmp_path / "main.py"
+        script.write_text(textwrap.dedent(source))
+        done = subprocess.run([sys.executable, str(script), *map(str, args)], env=env or python_env(), cwd=tmp_path,
+                              text=True, capture_output=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    return call
 
 
 @pytest.fixture

@@ -177,6 +177,7 @@ install: all $(BUILD)/completion/muster
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/lib/muster.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc
 	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
+	scripts/man-links $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
 
 clean:
 	rm -rf build

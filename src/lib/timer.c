@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <muster/muster.h>
+#include "lib/last_error.h"
 #include "watch/client.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +47,7 @@ static int request(enum watch_op op, unsigned flags, const char *scope, double s
 	struct watch_msg msg;
 	int len = watch_client_fill(&msg, op, flags, scope, seconds, signal);
 	if (len < 0)
-		return len;
+		return last_error(len, NULL);
 	pthread_mutex_lock(&lock);
 	int r = connect_once();
 	if (r == 0)
@@ -56,7 +57,7 @@ static int request(enum watch_op op, unsigned flags, const char *scope, double s
 		connection = -1;
 	}
 	pthread_mutex_unlock(&lock);
-	return r;
+	return last_error(r, NULL);
 }
 
 int muster_timer_acquire(const char *scope, double seconds, int signal)
@@ -84,7 +85,7 @@ static int first_heartbeat(void)
 	if (page)
 		atomic_store_explicit(&counter, page, memory_order_release);
 	pthread_mutex_unlock(&lock);
-	return r < 0 ? r : muster_heartbeat();
+	return r < 0 ? last_error(r, NULL) : muster_heartbeat();
 }
 
 int muster_heartbeat(void)

@@ -59,6 +59,9 @@ int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr
  * "::" also takes IPv4. When the port is taken, the message names the process that holds it. */
 int addr_listen(const struct addr *addr, struct err *err);
 
+/* The same for a host as typed: an empty one means all interfaces. */
+int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err);
+
 /* No delay, and keep-alive probes that give a peer without a sign of life up after two minutes. Accepted
  * sockets inherit them from the listener: no system call for each. */
 void addr_set_options(int fd);

@@ -127,10 +127,11 @@ struct member *admission_join(struct step *s)
 	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
 	learn_work(s, member);
 	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
-	 * with it, or the workers of those who stayed may live. */
-	bool moved = !again && join->memory.joined_id != JOINED_NOBODY &&
-		     join->memory.joined_id != c->config.id;
-	if (moved || (!c->own && !ballot_is_none(join->memory.heard.ballot)))
-		c->regather_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
+	 * with it. The workers of those who have stayed there may live as long. */
+	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
+	if (!again && join->memory.joined_id != JOINED_NOBODY && join->memory.joined_id != c->config.id)
+		c->moved_ns = noticed_ns;
+	if (!c->own && !ballot_is_none(join->memory.heard.ballot))
+		c->regather_ns = noticed_ns;
 	return member;
 }

@@ -104,11 +104,12 @@ static void send_leave(struct step *s, enum leave_why why)
 	send_msg(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive };
 }
 
-static void group_stop(struct step *s, enum group_stop_why why, int signal)
+static struct agent_action *group_stop(struct step *s, enum group_stop_why why, int signal)
 {
 	struct agent_action *action = act(s, AGENT_GROUP_STOP);
 	action->why = why;
 	action->signal = signal;
+	return action;
 }
 
 static void exit_with(struct step *s, const struct outcome *outcome)
@@ -227,15 +228,25 @@ static void on_start(struct step *s)
 	set_state(s->agent, AGENT_SEEKING);
 }
 
+/* A closed link alone is no proof that the coordinator died: it may have hung up on us. */
+static void link_up(struct step *s)
+{
+	struct memory *memory = &s->agent->memory;
+	int32_t index = memory->coordinator_index;
+	s->agent->linked = true;
+	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
+				   (s->event->dead_indexes >> index & 1);
+}
+
 static void seeking_link_up(struct step *s)
 {
-	s->agent->linked = true;
+	link_up(s);
 	send_join(s);
 }
 
 static void dropping_link_up(struct step *s)
 {
-	s->agent->linked = true;
+	link_up(s);
 	set_state(s->agent, AGENT_STOPPING);
 }
 
@@ -245,6 +256,8 @@ static void on_link_down(struct step *s)
 	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
+	if (s->event->dead)
+		s->agent->memory.joined_id = JOINED_NOBODY;
 	drop(s);
 }
 
@@ -302,7 +315,10 @@ static void running_stop(struct step *s)
 {
 	if (!note_stop(s))
 		return;
-	group_stop(s, GROUP_STOP_ROUND, 0);
+	const struct msg_stop *stop = &s->event->msg->stop;
+	struct agent_action *action = group_stop(s, GROUP_STOP_ROUND, 0);
+	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
+	action->cause = stop->cause;
 	set_state(s->agent, AGENT_STOPPING);
 }
 

@@ -75,6 +75,7 @@ struct agent_event {
 		int signal; /* STOP_REQUESTED */
 		const char *text; /* BARRED: borrowed */
 		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
+		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
 	};
 };
 
@@ -124,6 +125,8 @@ struct agent_action {
 		struct {
 			enum group_stop_why why;
 			int signal; /* 0: the usual stop signal */
+			bool has_cause; /* a failure somewhere ends the round, and this is what is known of it */
+			struct cause cause;
 		};
 		struct outcome outcome;
 	};

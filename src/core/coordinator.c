@@ -149,7 +149,7 @@ static void regather(struct step *s)
 static void advance_gathering(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (!c->has_job || roster_busy(&c->roster) > 0)
+	if (!c->has_job || roster_busy(&c->roster) > 0 || s->now_ns < c->moved_ns)
 		return;
 	if (!ballot_is_none(c->roster.heard.ballot)) {
 		regather(s);
@@ -159,7 +159,7 @@ static void advance_gathering(struct step *s)
 		c->last_call_ns = NS_NEVER;
 		return;
 	}
-	if (last_call_over(s) && s->now_ns >= c->regather_ns && formation_has_quorum(c))
+	if (last_call_over(s) && formation_has_quorum(c))
 		form(s);
 }
 
@@ -536,7 +536,8 @@ uint64_t coordinator_deadline_ns(const struct coordinator *c)
 		return NS_NEVER;
 	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
 	const uint64_t clocks_ns[] = { c->last_call_ns, c->regather_ns, c->not_before_ns,
-				       c->scale_up_ns,	c->close_ns,	c->tie_ns };
+				       c->scale_up_ns,	c->close_ns,	c->tie_ns,
+				       c->moved_ns };
 	for (size_t i = 0; i < ARRAY_LEN(clocks_ns); i++)
 		if (clocks_ns[i] > c->timer_ns)
 			deadline_ns = MIN(deadline_ns, clocks_ns[i]);

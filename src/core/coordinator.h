@@ -27,7 +27,6 @@ struct coordinator_config {
 	uint64_t id;	       /* random, not 0 or all ones: tells coordinators apart */
 	uint32_t salt;	       /* random, for the second case: see core/ballot.h */
 	int32_t index;	       /* our endpoint's index, -1: none */
-	uint64_t dead_indexes; /* bit i: the process at endpoint i is known to be dead */
 	struct agent_id local; /* the agent of this process, all 0: none. Prefers rank 0 for it */
 	uint64_t last_call_ns; /* first round: for more than MIN nodes */
 	uint64_t scale_up_delay_ns;
@@ -121,6 +120,7 @@ struct coordinator {
 	/* What is waited for, each until a time; those up to the last timer have been seen to. */
 	uint64_t last_call_ns, scale_up_ns, close_ns; /* NS_NEVER when not running */
 	uint64_t regather_ns; /* for the rest of a round that another coordinator formed */
+	uint64_t moved_ns;    /* for another coordinator to notice who has left it */
 	uint64_t not_before_ns;
 	uint64_t tie_ns;   /* with half of the members the job is not closed before */
 	uint64_t timer_ns; /* of the last COORDINATOR_TIMER */

@@ -63,17 +63,22 @@ static bool may_take_over(const struct finder *finder, uint64_t now_ns)
 
 /* An endpoint that has refused from the first question on died when we lost it. One that was silent
  * first may have ended later, after a life without us. */
+static uint64_t dead_indexes(const struct finder *finder)
+{
+	uint64_t dead = 0;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].answer == FINDER_REFUSED && !finder->endpoints[i].was_there)
+			dead |= (uint64_t)1 << i;
+	return dead;
+}
+
 static void take_over(struct step *s)
 {
 	struct finder *finder = s->finder;
 	if (!may_take_over(finder, s->now_ns))
 		return;
-	uint64_t dead = 0;
-	for (uint32_t i = 0; i < finder->config.count; i++)
-		if (finder->endpoints[i].answer == FINDER_REFUSED && !finder->endpoints[i].was_there)
-			dead |= (uint64_t)1 << i;
 	set_state(finder, FINDER_COORDINATING);
-	act(s, FINDER_COORDINATE, 0)->dead_indexes = dead;
+	act(s, FINDER_COORDINATE, 0)->dead_indexes = dead_indexes(finder);
 }
 
 /* Silence before now belongs to another search. */
@@ -82,7 +87,7 @@ static void look(struct step *s)
 	struct finder *finder = s->finder;
 	for (uint32_t i = 0; i < finder->config.count; i++) {
 		finder->endpoints[i].answer = FINDER_UNASKED;
-		finder->endpoints[i].was_there = false;
+		finder->endpoints[i].was_there &= !s->event->linked;
 		finder->endpoints[i].asked = false;
 	}
 	set_state(finder, FINDER_LOOKING);
@@ -114,7 +119,7 @@ static void looking_answer(struct step *s)
 	note_answer(s);
 	if (s->event->answer == FINDER_COORDINATES) {
 		set_state(s->finder, FINDER_LINKED);
-		act(s, FINDER_CONNECT, s->event->index);
+		act(s, FINDER_CONNECT, s->event->index)->dead_indexes = dead_indexes(s->finder);
 		return;
 	}
 	take_over(s);

@@ -7,7 +7,8 @@
  *
  * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, at the latest after
  * FINDER_PROBE_NS as silent; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that fails or
- * when the link ends; FINDER_LOST also when the own coordinator stepped down.
+ * when the link ends; FINDER_LOST also when the own coordinator stepped down. The agent's next LINK_UP
+ * gets the `dead_indexes` of the action that led to it.
  */
 #ifndef CORE_FINDER_H
 #define CORE_FINDER_H
@@ -54,6 +55,7 @@ struct finder_event {
 	uint32_t probe; /* the number that the probe had: late answers to older ones do not count */
 	enum finder_answer answer;
 	struct ballot ballot;
+	bool linked; /* LOST: the agent had a link */
 	/* TIMER and ANSWER, while coordinating: what our own coordinator says of itself. */
 	bool settled;
 	struct ballot own_ballot;
@@ -61,8 +63,8 @@ struct finder_event {
 
 enum finder_action_type {
 	FINDER_PROBE,	   /* index, probe */
-	FINDER_CONNECT,	   /* index: link the agent to the coordinator there */
-	FINDER_COORDINATE, /* start a coordinator here, link the agent to it; dead_indexes is for it */
+	FINDER_CONNECT,	   /* index, dead_indexes: link the agent to the coordinator there */
+	FINDER_COORDINATE, /* dead_indexes: start a coordinator here, link the agent to it */
 	FINDER_STEP_DOWN,  /* tell our coordinator that it is superseded */
 };
 
@@ -70,6 +72,7 @@ struct finder_action {
 	enum finder_action_type type;
 	uint32_t index;
 	uint32_t probe;
+	/* Bit i: endpoint i has refused since the agent's last link ended, from the first question on. */
 	uint64_t dead_indexes;
 };
 
@@ -85,7 +88,7 @@ struct finder {
 		enum finder_answer answer;
 		uint64_t silent_ns; /* since when, while SILENT */
 		bool asked;	    /* and has not answered yet */
-		bool was_there;	    /* gave another answer than REFUSED in this search, or none */
+		bool was_there;	    /* gave another answer than REFUSED since the last link, or none */
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
 	uint32_t probe;

@@ -16,9 +16,8 @@ static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool ha
 uint32_t formation_gone(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
-	bool coordinator = !c->own && c->coordinator_in_heard && c->coordinator_index >= 0 &&
-			   (c->config.dead_indexes >> c->coordinator_index & 1) &&
-			   tally->ready_heard > 0 && tally->ready_witness == tally->ready_heard;
+	bool coordinator = !c->own && c->coordinator_in_heard && tally->ready_heard > 0 &&
+			   tally->ready_witness == tally->ready_heard;
 	return tally->left_heard + coordinator;
 }
 

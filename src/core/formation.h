@@ -5,7 +5,7 @@
 #include "core/coordinator.h"
 
 /* Members of the last round that are gone for good: they said so. The one who formed it cannot tell us
- * itself: it counts when all who are here saw its link close and its endpoint has refused ever since. */
+ * itself: it counts when all who are here saw it die. */
 uint32_t formation_gone(const struct coordinator *coordinator);
 
 /* Enough of the rounds before are here that no other coordinator can have enough of them too. */

@@ -107,8 +107,8 @@ struct memory {
 	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
 	bool coordinator_in_heard; /* the host that formed `heard` was a member */
 	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
-	uint64_t joined_id; /* of the coordinator it joined last: that may not know yet that it left */
-	bool coordinator_died;	   /* the link to it was closed or reset, it did not fall silent */
+	uint64_t joined_id; /* of the coordinator it joined last, if that may not know yet that it left */
+	bool coordinator_died; /* its link was closed or reset, and its endpoint refused from then on */
 	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
 	uint32_t restarts;	   /* charges to the budget up to `heard` */
 	enum work_state work;	   /* in `heard`; idle if not a member */

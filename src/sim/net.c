@@ -92,7 +92,9 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 		return;
 	}
 	host->link = new_link(world, host, peer)->id;
-	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_LINK_UP });
+	host->was_linked = true;
+	host_agent_step(world, host,
+			&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = host->dead_indexes });
 }
 
 static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)

@@ -259,7 +259,7 @@ void host_coordinator_step(struct world *world, struct host *host,
 		host_rearm(world, host);
 }
 
-static void coordinate(struct world *world, struct host *host, uint64_t dead_indexes, uint64_t epoch)
+static void coordinate(struct world *world, struct host *host, uint64_t epoch)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	bool alone = world->mode == SIM_MODE_ENDPOINT;
@@ -268,7 +268,6 @@ static void coordinate(struct world *world, struct host *host, uint64_t dead_ind
 	config.salt = (uint32_t)world->next_term + 1;
 	config.id = world->next_term + 1;
 	config.index = world->mode == SIM_MODE_ARBITER ? -1 : (int32_t)host->index;
-	config.dead_indexes = dead_indexes;
 	config.local = host->agent.config.node.id;
 	config.last_call_ns = world->last_call_ns;
 	coordinator_end(world, host, false);
@@ -302,12 +301,14 @@ void host_finder_step(struct world *world, struct host *host, struct finder_even
 		const struct finder_action *action = &actions.items[i];
 		if (action->type == FINDER_PROBE)
 			net_probe(world, host, action->index, action->probe);
-		else if (action->type == FINDER_CONNECT)
+		else if (action->type == FINDER_STEP_DOWN)
+			supersede(world, host);
+		else
+			host->dead_indexes = action->dead_indexes;
+		if (action->type == FINDER_CONNECT)
 			net_connect(world, host, action->index);
 		else if (action->type == FINDER_COORDINATE)
-			coordinate(world, host, action->dead_indexes, 0);
-		else if (host->coordinator)
-			supersede(world, host);
+			coordinate(world, host, 0);
 	}
 	host_rearm(world, host);
 }
@@ -324,7 +325,7 @@ void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint
 	if (!host->process)
 		return;
 	if (leader == host->index)
-		coordinate(world, host, 0, epoch);
+		coordinate(world, host, epoch);
 	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED });
 	if (host->process && !host->link)
 		arbiter_seek(world, host);
@@ -367,6 +368,7 @@ void host_boot(struct world *world, struct host *host)
 	host->generation++;
 	host->agent_ended = false;
 	host->link = 0;
+	host->was_linked = false;
 	host->leader_epoch = 0;
 	world->running++;
 	world_trace(world, "h%u boots", host->index);
@@ -482,12 +484,15 @@ static void lost(struct world *world, struct host *host)
 {
 	if (host->agent_ended || host->link)
 		return;
-	if (host->coordinator)
+	struct finder_event event = { .type = FINDER_LOST, .linked = host->was_linked };
+	if (host->coordinator) {
 		net_connect(world, host, host->index);
-	else if (world->mode == SIM_MODE_ARBITER)
+	} else if (world->mode == SIM_MODE_ARBITER) {
 		arbiter_seek(world, host);
-	else
-		host_finder_step(world, host, &(struct finder_event){ .type = FINDER_LOST });
+	} else {
+		host->was_linked = false;
+		host_finder_step(world, host, &event);
+	}
 }
 
 static void happen(struct world *world, struct happening_event *event)

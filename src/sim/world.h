@@ -59,6 +59,8 @@ struct host {
 	struct agent agent;
 	bool agent_ended;
 	uint64_t link; /* of the agent; 0: none */
+	bool was_linked; /* since the search before this one */
+	uint64_t dead_indexes; /* as the finder said last */
 	struct finder finder;
 	struct coordinator *coordinator; /* NULL: none */
 	uint64_t term;			 /* tells this coordinator from earlier ones */

@@ -322,6 +322,30 @@ TEST(pings_keep_the_lease_from_the_time_they_were_sent)
 	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
 }
 
+TEST(a_ping_brings_back_the_stamp_of_the_last_pong)
+{
+	enter(AGENT_RUNNING);
+	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .stamp = 77 } });
+	now_ns = agent.next_ping_ns;
+	step_type(AGENT_TIMER);
+	ck_assert_uint_eq(actions.items[0].msg.ping.stamp, 77);
+}
+
+TEST(the_coordinator_died_if_its_link_closed_and_its_endpoint_refuses)
+{
+	for (int refuses = 0; refuses < 2; refuses++) {
+		enter(AGENT_WAITING);
+		step_type(AGENT_GROUP_GONE);
+		agent.memory.coordinator_index = 3;
+		step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+		step(&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = refuses ? 8 : 7 });
+		ck_assert_str_eq(done(), "JOIN");
+		const struct memory *memory = &actions.items[0].msg.join.memory;
+		ck_assert_int_eq(memory->coordinator_died, refuses);
+		ck_assert_uint_eq(memory->joined_id, JOINED_NOBODY);
+	}
+}
+
 TEST(old_mail_does_not_outlive_the_lease)
 {
 	enter(AGENT_JOINED);

@@ -439,6 +439,31 @@ TEST(a_takeover_forms_at_once_when_all_are_back)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
+TEST(a_takeover_waits_for_a_coordinator_that_may_not_know_that_all_have_left)
+{
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
+	begin_takeover(2);
+	join_with(1, &memory);
+	memory.joined_id = 77;
+	join_with(2, &memory);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	wait_until(c.moved_ns + NS_PER_MS, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(a_takeover_counts_the_old_coordinator_out_only_if_all_who_are_here_saw_it_die)
+{
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
+	memory.coordinator_in_heard = true;
+	begin_takeover(2);
+	join_with(1, &memory);
+	wait_until(c.regather_ns + NS_PER_MS, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	memory.coordinator_died = true;
+	join_with(1, &memory);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
 TEST(a_ruling_is_inherited_from_a_coordinator_that_is_gone)
 {
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);

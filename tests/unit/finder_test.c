@@ -85,6 +85,21 @@ TEST(an_endpoint_that_was_silent_before_it_refused_is_not_known_to_have_died_wit
 	ck_assert_uint_eq(actions.items[0].dead_indexes, 4);
 }
 
+TEST(what_was_silent_in_one_search_is_not_dead_in_the_next_unless_there_was_a_link_between)
+{
+	for (int linked = 0; linked < 2; linked++) {
+		start(-1);
+		answer(0, FINDER_SILENT, BALLOT_NONE);
+		answer(1, FINDER_COORDINATES, BALLOT_NONE);
+		ck_assert_uint_eq(actions.items[0].dead_indexes, 0);
+		step(&(struct finder_event){ .type = FINDER_LOST, .linked = linked });
+		answer(0, FINDER_REFUSED, BALLOT_NONE);
+		answer(2, FINDER_COORDINATES, BALLOT_NONE);
+		ck_assert(did(FINDER_CONNECT));
+		ck_assert_uint_eq(actions.items[0].dead_indexes, linked ? 1 : 0);
+	}
+}
+
 TEST(an_agent_without_an_endpoint_never_coordinates)
 {
 	start(-1);

@@ -138,6 +138,23 @@ void addr_format(const struct addr *addr, char text[ADDR_TEXT_MAX])
 	snprintf(text, ADDR_TEXT_MAX, strchr(ip, ':') ? "[%s]:%u" : "%s:%u", ip, addr_port(addr));
 }
 
+void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr)
+{
+	struct addr plain = unmapped(addr);
+	bool v4 = plain.any.sa_family == AF_INET;
+	*ret_addr = (struct msg_addr){ .family = v4 ? 4 : 6 };
+	memcpy(ret_addr->bytes, v4 ? (void *)&plain.v4.sin_addr : (void *)&plain.v6.sin6_addr, v4 ? 4 : 16);
+}
+
+void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr)
+{
+	bool v4 = msg->family == 4;
+	*ret_addr = (struct addr){ .v6 = { .sin6_family = AF_INET6 } };
+	if (v4)
+		ret_addr->v4 = (struct sockaddr_in){ .sin_family = AF_INET };
+	memcpy(v4 ? (void *)&ret_addr->v4.sin_addr : (void *)&ret_addr->v6.sin6_addr, msg->bytes, v4 ? 4 : 16);
+}
+
 bool addr_same_host(const struct addr *a, const struct addr *b)
 {
 	struct addr x = unmapped(a), y = unmapped(b);
@@ -180,22 +197,29 @@ void addr_set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){ KEEPALIVE_PROBES }, sizeof(int));
 }
 
-int addr_listen(const struct addr *addr, struct err *err)
+int addr_try_listen(const struct addr *addr)
 {
-	char text[ADDR_TEXT_MAX];
-	addr_format(addr, text);
 	AUTO(fd_close) int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return err_set(err, errno, "listen on %s: %m", text);
+		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	if (addr->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 0 }, sizeof(int));
 	addr_set_options(fd);
-	if (bind(fd, &addr->any, addr_len(addr)) == 0 && listen(fd, SOMAXCONN) == 0)
-		return fd_take(&fd);
-	if (errno != EADDRINUSE)
-		return err_set(err, errno, "listen on %s: %m", text);
-	char holder[ADDR_HOLDER_MAX];
+	if (bind(fd, &addr->any, addr_len(addr)) < 0 || listen(fd, SOMAXCONN) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+int addr_listen(const struct addr *addr, struct err *err)
+{
+	char text[ADDR_TEXT_MAX], holder[ADDR_HOLDER_MAX];
+	int fd = addr_try_listen(addr);
+	if (fd >= 0)
+		return fd;
+	addr_format(addr, text);
+	if (fd != -EADDRINUSE)
+		return err_set(err, -fd, "listen on %s: %m", text);
 	addr_port_holder(addr_port(addr), holder);
 	return err_set(err, EADDRINUSE, "listen on %s: the port is taken by %s", text, holder);
 }

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/util.h"
+#include "core/msg.h"
 
 #define ADDR_HOST_MAX 256 /* a host name and its NUL */
 #define ADDR_TEXT_MAX 80  /* "[v6%scope]:65535" and its NUL */
@@ -45,6 +46,10 @@ void addr_set_port(struct addr *addr, uint16_t port);
 void addr_format(const struct addr *addr, char text[ADDR_TEXT_MAX]);
 void addr_format_ip(const struct addr *addr, char text[ADDR_TEXT_MAX]); /* without port and brackets */
 
+/* An address without its port as messages have it (core/msg.h), and back. */
+void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr);
+void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr);
+
 /* The same host address, whatever the ports and whether IPv4 is mapped into IPv6 or not. */
 bool addr_same_host(const struct addr *a, const struct addr *b);
 bool addr_is_loopback(const struct addr *addr);
@@ -55,12 +60,26 @@ bool addr_is_any(const struct addr *addr);
 int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
 		 size_t max, struct err *err);
 
+/* The same for a loop that must not wait: `fd` becomes readable when there is an answer. */
+struct addr_lookup {
+	pid_t pid;
+	int fd; /* -1: none under way */
+};
+
+#define ADDR_LOOKUP_INIT ((struct addr_lookup){ .fd = -1 })
+
+int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup, struct err *err);
+
+/* Takes the answer; before there is one: gives the look-up up, -ETIMEDOUT. Ends it in any case. */
+int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, struct addr *ret_addrs,
+		    size_t max, struct err *err);
+
 /* A listening TCP socket, non-blocking, CLOEXEC; port 0 lets the kernel choose (addr_of_socket tells).
  * "::" also takes IPv4. When the port is taken, the message names the process that holds it. */
 int addr_listen(const struct addr *addr, struct err *err);
 
-/* The same for a host as typed: an empty one means all interfaces. */
-int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err);
+/* The same for an address that may not be ours: no message, and nobody is looked for. */
+int addr_try_listen(const struct addr *addr);
 
 /* No delay, and keep-alive probes that give a peer without a sign of life up after two minutes. Accepted
  * sockets inherit them from the listener: no system call for each. */

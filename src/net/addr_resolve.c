@@ -3,6 +3,7 @@
  * is killed. An IP address needs no child. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -48,28 +49,7 @@ static void look_up(const struct addr_name *name, struct answer *answer)
 	freeaddrinfo(list);
 }
 
-/* The answer whole, or less than that when the child died or the deadline passed. */
-static size_t read_answer(int fd, uint64_t deadline_ns, struct answer *answer)
-{
-	size_t have = 0;
-	while (have < sizeof(*answer)) {
-		uint64_t now_ns = clock_now_ns();
-		if (now_ns >= deadline_ns)
-			break;
-		uint64_t left_ms = MIN((deadline_ns - now_ns) / NS_PER_MS + 1, (uint64_t)INT32_MAX);
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
-		if (poll(&pfd, 1, (int)left_ms) <= 0)
-			continue;
-		ssize_t n = read(fd, (char *)answer + have, sizeof(*answer) - have);
-		if (n == 0 || (n < 0 && errno != EINTR))
-			break;
-		have += n > 0 ? (size_t)n : 0;
-	}
-	return have;
-}
-
-static int ask_child(const struct addr_name *name, uint64_t deadline_ns, struct answer *answer,
-		     struct err *err)
+int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup, struct err *err)
 {
 	int fds[2];
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -85,25 +65,24 @@ static int ask_child(const struct addr_name *name, uint64_t deadline_ns, struct 
 		fd_write_all(to, &found, sizeof(found));
 		_exit(0);
 	}
-	fd_close(&to);
-	size_t have = read_answer(from, deadline_ns, answer);
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (have == sizeof(*answer))
-		return 0;
-	return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time", name->host);
+	fd_set_nonblock(from, true);
+	*ret_lookup = (struct addr_lookup){ .pid = pid, .fd = fd_take(&from) };
+	return 0;
 }
 
-int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
-		 size_t max, struct err *err)
+static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is written, and read, whole");
+
+int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, struct addr *ret_addrs,
+		    size_t max, struct err *err)
 {
-	if (max > 0 && addr_from_ip(name->host, name->port, &ret_addrs[0]) == 0)
-		return 1;
-	struct answer answer = { .count = 0 };
-	int r = ask_child(name, deadline_ns, &answer, err);
-	if (r < 0)
-		return r;
+	struct answer answer;
+	ssize_t n = read(lookup->fd, &answer, sizeof(answer));
+	kill(lookup->pid, SIGKILL);
+	while (waitpid(lookup->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	fd_close(&lookup->fd);
+	if (n != sizeof(answer))
+		return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time", name->host);
 	if (answer.code != 0 || answer.count == 0)
 		return err_set(err, ENOENT, "look-up of '%s': %s", name->host,
 			       answer.code ? gai_strerror(answer.code) : "no addresses");
@@ -112,22 +91,25 @@ int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr
 	return (int)count;
 }
 
-static int listen_anywhere(uint16_t port, struct err *err)
+static void wait_for(int fd, uint64_t deadline_ns)
 {
-	struct addr addr;
-	addr_from_ip("::", port, &addr);
-	int fd = addr_listen(&addr, err);
-	if (fd != -EAFNOSUPPORT)
-		return fd;
-	addr_from_ip("0.0.0.0", port, &addr);
-	return addr_listen(&addr, err);
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;) {
+		uint64_t left_ms = MIN((deadline_ns - now_ns) / NS_PER_MS + 1, (uint64_t)INT32_MAX);
+		if (poll(&pfd, 1, (int)left_ms) > 0)
+			return;
+	}
 }
 
-int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err)
+int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
+		 size_t max, struct err *err)
 {
-	if (!*name->host)
-		return listen_anywhere(name->port, err);
-	struct addr addr;
-	int r = addr_resolve(name, deadline_ns, &addr, 1, err);
-	return r < 0 ? r : addr_listen(&addr, err);
+	if (max > 0 && addr_from_ip(name->host, name->port, &ret_addrs[0]) == 0)
+		return 1;
+	struct addr_lookup lookup;
+	int r = addr_lookup_begin(name, &lookup, err);
+	if (r < 0)
+		return r;
+	wait_for(lookup.fd, deadline_ns);
+	return addr_lookup_end(&lookup, name, ret_addrs, max, err);
 }

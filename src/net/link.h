@@ -89,9 +89,6 @@ void link_drop(struct link *link);
 /* When this side learned that the peer is who it says (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);
 
-/* Ends what still lingers on `base` after a hang-up. Before event_base_free(). */
-void link_drop_lingering(struct event_base *base);
-
 const char *link_peer_name(const struct link *link);	/* the target's name, or the peer's address */
 void link_peer_addr(const struct link *link, struct addr *ret_addr);
 int link_local_addr(const struct link *link, struct addr *ret_addr, struct err *err);
@@ -126,11 +123,15 @@ struct link_listener_handler {
 
 void link_set_handler(struct link *link, const struct link_handler *handler, void *arg);
 
-/* Listens on `listen_fd` (from addr_listen), which it owns from now on. A stranger that stalls delays
+/* Listens on `listen_fd` (from addr_listen), which it owns from now on; -1: only those that somebody
+ * else has accepted for it. A stranger that stalls delays
  * nobody and is sent away after LINK_GREETING_NS. */
 struct link_listener *link_listener_new(struct event_base *base, int listen_fd,
 					const struct link_self *self,
 					const struct link_listener_handler *handler, void *arg);
+
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. */
+void link_listener_adopt(struct link_listener *listener, int fd, const struct addr *peer);
 
 /* Stops listening and drops strangers; links that were handed over stay. */
 void link_listener_free(struct link_listener *listener);

@@ -105,7 +105,7 @@ static void drop_oldest(struct link_listener *listener)
 	link_drop(oldest);
 }
 
-static void add_stranger(struct link_listener *listener, int fd, const struct addr *peer)
+void link_listener_adopt(struct link_listener *listener, int fd, const struct addr *peer)
 {
 	if (listener->stats.strangers >= LINK_STRANGERS_MAX)
 		drop_oldest(listener);
@@ -149,7 +149,7 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 		socklen_t len = sizeof(peer);
 		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			add_stranger(listener, fd, &peer);
+			link_listener_adopt(listener, fd, &peer);
 		else if ((errno == EMFILE || errno == ENFILE) && make_room(listener))
 			continue;
 		else if (errno != ECONNABORTED && errno != EINTR)
@@ -169,7 +169,8 @@ struct link_listener *link_listener_new(struct event_base *base, int listen_fd, 
 	listener->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	list_init(&listener->strangers);
 	event_assign(&listener->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, listener);
-	event_add(&listener->acceptable, NULL);
+	if (listen_fd >= 0)
+		event_add(&listener->acceptable, NULL);
 	return listener;
 }
 

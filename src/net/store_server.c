@@ -376,6 +376,17 @@ static void add_conn(struct store_server *server, int fd, const struct addr *pee
 	settle(conn);
 }
 
+void store_server_adopt(struct store_server *server, int fd, const struct addr *peer)
+{
+	AUTO(fd_close) int owned_fd = fd;
+	if (server->config.on_connect && !server->config.on_connect(server->config.arg, peer))
+		server->dropped++;
+	else if (server->connection_count >= server->config.connections_max)
+		report(server, peer, "there are too many connections");
+	else
+		add_conn(server, fd_take(&owned_fd), peer);
+}
+
 /* Without a free descriptor the client would wait in the queue and wake the loop for ever: one
  * descriptor is kept for telling it no. */
 static bool turn_away(struct store_server *server)
@@ -405,12 +416,7 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 			continue;
 		if (fd < 0)
 			return;
-		if (server->config.on_connect && !server->config.on_connect(server->config.arg, &peer))
-			server->dropped++;
-		else if (server->connection_count >= server->config.connections_max)
-			report(server, &peer, "there are too many connections");
-		else
-			add_conn(server, fd_take(&fd), &peer);
+		store_server_adopt(server, fd_take(&fd), &peer);
 	}
 }
 
@@ -432,7 +438,8 @@ int store_server_new(struct event_base *base, int listen_fd, const struct store_
 	list_init(&server->owing);
 	evtimer_assign(&server->stall_timer, base, on_stall_timer, server);
 	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, server);
-	event_add(&server->accept_event, NULL);
+	if (listen_fd >= 0)
+		event_add(&server->accept_event, NULL);
 	*ret_server = server;
 	return 0;
 }

@@ -49,10 +49,14 @@ struct store_server_config {
 				       .connections_max = STORE_CONNECTIONS_MAX,                   \
 				       .stall_ns = STORE_STALL_NS })
 
-/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure. */
+/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure; -1: only those
+ * that somebody else has accepted for it. */
 int store_server_new(struct event_base *base, int listen_fd, const struct store_server_config *config,
 		     struct store_server **ret_server, struct err *err);
 void store_server_free(struct store_server *server);
+
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. */
+void store_server_adopt(struct store_server *server, int fd, const struct addr *peer);
 
 struct store_server_stats {
 	size_t connections;

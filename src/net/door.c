@@ -1,0 +1,133 @@
+#include "net/door.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "proto/c10d.h"
+
+#define ACCEPTS_AT_ONCE 64
+#define REST_NS (100 * NS_PER_MS) /* when descriptors have run out */
+
+struct door {
+	struct event_base *base;
+	const struct door_handler *handler;
+	void *arg;
+	int fd;
+	struct event acceptable, rested;
+	struct list callers; /* who have said nothing yet, oldest first */
+	size_t count;
+};
+
+struct caller {
+	struct door *door;
+	struct list link;
+	struct event readable;
+	int fd;
+	struct addr peer;
+};
+
+/* Returns the caller's socket, if it is still wanted. */
+static int caller_free(struct caller *caller)
+{
+	int fd = caller->fd;
+	event_del(&caller->readable);
+	list_unlink(&caller->link);
+	caller->door->count--;
+	free(caller);
+	return fd;
+}
+
+static void send_away(struct caller *caller)
+{
+	int fd = caller_free(caller);
+	fd_close(&fd);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct caller *caller = arg;
+	struct door *door = caller->door;
+	struct addr peer = caller->peer;
+	unsigned char first;
+	ssize_t n = what & EV_READ ? recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) : 0;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		send_away(caller);
+	else if (first == C10D_VALIDATE)
+		door->handler->on_store(door->arg, caller_free(caller), &peer);
+	else
+		door->handler->on_agent(door->arg, caller_free(caller), &peer);
+}
+
+static void add_caller(struct door *door, int fd, const struct addr *peer)
+{
+	const struct timeval patience = { .tv_sec = DOOR_PATIENCE_NS / NS_PER_S };
+	if (door->count >= DOOR_SILENT_MAX)
+		send_away(list_entry(door->callers.next, struct caller, link));
+	struct caller *caller = NEW(struct caller);
+	caller->door = door;
+	caller->fd = fd;
+	caller->peer = *peer;
+	list_append(&door->callers, &caller->link);
+	door->count++;
+	event_assign(&caller->readable, door->base, fd, EV_READ | EV_PERSIST, on_readable, caller);
+	event_add(&caller->readable, &patience);
+}
+
+static void on_rested(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct door *door = arg;
+	event_add(&door->acceptable, NULL);
+}
+
+static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *arg)
+{
+	struct door *door = arg;
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		struct addr peer;
+		socklen_t len = sizeof(peer);
+		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			add_caller(door, fd, &peer);
+		} else if (errno == EMFILE || errno == ENFILE) {
+			const struct timeval rest = { .tv_usec = REST_NS / NS_PER_US };
+			event_del(&door->acceptable);
+			event_add(&door->rested, &rest);
+			return;
+		} else if (errno != ECONNABORTED && errno != EINTR) {
+			return;
+		}
+	}
+}
+
+struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler, void *arg)
+{
+	struct door *door = NEW(struct door);
+	door->base = base;
+	door->handler = handler;
+	door->arg = arg;
+	door->fd = listen_fd;
+	list_init(&door->callers);
+	event_assign(&door->rested, base, -1, 0, on_rested, door);
+	event_assign(&door->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, door);
+	event_add(&door->acceptable, NULL);
+	return door;
+}
+
+void door_free(struct door *door)
+{
+	if (!door)
+		return;
+	event_del(&door->acceptable);
+	event_del(&door->rested);
+	while (!list_empty(&door->callers))
+		send_away(list_entry(door->callers.next, struct caller, link));
+	fd_close(&door->fd);
+	free(door);
+}

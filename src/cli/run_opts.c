@@ -2,7 +2,6 @@
 
 #include "base/str.h"
 
-#define LATER_NODES "it comes with several nodes"
 #define LATER_PLUGIN "it names a Python plug-in"
 
 static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
@@ -117,7 +116,7 @@ const struct opt run_opts[] = {
 	OPT_GROUP("Nodes"),
 	OPT_STR("nnodes", "PET_NNODES", O, nnodes, "N|MIN:MAX", "number of nodes (default 1)"),
 	OPT_FLAG("standalone", "PET_STANDALONE", O, standalone, "a job of its own on this host"),
-	OPT_INT("node-rank", "PET_NODE_RANK", O, node_rank, "N", "rank of this node (default 0)"),
+	OPT_INT("node-rank", "PET_NODE_RANK", O, node_rank, "N", "rank of this node (default: 0 with static, else any)"),
 	OPT_STR("master-addr", "PET_MASTER_ADDR", O, master_addr, "HOST",
 		"host of node 0, with --master-port (default 127.0.0.1)"),
 	OPT_INT("master-port", "PET_MASTER_PORT", O, master_port, "PORT",
@@ -129,15 +128,12 @@ const struct opt run_opts[] = {
 	OPT_CHOICE("store-access", NULL, O, store_access, store_accesses,
 		   "who may connect to it: hosts of the job (default), or anybody"),
 	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv_id, "ID", "name of the job (default: a random one)"),
-	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-backend", "PET_RDZV_BACKEND", O, rdzv_backend, "NAME",
-		    "how nodes find each other"),
-	  .later = LATER_NODES },
-	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-endpoint", "PET_RDZV_ENDPOINT", O, rdzv_endpoint, "HOST[:PORT]",
-		    "where nodes find each other"),
-	  .later = LATER_NODES },
-	{ OPT_FIELD(OPT_TYPE_STR, "rdzv-conf", "PET_RDZV_CONF", O, rdzv_conf, "K=V,...",
-		    "settings of the rendezvous"),
-	  .later = LATER_NODES },
+	OPT_STR("rdzv-backend", "PET_RDZV_BACKEND", O, rdzv_backend, "NAME",
+		"how nodes find each other: c10d or static (default: as the other options suggest)"),
+	OPT_STR("rdzv-endpoint", "PET_RDZV_ENDPOINT", O, rdzv_endpoint, "HOST[:PORT][,...]",
+		"where nodes find each other, the same on all; the later ones stand in for the first (port 29400)"),
+	OPT_STR("rdzv-conf", "PET_RDZV_CONF", O, rdzv_conf, "KEY=VALUE,...",
+		"settings of the rendezvous, such as join_timeout=600"),
 	OPT_END,
 };
 

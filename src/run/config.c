@@ -23,7 +23,6 @@
 const struct run_options run_options_default = {
 	.nnodes = "1:1",
 	.nproc_per_node = "1",
-	.rdzv_backend = "static",
 	.rdzv_endpoint = "",
 	.rdzv_conf = "",
 	.monitor_interval = 0.1,
@@ -33,6 +32,7 @@ const struct run_options run_options_default = {
 	.redirects = "0",
 	.tee = "0",
 	.local_ranks_filter = "",
+	.node_rank = RUN_RANK_UNSET,
 	.master_port = RUN_PORT_UNSET,
 	.numa_binding = -1,
 	.signals_to_handle = RUN_SIGNALS_DEFAULT,
@@ -196,31 +196,50 @@ static int parse_events(const char *handler, bool *ret_console, struct err *err)
 	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console", handler);
 }
 
-/* One host, for now; its coordinator is part of this process. */
-static int choose_rendezvous(const struct run_options *options, struct run_config *config,
-			     struct err *err)
+static int check_ports(const struct run_options *options, struct err *err)
 {
-	if (config->max_nodes > 1)
-		return err_set(err, EINVAL, "--nnodes: '%.64s': more than one node is not supported yet",
-			       options->nnodes);
-	if (options->node_rank != 0)
-		return err_set(err, EINVAL, "--node-rank: %" PRId64 " must be below the number of nodes, which is 1",
-			       options->node_rank);
-	bool given = options->master_port != RUN_PORT_UNSET;
-	if (given && (options->master_port < 1 || options->master_port > UINT16_MAX))
+	if (options->master_port != RUN_PORT_UNSET &&
+	    (options->master_port < 1 || options->master_port > UINT16_MAX))
 		return err_set(err, EINVAL, "--master-port: %" PRId64 " is not a port (1 to 65535)",
 			       options->master_port);
 	if (options->store_port < 0 || options->store_port > UINT16_MAX)
 		return err_set(err, EINVAL, "--store-port: %" PRId64 " is not a port (0 to 65535)",
 			       options->store_port);
-	bool fixed = given && !options->standalone;
-	config->master_port = options->store_port ? (uint16_t)options->store_port
-			      : fixed		  ? (uint16_t)options->master_port
-						  : 0;
+	return 0;
+}
+
+/* The place of the workers' store as far as it is known before the nodes have met. */
+static void place_store(const struct run_options *options, struct run_config *config)
+{
+	const struct rendezvous *rdzv = &config->rdzv;
+	bool fixed = options->master_port != RUN_PORT_UNSET && !options->standalone;
 	config->store_access = (enum store_access)options->store_access;
-	config->master_addr = fixed && options->master_addr ? options->master_addr
-			      : options->local_addr	    ? options->local_addr
-							    : "127.0.0.1";
+	config->master_port = (uint16_t)options->store_port;
+	config->master_addr = rdzv->local_addr;
+	if (rdzv->is_static && rdzv->node_rank == 0 && !config->master_port) {
+		config->store_at_endpoint = true;
+		config->master_port = rdzv->endpoints[0].port;
+	} else if (rdzv->kind == RENDEZVOUS_LOCAL) {
+		if (!config->master_port && fixed)
+			config->master_port = (uint16_t)options->master_port;
+		if (fixed && options->master_addr)
+			config->master_addr = options->master_addr;
+		else if (!config->master_addr)
+			config->master_addr = "127.0.0.1";
+	}
+}
+
+static int choose_rendezvous(const struct run_options *options, struct run_config *config,
+			     struct err *err)
+{
+	int r = check_ports(options, err);
+	if (r == 0)
+		r = rendezvous_make(options, config->max_nodes, &config->rdzv, err);
+	if (r < 0)
+		return r;
+	if (config->rdzv.is_static)
+		config->min_nodes = config->max_nodes;
+	place_store(options, config);
 	return 0;
 }
 
@@ -235,6 +254,14 @@ static char *random_id(void)
 	return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
 			  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
 			  b[13], b[14], b[15]);
+}
+
+/* Nodes that are to meet must all call the job the same. */
+static char *name_job(const struct run_options *options, const struct rendezvous *rdzv)
+{
+	if (options->rdzv_id && *options->rdzv_id)
+		return mem_strdup(options->rdzv_id);
+	return rdzv->kind == RENDEZVOUS_LOCAL ? random_id() : mem_strdup("none");
 }
 
 static int shutdown_time(const struct run_options *options, uint64_t *ret_ns, struct err *err)
@@ -269,7 +296,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 {
 	struct run_config config = {
 		.role = options->role,
-		.rdzv_backend = options->standalone ? "c10d" : options->rdzv_backend,
+		.rdzv = RENDEZVOUS_INIT,
 		.restart_backoff = options->restart_backoff,
 		.no_restart_on = options->no_restart_on,
 		.signals_text = options->signals_to_handle,
@@ -298,16 +325,13 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
 	    (options->virtual_local_rank && (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
-	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0)
-		return r;
-	r = run_placement_make(options, config.nproc, &config.placement, err);
-	if (r < 0) {
-		run_streams_done(&config.streams);
+	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0 ||
+	    (r = run_placement_make(options, config.nproc, &config.placement, err)) < 0) {
+		run_config_done(&config);
 		return r;
 	}
 	config.max_restarts = (uint32_t)options->max_restarts;
-	bool named = options->rdzv_id && *options->rdzv_id;
-	config.run_id = named ? mem_strdup(options->rdzv_id) : random_id();
+	config.run_id = name_job(options, &config.rdzv);
 	*ret_config = config;
 	return 0;
 }
@@ -315,6 +339,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 void run_config_done(struct run_config *config)
 {
 	free(config->run_id);
+	rendezvous_done(&config->rdzv);
 	run_streams_done(&config->streams);
 	run_placement_done(&config->placement);
 	entry_done(&config->entry);

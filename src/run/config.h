@@ -17,12 +17,14 @@
 #include "run/round_store.h"
 #include "run/placement.h"
 #include "run/program_env.h"
+#include "run/rendezvous.h"
 #include "run/streams.h"
 
 #define RUN_NPROC_MAX 65536 /* workers on one host */
 #define RUN_SHUTDOWN_DEFAULT_S 30
 #define RUN_SIGNALS_DEFAULT "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 #define RUN_PORT_UNSET INT64_MIN
+#define RUN_RANK_UNSET INT64_MIN
 
 /* After which time a group is started again: `initial_ns` the first time, doubled each time after,
  * never more than `max_ns`. All zero: at once. */
@@ -66,7 +68,7 @@ struct run_options {
 	const char *prefix; /* NULL: only what is tee'd gets one */
 	bool merge_output;
 	uint64_t log_max_size; /* 0: no limit */
-	int64_t node_rank;
+	int64_t node_rank; /* RUN_RANK_UNSET: not given */
 	const char *master_addr;
 	int64_t master_port; /* RUN_PORT_UNSET: not given */
 	const char *local_addr;
@@ -89,12 +91,13 @@ struct run_config {
 	uint32_t min_nodes, max_nodes;
 	uint32_t nproc;
 	const char *role;
-	const char *rdzv_backend; /* as typed; only told */
 	char *run_id;
+	struct rendezvous rdzv;
 
 	/* Where the agent of group rank 0 serves the workers' store. */
-	const char *master_addr;
+	const char *master_addr; /* NULL: known when the nodes have met */
 	uint16_t master_port; /* 0: a fresh one each round */
+	bool store_at_endpoint; /* this node coordinates, and the store shares its port */
 	enum store_access store_access;
 
 	uint32_t max_restarts;

@@ -21,7 +21,7 @@ static struct torch_event make_event(const struct workers *workers, const struct
 		.run_id = workers->config->run_id,
 		.role = workers->config->role,
 		.host = history->host,
-		.rdzv_backend = workers->config->rdzv_backend,
+		.rdzv_backend = workers->config->rdzv.backend,
 		.entry_point = slash ? slash + 1 : path,
 		.group_rank = workers->round.group_rank,
 		.group_world_size = last ? workers->round.group_world_size : 0,

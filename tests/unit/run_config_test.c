@@ -92,7 +92,9 @@ TEST(config_refuses_each_bad_number_of_nodes_by_value)
 	REFUSED(nnodes, "1:2:3", "--nnodes: '1:2:3' is neither N nor MIN:MAX");
 	REFUSED(nnodes, "", "--nnodes: '' is neither N nor MIN:MAX");
 	REFUSED(nnodes, "1:x", "--nnodes: '1:x' is neither N nor MIN:MAX");
-	REFUSED(nnodes, "2", "--nnodes: '2': more than one node is not supported yet");
+	REFUSED(nnodes, "2",
+		"--nnodes: '2': several nodes need --rdzv-endpoint=HOST, the same on all of them, or "
+		"--master-addr=HOST and --node-rank=N");
 	REFUSED(node_rank, 1, "--node-rank: 1 must be below the number of nodes, which is 1");
 }
 

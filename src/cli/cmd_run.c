@@ -45,8 +45,14 @@ static int exit_code_of(const struct run_config *config, const struct job_result
 	case OUTCOME_REFUSED:
 		code = EXIT_CODE_SYSTEM;
 		break;
+	case OUTCOME_UNKNOWN: /* what was to be done here is done */
+		code = EXIT_CODE_OK;
+		break;
 	default:
-		code = history_exit_code(&result->history, &config->entry);
+		/* A spare has done its part without ever starting anything. */
+		code = result->outcome.kind == OUTCOME_DONE && !result->history.stop_signal
+			       ? EXIT_CODE_OK
+			       : history_exit_code(&result->history, &config->entry);
 	}
 	return code && config->exit_code == RUN_STYLE_TORCHRUN ? EXIT_CODE_FAILED : code;
 }
@@ -123,7 +129,9 @@ static int run_job(const struct run_config *config)
 		log_error("%s", err.msg);
 	} else {
 		code = exit_code_of(config, &result);
-		struct report report = { config, &result.history, result.logdir.run };
+		if (result.outcome.kind == OUTCOME_UNKNOWN)
+			log_warn("the workers of this node are done, but the end of the job was never heard of");
+		struct report report = { config, &result.history, result.logdir.run, &result.outcome };
 		if (code)
 			say(&report, &result, code);
 		else if (buf_len(&result.missing) > 0)

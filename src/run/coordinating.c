@@ -365,9 +365,13 @@ struct coordinating *coordinating_new(struct event_base *base, int listen_fd, co
 	c->timer_ns = NS_NEVER;
 	evtimer_assign(&c->timer, base, on_timer, c);
 	evtimer_assign(&c->deferred, base, on_deferred, c);
-	if (listen_fd >= 0)
-		c->listener = link_listener_new(base, listen_fd, self, &listener_handler, c);
+	c->listener = link_listener_new(base, listen_fd, self, &listener_handler, c);
 	return c;
+}
+
+void coordinating_adopt(struct coordinating *c, int fd, const struct addr *peer)
+{
+	link_listener_adopt(c->listener, fd, peer);
 }
 
 static void end_conns(struct coordinating *c, bool at_once)

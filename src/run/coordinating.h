@@ -46,11 +46,14 @@ struct coordinating_handler {
 	void (*on_note)(void *arg, enum coordinating_note note, const char *name, const char *text);
 };
 
-/* Serves on `listen_fd` (owned from now on; -1: no listener, only the local agent). `self` and
+/* Serves on `listen_fd` (owned from now on; -1: none, others accept for it). `self` and
  * `handler` are borrowed. */
 struct coordinating *coordinating_new(struct event_base *base, int listen_fd, const struct link_self *self,
 				      const struct coordinating_handler *handler, void *arg);
 void coordinating_free(struct coordinating *coordinating); /* drops all links */
+
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. */
+void coordinating_adopt(struct coordinating *coordinating, int fd, const struct addr *peer);
 
 /* Only in standby. `id` and `salt` of the config may be 0: they are drawn. */
 void coordinating_start(struct coordinating *coordinating, const struct coordinator_config *config);

@@ -1,11 +1,13 @@
 #include "run/history.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "core/exit_code.h"
 
 static const char *const end_names[] = {
@@ -82,11 +84,50 @@ struct history_failure *history_add(struct history *history)
 	return failure;
 }
 
+static struct history_failure *find_local(const struct history *history, const struct cause *cause)
+{
+	struct history_attempt *attempt = history_last(history);
+	for (size_t i = 0; i < attempt->count; i++) {
+		struct history_failure *failure = &attempt->failures[i];
+		if (failure->pid == cause->pid && (int64_t)failure->rank == cause->rank &&
+		    str_eq(failure->host, cause->name))
+			return failure;
+	}
+	return NULL;
+}
+
+void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns)
+{
+	if (!history_last(history))
+		history_begin_attempt(history, 0, 0, now_ns);
+	struct history_attempt *attempt = history_last(history);
+	for (size_t i = 0; i < attempt->count; i++)
+		attempt->failures[i].first = false;
+	struct history_failure *failure = find_local(history, cause);
+	if (!failure) {
+		failure = history_add(history);
+		snprintf(failure->host, sizeof(failure->host), "%s", cause->name);
+		failure->elsewhere = true;
+		failure->rank = (uint32_t)MAX(cause->rank, 0);
+		failure->local_rank = (uint32_t)MAX(cause->local_rank, 0);
+		failure->group_rank = (uint32_t)MAX(cause->group_rank, 0);
+		failure->pid = cause->pid;
+		failure->reason = cause->reason;
+		failure->spawn_errno = cause->spawn_errno;
+		failure->status = cause->status;
+		failure->started_ns = attempt->started_ns;
+		failure->ended_ns = now_ns - MIN(now_ns, cause->age_ns);
+	}
+	failure->first = true;
+}
+
 const struct history_failure *history_cause(const struct history_attempt *attempt)
 {
 	const struct history_failure *cause = NULL;
 	for (size_t i = 0; i < attempt->count; i++) {
 		const struct history_failure *failure = &attempt->failures[i];
+		if (failure->first)
+			return failure;
 		if (!failure->stopped && (!cause || failure->ended_ns < cause->ended_ns))
 			cause = failure;
 	}

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "core/exit_status.h"
 #include "core/group.h"
+#include "core/msg.h"
 #include "run/entry.h"
 
 #define HISTORY_HOST_MAX 256
@@ -21,6 +22,8 @@ struct history_failure {
 	enum failure_reason reason;
 	int spawn_errno; /* with FAILURE_SPAWN */
 	struct exit_status status;
+	bool first;	/* of all nodes', as the coordinator found */
+	bool elsewhere; /* on another node, which has its output */
 	bool stopped; /* it ended after it was asked to: a consequence, not a cause */
 	uint64_t started_ns, ended_ns;
 	char *error_file; /* where it was told to write its error; NULL: nowhere */
@@ -77,7 +80,11 @@ struct history_failure *history_add(struct history *history);
 /* NULL before the first attempt. */
 struct history_attempt *history_last(const struct history *history);
 
-/* The first cause: the earliest death that was not asked for. NULL if there is none. */
+/* What the coordinator says ended the attempt, wherever it happened: from now on its first cause. */
+void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns);
+
+/* The first cause: the one that was blamed, else the earliest death that was not asked for. NULL if
+ * there is none. */
 const struct history_failure *history_cause(const struct history_attempt *attempt);
 
 /* 0 for a job that is done; else the code of its first cause (126 or 127 for one that could not be

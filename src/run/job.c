@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/local.h"
 #include "run/report.h"
 #include "run/round_store.h"
 #include "run/events.h"
+#include "run/membership.h"
 #include "run/pages.h"
 #include "run/signals.h"
 #include "run/torch_events.h"
@@ -50,7 +50,7 @@ struct job {
 	struct round_store store;
 
 	struct group group;
-	struct local local;
+	struct membership membership;
 	struct pending *queue; /* steps to take, in order */
 	size_t queued, cap;
 
@@ -77,7 +77,7 @@ static int offer_store(struct job *job, struct err *err)
 {
 	uint16_t port = 0;
 	int r = round_store_offer(&job->store, &port, err);
-	agent_set_store(&job->local.agent, job->config->master_addr, port);
+	membership_set_store(&job->membership, job->store.host, port);
 	return r;
 }
 
@@ -149,6 +149,7 @@ static void record_round(struct job *job)
 			    job->group.failed	   ? ATTEMPT_FAILED
 			    : history->stop_signal ? ATTEMPT_STOPPED
 			    : job->restart_asked   ? ATTEMPT_RESTARTED
+			    : history_cause(history_last(history)) ? ATTEMPT_FAILED
 						   : ATTEMPT_REGROUP,
 			    clock_now_ns());
 }
@@ -272,10 +273,20 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 }
 
+/* The first cause over all nodes is known, also to one that was in no round. */
+static void blame(struct job *job, const struct cause *cause)
+{
+	uint64_t now_ns = clock_now_ns();
+	history_blame(&job->result->history, cause, now_ns);
+	history_end_attempt(&job->result->history, ATTEMPT_FAILED, now_ns);
+}
+
 static void end_job(struct job *job, const struct outcome *outcome)
 {
 	job->result->outcome = *outcome;
 	job->ended = true;
+	if (job->membership.node && outcome->kind == OUTCOME_FAILED && outcome->has_cause)
+		blame(job, &outcome->cause);
 	if (job->config->console_events)
 		torch_events_end(&job->workers, &job->result->history);
 	output_finish(job->output);
@@ -288,6 +299,8 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		start_group(job, &action->formed);
 		break;
 	case AGENT_GROUP_STOP:
+		if (action->why == GROUP_STOP_ROUND && action->has_cause)
+			history_blame(&job->result->history, &action->cause, clock_now_ns());
 		push_group(job, (struct group_event){
 					GROUP_EV_STOP,
 					.signal = action->signal ? action->signal : job->group.stop_signal,
@@ -300,20 +313,27 @@ static void act_agent(struct job *job, const struct agent_action *action)
 	case AGENT_EXIT:
 		end_job(job, &action->outcome);
 		break;
-	case AGENT_SEND:
 	case AGENT_PEERS:
+		round_store_admit(&job->store, &action->msg.peers);
+		break;
+	case AGENT_SEND:
 	case AGENT_HANG_UP:
-		assert(!"the coordinator is in this process");
+		assert(!"links are not the job's business");
 		break;
 	}
+}
+
+static void act_all(struct job *job, const struct agent_actions *actions)
+{
+	for (size_t i = 0; i < actions->count; i++)
+		act_agent(job, &actions->items[i]);
 }
 
 static void step_agent(struct job *job, const struct agent_event *event)
 {
 	struct agent_actions actions = AGENT_ACTIONS_INIT;
-	local_step(&job->local, event, clock_now_ns(), &actions);
-	for (size_t i = 0; i < actions.count; i++)
-		act_agent(job, &actions.items[i]);
+	membership_step(&job->membership, event, clock_now_ns(), &actions);
+	act_all(job, &actions);
 	agent_actions_done(&actions);
 }
 
@@ -321,7 +341,7 @@ static void step_agent(struct job *job, const struct agent_event *event)
 
 static void arm_timer(struct job *job)
 {
-	uint64_t deadline_ns = MIN(MIN(group_deadline_ns(&job->group), local_deadline_ns(&job->local)),
+	uint64_t deadline_ns = MIN(MIN(group_deadline_ns(&job->group), membership_deadline_ns(&job->membership)),
 				   job->sweep_ns);
 	if (deadline_ns == NS_NEVER || job->ended) {
 		event_del(job->timer);
@@ -384,7 +404,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		sweep(job);
 	if (group_deadline_ns(&job->group) <= now_ns)
 		push_group(job, (struct group_event){ GROUP_EV_TIMER });
-	if (local_deadline_ns(&job->local) <= now_ns)
+	if (membership_deadline_ns(&job->membership) <= now_ns)
 		push_agent(job, (struct agent_event){ .type = AGENT_TIMER });
 	pump(job);
 }
@@ -627,7 +647,7 @@ static void on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 static bool on_restart_asked(void *arg)
 {
 	struct job *job = arg;
-	if (job->local.agent.state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
+	if (membership_agent(&job->membership)->state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
 		return false;
 	job->restart_asked = true;
 	events_add(&job->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
@@ -646,7 +666,7 @@ static int open_pages(struct job *job, struct err *err)
 		.history = &job->result->history,
 		.output = job->output,
 		.guard = job->guard,
-		.agent = &job->local.agent,
+		.agent = membership_agent(&job->membership),
 		.store = &job->store,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
@@ -659,26 +679,46 @@ static int open_pages(struct job *job, struct err *err)
 	return pages_open(&job->pages, err);
 }
 
-static struct agent_config make_agent_config(const struct run_config *config)
+/* ---- the other nodes ---- */
+
+static void on_actions(void *arg, const struct agent_actions *actions)
 {
-	struct agent_config agent = {
-		.node = {
-			.min_nodes = config->min_nodes,
-			.max_nodes = config->max_nodes,
-			.nproc = config->nproc,
-			.node_rank = -1,
-			.max_restarts = config->max_restarts,
-			.backoff_ns = config->restart_backoff.initial_ns,
-			.backoff_max_ns = config->restart_backoff.max_ns,
-		},
-		.no_restart_on = config->no_restart_on,
-		.join_timeout_ns = NS_NEVER,
+	struct job *job = arg;
+	act_all(job, actions);
+	pump(job);
+}
+
+static int on_placed(void *arg, const char *host, const struct addr *addr, struct err *err)
+{
+	struct job *job = arg;
+	int r = round_store_place(&job->store, host, addr, err);
+	return r < 0 ? r : offer_store(job, err);
+}
+
+static void on_store_client(void *arg, int fd, const struct addr *peer)
+{
+	struct job *job = arg;
+	round_store_adopt(&job->store, fd, peer);
+}
+
+static int join_others(struct job *job, struct err *err)
+{
+	static const struct node_handler handler = {
+		.on_actions = on_actions, .on_placed = on_placed, .on_store_client = on_store_client,
 	};
-	if (getrandom(&agent.node.id, sizeof(agent.node.id), GRND_NONBLOCK) < 0)
-		agent.node.id.lo = clock_now_ns() ^ (uint64_t)getpid() << 32;
-	snprintf(agent.node.role, sizeof(agent.node.role), "%s", config->role);
-	gethostname(agent.node.name, sizeof(agent.node.name) - 1);
-	return agent;
+	return membership_init(&job->membership, job->base, job->config, &handler, job, err);
+}
+
+/* Where nobody else has a say its place is known; otherwise it is when the nodes meet. */
+static int open_store(struct job *job, struct err *err)
+{
+	const struct run_config *config = job->config;
+	round_store_init(&job->store, job->base, config->master_port, config->store_access);
+	job->store.shares_port = config->store_at_endpoint;
+	if (!config->master_addr || config->store_at_endpoint)
+		return 0;
+	int r = round_store_name(&job->store, config->master_addr, err);
+	return r < 0 ? r : offer_store(job, err);
 }
 
 static int set_up_loop(struct job *job, struct err *err)
@@ -735,17 +775,12 @@ static int set_up(struct job *job, struct err *err)
 	r = start_guard(job, err);
 	if (r < 0)
 		return r;
-	r = open_pages(job, err);
-	if (r < 0)
-		return r;
-	r = round_store_init(&job->store, job->base, job->config->master_addr, job->config->master_port,
-			     job->config->store_access, err);
-	if (r < 0)
-		return r;
-	struct agent_config agent = make_agent_config(job->config);
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
-	local_init(&job->local, &agent);
-	return offer_store(job, err);
+	r = join_others(job, err);
+	if (r < 0)
+		return r;
+	r = open_pages(job, err);
+	return r < 0 ? r : open_store(job, err);
 }
 
 static void tear_down(struct job *job)
@@ -772,7 +807,7 @@ static void tear_down(struct job *job)
 	signals_close(&job->signals);
 	workers_done(&job->workers);
 	group_done(&job->group);
-	local_done(&job->local);
+	membership_done(&job->membership);
 	free(job->queue);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "core/agent.h"
 #include "run/config.h"
 #include "run/history.h"
 
@@ -15,6 +16,7 @@ struct report {
 	const struct run_config *config;
 	const struct history *history;
 	const char *log_dir; /* of this run; NULL: there is none */
+	const struct outcome *outcome; /* NULL: the history says it all */
 };
 
 /* For people: the first cause with its traceback or last lines, the others by kind, the attempts, what

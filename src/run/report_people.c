@@ -88,9 +88,18 @@ static void say_headline(const struct printer *p, const struct report *report,
 	buf_append_str(p->out, "muster: job failed");
 	if (p->colour)
 		buf_append_str(p->out, "\x1b[0m");
-	buf_printf(p->out, ": rank %u of %u ", cause->rank, last->world_size);
+	buf_printf(p->out, ": rank %u", cause->rank);
+	if (last->world_size)
+		buf_printf(p->out, " of %u", last->world_size);
+	if (cause->elsewhere)
+		buf_printf(p->out, " on %s", cause->host);
+	buf_append_char(p->out, ' ');
 	say_how(p->out, cause);
 	struct err why = ERR_INIT;
+	if (cause->reason == FAILURE_SPAWN && cause->elsewhere) {
+		buf_printf(p->out, ": %s\n", strerror(cause->spawn_errno));
+		return;
+	}
 	if (cause->reason == FAILURE_SPAWN) {
 		entry_explain_spawn(&report->config->entry, cause->spawn_errno, &why);
 		buf_printf(p->out, ": %s\n", why.msg);
@@ -289,6 +298,8 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 		return;
 	}
 	buf_printf(out, "rank %u ", cause->rank);
+	if (cause->elsewhere)
+		buf_printf(out, "on %s ", cause->host);
 	say_how(out, cause);
 	buf_append_str(out, " after ");
 	say_duration(out, cause->started_ns, cause->ended_ns);
@@ -301,6 +312,10 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	const struct history *history = report->history;
 	const struct history_attempt *last = history_last(history);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	if (report->outcome && *report->outcome->text) {
+		buf_printf(out, "muster: %s\n", report->outcome->text);
+		return;
+	}
 	if (history->stop_signal) {
 		say_stopped(&p, report);
 		return;
@@ -320,7 +335,12 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	label(&p, "command");
 	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
-	say_words(&p, cause, &words);
+	if (cause->elsewhere) {
+		label(&p, "output");
+		buf_printf(out, "on %s, in the report of the muster there\n", cause->host);
+	} else {
+		say_words(&p, cause, &words);
+	}
 	say_stacks(&p, last);
 	say_others(&p, last, cause);
 	say_attempts(&p, report, cause);

@@ -2,35 +2,56 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "net/store_server.h"
 
 #define LOOKUP_NS (10 * NS_PER_S)
 
-int round_store_init(struct round_store *store, struct event_base *base, const char *host,
-		     uint16_t port, enum store_access access, struct err *err)
+void round_store_init(struct round_store *store, struct event_base *base, uint16_t port,
+		      enum store_access access)
 {
 	*store = ROUND_STORE_INIT;
 	store->base = base;
+	store->port = port;
 	store->access = access;
-	struct addr_name name = { .port = port };
-	if ((size_t)snprintf(name.host, sizeof(name.host), "%s", host) >= sizeof(name.host))
-		return err_set(err, EINVAL, "the host name of the workers' store is too long");
-	int r = addr_resolve(&name, ns_add(clock_now_ns(), LOOKUP_NS), &store->addr, 1, err);
-	if (r < 0)
-		return err_wrap(err, "the workers' store");
+}
+
+int round_store_place(struct round_store *store, const char *host, const struct addr *addr, struct err *err)
+{
+	if (store->named)
+		return 0;
+	store->local_count = 0;
 	/* What only this host can reach needs no list of those who may. */
-	if (access == STORE_ACCESS_MEMBERS && !addr_is_loopback(&store->addr)) {
-		r = addr_of_interfaces(store->local, ARRAY_LEN(store->local), err);
+	if (store->access == STORE_ACCESS_MEMBERS && !addr_is_loopback(addr)) {
+		int r = addr_of_interfaces(store->local, ARRAY_LEN(store->local), err);
 		if (r < 0)
 			return r;
 		store->local_count = (size_t)r;
 	}
+	snprintf(store->host, sizeof(store->host), "%s", host);
+	store->addr = *addr;
+	addr_set_port(&store->addr, store->port);
 	return 0;
+}
+
+int round_store_name(struct round_store *store, const char *host, struct err *err)
+{
+	struct addr_name name = { .port = store->port };
+	struct addr addr;
+	if ((size_t)snprintf(name.host, sizeof(name.host), "%s", host) >= sizeof(name.host))
+		return err_set(err, EINVAL, "the host name of the workers' store is too long");
+	int r = addr_resolve(&name, ns_add(clock_now_ns(), LOOKUP_NS), &addr, 1, err);
+	if (r < 0)
+		return err_wrap(err, "the workers' store");
+	r = round_store_place(store, host, &addr, err);
+	store->named = r == 0;
+	return r;
 }
 
 void round_store_usage(const struct round_store *store, uint64_t *ret_requests, size_t *ret_connections)
@@ -49,16 +70,16 @@ static void end_round(struct round_store *store)
 	store_server_free(store->server);
 	store->server = NULL;
 	fd_close(&store->listen_fd);
-}
-
-void round_store_done(struct round_store *store)
-{
-	end_round(store);
+	store->peer_count = 0;
 }
 
 int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err)
 {
 	end_round(store);
+	if (store->shares_port) {
+		*ret_port = store->port;
+		return 0;
+	}
 	int fd = addr_listen(&store->addr, err);
 	if (fd < 0)
 		return err_wrap(err, "the workers' store");
@@ -80,7 +101,20 @@ static bool is_member(const struct round_store *store, const struct addr *peer)
 	for (size_t i = 0; i < store->local_count; i++)
 		if (addr_same_host(peer, &store->local[i]))
 			return true;
+	for (size_t i = 0; i < store->peer_count; i++)
+		if (addr_same_host(peer, &store->peers[i]))
+			return true;
 	return false;
+}
+
+void round_store_admit(struct round_store *store, const struct msg_peers *peers)
+{
+	if (peers->first)
+		store->peer_count = 0;
+	for (size_t i = 0; i < peers->count; i++) {
+		ARRAY_RESERVE(store->peers, store->peer_count, store->peer_cap);
+		addr_of_msg(&peers->addrs[i], &store->peers[store->peer_count++]);
+	}
 }
 
 static bool on_connect(void *arg, const struct addr *peer)
@@ -102,15 +136,58 @@ static void on_drop(void *arg UNUSED, const struct addr *peer, const char *reaso
 	log_warn("the workers' store dropped its client %s: %s", text, reason);
 }
 
+void round_store_adopt(struct round_store *store, int fd, const struct addr *peer)
+{
+	if (store->server) {
+		store_server_adopt(store->server, fd, peer);
+		return;
+	}
+	if (store->caller_count == ROUND_STORE_CALLERS_MAX) {
+		fd_close(&fd);
+		return;
+	}
+	ARRAY_RESERVE(store->callers, store->caller_count, store->caller_cap);
+	store->callers[store->caller_count++] = (struct round_store_caller){ fd, *peer };
+}
+
+/* Those who belonged to workers that have died meanwhile are dropped when they are read. */
+static void let_in(struct round_store *store)
+{
+	for (size_t i = 0; i < store->caller_count; i++)
+		store_server_adopt(store->server, store->callers[i].fd, &store->callers[i].peer);
+	store->caller_count = 0;
+}
+
+static void send_away(struct round_store *store)
+{
+	for (size_t i = 0; i < store->caller_count; i++)
+		fd_close(&store->callers[i].fd);
+	store->caller_count = 0;
+}
+
 int round_store_begin(struct round_store *store, bool serve, struct err *err)
 {
-	if (!serve || store->listen_fd < 0) {
+	if (!serve || (store->listen_fd < 0 && !store->shares_port)) {
 		fd_close(&store->listen_fd);
+		send_away(store);
 		return 0;
 	}
 	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
 	config.on_connect = on_connect;
 	config.on_drop = on_drop;
 	config.arg = store;
-	return store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server, err);
+	int r = store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server, err);
+	if (r == 0)
+		let_in(store);
+	return r;
+}
+
+void round_store_done(struct round_store *store)
+{
+	end_round(store);
+	send_away(store);
+	free(store->callers);
+	free(store->peers);
+	store->callers = NULL;
+	store->peers = NULL;
 }

@@ -8,6 +8,7 @@
 #ifndef RUN_ROUND_STORE_H
 #define RUN_ROUND_STORE_H
 
+#include "core/msg.h"
 #include "net/addr.h"
 
 struct event_base;
@@ -18,28 +19,52 @@ enum store_access {
 	STORE_ACCESS_ANY,
 };
 
+#define ROUND_STORE_CALLERS_MAX 65536
 #define ROUND_STORE_LOCAL_MAX 16 /* addresses of this host that count */
 
 struct round_store {
 	struct event_base *base; /* borrowed */
-	struct addr addr;	 /* where to listen; port 0: a fresh one each round */
+	char host[ADDR_HOST_MAX]; /* what workers are told; empty: it has no place yet */
+	bool named;		  /* the user chose the place */
+	struct addr addr;	  /* where to listen; port 0: a fresh one each round */
+	uint16_t port;
 	enum store_access access;
+	bool shares_port; /* with the coordinator: who connects is brought by round_store_adopt() */
+	struct round_store_caller {
+		int fd;
+		struct addr peer;
+	} *callers; /* brought before the round began */
+	size_t caller_count, caller_cap;
 	int listen_fd;		     /* of the next round; -1: none */
 	struct store_server *server; /* of this round, if it is served from here */
 	struct addr local[ROUND_STORE_LOCAL_MAX];
 	size_t local_count;
+	struct addr *peers; /* of the other members, while there are any */
+	size_t peer_count, peer_cap;
 	uint64_t requests; /* of the rounds before this one */
 };
 
 #define ROUND_STORE_INIT ((struct round_store){ .listen_fd = -1 })
 
-/* `host` is looked up once, here. */
-int round_store_init(struct round_store *store, struct event_base *base, const char *host,
-		     uint16_t port, enum store_access access, struct err *err);
+void round_store_init(struct round_store *store, struct event_base *base, uint16_t port,
+		      enum store_access access);
+
+/* The user's choice of a place, which is then kept. `host` is looked up once, here. */
+int round_store_name(struct round_store *store, const char *host, struct err *err);
+
+/* Another place from the next round on, unless the user has chosen one: `host` stands for `addr`. */
+int round_store_place(struct round_store *store, const char *host, const struct addr *addr, struct err *err);
 void round_store_done(struct round_store *store);
 
-/* Ends the store of the last round and listens for the next one. */
+/* Ends the store of the last round and listens for the next one. It must have a place. */
 int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err);
+
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. One that comes before the
+ * round has begun here waits for that: others may have heard of it earlier. */
+void round_store_adopt(struct round_store *store, int fd, const struct addr *peer);
+
+/* Hosts that may connect in the next round. */
+void round_store_admit(struct round_store *store, const struct msg_peers *peers);
 
 /* The round has formed: serves it from here, or gives the offered port up. */
 int round_store_begin(struct round_store *store, bool serve, struct err *err);

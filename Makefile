@@ -138,12 +138,13 @@ deps-build deps-test deps-bench: deps-%:
 	@scripts/deps $*
 
 # These three install first, then start make again: the package flags are read when it starts.
+parallel = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 run: deps-build
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(parallel) --no-print-directory all
 	@scripts/demo $(BUILD)/muster
 
 test: deps-test
-	@$(MAKE) --no-print-directory all unit helpers fuzzers $(BUILD)/completion/muster
+	@$(MAKE) $(parallel) --no-print-directory all unit helpers fuzzers $(BUILD)/completion/muster
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run test
 
@@ -151,7 +152,7 @@ check: all unit
 	@BUILD=$(BUILD) SAN=$(SAN) tests/run check
 
 bench: deps-bench
-	@$(MAKE) --no-print-directory all $(benches) helpers
+	@$(MAKE) $(parallel) --no-print-directory all $(benches) helpers
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) bench/run
 

@@ -3,6 +3,7 @@
 the kill, requests from real clients, cost when idle. Prints ours / torch / ratio / aim."""
 
 import os
+import random
 import select
 import signal
 import statistics
@@ -13,19 +14,10 @@ import time
 
 BUILD = os.environ.get("BUILD", "build")
 DRIVER = os.path.join(BUILD, "helpers", "watch_driver")
+MUSTER = os.path.join(BUILD, "muster")
+WORKER = os.path.abspath(os.path.join(BUILD, "bench", "watch_late"))
 PYTHON = sys.executable
 TRIALS = 20
-
-# A worker that arms one timer, says when it ends, and waits for it.
-LATE = """
-import json, os, signal, sys, time, random
-end = time.time() + 0.5 + random.random() * 0.2
-fd = os.open(sys.argv[1], os.O_WRONLY)
-os.write(fd, (json.dumps({"version": 1, "pid": os.getpid(), "scope_id": "s", "expiration_time": end, "signal": 9}) + "\\n").encode())
-os.close(fd)
-print("deadline", end, flush=True)
-while True: signal.pause()
-"""
 
 # torch's server in a process of its own, as it kills its own process too.
 TORCH_SERVER = """
@@ -79,20 +71,35 @@ def stats(process):
     return [int(x) for x in line_of(process, "stats").split()[1:]]
 
 
+def time_of_death(process):
+    """How long after its deadline the worker that `process` shows was dead, in ms, by the worker's pidfd."""
+    _, pid, deadline = line_of(process, "worker").split()
+    pidfd = os.pidfd_open(int(pid))
+    assert select.select([pidfd], [], [], 60)[0]
+    late = time.time() - float(deadline)
+    os.close(pidfd)
+    return late * 1e3
+
+
+def seconds():
+    return f"{0.5 + random.random() * 0.2:.4f}"
+
+
 def lateness_ours():
+    """All of muster: the FIFO, the look at /proc, the group's policy, the warden."""
     late = []
+    env = dict(os.environ, TORCHELASTIC_ENABLE_FILE_TIMER="1")
     for _ in range(TRIALS):
-        with tempfile.TemporaryDirectory(prefix="m") as d:
-            process, _ = driver(d, 1, PYTHON, "-c", LATE, os.path.join(d, "fifo"))
-            deadline = float(line_of(process, "deadline").split()[1])
-            line_of(process, "exited")
-            late.append((time.time() - deadline) * 1e3)
-            process.stdin.close()
-            process.wait()
+        process = subprocess.Popen([MUSTER, "run", "sh", "-c",
+                                    f'exec "{WORKER}" "$TORCHELASTIC_TIMER_FILE" {seconds()}'],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, bufsize=0)
+        late.append(time_of_death(process))
+        process.wait(timeout=60)
     return late
 
 
 def lateness_torch():
+    """Its server alone."""
     late = []
     for _ in range(TRIALS):
         with tempfile.TemporaryDirectory(prefix="m") as d:
@@ -100,10 +107,9 @@ def lateness_torch():
             server = subprocess.Popen([PYTHON, "-c", TORCH_SERVER, fifo], stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
             line_of(server, "ready")
-            worker = subprocess.Popen([PYTHON, "-c", LATE, fifo], stdout=subprocess.PIPE, bufsize=0)
-            deadline = float(line_of(worker, "deadline").split()[1])
+            worker = subprocess.Popen([WORKER, fifo, seconds()], stdout=subprocess.PIPE, bufsize=0)
+            late.append(time_of_death(worker))
             worker.wait(timeout=60)
-            late.append((time.time() - deadline) * 1e3)
             server.wait(timeout=60)
     return late
 
@@ -163,6 +169,13 @@ def idle_switches():
         return switches / 5
 
 
+def snapshot(threads):
+    """The median, in ms, of the look at /proc before an expired worker is signalled."""
+    out = subprocess.run([os.path.join(BUILD, "bench", "watch_snapshot"), str(threads)], check=True, capture_output=True,
+                         text=True).stdout
+    return float(out.split()[1]) / 1e3
+
+
 def row(what, ours, torch, aim, form="{:.3g}", more_is_better=False):
     better, worse = (ours, torch) if more_is_better else (torch, ours)
     ratio = f"{better / worse:.1f}" if ours and torch else "-"
@@ -174,6 +187,8 @@ def main():
     ours, torch = lateness_ours(), lateness_torch()
     row("lateness of the kill, median (ms)", statistics.median(ours), statistics.median(torch), "<= 1")
     row("lateness of the kill, max (ms)", max(ours), max(torch), "<= 10")
+    for threads in 1, 64, 1000:
+        row(f"look at /proc, {threads} thread(s), median (ms)", snapshot(threads), None, "<= 2")
     rate, beat = c_client()
     row("requests/s, C client over the socket", rate, None, ">= 100000", "{:.0f}")
     row("heartbeat (ns)", beat, None, "<= 5")

@@ -210,6 +210,7 @@ void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t ran
 	guard->workers = mem_alloc(count * sizeof(struct guarded));
 	heartbeat_reset(&guard->heartbeat, count);
 	watchdog_set_warden(guard->watchdog, warden_pid);
+	watchdog_expect(guard->watchdog, count);
 	if (guard->fifo)
 		env_set(env, "TORCHELASTIC_TIMER_FILE", guard->fifo_path);
 	if (guard->socket)
@@ -222,6 +223,11 @@ void guard_started(struct guard *guard, size_t rank, pid_t pid)
 	guard->workers[rank].pid = pid;
 	hang_begin(&guard->workers[rank].hang, clock_now_ns());
 	watchdog_add_worker(guard->watchdog, rank, pid);
+}
+
+void guard_not_started(struct guard *guard)
+{
+	watchdog_skip_worker(guard->watchdog);
 }
 
 void guard_ended(struct guard *guard, size_t rank)

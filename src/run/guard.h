@@ -57,6 +57,7 @@ char *guard_file(const struct guard *guard, const char *name);
  * watchdog's variables to their environment. */
 void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base, struct strv *env);
 void guard_started(struct guard *guard, size_t rank, pid_t pid);
+void guard_not_started(struct guard *guard); /* one of them */
 void guard_ended(struct guard *guard, size_t rank);
 void guard_gone(struct guard *guard); /* nothing of the group is left */
 

@@ -187,6 +187,7 @@ static void spawn(struct job *job, size_t rank)
 	if (r == 0)
 		return;
 	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
+	guard_not_started(job->guard);
 	push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
 }
 
@@ -439,9 +440,11 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		break;
 	case WARDEN_SPAWN_FAILED:
 		output_worker_ended(job->output, event->id);
-		if (rank >= 0)
-			push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
-							      .error = event->error });
+		if (rank < 0)
+			break;
+		guard_not_started(job->guard);
+		push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
+						      .error = event->error });
 		break;
 	case WARDEN_EXITED:
 		output_worker_ended(job->output, event->id);

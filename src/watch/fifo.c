@@ -22,8 +22,11 @@ struct fifo {
 	char *path;
 	ino_t inode;
 	int fd;
-	struct event *readable;
+	struct event *readable; /* not while resting */
+	struct event *rest;
 	struct event *torn;
+	uint64_t read_ns;  /* when it was last readable */
+	uint64_t received; /* bytes, ever */
 	struct timer_splitter splitter;
 	struct timer_line line;
 	bool told[TIMER_FAULT_COUNT];
@@ -80,6 +83,7 @@ static bool read_some(struct fifo *fifo)
 		ssize_t n = read(fifo->fd, data, sizeof(data));
 		if (n <= 0)
 			return false;
+		fifo->received += (uint64_t)n;
 		timer_splitter_feed(&fifo->splitter, data, (size_t)n);
 		take_lines(fifo);
 		if ((size_t)n < sizeof(data))
@@ -97,11 +101,36 @@ static void watch_torn_line(struct fifo *fifo)
 		event_del(fifo->torn);
 }
 
+static void take_rest(struct fifo *fifo)
+{
+	static const struct timeval rest = { .tv_usec = FIFO_REST_NS / NS_PER_US };
+	event_add(fifo->rest, &rest);
+}
+
+/* To be woken for every line costs more than the line: in a burst we come back once in a while. */
 static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct fifo *fifo = arg;
+	uint64_t now_ns = clock_now_ns();
 	read_some(fifo);
 	watch_torn_line(fifo);
+	if (now_ns - fifo->read_ns < FIFO_REST_NS) {
+		event_del(fifo->readable);
+		take_rest(fifo);
+	}
+	fifo->read_ns = now_ns;
+}
+
+static void on_rested(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
+{
+	struct fifo *fifo = arg;
+	uint64_t before = fifo->received;
+	read_some(fifo);
+	watch_torn_line(fifo);
+	if (fifo->received > before)
+		take_rest(fifo);
+	else
+		event_add(fifo->readable, NULL);
 }
 
 static void on_torn(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
@@ -117,6 +146,16 @@ static void drain(struct watchdog_channel *channel)
 	while (read_some(fifo))
 		;
 	watch_torn_line(fifo);
+}
+
+static void set_listening(struct watchdog_channel *channel, bool on)
+{
+	struct fifo *fifo = container_of(channel, struct fifo, channel);
+	event_del(fifo->rest);
+	if (on)
+		event_add(fifo->readable, NULL);
+	else
+		event_del(fifo->readable);
 }
 
 /* -- life cycle --------------------------------------------------------------------------------- */
@@ -168,9 +207,11 @@ int fifo_new(struct event_base *base, struct watchdog *watchdog, const char *pat
 		return r;
 	}
 	fifo->readable = event_new(base, fifo->fd, EV_READ | EV_PERSIST, on_readable, fifo);
+	fifo->rest = evtimer_new(base, on_rested, fifo);
 	fifo->torn = evtimer_new(base, on_torn, fifo);
 	event_add(fifo->readable, NULL);
 	fifo->channel.drain = drain;
+	fifo->channel.listen = set_listening;
 	watchdog_add_channel(watchdog, &fifo->channel);
 	*ret = fifo;
 	return 0;
@@ -190,6 +231,8 @@ void fifo_free(struct fifo *fifo)
 	watchdog_remove_channel(&fifo->channel);
 	if (fifo->readable)
 		event_free(fifo->readable);
+	if (fifo->rest)
+		event_free(fifo->rest);
 	if (fifo->torn)
 		event_free(fifo->torn);
 	remove_own(fifo);

@@ -3,6 +3,9 @@
  * It is opened for reading and writing, so it never ends and never blocks, whoever holds it open; its
  * pipe is made as large as the system allows, so that a burst of requests does not become an error in
  * a worker. A bad line costs only itself. A line that stays unfinished for a second is dropped.
+ *
+ * While requests come thick and fast it is read once in FIFO_REST_NS, not once a request; it is always
+ * read before a timer expires. A FIFO that is silent wakes nobody.
  */
 #ifndef WATCH_FIFO_H
 #define WATCH_FIFO_H
@@ -11,6 +14,7 @@
 #include "watch/watchdog.h"
 
 #define FIFO_TORN_NS NS_PER_S	 /* how long a line may stay unfinished */
+#define FIFO_REST_NS NS_PER_MS	 /* between two reads in a burst */
 #define FIFO_PIPE_SIZE (1 << 20) /* what an unprivileged process may ask for */
 
 struct fifo;

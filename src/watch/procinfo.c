@@ -199,16 +199,14 @@ void procinfo_snapshot(pid_t pid, struct buf *out)
 	AUTO(close_dir) DIR *dir = opendir(path);
 	if (!dir)
 		return;
-	unsigned skipped = 0;
-	for (const struct dirent *entry; (entry = readdir(dir));) {
+	unsigned shown = 0;
+	for (const struct dirent *entry; clock_now_ns() < deadline_ns && (entry = readdir(dir));) {
 		uint64_t tid;
 		if (str_to_u64(entry->d_name, &tid) < 0)
 			continue;
-		if (clock_now_ns() < deadline_ns)
-			snapshot_thread(pid, (pid_t)tid, out);
-		else
-			skipped++;
+		snapshot_thread(pid, (pid_t)tid, out);
+		shown++;
 	}
-	if (skipped > 0)
-		buf_printf(out, "  and %u more thread%s\n", skipped, skipped == 1 ? "" : "s");
+	if (shown < info.threads)
+		buf_printf(out, "  and %u more thread%s\n", info.threads - shown, info.threads - shown == 1 ? "" : "s");
 }

@@ -146,6 +146,22 @@ static void drain(struct watchdog_channel *channel)
 		read_client(list_entry(link, struct client, link));
 }
 
+static void set_event(struct event *event, bool on)
+{
+	if (on)
+		event_add(event, NULL);
+	else
+		event_del(event);
+}
+
+static void listen_to_all(struct watchdog_channel *channel, bool on)
+{
+	struct watch_socket *server = container_of(channel, struct watch_socket, channel);
+	set_event(server->acceptable, on);
+	list_foreach(link, &server->clients)
+		set_event(list_entry(link, struct client, link)->readable, on);
+}
+
 /* -- connections -------------------------------------------------------------------------------- */
 
 static void client_new(struct watch_socket *server, int *fd)
@@ -213,6 +229,7 @@ int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct 
 		event_new(base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
 	event_add(server->acceptable, NULL);
 	server->channel.drain = drain;
+	server->channel.listen = listen_to_all;
 	watchdog_add_channel(watchdog, &server->channel);
 	*ret = server;
 	return 0;

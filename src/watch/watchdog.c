@@ -33,6 +33,7 @@ struct watchdog {
 	struct list channels;
 	struct event *timer;
 	uint64_t timer_ns; /* when it fires; NS_NEVER: not set */
+	size_t expected;   /* workers that are being started; 0: the channels are read */
 	pid_t warden_pid;
 	uint64_t rejected[REJECT_COUNT];
 };
@@ -198,7 +199,7 @@ static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 	event_add(watchdog->timer, &tv);
 }
 
-static void drain_channels(struct watchdog *watchdog)
+void watchdog_drain(struct watchdog *watchdog)
 {
 	list_foreach(link, &watchdog->channels) {
 		struct watchdog_channel *channel = list_entry(link, struct watchdog_channel, link);
@@ -256,7 +257,7 @@ static void on_timer(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 	watchdog->timer_ns = NS_NEVER;
 	uint64_t now_ns = clock_now_ns();
 	if (deadlines_next(&watchdog->deadlines) <= now_ns)
-		drain_channels(watchdog);
+		watchdog_drain(watchdog);
 	for (struct deadline *deadline; (deadline = deadlines_expire(&watchdog->deadlines, now_ns));
 	     deadline_free(deadline))
 		expire(watchdog, deadline);
@@ -313,13 +314,38 @@ void watchdog_set_warden(struct watchdog *watchdog, pid_t warden_pid)
 	watchdog->warden_pid = warden_pid;
 }
 
+static void set_expected(struct watchdog *watchdog, size_t expected)
+{
+	bool listened = watchdog->expected == 0, listens = expected == 0;
+	watchdog->expected = expected;
+	if (listened == listens)
+		return;
+	list_foreach(link, &watchdog->channels) {
+		struct watchdog_channel *channel = list_entry(link, struct watchdog_channel, link);
+		channel->listen(channel, listens);
+	}
+}
+
+void watchdog_expect(struct watchdog *watchdog, size_t count)
+{
+	set_expected(watchdog, count);
+}
+
+void watchdog_skip_worker(struct watchdog *watchdog)
+{
+	if (watchdog->expected > 0)
+		set_expected(watchdog, watchdog->expected - 1);
+}
+
 void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid)
 {
 	map_put(&watchdog->workers, &pid, sizeof(pid), (void *)(uintptr_t)(rank + 1));
+	watchdog_skip_worker(watchdog);
 }
 
 void watchdog_forget_all(struct watchdog *watchdog)
 {
+	set_expected(watchdog, 0);
 	map_foreach(entry, &watchdog->watched)
 		watched_free(entry->value);
 	map_done(&watchdog->workers);

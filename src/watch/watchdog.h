@@ -57,8 +57,13 @@ void watchdog_free(struct watchdog *watchdog); /* its channels must be gone */
 /* The parent of all workers. Must be set before requests come in. */
 void watchdog_set_warden(struct watchdog *watchdog, pid_t warden_pid);
 
+/* `count` workers are being started. A worker may ask for something before we were told that it is
+ * one, so nothing is read from the channels until each of them was added or given up. */
+void watchdog_expect(struct watchdog *watchdog, size_t count);
+
 /* A worker is known by its local rank from its start until the group is gone. */
 void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid);
+void watchdog_skip_worker(struct watchdog *watchdog); /* one that could not be started */
 void watchdog_forget_all(struct watchdog *watchdog); /* workers, processes, timers */
 
 /* -- for the channels ------------------------------------------------------------------------- */
@@ -75,14 +80,18 @@ int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank);
 /* Counts, and tells unless `detail` is NULL. */
 void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection, const char *detail);
 
-/* A channel is asked to read what is waiting before anything expires. */
+/* A channel is asked to read what is waiting before anything expires, and not to read for a while. */
 struct watchdog_channel {
 	struct list link; /* private */
 	void (*drain)(struct watchdog_channel *channel);
+	void (*listen)(struct watchdog_channel *channel, bool on);
 };
 
 void watchdog_add_channel(struct watchdog *watchdog, struct watchdog_channel *channel);
 void watchdog_remove_channel(struct watchdog_channel *channel);
+
+/* Reads what is waiting in all channels now. */
+void watchdog_drain(struct watchdog *watchdog);
 
 /* -- for reports ------------------------------------------------------------------------------ */
 

@@ -3,12 +3,16 @@ budget, nothing is left behind."""
 
 import glob
 import os
+import re
+import shutil
+import signal
+import subprocess
 import tempfile
 import textwrap
 
 import pytest
 
-from conftest import BUILD, MUSTER, clean_env, gone, wait_for
+from conftest import BUILD, DEADLINE, MUSTER, ROOT, alive, clean_env, gone, wait_for
 
 
 @pytest.fixture
@@ -169,3 +173,45 @@ def test_a_hang_in_a_gloo_collective_ends_in_a_completed_job(muster, script, env
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("reduced") == 2
     assert "hangs:" in done.stderr and "thread" in done.stderr
+
+
+def test_a_hang_that_muster_survives_ends_torchrun_and_leaves_an_orphan(muster, start, env, tmp_path):
+    """examples/hang, unchanged, under both."""
+    script = ROOT / "examples/hang/train.py"
+    options = ["--nproc-per-node=2", "--max-restarts=3"]
+    done = muster("run", *options, "--diagnose-timeout=20", script, timeout=3 * DEADLINE,
+                  env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is done") == 2
+    assert "did not finish 'step 3'" in done.stderr
+    assert "load_batch" in done.stderr and "all_reduce" in done.stderr
+    assert gone([int(pid) for pid in re.findall(r"is process (\d+)", done.stdout)]) == []
+
+    log = tmp_path / "torchrun.out"  # a file: the orphan would keep a pipe open
+    pids = lambda: {rank: int(pid) for rank, pid in re.findall(r"rank (\d) is process (\d+)", log.read_text())}
+    try:
+        with open(log, "w") as out:
+            peer = start(*options, script, program=shutil.which("torchrun", path=env()["PATH"]), stdout=out,
+                         stderr=subprocess.DEVNULL, env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1, TMPDIR=tmp_path))
+            assert peer.wait(timeout=3 * DEADLINE) == -signal.SIGKILL
+        assert alive(pids()["1"])
+    finally:
+        for pid in filter(alive, pids().values()):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_in_d_state_fails_the_job_for_good(muster, env):
+    # torchrun: exit 0, reported as a success
+    done = muster("run", "--max-restarts=3", BUILD / "helpers/uninterruptible",
+                  env=env(TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT=1))
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+    assert "uninterruptible" in done.stderr and done.stderr.count("hangs:") == 1
+
+
+def test_what_a_worker_asks_for_at_its_very_start_is_heard(muster, env, tmp_path):
+    """All of them before the last one is started: who they are is known only a moment later."""
+    worker = """printf '{"pid": %d, "scope_id": "s", "expiration_time": 1e10, "signal": 9}\\n' $$ >"$TORCHELASTIC_TIMER_FILE" """
+    done = muster("run", "--nproc-per-node=32", f"--events={tmp_path}/events", "sh", "-c", worker,
+                  env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
+    assert done.returncode == 0 and "not obeyed" not in done.stderr
+    assert "timer.rejected" not in (tmp_path / "events").read_text()

@@ -1,6 +1,7 @@
 """The watchdog's channels alone, driven by the real clients: torch's FileTimerClient, libmuster through
 ctypes, and `muster timer`. The launcher's part is in test_watch_run.py."""
 
+import glob
 import json
 import os
 import select
@@ -36,14 +37,14 @@ lib.muster_timer_release.argtypes = [ctypes.c_char_p]
 class Driver:
     """A watchdog with workers that run `script`; see tests/helpers/watch_driver.c."""
 
-    def __init__(self, tmp_path, script, workers=1, umask=None, prelude=None):
+    def __init__(self, tmp_path, script, workers=1, umask=None, prelude=None, env=None):
         self.fifo, self.socket = str(tmp_path / "fifo"), str(tmp_path / "socket")
         prelude = prelude or (CLIENT if "timer." in (script or "") else PLAIN)
         command = [sys.executable, "-c", prelude + textwrap.dedent(script)] if script else []
         self.process = subprocess.Popen(
             [BUILD / "helpers/watch_driver", self.fifo, self.socket, str(workers), *command],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-            env=clean_env(LIBMUSTER=BUILD / "libmuster.so", MUSTER=MUSTER),
+            env=clean_env(LIBMUSTER=BUILD / "libmuster.so", MUSTER=MUSTER, **(env or {})),
             preexec_fn=(lambda: os.umask(umask)) if umask is not None else None)
         self.lines, self.partial = [], b""
         self.expect("ready")
@@ -439,14 +440,61 @@ def test_a_shell_script_has_timers_too(tmp_path, driver):
     assert "exited 0 -15" in lines and "heartbeats 0 2" in lines
 
 
-def test_idle_with_a_thousand_timers_makes_no_system_call(driver):
+def test_idle_with_a_thousand_timers_nobody_wakes_up(driver):
     watch = driver("forever()")
     [worker] = children(watch)
     watch.write("".join(line(worker, f"scope {i}") for i in range(1000)))
     assert wait_for(lambda: watch.stats()["armed"] == 1000, "1000 timers")
-    read_counter = lambda: [l.split()[1] for l in open(f"/proc/{watch.process.pid}/status")
-                            if "ctxt_switches" in l]
-    wait_for(lambda: ") S" in open(f"/proc/{watch.process.pid}/stat").read(), "the driver to sleep")
-    before = read_counter()
-    time.sleep(2)  # a count over a stretch of time, not a wait
-    assert read_counter() == before
+    read_counter = lambda: sum(int(l.split()[1]) for l in open(f"/proc/{watch.process.pid}/status")
+                               if l.startswith("voluntary_ctxt_switches"))
+
+    def switches_in(seconds):  # a count over a stretch of time, not a wait
+        before = read_counter()
+        time.sleep(seconds)
+        return read_counter() - before
+
+    wait_for(lambda: switches_in(0.2) == 0, "the driver to sleep")
+    assert switches_in(2) <= 1  # whoever looks ten times a second has 20
+
+
+FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+
+
+@pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
+@pytest.mark.skipif("san" in str(BUILD), reason="libfaketime and a sanitizer both want to come first")
+def test_a_step_of_the_clock_kills_nobody_and_saves_nobody(driver, tmp_path):
+    """The wall clock of the watchdog and its worker jumps an hour ahead, then two hours back."""
+    clock = tmp_path / "clock"
+
+    def step(offset):
+        (tmp_path / "next").write_text(offset + "\n")
+        os.replace(tmp_path / "next", clock)
+
+    step("+0")
+    faked = dict(LD_PRELOAD=FAKETIME[0], FAKETIME_TIMESTAMP_FILE=clock, FAKETIME_NO_CACHE=1, FAKETIME_DONT_FAKE_MONOTONIC=1)
+    watch = driver("""
+        client = timer.FileTimerClient(FIFO, signal.SIGTERM)
+        client.acquire("step", time.time() + 600)
+        began = time.time()
+        print("armed", flush=True)
+        while time.time() < began + 3000: select.select([], [], [], 0.01)
+        print("ahead", flush=True)
+        while time.time() > began - 3000: select.select([], [], [], 0.01)
+        client.acquire("another", time.time() + 600)
+        print("behind", flush=True)
+        while time.time() < began: select.select([], [], [], 0.01)
+        client.acquire("short", time.time() + 0.2)
+        forever()
+    """, env=faked)
+    watch.expect("armed")
+    step("+3600")
+    watch.expect("ahead")
+    stats = watch.stats()  # asks the loop, which has seen the new time by now
+    assert (stats["armed"], stats["expired"]) == (1, 0)
+    step("-3600")
+    watch.expect("behind")
+    stats = watch.stats()  # a watchdog with another clock would find it long past
+    assert (stats["armed"], stats["expired"]) == (2, 0)
+    step("+0")
+    assert watch.expect("expired").endswith("short")
+    watch.expect("exited 0 -15")

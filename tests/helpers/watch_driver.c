@@ -68,6 +68,7 @@ static void on_input(evutil_socket_t fd, UNUSED short what, void *arg)
 			event_base_loopbreak(driver->base);
 		return;
 	}
+	watchdog_drain(driver->watchdog); /* what was written before the question counts */
 	struct watchdog_stats stats = watchdog_stats(driver->watchdog);
 	uint64_t rejected = 0;
 	for (size_t i = 0; i < REJECT_COUNT; i++)

@@ -1,0 +1,153 @@
+"""A real etcd, one member or several, on addresses of its own on loopback."""
+
+import base64
+import json
+import random
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import DEADLINE, clean_env, wait_for
+
+ETCD = shutil.which("etcd")
+STARTS = 5  # a port may be taken between our asking for one and its use
+
+
+def loopback_address():
+    """One of 16 million: what runs beside us has most likely another."""
+    return f"127.{random.randint(1, 254)}.{random.randint(0, 254)}.{random.randint(1, 254)}"
+
+
+def free_ports(address, count):
+    sockets = [socket.create_server((address, 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Member:
+    def __init__(self, cluster, name, client_url, peer_url, directory):
+        self.cluster, self.name, self.client_url, self.peer_url = cluster, name, client_url, peer_url
+        self.directory = directory
+        self.process = None
+
+    @property
+    def endpoint(self):
+        return self.client_url.split("//")[1]
+
+    def start(self):
+        args = [ETCD, "--name", self.name, "--data-dir", self.directory / self.name, "--unsafe-no-fsync",
+                "--listen-client-urls", self.client_url, "--advertise-client-urls", self.client_url,
+                "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
+                "--initial-cluster", ",".join(f"{m.name}={m.peer_url}" for m in self.cluster.members),
+                *self.cluster.options]
+        env = {k: v for k, v in clean_env().items() if not k.startswith("ETCD")}
+        with open(self.directory / f"{self.name}.log", "ab") as log:
+            self.process = subprocess.Popen([*map(str, args)], env=env, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
+
+    def kill(self, sig=signal.SIGKILL):
+        self.process.send_signal(sig)
+        self.process.wait(DEADLINE)
+
+    def answers(self):
+        """Does it, and is there a leader? A read that needs one tells."""
+        try:
+            self.ask("kv/range", key=base64.b64encode(b"x").decode())
+            return True
+        except urllib.error.HTTPError as error:
+            return error.code in (400, 401)  # it wants a log-in
+        except OSError:
+            return False
+
+    def ask(self, path, **body):
+        request = urllib.request.Request(f"{self.client_url}/v3/{path}", json.dumps(body).encode())
+        handlers = [urllib.request.ProxyHandler({})]
+        if self.cluster.context:
+            handlers.append(urllib.request.HTTPSHandler(context=self.cluster.context))
+        opener = urllib.request.build_opener(*handlers)
+        with opener.open(request, timeout=DEADLINE) as answer:
+            return json.load(answer)
+
+    def key(self, name):
+        """The key as a dictionary with its value decoded, or None."""
+        pairs = self.ask("kv/range", key=base64.b64encode(name.encode()).decode()).get("kvs", [])
+        if not pairs:
+            return None
+        return dict(pairs[0], value=base64.b64decode(pairs[0]["value"]).decode())
+
+    def delete(self, name):
+        self.ask("kv/deleterange", key=base64.b64encode(name.encode()).decode())
+
+
+class Cluster:
+    def __init__(self, directory, size=1, options=(), tls=None, address=None):
+        if not ETCD:
+            pytest.skip("etcd is not installed")
+        self.options = [*options]
+        self.address = address or loopback_address()
+        self.context = None
+        self.scheme = "http"
+        if tls:
+            self.scheme = "https"
+            self.options += ["--cert-file", tls / "server.pem", "--key-file", tls / "server.key"]
+            self.context = ssl.create_default_context(cafile=tls / "ca.pem")
+            self.context.load_cert_chain(tls / "client.pem", tls / "client.key")
+        for attempt in range(STARTS):
+            place = directory / f"etcd{attempt}"
+            place.mkdir()
+            if self.start(place, size):
+                return
+            self.stop()
+        raise AssertionError(f"etcd did not start; see {directory}")
+
+    def start(self, place, size):
+        address = self.address
+        ports = free_ports(address, 2 * size)
+        self.members = [Member(self, f"m{i}", f"{self.scheme}://{address}:{ports[2 * i]}",
+                               f"http://{address}:{ports[2 * i + 1]}", place) for i in range(size)]
+        for member in self.members:
+            member.start()
+        ended = lambda: any(m.process.poll() is not None for m in self.members)
+        wait_for(lambda: ended() or all(m.answers() for m in self.members), "etcd")
+        return not ended()
+
+    @property
+    def endpoints(self):
+        return ",".join(m.endpoint for m in self.members)
+
+    def stop(self):
+        for member in self.members:
+            if member.process and member.process.poll() is None:
+                member.kill()
+
+
+def make_certificates(directory, address):
+    """An authority, a certificate of the server at that address, one of a client, and an authority that
+    has signed none of them."""
+    directory.mkdir()
+
+    def openssl(*args):
+        subprocess.run(["openssl", *map(str, args)], cwd=directory, check=True, capture_output=True,
+                       timeout=DEADLINE)
+
+    def certificate(name, *extensions):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+                f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        (directory / f"{name}.ext").write_text("\n".join(extensions))
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.pem")
+
+    for ca in ("ca", "other-ca"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+                "2", "-subj", f"/CN={ca}", "-keyout", f"{ca}.key", "-out", f"{ca}.pem")
+    certificate("server", f"subjectAltName=IP:{address}", "extendedKeyUsage=serverAuth,clientAuth")
+    certificate("client", "extendedKeyUsage=clientAuth")
+    return directory

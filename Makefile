@@ -40,7 +40,8 @@ endif
 sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c))
 objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(sources))
 library_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/lib/*.c))
-libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/*.c))
+libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/muster-*.c))
+libexec_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter-out src/libexec/muster-%,$(wildcard src/libexec/*.c)))
 unit_tests := $(patsubst tests/unit/%_test.c,$(BUILD)/unit/%,$(wildcard tests/unit/*_test.c))
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/helpers/*.c))
@@ -87,13 +88,15 @@ $(BUILD)/obj/%.o: src/%.c
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o: VERSION
+$(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o $(BUILD)/obj/libexec/muster-discover-etcd.o: VERSION
 $(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_template.py
 
-$(BUILD)/libexec/%: src/libexec/%.c $(BUILD)/core.a
+# Programs that muster starts: with libraries that it must not load itself.
+.SECONDARY: $(libexec_objects) $(libexec:$(BUILD)/libexec/%=$(BUILD)/obj/libexec/%.o)
+$(BUILD)/libexec/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lcurl -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
 $(BUILD)/unit/%: tests/unit/%_test.c tests/unit/unit.c tests/unit/unit.h $(BUILD)/core.a
 	@mkdir -p $(@D)
@@ -183,4 +186,4 @@ install: all $(BUILD)/completion/muster
 clean:
 	rm -rf build
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)

@@ -39,30 +39,13 @@ static void log_drop(void *arg UNUSED, const struct addr *peer, const char *reas
 	log_warn("store: dropped the client %s: %s", text, reason);
 }
 
-static int listen_anywhere(uint16_t port, struct err *err)
-{
-	struct addr addr;
-	addr_from_ip("::", port, &addr);
-	int fd = addr_listen(&addr, err);
-	if (fd != -EAFNOSUPPORT)
-		return fd;
-	addr_from_ip("0.0.0.0", port, &addr);
-	return addr_listen(&addr, err);
-}
-
 static int listen_at(const char *text, struct err *err)
 {
 	struct addr_name name;
 	int r = addr_name_parse(text, STORE_DEFAULT_PORT, &name, err);
 	if (r < 0)
 		return r;
-	if (!*name.host)
-		return listen_anywhere(name.port, err);
-	struct addr addr;
-	r = addr_resolve(&name, ns_add(clock_now_ns(), LOOKUP_NS), &addr, 1, err);
-	if (r < 0)
-		return r;
-	return addr_listen(&addr, err);
+	return addr_listen_name(&name, ns_add(clock_now_ns(), LOOKUP_NS), err);
 }
 
 struct stop {

@@ -13,6 +13,7 @@
 #endif
 
 extern const struct command command_compare;
+extern const struct command command_coordinator;
 extern const struct command command_batch;
 extern const struct command command_help;
 extern const struct command command_sim;
@@ -32,6 +33,7 @@ static const struct command *const commands[] = {
 	&command_compare,
 	&command_help,
 	&command_sim,
+	&command_coordinator,
 	&command_store,
 	&command_kv,
 	&command_status,

@@ -78,6 +78,9 @@ int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, st
  * "::" also takes IPv4. When the port is taken, the message names the process that holds it. */
 int addr_listen(const struct addr *addr, struct err *err);
 
+/* The same for a host as typed: an empty one means all interfaces. */
+int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err);
+
 /* The same for an address that may not be ours: no message, and nobody is looked for. */
 int addr_try_listen(const struct addr *addr);
 

@@ -113,3 +113,23 @@ int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr
 	wait_for(lookup.fd, deadline_ns);
 	return addr_lookup_end(&lookup, name, ret_addrs, max, err);
 }
+
+static int listen_anywhere(uint16_t port, struct err *err)
+{
+	struct addr addr;
+	addr_from_ip("::", port, &addr);
+	int fd = addr_listen(&addr, err);
+	if (fd != -EAFNOSUPPORT)
+		return fd;
+	addr_from_ip("0.0.0.0", port, &addr);
+	return addr_listen(&addr, err);
+}
+
+int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err)
+{
+	if (!*name->host)
+		return listen_anywhere(name->port, err);
+	struct addr addr;
+	int r = addr_resolve(name, deadline_ns, &addr, 1, err);
+	return r < 0 ? r : addr_listen(&addr, err);
+}

@@ -453,6 +453,36 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	unpin(link);
 }
 
+/* ---- lingering on ---- */
+
+struct lingerers {
+	struct link **items;
+	size_t count, cap;
+};
+
+/* A link that was hung up on belongs to nobody but its timer. */
+static int collect_lingering(const struct event_base *base UNUSED, const struct event *event, void *arg)
+{
+	struct lingerers *found = arg;
+	if (event_get_callback(event) != on_timer)
+		return 0;
+	struct link *link = event_get_callback_arg(event);
+	if (link->state != LINK_LINGERING)
+		return 0;
+	ARRAY_RESERVE(found->items, found->count, found->cap);
+	found->items[found->count++] = link;
+	return 0;
+}
+
+void link_drop_lingering(struct event_base *base)
+{
+	struct lingerers found = { .items = NULL };
+	event_base_foreach_event(base, collect_lingering, &found);
+	for (size_t i = 0; i < found.count; i++)
+		free_link(found.items[i]);
+	free(found.items);
+}
+
 /* ---- making them ---- */
 
 static struct link *new_link(struct event_base *base, const struct link_hooks *hooks, void *owner, int fd)

@@ -89,6 +89,9 @@ void link_drop(struct link *link);
 /* When this side learned that the peer is who it says (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);
 
+/* Ends what still lingers on `base` after a hang-up. Before event_base_free(). */
+void link_drop_lingering(struct event_base *base);
+
 const char *link_peer_name(const struct link *link);	/* the target's name, or the peer's address */
 void link_peer_addr(const struct link *link, struct addr *ret_addr);
 int link_local_addr(const struct link *link, struct addr *ret_addr, struct err *err);

@@ -198,6 +198,7 @@ static void world_done(struct world *w)
 		if (w->hosts[i].link)
 			link_drop(w->hosts[i].link);
 	coordinating_free(w->coordinating);
+	link_drop_lingering(w->base);
 	event_base_free(w->base);
 }
 

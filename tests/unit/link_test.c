@@ -160,7 +160,7 @@ static void world_done(struct world *w)
 	if (w->server)
 		link_drop(w->server);
 	link_listener_free(w->listener);
-	event_base_loop(w->base, EVLOOP_NONBLOCK);
+	link_drop_lingering(w->base);
 	event_base_free(w->base);
 }
 

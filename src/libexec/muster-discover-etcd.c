@@ -1,0 +1,507 @@
+/* muster-discover-etcd: says who coordinates a job, by an election through etcd.
+ *
+ * The rules are in core/election.h, what is said to etcd is in proto/etcd.h; this file carries out. The
+ * contract with muster is in muster-discovery(7).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/election.h"
+#include "core/exit_code.h"
+#include "libexec/etcd_client.h"
+#include "proto/discovery_line.h"
+#include "proto/etcd.h"
+
+#define DEFAULT_PORT "2379"
+#define DEFAULT_PREFIX "/muster/"
+#define DEFAULT_TTL_S 10
+#define TTL_S_MAX 3600
+#define ENDPOINTS_MAX 64
+#define PASSWORD_MAX 4096
+#define ID_MAX 40
+#define TIMEOUTS_PER_TTL 5 /* a lease outlives a few members that do not answer */
+
+struct options {
+	struct etcd_client_config client;
+	const char *prefix;
+	uint64_t ttl_s;
+	const char *run_id, *own; /* own is host:port */
+	char *password;		  /* owned */
+};
+
+struct program {
+	const struct options *options;
+	struct election election;
+	struct etcd_client *client;
+	enum election_request asked;
+	char *key;
+	char value[ETCD_VALUE_MAX]; /* "host:port id" */
+	char reason[ETCD_CLIENT_REASON_MAX]; /* of the last failure */
+	int leave_fd; /* an epoll: stdin, and signals. -1: we are leaving */
+	int status; /* of the exit, -1 while we run */
+};
+
+static void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+static void say(const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	buf_vprintf(&line, fmt, args);
+	va_end(args);
+	buf_append_char(&line, '\n');
+	/* Whether anybody reads it is not our concern. */
+	int ignored UNUSED = fd_write_all(STDERR_FILENO, buf_data(&line), buf_len(&line));
+}
+
+/* Events. */
+
+static const char *const paths[] = {
+	[ELECTION_READ] = ETCD_PATH_READ,	  [ELECTION_GRANT] = ETCD_PATH_GRANT,
+	[ELECTION_CAMPAIGN] = ETCD_PATH_CAMPAIGN, [ELECTION_KEEP] = ETCD_PATH_KEEP,
+	[ELECTION_REVOKE] = ETCD_PATH_REVOKE,
+};
+static_assert(ARRAY_LEN(paths) == ELECTION_REQUEST_COUNT, "every request needs a path");
+
+static void key_event(const struct etcd_key *key, struct election_event *event)
+{
+	event->type = ELECTION_KEY;
+	event->present = key->present;
+	event->value = key->value;
+	event->epoch = key->create_revision;
+	event->lease = key->lease;
+	event->revision = key->revision;
+}
+
+/* An answer to what was asked becomes an event; `key` is where its texts are kept. */
+static int answer_event(enum election_request asked, const char *text, size_t len, struct etcd_key *key,
+			struct election_event *event, struct err *err)
+{
+	bool won = false;
+	uint64_t ttl_s = 0;
+	int r = 0;
+	switch (asked) {
+	case ELECTION_READ:
+		r = etcd_get_read(text, len, key, err);
+		key_event(key, event);
+		break;
+	case ELECTION_CAMPAIGN:
+		r = etcd_get_campaign(text, len, &won, key, err);
+		key_event(key, event);
+		if (won)
+			event->type = ELECTION_WON;
+		break;
+	case ELECTION_GRANT:
+		r = etcd_get_grant(text, len, &event->lease, &ttl_s, err);
+		event->type = ELECTION_GRANTED;
+		event->ttl_ns = ttl_s * NS_PER_S;
+		break;
+	case ELECTION_KEEP:
+		r = etcd_get_keep(text, len, &event->alive, err);
+		event->type = ELECTION_KEPT;
+		break;
+	case ELECTION_REVOKE:
+		event->type = ELECTION_REVOKED;
+		break;
+	case ELECTION_NOTHING:
+	case ELECTION_REQUEST_COUNT:
+		r = err_set(err, EPROTO, "nothing was asked");
+		break;
+	}
+	return r;
+}
+
+/* Actions. */
+
+static void ask(struct program *program, const struct election_action *action)
+{
+	AUTO(buf_done) struct buf body = BUF_INIT;
+	switch (action->request) {
+	case ELECTION_READ:
+		etcd_put_read(&body, program->key);
+		break;
+	case ELECTION_GRANT:
+		etcd_put_grant(&body, program->options->ttl_s);
+		break;
+	case ELECTION_CAMPAIGN:
+		etcd_put_campaign(&body, program->key, program->value, action->lease);
+		break;
+	case ELECTION_KEEP:
+	case ELECTION_REVOKE:
+		etcd_put_lease(&body, action->lease);
+		break;
+	case ELECTION_NOTHING:
+	case ELECTION_REQUEST_COUNT:
+		return;
+	}
+	program->asked = action->request;
+	etcd_client_ask(program->client, action->endpoint, paths[action->request], buf_str(&body));
+}
+
+static void watch(struct program *program, const struct election_action *action)
+{
+	AUTO(buf_done) struct buf body = BUF_INIT;
+	etcd_put_watch(&body, program->key, action->from);
+	etcd_client_watch(program->client, action->endpoint, buf_str(&body));
+}
+
+/* The key's value to the reader of our standard output. One with our address and another id is of a dead
+ * process that was here before us; its epoch is not ours, and its lease will end. */
+static void announce(struct program *program, const struct election_action *action)
+{
+	AUTO_FREE char *coordinator = mem_strndup(action->text, strcspn(action->text, " "));
+	if (!discovery_coordinator_ok(coordinator)) {
+		say("the key %s holds something that is no coordinator; waiting for it to go", program->key);
+		return;
+	}
+	if (str_eq(coordinator, program->options->own) && !str_eq(action->text, program->value))
+		return;
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	discovery_line_format(&line, coordinator, action->epoch);
+	if (fd_write_all(STDOUT_FILENO, buf_data(&line), buf_len(&line)) < 0)
+		program->status = EXIT_CODE_SYSTEM; /* nobody listens any more */
+}
+
+static void complain(const struct program *program, const struct election_action *action)
+{
+	char since[CLOCK_HUMAN_MAX];
+	clock_human(action->since_ns, since);
+	if (action->since_ns < NS_PER_S)
+		say("no etcd endpoint answers, trying on: %s", program->reason);
+	else
+		say("no etcd endpoint has answered for %s, trying on: %s", since, program->reason);
+}
+
+static void act(struct program *program, const struct election_action *action)
+{
+	switch (action->type) {
+	case ELECTION_ASK:
+		ask(program, action);
+		break;
+	case ELECTION_WATCH:
+		watch(program, action);
+		break;
+	case ELECTION_ANNOUNCE:
+		announce(program, action);
+		break;
+	case ELECTION_COMPLAIN:
+		complain(program, action);
+		break;
+	case ELECTION_ANSWERS:
+		say("etcd answers again");
+		break;
+	case ELECTION_EXIT:
+		program->status = 0;
+		break;
+	}
+}
+
+static void step(struct program *program, const struct election_event *event)
+{
+	struct election_actions actions;
+	election_step(&program->election, event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count && program->status < 0; i++)
+		act(program, &actions.items[i]);
+}
+
+static void step_simple(struct program *program, enum election_event_type type)
+{
+	step(program, &(struct election_event){ .type = type });
+}
+
+static void on_failed(struct program *program, const char *reason)
+{
+	snprintf(program->reason, sizeof(program->reason), "%s", reason);
+	step_simple(program, ELECTION_FAILED);
+}
+
+static void on_answer(struct program *program, const struct etcd_client_event *got)
+{
+	struct err err = ERR_INIT;
+	struct etcd_key key = { .present = false };
+	struct election_event event = { .type = ELECTION_FAILED };
+	if (answer_event(program->asked, got->text, got->len, &key, &event, &err) < 0)
+		on_failed(program, err.msg);
+	else
+		step(program, &event);
+}
+
+static void on_message(struct program *program, const struct etcd_client_event *got)
+{
+	struct err err = ERR_INIT;
+	enum etcd_watch what;
+	if (etcd_get_watch(got->text, got->len, &what, &err) < 0)
+		step_simple(program, ELECTION_WATCH_DOWN);
+	else if (what == ETCD_WATCH_CHANGED)
+		step_simple(program, ELECTION_CHANGED);
+}
+
+/* The end of standard input, or a signal. What comes through stdin before its end means nothing. */
+static bool told_to_leave(const struct program *program)
+{
+	struct epoll_event event;
+	char ignored[256];
+	if (epoll_wait(program->leave_fd, &event, 1, 0) < 1)
+		return false;
+	return event.data.fd != STDIN_FILENO || read(STDIN_FILENO, ignored, sizeof(ignored)) <= 0;
+}
+
+static void run(struct program *program)
+{
+	step_simple(program, ELECTION_START);
+	while (program->status < 0) {
+		struct etcd_client_event got = etcd_client_wait(
+			program->client, program->leave_fd, election_deadline_ns(&program->election));
+		if (program->leave_fd >= 0 && told_to_leave(program)) {
+			fd_close(&program->leave_fd);
+			step_simple(program, ELECTION_RESIGN);
+			continue;
+		}
+		switch (got.what) {
+		case ETCD_CLIENT_NOTHING:
+			step_simple(program, ELECTION_TIMER);
+			break;
+		case ETCD_CLIENT_ANSWER:
+			on_answer(program, &got);
+			break;
+		case ETCD_CLIENT_FAILED:
+			on_failed(program, got.reason);
+			break;
+		case ETCD_CLIENT_MESSAGE:
+			on_message(program, &got);
+			break;
+		case ETCD_CLIENT_WATCH_DOWN:
+			step_simple(program, ELECTION_WATCH_DOWN);
+			break;
+		}
+	}
+}
+
+/* Start. */
+
+static int open_leave_fd(int *ret_fd, struct err *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	/* Both stay open until the end of the process. */
+	int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	AUTO(fd_close) int both = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event on_signal = { .events = EPOLLIN, .data.fd = signals };
+	struct epoll_event on_stdin = { .events = EPOLLIN, .data.fd = STDIN_FILENO };
+	if (signals < 0 || both < 0 || epoll_ctl(both, EPOLL_CTL_ADD, signals, &on_signal) < 0)
+		return err_set(err, errno, "cannot wait for signals: %m");
+	if (epoll_ctl(both, EPOLL_CTL_ADD, STDIN_FILENO, &on_stdin) < 0)
+		return err_set(err, errno, "standard input must be a pipe that stays open: %m");
+	*ret_fd = fd_take(&both);
+	return 0;
+}
+
+/* Who we are for the election: the same over restarts of this program, another in every process that it
+ * works for. */
+static void make_value(struct program *program)
+{
+	const char *id = getenv("MUSTER_DISCOVERY_ID");
+	uint64_t random[2] = { 0 };
+	if (id && discovery_coordinator_ok(id) && strlen(id) <= ID_MAX) {
+		snprintf(program->value, sizeof(program->value), "%s %s", program->options->own, id);
+		return;
+	}
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		abort(); /* cannot happen for 16 bytes once the kernel has booted */
+	snprintf(program->value, sizeof(program->value), "%s %016" PRIx64 "%016" PRIx64,
+		 program->options->own, random[0], random[1]);
+}
+
+static int discover(const struct options *options)
+{
+	struct err err = ERR_INIT;
+	struct program program = { .options = options, .leave_fd = -1, .status = -1 };
+	if (open_leave_fd(&program.leave_fd, &err) < 0 ||
+	    etcd_client_new(&options->client, &program.client, &err) < 0) {
+		say("muster-discover-etcd: %s", err.msg);
+		fd_close(&program.leave_fd);
+		return EXIT_CODE_SYSTEM;
+	}
+	program.key = mem_printf("%s%s/coordinator", options->prefix, options->run_id);
+	make_value(&program);
+	const struct election_config config = {
+		.own = program.value,
+		.ttl_ns = options->ttl_s * NS_PER_S,
+		.endpoints = (uint32_t)options->client.endpoints.count,
+	};
+	election_init(&program.election, &config);
+	run(&program);
+	etcd_client_free(program.client);
+	fd_close(&program.leave_fd);
+	free(program.key);
+	return program.status;
+}
+
+/* Options. */
+
+static const char usage[] =
+	"usage: muster-discover-etcd [options] RUN-ID HOST:PORT\n"
+	"\n"
+	"Says who coordinates the job RUN-ID, by an election through etcd in which HOST:PORT is a\n"
+	"candidate. Normally started by `muster run --rdzv-backend=etcd`.\n"
+	"\n"
+	"  --endpoints=LIST      [http://|https://]HOST[:PORT],... (default localhost:" DEFAULT_PORT ")\n"
+	"  --ca-file=FILE        trust the authorities in FILE (PEM), and speak TLS\n"
+	"  --cert-file=FILE      our own certificate (PEM)\n"
+	"  --key-file=FILE       its key (PEM)\n"
+	"  --user=NAME           log in as NAME\n"
+	"  --password-file=FILE  with the password in the first line of FILE\n"
+	"  --prefix=TEXT         of the key in etcd (default " DEFAULT_PREFIX ")\n"
+	"  --ttl=SECONDS         a leader that is silent for so long loses its place (default 10)\n"
+	"  --help, --version\n";
+
+static int add_endpoint(const char *text, size_t len, const char *scheme, struct strv *endpoints,
+			struct err *err)
+{
+	AUTO_FREE char *endpoint = mem_strndup(text, len);
+	const char *host = endpoint;
+	size_t host_len = strlen(host);
+	if (str_starts(endpoint, "http://") || str_starts(endpoint, "https://")) {
+		scheme = str_starts(endpoint, "https") ? "https://" : "http://";
+		host = strstr(endpoint, "//") + 2;
+		host_len = strcspn(host, "/");
+	}
+	if (host_len == 0 || strpbrk(host, " @?#") || endpoints->count == ENDPOINTS_MAX)
+		return err_set(err, EINVAL, "--endpoints: '%.64s' is no HOST[:PORT]", endpoint);
+	const char *bracket = memchr(host, ']', host_len);
+	bool has_port = memchr(bracket ? bracket : host, ':', host_len - (size_t)((bracket ? bracket : host) - host));
+	strv_take(endpoints, mem_printf("%s%.*s%s", scheme, (int)host_len, host,
+					has_port ? "" : ":" DEFAULT_PORT));
+	return 0;
+}
+
+static int parse_endpoints(const char *text, const char *scheme, struct strv *endpoints, struct err *err)
+{
+	const char *rest = text, *piece;
+	size_t len;
+	int r = 0;
+	while (r == 0 && (piece = str_split(&rest, ',', &len)))
+		r = add_endpoint(piece, len, scheme, endpoints, err);
+	return r;
+}
+
+static int read_password(const char *path, char **ret_password, struct err *err)
+{
+	AUTO(buf_done) struct buf content = BUF_INIT;
+	int r = file_read(path, PASSWORD_MAX, &content, err);
+	if (r < 0)
+		return err_wrap(err, "--password-file");
+	const char *text = buf_str(&content);
+	*ret_password = mem_strndup(text, strcspn(text, "\r\n"));
+	return 0;
+}
+
+struct typed {
+	const char *endpoints, *password_file, *ttl;
+	bool help, version;
+};
+
+enum { OPT_ENDPOINTS = 1, OPT_CA, OPT_CERT, OPT_KEY, OPT_USER, OPT_PASSWORD, OPT_PREFIX, OPT_TTL, OPT_HELP, OPT_VERSION };
+
+static int take_options(int argc, char **argv, struct options *options, struct typed *typed)
+{
+	static const struct option table[] = {
+		{ "endpoints", required_argument, NULL, OPT_ENDPOINTS },
+		{ "ca-file", required_argument, NULL, OPT_CA },
+		{ "cert-file", required_argument, NULL, OPT_CERT },
+		{ "key-file", required_argument, NULL, OPT_KEY },
+		{ "user", required_argument, NULL, OPT_USER },
+		{ "password-file", required_argument, NULL, OPT_PASSWORD },
+		{ "prefix", required_argument, NULL, OPT_PREFIX },
+		{ "ttl", required_argument, NULL, OPT_TTL },
+		{ "help", no_argument, NULL, OPT_HELP },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ NULL, 0, NULL, 0 },
+	};
+	for (int which; (which = getopt_long(argc, argv, "+", table, NULL)) != -1;) {
+		switch (which) {
+		case OPT_ENDPOINTS: typed->endpoints = optarg; break;
+		case OPT_CA: options->client.ca_file = optarg; break;
+		case OPT_CERT: options->client.cert_file = optarg; break;
+		case OPT_KEY: options->client.key_file = optarg; break;
+		case OPT_USER: options->client.user = optarg; break;
+		case OPT_PASSWORD: typed->password_file = optarg; break;
+		case OPT_PREFIX: options->prefix = optarg; break;
+		case OPT_TTL: typed->ttl = optarg; break;
+		case OPT_HELP: typed->help = true; break;
+		case OPT_VERSION: typed->version = true; break;
+		default: return -EINVAL; /* getopt_long() has said why */
+		}
+	}
+	return 0;
+}
+
+static int check(struct options *options, const struct typed *typed, struct err *err)
+{
+	const char *scheme = options->client.ca_file || options->client.cert_file ? "https://" : "http://";
+	if (typed->ttl && (str_to_u64(typed->ttl, &options->ttl_s) < 0 || options->ttl_s < 1 ||
+			   options->ttl_s > TTL_S_MAX))
+		return err_set(err, EINVAL, "--ttl: '%.32s' is not a number from 1 to %d", typed->ttl, TTL_S_MAX);
+	if (!discovery_coordinator_ok(options->own))
+		return err_set(err, EINVAL, "'%.64s' is no HOST:PORT", options->own);
+	if (!options->client.user != !typed->password_file)
+		return err_set(err, EINVAL, "--user and --password-file need each other");
+	if (typed->password_file) {
+		int r = read_password(typed->password_file, &options->password, err);
+		if (r < 0)
+			return r;
+		options->client.password = options->password;
+	}
+	options->client.timeout_ns = options->ttl_s * NS_PER_S / TIMEOUTS_PER_TTL;
+	return parse_endpoints(typed->endpoints, scheme, &options->client.endpoints, err);
+}
+
+static int start(int argc, char **argv, struct options *options)
+{
+	struct typed typed = { .endpoints = "localhost:" DEFAULT_PORT };
+	struct err err = ERR_INIT;
+	if (take_options(argc, argv, options, &typed) < 0)
+		return EXIT_CODE_USAGE;
+	if (typed.help || typed.version) {
+		fputs(typed.help ? usage : "muster-discover-etcd " MUSTER_VERSION "\n", stdout);
+		return EXIT_CODE_OK;
+	}
+	if (argc - optind != 2) {
+		fputs(usage, stderr);
+		return EXIT_CODE_USAGE;
+	}
+	options->run_id = argv[optind];
+	options->own = argv[optind + 1];
+	if (check(options, &typed, &err) < 0) {
+		say("muster-discover-etcd: %s", err.msg);
+		return EXIT_CODE_USAGE;
+	}
+	return discover(options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .prefix = DEFAULT_PREFIX, .ttl_s = DEFAULT_TTL_S };
+	int status = start(argc, argv, &options);
+	strv_done(&options.client.endpoints);
+	free(options.password);
+	return status;
+}

@@ -1,0 +1,367 @@
+#include "net/discover_exec.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "core/exit_status.h"
+#include "core/line_split.h"
+#include "core/policy.h"
+#include "proto/discovery_line.h"
+
+#define CHUNK 4096
+#define NOTE_MAX 1024
+#define NO_PORT 0
+#define LAST_CHUNKS 64 /* read of what a program has left behind */
+
+/* One of the program's two outputs. */
+struct stream {
+	struct discover_exec *discovery;
+	int fd;
+	struct event readable;
+	struct line_split split;
+	void (*on_line)(struct discover_exec *discovery, const struct line *line);
+};
+
+struct discover_exec {
+	struct event_base *base;
+	struct discover_exec_config config;
+	const struct discover_exec_handler *handler;
+	void *arg;
+
+	pid_t pid; /* 0: it does not run */
+	int pidfd;
+	int stdin_fd;
+	struct stream out, notes;
+	struct event ended, restart;
+	uint32_t failures; /* since the last good line */
+
+	char coordinator[DISCOVERY_COORDINATOR_MAX]; /* the last that was told */
+	uint64_t epoch;
+
+	uint64_t note_ns; /* the second that `notes_told` counts in */
+	unsigned notes_told, notes_held;
+};
+
+/* What it says. */
+
+static void note(struct discover_exec *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void note(struct discover_exec *d, const char *fmt, ...)
+{
+	uint64_t now_ns = clock_now_ns();
+	if (now_ns - d->note_ns >= NS_PER_S) {
+		d->note_ns = now_ns;
+		d->notes_told = 0;
+	}
+	if (d->notes_told++ >= DISCOVER_EXEC_NOTES_PER_S) {
+		d->notes_held++;
+		return;
+	}
+	char text[NOTE_MAX];
+	int len = 0;
+	if (d->notes_held)
+		len = snprintf(text, sizeof(text), "(%u left out) ", d->notes_held);
+	d->notes_held = 0;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text + len, sizeof(text) - (size_t)len, fmt, args);
+	va_end(args);
+	d->handler->on_note(d->arg, text);
+}
+
+/* Epochs only grow; what is below, or a second coordinator in one epoch, is not believed. */
+static void hear(struct discover_exec *d, const struct discovery_line *line)
+{
+	struct addr_name name;
+	struct err err = ERR_INIT;
+	bool same = strcmp(line->coordinator, d->coordinator) == 0;
+	d->failures = 0;
+	if (line->epoch == d->epoch && same)
+		return;
+	if (line->epoch <= d->epoch) {
+		note(d, "'%s' in epoch %" PRIu64 " is not believed: '%s' had epoch %" PRIu64, line->coordinator,
+		     line->epoch, d->coordinator, d->epoch);
+		return;
+	}
+	if (addr_name_parse(line->coordinator, NO_PORT, &name, &err) < 0 || !*name.host ||
+	    name.port == NO_PORT) {
+		note(d, "'%s' is not a host and a port", line->coordinator);
+		return;
+	}
+	memcpy(d->coordinator, line->coordinator, sizeof(d->coordinator));
+	d->epoch = line->epoch;
+	d->handler->on_coordinator(d->arg, &name, line->epoch);
+}
+
+static void on_output_line(struct discover_exec *d, const struct line *line)
+{
+	struct discovery_line parsed;
+	struct err err = ERR_INIT;
+	size_t len = line->len - (line->end != LINE_OPEN);
+	if (line->continues)
+		return; /* the rest of one that was too long */
+	if (discovery_line_parse((const char *)line->text, len, &parsed, &err) == 0)
+		hear(d, &parsed);
+	else
+		note(d, "a line of its output is left out: %s", err.msg);
+}
+
+/* What is not printable could trouble a terminal. */
+static void on_note_line(struct discover_exec *d, const struct line *line)
+{
+	char text[NOTE_MAX];
+	size_t len = MIN(line->len - (line->end != LINE_OPEN), sizeof(text) - 1);
+	for (size_t i = 0; i < len; i++)
+		text[i] = line->text[i] >= ' ' && line->text[i] != 0x7f ? (char)line->text[i] : '?';
+	text[len] = '\0';
+	if (len > 0 && !line->continues)
+		note(d, "%s", text);
+}
+
+/* Its life. */
+
+static void stream_close(struct stream *stream)
+{
+	if (stream->fd >= 0)
+		event_del(&stream->readable);
+	fd_close(&stream->fd);
+	line_split_done(&stream->split);
+	stream->split = LINE_SPLIT_INIT;
+}
+
+static void cut_lines(struct stream *stream, const void *data, size_t len)
+{
+	struct line line;
+	line_split_push(&stream->split, data, len);
+	while (line_split_next(&stream->split, &line))
+		stream->on_line(stream->discovery, &line);
+}
+
+/* Reads once: the number of bytes, 0 at the end of the stream, -errno. */
+static ssize_t stream_read(struct stream *stream)
+{
+	char chunk[CHUNK];
+	ssize_t n = read(stream->fd, chunk, sizeof(chunk));
+	if (n > 0)
+		cut_lines(stream, chunk, (size_t)n);
+	return n < 0 ? -errno : n;
+}
+
+/* Once its output has ended it can tell us nothing any more, whether it lives or not. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct stream *stream = arg;
+	struct discover_exec *d = stream->discovery;
+	ssize_t n = stream_read(stream);
+	if (n > 0 || n == -EAGAIN || n == -EINTR)
+		return;
+	stream_close(stream);
+	if (stream == &d->out && d->pid)
+		pidfd_send_signal(d->pidfd, SIGKILL, NULL, 0);
+}
+
+/* What the program said before it ended. Others may hold the pipe and go on, so this has a bound. */
+static void stream_finish(struct stream *stream)
+{
+	for (int i = 0; i < LAST_CHUNKS && stream->fd >= 0 && stream_read(stream) > 0; i++)
+		;
+	stream_close(stream);
+}
+
+static void restart_later(struct discover_exec *d)
+{
+	uint64_t pause_ns =
+		policy_backoff_ns(DISCOVER_EXEC_RESTART_NS, DISCOVER_EXEC_RESTART_MAX_NS, ++d->failures);
+	const struct timeval pause = { .tv_sec = (time_t)(pause_ns / NS_PER_S) };
+	evtimer_add(&d->restart, &pause);
+}
+
+/* All of its group goes with it; until it has been waited for, the group's number is no other's. */
+static struct exit_status reap(struct discover_exec *d)
+{
+	int status = 0;
+	pid_t waited;
+	if (pidfd_send_signal(d->pidfd, 0, NULL, 0) == 0)
+		kill(-d->pid, SIGKILL);
+	while ((waited = waitpid(d->pid, &status, 0)) < 0 && errno == EINTR)
+		;
+	event_del(&d->ended);
+	fd_close(&d->pidfd);
+	fd_close(&d->stdin_fd);
+	d->pid = 0;
+	return waited > 0 ? exit_status_from_wait(status) : (struct exit_status){ .kind = EXIT_UNKNOWN };
+}
+
+static void on_ended(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct discover_exec *d = arg;
+	AUTO(buf_done) struct buf how = BUF_INIT;
+	struct exit_status status = reap(d);
+	stream_finish(&d->out);
+	stream_finish(&d->notes);
+	restart_later(d);
+	exit_status_describe(&status, &how);
+	note(d, "%s ended (%s) and will be started again", d->config.argv[0], buf_str(&how));
+}
+
+/* In the child: only what is safe between fork and exec of a process with threads. */
+static void become(const struct discover_exec_config *config, pid_t parent, const int stdio[3], int failed_fd)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent) /* it died before the line above */
+		_exit(1);
+	setsid();
+	for (int i = 0; i < 3; i++)
+		dup2(stdio[i], i);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execvpe(config->argv[0], config->argv, config->envp);
+	int error = errno;
+	ssize_t ignored UNUSED = write(failed_fd, &error, sizeof(error));
+	_exit(127);
+}
+
+/* A pipe that ends without a word: the program was executed. */
+static int exec_error(int fd)
+{
+	int error = 0;
+	ssize_t n;
+	do
+		n = read(fd, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(error) ? error : 0;
+}
+
+static int open_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe: %m");
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return 0;
+}
+
+static void stream_open(struct stream *stream, int fd)
+{
+	fd_set_nonblock(fd, true);
+	stream->fd = fd;
+	event_assign(&stream->readable, stream->discovery->base, fd, EV_READ | EV_PERSIST, on_readable,
+		     stream);
+	event_add(&stream->readable, NULL);
+}
+
+static int start(struct discover_exec *d, struct err *err)
+{
+	AUTO(fd_close) int in = -1, to_in = -1, from_out = -1, out = -1, from_notes = -1, notes = -1;
+	AUTO(fd_close) int from_failed = -1, failed = -1;
+	int r;
+	if ((r = open_pipe(&in, &to_in, err)) < 0 || (r = open_pipe(&from_out, &out, err)) < 0 ||
+	    (r = open_pipe(&from_notes, &notes, err)) < 0 ||
+	    (r = open_pipe(&from_failed, &failed, err)) < 0)
+		return r;
+	const int stdio[3] = { in, out, notes };
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return err_set(err, errno, "fork: %m");
+	if (pid == 0)
+		become(&d->config, parent, stdio, failed);
+	fd_close(&failed);
+	int error = exec_error(from_failed);
+	AUTO(fd_close) int pidfd = error ? -1 : pidfd_open(pid, 0);
+	if (pidfd < 0) {
+		error = error ? error : errno;
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return err_set(err, error, "cannot start %s: %m", d->config.argv[0]);
+	}
+	d->pid = pid;
+	d->pidfd = fd_take(&pidfd);
+	d->stdin_fd = fd_take(&to_in);
+	stream_open(&d->out, fd_take(&from_out));
+	stream_open(&d->notes, fd_take(&from_notes));
+	event_assign(&d->ended, d->base, d->pidfd, EV_READ, on_ended, d);
+	event_add(&d->ended, NULL);
+	return 0;
+}
+
+static void on_restart(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct discover_exec *d = arg;
+	struct err err = ERR_INIT;
+	if (start(d, &err) == 0)
+		return;
+	restart_later(d);
+	note(d, "%s; will try again", err.msg);
+}
+
+int discover_exec_new(struct event_base *base, const struct discover_exec_config *config,
+		  const struct discover_exec_handler *handler, void *arg, struct discover_exec **ret_exec,
+		  struct err *err)
+{
+	struct discover_exec *d = NEW(struct discover_exec);
+	d->base = base;
+	d->config = *config;
+	d->handler = handler;
+	d->arg = arg;
+	d->pidfd = d->stdin_fd = -1;
+	d->out = (struct stream){ .discovery = d, .fd = -1, .on_line = on_output_line };
+	d->notes = (struct stream){ .discovery = d, .fd = -1, .on_line = on_note_line };
+	evtimer_assign(&d->restart, base, on_restart, d);
+	int r = start(d, err);
+	if (r < 0) {
+		discover_exec_free(d);
+		return r;
+	}
+	*ret_exec = d;
+	return 0;
+}
+
+static void wait_for_end(int pidfd, uint64_t deadline_ns)
+{
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;)
+		if (poll(&ended, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) > 0)
+			return;
+}
+
+void discover_exec_free(struct discover_exec *d)
+{
+	if (!d)
+		return;
+	event_del(&d->restart);
+	if (d->pid) {
+		fd_close(&d->stdin_fd);
+		wait_for_end(d->pidfd, ns_add(clock_now_ns(), DISCOVER_EXEC_LEAVE_NS));
+		reap(d);
+	}
+	stream_close(&d->out);
+	stream_close(&d->notes);
+	free(d);
+}
+
+pid_t discover_exec_pid(const struct discover_exec *d)
+{
+	return d->pid;
+}

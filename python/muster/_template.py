@@ -40,6 +40,8 @@ DESCRIPTORS_MAX = 253  # in one message; the kernel's limit
 DESCRIPTORS_EACH = 4  # gate, stdin, stdout, stderr
 PR_SET_PDEATHSIG = 1
 PAUSE_HARD = 2  # omp_pause_hard
+MADV_COLLAPSE = 25
+HUGE_PAGE = 2 << 20
 DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel")
 STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -110,6 +112,19 @@ def end_openmp_threads():
         pause = getattr(ctypes.CDLL(path), "omp_pause_resource_all", None)
         if pause:
             pause(PAUSE_HARD)
+
+
+def collapse_memory():
+    """Into huge pages, so that a fork copies a few hundred entries instead of tens of thousands: it, and
+    the end of what was forked, takes a third of the time. A kernel that cannot (before 6.1) says no."""
+    with open("/proc/self/maps") as maps:
+        areas = [line.split(maxsplit=5) for line in maps]
+    for span, access, _, _, _, *name in areas:
+        if "w" in access and (not name or name[0].startswith("[heap]")):
+            first, end = (int(number, 16) for number in span.split("-"))
+            first, end = -(-first // HUGE_PAGE) * HUGE_PAGE, end // HUGE_PAGE * HUGE_PAGE
+            if first < end:
+                libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), MADV_COLLAPSE)
 
 
 def receive(link):
@@ -368,6 +383,7 @@ def main(link):
     end_openmp_threads()
     gc.collect()
     gc.freeze()  # so that no collection writes to pages that all workers share
+    collapse_memory()
     own.send(b"R")
     start, descriptors = serve(own)
     own.close()

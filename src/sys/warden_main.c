@@ -57,6 +57,7 @@ struct wardship {
 
 	enum kill_scope killing;
 	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
+	struct pids newcomers; /* adopted, and still to be moved into the cgroup */
 	struct pids killed; /* children that got SIGKILL and are not reaped yet, oldest first */
 	struct pids named;  /* survivors already told */
 };
@@ -237,12 +238,24 @@ static void handle_adopt(struct wardship *ward, const struct wire_frame *frame)
 		return refuse(ward, request.id, SPAWN_REQUEST, EMFILE);
 	if (!is_orphan(ward, request.pid))
 		return refuse(ward, request.id, SPAWN_PARENT, ECHILD);
-	if (ward->cgroup.path)
-		cgroup_add(&ward->cgroup, request.pid); /* a help, no condition */
 	struct main_process main = { .id = request.id, .pid = request.pid, .start_ns = clock_now_ns() };
 	add_main(ward, &main);
 	tell_spawned(ward, &main, -1);
 	ssize_t ignored UNUSED = write(frame->fds[0], "", 1); /* if it is dead, that comes as its exit */
+	pids_add(&ward->newcomers, request.pid);
+}
+
+/* The kernel takes its time to move a process, half of what a warm start takes otherwise (it waits until
+ * no processor can be in the middle of a fork): so this comes last. What the process starts meanwhile is
+ * killed as a descendant; the cgroup is a help, no condition. Before the next reap(), so that the numbers
+ * still mean these processes. */
+static void move_newcomers(struct wardship *ward)
+{
+	if (ward->newcomers.count > 0 && !ward->agent_gone)
+		wire_flush(&ward->wire); /* a failure is met again in the next round */
+	for (size_t i = 0; ward->cgroup.path && i < ward->newcomers.count; i++)
+		cgroup_add(&ward->cgroup, ward->newcomers.items[i]);
+	pids_done(&ward->newcomers);
 }
 
 /* --- signals and killing ---------------------------------------------------------------------- */
@@ -492,6 +505,7 @@ static void watch_over(struct wardship *ward)
 		if (!ward->agent_gone && wire_flush(&ward->wire) < 0)
 			agent_is_gone(ward);
 		wait_for_something(ward);
+		move_newcomers(ward);
 	}
 }
 

@@ -3,10 +3,11 @@ be told from workers that were started in the usual way.
 
 Most tests preload a module that is light; the promise does not depend on its weight."""
 
+import contextlib
 import json
 import os
 import pathlib
-import re
+import random
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import zipfile
 
 import pytest
 
-from conftest import DEADLINE, MUSTER, alive, clean_env, gone, read_line, wait_for
+from conftest import DEADLINE, MUSTER, ROOT, alive, clean_env, gone, read_line, wait_for
+
+TORCH_TIMEOUT = 300
 
 # What a program can find out about itself, as JSON in the file of its rank.
 SELF = '''
@@ -94,6 +97,19 @@ def succeed(*args, **kwargs):
     assert result.returncode == 0, result.stderr
     assert "--preload" not in result.stderr, "not warm: " + result.stderr
     return result.stdout
+
+
+def descendants(pid):
+    """All below `pid`, with the name of each."""
+    found = []
+    try:
+        children = [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                    for word in (task / "children").read_text().split()]
+    except FileNotFoundError:
+        return found
+    for child in children:
+        found += [child, *descendants(child)]
+    return found
 
 
 PROGRAMS = {
@@ -246,14 +262,446 @@ def test_a_stop_while_the_template_still_imports_is_quick_and_starts_nobody(plac
     assert gone(template) == []
 
 
-def descendants(pid):
-    """All below `pid`, with the name of each."""
-    found = []
-    try:
-        children = [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                    for word in (task / "children").read_text().split()]
-    except FileNotFoundError:
-        return found
-    for child in children:
-        found += [child, *descendants(child)]
-    return found
+# ---- nothing survives ----
+
+# Escapes in every way it can, then says who is who.
+ESCAPE = """
+    import os, subprocess, sys, time
+    subprocess.Popen(["setsid", "sleep", "1000"])
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(1000)
+        os._exit(0)
+    os.write(1, b"up\\n")
+    time.sleep(1000)
+    """
+
+
+@pytest.fixture
+def escaping_job(place, start):
+    """A job of two workers that have started processes of their own, and all pids below muster."""
+    place("escape.py", ESCAPE)
+    job = start("run", "--preload=json", "--nproc-per-node=2", "--max-restarts=1", "--shutdown-timeout=0.3", "escape.py")
+    assert [read_line(job), read_line(job)] == ["up\n", "up\n"]
+    return job
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def warden_of(job):
+    (warden,) = [pid for pid in descendants(job.pid) if name_of(pid) == "warden"]
+    return warden
+
+
+def template_of(job):
+    """The one whose command line has the modules in it."""
+    (template,) = [pid for pid in descendants(job.pid)
+                   if b"link.recv" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return template
+
+
+def workers_of(job):
+    """The warden's children that lead a session, but for the template."""
+    children = pathlib.Path(f"/proc/{warden_of(job)}/task/{warden_of(job)}/children").read_text().split()
+    return [pid for pid in map(int, children) if b"escape.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            and os.getsid(pid) == pid and pid != template_of(job)]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
+def test_nothing_is_left_when_muster_ends(escaping_job, sig):
+    everybody = descendants(escaping_job.pid)
+    escaping_job.send_signal(sig)
+    escaping_job.wait(DEADLINE)
+    assert gone(everybody) == []
+
+
+def test_nothing_is_left_when_the_job_fails(escaping_job):
+    everybody = descendants(escaping_job.pid)
+    worker = workers_of(escaping_job)[0]
+    os.kill(worker, signal.SIGKILL)
+    assert [read_line(escaping_job), read_line(escaping_job)] == ["up\n", "up\n"]
+    assert gone(set(everybody) - {warden_of(escaping_job), template_of(escaping_job)}) == []
+    everybody = descendants(escaping_job.pid)
+    os.kill(workers_of(escaping_job)[1], signal.SIGKILL)
+    assert escaping_job.wait(DEADLINE) == 128 + signal.SIGKILL
+    assert gone(everybody) == []
+    assert "--preload" not in escaping_job.stderr.read()
+
+
+def test_a_killed_template_is_told_once_and_the_next_workers_start_without_it(escaping_job):
+    template = template_of(escaping_job)
+    os.kill(template, signal.SIGKILL)
+    assert "--preload: the template ended: SIGKILL" in read_line(escaping_job, "stderr")
+    os.kill(workers_of_cold(escaping_job)[0], signal.SIGKILL)
+    assert [read_line(escaping_job), read_line(escaping_job)] == ["up\n", "up\n"]
+    everybody = descendants(escaping_job.pid)
+    escaping_job.send_signal(signal.SIGTERM)
+    escaping_job.wait(DEADLINE)
+    assert gone(everybody) == []
+    assert "--preload" not in escaping_job.stderr.read()
+
+
+def workers_of_cold(job):
+    """The same once there is no template."""
+    return [pid for pid in descendants(job.pid) if b"escape.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            and os.getsid(pid) == pid and os.stat(f"/proc/{pid}") and parent_of(pid) == warden_of(job)]
+
+
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_killed_warden_takes_everybody_along_and_the_next_workers_are_warm_again(escaping_job):
+    everybody = descendants(escaping_job.pid)
+    old = template_of(escaping_job)
+    os.kill(warden_of(escaping_job), signal.SIGKILL)
+    assert [read_line(escaping_job), read_line(escaping_job)] == ["up\n", "up\n"]
+    assert gone(everybody) == []
+    assert template_of(escaping_job) != old
+    everybody = descendants(escaping_job.pid)
+    escaping_job.send_signal(signal.SIGTERM)
+    escaping_job.wait(DEADLINE)
+    assert gone(everybody) == []
+    assert "--preload" not in escaping_job.stderr.read()
+
+
+def test_muster_killed_while_the_template_forks_leaves_nothing(place, start):
+    """At any moment: nobody gets past its gate without a warden."""
+    place("up.py", "import os, time\nos.write(1, b'up\\n')\ntime.sleep(1000)\n")
+    for _ in range(10):
+        job = start("run", "--preload=json", "--nproc-per-node=8", "up.py")
+        warden = wait_for(lambda: [p for p in descendants(job.pid) if name_of(p) == "warden"], "a warden")
+        template = wait_for(lambda: descendants(warden[0]), "a template")
+        met = wait_for(lambda: descendants(template[0]) or len(descendants(warden[0])) > 1, "a fork")
+        seen = set(descendants(job.pid))
+        job.kill()
+        job.wait(DEADLINE)
+        assert gone(seen | set(met if isinstance(met, list) else [])) == []
+
+
+# ---- when it cannot be had ----
+
+
+@pytest.mark.parametrize("module, why", [
+    ("missing_module", "cannot import missing_module: ModuleNotFoundError"),
+    ("broken", "cannot import broken: ZeroDivisionError: division by zero"),
+    ("leaves", "cannot import leaves: SystemExit: 3"),
+    ("dies", "the template ended: exit code 4"),
+    ("killed", "the template ended: SIGKILL"),
+    ("threaded", "a module has started the thread 'busy'"),
+    ("json,cuda", "a module has initialised CUDA"),
+])
+def test_a_template_that_cannot_serve_is_told_once_and_workers_start_as_always(place, tmp_path, module, why):
+    place("broken.py", "1 / 0")
+    place("leaves.py", "raise SystemExit(3)")
+    place("dies.py", "import os; os._exit(4)")
+    place("killed.py", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    place("threaded.py", "import threading, time; threading.Thread(target=time.sleep, args=(1000,), name='busy', daemon=True).start()")
+    place("cuda.py", """
+        import sys, types
+        torch = sys.modules["torch"] = types.ModuleType("torch")
+        torch.cuda = types.SimpleNamespace(is_initialized=lambda: True)
+        """)
+    place("end.py", "import os, sys; sys.exit(5 if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' else 0)")
+    result = run("--nproc-per-node=2", "--max-restarts=1", "end.py", preload=module, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    warnings = [line for line in result.stderr.splitlines() if "--preload" in line]
+    assert len(warnings) == 1 and why in warnings[0], result.stderr
+
+
+def test_what_is_no_python_program_is_started_as_always(tmp_path):
+    result = run("sh", "-c", "echo done", cwd=tmp_path)
+    assert result.stdout == "done\n" and "'sh' is not run by Python" in result.stderr
+
+
+@pytest.mark.parametrize("names", ["a,,b", " torch", "torch;os", "."])
+def test_a_name_that_is_none_is_a_usage_error(tmp_path, names):
+    result = run("x.py", preload=names, cwd=tmp_path)
+    assert result.returncode == 2 and "is not the name of a module" in result.stderr
+
+
+PLACED = """
+    import os, preloaded
+    warm = preloaded.template != os.getpid()
+    threads, cpus = os.environ["OMP_NUM_THREADS"], sorted(os.sched_getaffinity(0))
+    os.write(1, f"{os.environ['RANK']} {warm} {threads} {cpus}\\n".encode())
+    """
+
+
+def one_cpu_of_each_core():
+    cores = {pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(): cpu
+             for cpu in os.sched_getaffinity(0)}
+    return sorted(cores.values())
+
+
+def test_warm_workers_are_bound_to_their_cpus(place, tmp_path):
+    place("preloaded.py", "import os\ntemplate = os.getpid()\n")
+    place("placed.py", PLACED)
+    cpus = sorted(os.sched_getaffinity(0))
+    lists = [cpus[0], cpus[-1]]
+    out = succeed("--nproc-per-node=2", f"--bind=explicit:{lists[0]}:{lists[1]}", "placed.py", preload="preloaded", cwd=tmp_path)
+    assert sorted(out.splitlines()) == [f"{rank} True 1 [{cpu}]" for rank, cpu in enumerate(lists)]
+
+
+@pytest.mark.skipif(len(one_cpu_of_each_core()) < 3, reason="needs three cores")
+def test_a_worker_whose_load_time_variables_differ_starts_as_always_and_the_log_says_why(place, tmp_path):
+    place("preloaded.py", "import os\ntemplate = os.getpid()\n")
+    place("placed.py", PLACED)
+    a, b, c = one_cpu_of_each_core()[:3]
+    result = run("--nproc-per-node=2", f"--bind=explicit:{a}:{b},{c}", "placed.py", preload="preloaded", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert sorted(result.stdout.splitlines()) == [f"0 True 1 [{a}]", f"1 False 2 [{b}, {c}]"]
+    assert "--preload: rank 1 is started in the usual way: OMP_NUM_THREADS=2 is not" in result.stderr
+
+
+# ---- what is written where ----
+
+
+def test_output_goes_to_log_files_and_to_the_screen(place, tmp_path):
+    place("say.py", """
+        import os, sys
+        os.write(1, b"out\\n")
+        os.write(2, b"err\\n")
+        """)
+    out = succeed("--nproc-per-node=2", "--tee=1", "--redirects=2", "--log-dir=logs", "say.py", cwd=tmp_path)
+    assert sorted(out.splitlines()) == ["[default0]:out", "[default1]:out"]
+    for rank in "01":
+        (directory,) = (tmp_path / "logs").glob(f"*/attempt_0/{rank}")
+        assert (directory / "stdout.log").read_text() == "out\n"
+        assert (directory / "stderr.log").read_text() == "err\n"
+
+
+def test_random_numbers_differ_between_workers_and_hashes_follow_the_seed(place, tmp_path):
+    place("draw.py", """
+        import os, random, multiprocessing
+        import numpy.random
+        key = bytes(multiprocessing.current_process().authkey).hex()
+        os.write(1, f"{random.random()} {numpy.random.rand()} {key} {hash('x')}\\n".encode())
+        """)
+    env = clean_env(PYTHONHASHSEED=17)
+    lines = succeed("--nproc-per-node=3", "draw.py", preload="numpy.random,multiprocessing", cwd=tmp_path, env=env)
+    columns = list(zip(*(line.split() for line in lines.splitlines())))
+    assert [len(set(column)) for column in columns] == [3, 3, 3, 1]
+    assert columns[3][0] == subprocess.check_output([sys.executable, "-c", "print(hash('x'))"], env=env, text=True).strip()
+
+
+def test_sys_path_of_the_script_serves_for_the_modules_too(place, tmp_path):
+    place("app/helper.py", "import os\nname = 'helper'\n")
+    place("app/main.py", "import helper, sys\nprint(helper.name, sys.path[0])\n")
+    assert succeed("app/main.py", preload="helper", cwd=tmp_path) == f"helper {tmp_path}/app\n"
+
+
+def test_more_workers_than_one_message_holds(place, tmp_path):
+    place("rank.py", "import os\nos.write(1, (os.environ['RANK'] + '\\n').encode())\n")
+    out = succeed("--nproc-per-node=70", "rank.py", cwd=tmp_path)
+    assert sorted(map(int, out.split())) == list(range(70))
+
+
+def test_an_environment_beyond_any_message_arrives(place, tmp_path):
+    place("size.py", "import os\nprint(len(os.environ['BIG']), len(os.environ['BIGGER']))\n")
+    env = clean_env(BIG="x" * 120000, BIGGER="y" * 120000)
+    assert succeed("size.py", cwd=tmp_path, env=env) == "120000 120000\n"
+
+
+# ---- an uncaught exception is recorded ----
+
+
+def error_file(tmp_path):
+    found = list((tmp_path / "logs").glob("*/attempt_0/0/error.json"))
+    return json.loads(found[0].read_text())["message"] if found else None
+
+
+@pytest.fixture(params=["preload", "package"])
+def recording(request, tmp_path):
+    """Runs a script undecorated, either way; returns the result and what is in its error file."""
+    env = clean_env()
+    if request.param == "package":
+        # An installed package: its start-up file in a directory that site looks through.
+        site = tmp_path / "site"
+        site.mkdir()
+        (site / "muster.pth").write_text(f"{ROOT / 'python'}\n" + (ROOT / "python" / "muster.pth").read_text())
+        (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
+        env["PYTHONPATH"] = str(site)
+
+    def call(script, *options):
+        result = run("--log-dir=logs", *options, script, cwd=tmp_path, env=env,
+                     preload="json" if request.param == "preload" else None)
+        return result, error_file(tmp_path)
+
+    return call
+
+
+def test_an_undecorated_scripts_exception_is_in_its_error_file_and_the_report(place, recording):
+    result, error = recording(place("boom.py", """
+        def inner():
+            raise ValueError("a boom \u00e9 of its own")
+        inner()
+        """))
+    assert result.returncode == 1
+    assert error["message"] == "ValueError: a boom \u00e9 of its own"
+    assert error["extraInfo"]["py_callstack"] in result.stderr
+    assert error["extraInfo"]["py_callstack"].splitlines()[1].endswith("boom.py\", line 4, in <module>")
+    assert int(error["extraInfo"]["timestamp"]) > 1.7e9
+
+
+def test_the_users_own_hook_still_shows_the_exception(place, recording):
+    result, error = recording(place("hook.py", """
+        import sys
+        earlier = sys.excepthook
+        def mine(kind, error, trace):
+            print("mine:", error, file=sys.stderr)
+            earlier(kind, error, trace)
+        sys.excepthook = mine
+        raise ValueError("boom")
+        """))
+    assert "mine: boom" in result.stderr and error["message"] == "ValueError: boom"
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "raise KeyboardInterrupt", "os._exit(3)", "os.kill(os.getpid(), 9)"])
+def test_what_is_no_exception_leaves_no_error_file(place, recording, end):
+    result, error = recording(place("end.py", f"import os, sys\n{end}\n"))
+    assert result.returncode != 0 and error is None
+
+
+def test_a_helpers_exception_is_not_the_workers(place, recording):
+    result, error = recording(place("helper.py", """
+        import os, subprocess, sys
+        if len(sys.argv) > 1:
+            raise ValueError("the helper's")
+        subprocess.run([sys.executable, __file__, "again"])
+        if os.fork() == 0:
+            raise ValueError("the child's")
+        os.wait()
+        os._exit(3)
+        """))
+    assert result.returncode == 3 and "the helper's" in result.stderr and "the child's" in result.stderr
+    assert error is None
+
+
+def test_a_decorated_script_is_recorded_as_it_decided(place, recording):
+    result, error = recording(place("decorated.py", """
+        import json, os
+        path = os.environ["TORCHELASTIC_ERROR_FILE"]
+        try:
+            raise ValueError("first")
+        except ValueError:
+            with open(path, "w") as file:
+                json.dump({"message": {"message": "mine", "extraInfo": {"timestamp": "1"}}}, file)
+            raise
+        """))
+    assert result.returncode == 1 and error["message"] == "mine"
+
+
+def test_the_start_up_file_costs_nothing_where_there_is_no_launcher(tmp_path):
+    """It imports nothing that an interpreter has not imported by then."""
+    line = (ROOT / "python" / "muster.pth").read_text()
+    env = clean_env(PYTHONPATH=ROOT / "python")
+    show = "import sys; print(sorted(sys.modules), sys.excepthook is sys.__excepthook__)"
+    bare, hooked = (subprocess.check_output([sys.executable, "-c", f"{before}\n{show}"], env=env, text=True)
+                    for before in ("", line))
+    assert hooked == bare
+
+
+# ---- libraries ----
+
+METHODS = """
+    import multiprocessing, os, sys
+
+    def work(queue):
+        main = sys.modules["__main__"]
+        queue.put((os.getpid() != queue_owner(), __name__, os.path.basename(main.__file__)))
+
+    def queue_owner():
+        return int(os.environ["OWNER"])
+
+    if __name__ == "__main__":
+        os.environ["OWNER"] = str(os.getpid())
+        for method in ("fork", "spawn", "forkserver"):
+            context = multiprocessing.get_context(method)
+            queue = context.SimpleQueue()
+            child = context.Process(target=work, args=(queue,))
+            child.start()
+            said = queue.get()
+            child.join()
+            assert child.exitcode == 0
+            print(method, *said)
+        with multiprocessing.Pool(2) as pool:
+            print(sum(pool.map(abs, range(-10, 0))))
+    """
+
+
+@pytest.mark.parametrize("words", [["methods.py"], ["-m", "pkg.methods"]], ids=["script", "module"])
+def test_multiprocessing_works_in_a_warm_worker_by_every_method(place, tmp_path, words):
+    place("methods.py", METHODS)
+    place("pkg/__init__.py", "")
+    place("pkg/methods.py", METHODS)
+    cold, warm = (succeed(*words, preload=preload, cwd=tmp_path) for preload in (None, "multiprocessing"))
+    assert warm == cold and warm.count("True") == 3
+
+
+def test_a_template_with_threads_of_blas_and_openmp_gives_workers_that_compute(place, tmp_path):
+    """Each of these hangs in a process that was forked without the libraries' knowledge."""
+    place("computed.py", """
+        import os
+        import numpy, torch
+        torch.set_num_threads(2)
+        many = numpy.ones((600, 600)) @ numpy.ones((600, 600))
+        more = torch.ones(600, 600) @ torch.ones(600, 600)
+        torch.ones(1 << 20).sum()
+        template, threads = os.getpid(), len(os.listdir("/proc/self/task"))
+        """)
+    place("compute.py", """
+        import os
+        import computed, numpy, torch
+        assert computed.template != os.getpid() and computed.threads > 1, computed.threads
+        a = numpy.ones((600, 600)) @ computed.many
+        layer = torch.nn.Linear(600, 1)
+        (torch.ones(600, 600) @ computed.more * layer(torch.ones(600, 600))).sum().backward()
+        os.write(1, f"{a[0, 0]} {torch.ones(1 << 20).sum().item()} {torch.get_num_threads()}\\n".encode())
+        """)
+    out = succeed("--nproc-per-node=2", "--start-timeout=100", "compute.py", preload="computed", cwd=tmp_path,
+                  env=clean_env(OMP_NUM_THREADS=2, OPENBLAS_NUM_THREADS=2), timeout=TORCH_TIMEOUT)
+    assert out == "360000.0 1048576.0 2\n" * 2
+
+
+def test_torch_works_in_warm_workers(place, tmp_path):
+    """DataLoader with workers, torch.multiprocessing, gloo and DDP, and a seed for each rank."""
+    place("all.py", """
+        import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+        from torch.utils.data import DataLoader, TensorDataset
+
+        def child(i, queue):
+            queue.put(i + torch.ones(3).sum().item())
+
+        def load(**options):
+            data = TensorDataset(torch.arange(20.0))
+            return sum(x.sum().item() for (x,) in DataLoader(data, batch_size=4, num_workers=2, **options))
+
+        def train():
+            torch.manual_seed(0)
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+            model(torch.ones(2, 4) * (1 + dist.get_rank())).sum().backward()
+            return model.module.weight.grad.sum().item()
+
+        if __name__ == "__main__":
+            dist.init_process_group("gloo")
+            seeds = [None] * dist.get_world_size()
+            dist.all_gather_object(seeds, torch.initial_seed())
+            assert len(set(seeds)) == len(seeds), seeds
+            assert load() == 190
+            if dist.get_rank() == 0:
+                assert load(multiprocessing_context="spawn") == 190
+                queue = mp.get_context("spawn").SimpleQueue()
+                mp.spawn(child, args=(queue,), nprocs=1)
+                assert queue.get() == 3
+            gradient = train()
+            dist.barrier()
+            dist.destroy_process_group()
+            os.write(1, f"gradient {gradient}\\n".encode())
+        """)
+    out = succeed("--nproc-per-node=2", "all.py", preload="torch", cwd=tmp_path, timeout=TORCH_TIMEOUT)
+    assert out == "gradient 12.0\n" * 2

@@ -34,7 +34,8 @@ struct store_server {
 	size_t connection_count;
 	size_t pending; /* bytes of all in and out buffers */
 	size_t high;	/* most bytes held since memory was given back last */
-	uint64_t accepted, dropped, requests;
+	uint64_t accepted, dropped;
+	uint64_t executed[C10D_QUERY_COUNT];
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
 	unsigned reports;
 	unsigned char *scratch;
@@ -220,11 +221,9 @@ static ssize_t serve(struct conn *conn, const void *data, size_t len)
 {
 	struct store_server *server = conn->server;
 	struct err err = ERR_INIT;
-	uint64_t requests_before = conn->session.requests;
 	buf_clear(&server->replies);
 	ssize_t consumed = store_session_feed(&conn->session, &server->table, &server->config.session,
 					      data, len, &server->replies, &err);
-	server->requests += conn->session.requests - requests_before;
 	bool more_waits = buf_len(&server->replies) >= server->config.session.replies_high;
 	int r = send_replies(conn);
 	if (server->replies.cap > REPLIES_KEPT)
@@ -364,7 +363,7 @@ static void add_conn(struct store_server *server, int fd, const struct addr *pee
 	conn->fd = fd;
 	conn->peer = *peer;
 	conn->in = conn->out = BUF_INIT;
-	store_session_init(&conn->session);
+	store_session_init(&conn->session, server->executed);
 	list_init(&conn->link);
 	list_init(&conn->owing);
 	list_append(&server->connections, &conn->link);
@@ -470,6 +469,6 @@ void store_server_stats(const struct store_server *server, struct store_server_s
 		.pending_bytes = server->pending,
 		.accepted = server->accepted,
 		.dropped = server->dropped,
-		.requests = server->requests,
 	};
+	memcpy(ret_stats->executed, server->executed, sizeof(server->executed));
 }

@@ -65,7 +65,7 @@ struct store_server_stats {
 	size_t pending_bytes;
 	uint64_t accepted;
 	uint64_t dropped;
-	uint64_t requests; /* executed, handshakes included */
+	uint64_t executed[C10D_QUERY_COUNT]; /* requests, handshakes included */
 };
 void store_server_stats(const struct store_server *server, struct store_server_stats *ret_stats);
 

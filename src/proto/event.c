@@ -19,6 +19,7 @@ static const char *const names[] = {
 	[EVENT_STOP_REQUESTED] = "stop.requested",
 	[EVENT_RESTART_REQUESTED] = "restart.requested",
 	[EVENT_GROUP_RESTART] = "group.restart",
+	[EVENT_TIMER_EXPIRED] = "timer.expired",
 	[EVENT_TIMER_REJECTED] = "timer.rejected",
 	[EVENT_JOB_ENDED] = "job.ended",
 };
@@ -53,6 +54,7 @@ static void add_body(json_t *object, const struct event_body *body)
 		set_number(object, "world_size", body->world_size);
 	set_text(object, "reason", body->reason);
 	set_text(object, "detail", body->detail);
+	set_text(object, "scope", body->scope);
 	set_text(object, "signal", body->signal);
 	if (body->error_file && *body->error_file)
 		set_text(object, "error_file", body->error_file);
@@ -80,6 +82,10 @@ void event_line(struct buf *out, enum event_kind kind, const struct event_head *
 	set_text(object, "run_id", head->run_id);
 	set_text(object, "host", head->host);
 	set_number(object, "round", head->round);
+	if (head->ballot_round)
+		json_object_set_new(object, "ballot",
+				    json_pack("{s:I,s:I}", "epoch", (json_int_t)head->epoch, "round",
+					      (json_int_t)head->ballot_round));
 	set_number(object, "restarts", head->restarts);
 	add_body(object, body);
 	char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);

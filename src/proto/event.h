@@ -17,6 +17,7 @@ enum event_kind {
 	EVENT_STOP_REQUESTED,
 	EVENT_RESTART_REQUESTED,
 	EVENT_GROUP_RESTART,
+	EVENT_TIMER_EXPIRED,
 	EVENT_TIMER_REJECTED,
 	EVENT_JOB_ENDED,
 	EVENT_KIND_COUNT,
@@ -32,6 +33,7 @@ struct event_head {
 	uint64_t wall_ns;
 	uint64_t mono_ns; /* since the job began on this host */
 	uint64_t round;
+	uint64_t epoch, ballot_round; /* the ballot under which it formed; round 0: none yet */
 	uint64_t restarts;
 };
 
@@ -45,6 +47,7 @@ struct event_body {
 	uint64_t world_size;
 	const char *reason; /* of a failure, a restart or a rejection */
 	const char *detail; /* what exactly was rejected, or why a worker could not be started */
+	const char *scope;  /* of a timer */
 	const char *status; /* "exit code 3", "SIGKILL" */
 	const int *exit_code; /* NULL: none */
 	const char *signal;

@@ -27,7 +27,7 @@ static const struct {
 	[METRIC_TIMER_REQUESTS] = { "muster_timer_requests_total", "counter", "Watchdog requests obeyed." },
 	[METRIC_TIMERS_EXPIRED] = { "muster_timers_expired_total", "counter", "Watchdog timers that expired." },
 	[METRIC_TIMER_REJECTED] = { "muster_timer_rejected_total", "counter", "Watchdog requests not obeyed, by reason." },
-	[METRIC_STORE_REQUESTS] = { "muster_store_requests_total", "counter", "Requests that the workers' store on this host executed." },
+	[METRIC_STORE_REQUESTS] = { "muster_store_requests_total", "counter", "Requests that the workers' store on this host executed, by kind." },
 	[METRIC_STORE_CONNECTIONS] = { "muster_store_connections", "gauge", "Clients of the workers' store on this host." },
 	[METRIC_LOOP_LATENCY] = { "muster_loop_latency_seconds", "gauge", "How long the loop took to get to this request." },
 	[METRIC_UPTIME] = { "muster_uptime_seconds", "gauge", "Age of the job on this host." },

@@ -249,9 +249,9 @@ static handler_fn *const handlers[] = {
 };
 static_assert(ARRAY_LEN(handlers) == C10D_QUERY_COUNT, "every query needs a handler");
 
-void store_session_init(struct store_session *session)
+void store_session_init(struct store_session *session, uint64_t *executed)
 {
-	*session = (struct store_session){ .parser = C10D_PARSER_INIT };
+	*session = (struct store_session){ .parser = C10D_PARSER_INIT, .executed = executed };
 	store_waiter_init(&session->waiter);
 }
 
@@ -297,7 +297,8 @@ ssize_t store_session_feed(struct store_session *session, struct store_table *ta
 			r = execute(&c, &request);
 		if (r < 0)
 			return r;
-		session->requests++;
+		if (session->executed)
+			session->executed[request.query]++;
 		consumed += request.size;
 	}
 	return (ssize_t)consumed;

@@ -27,10 +27,10 @@ struct store_session {
 	struct store_waiter waiter;
 	struct c10d_parser parser;
 	bool validated; /* the handshake has been seen */
-	uint64_t requests; /* executed */
+	uint64_t *executed; /* [C10D_QUERY_COUNT], counted up; borrowed, NULL: nobody counts */
 };
 
-void store_session_init(struct store_session *session);
+void store_session_init(struct store_session *session, uint64_t *executed);
 
 /* Before the memory goes: takes its wait out of the table. */
 void store_session_done(struct store_session *session, struct store_table *table);

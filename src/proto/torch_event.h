@@ -22,8 +22,27 @@ struct torch_worker {
 	int exit_code; /* if it failed; a negative signal number if a signal ended it */
 };
 
+/* What torch's watchdog tells: the events are the agent's, and it is RUNNING. */
+enum torch_watchdog {
+	TORCH_NOT_WATCHDOG,
+	TORCH_WATCHDOG_STARTED,
+	TORCH_WATCHDOG_STOPPED,
+	TORCH_TIMER_EXPIRED,
+	TORCH_KILL_WORKER,
+	TORCH_WATCHDOG_COUNT,
+};
+
+struct torch_timer {
+	pid_t pid;
+	const char *scope;
+	uint64_t expiration_wall_ns;
+	int signal;
+};
+
 struct torch_event {
 	enum torch_state state;
+	enum torch_watchdog watchdog;	 /* instead of `state` */
+	const struct torch_timer *timer; /* of the last two of them */
 	const struct torch_worker *worker; /* NULL: the event is the agent's own */
 	uint64_t wall_ns;
 	const char *run_id, *role, *host, *rdzv_backend;

@@ -30,9 +30,9 @@ static void add_file(struct events *events, const char *path)
 }
 
 void events_open(struct events *events, const char *run_id, const struct history *history,
-		 const char *target, const char *log_dir)
+		 const struct agent *agent, const char *target, const char *log_dir)
 {
-	*events = (struct events){ .run_id = run_id, .history = history };
+	*events = (struct events){ .run_id = run_id, .history = history, .agent = agent };
 	AUTO_FREE char *path = target ? path_of(target) : NULL;
 	AUTO_FREE char *log = log_dir ? mem_printf("%s/events.jsonl", log_dir) : NULL;
 	if (path)
@@ -65,6 +65,8 @@ void events_add(struct events *events, enum event_kind kind, const struct event_
 		.wall_ns = clock_wall_ns(),
 		.mono_ns = clock_now_ns() - history->started_ns,
 		.round = history->count,
+		.epoch = events->agent->memory.heard.ballot.epoch,
+		.ballot_round = events->agent->memory.heard.ballot.round,
 		.restarts = last ? last->restart_count : 0,
 	};
 	AUTO(buf_done) struct buf line = BUF_INIT;

@@ -3,6 +3,7 @@
 #ifndef RUN_EVENTS_H
 #define RUN_EVENTS_H
 
+#include "core/agent.h"
 #include "proto/event.h"
 #include "run/history.h"
 
@@ -13,6 +14,7 @@ struct events {
 	/* Borrowed, for as long as this is used. */
 	const char *run_id;
 	const struct history *history;
+	const struct agent *agent;
 
 	uint64_t sequence;
 	struct disk *disk; /* NULL: nobody asked for events */
@@ -22,7 +24,7 @@ struct events {
 
 /* `target`: a file, "fd:N" or "-" for stdout; `log_dir`: where events.jsonl goes. Both may be NULL. */
 void events_open(struct events *events, const char *run_id, const struct history *history,
-		 const char *target, const char *log_dir);
+		 const struct agent *agent, const char *target, const char *log_dir);
 void events_close(struct events *events);
 
 void events_add(struct events *events, enum event_kind kind, const struct event_body *body);

@@ -133,6 +133,7 @@ static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 		 guard->rank_base + expiry->rank, (int)expiry->pid, expiry->scope, limit, cpu,
 		 expiry->signal <= 0 ? "only reported, as asked" : signal ? signal : "a real-time signal");
 	log_snapshot(expiry->pid);
+	guard->hooks.on_expired(guard->hooks.arg, expiry);
 	struct verdict verdict = { .rank = expiry->rank, .reason = FAILURE_TIMER, .signal = expiry->signal };
 	judge(guard, &verdict, guard->config.diagnose_timer_ns);
 }

@@ -30,6 +30,8 @@ struct guard_config {
 struct guard_hooks {
 	/* The worker must go. `final`: and the job with it, whatever restarts are left. */
 	void (*on_condemned)(void *arg, size_t rank, enum failure_reason reason, int signal, bool final);
+	/* A timer is over, whatever follows from it. */
+	void (*on_expired)(void *arg, const struct watchdog_expiry *expiry);
 	/* The first watchdog request of its kind that was not obeyed. */
 	void (*on_rejected)(void *arg, const char *reason, const char *detail);
 	/* A number that grows with what the worker prints. */

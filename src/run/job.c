@@ -162,6 +162,8 @@ static void tell_gone(struct job *job)
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
 	guard_gone(job->guard);
+	if (job->config->console_events)
+		torch_events_watchdog(&job->workers, &job->result->history, false);
 	events_add(&job->events, EVENT_GROUP_GONE, EVENTS_ALL(.pid = 0));
 	push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
@@ -269,8 +271,10 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
 	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));
 	workers_begin(&job->workers, formed);
-	if (job->config->console_events)
+	if (job->config->console_events) {
 		torch_events_round(&job->workers, history, now_ns - since_ns);
+		torch_events_watchdog(&job->workers, history, true);
+	}
 	push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 }
 
@@ -415,8 +419,10 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 	struct job *job = arg;
 	int64_t rank = workers_rank_of(&job->workers, id);
 	output_worker_ended(job->output, id);
-	if (rank >= 0)
+	if (rank >= 0) {
+		guard_not_started(job->guard);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank, .error = error });
+	}
 	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
 }
 
@@ -574,6 +580,18 @@ static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int
 	pump(job);
 }
 
+static void on_expired(void *arg, const struct watchdog_expiry *expiry)
+{
+	struct job *job = arg;
+	struct event_body body = about(job, expiry->rank);
+	body.pid = expiry->pid;
+	body.scope = expiry->scope;
+	body.signal = expiry->signal > 0 ? str_signal_name(expiry->signal) : NULL;
+	events_add(&job->events, EVENT_TIMER_EXPIRED, &body);
+	if (job->config->console_events)
+		torch_events_expired(&job->workers, &job->result->history, expiry);
+}
+
 static void on_rejected(void *arg, const char *reason, const char *detail)
 {
 	struct job *job = arg;
@@ -612,6 +630,7 @@ static int start_guard(struct job *job, struct err *err)
 {
 	struct guard_hooks hooks = {
 		.on_condemned = on_condemned,
+		.on_expired = on_expired,
 		.on_rejected = on_rejected,
 		.progress = progress_of,
 		.hold = hold_worker,
@@ -676,7 +695,8 @@ static int open_pages(struct job *job, struct err *err)
 		.on_restart = on_restart_asked,
 		.arg = job,
 	};
-	events_open(&job->events, job->config->run_id, &job->result->history, job->config->events,
+	events_open(&job->events, job->config->run_id, &job->result->history,
+		    membership_agent(&job->membership), job->config->events,
 		    job->config->log_dir ? job->result->logdir.run : NULL);
 	events_add(&job->events, EVENT_JOB_STARTED, EVENTS_ALL(.pid = getpid()));
 	return pages_open(&job->pages, err);

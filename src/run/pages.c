@@ -251,10 +251,13 @@ static void torch_metrics(const struct pages *pages, struct buf *out)
 
 static void store_metrics(const struct pages *pages, struct buf *out)
 {
-	uint64_t requests;
+	uint64_t executed[C10D_QUERY_COUNT];
 	size_t connections;
-	round_store_usage(pages->store, &requests, &connections);
-	one(out, METRIC_STORE_REQUESTS, (double)requests);
+	round_store_usage(pages->store, executed, &connections);
+	metrics_begin(out, METRIC_STORE_REQUESTS);
+	for (size_t i = 0; i < C10D_QUERY_COUNT; i++)
+		metrics_sample(out, METRIC_STORE_REQUESTS, (double)executed[i],
+			       METRICS_LABELS("query", c10d_query_name((enum c10d_query)i)));
 	one(out, METRIC_STORE_CONNECTIONS, (double)connections);
 }
 

@@ -54,19 +54,21 @@ int round_store_name(struct round_store *store, const char *host, struct err *er
 	return r;
 }
 
-void round_store_usage(const struct round_store *store, uint64_t *ret_requests, size_t *ret_connections)
+void round_store_usage(const struct round_store *store, uint64_t ret_executed[C10D_QUERY_COUNT],
+		       size_t *ret_connections)
 {
 	struct store_server_stats stats = { 0 };
 	if (store->server)
 		store_server_stats(store->server, &stats);
-	*ret_requests = store->requests + stats.requests;
+	for (size_t i = 0; i < C10D_QUERY_COUNT; i++)
+		ret_executed[i] = store->executed[i] + stats.executed[i];
 	*ret_connections = stats.connections;
 }
 
 static void end_round(struct round_store *store)
 {
 	size_t connections;
-	round_store_usage(store, &store->requests, &connections);
+	round_store_usage(store, store->executed, &connections);
 	store_server_free(store->server);
 	store->server = NULL;
 	fd_close(&store->listen_fd);

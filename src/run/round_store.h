@@ -10,6 +10,7 @@
 
 #include "core/msg.h"
 #include "net/addr.h"
+#include "proto/c10d.h"
 
 struct event_base;
 struct store_server;
@@ -41,7 +42,7 @@ struct round_store {
 	size_t local_count;
 	struct addr *peers; /* of the other members, while there are any */
 	size_t peer_count, peer_cap;
-	uint64_t requests; /* of the rounds before this one */
+	uint64_t executed[C10D_QUERY_COUNT]; /* in the rounds before this one */
 };
 
 #define ROUND_STORE_INIT ((struct round_store){ .listen_fd = -1 })
@@ -70,6 +71,7 @@ void round_store_admit(struct round_store *store, const struct msg_peers *peers)
 int round_store_begin(struct round_store *store, bool serve, struct err *err);
 
 /* Requests executed so far, in all rounds, and the connections open now. */
-void round_store_usage(const struct round_store *store, uint64_t *ret_requests, size_t *ret_connections);
+void round_store_usage(const struct round_store *store, uint64_t ret_executed[C10D_QUERY_COUNT],
+		       size_t *ret_connections);
 
 #endif

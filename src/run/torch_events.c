@@ -67,6 +67,33 @@ void torch_events_started(const struct workers *workers, const struct history *h
 	tell(workers, &event);
 }
 
+void torch_events_watchdog(const struct workers *workers, const struct history *history, bool begins)
+{
+	if (!workers->config->guard.file_timer)
+		return;
+	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
+	event.watchdog = begins ? TORCH_WATCHDOG_STARTED : TORCH_WATCHDOG_STOPPED;
+	tell(workers, &event);
+}
+
+void torch_events_expired(const struct workers *workers, const struct history *history,
+			  const struct watchdog_expiry *expiry)
+{
+	struct torch_timer timer = {
+		.pid = expiry->pid,
+		.scope = expiry->scope,
+		.expiration_wall_ns = clock_wall_ns() - expiry->late_ns,
+		.signal = expiry->signal,
+	};
+	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
+	event.timer = &timer;
+	event.watchdog = TORCH_TIMER_EXPIRED;
+	tell(workers, &event);
+	event.watchdog = TORCH_KILL_WORKER;
+	if (expiry->signal > 0)
+		tell(workers, &event);
+}
+
 /* What the worker wrote about its error, else how it ended, in the form of torch's error file. */
 static char *raw_error(const struct history_failure *failure)
 {

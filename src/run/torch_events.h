@@ -9,6 +9,11 @@
 void torch_events_round(const struct workers *workers, const struct history *history, uint64_t duration_ns);
 void torch_events_started(const struct workers *workers, const struct history *history, size_t local_rank);
 
+/* The watchdog of a round, where torch's timers are served: begins and ends; a timer is over. */
+void torch_events_watchdog(const struct workers *workers, const struct history *history, bool begins);
+void torch_events_expired(const struct workers *workers, const struct history *history,
+			  const struct watchdog_expiry *expiry);
+
 /* The end of every worker of the last attempt, and of the job. */
 void torch_events_end(const struct workers *workers, const struct history *history);
 

@@ -24,6 +24,9 @@ def test_a_job_with_a_restart_tells_its_story(muster, tmp_path):
     for name, count in {"round.formed": 2, "worker.started": 4, "worker.exited": 4, "group.failed": 1,
                         "group.done": 1, "group.gone": 2, "group.restart": 1}.items():
         assert names.count(name) == count, names
+    ballots = [event["ballot"] for event in events if event["event"] == "round.formed"]
+    assert [ballot["round"] for ballot in ballots] == [1, 2] and ballots[0]["epoch"] == ballots[1]["epoch"] > 0
+    assert "ballot" not in events[0]
     [failed] = [event for event in events if event["event"] == "group.failed"]
     assert (failed["rank"], failed["reason"], failed["round"], failed["restarts"]) == (1, "exit", 1, 0)
     [culprit] = [e for e in events if e["event"] == "worker.exited" and e["round"] == 1 and e["rank"] == 1]
@@ -85,3 +88,25 @@ def test_a_rejected_watchdog_request_is_an_event(muster, tmp_path):
     events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     [rejected] = [event for event in events if event["event"] == "timer.rejected"]
     assert (rejected["reason"], rejected["detail"]) == ("impossible process number", "pid 1")
+
+
+def test_an_expired_timer_is_told_in_torchs_words_and_in_ours(muster, tmp_path):
+    worker = """printf '{"pid": %d, "scope_id": "step", "expiration_time": %d, "signal": 9}\\n' $$ 1 \
+        >"$TORCHELASTIC_TIMER_FILE"; exec sleep 100"""
+    done = muster("run", "--events=events", "--event-log-handler=console", "sh", "-c", worker,
+                  env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER="1", LOGLEVEL="ERROR"))
+    assert done.returncode == 137, done.stderr
+    from torch.distributed.elastic.events.api import Event
+    told = [Event.deserialize(line) for line in done.stderr.splitlines() if line.startswith('{"name": ')]
+    told = [event for event in told if not event.name.startswith("torchelastic.")]
+    assert [event.name for event in told] == ["watchdog started", "timer expired", "kill worker process", "watchdog stopped"]
+    members = ["run_id", "global_rank", "group_rank", "worker_id", "role", "hostname", "state", "total_run_time",
+               "rdzv_backend", "raw_error", "metadata", "agent_restarts"]
+    assert all(list(event.metadata) == members and event.metadata["state"] == "RUNNING" for event in told)
+    assert all(json.loads(event.metadata["metadata"])["watchdog_event"] == event.name for event in told)
+    timer = json.loads(told[1].metadata["metadata"])
+    assert list(timer) == ["watchdog_event", "worker_pid", "scope_id", "expiration_time", "signal"]
+    assert (timer["scope_id"], timer["signal"]) == ("step", "9")
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    [ours] = [event for event in events if event["event"] == "timer.expired"]
+    assert (ours["rank"], str(ours["pid"]), ours["scope"], ours["signal"]) == (0, timer["worker_pid"], "step", "SIGKILL")

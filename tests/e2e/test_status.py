@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from conftest import clean_env, wait_for
 
 
+JOB = f"job-{os.getpid()}"  # others may run the same tests on this host
 PTRACE_SEIZE = 0x4206
 WALL = 0x40000000
 
@@ -35,7 +36,7 @@ def job(start):
 
         def call(*args, command=("sleep", "100"), ready=True):
             port = free_port()
-            process = start("run", "--nproc-per-node=2", "--rdzv-id=myjob", f"--http=127.0.0.1:{port}", *args,
+            process = start("run", "--nproc-per-node=2", f"--rdzv-id={JOB}", f"--http=127.0.0.1:{port}", *args,
                             *command, env=env)
             process.env, process.port = env, port
             if ready:
@@ -90,7 +91,7 @@ def test_the_real_prometheus_parser_reads_the_metrics(job):
     process = job()
     families = {f.name: f for f in text_string_to_metric_families(get(process.port, "/metrics")[1])}
     value = lambda name, **labels: [s.value for s in families[name].samples if labels.items() <= s.labels.items()]
-    assert value("muster_build_info", run_id="myjob") == [1]
+    assert value("muster_build_info", run_id=JOB) == [1]
     assert value("muster_worker_up") == [1, 1]
     assert value("muster_world_size") == [2]
     assert value("muster_failures", reason="exit") == [0]
@@ -123,12 +124,13 @@ time.sleep(100)
         families = text_string_to_metric_families(get(port, "/metrics")[1])
         return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
 
-    wait_for(lambda: values().get(("muster_store_requests_total",), 0) >= 2
+    wait_for(lambda: values().get(("muster_store_requests_total", "SET"), 0) == 1
              and values()[("muster_worker_up", "0", "0")] == 0, "the store to be used")
     now = values()
     assert now[("muster_restarts_total", "exit")] == 1 and now[("muster_restarts_total", "hang")] == 0
     assert now[("muster_restarts_used",)] == 1
     assert now[("torchelastic_workers_remaining_restarts", "default")] == 1
+    assert now[("muster_store_requests_total", "VALIDATE")] >= 1 and now[("muster_store_requests_total", "BARRIER")] == 0
     assert now[("muster_store_connections",)] >= 1
     assert now[("muster_worker_cpu_seconds_total", "0", "0")] > 0
     assert now[("muster_worker_peak_resident_bytes", "0", "0")] > 1 << 20
@@ -157,18 +159,24 @@ def test_debians_prometheus_scrapes_a_job(job, tmp_path):
         server.wait(timeout=60)
 
 
+def state_of(muster, process):
+    """Of all jobs that run on this host."""
+    [state] = [each for each in json.loads(muster("status", "--json", env=process.env).stdout) if each["pid"] == process.pid]
+    return state
+
+
 def test_status_finds_the_job_and_stop_ends_it(job, muster):
     process = job()
-    [state] = json.loads(muster("status", "--json", env=process.env).stdout)
-    assert state["run_id"] == "myjob" and state["pid"] == process.pid and state["state"] == "running"
+    state = state_of(muster, process)
+    assert state["run_id"] == JOB and state["pid"] == process.pid and state["state"] == "running"
     assert [w["state"] for w in state["workers"]] == ["running", "running"]
-    shown = muster("status", "myjob", env=process.env)
+    shown = muster("status", JOB, env=process.env)
     assert shown.returncode == 0 and str(state["workers"][1]["pid"]) in shown.stdout
     assert muster("status", "other", env=process.env).returncode == 1
     assert muster("stop", "other", env=process.env).returncode == 1
     assert muster("stop", str(process.pid), env=process.env).returncode == 0
     assert process.wait(timeout=60) == 143
-    assert json.loads(muster("status", "--json", env=process.env).stdout) == []
+    assert json.loads(muster("status", "--json", JOB, env=process.env).stdout or "[]") == []
 
 
 def test_a_port_that_is_taken_is_a_clear_error(muster):
@@ -191,22 +199,17 @@ def test_torchs_variable_for_the_port_is_honoured(start):
     wait_for(lambda: get(port, "/healthz")[0] == 200, "the health page")
 
 
-def state_of(muster, process):
-    [state] = json.loads(muster("status", "--json", env=process.env).stdout)
-    return state
-
-
 def test_restart_starts_the_whole_group_again_and_charges_nothing(job, muster):
     process = job()
     before = [w["pid"] for w in state_of(muster, process)["workers"]]
-    assert muster("restart", "myjob", env=process.env).returncode == 0
+    assert muster("restart", JOB, env=process.env).returncode == 0
     wait_for(lambda: get(process.port, "/readyz")[0] == 200
              and not {w["pid"] for w in state_of(muster, process)["workers"]} & set(before), "the new workers")
     state = state_of(muster, process)
     assert state["restarts"] == 0 and state["state"] == "running"
     assert muster("restart", "other", env=process.env).returncode == 1
     assert get(process.port, "/api/restart", "POST")[0] == 404  # never over TCP
-    assert muster("stop", "myjob", env=process.env).returncode == 0
+    assert muster("stop", JOB, env=process.env).returncode == 0
     assert process.wait(timeout=60) == 143
 
 
@@ -220,25 +223,25 @@ def test_logs_shows_what_the_workers_wrote(job, muster, tmp_path):
         return muster("logs", *args, env=process.env).stdout.splitlines()
 
     expected = ["[0] out 0", "[0] err 0", "[1] out 1", "[1] err 1"]
-    wait_for(lambda: shown("myjob") == expected, "the lines of all workers")
-    assert shown("--rank=1", "myjob") == ["out 1", "err 1"]
-    assert muster("logs", "--rank=7", "myjob", env=process.env).returncode == 1
+    wait_for(lambda: shown(JOB) == expected, "the lines of all workers")
+    assert shown("--rank=1", JOB) == ["out 1", "err 1"]
+    assert muster("logs", "--rank=7", JOB, env=process.env).returncode == 1
 
 
 def test_logs_follows_through_a_restart_to_the_end_of_the_job(job, muster, start, tmp_path):
     process = job("--redirects=3", f"--log-dir={tmp_path}", command=TALK)
     with open(tmp_path / "shown", "w") as out:
-        follower = start("logs", "-f", "--rank=1", "myjob", env=process.env, stdout=out)
+        follower = start("logs", "-f", "--rank=1", JOB, env=process.env, stdout=out)
     seen = lambda: (tmp_path / "shown").read_text().split("\n")
     wait_for(lambda: seen() == ["out 1", "err 1", ""], "the lines of the first attempt")
-    assert muster("restart", "myjob", env=process.env).returncode == 0
+    assert muster("restart", JOB, env=process.env).returncode == 0
     wait_for(lambda: len(seen()) == 5, "those of the second")
-    assert muster("stop", "myjob", env=process.env).returncode == 0
+    assert muster("stop", JOB, env=process.env).returncode == 0
     assert process.wait(timeout=60) == 143 and follower.wait(timeout=60) == 0
     assert sorted(seen()) == ["", "err 1", "err 1", "out 1", "out 1"]
 
 
 def test_logs_says_when_there_are_none(job, muster):
     process = job()
-    done = muster("logs", "myjob", env=process.env)
+    done = muster("logs", JOB, env=process.env)
     assert done.returncode == 1 and "--redirects" in done.stderr

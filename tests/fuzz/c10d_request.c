@@ -52,7 +52,7 @@ static void converse(struct run *run, const uint8_t *data, size_t size, size_t f
 {
 	store_table_init(&run->table, TABLE_MAX, (const uint64_t[2]){ 1, 2 });
 	for (int i = 0; i < 2; i++) {
-		store_session_init(&run->client[i]);
+		store_session_init(&run->client[i], NULL);
 		run->out[i] = BUF_INIT;
 	}
 	run->failed = false;

@@ -19,7 +19,7 @@ static void fixture_init(struct fixture *f)
 	store_table_init(&f->table, STORE_TABLE_BYTES_MAX, (uint64_t[2]){ 0 });
 	f->limits = STORE_SESSION_LIMITS_DEFAULT;
 	for (size_t i = 0; i < ARRAY_LEN(f->client); i++) {
-		store_session_init(&f->client[i]);
+		store_session_init(&f->client[i], NULL);
 		f->client[i].validated = true;
 		f->out[i] = BUF_INIT;
 	}

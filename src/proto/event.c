@@ -61,6 +61,12 @@ static void add_body(json_t *object, const struct event_body *body)
 	set_text(object, "status", body->status);
 	if (body->exit_code)
 		json_object_set_new(object, "exit_code", json_integer(*body->exit_code));
+	if (body->metrics) {
+		json_t *metrics = json_object();
+		for (size_t i = 0; i < body->metric_count; i++)
+			json_object_set_new(metrics, body->metrics[i].name, json_integer(body->metrics[i].value));
+		json_object_set_new(object, "metrics", metrics);
+	}
 	if (body->status) {
 		set_number(object, "user_us", body->user_us);
 		set_number(object, "system_us", body->system_us);

@@ -38,6 +38,12 @@ struct event_head {
 };
 
 #define EVENT_NO_RANK (-1)
+#define EVENT_NUMBER_NAME_MAX 128
+
+struct event_number {
+	char name[EVENT_NUMBER_NAME_MAX];
+	int64_t value;
+};
 
 /* Members that only some events have; those left at zero (rank: EVENT_NO_RANK) are not written. */
 struct event_body {
@@ -52,6 +58,8 @@ struct event_body {
 	const int *exit_code; /* NULL: none */
 	const char *signal;
 	const char *error_file; /* where a worker was told to record an exception */
+	const struct event_number *metrics; /* of a whole job; NULL: none */
+	size_t metric_count;
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

@@ -16,6 +16,8 @@ static const struct {
 	[METRIC_MAX_RESTARTS] = { "muster_max_restarts", "gauge", "Restarts allowed." },
 	[METRIC_TORCH_REMAINING] = { "torchelastic_workers_remaining_restarts", "gauge", "Restarts left, under torch's name." },
 	[METRIC_TORCH_STATE] = { "torchelastic_workers_state", "gauge", "1 for the state the group is in, in torch's words." },
+	[METRIC_TORCH_CALLS] = { "torchelastic_calls_total", "counter", "Steps of the launcher, under torch's names." },
+	[METRIC_TORCH_CALL_MS] = { "torchelastic_call_duration_milliseconds_total", "counter", "Time these steps took." },
 	[METRIC_FAILURES] = { "muster_failures_total", "counter", "Failed attempts by reason." },
 	[METRIC_WORKER_UP] = { "muster_worker_up", "gauge", "1 while the worker runs." },
 	[METRIC_WORKER_CPU] = { "muster_worker_cpu_seconds_total", "counter", "CPU time of the worker's main process; once it ended, with the children it waited for." },

@@ -18,6 +18,7 @@
 #include "run/pages.h"
 #include "run/signals.h"
 #include "run/torch_events.h"
+#include "run/torch_metrics.h"
 #include "run/workers.h"
 #include "sys/proctree.h"
 
@@ -46,6 +47,7 @@ struct job {
 	struct guard *guard;
 	struct pages pages;
 	struct events events;
+	struct torch_metrics torch;
 	struct workers workers;
 	struct round_store store;
 
@@ -162,6 +164,7 @@ static void tell_gone(struct job *job)
 	if (offer_store(job, &err) < 0)
 		log_error("%s", err.msg);
 	guard_gone(job->guard);
+	torch_metrics_gone(&job->torch, clock_now_ns());
 	if (job->config->console_events)
 		torch_events_watchdog(&job->workers, &job->result->history, false);
 	events_add(&job->events, EVENT_GROUP_GONE, EVENTS_ALL(.pid = 0));
@@ -182,6 +185,12 @@ static void tell_stuck(struct job *job)
 			});
 }
 
+static void not_started(struct job *job)
+{
+	guard_not_started(job->guard);
+	torch_metrics_worker(&job->torch, false, clock_now_ns());
+}
+
 static void spawn(struct job *job, size_t rank)
 {
 	struct err err = ERR_INIT;
@@ -189,7 +198,7 @@ static void spawn(struct job *job, size_t rank)
 	if (r == 0)
 		return;
 	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
-	guard_not_started(job->guard);
+	not_started(job);
 	push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
 }
 
@@ -269,6 +278,7 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	if (round_store_begin(&job->store, formed->hosts_store, &err) < 0)
 		log_error("the workers' store: %s", err.msg);
 	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
+	torch_metrics_formed(&job->torch, job->config->nproc, now_ns);
 	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));
 	workers_begin(&job->workers, formed);
 	if (job->config->console_events) {
@@ -290,6 +300,7 @@ static void end_job(struct job *job, const struct outcome *outcome)
 {
 	job->result->outcome = *outcome;
 	job->ended = true;
+	torch_metrics_end(&job->torch, outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED, clock_now_ns());
 	if (job->membership.node && outcome->kind == OUTCOME_FAILED && outcome->has_cause)
 		blame(job, &outcome->cause);
 	if (job->config->console_events)
@@ -304,6 +315,7 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		start_group(job, &action->formed);
 		break;
 	case AGENT_GROUP_STOP:
+		torch_metrics_stop(&job->torch, clock_now_ns());
 		if (action->why == GROUP_STOP_ROUND && action->has_cause)
 			history_blame(&job->result->history, &action->cause, clock_now_ns());
 		push_group(job, (struct group_event){
@@ -313,6 +325,7 @@ static void act_agent(struct job *job, const struct agent_action *action)
 				});
 		break;
 	case AGENT_GROUP_KILL:
+		torch_metrics_stop(&job->torch, clock_now_ns());
 		push_group(job, (struct group_event){ GROUP_EV_KILL });
 		break;
 	case AGENT_EXIT:
@@ -420,7 +433,7 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 	int64_t rank = workers_rank_of(&job->workers, id);
 	output_worker_ended(job->output, id);
 	if (rank >= 0) {
-		guard_not_started(job->guard);
+		not_started(job);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank, .error = error });
 	}
 	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
@@ -438,6 +451,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 			break;
 		job->workers.pids[rank] = event->pid;
 		guard_started(job->guard, (size_t)rank, event->pid);
+		torch_metrics_worker(&job->torch, true, event->ns);
 		tell_started(job, (size_t)rank);
 		if (job->config->console_events)
 			torch_events_started(&job->workers, &job->result->history, (size_t)rank);
@@ -448,7 +462,7 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		output_worker_ended(job->output, event->id);
 		if (rank < 0)
 			break;
-		guard_not_started(job->guard);
+		not_started(job);
 		push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
 						      .error = event->error });
 		break;
@@ -490,8 +504,10 @@ static void on_warden(struct warden *warden, void *arg)
 {
 	struct job *job = arg;
 	struct warden_event event;
+	uint64_t began_ns = clock_now_ns();
 	while (warden == job->warden && warden_next(warden, &event))
 		take_warden_event(job, &event);
+	torch_metrics_looked(&job->torch, began_ns, clock_now_ns());
 	pump(job);
 }
 
@@ -690,6 +706,7 @@ static int open_pages(struct job *job, struct err *err)
 		.guard = job->guard,
 		.agent = membership_agent(&job->membership),
 		.store = &job->store,
+		.torch = &job->torch,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
@@ -806,6 +823,15 @@ static int set_up(struct job *job, struct err *err)
 	return r < 0 ? r : open_store(job, err);
 }
 
+static void tell_ended(struct job *job)
+{
+	struct event_number metrics[TORCH_METRICS_MAX];
+	size_t count = torch_metrics_list(&job->torch, &job->result->history, job->config->role,
+					  job->config->max_restarts, metrics);
+	events_add(&job->events, EVENT_JOB_ENDED,
+		   EVENTS_ALL(.pid = getpid(), .metrics = metrics, .metric_count = count));
+}
+
 static void tear_down(struct job *job)
 {
 	log_set_sink(NULL, NULL);
@@ -817,7 +843,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_output);
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
-	events_add(&job->events, EVENT_JOB_ENDED, EVENTS_ALL(.pid = getpid()));
+	tell_ended(job);
 	events_close(&job->events);
 	pages_close(&job->pages);
 	guard_free(job->guard);
@@ -842,6 +868,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.store = ROUND_STORE_INIT,
 	};
 	history_begin(&ret_result->history, clock_now_ns());
+	torch_metrics_begin(&job.torch, ret_result->history.started_ns);
 	int r = set_up(&job, err);
 	if (r == 0) {
 		log_set_sink(output_log, job.output);

@@ -247,6 +247,18 @@ static void torch_metrics(const struct pages *pages, struct buf *out)
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)
 		metrics_sample(out, METRIC_TORCH_STATE, str_eq(states[i], now),
 			       METRICS_LABELS("role", role, "state", states[i]));
+	metrics_begin(out, METRIC_TORCH_CALLS);
+	for (size_t i = 0; i < TORCH_CALL_COUNT; i++) {
+		const char *name = torch_call_name((enum torch_call)i);
+		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].success,
+			       METRICS_LABELS("name", name, "result", "success"));
+		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].failure,
+			       METRICS_LABELS("name", name, "result", "failure"));
+	}
+	metrics_begin(out, METRIC_TORCH_CALL_MS);
+	for (size_t i = 0; i < TORCH_CALL_COUNT; i++)
+		metrics_sample(out, METRIC_TORCH_CALL_MS, (double)(pages->torch->calls[i].duration_ns / NS_PER_MS),
+			       METRICS_LABELS("name", torch_call_name((enum torch_call)i)));
 }
 
 static void store_metrics(const struct pages *pages, struct buf *out)

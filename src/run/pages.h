@@ -5,6 +5,7 @@
 
 #include "core/agent.h"
 #include "net/http.h"
+#include "run/torch_metrics.h"
 #include "run/workers.h"
 
 #define PAGES_SOCKET "http"			/* its name in the job's private directory */
@@ -21,6 +22,7 @@ struct pages {
 	struct guard *guard;
 	const struct agent *agent;
 	const struct round_store *store;
+	const struct torch_metrics *torch;
 	const char *log_dir;
 	void (*on_stop)(void *arg);
 	bool (*on_restart)(void *arg); /* false: no round is running */

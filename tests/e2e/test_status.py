@@ -100,7 +100,9 @@ def test_the_real_prometheus_parser_reads_the_metrics(job):
     assert value("muster_ballot_round") == [1] and value("muster_ballot_epoch")[0] > 0
     assert value("torchelastic_workers_remaining_restarts", role="default") == [0]
     assert value("torchelastic_workers_state", state="healthy") == [1] and sum(value("torchelastic_workers_state")) == 1
-    assert len(families) >= 26
+    assert value("torchelastic_calls", name="SimpleElasticAgent._rendezvous", result="success") == [1]
+    assert value("torchelastic_call_duration_milliseconds", name="LocalElasticAgent._start_workers")[0] >= 0
+    assert len(families) >= 28
 
 
 def test_metrics_after_a_restart_tell_its_cause_what_workers_used_and_the_stores_work(job):

@@ -90,7 +90,7 @@ def test_health_is_refused_while_nobody_watches_the_workers(job):
 def test_the_real_prometheus_parser_reads_the_metrics(job):
     process = job()
     families = {f.name: f for f in text_string_to_metric_families(get(process.port, "/metrics")[1])}
-    value = lambda name, **labels: [s.value for s in families[name].samples if labels.items() <= s.labels.items()]
+    value = lambda family, **labels: [s.value for s in families[family].samples if labels.items() <= s.labels.items()]
     assert value("muster_build_info", run_id=JOB) == [1]
     assert value("muster_worker_up") == [1, 1]
     assert value("muster_world_size") == [2]

@@ -144,10 +144,10 @@ $(BUILD)/wheel/bin/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
 
-$(BUILD)/wheel/libexec/muster/%: src/libexec/%.c $(BUILD)/core.a
+$(BUILD)/wheel/libexec/muster/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(BUILD)/core.a
 	@mkdir -p $(@D)
-	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lcurl -lm
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
 # Completion comes from the option tables of the program itself.
 $(BUILD)/completion/muster: $(BUILD)/muster scripts/completion

@@ -95,6 +95,16 @@ static void look(struct step *s)
 	take_over(s);
 }
 
+/* Nothing is left to wait for: ask again soon. */
+static void hurry(struct step *s)
+{
+	struct finder *finder = s->finder;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].asked)
+			return;
+	finder->next_probe_ns = MIN(finder->next_probe_ns, ns_add(s->now_ns, FINDER_PACE_NS));
+}
+
 static void note_answer(struct step *s)
 {
 	uint32_t i = s->event->index;
@@ -103,6 +113,7 @@ static void note_answer(struct step *s)
 	s->finder->endpoints[i].answer = s->event->answer;
 	s->finder->endpoints[i].asked = false;
 	s->finder->endpoints[i].was_there |= s->event->answer != FINDER_REFUSED;
+	hurry(s);
 }
 
 /* A host that stood still finds answers that were true once. */

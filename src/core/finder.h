@@ -19,6 +19,7 @@
 #define FINDER_ENDPOINTS_MAX 64
 #define FINDER_PROBE_NS NS_PER_S		/* the patience of a probe */
 #define FINDER_INTERVAL_NS (3 * NS_PER_S / 2)	/* from one to the next */
+#define FINDER_PACE_NS (NS_PER_S / 4)		/* the same when all have answered and none coordinates */
 
 enum finder_answer {
 	FINDER_UNASKED,

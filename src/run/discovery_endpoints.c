@@ -16,11 +16,18 @@
 #define FIRST_LOOKUPS_NS (3 * NS_PER_S) /* then the search begins without the names that are missing */
 #define PROBE_LOOKUP_NS (NS_PER_S / 3)	/* of a probe's time */
 
+/* A process that ends closes its links and its listener one after the other. Whoever asks in between is
+ * let in and shut out at once: that is no answer, and it is asked again. */
+#define AGAIN_NS (10 * NS_PER_MS)
+#define AGAIN_MAX 10
+
 struct site {
 	struct endpoints *endpoints;
 	struct spot spot;
 	struct link_probe *probe; /* under way */
 	uint32_t asked;		  /* number of the probe that has no answer yet; 0: none */
+	unsigned shut_out;	  /* so often in this probe */
+	struct event again;
 	struct event patience;	  /* with the look-up that a probe waits for */
 };
 
@@ -78,6 +85,11 @@ static void on_standing(void *arg, const struct link_standing *standing)
 	struct site *site = arg;
 	struct endpoints *e = site->endpoints;
 	site->probe = NULL;
+	if (standing->answer == FINDER_SILENT && standing->why == LINK_CLOSED && site->shut_out++ < AGAIN_MAX) {
+		struct timeval soon = timeval_of(AGAIN_NS);
+		event_add(&site->again, &soon);
+		return;
+	}
 	snprintf(site->spot.trouble, sizeof(site->spot.trouble), "%s", standing->text);
 	if (standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED)
 		e->base.handler->on_barred(e->base.arg, standing->text);
@@ -93,6 +105,11 @@ static void ask(struct site *site)
 	site->probe = link_probe(e->base.base, e->base.self, &target, on_standing, site);
 }
 
+static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	ask(arg);
+}
+
 /* A name that takes long to look up is as good as silence; the answer is used the next time. */
 static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -105,6 +122,8 @@ static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg
 static void probe(struct site *site, uint32_t number)
 {
 	site->asked = number;
+	site->shut_out = 0;
+	event_del(&site->again);
 	if (site->spot.count > 0) {
 		ask(site);
 		return;
@@ -250,10 +269,12 @@ static int endpoints_start(struct discovery *discovery, struct err *err UNUSED)
 		struct site *site = &e->sites[i];
 		*site = (struct site){ .endpoints = e };
 		event_assign(&site->patience, discovery->base, -1, 0, on_impatient, site);
+		event_assign(&site->again, discovery->base, -1, 0, on_again, site);
 		spot_init(&site->spot, &rdzv->endpoints[i], discovery->base, on_looked_up, site);
 		if (!site->spot.numeric)
 			spot_look_up(&site->spot);
 	}
+	log_debug("looking for a coordinator");
 	arm(e, all_known(e) ? 0 : ns_add(clock_now_ns(), FIRST_LOOKUPS_NS));
 	return 0;
 }
@@ -282,6 +303,7 @@ static void endpoints_done(struct discovery *discovery)
 		link_probe_cancel(e->sites[i].probe);
 		spot_done(&e->sites[i].spot);
 		event_del(&e->sites[i].patience);
+		event_del(&e->sites[i].again);
 	}
 	if (e->sites)
 		event_del(&e->timer);

@@ -555,7 +555,7 @@ static void keep_last_words(struct job *job)
 {
 	int64_t rank = workers_rank_of(&job->workers, job->cause_id);
 	struct history_attempt *attempt = history_last(&job->result->history);
-	for (size_t i = 0; rank >= 0 && i < attempt->count; i++)
+	for (size_t i = 0; attempt && rank >= 0 && i < attempt->count; i++)
 		if (attempt->failures[i].local_rank == rank)
 			output_tail(job->output, job->cause_id, &attempt->failures[i].tail);
 }

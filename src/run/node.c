@@ -273,10 +273,25 @@ static void on_local_down(void *arg)
 	step_alone(node, &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
 }
 
+/* What people should know of the nodes that we coordinate. */
 static void on_note(void *arg UNUSED, enum coordinating_note note, const char *name, const char *text)
 {
-	bool matters = note == NOTE_LOST || note == NOTE_REFUSED || note == NOTE_TURNED_AWAY;
-	log_at(matters ? LOG_WARN : LOG_INFO, "%s%s%s", name, *name && *text ? ": " : "", text);
+	static const struct {
+		enum log_level level;
+		const char *words;
+	} notes[] = {
+		[NOTE_JOINED] = { LOG_INFO, "has joined" },
+		[NOTE_LOST] = { LOG_WARN, "is lost: " },
+		[NOTE_LEFT] = { LOG_INFO, "leaves: " },
+		[NOTE_REFUSED] = { LOG_WARN, "is refused: " },
+		[NOTE_TURNED_AWAY] = { LOG_WARN, "is turned away: " },
+		[NOTE_FORMED] = { LOG_INFO, "" },
+		[NOTE_STOPPED] = { LOG_INFO, "" },
+		[NOTE_CLOSED] = { LOG_INFO, "" },
+		[NOTE_SUPERSEDED] = { LOG_INFO, "another has taken over" },
+	};
+	static_assert(ARRAY_LEN(notes) == NOTE_COUNT, "every note needs a line");
+	log_at(notes[note].level, "%s%s%s%s", name, *name ? " " : "", notes[note].words, text);
 }
 
 static const struct coordinating_handler coordinating_handler = {

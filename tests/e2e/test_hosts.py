@@ -1,0 +1,281 @@
+"""A job of several nodes, all on this host: each agent is a node of its own."""
+
+import re
+import signal
+
+import pytest
+
+from agents import Agents, Port
+from conftest import gone, wait_for
+from crew import Crew
+
+
+@pytest.fixture
+def agents(tmp_path):
+    found = Agents(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def crew(tmp_path):
+    found = Crew(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def port():
+    found = Port()
+    yield found
+    found.socket.close()
+
+
+def coordinator(agents, *args, **environ):
+    """An agent that owns the endpoint before others try."""
+    agent = agents.start(*args, **{"LOGLEVEL": "INFO", **environ})
+    agent.says("this node coordinates")
+    return agent
+
+
+def parent_agent(worker):
+    """The agent of a worker, whose parent is the agent's warden."""
+    def parent(pid):
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    return parent(parent(worker.pid))
+
+
+def nodes_of(round_):
+    """How many workers each node has, by its rank."""
+    counts = {}
+    for worker in round_:
+        counts.setdefault(int(worker.environ["GROUP_RANK"]), []).append(worker.rank)
+    return [counts[rank] for rank in sorted(counts)]
+
+
+def test_nodes_with_different_numbers_of_workers_get_ranks_without_gaps(agents, crew, port):
+    for nproc in (2, 1, 3):
+        agents.start("--nnodes=3", f"--nproc-per-node={nproc}", f"--rdzv-endpoint={port.endpoint}", "--rdzv-id=job7",
+                     *crew.command())
+    round_ = crew.round(6, agents.all)
+    assert sorted(map(len, nodes_of(round_))) == [1, 2, 3]
+    assert sum(nodes_of(round_), []) == list(range(6))
+    assert {w.environ["TORCHELASTIC_RUN_ID"] for w in round_} == {"job7"}
+    assert {w.environ["GROUP_WORLD_SIZE"] for w in round_} == {"3"}
+    assert {w.environ["MASTER_ADDR"] for w in round_} == {"127.0.0.1"}
+    assert round_[0].environ["MASTER_PORT"] != str(port.number)
+    round_.finish()
+    assert agents.wait() == [0, 0, 0]
+    assert [agent.text() for agent in agents.all] == ["", "", ""]
+
+
+def test_the_static_form_gives_ranks_as_asked_and_one_port(agents, crew, port):
+    for rank, nproc in ((1, 1), (0, 2)):
+        agents.start("--nnodes=2", f"--node-rank={rank}", "--master-addr=localhost", f"--master-port={port.number}",
+                     f"--nproc-per-node={nproc}", *crew.command())
+    round_ = crew.round(3, agents.all)
+    assert nodes_of(round_) == [[0, 1], [2]]
+    assert {w.key for w in round_} == {("localhost", str(port.number), 0)}
+    round_.finish()
+    assert agents.wait() == [0, 0]
+
+
+def test_a_failure_on_one_node_restarts_all_and_counts_once(agents, crew, port):
+    for _ in range(3):
+        agents.start("--nnodes=3", "--max-restarts=2", f"--rdzv-endpoint={port.endpoint}", *crew.command())
+    first = crew.round(3, agents.all)
+    first[1].order("exit 7")
+    second = crew.round(3, agents.all)
+    assert {w.restarts for w in second} == {1}
+    assert second.key != first.key
+    second.finish()
+    assert agents.wait() == [0, 0, 0]
+    said = [re.findall(r"rank 1 .*ended with exit code 7 .*: restart 1 of 2", agent.text()) for agent in agents.all]
+    assert [len(lines) for lines in said] == [1, 1, 1]
+
+
+def test_a_final_failure_ends_all_nodes_with_its_code_and_only_its_own_has_the_output(agents, port):
+    script = "if [ $RANK = 1 ]; then echo the sky fell >&2; exit 7; fi; exec sleep 600"
+    for _ in range(2):
+        agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "sh", "-c", script)
+    assert agents.wait() == [7, 7]
+    for agent in agents.all:
+        assert re.search(r"job failed: rank 1 of 2 .*ended with exit code 7", agent.text())
+        assert re.search(r"first cause +rank 1 \(local rank 0\) on \S+, pid \d+", agent.text())
+    reports = [agent.text().partition("job failed")[2] for agent in agents.all]
+    assert sorted("the sky fell" in report.partition("command")[2].partition("\n")[2] for report in reports) == [False, True]
+    assert sorted("in the report of the muster there" in report for report in reports) == [False, True]
+
+
+def test_a_range_begins_with_the_least_and_takes_newcomers_in_without_a_restart(agents, crew, port):
+    common = ["--nnodes=1:3", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=last_call_timeout=0.1,scale_up_delay=0.1",
+              *crew.command()]
+    agents.start(*common)
+    alone = crew.round(1, agents.all)
+    agents.start(*common)
+    pair = crew.round(2, agents.all)
+    assert pair.restarts == 0
+    assert pair[0].environ["GROUP_RANK"] == "0"
+    agents.start(*common)
+    three = crew.round(3, agents.all)
+    assert three.restarts == 0
+    assert not [w for w in (*alone, *pair) if w.alive]
+    three.finish()
+    assert agents.wait() == [0, 0, 0]
+
+
+def test_a_spare_takes_the_place_of_a_killed_node(agents, crew, port):
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}", *crew.command()]
+    host = coordinator(agents, *common)
+    agents.start(*common)
+    first = crew.round(2, agents.all)
+    spare = agents.start(*common, LOGLEVEL="INFO")
+    spare.says("linked to the coordinator")
+    agents.all[1].kill()
+    second = crew.round(2, [host, spare])
+    assert second.restarts == 0
+    assert not [w for w in first if w.alive]
+    second.finish()
+    assert [host.wait(), spare.wait()] == [0, 0]
+
+
+def test_a_spare_ends_as_the_job_does(agents, crew, port):
+    common = ["--nnodes=1", f"--rdzv-endpoint={port.endpoint}"]
+    agents.start(*common, *crew.command())
+    round_ = crew.round(1, agents.all)
+    spare = agents.start(*common, *crew.command(), LOGLEVEL="INFO")
+    spare.says("linked to the coordinator")
+    round_[0].order("exit 3")
+    assert agents.wait() == [3, 3]
+    assert "rank 0 on " in spare.text()
+
+
+def test_losing_the_coordinator_is_survived_with_two_endpoints(agents, crew, port):
+    second_port = Port()
+    common = ["--nnodes=2:3", f"--rdzv-endpoint={port.endpoint},{second_port.endpoint}",
+              "--rdzv-conf=last_call_timeout=600", *crew.command()]
+    first_host = coordinator(agents, *common)
+    others = [agents.start(*common), agents.start(*common)]
+    first = crew.round(3, agents.all)
+    first_host.kill()
+    second = crew.round(2, others)
+    assert second.restarts == 0
+    assert not [w for w in first if w.alive]
+    second.finish()
+    assert [agent.wait() for agent in others] == [0, 0]
+    second_port.socket.close()
+
+
+def test_losing_the_only_endpoint_ends_the_workers_and_then_the_job(agents, crew, port):
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=4,is_host={}", *crew.command()]
+    host = agents.start(*[arg.format("1") for arg in common])
+    other = agents.start(*[arg.format("0") for arg in common])
+    round_ = crew.round(2, agents.all)
+    host.kill()
+    crew.gone(round_)
+    assert other.wait() == 124
+    assert re.search(rf"no round within 4.0 s \(join_timeout\): .*{port.endpoint}.* refused", other.text())
+
+
+def test_nobody_at_the_endpoint_is_a_timeout_that_says_so(agents, port):
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=1,is_host=0", "true")
+    assert agent.wait() == 124
+    assert re.search(rf"no round within 1.0 s \(join_timeout\): .*{port.endpoint}.* refused", agent.text())
+
+
+def test_too_few_nodes_are_a_timeout_that_counts_them(agents, port):
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=2", "true")
+    assert agent.wait() == 124
+    assert "no round within 2.0 s (join_timeout): 1 of 2 nodes came" in agent.text()
+
+
+def test_a_waiting_agent_says_what_it_waits_for(agents, port):
+    other = Port()
+    seeker = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", "true")
+    host = agents.start("--nnodes=3", f"--rdzv-endpoint={other.endpoint}", "true")
+    seeker.says(rf"no coordinator for 1\d.* s: .*{port.endpoint}.*; giving up in ")
+    host.says(r"waiting for 1\d.* s: 1 of 3 nodes is here; giving up in ")
+    other.socket.close()
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--nnodes=3"], r"this job has --nnodes=2:2, this agent --nnodes=3:3"),
+    (["--nnodes=2", "--rdzv-id=other"], r"other"),
+    (["--nnodes=2", "--node-rank=1"], r"--node-rank=1 is held by another agent"),
+])
+def test_an_agent_that_does_not_belong_is_refused_by_name_and_disturbs_nobody(agents, crew, port, options, why):
+    common = ["--rdzv-endpoint=" + port.endpoint, *crew.command()]
+    coordinator(agents, "--nnodes=2", "--node-rank=1", *common)
+    stranger = agents.start(*options, *common)
+    assert stranger.wait() == 125
+    assert re.search(why, stranger.text())
+    agents.start("--nnodes=2", *common)
+    round_ = crew.round(2, [agents.all[0], agents.all[2]])
+    round_.finish()
+    assert agents.wait() == [0, 125, 0]
+
+
+def test_a_token_lets_those_in_who_know_it_and_workers_never_see_it(agents, crew, port, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("open sesame\n")
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}"]
+    show = ["sh", "-c", "env | grep -c sesame; test $? = 1"]
+    coordinator(agents, *common, *show, MUSTER_TOKEN="open sesame")
+    wrong = agents.start(*common, "true", MUSTER_TOKEN="open barley")
+    without = agents.start(*common, "true")
+    assert [wrong.wait(), without.wait()] == [125, 125]
+    assert "token" in wrong.text() and "token" in without.text()
+    agents.start(*common, f"--rdzv-conf=token_file={secret}", *show)
+    assert agents.wait() == [0, 125, 125, 0]
+    assert len(re.findall(r"token", agents.all[0].text())) >= 2
+
+
+STOPPED = 128 + signal.SIGTERM
+
+
+def test_a_stop_signal_ends_a_node_that_seeks(agents, port):
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", "true",
+                         LOGLEVEL="DEBUG")
+    agent.says("looking for a coordinator")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == STOPPED
+
+
+def test_a_stop_signal_ends_a_node_that_waits_for_others(agents, port):
+    host = coordinator(agents, "--nnodes=3", f"--rdzv-endpoint={port.endpoint}", "true")
+    other = agents.start("--nnodes=3", f"--rdzv-endpoint={port.endpoint}", "true", LOGLEVEL="INFO")
+    other.says("linked to the coordinator")
+    for agent in (other, host):
+        agent.signal(signal.SIGTERM)
+        assert agent.wait() == STOPPED
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_stop_signal_to_one_node_leaves_the_others_running(agents, crew, port, done):
+    """Also to one whose own workers have finished."""
+    common = ["--nnodes=2:3", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=last_call_timeout=600", *crew.command()]
+    host, stayer = coordinator(agents, *common), agents.start(*common)
+    leaver = agents.start(f"--events={agents.directory}/leaver", *common)
+    first = crew.round(3, agents.all)
+    mine = next(worker for worker in first if parent_agent(worker) == leaver.pid)
+    if done:
+        mine.order("finish")
+        wait_for(lambda: "group.done" in (agents.directory / "leaver").read_text(), "the end of its workers")
+    leaver.signal(signal.SIGTERM)
+    assert leaver.wait() == STOPPED
+    crew.gone([mine])
+    rest = [worker for worker in first if worker is not mine] if done else crew.round(2, [host, stayer])
+    for worker in rest:
+        worker.order("finish")
+    assert [host.wait(), stayer.wait()] == [0, 0]
+
+
+def test_a_stop_signal_to_all_nodes_ends_them_all(agents, crew, port):
+    for _ in range(3):
+        agents.start("--nnodes=3", f"--rdzv-endpoint={port.endpoint}", "--max-restarts=3", *crew.command())
+    round_ = crew.round(3, agents.all)
+    for agent in agents.all:
+        agent.signal(signal.SIGTERM)
+    assert agents.wait() == [STOPPED] * 3
+    assert gone([worker.pid for worker in round_]) == []

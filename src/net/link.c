@@ -125,6 +125,7 @@ static void flush(struct link *link)
 			event_active(&link->readable, EV_READ, 0);
 			return;
 		}
+		link->traffic.out += (uint64_t)n;
 		buf_consume(&link->out, (size_t)n);
 	}
 	if (link->out.cap > OUT_KEPT)
@@ -313,6 +314,7 @@ static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 		n = 0; /* it cannot be written to any more, and nothing is left to be read */
 	}
 	int code = n < 0 ? errno : 0;
+	link->traffic.in += n > 0 ? (uint64_t)n : 0;
 	pin(link);
 	if (n > 0 && link->state == LINK_LINGERING)
 		; /* nobody listens */
@@ -560,6 +562,11 @@ void link_set_handler(struct link *link, const struct link_handler *handler, voi
 uint64_t link_up_ns(const struct link *link)
 {
 	return link->up_ns;
+}
+
+void link_traffic(const struct link *link, struct link_traffic *ret_traffic)
+{
+	*ret_traffic = link->traffic;
 }
 
 const char *link_peer_name(const struct link *link)

@@ -89,6 +89,12 @@ void link_drop(struct link *link);
 /* When this side learned that the peer is who it says (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);
 
+/* Bytes received and handed to the system so far. */
+struct link_traffic {
+	uint64_t in, out;
+};
+void link_traffic(const struct link *link, struct link_traffic *ret_traffic);
+
 /* Ends what still lingers on `base` after a hang-up. Before event_base_free(). */
 void link_drop_lingering(struct event_base *base);
 

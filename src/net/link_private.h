@@ -45,6 +45,7 @@ struct link {
 	struct event readable, writable, timer;
 	struct buf in, out;
 	uint64_t up_ns;
+	struct link_traffic traffic;
 	struct list strangers; /* in the listener's, until it is known */
 	struct addr peer;
 	char *name;

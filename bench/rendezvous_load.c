@@ -27,6 +27,8 @@
 #include "core/agent.h"
 #include "net/link.h"
 
+#define GREETING_AT_ONCE 1000 /* more would only fill the listen queue, and lost SYNs wait for a second */
+
 struct load;
 
 struct host {
@@ -43,6 +45,8 @@ struct load {
 	struct link_self self;
 	struct host *hosts;
 	uint32_t count;
+	const struct link_target *target;
+	uint32_t connecting, up;
 	uint32_t formed, stopped, exited;
 	uint64_t last_join_ns, last_formed_ns, last_stop_ns;
 };
@@ -116,9 +120,14 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	step(arg, &(struct agent_event){ .type = AGENT_TIMER });
 }
 
+static void connect_more(struct load *load);
+
 static void on_up(void *arg, struct link *link UNUSED)
 {
-	step(arg, &(struct agent_event){ .type = AGENT_LINK_UP });
+	struct host *host = arg;
+	step(host, &(struct agent_event){ .type = AGENT_LINK_UP });
+	host->load->up++;
+	connect_more(host->load);
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
@@ -136,7 +145,7 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 
 static const struct link_handler link_handler = { on_up, on_msg, on_down };
 
-static void add_host(struct load *load, uint32_t i, const struct link_target *target)
+static void add_host(struct load *load, uint32_t i)
 {
 	struct host *host = &load->hosts[i];
 	struct agent_config config = {
@@ -153,7 +162,14 @@ static void add_host(struct load *load, uint32_t i, const struct link_target *ta
 	agent_init(&host->agent, &config);
 	host->timer = evtimer_new(load->base, on_timer, host);
 	step(host, &(struct agent_event){ .type = AGENT_START });
-	host->link = link_connect(load->base, &load->self, target, &link_handler, host);
+}
+
+static void connect_more(struct load *load)
+{
+	while (load->connecting < load->count && load->connecting - load->up < GREETING_AT_ONCE) {
+		struct host *host = &load->hosts[load->connecting++];
+		host->link = link_connect(load->base, &load->self, load->target, &link_handler, host);
+	}
 }
 
 static void wait_for(struct load *load, const uint32_t *counter, uint32_t value)
@@ -234,11 +250,12 @@ int main(int argc, char **argv)
 			     .self = { argv[4], has_token ? &token : NULL },
 			     .count = (uint32_t)count,
 			     .hosts = mem_alloc(count * sizeof(struct host)) };
-	const struct link_target target = { &addr, 1, "the coordinator" };
+	load.target = &(const struct link_target){ &addr, 1, "the coordinator" };
+	for (uint32_t i = 0; i < load.count; i++)
+		add_host(&load, i);
 
 	uint64_t start_ns = clock_now_ns();
-	for (uint32_t i = 0; i < load.count; i++)
-		add_host(&load, i, &target);
+	connect_more(&load);
 	wait_for(&load, &load.formed, load.count);
 	printf("all_ms %.3f form_ms %.3f", ms(start_ns, load.last_formed_ns), ms(load.last_join_ns, load.last_formed_ns));
 	print_traffic(&load);

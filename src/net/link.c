@@ -31,6 +31,7 @@ static void free_link(struct link *link)
 	buf_done(&link->out);
 	free(link->greeting);
 	free(link->addrs);
+	free(link->failure);
 	free(link->name);
 	free(link);
 }
@@ -139,8 +140,10 @@ void link_send(struct link *link, const struct msg *msg)
 		return; /* the end is about to be told */
 	if (round_msg_encode(msg, &link->out, &err) < 0) {
 		link->unsendable = true;
-		link->failure = (struct link_end){ .kind = LINK_BROKEN };
-		snprintf(link->failure.text, sizeof(link->failure.text), "%s", err.msg);
+		free(link->failure);
+		link->failure = NEW(struct link_end);
+		link->failure->kind = LINK_BROKEN;
+		snprintf(link->failure->text, sizeof(link->failure->text), "%s", err.msg);
 	}
 	link_flush_soon(link);
 }
@@ -345,14 +348,17 @@ static void note_failure(struct link *link, int code)
 	if (weight(code) < link->failure_weight)
 		return;
 	link->failure_weight = weight(code);
-	link->failure = (struct link_end){ .kind = code == ECONNREFUSED ? LINK_NOBODY : LINK_UNREACHABLE };
+	if (!link->failure)
+		link->failure = NEW(struct link_end);
+	struct link_end *failure = link->failure;
+	failure->kind = code == ECONNREFUSED ? LINK_NOBODY : LINK_UNREACHABLE;
 	char addr[ADDR_TEXT_MAX];
 	addr_format(&link->peer, addr);
 	errno = code;
 	if (strcmp(addr, link->name) == 0)
-		snprintf(link->failure.text, sizeof(link->failure.text), "connect to %s: %m", link->name);
+		snprintf(failure->text, sizeof(failure->text), "connect to %s: %m", link->name);
 	else
-		snprintf(link->failure.text, sizeof(link->failure.text), "connect to %s (%s): %m", link->name, addr);
+		snprintf(failure->text, sizeof(failure->text), "connect to %s (%s): %m", link->name, addr);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg);
@@ -400,7 +406,7 @@ static void try_addresses(struct link *link)
 	if (link->addr_count == 0)
 		link_end(link, LINK_UNREACHABLE, false, "%s has no address to connect to", link->name);
 	else
-		tell_end(link, &link->failure);
+		tell_end(link, link->failure);
 }
 
 static void finish_connect(struct link *link)
@@ -432,7 +438,7 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	if (link->state == LINK_LINGERING)
 		linger_on(link);
 	if (link->state == LINK_UP && link->unsendable)
-		tell_end(link, &link->failure);
+		tell_end(link, link->failure);
 	else if (link->state == LINK_UP && buf_len(&link->out) > LINK_UNSENT_MAX)
 		link_end(link, LINK_BROKEN, false, "%s does not read: %zu bytes wait for it", link->name,
 			 buf_len(&link->out));

@@ -26,7 +26,7 @@ struct link;
 struct link_probe;
 struct link_listener;
 
-#define LINK_CONNECT_NS (5 * NS_PER_S)	 /* for a connection, over all addresses */
+#define LINK_CONNECT_NS (10 * NS_PER_S) /* for a connection, over all addresses */
 #define LINK_GREETING_NS (10 * NS_PER_S) /* and then until both sides know each other */
 #define LINK_LINGER_NS (2 * NS_PER_S)	 /* for a peer to take the rest after a hang-up */
 #define LINK_UNSENT_MAX ((size_t)64 << 20) /* a peer that leaves so much unread is given up */

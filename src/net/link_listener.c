@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "net/link_private.h"
 
-#define ACCEPTS_AT_ONCE 64
+#define ACCEPTS_AT_ONCE 256
 
 struct link_listener {
 	struct event_base *base;

@@ -35,7 +35,7 @@ struct link {
 	unsigned pinned; /* functions of ours that still need it: free it later */
 	bool free_later;
 	int write_error; /* told when the reader has seen all that came before it */
-	bool unsendable; /* a message was out of range: `failure` says it */
+	bool unsendable; /* a message was out of range */
 	bool shut;	 /* lingering: everything is out, the peer has been told */
 	const struct link_hooks *hooks;
 	const struct link_handler *handler;
@@ -54,7 +54,7 @@ struct link {
 	struct addr *addrs;
 	size_t addr_count, addr_next;
 	uint64_t connect_by_ns, greet_by_ns;
-	struct link_end failure; /* of the address that tells most so far */
+	struct link_end *failure; /* of the address that tells most so far; NULL: none yet */
 	int failure_weight;
 };
 

@@ -90,20 +90,15 @@ int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *re
 	return 1;
 }
 
-unsigned char *frame_begin(struct buf *out, uint8_t type)
+void frame_put(struct buf *out, uint8_t type, const void *body, size_t len)
 {
-	unsigned char *header = buf_reserve(out, FRAME_HEADER_SIZE + FRAME_BODY_MAX);
-	header[FRAME_HEADER_SIZE - 1] = type;
-	return header + FRAME_HEADER_SIZE;
-}
-
-void frame_end(struct buf *out, const unsigned char *body_end)
-{
-	unsigned char *header = buf_reserve(out, 0);
-	uint16_t body_len = (uint16_t)(body_end - header - FRAME_HEADER_SIZE);
-	struct pack p = pack_writer(header, FRAME_HEADER_SIZE);
-	pack_u16(&p, &body_len);
-	buf_commit(out, FRAME_HEADER_SIZE + (size_t)body_len);
+	assert(len <= FRAME_BODY_MAX);
+	unsigned char header[FRAME_HEADER_SIZE];
+	struct pack p = pack_writer(header, sizeof(header));
+	pack_u16(&p, &(uint16_t){ (uint16_t)len });
+	pack_u8(&p, &type);
+	buf_append(out, header, sizeof(header));
+	buf_append(out, body, len);
 }
 
 /* ---- the bodies: each described once ---- */
@@ -156,10 +151,11 @@ static void walk_standing(struct pack *p, void *body)
 
 static void put(struct buf *out, enum frame_type type, walk_fn *walk, const void *body)
 {
-	struct pack p = pack_writer(frame_begin(out, (uint8_t)type), FRAME_BODY_MAX);
+	unsigned char bytes[FRAME_BODY_MAX];
+	struct pack p = pack_writer(bytes, sizeof(bytes));
 	walk(&p, (void *)body);
 	assert(!p.bad); /* all texts are bounded by their arrays */
-	frame_end(out, p.at);
+	frame_put(out, (uint8_t)type, bytes, (size_t)(p.at - bytes));
 }
 
 static int get(const struct frame *frame, enum frame_type type, walk_fn *walk, void *ret_body,

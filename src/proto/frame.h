@@ -132,10 +132,8 @@ int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welco
 int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refused, struct err *err);
 int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing, struct err *err);
 
-/* For other codecs of frames: room for a body at the end of `out`, then its length once it is known.
- * Between the two nothing else is appended. */
-unsigned char *frame_begin(struct buf *out, uint8_t type); /* FRAME_BODY_MAX bytes */
-void frame_end(struct buf *out, const unsigned char *body_end);
+/* For other codecs of frames: a whole one; the body has at most FRAME_BODY_MAX bytes. */
+void frame_put(struct buf *out, uint8_t type, const void *body, size_t len);
 
 const char *frame_type_name(uint8_t type);
 

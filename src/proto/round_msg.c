@@ -233,12 +233,13 @@ static void pack_msg(struct pack *p, struct msg *msg)
 
 int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err)
 {
-	struct pack p = pack_writer(frame_begin(out, types[msg->type].frame_type), FRAME_BODY_MAX);
+	unsigned char body[FRAME_BODY_MAX];
+	struct pack p = pack_writer(body, sizeof(body));
 	pack_msg(&p, (struct msg *)msg); /* a walk that writes changes nothing */
 	if (p.bad)
 		return err_set(err, EINVAL, "a %s that cannot be sent: a value is out of range",
 			       msg_type_name(msg->type));
-	frame_end(out, p.at);
+	frame_put(out, types[msg->type].frame_type, body, (size_t)(p.at - body));
 	return 0;
 }
 

@@ -5,7 +5,7 @@
         agent = node1.start(MUSTER, "run", "--nnodes=2", ...)
         node2.cut()
 
-Every host has its own network, process ids, host name, /etc/hosts, /run and, if asked for, clocks.
+Every host has its own network, process ids, host name, /etc/hosts, /run, /dev/shm and, if asked for, clocks.
 Nothing of it has a name outside: a host is its first process, which reads a pipe of ours. When the
 pipe ends, because the test is over or was killed, the kernel ends every process of the host and
 takes its network away. Without root all of it happens inside a user namespace."""
@@ -78,10 +78,12 @@ class Space:
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
-    def end(self):
+    def kill(self):
         """All processes at one stroke, as the kernel does it when the first one dies."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
         self.process.communicate(timeout=DEADLINE)
 
 
@@ -133,8 +135,10 @@ class Host:
         self.space = Space(f"""
             hostname {self.name}
             mount --bind {self.lab.hosts_file} /etc/hosts
+            mount -t tmpfs tmpfs /dev/shm
             mount -t tmpfs -o mode=755 tmpfs /run
             mkdir -m 700 /run/here""", *clock, inside=self.lab.switch)
+        self.lab.switch.call("bash", "-c", f"ip link del {self.port} 2>/dev/null || true")  # its last cable may still hang there
         self.lab.switch.call("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.space.pid)
         self.lab.switch.call("ip", "link", "set", self.port, "master", "switch", "up")
         self.space.call("bash", "-ec", f"""
@@ -214,14 +218,22 @@ class Host:
         wait_for(still, f"{self.name} to freeze")
 
     def thaw(self):
-        # nsenter stops along with what it waits for.
-        for pid in [*self.pids(), *(process.popen.pid for process in self.started if process.running())]:
+        for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+        self.wake_waiters()
+
+    def wake_waiters(self):
+        """nsenter, which stops along with what it waits for."""
+        for process in self.started:
+            if process.running():
+                process.popen.send_signal(signal.SIGCONT)
 
     def kill(self):
         """All processes die at once; the others see their connections end."""
-        self.space.end()
+        self.space.kill()
+        self.wake_waiters()
+        self.space.wait()
 
     def power_off(self):
         """All processes die at once, and the others hear nothing of it."""
@@ -260,13 +272,14 @@ class Lab:
 
     def close(self):
         for host in self.hosts:
-            host.space.end()
+            host.kill()
             for process in host.started:
                 process.popen.wait(DEADLINE)
             if host.relay:
                 host.relay.communicate(timeout=DEADLINE)
         if self.switch:
-            self.switch.end()
+            self.switch.kill()
+            self.switch.wait()
         self.made.cleanup()
 
     def left_behind(self, within=1.0):

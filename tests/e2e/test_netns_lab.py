@@ -89,6 +89,7 @@ def test_a_frozen_host_is_silent_and_goes_on_when_it_thaws(make_lab):
     assert state(server.pid) == "T" and ask(one, "node2", SOON) == ["silent"]
     two.thaw()
     assert ask(one, "node2")[0] == "answered"
+    two.freeze()  # and can be taken down like that
 
 
 def test_a_killed_host_has_no_processes_and_can_be_booted_again(make_lab):

@@ -65,10 +65,10 @@ static void print_sum(const struct sim_result *sum, uint64_t runs)
 	       (unsigned long long)runs, sum->agents, (unsigned long long)sum->steps,
 	       (unsigned long long)(sum->virtual_ns / NS_PER_S), sum->rounds, sum->restarts,
 	       sum->takeovers, sum->faults);
-	printf("ends: %u done, %u failed, %u by signal, %u timed out, %u unknown\n",
+	printf("ends: %u done, %u failed, %u by signal, %u timed out, %u refused, %u unknown\n",
 	       sum->outcomes[OUTCOME_DONE], sum->outcomes[OUTCOME_FAILED],
 	       sum->outcomes[OUTCOME_SIGNAL], sum->outcomes[OUTCOME_TIMED_OUT],
-	       sum->outcomes[OUTCOME_UNKNOWN]);
+	       sum->outcomes[OUTCOME_REFUSED], sum->outcomes[OUTCOME_UNKNOWN]);
 }
 
 static void add(struct sim_result *sum, const struct sim_result *one)

@@ -6,23 +6,58 @@
 #include "base/clock.h"
 #include "core/formation.h"
 
-static bool node_rank_taken(const struct coordinator *c, const struct node_info *node)
+static void send_refused(struct step *s, uint64_t link, enum refusal reason, const char *text)
 {
-	for (size_t i = 0; i < c->roster.count; i++) {
-		const struct member *member = c->roster.members[i];
-		if (member->link && member->node_rank == node->node_rank &&
-		    !agent_id_eq(member->id, node->id))
-			return true;
+	struct msg_refused *refused = &step_send(s, link, MSG_REFUSED)->refused;
+	refused->reason = reason;
+	snprintf(refused->text, sizeof(refused->text), "%s", text);
+}
+
+/* The job. */
+
+static bool same_job(const struct coordinator *c, const struct node_info *node)
+{
+	return !c->has_job || (node->min_nodes == c->min_nodes && node->max_nodes == c->max_nodes);
+}
+
+static void other_job_text(char *text, uint32_t job_min, uint32_t job_max, uint32_t min, uint32_t max)
+{
+	snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u", job_min,
+		 job_max, min, max);
+}
+
+static void learn_job(struct coordinator *c, const struct node_info *node)
+{
+	c->has_job = true;
+	c->min_nodes = node->min_nodes;
+	c->max_nodes = node->max_nodes;
+}
+
+/* Whoever came first has said what the job is. But if that was no member of the job, and here is one, it
+ * is the other way round: one that was started wrongly must not end the job by coming first. */
+static void correct_job(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_join *join = &s->event->msg->join;
+	if (same_job(c, join->node) || !ballot_is_none(c->roster.heard.ballot) ||
+	    ballot_is_none(join->memory.heard.ballot))
+		return;
+	char text[MSG_TEXT_MAX];
+	other_job_text(text, join->node->min_nodes, join->node->max_nodes, c->min_nodes, c->max_nodes);
+	for (size_t i = c->roster.count; i-- > 0;) {
+		struct member *member = c->roster.members[i];
+		if (member->link)
+			send_refused(s, member->link, REFUSED_NODES, text);
+		roster_part(&c->roster, member, true);
 	}
-	return false;
+	learn_job(c, join->node);
 }
 
 /* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
 static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
 {
-	if (c->has_job && (node->min_nodes != c->min_nodes || node->max_nodes != c->max_nodes)) {
-		snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u",
-			 c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
+	if (!same_job(c, node)) {
+		other_job_text(text, c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
 		return REFUSED_NODES;
 	}
 	if (node->node_rank < 0)
@@ -32,7 +67,8 @@ static enum refusal check_join(const struct coordinator *c, const struct node_in
 			 node->node_rank, node->max_nodes);
 		return REFUSED_NODE_RANK;
 	}
-	if (!node_rank_taken(c, node))
+	const struct member *holder = roster_by_rank(&c->roster, node->node_rank);
+	if (!holder || agent_id_eq(holder->id, node->id))
 		return REFUSED_REASON_COUNT;
 	snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is held by another agent", node->node_rank);
 	return REFUSED_NODE_RANK;
@@ -44,11 +80,11 @@ static bool refuse(struct step *s)
 	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
-	struct msg_refused *refused = &step_send(s, s->event->link, MSG_REFUSED)->refused;
-	refused->reason = reason;
-	memcpy(refused->text, text, sizeof(text));
+	send_refused(s, s->event->link, reason, text);
 	return true;
 }
+
+/* The past. */
 
 /* Returns false when this coordinator's time is over. */
 static bool learn_rounds(struct step *s, const struct memory *memory)
@@ -58,7 +94,7 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	struct round_ref heard = roster->heard, base = roster->base;
 	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
 	if (higher) {
-		if (c->own || (c->config.epoch && memory->heard.ballot.epoch >= c->config.epoch))
+		if (step_outranked(s, memory->heard.ballot))
 			return false;
 		heard = memory->heard;
 		c->coordinator_in_heard = memory->coordinator_in_heard;
@@ -88,15 +124,6 @@ static void learn_work(struct step *s, const struct member *member)
 		c->failed = true;
 }
 
-static void learn_job(struct coordinator *c, const struct node_info *node)
-{
-	if (c->has_job)
-		return;
-	c->has_job = true;
-	c->min_nodes = node->min_nodes;
-	c->max_nodes = node->max_nodes;
-}
-
 /* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
  * joined another coordinator, and its LEAVE may be next in the same mail. */
 static bool may_be_stale(const struct step *s)
@@ -109,6 +136,7 @@ struct member *admission_join(struct step *s)
 {
 	struct coordinator *c = s->c;
 	const struct msg_join *join = &s->event->msg->join;
+	correct_job(s);
 	if (refuse(s))
 		return NULL;
 	learn_job(c, join->node);

@@ -526,10 +526,12 @@ static void ending_gone(struct step *s)
 	close_now(s);
 }
 
-/* This host keeps a process that nobody can kill: it takes part in no further round. */
+/* This host keeps a process that nobody can kill: it takes part in no further round. To the others that
+ * is the loss of a member, and no loss if our workers were done. */
 static void busy_stuck(struct step *s)
 {
-	report_failure(s);
+	if (s->agent->memory.work != WORK_FAILED)
+		remember_failure(s);
 	struct outcome outcome = make_outcome(s->agent, OUTCOME_FAILED);
 	send_leave(s, LEAVE_STUCK);
 	exit_with(s, &outcome);

@@ -370,7 +370,7 @@ static void on_leave(struct step *s)
 	struct coordinator *c = s->c;
 	const struct msg_leave *leave = &s->event->msg->leave;
 	struct member *member = roster_by_link(&c->roster, s->event->link);
-	if (ballot_compare(s->event->msg->ballot, c->roster.heard.ballot) > 0) {
+	if (step_outranked(s, s->event->msg->ballot)) {
 		step_down(s);
 		return;
 	}

@@ -72,6 +72,13 @@ void step_stop_round(struct step *s, enum stop_why why)
 	step_set_state(s, COORDINATOR_STOPPING);
 }
 
+bool step_outranked(const struct step *s, struct ballot ballot)
+{
+	const struct coordinator *c = s->c;
+	return ballot_compare(ballot, c->roster.heard.ballot) > 0 &&
+	       (c->own || (c->config.epoch && ballot.epoch >= c->config.epoch));
+}
+
 void step_down(struct step *s)
 {
 	struct roster *roster = &s->c->roster;

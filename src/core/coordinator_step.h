@@ -29,6 +29,9 @@ void step_forget_round(struct step *s);
 /* Tells all who have workers to stop them. */
 void step_stop_round(struct step *s, enum stop_why why);
 
+/* A round above ours exists. One of the past, which we have yet to learn of, if we have formed none. */
+bool step_outranked(const struct step *s, struct ballot ballot);
+
 /* Hangs up on everyone: a higher ballot exists. */
 void step_down(struct step *s);
 

@@ -28,6 +28,7 @@ void roster_done(struct roster *roster)
 		free(entry->value);
 	map_done(&roster->by_id);
 	map_done(&roster->by_link);
+	map_done(&roster->by_rank);
 	map_done(&roster->roles);
 	map_done(&roster->losses);
 	heap_done(&roster->silences);
@@ -42,6 +43,11 @@ struct member *roster_by_link(const struct roster *roster, uint64_t link)
 struct member *roster_by_id(const struct roster *roster, struct agent_id id)
 {
 	return map_get(&roster->by_id, &id, sizeof(id));
+}
+
+struct member *roster_by_rank(const struct roster *roster, int32_t node_rank)
+{
+	return map_get(&roster->by_rank, &node_rank, sizeof(node_rank));
 }
 
 bool roster_in_heard(const struct roster *roster, const struct member *member)
@@ -114,11 +120,15 @@ static void member_remove(struct roster *roster, struct member *member)
 
 static void set_link(struct roster *roster, struct member *member, uint64_t link)
 {
-	if (member->link)
+	if (member->link) {
 		map_remove(&roster->by_link, &member->link, sizeof(member->link));
+		map_remove(&roster->by_rank, &member->node_rank, sizeof(member->node_rank));
+	}
 	member->link = link;
 	if (link)
 		map_put(&roster->by_link, &link, sizeof(link), member);
+	if (link && member->node_rank >= 0)
+		map_put(&roster->by_rank, &member->node_rank, sizeof(member->node_rank), member);
 }
 
 static uintptr_t losses_of(const struct roster *roster, const char *host)
@@ -164,11 +174,11 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 	if (!member)
 		member = member_add(roster, join->node->id);
 	tally_member(roster, member, -1);
-	if (member->link != link) {
-		set_link(roster, member, link);
+	if (member->link != link)
 		member->fresh_ns = greeted_ns;
-	}
+	set_link(roster, member, 0);
 	copy_node(roster, member, join->node);
+	set_link(roster, member, link);
 	member->memory = join->memory;
 	member->attempt = join->attempt;
 	member->died_ns = now_ns - MIN(now_ns, join->memory.cause.age_ns);

@@ -75,7 +75,7 @@ struct tally {
 struct roster {
 	struct member **members;
 	size_t count, cap;
-	struct map by_id, by_link, roles, losses;
+	struct map by_id, by_link, by_rank, roles, losses;
 	struct heap silences; /* lazily: keys may be too early */
 	uint64_t next_arrival;
 	struct round_ref heard, base; /* the rounds that the tally is about */
@@ -89,6 +89,7 @@ void roster_done(struct roster *roster);
 
 struct member *roster_by_link(const struct roster *roster, uint64_t link);
 struct member *roster_by_id(const struct roster *roster, struct agent_id id);
+struct member *roster_by_rank(const struct roster *roster, int32_t node_rank); /* linked, and given it */
 
 /* The entry for a JOIN on `link`, made or brought up to date; it is READY afterwards. Another link of
  * the same agent is forgotten. On a new link the agent is as fresh as our greeting was. */

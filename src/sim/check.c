@@ -1,16 +1,22 @@
 /* The invariants.
  *
- * 1. Workers of one ballot only, over all agents with a live link.
+ * 1. Workers of one ballot only, over all agents with a live link, after every step.
  * 2. When a round forms, older workers are dead everywhere: on hosts that are cut off too. Excepted
- *    are frozen hosts, and for a moment those whose connection something on the way has torn down.
- * 3. The ranks of a round are exactly 0..n-1, MIN <= nodes <= MAX, and each ballot is formed once.
- * 4. All members agree on master address, world size and ballot, and start only what was formed.
- * 5. The budget is never exceeded, charged at most once per ballot, and only for worker failures.
+ *    are frozen hosts, workers that nobody can kill, and for a moment hosts whose connection something
+ *    on the way has torn down.
+ * 3. The ranks of a round are exactly 0..n-1: of nodes, of workers, and of workers within each role. A
+ *    given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is formed once.
+ * 4. Members start only what was formed, once, with the seat they were given, and agree on master
+ *    address, world size, restarts and ballot.
+ * 5. The budget is never exceeded, charged at most once per ballot, and only when a worker's failure
+ *    ended it.
  * 6. Rounds for changes of members are bounded in time.
  * 7. Once faults stop, the job ends in bounded time; if nobody was lost, not by a time-out.
- * 8. All who hear the end of the job hear the same, and success only when a whole round was done.
+ * 8. All who hear the end of the job hear the same; success only when all members of the highest
+ *    round that began were done; nobody who has been in a round is refused for its MIN:MAX.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -39,35 +45,79 @@ struct round_record *check_round(struct world *world, struct ballot ballot)
 	return NULL;
 }
 
+void check_done(struct world *world)
+{
+	for (size_t i = 0; i < world->round_count; i++)
+		free(world->rounds[i].seats);
+	free(world->rounds);
+}
+
 static bool excused(const struct world *world, const struct host *host)
 {
-	return world_frozen(world, host) ||
+	return host->stuck || world_frozen(world, host) ||
 	       (host->thawed_ns && world->now_ns < host->thawed_ns + EXCUSE_NS) ||
 	       (host->reset_ns && world->now_ns < host->reset_ns + EXCUSE_NS);
 }
 
-static void check_ranks(struct world *world, const struct coordinator *c, uint32_t nodes)
+/* Seats. */
+
+/* Who has which group rank, as the coordinator has decided; false if that is no numbering. */
+static bool take_seats(struct world *world, const struct coordinator *c, struct round_record *round)
 {
-	const struct roster *roster = &c->roster;
-	AUTO_FREE bool *taken = NEW_ARRAY(bool, nodes + 1);
-	memset(taken, 0, nodes + 1);
-	uint64_t workers = 0, covered = 0;
-	for (size_t i = 0; i < roster->count; i++) {
-		const struct member *member = roster->members[i];
+	uint32_t taken = 0;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
 		if (!member->in_round)
 			continue;
-		if (member->group_rank >= nodes || taken[member->group_rank]) {
-			check_broken(world, "group rank %u twice or not below %u", member->group_rank, nodes);
-			return;
+		struct seat *seat = &round->seats[MIN(member->group_rank, round->nodes - 1)];
+		if (member->group_rank >= round->nodes || seat->nproc) {
+			check_broken(world, "group rank %u twice or not below %u", member->group_rank,
+				     round->nodes);
+			return false;
 		}
-		taken[member->group_rank] = true;
-		workers += member->nproc;
-		covered += member->rank_base + member->nproc <= c->world_size;
-		covered -= member->group_rank == 0 && member->rank_base != 0;
+		*seat = (struct seat){
+			.host = (uint32_t)member->id.hi - 1,
+			.nproc = member->nproc,
+			.rank_base = member->rank_base,
+			.role_rank_base = member->role_rank_base,
+			.role_world_size = member->role_world_size,
+		};
+		taken++;
 	}
-	if (workers != c->world_size || covered != nodes)
-		check_broken(world, "ranks of %u nodes do not cover %u workers", nodes, c->world_size);
+	if (taken != round->nodes)
+		check_broken(world, "%u members in a round of %u nodes", taken, round->nodes);
+	return taken == round->nodes;
 }
+
+static void check_seats(struct world *world, const struct round_record *round)
+{
+	uint32_t workers = 0, in_role[SIM_ROLES] = { 0 };
+	for (uint32_t rank = 0; rank < round->nodes; rank++) {
+		const struct seat *seat = &round->seats[rank];
+		const struct host *host = &world->hosts[seat->host];
+		uint32_t *role = &in_role[seat->host % SIM_ROLES];
+		if (seat->rank_base != workers || seat->role_rank_base != *role)
+			check_broken(world, "rank %u begins at worker %u, %u in its role; expected %u, %u",
+				     rank, seat->rank_base, seat->role_rank_base, workers, *role);
+		workers += seat->nproc;
+		*role += seat->nproc;
+		if (host->node_rank >= 0 && (uint32_t)host->node_rank < round->nodes &&
+		    rank != (uint32_t)host->node_rank)
+			check_broken(world, "h%u has rank %u, not the %d it was given", seat->host, rank,
+				     host->node_rank);
+		if (round->nodes < host->min_nodes || round->nodes > host->max_nodes)
+			check_broken(world, "a round of %u nodes with h%u, --nnodes=%u:%u", round->nodes,
+				     seat->host, host->min_nodes, host->max_nodes);
+	}
+	if (workers != round->world_size)
+		check_broken(world, "%u workers in a world of %u", workers, round->world_size);
+	for (uint32_t rank = 0; rank < round->nodes; rank++)
+		if (round->seats[rank].role_world_size != in_role[round->seats[rank].host % SIM_ROLES])
+			check_broken(world, "rank %u was told a role of %u", rank,
+				     round->seats[rank].role_world_size);
+}
+
+/* Rounds. */
 
 /* Agents that have never heard of a round can begin one of their own where enough of them are: more
  * than half of MAX once more, or of those that lost their memory. That is another job. */
@@ -83,7 +133,7 @@ static void check_no_older_workers(struct world *world, struct ballot ballot)
 		world->over = true;
 		return;
 	}
-	for (uint32_t i = 0; i < world->count; i++) {
+	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
 		if (host->group_alive && !ballot_eq(host->group_ballot, ballot) && !excused(world, host))
 			check_broken(world, "h%u has workers of %lu.%lu when %lu.%lu forms", i,
@@ -92,28 +142,33 @@ static void check_no_older_workers(struct world *world, struct ballot ballot)
 	}
 }
 
-static void check_budget(struct world *world, const struct round_record *round)
+/* The coordinator has charged `count` restarts to the round that it last heard of. */
+void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count)
 {
-	uint32_t before = 0, failed_rounds = 0;
-	for (size_t i = 0; i < world->round_count; i++) {
-		before = MAX(before, world->rounds[i].restarts);
-		failed_rounds += world->rounds[i].failed > 0;
-	}
-	if (round->restarts > world->max_restarts)
-		check_broken(world, "%u restarts with a budget of %u", round->restarts,
+	struct round_record *round = check_round(world, ballot);
+	bool by_members = round && round->ended_by_members && round->term == host->term;
+	if (count > 1 || !round || round->charged_by == host->term)
+		check_broken(world, "%lu.%lu charged more than once", ballot.epoch, ballot.round);
+	else if (round->failed == 0 || by_members)
+		check_broken(world, "%lu.%lu charged, but members had changed", ballot.epoch, ballot.round);
+	else
+		round->charged_by = host->term;
+	host->term_charged = true;
+	if (host->coordinator->restarts > world->max_restarts)
+		check_broken(world, "%u restarts with a budget of %u", host->coordinator->restarts,
 			     world->max_restarts);
-	if (round->restarts > before + 1 || round->restarts > failed_rounds)
-		check_broken(world, "%u restarts charged after %u failed rounds, %u before",
-			     round->restarts, failed_rounds, before);
-	world->result->restarts = MAX(before, round->restarts);
+	world->result->restarts += count;
 }
 
-static void check_pace(struct world *world, struct host *host, const struct round_record *round)
+/* Of one coordinator: another begins only after a fault. */
+static void check_pace(struct world *world, struct host *host)
 {
-	const struct pace *pace = &host->coordinator->config.membership;
-	if (world->round_count && round->restarts == world->rounds[world->round_count - 1].restarts)
+	const struct pace *pace = &world->pace;
+	if (host->term_heard && !host->term_charged)
 		host->term_rounds++;
-	uint64_t allowed = pace->burst + (world->now_ns - host->term_ns) / pace->interval_ns + 2;
+	host->term_heard = true;
+	host->term_charged = false;
+	uint64_t allowed = pace->burst + (world->now_ns - host->term_ns) / pace->interval_ns + 1;
 	if (host->term_rounds > allowed)
 		check_broken(world, "%u rounds for members in %llu s", host->term_rounds,
 			     (unsigned long long)((world->now_ns - host->term_ns) / NS_PER_S));
@@ -124,6 +179,7 @@ void check_formed(struct world *world, struct host *host)
 	const struct coordinator *c = host->coordinator;
 	struct round_record round = {
 		.ballot = c->roster.heard.ballot,
+		.term = host->term,
 		.nodes = c->roster.heard.nodes,
 		.world_size = c->world_size,
 		.restarts = c->restarts,
@@ -133,55 +189,118 @@ void check_formed(struct world *world, struct host *host)
 	world_trace(world, "c%u forms %lu.%lu with %u nodes, restart %u, base %lu.%lu", host->index,
 		    round.ballot.epoch, round.ballot.round, round.nodes, round.restarts,
 		    c->roster.base.ballot.epoch, c->roster.base.ballot.round);
-	if (round.nodes < world->min_nodes || round.nodes > world->max_nodes)
-		check_broken(world, "a round of %u nodes, --nnodes=%u:%u", round.nodes, world->min_nodes,
-			     world->max_nodes);
 	if (check_round(world, round.ballot))
 		check_broken(world, "%lu.%lu formed twice", round.ballot.epoch, round.ballot.round);
-	check_ranks(world, c, round.nodes);
+	round.seats = NEW_ARRAY(struct seat, round.nodes);
+	memset(round.seats, 0, round.nodes * sizeof(struct seat));
+	if (take_seats(world, c, &round))
+		check_seats(world, &round);
 	check_no_older_workers(world, round.ballot);
-	check_budget(world, &round);
-	check_pace(world, host, &round);
+	check_pace(world, host);
 	if (world->closed && round.ballot.round > 1)
 		check_broken(world, "%lu.%lu formed after the job was closed", round.ballot.epoch,
 			     round.ballot.round);
 	/* Agents that never heard of the job begin it anew. */
 	world->over |= world->closed;
+	if (round.ballot.round == 1)
+		world->first_round = world->round_count;
 	ARRAY_RESERVE(world->rounds, world->round_count, world->round_cap);
 	world->rounds[world->round_count++] = round;
 	world->result->rounds++;
 }
 
+/* A round that runs no more: by a failure, or by a change of members? */
+void check_round_ended(struct world *world, struct host *host, const struct coordinator_event *event)
+{
+	struct round_record *round = check_round(world, host->term_ballot);
+	const struct msg *msg = event->type == COORDINATOR_MSG ? event->msg : NULL;
+	bool failure = msg && (msg->type == MSG_FAILED ||
+			       (msg->type == MSG_JOIN && msg->join.memory.work == WORK_FAILED));
+	if (round)
+		round->ended_by_members = !failure;
+}
+
+/* Workers. */
+
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed)
 {
-	const struct round_record *round = check_round(world, host->group_ballot);
+	struct round_record *round = check_round(world, host->group_ballot);
 	if (!round) {
 		check_broken(world, "h%u starts workers of a round that nobody formed", host->index);
 		return;
 	}
 	if (round->nodes != formed->nodes || round->world_size != formed->world_size ||
 	    round->restarts != formed->restarts || round->master_port != formed->master_port ||
-	    strcmp(round->master_host, formed->master_host) != 0)
+	    formed->max_restarts != world->max_restarts ||
+	    strcmp(round->master_host, formed->master_host) != 0 ||
+	    strcmp(formed->master_host, world->hosts[round->seats[0].host].agent.config.node.name) != 0)
 		check_broken(world, "h%u was told another %lu.%lu than was formed", host->index,
 			     round->ballot.epoch, round->ballot.round);
-	if (world->count > 64)
+	struct seat *seat = &round->seats[MIN(formed->group_rank, round->nodes - 1)];
+	if (seat->host != host->index || seat->started || seat->rank_base != formed->rank_base ||
+	    seat->nproc != host->agent.config.node.nproc ||
+	    seat->role_rank_base != formed->role_rank_base ||
+	    seat->role_world_size != formed->role_world_size ||
+	    formed->hosts_store != (formed->group_rank == 0))
+		check_broken(world, "h%u takes a seat that is not its own", host->index);
+	seat->started = true;
+	host->group_round = (size_t)(round - world->rounds);
+	round->alive++;
+	world->groups_alive++;
+	world->latest_round = host->group_round;
+}
+
+void check_group_end(struct world *world, struct host *host)
+{
+	world->rounds[host->group_round].alive--;
+	world->groups_alive--;
+}
+
+void check_step(struct world *world)
+{
+	if (world->groups_alive == 0 ||
+	    world->rounds[world->latest_round].alive == world->groups_alive)
 		return;
+	const struct host *first = NULL;
 	for (uint32_t i = 0; i < world->count; i++) {
-		const struct host *other = &world->hosts[i];
-		if (other->group_alive && !ballot_eq(other->group_ballot, host->group_ballot) &&
-		    net_live(world, other->link) && !excused(world, other))
-			check_broken(world, "h%u runs %lu.%lu while h%u starts %lu.%lu", i,
-				     other->group_ballot.epoch, other->group_ballot.round, host->index,
+		const struct host *host = &world->hosts[i];
+		if (!host->group_alive || !net_live(world, host->link) || excused(world, host))
+			continue;
+		if (first && host->group_round != first->group_round)
+			check_broken(world, "h%u runs %lu.%lu while h%u runs %lu.%lu", first->index,
+				     first->group_ballot.epoch, first->group_ballot.round, i,
 				     host->group_ballot.epoch, host->group_ballot.round);
+		first = host;
 	}
 }
 
-static bool some_round_was_done(const struct world *world)
+/* Ends. */
+
+static bool highest_round_was_done(const struct world *world)
 {
-	for (size_t i = 0; i < world->round_count; i++)
-		if (world->rounds[i].done >= world->rounds[i].nodes)
-			return true;
-	return false;
+	const struct round_record *highest = NULL;
+	for (size_t i = world->first_round; i < world->round_count; i++) {
+		const struct round_record *round = &world->rounds[i];
+		bool began = false;
+		for (uint32_t rank = 0; rank < round->nodes && !began; rank++)
+			began = round->seats[rank].started;
+		if (began && (!highest || ballot_compare(round->ballot, highest->ballot) > 0))
+			highest = round;
+	}
+	return highest && highest->done == highest->nodes;
+}
+
+/* An agent that was told CLOSED; one with workers that nobody can kill goes by itself. */
+static void check_closed(struct world *world, const struct host *host, bool done)
+{
+	if (host->stuck && !done)
+		return;
+	*(done ? &world->heard_done : &world->heard_failed) = true;
+	if (world->heard_done && world->heard_failed)
+		check_broken(world, "h%u %s, another the opposite", host->index, done ? "done" : "failed");
+	if (done && !world->closed && !highest_round_was_done(world))
+		check_broken(world, "h%u reports success, but the last round was not done", host->index);
+	world->closed = true;
 }
 
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
@@ -191,19 +310,17 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	uint32_t *counts = world->result->outcomes;
 	world_trace(world, "h%u ends: %s", host->index, names[outcome->kind]);
 	counts[outcome->kind]++;
-	if (host->group_alive)
+	if (host->group_alive && !host->stuck)
 		check_broken(world, "h%u ends with workers alive", host->index);
-	if (counts[OUTCOME_DONE] && counts[OUTCOME_FAILED])
-		check_broken(world, "h%u %s, another the opposite", host->index, names[outcome->kind]);
-	if (outcome->kind == OUTCOME_DONE && !some_round_was_done(world))
-		check_broken(world, "h%u reports success, but no round was done", host->index);
 	if (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED)
-		world->closed = true;
-	bool late = world->now_ns > world->faults_end_ns;
-	if (late && world->amnesia == 0 && !world->closed && outcome->kind == OUTCOME_TIMED_OUT &&
-	    counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0 &&
+		check_closed(world, host, outcome->kind == OUTCOME_DONE);
+	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 &&
+	    !ballot_is_none(host->agent.memory.member_of[0]))
+		check_broken(world, "h%u has been in a round and is refused", host->index);
+	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
+	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit && !world->closed &&
 	    world->now_ns > world->faults_end_ns + world->join_timeout_ns)
 		check_broken(world, "h%u timed out although nobody was lost", host->index);
-	if (outcome->kind == OUTCOME_TIMED_OUT || outcome->kind == OUTCOME_UNKNOWN)
+	if (outcome->kind != OUTCOME_DONE)
 		world->amnesia++;
 }

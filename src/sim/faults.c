@@ -1,14 +1,13 @@
-/* What goes wrong, and the arbiter, which can be cut off like anybody else. */
+/* What goes wrong. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "sim/world.h"
 
-#define ARBITER_TTL_NS (10 * NS_PER_S)
-
 void faults_start(struct world *world)
 {
-	world->faults_end_ns = world->now_ns + rng_range(&world->rng, 10, 240) * NS_PER_S;
+	uint64_t length_s = world->noise ? rng_range(&world->rng, 1200, 3600) : rng_range(&world->rng, 10, 240);
+	world->faults_end_ns = world->now_ns + length_s * NS_PER_S;
 	world_at(world, world->now_ns + rng_range(&world->rng, 0, 10 * NS_PER_S), HAPPEN_FAULT, 0);
 }
 
@@ -63,6 +62,13 @@ static void slow_down(struct world *world)
 	world_trace(world, "h%u slow %lu ms", host->index, host->slow_ns / NS_PER_MS);
 }
 
+static void boot_later(struct world *world, struct host *host, uint64_t from_ms, uint64_t to_ms)
+{
+	if (!world->closed)
+		world_at(world, world->now_ns + rng_range(&world->rng, from_ms, to_ms) * NS_PER_MS,
+			 HAPPEN_BOOT, host->index);
+}
+
 /* A process or a host dies, and mostly comes back, without its memory. */
 static void crash(struct world *world)
 {
@@ -70,13 +76,14 @@ static void crash(struct world *world)
 	if (!host->process || world_frozen(world, host))
 		return;
 	world->amnesia++;
-	host_end_process(world, host, rng_chance(&world->rng, 40));
-	if (rng_chance(&world->rng, 80) && !world->closed) {
-		uint64_t at_ns = world->now_ns + rng_range(&world->rng, 15, 60) * NS_PER_S;
-		world_at(world, at_ns, HAPPEN_BOOT, host->index);
-	} else {
+	bool power = rng_chance(&world->rng, 40);
+	host_end_process(world, host, power);
+	if (!rng_chance(&world->rng, 80))
 		host->up = true;
-	}
+	else if (!power && rng_chance(&world->rng, 30))
+		boot_later(world, host, 100, 5000);
+	else
+		boot_later(world, host, 15000, 60000);
 }
 
 static void user_stops(struct world *world)
@@ -88,18 +95,41 @@ static void user_stops(struct world *world)
 	world_trace(world, "h%u user stops", host->index);
 	host_agent_step(world, host,
 			&(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = 15 });
+	if (rng_chance(&world->rng, 50))
+		boot_later(world, host, 5000, 30000);
+}
+
+static void user_restarts(struct world *world)
+{
+	struct host *host = any_host(world);
+	if (!host->process || world_frozen(world, host))
+		return;
+	world_trace(world, "h%u user asks for a new round", host->index);
+	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
+}
+
+/* Whoever has gone comes back, whoever is there goes: the noise that a fleet makes. */
+static void user_comes_and_goes(struct world *world)
+{
+	struct host *host = any_host(world);
+	if (host->process)
+		user_stops(world);
+	else if (world->boots == 0)
+		boot_later(world, host, 0, 1000);
 }
 
 /* A link between two hosts of which neither is frozen, or NULL. */
 static struct link *any_link(struct world *world)
 {
-	if (!world->link_count)
-		return NULL;
-	struct link *link = world->links[rng_range(&world->rng, 0, world->link_count - 1)];
-	bool usable = link->open[0] && link->open[1] && link->host[0] != link->host[1] &&
-		      !world_frozen(world, &world->hosts[link->host[0]]) &&
-		      !world_frozen(world, &world->hosts[link->host[1]]);
-	return usable ? link : NULL;
+	enum { TRIES = 8 };
+	for (int i = 0; world->link_count && i < TRIES; i++) {
+		struct link *link = world->links[rng_range(&world->rng, 0, world->link_count - 1)];
+		if (link->open[0] && link->open[1] && link->host[0] != link->host[1] &&
+		    !world_frozen(world, &world->hosts[link->host[0]]) &&
+		    !world_frozen(world, &world->hosts[link->host[1]]))
+			return link;
+	}
+	return NULL;
 }
 
 static void reset(struct world *world)
@@ -115,9 +145,26 @@ static void half_open(struct world *world)
 {
 	struct link *link = any_link(world);
 	if (link) {
-		world_trace(world, "h%u link half open", link->host[TO_AGENT]);
-		net_half_open(world, link);
+		int dir = rng_chance(&world->rng, 50) ? TO_AGENT : TO_COORDINATOR;
+		world_trace(world, "h%u link half open%s", link->host[TO_AGENT],
+			    dir == TO_AGENT ? ", and it knows" : "");
+		net_half_open(world, link, dir);
 	}
+}
+
+/* For a while what is sent takes seconds, in one direction or both. */
+static void lag(struct world *world)
+{
+	struct link *link = any_link(world);
+	if (!link)
+		return;
+	for (int dir = 0; dir < 2; dir++)
+		link->lag_ns[dir] = rng_chance(&world->rng, 60) ? rng_range(&world->rng, 100, 8000) * NS_PER_MS
+								: 0;
+	link->lag_until_ns = MIN(world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S,
+				 world->faults_end_ns);
+	world_trace(world, "h%u link slow, %lu ms to and %lu ms from the coordinator", link->host[TO_AGENT],
+		    link->lag_ns[TO_COORDINATOR] / NS_PER_MS, link->lag_ns[TO_AGENT] / NS_PER_MS);
 }
 
 static void arbiter_cuts(struct world *world)
@@ -126,12 +173,20 @@ static void arbiter_cuts(struct world *world)
 	world->arbiter_cut[index] = !world->arbiter_cut[index];
 }
 
+static void arbiter_lags(struct world *world)
+{
+	struct host *host = any_host(world);
+	host->arbiter_lag_ns = host->arbiter_lag_ns ? 0 : rng_range(&world->rng, 1, 20) * NS_PER_S;
+}
+
 static void end_faults(struct world *world)
 {
 	heal(world);
 	world->failure_percent = 0;
+	world->stuck_percent = 0;
 	for (uint32_t i = 0; i < world->count; i++) {
 		world->hosts[i].slow_ns = 0;
+		world->hosts[i].arbiter_lag_ns = 0;
 		world->hosts[i].up = true;
 	}
 }
@@ -139,59 +194,19 @@ static void end_faults(struct world *world)
 void faults_next(struct world *world)
 {
 	static void (*const faults[])(struct world *) = {
-		partition, partition, heal, heal, freeze, slow_down,
-		crash,	   user_stops, reset, half_open, arbiter_cuts,
+		partition, partition,	  heal,	     heal,  freeze,    slow_down, crash,
+		user_stops, user_restarts, reset, half_open, lag, arbiter_cuts, arbiter_lags,
 	};
 	if (world->now_ns >= world->faults_end_ns) {
 		end_faults(world);
 		return;
 	}
 	world->result->faults++;
-	faults[rng_range(&world->rng, 0, ARRAY_LEN(faults) - 1)](world);
+	if (world->noise && rng_chance(&world->rng, 95))
+		user_comes_and_goes(world);
+	else
+		faults[rng_range(&world->rng, 0, ARRAY_LEN(faults) - 1)](world);
 	uint64_t pause_ns = rng_range(&world->rng, 10, rng_chance(&world->rng, 30) ? 1000 : 20000) *
 			    NS_PER_MS;
 	world_at(world, MIN(world->now_ns + pause_ns, world->faults_end_ns), HAPPEN_FAULT, 0);
-}
-
-/* An election service with leases. */
-
-static bool arbiter_sees(const struct world *world, const struct host *host)
-{
-	return host->process && !world_frozen(world, host) && !host->agent_ended &&
-	       (!world->arbiter_cut || !world->arbiter_cut[host->index]);
-}
-
-static void announce(struct world *world, struct host *host)
-{
-	struct happening_event *event = world_at(world, world->now_ns + net_latency_ns(world, host),
-						 HAPPEN_LEADER, host->index);
-	event->index = world->arbiter_leader;
-	event->epoch = world->arbiter_epoch;
-}
-
-void arbiter_elect(struct world *world)
-{
-	struct host *leader = &world->hosts[world->arbiter_leader];
-	bool seen = world->arbiter_epoch && arbiter_sees(world, leader) &&
-		    leader->generation == world->arbiter_generation;
-	if (seen)
-		world->arbiter_seen_ns = world->now_ns;
-	if (!seen && (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ARBITER_TTL_NS)) {
-		for (uint32_t i = 0; i < world->count; i++) {
-			if (!arbiter_sees(world, &world->hosts[i]))
-				continue;
-			world->arbiter_leader = i;
-			world->arbiter_generation = world->hosts[i].generation;
-			world->arbiter_epoch++;
-			world->arbiter_seen_ns = world->now_ns;
-			world_trace(world, "arbiter elects h%u, epoch %lu", i, world->arbiter_epoch);
-			break;
-		}
-	}
-	for (uint32_t i = 0; i < world->count; i++)
-		if (world->arbiter_epoch && arbiter_sees(world, &world->hosts[i]) &&
-		    world->hosts[i].leader_epoch != world->arbiter_epoch &&
-		    (i != world->arbiter_leader ||
-		     world->hosts[i].generation == world->arbiter_generation))
-			announce(world, &world->hosts[i]);
 }

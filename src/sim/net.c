@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "sim/world.h"
 
-#define RETRY_NS (300 * NS_PER_MS)
+#define RETRY_NS (300 * NS_PER_MS) /* at first; twice as long each time, up to what the world allows */
 
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
 {
@@ -104,6 +104,8 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 	bool inside = link->host[0] == link->host[1];
 	packet->end = !msg;
 	packet->arrives_ns = world->now_ns + (inside ? 0 : net_latency_ns(world, to));
+	if (world->now_ns < link->lag_until_ns)
+		packet->arrives_ns += link->lag_ns[dir];
 	if (link->last[dir])
 		packet->arrives_ns = MAX(packet->arrives_ns, link->last[dir]->arrives_ns);
 	if (msg) {
@@ -211,9 +213,11 @@ void net_pump(struct world *world, struct link *link, int dir)
 	struct host *host = &world->hosts[link->host[dir]];
 	uint32_t from = link->host[!dir];
 	if (!net_reaches(world, from, host->index) || !host->up) {
-		world_arm(world, &link->pump[dir], world->now_ns + RETRY_NS);
+		link->retry_ns[dir] = MIN(MAX(2 * link->retry_ns[dir], RETRY_NS), world->retry_max_ns);
+		world_arm(world, &link->pump[dir], world->now_ns + link->retry_ns[dir]);
 		return;
 	}
+	link->retry_ns[dir] = 0;
 	if (world_frozen(world, host)) {
 		world_arm(world, &link->pump[dir], host->frozen_until_ns);
 		return;
@@ -234,10 +238,12 @@ void net_reset(struct world *world, struct link *link)
 	tell_down(world, link, TO_COORDINATOR, true);
 }
 
-/* The coordinator's system gives the connection up; the agent believes in it still. */
-void net_half_open(struct world *world, struct link *link)
+/* One end's system gives the connection up; the other believes in it until it writes and is told. */
+void net_half_open(struct world *world, struct link *link, int dir)
 {
-	tell_down(world, link, TO_COORDINATOR, false);
+	if (dir == TO_AGENT)
+		world->hosts[link->host[TO_AGENT]].reset_ns = world->now_ns;
+	tell_down(world, link, dir, false);
 }
 
 /* Both ends have it, and what is sent arrives. */

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 
 #define AFTERMATH_NS (900 * NS_PER_S) /* once the faults are over the job ends within this */
-#define ARBITER_TICK_NS NS_PER_S
 
 /* Time. */
 
@@ -87,69 +86,16 @@ void host_rearm(struct world *world, struct host *host)
 			  : NS_NEVER);
 }
 
-/* The worker group. */
-
-static void group_plan(struct world *world, struct host *host, enum group_next next, uint64_t in_ns)
-{
-	host->group_next = next;
-	world_arm(world, &host->group_timer, world->now_ns + in_ns);
-}
-
-static void group_start(struct world *world, struct host *host, const struct agent_action *action)
-{
-	if (host->group_alive)
-		check_broken(world, "h%u starts workers while older ones are alive", host->index);
-	host->group_alive = true;
-	host->group_ballot = action->ballot;
-	check_group_start(world, host, &action->formed);
-	if (rng_chance(&world->rng, world->failure_percent))
-		group_plan(world, host, GROUP_NEXT_FAIL,
-			   rng_range(&world->rng, NS_PER_MS, 20 * NS_PER_S));
-	else
-		group_plan(world, host, GROUP_NEXT_DONE,
-			   rng_range(&world->rng, 100 * NS_PER_MS, 40 * NS_PER_S));
-}
-
-static uint64_t stop_time_ns(struct world *world)
-{
-	bool slow = rng_chance(&world->rng, 10);
-	return rng_range(&world->rng, NS_PER_MS, slow ? 4 * NS_PER_S : 100 * NS_PER_MS);
-}
-
-static void group_happen(struct world *world, struct host *host)
-{
-	struct round_record *round = check_round(world, host->group_ballot);
-	struct agent_event event = { .type = AGENT_GROUP_GONE };
-	enum group_next next = host->group_next;
-	host->group_next = GROUP_NEXT_NONE;
-	if (next == GROUP_NEXT_DONE) {
-		event.type = AGENT_GROUP_DONE;
-		if (round)
-			round->done++;
-		group_plan(world, host, GROUP_NEXT_GONE, rng_range(&world->rng, 0, 2 * NS_PER_S));
-	} else if (next == GROUP_NEXT_FAIL) {
-		event.type = AGENT_GROUP_FAILED;
-		event.cause = (struct cause){ .status = { EXIT_CODE, 1, false }, .pid = 1 };
-		event.died_ns = world_local_ns(world, host);
-		if (round)
-			round->failed++;
-		group_plan(world, host, GROUP_NEXT_GONE, stop_time_ns(world));
-	} else {
-		host->group_alive = false;
-		agent_set_store(&host->agent, host->agent.config.node.name,
-				(uint16_t)rng_range(&world->rng, 1024, 65535));
-	}
-	world_trace(world, "h%u group %s", host->index,
-		    next == GROUP_NEXT_DONE ? "done" : next == GROUP_NEXT_FAIL ? "failed" : "gone");
-	host_agent_step(world, host, &event);
-}
-
 /* Steps, and what follows from them. */
 
 static void agent_exit(struct world *world, struct host *host, const struct outcome *outcome)
 {
 	host->agent_ended = true;
 	check_outcome(world, host, outcome);
+	/* Whoever was refused is started once more, as by a user who thinks that it helps. */
+	if (outcome->kind == OUTCOME_REFUSED && world->now_ns < world->faults_end_ns)
+		world_at(world, world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S, HAPPEN_BOOT,
+			 host->index);
 	/* A process that coordinates stays until all know that the job is over. */
 	if (!host->coordinator || host->coordinator->state != COORDINATOR_CLOSED)
 		host_end_process(world, host, false);
@@ -171,15 +117,13 @@ static void agent_act(struct world *world, struct host *host, const struct agent
 		world_trace(world, "h%u starts %lu.%lu rank %u of %u", host->index,
 			    action->ballot.epoch, action->ballot.round, action->formed.group_rank,
 			    action->formed.nodes);
-		group_start(world, host, action);
+		workers_start(world, host, action);
 		break;
 	case AGENT_GROUP_STOP:
-		/* A group that is already ending ends no later for it. */
-		if (host->group_next != GROUP_NEXT_GONE)
-			group_plan(world, host, GROUP_NEXT_GONE, stop_time_ns(world));
+		workers_stop(world, host);
 		break;
 	case AGENT_GROUP_KILL:
-		group_plan(world, host, GROUP_NEXT_GONE, rng_range(&world->rng, 0, 40 * NS_PER_MS));
+		workers_kill(world, host);
 		break;
 	case AGENT_HANG_UP:
 		world_trace(world, "h%u hangs up", host->index);
@@ -225,6 +169,15 @@ void host_coordinator_step(struct world *world, struct host *host,
 	bool step_down = false, finished = false;
 	uint64_t term = host->term;
 	enum coordinator_state before = host->coordinator->state;
+	struct round_ref heard = host->coordinator->roster.heard;
+	uint32_t restarts = host->coordinator->restarts;
+	if (event->type == COORDINATOR_MSG && event->msg->type == MSG_JOIN) {
+		const struct memory *memory = &event->msg->join.memory;
+		if (ballot_compare(memory->heard.ballot, heard.ballot) > 0)
+			heard = memory->heard;
+		restarts = MAX(restarts, memory->restarts);
+	}
+	host->term_heard |= !ballot_is_none(heard.ballot);
 	coordinator_step(host->coordinator, event, world_local_ns(world, host), &actions);
 	for (size_t i = 0; i < actions.count; i++) {
 		const struct coordinator_action *action = &actions.items[i];
@@ -243,6 +196,10 @@ void host_coordinator_step(struct world *world, struct host *host,
 			    coordinator_state_name(host->coordinator->state),
 			    host->coordinator->roster.heard.ballot.epoch,
 			    host->coordinator->roster.heard.ballot.round);
+	if (before == COORDINATOR_RUNNING && host->coordinator->state != COORDINATOR_RUNNING)
+		check_round_ended(world, host, event);
+	if (host->coordinator->restarts > restarts)
+		check_charge(world, host, heard.ballot, host->coordinator->restarts - restarts);
 	struct ballot formed = coordinator_ballot(host->coordinator);
 	if (!ballot_eq(formed, host->term_ballot)) {
 		host->term_ballot = formed;
@@ -259,7 +216,7 @@ void host_coordinator_step(struct world *world, struct host *host,
 		host_rearm(world, host);
 }
 
-static void coordinate(struct world *world, struct host *host, uint64_t epoch)
+void host_coordinate(struct world *world, struct host *host, uint64_t epoch)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	bool alone = world->mode == SIM_MODE_ENDPOINT;
@@ -270,10 +227,14 @@ static void coordinate(struct world *world, struct host *host, uint64_t epoch)
 	config.index = world->mode == SIM_MODE_ARBITER ? -1 : (int32_t)host->index;
 	config.local = host->agent.config.node.id;
 	config.last_call_ns = world->last_call_ns;
+	config.scale_up_delay_ns = world->scale_up_delay_ns;
+	config.close_timeout_ns = world->close_timeout_ns;
+	config.membership = world->pace;
 	coordinator_end(world, host, false);
 	host->coordinator = NEW(struct coordinator);
 	host->term = ++world->next_term;
 	host->term_rounds = 0;
+	host->term_heard = host->term_charged = false;
 	host->term_ballot = BALLOT_NONE;
 	host->term_ns = world->now_ns;
 	world->result->takeovers += world->next_term > 1;
@@ -283,7 +244,7 @@ static void coordinate(struct world *world, struct host *host, uint64_t epoch)
 		net_connect(world, host, host->index);
 }
 
-static void supersede(struct world *world, struct host *host)
+void host_supersede(struct world *world, struct host *host)
 {
 	host_coordinator_step(world, host,
 			      &(struct coordinator_event){ .type = COORDINATOR_SUPERSEDED });
@@ -302,39 +263,15 @@ void host_finder_step(struct world *world, struct host *host, struct finder_even
 		if (action->type == FINDER_PROBE)
 			net_probe(world, host, action->index, action->probe);
 		else if (action->type == FINDER_STEP_DOWN)
-			supersede(world, host);
+			host_supersede(world, host);
 		else
 			host->dead_indexes = action->dead_indexes;
 		if (action->type == FINDER_CONNECT)
 			net_connect(world, host, action->index);
 		else if (action->type == FINDER_COORDINATE)
-			coordinate(world, host, 0);
+			host_coordinate(world, host, 0);
 	}
 	host_rearm(world, host);
-}
-
-/* The arbiter's word: a leader and its epoch. */
-void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch)
-{
-	if (epoch <= host->leader_epoch)
-		return;
-	host->leader = leader;
-	host->leader_epoch = epoch;
-	if (host->coordinator)
-		supersede(world, host);
-	if (!host->process)
-		return;
-	if (leader == host->index)
-		coordinate(world, host, epoch);
-	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED });
-	if (host->process && !host->link)
-		arbiter_seek(world, host);
-}
-
-void arbiter_seek(struct world *world, struct host *host)
-{
-	if (host->leader_epoch && !host->agent_ended && !host->link)
-		net_connect(world, host, host->leader);
 }
 
 /* Processes. */
@@ -343,17 +280,17 @@ static struct agent_config agent_config(struct world *world, const struct host *
 {
 	struct agent_config config = {
 		.node = { .id = { host->index + 1, host->generation },
-			  .min_nodes = world->min_nodes,
-			  .max_nodes = world->max_nodes,
+			  .min_nodes = host->min_nodes,
+			  .max_nodes = host->max_nodes,
 			  .nproc = (uint32_t)rng_range(&world->rng, 1, 3),
-			  .node_rank = -1,
+			  .node_rank = host->node_rank,
 			  .max_restarts = world->max_restarts,
 			  .period_ns = MAX(NS_PER_S, world->max_nodes * (NS_PER_S / 2000)),
 			  .lease_periods = 4,
 			  .store_port = (uint16_t)rng_range(&world->rng, 1024, 65535) },
 		.join_timeout_ns = world->join_timeout_ns,
 	};
-	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % 2);
+	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % SIM_ROLES);
 	snprintf(config.node.name, sizeof(config.node.name), "h%u", host->index);
 	snprintf(config.node.store_host, sizeof(config.node.store_host), "h%u", host->index);
 	return config;
@@ -367,6 +304,7 @@ void host_boot(struct world *world, struct host *host)
 	host->process = true;
 	host->generation++;
 	host->agent_ended = false;
+	host->stuck = false;
 	host->link = 0;
 	host->was_linked = false;
 	host->leader_epoch = 0;
@@ -394,14 +332,12 @@ void host_end_process(struct world *world, struct host *host, bool power)
 	host->process = false;
 	host->up = !power;
 	host->crashed_ns = world->now_ns;
-	host->group_alive = false;
-	host->group_next = GROUP_NEXT_NONE;
+	workers_gone(world, host);
 	world->running--;
 	net_close(world, host->link, TO_COORDINATOR, power);
 	host->link = 0;
 	coordinator_end(world, host, power);
 	host->generation++;
-	world_arm(world, &host->group_timer, NS_NEVER);
 	host_rearm(world, host);
 }
 
@@ -429,6 +365,49 @@ static void init_host(struct world *world, uint32_t index)
 							     .host = index };
 }
 
+/* What differs from one world with faults to the next. */
+static void choose_troubles(struct world *world)
+{
+	struct rng *rng = &world->rng;
+	world->work_ns = 40 * NS_PER_S;
+	world->retry_max_ns = 300 * NS_PER_MS;
+	world->scale_up_delay_ns = 5 * NS_PER_S;
+	world->close_timeout_ns = 30 * NS_PER_S;
+	world->pace = COORDINATOR_CONFIG_INIT.membership;
+	if (!world->options.faults)
+		return;
+	world->failure_percent = (uint32_t)rng_range(rng, 0, 40);
+	world->stuck_percent = rng_chance(rng, 10) ? (uint32_t)rng_range(rng, 1, 10) : 0;
+	world->noise = rng_chance(rng, 2);
+	if (world->noise)
+		world->work_ns = 3600 * NS_PER_S;
+	if (rng_chance(rng, 50))
+		world->retry_max_ns = rng_range(rng, 1, 15) * NS_PER_S;
+	world->scale_up_delay_ns = rng_range(rng, 0, 5) * NS_PER_S;
+	world->close_timeout_ns = rng_range(rng, 1, 30) * NS_PER_S;
+	world->pace.burst = (uint32_t)rng_range(rng, 1, 10);
+	world->pace.interval_ns = rng_range(rng, 5, 60) * NS_PER_S;
+}
+
+/* Node ranks that are given, sometimes twice or too high, and a host that was started for another job. */
+static void choose_differences(struct world *world)
+{
+	struct rng *rng = &world->rng;
+	bool given = world->options.faults && rng_chance(rng, 15);
+	for (uint32_t i = 0; i < world->count; i++) {
+		struct host *host = &world->hosts[i];
+		host->min_nodes = world->min_nodes;
+		host->max_nodes = world->max_nodes;
+		host->node_rank = given && rng_chance(rng, 80) ? (int32_t)(i % (world->max_nodes + 1)) : -1;
+	}
+	world->misfit = world->options.faults && rng_chance(rng, 5);
+	if (!world->misfit)
+		return;
+	uint32_t index = (uint32_t)rng_range(rng, 0, world->count - 1);
+	world->hosts[index].max_nodes++;
+	world_trace(world, "h%u has --nnodes=%u:%u", index, world->min_nodes, world->max_nodes + 1);
+}
+
 static void choose_job(struct world *world)
 {
 	struct rng *rng = &world->rng;
@@ -439,7 +418,7 @@ static void choose_job(struct world *world)
 	world->max_restarts = (uint32_t)rng_range(rng, 0, 3);
 	world->join_timeout_ns = rng_range(rng, 60, 200) * NS_PER_S;
 	world->last_call_ns = rng_range(rng, 0, 10) * NS_PER_S;
-	world->failure_percent = world->options.faults ? (uint32_t)rng_range(rng, 0, 40) : 0;
+	choose_troubles(world);
 	world->mode = world->options.mode ? world->options.mode : (enum sim_mode)rng_range(rng, 1, 3);
 	world->endpoints = world->mode == SIM_MODE_ENDPOINTS
 				   ? MIN((uint32_t)rng_range(rng, 2, 3), world->count)
@@ -468,6 +447,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	world_trace(world, "%u agents, --nnodes=%u:%u, %u restarts, mode %d, %u endpoints",
 		    world->count, world->min_nodes, world->max_nodes, world->max_restarts, world->mode,
 		    world->endpoints);
+	choose_differences(world);
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
@@ -517,7 +497,7 @@ static void happen(struct world *world, struct happening_event *event)
 		host_finder_step(world, host, &(struct finder_event){ .type = FINDER_TIMER });
 		break;
 	case HAPPEN_GROUP:
-		group_happen(world, host);
+		workers_happen(world, host);
 		break;
 	case HAPPEN_PUMP:
 		net_pump(world, world->links[event->link - 1], event->dir);
@@ -581,11 +561,13 @@ void world_run(struct world *world)
 	for (struct heap_node *node; !world->result->broken && !world->over && (node = heap_pop(&world->queue));) {
 		world->now_ns = MAX(world->now_ns, node->key);
 		one_step(world, container_of(node, struct happening_event, node));
+		check_step(world);
 		if (world->running == 0 && world->boots == 0 && world->now_ns >= world->faults_end_ns)
 			break;
-		if (world->now_ns > world->faults_end_ns + AFTERMATH_NS)
+		if (world->now_ns > world->faults_end_ns + AFTERMATH_NS + 2 * world->work_ns)
 			check_broken(world, "%u agents still wait %lu s after the last fault",
-				     world->running, AFTERMATH_NS / NS_PER_S);
+				     world->running,
+				     (world->now_ns - world->faults_end_ns) / NS_PER_S);
 	}
 	world->result->virtual_ns = world->now_ns;
 }
@@ -607,5 +589,5 @@ void world_done(struct world *world)
 	free(world->hosts);
 	free(world->cut);
 	free(world->arbiter_cut);
-	free(world->rounds);
+	check_done(world);
 }

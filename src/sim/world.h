@@ -46,10 +46,15 @@ enum group_next {
 	GROUP_NEXT_DONE,
 	GROUP_NEXT_FAIL,
 	GROUP_NEXT_GONE,
+	GROUP_NEXT_STUCK,
 };
+
+#define SIM_ROLES 3 /* host i has role i % SIM_ROLES */
 
 struct host {
 	uint32_t index;
+	uint32_t min_nodes, max_nodes;
+	int32_t node_rank; /* given, -1: none */
 	bool up;	  /* has power */
 	bool process;	  /* muster runs on it */
 	uint32_t generation;
@@ -65,12 +70,17 @@ struct host {
 	struct coordinator *coordinator; /* NULL: none */
 	uint64_t term;			 /* tells this coordinator from earlier ones */
 	struct ballot term_ballot;	 /* it formed last */
+	bool term_heard;		 /* of a round, before it formed one or by forming one */
+	bool term_charged;		 /* a restart since the last one */
 	uint32_t term_rounds;		 /* it formed for membership */
 	uint64_t term_ns;
 	uint32_t leader; /* as heard from the arbiter */
 	uint64_t leader_epoch;
+	uint64_t arbiter_lag_ns; /* so late it hears the arbiter's word */
 	bool group_alive;
+	bool stuck; /* nobody can kill its group */
 	struct ballot group_ballot;
+	size_t group_round; /* its record */
 	enum group_next group_next;
 	struct happening_event agent_timer, coordinator_timer, finder_timer, group_timer;
 };
@@ -93,13 +103,27 @@ struct link {
 	uint64_t greeted_ns; /* on its clock */
 	bool open[2];	 /* the end at host[dir] */
 	struct packet *first[2], *last[2];
+	uint64_t lag_ns[2], lag_until_ns; /* what is sent until then takes so much longer */
+	uint64_t retry_ns[2];
 	struct happening_event pump[2];
+};
+
+/* What the holder of a group rank was given. */
+struct seat {
+	uint32_t host, nproc;
+	uint32_t rank_base, role_rank_base, role_world_size;
+	bool started;
 };
 
 struct round_record {
 	struct ballot ballot;
+	uint64_t term; /* of its coordinator */
 	uint32_t nodes, world_size, restarts;
-	uint32_t done, failed;
+	struct seat *seats; /* by group rank */
+	uint64_t charged_by; /* the term that charged a restart for it */
+	bool ended_by_members;
+	uint32_t done, failed; /* groups */
+	uint32_t alive;
 	uint16_t master_port;
 	char master_host[MSG_HOST_MAX];
 };
@@ -117,7 +141,13 @@ struct world {
 	uint32_t endpoints;
 	uint32_t min_nodes, max_nodes, max_restarts;
 	uint64_t join_timeout_ns, last_call_ns;
-	uint32_t failure_percent; /* of groups */
+	uint64_t scale_up_delay_ns, close_timeout_ns;
+	struct pace pace;
+	bool misfit; /* a host has another MIN:MAX than the others */
+	bool noise; /* an hour of agents that come and go */
+	uint64_t work_ns; /* so long a group takes at most */
+	uint32_t failure_percent, stuck_percent; /* of groups */
+	uint64_t retry_max_ns; /* how long a cut network may take to notice that it has healed */
 	struct link **links;
 	size_t link_count, link_cap;
 	bool *cut; /* cut[from * count + to] */
@@ -131,9 +161,13 @@ struct world {
 	uint32_t running; /* processes */
 	uint32_t boots;	  /* to come */
 	bool closed;	  /* someone heard CLOSED */
+	bool heard_done, heard_failed; /* and what it said */
 	bool over;	  /* what follows is another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
+	size_t first_round; /* of the job as it now is */
+	uint32_t groups_alive;
+	size_t latest_round; /* that a group began */
 	struct agent_actions agent_actions;
 	struct coordinator_actions coordinator_actions;
 };
@@ -153,6 +187,8 @@ void host_agent_step(struct world *world, struct host *host, const struct agent_
 void host_coordinator_step(struct world *world, struct host *host,
 			   const struct coordinator_event *event);
 void host_finder_step(struct world *world, struct host *host, struct finder_event *event);
+void host_coordinate(struct world *world, struct host *host, uint64_t epoch); /* 0: no arbiter's */
+void host_supersede(struct world *world, struct host *host);
 void host_boot(struct world *world, struct host *host);
 void host_end_process(struct world *world, struct host *host, bool power); /* power: nobody is told */
 void host_rearm(struct world *world, struct host *host);
@@ -167,13 +203,23 @@ void net_send(struct world *world, uint64_t link, int dir, const struct msg *msg
 void net_close(struct world *world, uint64_t link, int dir, bool silently);
 void net_pump(struct world *world, struct link *link, int dir);
 void net_reset(struct world *world, struct link *link);
-void net_half_open(struct world *world, struct link *link);
+void net_half_open(struct world *world, struct link *link, int dir); /* host[dir] hears of it */
 bool net_live(const struct world *world, uint64_t link);
 void net_done(struct world *world);
+
+/* workers.c */
+void workers_start(struct world *world, struct host *host, const struct agent_action *action);
+void workers_stop(struct world *world, struct host *host);
+void workers_kill(struct world *world, struct host *host);
+void workers_gone(struct world *world, struct host *host); /* with the process that was to watch them */
+void workers_happen(struct world *world, struct host *host);
 
 /* faults.c */
 void faults_start(struct world *world);
 void faults_next(struct world *world);
+
+/* arbiter.c */
+#define ARBITER_TICK_NS NS_PER_S
 void arbiter_elect(struct world *world);
 void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch);
 void arbiter_seek(struct world *world, struct host *host);
@@ -181,7 +227,12 @@ void arbiter_seek(struct world *world, struct host *host);
 /* check.c */
 void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_formed(struct world *world, struct host *host);
+void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);
+void check_round_ended(struct world *world, struct host *host, const struct coordinator_event *event);
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
+void check_group_end(struct world *world, struct host *host);
+void check_step(struct world *world);
+void check_done(struct world *world);
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome);
 struct round_record *check_round(struct world *world, struct ballot ballot);
 

@@ -82,7 +82,7 @@ def test_the_same_seed_is_the_same_run():
 def test_without_faults_every_agent_ends_well():
     result = sim(MUSTER, "--agents=20", "--runs=20")
     assert result.returncode == 0, result.stdout
-    assert ", 0 failed, 0 by signal, 0 timed out, 0 unknown" in result.stdout
+    assert ", 0 failed, 0 by signal, 0 timed out, 0 refused, 0 unknown" in result.stdout
 
 
 def test_thousands_of_agents_form_one_round():

@@ -229,7 +229,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[FAILED] = TO(AGENT_STOPPING, "FAILED"),
 		[DONE] = TO(AGENT_WAITING, "DONE"),
 		[GONE] = TO(AGENT_JOINED, "FAILED JOIN"),
-		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 		[RESTART] = TO(AGENT_STOPPING, "stop"),
 		[SUPERSEDED] = TO(AGENT_RUNNING, ""),
@@ -243,7 +243,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
 		[FAILED] = TO(AGENT_STOPPING, "FAILED"),
 		[GONE] = TO(AGENT_JOINED, "JOIN"),
-		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 	},
 	[AGENT_WAITING] = {
@@ -255,7 +255,7 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[PAST] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
 		[LEASE_END] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
 		[GONE] = TO(AGENT_WAITING, ""),
-		[STUCK] = TO(AGENT_ENDED, "FAILED LEAVE hang-up exit"),
+		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 	},
 	[AGENT_LEAVING] = {

@@ -198,7 +198,6 @@ static const int next[COORDINATOR_STATE_COUNT][STIMULUS_COUNT] = {
 	[COORDINATOR_GATHERING] = {
 		[NEW_JOINS] = TO(COORDINATOR_RUNNING),
 		[SUPERSEDED] = TO(COORDINATOR_DEPOSED),
-		[HIGHER_BALLOT] = TO(COORDINATOR_DEPOSED),
 	},
 	[COORDINATOR_RUNNING] = {
 		[MEMBER_JOINS] = TO(COORDINATOR_STOPPING),
@@ -462,6 +461,21 @@ TEST(a_takeover_counts_the_old_coordinator_out_only_if_all_who_are_here_saw_it_d
 	memory.coordinator_died = true;
 	join_with(1, &memory);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(who_was_started_wrongly_and_comes_first_does_not_end_the_job)
+{
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
+	begin_takeover(2);
+	max_nodes = 3;
+	join(7);
+	max_nodes = 2;
+	join_with(1, &memory);
+	ck_assert_uint_eq(sent(MSG_REFUSED), 1);
+	ck_assert_uint_eq(actions.items[0].link, 7);
+	ck_assert_ptr_nonnull(strstr(actions.items[0].msg.refused.text, "--nnodes=1:2, this agent --nnodes=1:3"));
+	join_with(2, &memory);
+	ck_assert_uint_eq(sent(MSG_FORMED), 2);
 }
 
 TEST(a_ruling_is_inherited_from_a_coordinator_that_is_gone)

@@ -1,0 +1,73 @@
+/* The arbiter: an election service with leases. It can be cut off like anybody else, and its word can be
+ * late. */
+#include "base/clock.h"
+#include "sim/world.h"
+
+#define ARBITER_TTL_NS (10 * NS_PER_S)
+
+static bool arbiter_sees(const struct world *world, const struct host *host)
+{
+	return host->process && !world_frozen(world, host) && !host->agent_ended &&
+	       (!world->arbiter_cut || !world->arbiter_cut[host->index]);
+}
+
+static void announce(struct world *world, struct host *host)
+{
+	uint64_t at_ns = world->now_ns + host->arbiter_lag_ns + net_latency_ns(world, host);
+	struct happening_event *event = world_at(world, at_ns, HAPPEN_LEADER, host->index);
+	event->index = world->arbiter_leader;
+	event->epoch = world->arbiter_epoch;
+}
+
+void arbiter_elect(struct world *world)
+{
+	struct host *leader = &world->hosts[world->arbiter_leader];
+	bool seen = world->arbiter_epoch && arbiter_sees(world, leader) &&
+		    leader->generation == world->arbiter_generation;
+	if (seen)
+		world->arbiter_seen_ns = world->now_ns;
+	if (!seen && (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ARBITER_TTL_NS)) {
+		uint32_t from = world->options.faults ? (uint32_t)rng_range(&world->rng, 0, world->count - 1) : 0;
+		for (uint32_t k = 0; k < world->count; k++) {
+			uint32_t i = (from + k) % world->count;
+			if (!arbiter_sees(world, &world->hosts[i]))
+				continue;
+			world->arbiter_leader = i;
+			world->arbiter_generation = world->hosts[i].generation;
+			world->arbiter_epoch++;
+			world->arbiter_seen_ns = world->now_ns;
+			world_trace(world, "arbiter elects h%u, epoch %lu", i, world->arbiter_epoch);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < world->count; i++)
+		if (world->arbiter_epoch && arbiter_sees(world, &world->hosts[i]) &&
+		    world->hosts[i].leader_epoch != world->arbiter_epoch &&
+		    (i != world->arbiter_leader ||
+		     world->hosts[i].generation == world->arbiter_generation))
+			announce(world, &world->hosts[i]);
+}
+
+/* The arbiter's word: a leader and its epoch. */
+void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch)
+{
+	if (epoch <= host->leader_epoch)
+		return;
+	host->leader = leader;
+	host->leader_epoch = epoch;
+	if (host->coordinator)
+		host_supersede(world, host);
+	if (!host->process)
+		return;
+	if (leader == host->index)
+		host_coordinate(world, host, epoch);
+	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED });
+	if (host->process && !host->link)
+		arbiter_seek(world, host);
+}
+
+void arbiter_seek(struct world *world, struct host *host)
+{
+	if (host->leader_epoch && !host->agent_ended && !host->link)
+		net_connect(world, host, host->leader);
+}

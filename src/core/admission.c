@@ -93,6 +93,8 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	struct roster *roster = &c->roster;
 	struct round_ref heard = roster->heard, base = roster->base;
 	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
+	bool new_base = ballot_compare(memory->base.ballot, base.ballot) > 0;
+	c->restarts = MAX(c->restarts, memory->restarts);
 	if (higher) {
 		if (step_outranked(s, memory->heard.ballot))
 			return false;
@@ -100,15 +102,34 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 		c->coordinator_in_heard = memory->coordinator_in_heard;
 		c->coordinator_index = memory->coordinator_index;
 		step_forget_round(s);
-	}
-	if (ballot_compare(memory->base.ballot, base.ballot) > 0) {
-		base = memory->base;
 		formation_forget_acks(c);
 	}
-	c->restarts = MAX(c->restarts, memory->restarts);
-	if (higher || !ballot_eq(base.ballot, roster->base.ballot))
+	if (new_base)
+		base = memory->base;
+	if (higher || new_base)
 		roster_set_rounds(roster, &heard, &base);
+	if (new_base)
+		formation_recount_acks(c);
 	return true;
+}
+
+/* Until when to wait for other coordinators, and for members of theirs, after this JOIN: so long they may
+ * take to notice that somebody has left them, and live on. */
+static void wait_for_others(struct step *s, const struct member *member, bool again,
+			    struct ballot known)
+{
+	struct coordinator *c = s->c;
+	const struct memory *memory = &s->event->msg->join.memory;
+	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
+	bool left = !again && memory->joined_id != JOINED_NOBODY && memory->joined_id != c->config.id;
+	/* Another round than the one whose members are counted: nobody knows who is in it, and runs. */
+	struct ballot heard = memory->heard.ballot;
+	bool other = !ballot_is_none(known) && !ballot_is_none(heard) && !ballot_eq(known, heard) &&
+		     !(c->own && heard.epoch == c->epoch);
+	if (left || other)
+		c->moved_ns = noticed_ns;
+	if (!c->own && !ballot_is_none(heard))
+		c->regather_ns = noticed_ns;
 }
 
 /* What the agent's own workers came to in the last round. */
@@ -140,6 +161,7 @@ struct member *admission_join(struct step *s)
 	if (refuse(s))
 		return NULL;
 	learn_job(c, join->node);
+	struct ballot known = c->roster.heard.ballot;
 	if (!learn_rounds(s, &join->memory)) {
 		step_down(s);
 		return NULL;
@@ -154,12 +176,8 @@ struct member *admission_join(struct step *s)
 		step_act(s, COORDINATOR_HANG_UP, member->link);
 	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
 	learn_work(s, member);
-	/* The coordinator that it has left notices that after `death_ns`; until then it may form a round
-	 * with it. The workers of those who have stayed there may live as long. */
-	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
-	if (!again && join->memory.joined_id != JOINED_NOBODY && join->memory.joined_id != c->config.id)
-		c->moved_ns = noticed_ns;
-	if (!c->own && !ballot_is_none(join->memory.heard.ballot))
-		c->regather_ns = noticed_ns;
+	if (ballot_eq(join->memory.heard.ballot, c->roster.heard.ballot))
+		formation_ack(c, member);
+	wait_for_others(s, member, again, known);
 	return member;
 }

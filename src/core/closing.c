@@ -22,17 +22,19 @@ void closing_send(struct step *s, const struct member *member)
 
 void closing_rule(struct step *s, enum ruling ruling)
 {
+	struct roster *roster = &s->c->roster;
 	s->c->ruling = ruling;
 	step_stop_round(s, STOP_RULING);
 	step_set_state(s, COORDINATOR_CLOSING);
-	/* Those who wait already must know it too, before anyone acts on it. */
-	struct roster *roster = &s->c->roster;
-	for (size_t i = 0; i < roster->count; i++) {
-		struct member *member = roster->members[i];
-		if (member->status == MEMBER_READY && roster_in_heard(roster, member) &&
-		    member->memory.ruling != ruling)
-			step_send_stop(s, member, STOP_RULING);
-	}
+	for (size_t i = 0; i < roster->count; i++)
+		closing_tell(s, roster->members[i]);
+}
+
+void closing_tell(struct step *s, const struct member *member)
+{
+	if (member->status == MEMBER_READY && roster_in_heard(&s->c->roster, member) &&
+	    member->memory.ruling != s->c->ruling)
+		step_send_stop(s, member, STOP_RULING);
 }
 
 enum ruling closing_inherited(const struct coordinator *c)

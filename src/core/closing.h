@@ -10,6 +10,9 @@ enum ruling closing_inherited(const struct coordinator *coordinator);
 /* Decides: tells all members the ruling, which they acknowledge with JOIN. */
 void closing_rule(struct step *s, enum ruling ruling);
 
+/* Those who wait already, or come back, must know it too, before anyone acts on it. */
+void closing_tell(struct step *s, const struct member *member);
+
 /* While CLOSING: sends CLOSED when a quorum and all who are here know the ruling. */
 void closing_advance(struct step *s);
 

@@ -228,6 +228,15 @@ static void running_join(struct step *s)
 	advance(s);
 }
 
+static void closing_join(struct step *s)
+{
+	struct member *member = admission_join(s);
+	if (!member)
+		return;
+	closing_tell(s, member);
+	advance(s);
+}
+
 static void closed_join(struct step *s)
 {
 	struct member *member = admission_join(s);
@@ -461,7 +470,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_SUPERSEDED] = on_superseded,
 	},
 	[COORDINATOR_CLOSING] = {
-		[IN_JOIN] = on_join,
+		[IN_JOIN] = closing_join,
 		[IN_LEAVE] = on_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = on_link_down,

@@ -188,19 +188,38 @@ void formation_forget_acks(struct coordinator *c)
 		c->roster.members[i]->acked = false;
 }
 
+/* Before there is a base, more than half of MAX agents take the part of its members. */
+static void count_ack(struct coordinator *c, const struct member *member)
+{
+	bool first = ballot_is_none(c->roster.base.ballot);
+	c->acked_base += first || roster_in_base(&c->roster, member);
+}
+
 /* When more than half of the forerunner know the round, whoever would gather a majority of the
  * forerunner without us meets one of them: the round has replaced it for good. */
-void formation_ack(struct coordinator *c, struct member *member)
+static void confirm(struct coordinator *c)
 {
 	struct roster *roster = &c->roster;
-	if (member->acked || ballot_eq(roster->base.ballot, roster->heard.ballot))
+	uint32_t nodes = ballot_is_none(roster->base.ballot) ? c->max_nodes : roster->base.nodes;
+	bool enough_acks = c->config.quorum == QUORUM_ANY || 2 * (uint64_t)c->acked_base > nodes;
+	if (enough_acks && !ballot_eq(roster->base.ballot, roster->heard.ballot))
+		roster_set_rounds(roster, &roster->heard, &roster->heard);
+}
+
+void formation_recount_acks(struct coordinator *c)
+{
+	c->acked_base = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->acked)
+			count_ack(c, c->roster.members[i]);
+	confirm(c);
+}
+
+void formation_ack(struct coordinator *c, struct member *member)
+{
+	if (member->acked || ballot_eq(c->roster.base.ballot, c->roster.heard.ballot))
 		return;
 	member->acked = true;
-	bool first = ballot_is_none(roster->base.ballot);
-	if (!first && !roster_in_base(roster, member))
-		return;
-	c->acked_base++;
-	uint32_t nodes = first ? c->max_nodes : roster->base.nodes;
-	if (c->config.quorum == QUORUM_ANY || 2 * (uint64_t)c->acked_base > nodes)
-		roster_set_rounds(roster, &roster->heard, &roster->heard);
+	count_ack(c, member);
+	confirm(c);
 }

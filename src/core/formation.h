@@ -25,10 +25,13 @@ void formation_form(struct coordinator *coordinator);
 void formation_msg(const struct coordinator *coordinator, const struct member *member,
 		   struct msg *ret_msg);
 
-/* The base is another: who knows the current round has to be counted anew. */
+/* The current round is another one: who knows it has yet to be seen. */
 void formation_forget_acks(struct coordinator *coordinator);
 
-/* A member has shown that it knows the current round: it may become the base of the next. */
+/* The base is another: its members that know the current round have to be counted anew. */
+void formation_recount_acks(struct coordinator *coordinator);
+
+/* An agent has shown that it knows the current round: it may become the base of the next. */
 void formation_ack(struct coordinator *coordinator, struct member *member);
 
 #endif

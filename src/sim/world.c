@@ -198,6 +198,9 @@ void host_coordinator_step(struct world *world, struct host *host,
 			    host->coordinator->roster.heard.ballot.round);
 	if (before == COORDINATOR_RUNNING && host->coordinator->state != COORDINATOR_RUNNING)
 		check_round_ended(world, host, event);
+	if (before < COORDINATOR_CLOSING && host->coordinator->ruling != RULING_NONE &&
+	    host->coordinator->state >= COORDINATOR_CLOSING)
+		check_ruling(world, host);
 	if (host->coordinator->restarts > restarts)
 		check_charge(world, host, heard.ballot, host->coordinator->restarts - restarts);
 	struct ballot formed = coordinator_ballot(host->coordinator);

@@ -165,7 +165,6 @@ struct world {
 	bool over;	  /* what follows is another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
-	size_t first_round; /* of the job as it now is */
 	uint32_t groups_alive;
 	size_t latest_round; /* that a group began */
 	struct agent_actions agent_actions;
@@ -229,6 +228,7 @@ void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_formed(struct world *world, struct host *host);
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);
 void check_round_ended(struct world *world, struct host *host, const struct coordinator_event *event);
+void check_ruling(struct world *world, const struct host *host);
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
 void check_group_end(struct world *world, struct host *host);
 void check_step(struct world *world);

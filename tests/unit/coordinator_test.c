@@ -491,6 +491,20 @@ TEST(a_ruling_is_inherited_from_a_coordinator_that_is_gone)
 	ck_assert_uint_eq(sent(MSG_CLOSED), 2);
 }
 
+TEST(who_comes_back_while_the_job_is_closed_is_told_the_ruling)
+{
+	enter(COORDINATOR_CLOSING);
+	struct memory memory = memory_of(2);
+	link_down(2, true);
+	join_with(2, &memory);
+	ck_assert_uint_eq(sent(MSG_STOP), 1);
+	ck_assert_int_eq(actions.items[0].msg.stop.ruling, RULING_DONE);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+}
+
 TEST(a_minority_hangs_up_on_its_members)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;

@@ -48,7 +48,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all run test check soak fuzz bench install clean deps-build deps-test deps-bench unit
+.PHONY: all run test check soak fuzz bench install clean deps-build deps-test deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -131,6 +131,23 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
 	$(call say,CLANG)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) $(PKG_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz.a $(PKG_LIBS) -lm -pthread
+
+# For the Python wheel (setup.py): the same, but libraries beside the program come first, for the program and
+# for the libraries themselves. That is what a DT_RPATH means, and a DT_RUNPATH does not.
+WHEEL_LDFLAGS := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/muster:$$ORIGIN/../../lib/muster'
+wheel_files := $(BUILD)/wheel/bin/muster $(patsubst $(BUILD)/libexec/%,$(BUILD)/wheel/libexec/muster/%,$(libexec)) $(BUILD)/libmuster.so
+
+wheel-files: $(wheel_files)
+
+$(BUILD)/wheel/bin/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+
+$(BUILD)/wheel/libexec/muster/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
 # Completion comes from the option tables of the program itself.
 $(BUILD)/completion/muster: $(BUILD)/muster scripts/completion

@@ -4,13 +4,15 @@
     libexec/muster/*                the programs it starts
     lib/muster/*                    shared libraries, once scripts/repair-wheel has put them there
     site-packages/muster/           the package, with libmuster in it
-    site-packages/*.pth             what runs at the start of every interpreter, if there is any
+    site-packages/muster.pth        what looks at uncaught exceptions in workers
 
 The first three go below the prefix of the environment (the wheel's "data"), where they keep their
 places relative to each other.
 """
 
+import os
 import pathlib
+import shutil
 import subprocess
 
 from setuptools import Distribution, setup
@@ -18,26 +20,31 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
-BUILD = "build/wheel"
-# Libraries beside the program come first, for the program and for the libraries themselves: that is
-# what a DT_RPATH means, and a DT_RUNPATH does not.
-RPATH = "-Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/muster:$$ORIGIN/../../lib/muster'"
-
-
-def make():
-    subprocess.run(["make", "-j2", "--no-print-directory", f"BUILD={BUILD}", f"LDFLAGS={RPATH}", "all"],
-                   cwd=ROOT, check=True)
+BUILD = ROOT / os.environ.get("BUILD", "build")
 
 
 class Build(build_py):
-    """Builds the C parts first, and puts the library into the package."""
+    """Puts what goes into site-packages besides modules there; nothing of an earlier build stays."""
 
     def run(self):
-        super().run()
         target = pathlib.Path(self.build_lib)
-        self.copy_file(str(ROOT / BUILD / "libmuster.so"), str(target / "muster" / "libmuster.so.0"))
-        for hook in (ROOT / "python").glob("*.pth"):
-            self.copy_file(str(hook), str(target / hook.name))
+        shutil.rmtree(target, ignore_errors=True)
+        super().run()
+        self.copy_file(str(BUILD / "libmuster.so"), str(target / "muster/libmuster.so.0"))
+        self.copy_file(str(ROOT / "python/muster.pth"), str(target / "muster.pth"))
+
+
+class Wheel(bdist_wheel):
+    """One wheel for every Python: nothing in it is linked with one."""
+
+    def run(self):
+        jobs = len(os.sched_getaffinity(0))
+        subprocess.run(["make", f"-j{jobs}", "--no-print-directory", "wheel-files"], cwd=ROOT, check=True)
+        self.distribution.data_files = built_files()
+        super().run()
+
+    def get_tag(self):
+        return ("py3", "none", super().get_tag()[2])
 
 
 class Binary(Distribution):
@@ -45,23 +52,10 @@ class Binary(Distribution):
         return True
 
 
-def programs():
-    """What make built, as paths below the prefix."""
-    make()
-    libexec = sorted(str(path.relative_to(ROOT)) for path in (ROOT / BUILD / "libexec").glob("*")
-                     if path.suffix != ".d")
-    return [("bin", [f"{BUILD}/muster"]), *([("libexec/muster", libexec)] if libexec else [])]
-
-
-class Wheel(bdist_wheel):
-    """One wheel for every Python: nothing in it is linked with one."""
-
-    def run(self):
-        self.distribution.data_files = programs()
-        super().run()
-
-    def get_tag(self):
-        return ("py3", "none", super().get_tag()[2])
+def built_files():
+    """What make built for below the prefix, folder by folder."""
+    files = sorted(path for path in (BUILD / "wheel").rglob("*") if path.is_file())
+    return [(str(path.parent.relative_to(BUILD / "wheel")), [os.path.relpath(path, ROOT)]) for path in files]
 
 
 setup(distclass=Binary, cmdclass={"build_py": Build, "bdist_wheel": Wheel})

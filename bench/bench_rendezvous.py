@@ -1,0 +1,164 @@
+"""Rendezvous: agents by the thousand against the real `muster coordinator` over loopback, with authentication, and torchrun's
+own rendezvous (real handlers, one process an agent, one libuv TCPStore) beside it.
+
+All agents of ours are real agent cores with a connection each, in one process (bench/rendezvous_load.c). For torchrun `all` is
+the time from the start signal to the last agent's return from next_rendezvous(); ours is from the first connect to the last FORMED,
+greeting included. The aim is about the last JOIN to the last FORMED.
+"""
+
+import os
+import pathlib
+import re
+import resource
+import statistics
+import subprocess
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+MUSTER = str(BUILD / "muster")
+LOAD = str(BUILD / "bench" / "rendezvous_load")
+SIZES = [int(n) for n in os.environ.get("BENCH_AGENTS", "64 128 1000 10000").split()]
+TORCH_SECONDS = {64: 100, 128: 150}  # patience with torchrun; importing torch is part of it
+RUNS = 3
+TOKEN = "a token that only this bench knows"
+WITHOUT_DNS = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" /etc/nsswitch.conf && exec "$@"']
+
+TORCH = """
+import os, signal, sys, time
+from torch.distributed import TCPStore
+from torch.distributed.elastic.rendezvous import RendezvousParameters
+from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import create_backend
+from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
+
+count = int(sys.argv[1])
+server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+go_read, go_write = os.pipe()
+done_read, done_write = os.pipe()
+pids = []
+for i in range(count):
+    pid = os.fork()
+    if pid == 0:
+        os.read(go_read, 1)
+        params = RendezvousParameters("c10d", f"127.0.0.1:{server.port}", "bench", count, count, is_host="0")
+        backend, store = create_backend(params)
+        create_handler(store, backend, params).next_rendezvous()
+        os.write(done_write, b"x")
+        time.sleep(600)
+        os._exit(0)
+    pids.append(pid)
+start = time.monotonic()
+os.write(go_write, b"x" * count)
+seen = 0
+while seen < count:
+    seen += len(os.read(done_read, count))
+print(time.monotonic() - start, flush=True)
+for pid in pids:
+    os.kill(pid, signal.SIGKILL)
+"""
+
+
+class Coordinator:
+    def __init__(self):
+        env = dict(os.environ, MUSTER_TOKEN=TOKEN, LOGLEVEL="ERROR")
+        self.process = subprocess.Popen([MUSTER, "coordinator", "--listen", "127.0.0.1:0", "--rdzv-id", "bench"], env=env,
+                                        stdout=subprocess.PIPE, text=True)
+        self.port = self.process.stdout.readline().rpartition(":")[2].strip()
+
+    def rss(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) * 1024
+
+    def cpu_us(self):
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1000
+
+
+def pairs(line):
+    words = line.split()
+    return dict(zip(words[::2], map(float, words[1::2])))
+
+
+def measure(count):
+    """One job of `count` agents from the first connect to its end."""
+    coordinator = Coordinator()
+    before = coordinator.rss(), coordinator.cpu_us()
+    load = subprocess.Popen([LOAD, "127.0.0.1", coordinator.port, str(count), "bench"], env=dict(os.environ, MUSTER_TOKEN=TOKEN),
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        result = pairs(load.stdout.readline())
+        result["rss"] = (coordinator.rss() - before[0]) / count
+        result["cpu_us"] = (coordinator.cpu_us() - before[1]) / count
+        load.stdin.write("\n")
+        load.stdin.flush()
+        result |= pairs(load.stdout.readline())
+        load.stdin.write("\n")
+        load.stdin.close()
+        if load.wait(60) or coordinator.process.wait(60):
+            raise SystemExit(f"bench_rendezvous: the job of {count} agents did not end well")
+    finally:
+        load.kill()
+        coordinator.process.kill()
+    return result
+
+
+def torchrun_seconds(count):
+    """None if it did not come together in time."""
+    with tempfile.NamedTemporaryFile("w") as names:
+        names.write("passwd: files\nhosts: files\n")
+        names.flush()
+        process = subprocess.Popen([*WITHOUT_DNS, names.name, str(VENV / "bin" / "python"), "-c", TORCH, str(count)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        try:
+            out, _ = process.communicate(timeout=TORCH_SECONDS[count])
+            return float(out) if out.strip() else None
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # The agents of a rendezvous that did not come together: their process group is this bench's own.
+            try:
+                os.killpg(process.pid, 9)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def row(what, ours, peer="", ratio="", unit="", aim=""):
+    print(f"{what:<46} {ours:>10} {peer:>10} {ratio:>7}  {unit:<8} {aim}", flush=True)
+
+
+def report(count, runs):
+    def median(key):
+        return statistics.median(run[key] for run in runs)
+
+    name = f"{count:,} agents"
+    row(f"{name}: last JOIN to last FORMED", f"{median('form_ms'):.1f}", unit="ms", aim="<= 500" if count == 10000 else "")
+    if count in TORCH_SECONDS:
+        torch = torchrun_seconds(count)
+        peer = f"{torch * 1000:.0f}" if torch else f"> {TORCH_SECONDS[count]} s"
+        ratio = f"{median('all_ms') / torch / 1000:.4f}" if torch else ""
+    else:
+        peer, ratio = "-", ""
+    row(f"{name}: from nothing to the last FORMED", f"{median('all_ms'):.1f}", peer, ratio, "ms", "< 1" if ratio else "")
+    row(f"{name}: a worker fails, all have heard", f"{median('stop_ms'):.1f}", unit="ms")
+    row(f"{name}: a worker fails, all formed again", f"{median('again_ms'):.1f}", unit="ms")
+    row(f"{name}: bytes an agent sends", f"{median('out'):.0f}", unit="B", aim="constant")
+    row(f"{name}: bytes an agent receives", f"{median('in'):.0f}", unit="B", aim="constant")
+    row(f"{name}: coordinator's CPU an agent", f"{median('cpu_us'):.0f}", unit="us")
+    row(f"{name}: coordinator's memory an agent", f"{median('rss'):.0f}", unit="B")
+
+
+def main():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    row("rendezvous", "ours", "torchrun", "ratio", "unit", "aim (ratio: below 1 is ahead)")
+    for count in SIZES:
+        if hard != resource.RLIM_INFINITY and hard < count + 100:
+            row(f"{count:,} agents", "-", aim=f"only {hard} open files are allowed here")
+            continue
+        report(count, [measure(count) for _ in range(RUNS)])
+    row("round trips an agent", "3", aim="constant: two to greet, one from JOIN to FORMED")
+
+
+if __name__ == "__main__":
+    main()

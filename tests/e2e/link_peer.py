@@ -1,0 +1,131 @@
+"""An agent or a stranger on a raw socket, written from docs/PROTOCOL.md alone: what the coordinator is told here is
+what the document says, not what the C code happens to send."""
+
+import hashlib
+import os
+import socket
+import struct
+
+from conftest import DEADLINE
+
+OPENING = b"MUSTER\x01\x00"
+HELLO, CHALLENGE, PROOF, WELCOME, REFUSED, STANDING = range(1, 7)
+JOIN, FAILED, DONE, LEAVE, PING, FORMED, STOP, CLOSED, REFUSED_JOIN, PONG, PEERS = range(16, 27)
+REASONS = ["version", "run id", "token", "standby", "broken", "busy"]
+AGENT, PROBE = 0, 1
+
+
+def text(value):
+    value = value.encode()
+    return bytes([len(value)]) + value
+
+
+def frame(kind, body):
+    return struct.pack("<HB", len(body), kind) + body
+
+
+def ballot(epoch=0, round=0):
+    return struct.pack("<QQ", epoch, round)
+
+
+def cause(code=0, rank=0, host=""):
+    return struct.pack("<BBiBiiiiiBQ", 0, 1 if code else 0, code, 0, 0, 0, rank, 0, 0, 0, 0) + text(host)
+
+
+def node(ident, nodes, nproc=2, name="host", node_rank=-1):
+    low, high = nodes
+    return (struct.pack("<QQIIIiIQQQI", 1, ident, low, high, nproc, node_rank, 0, 0, 0, 10**9, 4) + text("default")
+            + text(name) + text("127.0.0.1") + struct.pack("<HB", 29500, 0))
+
+
+def memory(heard=(0, 0), nodes=0, work=0, ruling=0):
+    """Of an agent that was a member of the last round it has heard of."""
+    ref = ballot(*heard) + struct.pack("<I", nodes)
+    rounds = ballot(*heard) + ballot() * 7
+    return ref + ref + rounds + struct.pack("<BiQBiIBB", 0, -1, 0, 0, -1, 0, work, ruling) + cause()
+
+
+class Closed(Exception):
+    """The coordinator has ended the stream."""
+
+
+class Peer:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.nonce = os.urandom(16)
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def send_slowly(self, data):
+        for byte in data:
+            self.socket.sendall(bytes([byte]))
+
+    def receive(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.socket.recv(count - len(data))
+            if not piece:
+                raise Closed(data)
+            data += piece
+        return data
+
+    def rest(self):
+        """Everything up to the end of the stream."""
+        data = b""
+        while piece := self.socket.recv(65536):
+            data += piece
+        return data
+
+    def next_frame(self):
+        length, kind = struct.unpack("<HB", self.receive(3))
+        return kind, self.receive(length)
+
+    def hello(self, run_id="none", role=AGENT, token=None, send=None):
+        body = bytes([role, token is not None]) + self.nonce + text("0.0.test") + text(run_id)
+        (send or self.send)(OPENING + frame(HELLO, body))
+        assert self.receive(8) == OPENING
+
+    def proof(self, token, challenge, direction, run_id="none", role=AGENT):
+        key = hashlib.blake2b(b"muster token 1\0" + token.encode(), digest_size=32).digest()
+        data = b"muster proof 1\0" + bytes([direction, role]) + self.nonce + challenge + run_id.encode()
+        return hashlib.blake2b(data, key=key, digest_size=32).digest()
+
+    def greet(self, run_id="none", role=AGENT, token=None, send=None):
+        """The whole greeting; returns the reason and the text if it was refused, else None."""
+        self.hello(run_id, role, token, send)
+        kind, body = self.next_frame()
+        if kind == CHALLENGE:
+            (send or self.send)(frame(PROOF, self.proof(token, body, 0, run_id, role)))
+            kind, answer = self.next_frame()
+            if kind == WELCOME:
+                assert answer[:32] == self.proof(token, body, 1, run_id, role)
+                return None
+            body = answer
+        if kind == REFUSED:
+            return REASONS[body[0]], body[2:2 + body[1]].decode()
+        assert kind == WELCOME and body[:32] == bytes(32)
+        return None
+
+    def join(self, ident, nodes, attempt=1, heard=(0, 0), past=None, send=None, **about):
+        body = ballot(*heard) + struct.pack("<I", attempt) + node(ident, nodes, **about) + (past or memory())
+        (send or self.send)(frame(JOIN, body))
+
+    def expect(self, kind):
+        """The next message of that kind; PONGs and PEERS before it do not count."""
+        while True:
+            got, body = self.next_frame()
+            if got == kind:
+                return body
+            assert got in (PONG, PEERS), got
+
+    def formed(self):
+        """(ballot, group rank, nodes, rank base, world size) of the next FORMED."""
+        body = self.expect(FORMED)
+        fields = struct.unpack_from("<QQ QQI B i IIIIII", body)
+        epoch, number, _, _, _, _, _, nodes, group_rank, rank_base, world_size, _, _ = fields
+        return (epoch, number), group_rank, nodes, rank_base, world_size

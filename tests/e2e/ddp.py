@@ -25,8 +25,9 @@ def train(program, directory, *options, kills=0):
          subprocess.Popen(command, env=clean_env(), cwd=directory, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=errors) as process:
         try:
+            gone = set()
             for _ in range(kills):
-                kill_one(process)
+                gone |= kill_one(process, gone)
             hold.touch()
             out, _ = process.communicate(timeout=DEADLINE)
         finally:
@@ -35,13 +36,14 @@ def train(program, directory, *options, kills=0):
     return re.search(r"final loss (\S+) after (\d+) restarts", out).groups()
 
 
-def kill_one(process):
+def kill_one(process, gone):
     """Reads what the workers print until all have, and at a random line after that, or when they wait for
-    us, kills one."""
+    us, kills one. Gives the pids of the group that ends with it; `gone` are those of earlier ones, of whom
+    lines may still be on their way."""
     pids, patience = {}, random.randint(0, 8)
     for line in process.stdout:
         match = LINE.match(line)
-        if not match:
+        if not match or int(match[2]) in gone:
             continue
         pids[int(match[1])] = int(match[2])
         if len(pids) == RANKS:
@@ -51,3 +53,4 @@ def kill_one(process):
     else:
         raise AssertionError("the training ended before its time")
     os.kill(random.choice(list(pids.values())), signal.SIGKILL)
+    return set(pids.values())

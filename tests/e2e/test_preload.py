@@ -7,13 +7,13 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
 import textwrap
 import zipfile
 
+import ddp
 import pytest
 
 from conftest import DEADLINE, MUSTER, ROOT, alive, clean_env, gone, read_line, wait_for
@@ -705,3 +705,11 @@ def test_torch_works_in_warm_workers(place, tmp_path):
         """)
     out = succeed("--nproc-per-node=2", "all.py", preload="torch", cwd=tmp_path, timeout=TORCH_TIMEOUT)
     assert out == "gradient 12.0\n" * 2
+
+
+def test_warm_training_survives_ten_kills_and_ends_with_the_same_loss(tmp_path):
+    undisturbed = ddp.train(MUSTER, tmp_path / "undisturbed", "--preload=torch,torch._dynamo")
+    disturbed = ddp.train(MUSTER, tmp_path / "disturbed", "--preload=torch,torch._dynamo", kills=10)
+    assert undisturbed == (disturbed[0], "0")
+    assert disturbed[1] == "10"
+    assert "--preload" not in (tmp_path / "disturbed" / "stderr").read_text()

@@ -161,22 +161,25 @@ class LaunchConfig:
                 *self.run_options]
 
     def _rendezvous(self) -> list[tuple[str, Any]]:
+        """How nodes find each other; a job on one node without an endpoint has nobody to find."""
         nodes = [("rdzv-id", self.run_id), ("nnodes", f"{self.min_nodes}:{self.max_nodes}")]
         if self.rdzv_backend == "static":
-            return [*nodes, *self._static()]
+            return [*nodes, *self._master(), ("rdzv-conf", self._conf("rank"))]
         if self.max_nodes == 1 and not self.rdzv_endpoint:
             return nodes
-        conf = ",".join(f"{key}={value}" for key, value in self.rdzv_configs.items())
         return [*nodes, ("rdzv-backend", self.rdzv_backend), ("rdzv-endpoint", self.rdzv_endpoint or None),
-                ("rdzv-conf", conf)]
+                ("rdzv-conf", self._conf())]
 
-    def _static(self) -> list[tuple[str, Any]]:
+    def _conf(self, *left_out: str) -> str:
+        return ",".join(f"{key}={value}" for key, value in self.rdzv_configs.items() if key not in left_out)
+
+    def _master(self) -> list[tuple[str, Any]]:
         host, colon, port = self.rdzv_endpoint.strip().rpartition(":")
         if not colon or not port.isdigit():
             raise ValueError(f"a static rendezvous needs the endpoint HOST:PORT, got {self.rdzv_endpoint!r}")
         if "rank" not in self.rdzv_configs:
             raise ValueError("a static rendezvous needs the rank of this node in rdzv_configs['rank']")
-        return [("master-addr", host.strip("[]")), ("master-port", port),
+        return [("rdzv-backend", "static"), ("master-addr", host.strip("[]")), ("master-port", port),
                 ("node-rank", self.rdzv_configs["rank"])]
 
 

@@ -129,7 +129,7 @@ const struct opt run_opts[] = {
 		   "who may connect to it: hosts of the job (default), or anybody"),
 	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv_id, "ID", "name of the job (default: a random one)"),
 	OPT_STR("rdzv-backend", "PET_RDZV_BACKEND", O, rdzv_backend, "NAME",
-		"how nodes find each other: c10d or static (default: as the other options suggest)"),
+		"how nodes find each other: c10d, static, etcd or exec:PROGRAM (default: as the other options suggest)"),
 	OPT_STR("rdzv-endpoint", "PET_RDZV_ENDPOINT", O, rdzv_endpoint, "HOST[:PORT][,...]",
 		"where nodes find each other, the same on all; the later ones stand in for the first (port 29400)"),
 	OPT_STR("rdzv-conf", "PET_RDZV_CONF", O, rdzv_conf, "KEY=VALUE,...",

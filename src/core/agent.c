@@ -576,14 +576,22 @@ static void running_restart_requested(struct step *s)
 	set_state(s->agent, AGENT_STOPPING);
 }
 
+/* The coordinator may have told us of its term before discovery did. */
+static bool is_linked_to_newest(const struct step *s)
+{
+	return s->agent->formed_here && s->agent->memory.heard.ballot.epoch >= s->event->epoch;
+}
+
 static void joined_superseded(struct step *s)
 {
-	hang_up(s, LEAVE_SUPERSEDED);
+	if (!is_linked_to_newest(s))
+		hang_up(s, LEAVE_SUPERSEDED);
 }
 
 static void busy_superseded(struct step *s)
 {
-	s->agent->superseded = true;
+	if (!is_linked_to_newest(s))
+		s->agent->superseded = true;
 }
 
 static void again_stop_requested(struct step *s)

@@ -73,6 +73,7 @@ struct agent_event {
 			uint64_t died_ns; /* monotonic time of the death */
 		};
 		int signal; /* STOP_REQUESTED */
+		uint64_t epoch; /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
 		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
 		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */

@@ -8,7 +8,8 @@ struct discovery *discovery_new(struct event_base *base, const struct run_config
 				const struct link_self *self, const struct discovery_handler *handler,
 				void *arg)
 {
-	const struct discovery_ops *ops = &discovery_endpoints;
+	const struct discovery_ops *ops =
+		config->rdzv.kind == RENDEZVOUS_PROGRAM ? &discovery_program : &discovery_endpoints;
 	struct discovery *discovery = mem_alloc(ops->size);
 	*discovery = (struct discovery){ ops, base, config, self, handler, arg };
 	return discovery;

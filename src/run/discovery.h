@@ -28,9 +28,9 @@ struct discovery_handler {
 	void (*on_found)(void *arg, const struct link_target *target, uint64_t dead_indexes);
 	/* This process is to coordinate, and its agent to be linked to that, unless it has a link. */
 	void (*on_chosen)(void *arg, const struct discovery_term *term, uint64_t dead_indexes);
-	/* The coordinator here, if there is one, has to give way; with `agent` also the link that there
-	 * is belongs to one of the past. */
-	void (*on_superseded)(void *arg, bool agent);
+	/* The coordinator here, if there is one, has to give way. With an epoch, which is that of the
+	 * newest one, the link that there is may belong to one of the past, too. */
+	void (*on_superseded)(void *arg, uint64_t epoch);
 	/* Somebody is there and will never let us in, or we cannot listen where we must: why. */
 	void (*on_barred)(void *arg, const char *text);
 	/* What the coordinator here, if there is one, says of itself. */
@@ -60,6 +60,7 @@ struct discovery_ops {
 };
 
 extern const struct discovery_ops discovery_endpoints;
+extern const struct discovery_ops discovery_program;
 
 /* The one that the configuration asks for. All is borrowed. */
 struct discovery *discovery_new(struct event_base *base, const struct run_config *config,

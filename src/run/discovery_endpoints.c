@@ -201,7 +201,7 @@ static void act(struct endpoints *e, const struct finder_action *action)
 					   action->dead_indexes);
 		break;
 	case FINDER_STEP_DOWN:
-		e->base.handler->on_superseded(e->base.arg, false);
+		e->base.handler->on_superseded(e->base.arg, 0);
 		break;
 	}
 }

@@ -360,6 +360,8 @@ static void on_chosen(void *arg, const struct discovery_term *term, uint64_t dea
 	struct node *node = arg;
 	const struct rendezvous *rdzv = &node->config->rdzv;
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	if (coordinating_active(node->coordinating))
+		return; /* one that has closed the job gives way to nobody */
 	config.quorum = rdzv->quorum;
 	config.epoch = term->epoch;
 	config.index = term->index;
@@ -374,13 +376,13 @@ static void on_chosen(void *arg, const struct discovery_term *term, uint64_t dea
 		attach(node);
 }
 
-static void on_superseded(void *arg, bool agent)
+static void on_superseded(void *arg, uint64_t epoch)
 {
 	struct node *node = arg;
 	if (node->coordinating)
 		coordinating_supersede(node->coordinating);
-	if (agent)
-		step_alone(node, &(struct agent_event){ .type = AGENT_SUPERSEDED });
+	if (epoch)
+		step_alone(node, &(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = epoch });
 }
 
 static void on_barred(void *arg, const char *text)

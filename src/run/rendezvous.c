@@ -12,12 +12,14 @@
 #include "core/finder.h"
 #include "run/config.h"
 #include "run/rendezvous_conf.h"
+#include "run/rendezvous_etcd.h"
 
 #define JOIN_TIMEOUT_NS (600 * NS_PER_S)
 #define STATIC_TIMEOUT_NS (900 * NS_PER_S)
 #define FAILOVER_AFTER_NS (10 * NS_PER_S)
 #define LEASE_PERIODS 4 /* the coordinator waits for one more */
 #define NODES_PER_PERIOD_S 2000
+#define EXEC_PREFIX "exec:"
 
 static uint64_t given_or(uint64_t value, uint64_t otherwise)
 {
@@ -138,8 +140,17 @@ static int choose_unnamed(const struct run_options *options, uint32_t max_nodes,
 	return 0;
 }
 
-static int choose_backend(const struct run_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
-			  struct err *err)
+static int choose_etcd(const struct run_options *options, const struct rendezvous_conf *conf,
+		       struct rendezvous *rdzv, struct err *err)
+{
+	rdzv->kind = RENDEZVOUS_PROGRAM;
+	rdzv->is_etcd = true;
+	rendezvous_etcd_host(options->rdzv_endpoint, rdzv->program_reaches);
+	return rendezvous_etcd_args(options->rdzv_endpoint, conf, &rdzv->program, err);
+}
+
+static int choose_backend(const struct run_options *options, const struct rendezvous_conf *conf,
+			  uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
 	const char *name = options->rdzv_backend;
 	if (options->standalone) {
@@ -157,7 +168,15 @@ static int choose_backend(const struct run_options *options, uint32_t max_nodes,
 		return choose_static(options, max_nodes, rdzv, err);
 	if (str_eq(name, "c10d"))
 		return choose_c10d(options, max_nodes, rdzv, err);
-	return err_set(err, EINVAL, "--rdzv-backend: '%.64s' is neither c10d nor static", name);
+	if (str_eq(name, "etcd") || str_eq(name, "etcd-v2"))
+		return choose_etcd(options, conf, rdzv, err);
+	if (str_starts(name, EXEC_PREFIX) && name[strlen(EXEC_PREFIX)]) {
+		rdzv->kind = RENDEZVOUS_PROGRAM;
+		strv_add(&rdzv->program, name + strlen(EXEC_PREFIX));
+		return 0;
+	}
+	return err_set(err, EINVAL,
+		       "--rdzv-backend: '%.64s' is none of c10d, static, etcd, etcd-v2 and exec:PROGRAM", name);
 }
 
 /* ---- the rest ---- */
@@ -190,7 +209,8 @@ static int take_token(const char *file, struct rendezvous *rdzv, struct err *err
 static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rdzv)
 {
 	const struct coordinator_config usual = COORDINATOR_CONFIG_INIT;
-	uint64_t join_ns = rdzv->is_static ? given_or(conf->timeout_ns, STATIC_TIMEOUT_NS) : JOIN_TIMEOUT_NS;
+	bool by_timeout = rdzv->is_static || rdzv->is_etcd;
+	uint64_t join_ns = by_timeout ? given_or(conf->timeout_ns, STATIC_TIMEOUT_NS) : JOIN_TIMEOUT_NS;
 	rdzv->join_timeout_ns = given_or(conf->join_timeout_ns, join_ns);
 	rdzv->last_call_ns = given_or(conf->last_call_ns, usual.last_call_ns);
 	rdzv->close_timeout_ns = given_or(conf->close_timeout_ns, usual.close_timeout_ns);
@@ -200,7 +220,7 @@ static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rd
 	/* So many periods of silence are death for torchrun; the agent itself gives up one earlier. */
 	uint64_t attempts = given_or(conf->keep_alive_attempts, LEASE_PERIODS + 1);
 	rdzv->lease_periods = (uint32_t)MAX(attempts - 1, 1);
-	if (conf->timeout_ns != RENDEZVOUS_CONF_UNSET && !rdzv->is_static)
+	if (conf->timeout_ns != RENDEZVOUS_CONF_UNSET && !by_timeout)
 		log_debug("--rdzv-conf: 'timeout' has no effect with %s: see join_timeout", rdzv->backend);
 }
 
@@ -214,13 +234,15 @@ static int fill(const struct run_options *options, const struct rendezvous_conf 
 	rdzv->conf = options->rdzv_conf;
 	int r;
 	if ((r = take_node_rank(options, conf, max_nodes, rdzv, err)) < 0 ||
-	    (r = choose_backend(options, max_nodes, rdzv, err)) < 0 ||
+	    (r = choose_backend(options, conf, max_nodes, rdzv, err)) < 0 ||
 	    (r = take_token(conf->token_file, rdzv, err)) < 0)
 		return r;
 	/* Nobody but the owner of the only endpoint can coordinate. */
 	if (rdzv->kind != RENDEZVOUS_PROGRAM && rdzv->endpoint_count <= 1)
 		rdzv->quorum = QUORUM_ANY;
 	take_times(conf, rdzv);
+	if (!rdzv->is_etcd)
+		rendezvous_etcd_unused(conf);
 	return 0;
 }
 
@@ -245,6 +267,7 @@ int rendezvous_make(const struct run_options *options, uint32_t max_nodes, struc
 void rendezvous_done(struct rendezvous *rdzv)
 {
 	free(rdzv->endpoints);
+	strv_done(&rdzv->program);
 	token_forget(&rdzv->token);
 	*rdzv = RENDEZVOUS_INIT;
 }

@@ -6,6 +6,7 @@
 #ifndef RUN_RENDEZVOUS_H
 #define RUN_RENDEZVOUS_H
 
+#include "base/env.h"
 #include "base/err.h"
 #include "core/coordinator.h"
 #include "net/addr.h"
@@ -35,8 +36,10 @@ struct rendezvous {
 	struct addr_name *endpoints;
 	size_t endpoint_count;
 	enum rendezvous_host host;
-	const char *program;	   /* of PROGRAM; borrowed, as all texts here */
-	const char *endpoint_text; /* as typed */
+	bool is_etcd;
+	struct strv program;	   /* of PROGRAM: its command line without run id and address */
+	char program_reaches[ADDR_HOST_MAX]; /* a host that it talks to, for the way there; "": unknown */
+	const char *endpoint_text; /* as typed; borrowed, as all texts here */
 	const char *conf;	   /* as typed */
 	const char *local_addr;	   /* NULL: the one that reaches the coordinator */
 	int32_t node_rank;	   /* -1: any */

@@ -16,7 +16,7 @@ enum value_kind {
 	VALUE_RANK,  /* 0 or more */
 	VALUE_HOST,
 	VALUE_QUORUM,
-	VALUE_FILE,
+	VALUE_TEXT,
 	VALUE_TCP,   /* nothing else is there to choose */
 	VALUE_UNUSED,
 };
@@ -39,11 +39,22 @@ static const struct key {
 	KEY("rank", VALUE_RANK, rank),
 	KEY("is_host", VALUE_HOST, host),
 	KEY("quorum", VALUE_QUORUM, quorum),
-	KEY("token_file", VALUE_FILE, token_file),
+	KEY("token_file", VALUE_TEXT, token_file),
+	/* As both of torchrun's etcd backends call them. */
+	KEY("protocol", VALUE_TEXT, protocol),
+	KEY("cacert", VALUE_TEXT, ca_file),
+	KEY("ca_cert", VALUE_TEXT, ca_file),
+	KEY("cert", VALUE_TEXT, cert_file),
+	KEY("ssl_cert", VALUE_TEXT, cert_file),
+	KEY("key", VALUE_TEXT, key_file),
+	KEY("ssl_cert_key", VALUE_TEXT, key_file),
+	KEY("etcd_prefix", VALUE_TEXT, etcd_prefix),
+	KEY("user", VALUE_TEXT, user),
+	KEY("password_file", VALUE_TEXT, password_file),
+	KEY("lease_ttl", VALUE_COUNT, lease_ttl_s),
 	{ "store_type", VALUE_TCP, 0 },
 	{ "read_timeout", VALUE_UNUSED, 0 },
 	{ "heartbeat_timeout", VALUE_UNUSED, 0 },
-	{ "protocol", VALUE_UNUSED, 0 },
 };
 
 static const struct key *find_key(const char *name)
@@ -105,7 +116,7 @@ static int take_value(const struct key *key, const char *value, struct rendezvou
 		return to_host(value, field);
 	case VALUE_QUORUM:
 		return to_quorum(value, field);
-	case VALUE_FILE:
+	case VALUE_TEXT:
 		free(*(char **)field);
 		*(char **)field = mem_strdup(value);
 		return 0;
@@ -127,7 +138,7 @@ static const char *expected(enum value_kind kind)
 		[VALUE_RANK] = "a number from 0 on",
 		[VALUE_HOST] = "true or false",
 		[VALUE_QUORUM] = "majority or any",
-		[VALUE_FILE] = "a file",
+		[VALUE_TEXT] = "a text",
 		[VALUE_TCP] = "tcp, which is the only store there is",
 		[VALUE_UNUSED] = "a value",
 	};
@@ -174,6 +185,7 @@ int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, st
 		.scale_up_delay_ns = RENDEZVOUS_CONF_UNSET,
 		.failover_after_ns = RENDEZVOUS_CONF_UNSET,
 		.rank = RENDEZVOUS_CONF_UNSET,
+		.lease_ttl_s = RENDEZVOUS_CONF_UNSET,
 		.host = RENDEZVOUS_HOST_WHO_CAN,
 		.quorum = QUORUM_MAJORITY,
 	};
@@ -192,6 +204,11 @@ int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, st
 
 void rendezvous_conf_done(struct rendezvous_conf *conf)
 {
-	free(conf->token_file);
-	conf->token_file = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (keys[i].kind != VALUE_TEXT)
+			continue;
+		char **text = (char **)((char *)conf + keys[i].offset);
+		free(*text);
+		*text = NULL;
+	}
 }

@@ -14,6 +14,10 @@ struct rendezvous_conf {
 	enum rendezvous_host host;
 	enum quorum_rule quorum;
 	char *token_file;
+	/* Of etcd; NULL: not given. */
+	char *protocol, *ca_file, *cert_file, *key_file;
+	char *user, *password_file, *etcd_prefix;
+	uint64_t lease_ttl_s;
 };
 
 /* Numbers that are not given stay RENDEZVOUS_CONF_UNSET. -EINVAL: a usage error. What torchrun knows

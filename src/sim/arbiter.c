@@ -61,7 +61,7 @@ void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint
 		return;
 	if (leader == host->index)
 		host_coordinate(world, host, epoch);
-	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED });
+	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = epoch });
 	if (host->process && !host->link)
 		arbiter_seek(world, host);
 }

@@ -174,7 +174,7 @@ static void apply(enum stimulus stimulus)
 	case SIGNAL: stop_requested(); break;
 	case RESTART: step_type(AGENT_RESTART_REQUESTED); break;
 	case BARRED: step(&(struct agent_event){ .type = AGENT_BARRED, .text = "another job" }); break;
-	case SUPERSEDED: step_type(AGENT_SUPERSEDED); break;
+	case SUPERSEDED: step(&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = round_1.epoch + 1 }); break;
 	case STIMULUS_COUNT: break;
 	}
 }
@@ -385,9 +385,19 @@ TEST(a_spare_waits_without_time_out_while_a_round_runs)
 TEST(a_superseded_coordinator_is_left_when_the_round_is_over)
 {
 	enter(AGENT_RUNNING);
-	step_type(AGENT_SUPERSEDED);
+	step(&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = round_1.epoch + 1 });
 	receive_stop(RULING_NONE);
 	step_type(AGENT_GROUP_GONE);
 	ck_assert_str_eq(done(), "LEAVE hang-up");
 	ck_assert_int_eq(agent.state, AGENT_SEEKING);
+}
+
+TEST(late_news_of_the_coordinator_that_formed_our_round_change_nothing)
+{
+	enter(AGENT_RUNNING);
+	step(&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = round_1.epoch });
+	receive_stop(RULING_NONE);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_int_eq(agent.state, AGENT_JOINED);
 }

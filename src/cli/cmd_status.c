@@ -44,8 +44,12 @@ static void print_job(const json_t *job)
 {
 	printf("%s  pid %lld  %s  up", text_of(job, "run_id"), number_of(job, "pid"), text_of(job, "state"));
 	print_time(job, "uptime_s", 0);
-	printf("  nodes %lld  workers %lld  restarts %lld of %lld\n", number_of(job, "nodes"),
-	       number_of(job, "world_size"), number_of(job, "restarts"), number_of(job, "max_restarts"));
+	printf("  nodes %lld", number_of(job, "nodes"));
+	const json_t *rank = json_object_get(json_object_get(job, "node"), "group_rank");
+	if (rank && number_of(job, "nodes") > 1)
+		printf(" (this is %lld)", (long long)json_integer_value(rank));
+	printf("  workers %lld  restarts %lld of %lld\n", number_of(job, "world_size"), number_of(job, "restarts"),
+	       number_of(job, "max_restarts"));
 	if (json_object_get(job, "log_dir"))
 		printf("  logs %s\n", text_of(job, "log_dir"));
 	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s  %s\n", "rank", "pid", "state", "up", "cpu", "MiB", "timers",

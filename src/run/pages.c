@@ -119,6 +119,22 @@ static json_t *worker_json(const struct pages *pages, size_t i, uint64_t now_ns)
 	return object;
 }
 
+/* This host among the others, as far as it knows. */
+static json_t *node_json(const struct pages *pages)
+{
+	const struct agent *agent = pages->agent;
+	const struct node_info *node = &agent->config.node;
+	json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I}", "state", agent_state_name(agent->state), "min_nodes",
+				   (json_int_t)node->min_nodes, "max_nodes", (json_int_t)node->max_nodes, "epoch",
+				   (json_int_t)agent->memory.heard.ballot.epoch, "round",
+				   (json_int_t)agent->memory.heard.ballot.round);
+	if (agent->alive)
+		json_object_set_new(object, "group_rank", json_integer((json_int_t)agent->formed.group_rank));
+	if (agent->linked && agent->present)
+		json_object_set_new(object, "agents", json_integer((json_int_t)agent->present));
+	return object;
+}
+
 static void show_state(void *arg, struct http_reply *reply)
 {
 	const struct pages *pages = arg;
@@ -127,14 +143,15 @@ static void show_state(void *arg, struct http_reply *reply)
 	json_t *workers = json_array();
 	for (size_t i = 0; i < pages->group->count; i++)
 		json_array_append_new(workers, worker_json(pages, i, now_ns));
-	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o}", "run_id",
+	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o,s:o}", "run_id",
 				  pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
 				  "version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
 				  pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
 				  "restarts", (json_int_t)restarts(pages), "max_restarts",
 				  (json_int_t)pages->config->max_restarts, "nodes", (json_int_t)round->group_world_size,
 				  "world_size", (json_int_t)round->world_size, "log_dir", pages->log_dir,
-				  "attempt_dir", pages->workers->logdir->attempt, "workers", workers);
+				  "attempt_dir", pages->workers->logdir->attempt, "node", node_json(pages), "workers",
+				  workers);
 	char *text = json_dumps(state, JSON_COMPACT | JSON_ENSURE_ASCII);
 	json_decref(state);
 	reply->type = "application/json";

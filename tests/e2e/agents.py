@@ -1,10 +1,13 @@
 """Several agents of one job on this host: what a test needs where name spaces would be too much."""
 
 import json
+import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 from conftest import DEADLINE, MUSTER, clean_env, wait_for
 
@@ -27,8 +30,7 @@ class Agent:
     def __init__(self, name, argv, directory, env):
         self.name, self.host = name, self
         self.log = directory / f"{name}.log"
-        self.runtime = directory / f"{name}.run"
-        self.runtime.mkdir(mode=0o700)
+        self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="muster-"))  # short: there will be sockets in it
         self.popen = subprocess.Popen([MUSTER, *map(str, argv)], stdin=subprocess.DEVNULL, stdout=self.log.open("w"),
                                       stderr=subprocess.STDOUT, cwd=directory,
                                       env=dict(env, XDG_RUNTIME_DIR=str(self.runtime), TMPDIR=str(self.runtime)))
@@ -64,9 +66,8 @@ class Agent:
         return json.loads(self.get("/api/state"))
 
     def get(self, path):
+        (found,) = [p for p in self.runtime.rglob("http") if p.is_socket()]
         with socket.socket(socket.AF_UNIX) as http:
-            (found,) = self.runtime.glob("muster*/**/http") if list(self.runtime.glob("muster*/**/http")) else \
-                [p for p in self.runtime.rglob("*") if p.is_socket() and "http" in p.name]
             http.settimeout(DEADLINE)
             http.connect(str(found))
             http.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
@@ -96,4 +97,5 @@ class Agents:
             if agent.running():
                 agent.kill()
             agent.popen.wait(DEADLINE)
+            shutil.rmtree(agent.runtime, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import textwrap
 
 import pytest
 
@@ -279,3 +280,70 @@ def test_a_stop_signal_to_all_nodes_ends_them_all(agents, crew, port):
         agent.signal(signal.SIGTERM)
     assert agents.wait() == [STOPPED] * 3
     assert gone([worker.pid for worker in round_]) == []
+
+
+def test_every_node_shows_its_part_of_the_job(agents, crew, port):
+    for nproc in (1, 2):
+        agents.start("--nnodes=2", f"--nproc-per-node={nproc}", "--max-restarts=1", f"--rdzv-endpoint={port.endpoint}",
+                     *crew.command())
+    crew.round(3, agents.all)[0].order("exit 1")
+    round_ = crew.round(3, agents.all)
+    states = [agent.state() for agent in agents.all]
+    assert [(s["nodes"], s["world_size"], s["restarts"], s["state"]) for s in states] == [(2, 3, 1, "running")] * 2
+    assert sorted(s["node"]["group_rank"] for s in states) == [0, 1]
+    assert {s["node"]["state"] for s in states} == {"running"}
+    assert len({(s["node"]["epoch"], s["node"]["round"]) for s in states}) == 1
+    assert states[0]["node"]["round"] == 2
+    assert sorted(w["rank"] for s in states for w in s["workers"]) == [0, 1, 2]
+    for agent, state in zip(agents.all, states):
+        metrics = dict(line.rsplit(" ", 1) for line in agent.get("/metrics").splitlines() if line[0] != "#")
+        assert float(metrics["muster_ballot_round"]) == 2
+        assert float(metrics["muster_ballot_epoch"]) == state["node"]["epoch"]
+        assert float(metrics["muster_members"]) == 2
+        assert float(metrics["muster_world_size"]) == 3
+    round_.finish()
+    assert agents.wait() == [0, 0]
+
+
+@pytest.mark.parametrize("form", ["c10d", "static"])
+def test_gloo_works_through_twenty_restarts_of_two_nodes(agents, port, tmp_path, form):
+    """torchrun 2.13 hangs or fails at some of the first ones. Warm workers make it a matter of seconds."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent("""
+        import os, signal, torch, torch.distributed as dist
+        attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+        dist.init_process_group("gloo")
+        x = torch.ones(1) * (dist.get_rank() + 1)
+        dist.all_reduce(x)
+        assert x.item() == 3, x
+        if dist.get_rank() == 0:
+            print("sum of attempt", attempt, flush=True)
+        dist.barrier()
+        if attempt < 20:
+            # The nodes in turn, and each in its own way.
+            if dist.get_rank() == attempt % 2:
+                os._exit(1) if attempt % 3 else os.kill(os.getpid(), signal.SIGKILL)
+            signal.pause()
+        dist.destroy_process_group()
+        """))
+    for rank in range(2):
+        where = [f"--rdzv-endpoint={port.endpoint}"] if form == "c10d" else \
+                [f"--node-rank={rank}", f"--master-port={port.number}"]
+        agents.start("--nnodes=2", *where, "--max-restarts=20", "--shutdown-timeout=1", "--preload=torch,torch.distributed",
+                     script)
+    assert [agent.wait(300) for agent in agents.all] == [0, 0], "".join(agent.text() for agent in agents.all)
+    sums = re.findall(r"^sum of attempt (\d+)$", "".join(agent.text() for agent in agents.all), re.M)
+    assert sorted(map(int, sums)) == list(range(21))
+
+
+def test_the_job_goes_on_with_a_coordinator_apart(agents, crew, port):
+    apart = agents.start(f"--listen={port.endpoint}", "--rdzv-id=apart", command="coordinator", name="coordinator")
+    common = ["--nnodes=2", "--rdzv-id=apart", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", *crew.command()]
+    nodes = [agents.start(*common), agents.start(*common)]
+    round_ = crew.round(2, agents.all)
+    nodes[1].kill()
+    nodes[1] = agents.start(*common)
+    crew.gone(round_)
+    round_ = crew.round(2, [nodes[0], nodes[1], apart])
+    round_.finish()
+    assert [agent.wait() for agent in (*nodes, apart)] == [0, 0, 0]

@@ -850,13 +850,13 @@ static void tear_down(struct job *job)
 	preload_free(job->workers.preload);
 	warden_free(job->warden);
 	output_free(job->output);
+	membership_done(&job->membership);
 	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
 	signals_close(&job->signals);
 	workers_done(&job->workers);
 	group_done(&job->group);
-	membership_done(&job->membership);
 	free(job->queue);
 }
 

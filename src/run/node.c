@@ -452,6 +452,7 @@ void node_free(struct node *node)
 		link_drop(node->link);
 	door_free(node->door);
 	coordinating_free(node->coordinating);
+	link_drop_lingering(node->base);
 	agent_actions_done(&node->pending);
 	free(node);
 }

@@ -1,0 +1,192 @@
+/* What others want of the job: the guard, people and programs over HTTP, whoever started us, and the
+ * other nodes. */
+#include "run/job_private.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "run/torch_events.h"
+
+/* ---- verdicts of the guard ---- */
+
+static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int signal, bool final)
+{
+	struct job *job = arg;
+	struct event_body body = job_about(job, rank);
+	body.reason = failure_reason_name(reason);
+	body.signal = str_signal_name(signal);
+	events_add(&job->events, EVENT_WORKER_CONDEMNED, &body);
+	job_push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
+					      .signal = signal });
+	if (final)
+		job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	job_pump(job);
+}
+
+static void on_expired(void *arg, const struct watchdog_expiry *expiry)
+{
+	struct job *job = arg;
+	struct event_body body = job_about(job, expiry->rank);
+	body.pid = expiry->pid;
+	body.scope = expiry->scope;
+	body.signal = expiry->signal > 0 ? str_signal_name(expiry->signal) : NULL;
+	events_add(&job->events, EVENT_TIMER_EXPIRED, &body);
+	if (job->config->console_events)
+		torch_events_expired(&job->workers, &job->result->history, expiry);
+}
+
+static void on_rejected(void *arg, const char *reason, const char *detail)
+{
+	struct job *job = arg;
+	events_add(&job->events, EVENT_TIMER_REJECTED, EVENTS_ALL(.reason = reason, .detail = detail));
+}
+
+static uint64_t progress_of(void *arg, size_t rank)
+{
+	const struct job *job = arg;
+	return output_bytes(job->output, workers_id_of(&job->workers, rank));
+}
+
+static void hold_worker(void *arg, size_t rank, bool still)
+{
+	struct job *job = arg;
+	if (job->warden)
+		warden_signal(job->warden, workers_id_of(&job->workers, rank), still ? SIGSTOP : SIGCONT);
+}
+
+static char *stacks_path(void *arg)
+{
+	const struct job *job = arg;
+	const char *attempt = job->result->logdir.attempt;
+	return attempt ? mem_printf("%s/stacks.txt", attempt) : NULL;
+}
+
+static void keep_stacks(void *arg, const char *text)
+{
+	struct job *job = arg;
+	struct history_attempt *attempt = history_last(&job->result->history);
+	free(attempt->stacks);
+	attempt->stacks = mem_strdup(text);
+}
+
+int job_start_guard(struct job *job, struct err *err)
+{
+	struct guard_hooks hooks = {
+		.on_condemned = on_condemned,
+		.on_expired = on_expired,
+		.on_rejected = on_rejected,
+		.progress = progress_of,
+		.hold = hold_worker,
+		.stacks_path = stacks_path,
+		.on_stacks = keep_stacks,
+		.arg = job,
+	};
+	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
+	job->workers.guard = job->guard;
+	return r;
+}
+
+static void on_stop_asked(void *arg)
+{
+	struct job *job = arg;
+	events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = "SIGTERM"));
+	if (!job->result->history.stop_signal)
+		job->result->history.stop_signal = SIGTERM;
+	job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	job_pump(job);
+}
+
+/* Whoever started us holds the other end; the end of it is the end of him. */
+void job_on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
+{
+	struct job *job = arg;
+	char bytes[64];
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		return;
+	event_del(job->on_lifeline);
+	log_warn("whoever started this job is gone; stopping it");
+	on_stop_asked(job);
+}
+
+static bool on_restart_asked(void *arg)
+{
+	struct job *job = arg;
+	if (membership_agent(&job->membership)->state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
+		return false;
+	job->restart_asked = true;
+	events_add(&job->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
+	job_push_agent(job, (struct agent_event){ .type = AGENT_RESTART_REQUESTED });
+	job_pump(job);
+	return true;
+}
+
+int job_open_pages(struct job *job, struct err *err)
+{
+	job->pages = (struct pages){
+		.base = job->base,
+		.config = job->config,
+		.workers = &job->workers,
+		.group = &job->group,
+		.history = &job->result->history,
+		.output = job->output,
+		.guard = job->guard,
+		.agent = membership_agent(&job->membership),
+		.store = &job->store,
+		.torch = &job->torch,
+		.log_dir = job->result->logdir.run,
+		.on_stop = on_stop_asked,
+		.on_restart = on_restart_asked,
+		.arg = job,
+	};
+	events_open(&job->events, job->config->run_id, &job->result->history,
+		    membership_agent(&job->membership), job->config->events,
+		    job->config->log_dir ? job->result->logdir.run : NULL);
+	events_add(&job->events, EVENT_JOB_STARTED, EVENTS_ALL(.pid = getpid()));
+	return pages_open(&job->pages, err);
+}
+
+/* ---- the other nodes ---- */
+
+static void on_actions(void *arg, const struct agent_actions *actions)
+{
+	struct job *job = arg;
+	job_act_all(job, actions);
+	job_pump(job);
+}
+
+static int on_placed(void *arg, const char *host, const struct addr *addr, struct err *err)
+{
+	struct job *job = arg;
+	int r = round_store_place(&job->store, host, addr, err);
+	return r < 0 ? r : job_offer_store(job, err);
+}
+
+static void on_store_client(void *arg, int fd, const struct addr *peer)
+{
+	struct job *job = arg;
+	round_store_adopt(&job->store, fd, peer);
+}
+
+int job_join_others(struct job *job, struct err *err)
+{
+	static const struct node_handler handler = {
+		.on_actions = on_actions, .on_placed = on_placed, .on_store_client = on_store_client,
+	};
+	return membership_init(&job->membership, job->base, job->config, &handler, job, err);
+}
+
+/* Where nobody else has a say its place is known; otherwise it is when the nodes meet. */
+int job_open_store(struct job *job, struct err *err)
+{
+	const struct run_config *config = job->config;
+	round_store_init(&job->store, job->base, config->master_port, config->store_access);
+	job->store.shares_port = config->store_at_endpoint;
+	if (!config->master_addr || config->store_at_endpoint)
+		return 0;
+	int r = round_store_name(&job->store, config->master_addr, err);
+	return r < 0 ? r : job_offer_store(job, err);
+}

@@ -1,0 +1,85 @@
+/* What the files of the job share: the loop (job.c), what the machines want done (job_act.c), and what
+ * others want of the job (job_ask.c). */
+#ifndef RUN_JOB_PRIVATE_H
+#define RUN_JOB_PRIVATE_H
+
+#include <event2/event.h>
+
+#include "run/events.h"
+#include "run/job.h"
+#include "run/membership.h"
+#include "run/pages.h"
+#include "run/round_store.h"
+#include "run/signals.h"
+#include "run/torch_metrics.h"
+#include "run/workers.h"
+
+/* One step of either core that waits for its turn. */
+struct pending {
+	bool for_group;
+	union {
+		struct group_event group;
+		struct agent_event agent;
+	};
+};
+
+struct job {
+	const struct run_config *config;
+	struct job_result *result;
+
+	struct event_base *base;
+	struct event *timer, *on_signal, *on_output, *on_lifeline;
+	struct signals signals;
+	struct warden *warden;
+	struct output *output;
+	struct guard *guard;
+	struct pages pages;
+	struct events events;
+	struct torch_metrics torch;
+	struct workers workers;
+	struct round_store store;
+
+	struct group group;
+	struct membership membership;
+	struct pending *queue; /* steps to take, in order */
+	size_t queued, cap;
+
+	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
+	uint64_t cause_id;   /* the start that failed first in the last failed attempt; 0: none */
+	bool restart_asked;  /* the round under way ends because somebody asked for it */
+	bool ended;	     /* the agent has left; only output is waited for */
+};
+
+/* ---- job.c ---- */
+
+/* One more step to take, by the next job_pump(). */
+void job_push_group(struct job *job, struct group_event event);
+void job_push_agent(struct job *job, struct agent_event event);
+
+/* Takes all steps that are due, those they cause included, then waits for the next event. */
+void job_pump(struct job *job);
+
+/* ---- job_act.c ---- */
+
+void job_step_group(struct job *job, const struct group_event *event);
+void job_step_agent(struct job *job, const struct agent_event *event);
+void job_act_all(struct job *job, const struct agent_actions *actions);
+
+/* Opens the workers' store of the next round and says where; the one of the last round ends. */
+int job_offer_store(struct job *job, struct err *err);
+
+/* An event about a worker. */
+struct event_body job_about(const struct job *job, size_t rank);
+void job_tell_started(struct job *job, size_t rank);
+void job_tell_exited(struct job *job, size_t rank, const struct warden_event *event);
+void job_not_started(struct job *job);
+
+/* ---- job_ask.c ---- */
+
+int job_start_guard(struct job *job, struct err *err);
+int job_open_pages(struct job *job, struct err *err);
+int job_join_others(struct job *job, struct err *err);
+int job_open_store(struct job *job, struct err *err);
+void job_on_lifeline(evutil_socket_t fd, short what, void *arg);
+
+#endif

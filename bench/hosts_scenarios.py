@@ -41,17 +41,18 @@ class Torchrun:
 class Job:
     """A job on some hosts of a lab, whoever launches it."""
 
-    def __init__(self, lab, launcher, nodes, endpoints, *options):
+    def __init__(self, lab, launcher, nodes, endpoints, *options, flags=("--torch",)):
         self.lab, self.launcher, self.nodes, self.endpoints = lab, launcher, nodes, endpoints
         self.options = ["--nproc-per-node=1", "--rdzv-conf=last_call_timeout=1", *options]
         self.crew = Crew(lab.directory)
         self.crew.strict = launcher.strict
+        self.flags = flags
         self.agents = {}
 
     def start(self, *hosts, env=None):
         for host in hosts:
             command = self.launcher.command(host, self.nodes, self.endpoints, self.options)
-            self.agents[host] = host.start(*command, *self.crew.command("--torch"), env=env)
+            self.agents[host] = host.start(*command, *self.crew.command(*self.flags), env=env)
 
     def until(self, condition):
         """Seconds until it holds, or None when nothing more can happen or patience is at an end."""
@@ -67,7 +68,8 @@ class Job:
     def works(self, world, since=0):
         """All of a world of that size calculate, none of them begun before `since` deaths and starts."""
         def condition():
-            workers = [w for w in self.crew.workers[since:] if w.alive and w.steps and w.world == world]
+            workers = [w for w in self.crew.workers[since:] if w.environ and w.alive and w.world == world and
+                       (w.steps or not self.flags)]
             return sorted(w.rank for w in workers) == list(range(world)) and len(self.crew.alive()) == world
         return self.until(condition)
 
@@ -201,7 +203,7 @@ def spare(lab, launcher):
 
 def one_fails_when_another_has_finished(lab, launcher):
     one, two, *_ = lab.hosts
-    job = Job(lab, launcher, "2", [one])
+    job = Job(lab, launcher, "2", [one], flags=())
     job.start(one, two)
     if job.works(2) is None:
         return f"did not start: {job.told(None)}"
@@ -215,7 +217,7 @@ def one_fails_when_another_has_finished(lab, launcher):
 
 def stop_while_waiting_for_others(lab, launcher):
     one, two, *_ = lab.hosts
-    job = Job(lab, launcher, "2", [one])
+    job = Job(lab, launcher, "2", [one], flags=())
     job.start(one, two)
     if job.works(2) is None:
         return f"did not start: {job.told(None)}"

@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "net/greeting.h"
+#include "net/link_private.h"
 #include "unit.h"
 
 #define DEADLINE_S 20 /* a bound, never a measurement */
@@ -397,6 +400,41 @@ TEST(a_cancelled_probe_answers_nobody)
 	connect_up(&w);
 	ck_assert_int_eq(w.standings, 0);
 	world_done(&w);
+}
+
+/* Nothing that is sent to this end of a connection arrives any more, as if its cable had been cut. */
+static void cut_cable(struct link *end)
+{
+	struct sock_filter drop_all[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	const struct sock_fprog program = { ARRAY_LEN(drop_all), drop_all };
+	ck_assert_int_eq(setsockopt(end->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+}
+
+/* The system tells the cause once, to the reader or to the writer, and both must take it right. */
+static void expect_silence(bool writer_first)
+{
+	struct world w;
+	world_init(&w, "127.0.0.1");
+	connect_up(&w);
+	cut_cable(w.server);
+	/* The system gives up after minutes; not in a test. */
+	setsockopt(w.client->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){ 300 }, sizeof(unsigned));
+	link_send(w.client, &ping);
+	event_base_loop(w.base, EVLOOP_NONBLOCK);
+	struct pollfd given_up = { .fd = w.client->fd };
+	ck_assert_int_eq(poll(&given_up, 1, DEADLINE_S * 1000), 1);
+	if (writer_first)
+		link_send(w.client, &ping);
+	WAIT_FOR(&w, w.client_down);
+	ck_assert_int_eq(w.client_end.kind, LINK_UNREACHABLE);
+	ck_assert(!w.client_end.dead);
+	world_done(&w);
+}
+
+TEST(a_cut_cable_ends_as_silence_not_as_death)
+{
+	expect_silence(false);
+	expect_silence(true);
 }
 
 /* ---- who is let in ---- */

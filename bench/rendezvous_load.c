@@ -94,14 +94,12 @@ static void carry_out(struct host *host, const struct agent_action *action)
 
 static void set_timer(struct host *host)
 {
-	uint64_t now_ns = clock_now_ns(), due_ns = agent_deadline_ns(&host->agent);
+	uint64_t due_ns = agent_deadline_ns(&host->agent);
 	if (host->exited || due_ns == NS_NEVER) {
 		event_del(host->timer);
 		return;
 	}
-	uint64_t left_us = due_ns > now_ns ? (due_ns - now_ns) / NS_PER_US : 0;
-	const struct timeval left = { .tv_sec = (time_t)(left_us / 1000000),
-				      .tv_usec = (suseconds_t)(left_us % 1000000) + 1 };
+	const struct timeval left = clock_left(due_ns, clock_now_ns());
 	evtimer_add(host->timer, &left);
 }
 

@@ -3,6 +3,8 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <sys/time.h>
+
 #include "base/util.h"
 
 #define NS_PER_US ((uint64_t)1000)
@@ -17,6 +19,13 @@ uint64_t clock_wall_ns(void);     /* CLOCK_REALTIME, since the epoch */
 static inline uint64_t ns_add(uint64_t a, uint64_t b)
 {
 	return a > NS_NEVER - b ? NS_NEVER : a + b;
+}
+
+/* What is left until a deadline, for a timer that must not be early. */
+static inline struct timeval clock_left(uint64_t deadline_ns, uint64_t now_ns)
+{
+	uint64_t left_us = (deadline_ns > now_ns ? deadline_ns - now_ns : 0) / NS_PER_US + 1;
+	return (struct timeval){ .tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000) };
 }
 
 /* "2026-11-16T00:32:10.123456Z" */

@@ -50,10 +50,7 @@ static void unpin(struct link *link)
 
 static void set_timer(struct link *link, uint64_t deadline_ns)
 {
-	uint64_t now_ns = clock_now_ns();
-	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	const struct timeval left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-				      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	const struct timeval left = clock_left(deadline_ns, clock_now_ns());
 	evtimer_add(&link->timer, &left);
 }
 

@@ -113,9 +113,7 @@ static void arm_stall_timer(struct store_server *server, uint64_t now_ns)
 		return;
 	const struct conn *oldest = list_entry(server->owing.next, struct conn, owing);
 	uint64_t due_ns = ns_add(oldest->progress_ns, server->config.stall_ns);
-	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-	const struct timeval left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-				      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	const struct timeval left = clock_left(due_ns, now_ns);
 	event_add(&server->stall_timer, &left);
 }
 

@@ -109,9 +109,7 @@ static void arm_timer(struct coordinating *c, uint64_t now_ns)
 	if (deadline_ns >= c->timer_ns)
 		return; /* too early a timer is harmless, and setting it anew costs more */
 	c->timer_ns = deadline_ns;
-	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	const struct timeval left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-				      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
+	const struct timeval left = clock_left(deadline_ns, now_ns);
 	evtimer_add(&c->timer, &left);
 }
 

@@ -268,12 +268,12 @@ def become(start, descriptors, directory, warden):
             os.close(descriptor)
     os.fchdir(directory)
     os.close(directory)
-    set_placement(start)
     set_environment(start.environment)
     set_command_line(start.argv)
     open_streams()
     renew_randomness()
     pass_gate(start.gate, warden)
+    set_placement(start)
 
 
 # ---- the user's program ----
@@ -298,9 +298,13 @@ def first_path(words):
     return absolute(words[0]) if has_main(words[0]) else os.path.dirname(os.path.realpath(words[0]))
 
 
-def set_arguments(words):
+def set_path(words):
+    """For the imports of the template as for those of its workers, which all run the same program."""
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = first_path(words)
+        sys.path.insert(0, first_path(words))
+
+
+def set_arguments(words):
     sys.argv[:] = words[:1] + words[2:] if words[0] in ("-c", "-m") else words
 
 
@@ -372,6 +376,7 @@ def main(link):
         os.dup2(null.fileno(), 0)
     directory = os.open(".", os.O_PATH | os.O_DIRECTORY)
     modules, words = sys.argv[1].split(","), sys.argv[2:]
+    set_path(words)
     set_arguments(words)
     try:
         import_all(modules)

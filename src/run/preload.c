@@ -25,8 +25,10 @@
 #define ANSWER_MAX 4096
 #define FDS_EACH 4 /* gate, stdin, stdout, stderr */
 
-/* What the interpreter runs: the text on standard input, which then stays the link to us. */
-static const char bootstrap[] = "import socket; link = socket.socket(fileno=0); "
+/* What the interpreter runs: the text on standard input, which then stays the link to us. What lies in
+ * the working directory is not to be taken for a module of the library. */
+static const char bootstrap[] = "import sys; sys.path[:] = filter(None, sys.path); "
+				"import socket; link = socket.socket(fileno=0); "
 				"text = {'__name__': 'template'}; exec(link.recv(1 << 20), text); "
 				"text['main'](link)";
 

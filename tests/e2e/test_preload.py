@@ -495,6 +495,12 @@ def test_sys_path_of_the_script_serves_for_the_modules_too(place, tmp_path):
     assert succeed("app/main.py", preload="helper", cwd=tmp_path) == f"helper {tmp_path}/app\n"
 
 
+def test_what_lies_in_the_working_directory_is_no_part_of_the_library(place, tmp_path):
+    place("socket.py", "raise ImportError('not meant')")
+    place("app/main.py", "import socket\nprint(len(socket.gethostname()) > 0)\n")
+    assert succeed("app/main.py", cwd=tmp_path) == "True\n"
+
+
 def test_more_workers_than_one_message_holds(place, tmp_path):
     place("rank.py", "import os\nos.write(1, (os.environ['RANK'] + '\\n').encode())\n")
     out = succeed("--nproc-per-node=70", "rank.py", cwd=tmp_path)

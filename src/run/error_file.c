@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "sys/disk.h"
+#include "sys/thread.h"
 
 static void json_drop(json_t **json)
 {
@@ -93,12 +96,58 @@ static int read_regular(const char *path, struct buf *ret_data, struct err *err)
 	return r < 0 ? err_wrap(err, "cannot be read") : 0;
 }
 
+/* Where a file system has not answered once, nobody waits for it again. */
+static bool disk_hangs;
+
+struct reading {
+	char *path;
+	struct buf data;
+	int result;
+	struct err err;
+};
+
+static void reading_free(void *arg)
+{
+	struct reading *reading = arg;
+	buf_done(&reading->data);
+	free(reading->path);
+	free(reading);
+}
+
+static void read_now(void *arg)
+{
+	struct reading *reading = arg;
+	reading->result = read_regular(reading->path, &reading->data, &reading->err);
+}
+
+/* With a bound: the worker may have died of the very server that has its file. */
+static int read_in_time(const char *path, struct buf *ret_data, struct err *err)
+{
+	if (disk_hangs)
+		return err_set(err, ETIMEDOUT, "was not read: the file system does not answer");
+	struct reading *reading = NEW(struct reading);
+	*reading = (struct reading){ .path = mem_strdup(path), .data = BUF_INIT, .err = ERR_INIT };
+	if (!thread_call_until(read_now, reading, reading_free, ns_add(clock_now_ns(), DISK_HANG_NS))) {
+		disk_hangs = true;
+		return read_in_time(path, ret_data, err);
+	}
+	int r = reading->result;
+	if (r < 0) {
+		*err = reading->err;
+	} else {
+		*ret_data = reading->data;
+		reading->data = BUF_INIT;
+	}
+	reading_free(reading);
+	return r;
+}
+
 void error_file_read(const char *path, struct error_file *ret_file)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
 	struct err err = ERR_INIT;
 	*ret_file = ERROR_FILE_INIT;
-	int r = read_regular(path, &data, &err);
+	int r = read_in_time(path, &data, &err);
 	if (r == 0)
 		error_file_parse((const char *)buf_data(&data), buf_len(&data), ret_file);
 	else if (r != -ENOENT)
@@ -117,7 +166,9 @@ int error_file_pass_up(const char *from, const char *to, int exit_code, struct e
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
 	json_error_t error;
-	int r = read_regular(from, &data, err);
+	int r = read_in_time(from, &data, err);
+	if (r == -ENOENT)
+		return 0;
 	if (r < 0)
 		return err_wrap(err, "%s", from);
 	AUTO(json_drop) json_t *root = json_loadb((const char *)buf_data(&data), buf_len(&data), JSON_ALLOW_NUL, &error);

@@ -96,7 +96,7 @@ static void tell_gone(struct job *job)
 	job->restart_asked = false;
 	struct err err = ERR_INIT;
 	if (job_offer_store(job, &err) < 0)
-		log_error("%s", err.msg);
+		log_info("%s", err.msg);
 	guard_gone(job->guard);
 	torch_metrics_gone(&job->torch, clock_now_ns());
 	if (job->config->console_events)
@@ -127,8 +127,8 @@ void job_not_started(struct job *job)
 
 static void spawn(struct job *job, size_t rank)
 {
-	struct err err = ERR_INIT;
-	int r = workers_spawn(&job->workers, (uint32_t)rank, &err);
+	struct err err = job->no_store;
+	int r = err.code ? -err.code : workers_spawn(&job->workers, (uint32_t)rank, &err);
 	if (r == 0)
 		return;
 	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
@@ -208,9 +208,9 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	uint64_t since_ns = before ? before->ended_ns : history->started_ns, now_ns = clock_now_ns();
 	if (before)
 		tell_restart(job, before, formed->restarts);
-	struct err err = ERR_INIT;
-	if (round_store_begin(&job->store, formed->hosts_store, &err) < 0)
-		log_error("the workers' store: %s", err.msg);
+	job->no_store = ERR_INIT;
+	if (round_store_begin(&job->store, formed->hosts_store, &job->no_store) < 0)
+		log_error("%s", job->no_store.msg);
 	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
 	torch_metrics_formed(&job->torch, job->config->nproc, now_ns);
 	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));

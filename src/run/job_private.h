@@ -45,6 +45,7 @@ struct job {
 	size_t queued, cap;
 
 	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
+	struct err no_store; /* why the round under way has no store here, though it should */
 	uint64_t cause_id;   /* the start that failed first in the last failed attempt; 0: none */
 	bool restart_asked;  /* the round under way ends because somebody asked for it */
 	bool ended;	     /* the agent has left; only output is waited for */

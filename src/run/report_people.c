@@ -301,8 +301,10 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 	if (cause->elsewhere)
 		buf_printf(out, "on %s ", cause->host);
 	say_how(out, cause);
-	buf_append_str(out, " after ");
-	say_duration(out, cause->started_ns, cause->ended_ns);
+	if (cause->reason != FAILURE_SPAWN) {
+		buf_append_str(out, " after ");
+		say_duration(out, cause->started_ns, cause->ended_ns);
+	}
 	buf_printf(out, ": restart %u of %u", restart, max_restarts);
 }
 

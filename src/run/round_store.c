@@ -12,6 +12,7 @@
 #include "net/store_server.h"
 
 #define LOOKUP_NS (10 * NS_PER_S)
+#define HIDDEN_TEXT_MAX 48
 
 void round_store_init(struct round_store *store, struct event_base *base, uint16_t port,
 		      enum store_access access)
@@ -75,6 +76,20 @@ static void end_round(struct round_store *store)
 	store->peer_count = 0;
 }
 
+/* Returns the port. */
+static int open_port(struct round_store *store, struct err *err)
+{
+	AUTO(fd_close) int fd = addr_listen(&store->addr, err);
+	if (fd < 0)
+		return err_wrap(err, "the workers' store");
+	struct addr bound;
+	int r = addr_of_socket(fd, &bound, err);
+	if (r < 0)
+		return r;
+	store->listen_fd = fd_take(&fd);
+	return addr_port(&bound);
+}
+
 int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err)
 {
 	end_round(store);
@@ -82,17 +97,11 @@ int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err 
 		*ret_port = store->port;
 		return 0;
 	}
-	int fd = addr_listen(&store->addr, err);
-	if (fd < 0)
-		return err_wrap(err, "the workers' store");
-	struct addr bound;
-	int r = addr_of_socket(fd, &bound, err);
-	if (r < 0) {
-		fd_close(&fd);
+	*ret_port = store->port;
+	int r = open_port(store, err);
+	if (r < 0)
 		return r;
-	}
-	store->listen_fd = fd;
-	*ret_port = addr_port(&bound);
+	*ret_port = (uint16_t)r;
 	return 0;
 }
 
@@ -119,23 +128,40 @@ void round_store_admit(struct round_store *store, const struct msg_peers *peers)
 	}
 }
 
+static bool is_told(struct round_store_news *news, char ret_hidden[HIDDEN_TEXT_MAX])
+{
+	uint64_t now_ns = clock_now_ns();
+	if (now_ns < news->next_ns) {
+		news->hidden++;
+		return false;
+	}
+	ret_hidden[0] = '\0';
+	if (news->hidden > 0)
+		snprintf(ret_hidden, HIDDEN_TEXT_MAX, " (and %llu more before)", (unsigned long long)news->hidden);
+	*news = (struct round_store_news){ .next_ns = now_ns + ROUND_STORE_TELL_NS };
+	return true;
+}
+
 static bool on_connect(void *arg, const struct addr *peer)
 {
-	const struct round_store *store = arg;
+	struct round_store *store = arg;
 	if (store->access == STORE_ACCESS_ANY || is_member(store, peer))
 		return true;
-	char text[ADDR_TEXT_MAX];
+	char text[ADDR_TEXT_MAX], hidden[HIDDEN_TEXT_MAX];
 	addr_format_ip(peer, text);
-	log_warn("the workers' store refused %s, which is no host of this job; --store-access=any lets it in",
-		 text);
+	if (is_told(&store->refused, hidden))
+		log_warn("the workers' store refused %s, which is no host of this job; --store-access=any lets it in%s",
+			 text, hidden);
 	return false;
 }
 
-static void on_drop(void *arg UNUSED, const struct addr *peer, const char *reason)
+static void on_drop(void *arg, const struct addr *peer, const char *reason)
 {
-	char text[ADDR_TEXT_MAX];
+	struct round_store *store = arg;
+	char text[ADDR_TEXT_MAX], hidden[HIDDEN_TEXT_MAX];
 	addr_format(peer, text);
-	log_warn("the workers' store dropped its client %s: %s", text, reason);
+	if (is_told(&store->dropped, hidden))
+		log_warn("the workers' store dropped its client %s: %s%s", text, reason, hidden);
 }
 
 void round_store_adopt(struct round_store *store, int fd, const struct addr *peer)
@@ -169,10 +195,16 @@ static void send_away(struct round_store *store)
 
 int round_store_begin(struct round_store *store, bool serve, struct err *err)
 {
-	if (!serve || (store->listen_fd < 0 && !store->shares_port)) {
+	if (!serve) {
 		fd_close(&store->listen_fd);
 		send_away(store);
 		return 0;
+	}
+	if (store->listen_fd < 0 && !store->shares_port) {
+		/* The port was taken when it was offered. */
+		int r = store->port ? open_port(store, err) : err_set(err, EADDRNOTAVAIL, "the workers' store has no port");
+		if (r < 0)
+			return r;
 	}
 	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
 	config.on_connect = on_connect;

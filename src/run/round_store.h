@@ -8,6 +8,7 @@
 #ifndef RUN_ROUND_STORE_H
 #define RUN_ROUND_STORE_H
 
+#include "base/clock.h"
 #include "core/msg.h"
 #include "net/addr.h"
 #include "proto/c10d.h"
@@ -21,7 +22,14 @@ enum store_access {
 };
 
 #define ROUND_STORE_CALLERS_MAX 65536
+#define ROUND_STORE_TELL_NS (10 * NS_PER_S)
 #define ROUND_STORE_LOCAL_MAX 16 /* addresses of this host that count */
+
+/* A kind of news that strangers can cause as often as they like: told once in ROUND_STORE_TELL_NS. */
+struct round_store_news {
+	uint64_t next_ns; /* not before then */
+	uint64_t hidden;  /* since the last one that was told */
+};
 
 struct round_store {
 	struct event_base *base; /* borrowed */
@@ -42,6 +50,7 @@ struct round_store {
 	size_t local_count;
 	struct addr *peers; /* of the other members, while there are any */
 	size_t peer_count, peer_cap;
+	struct round_store_news refused, dropped;
 	uint64_t executed[C10D_QUERY_COUNT]; /* in the rounds before this one */
 };
 
@@ -57,7 +66,9 @@ int round_store_name(struct round_store *store, const char *host, struct err *er
 int round_store_place(struct round_store *store, const char *host, const struct addr *addr, struct err *err);
 void round_store_done(struct round_store *store);
 
-/* Ends the store of the last round and listens for the next one. It must have a place. */
+/* Ends the store of the last round and listens for the next one. It must have a place. `ret_port` is
+ * written in any case: a port of the user's choice that is taken just now is tried again when the round
+ * begins. */
 int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err);
 
 /* A connection that was accepted elsewhere, non-blocking; owned from now on. One that comes before the
@@ -67,7 +78,8 @@ void round_store_adopt(struct round_store *store, int fd, const struct addr *pee
 /* Hosts that may connect in the next round. */
 void round_store_admit(struct round_store *store, const struct msg_peers *peers);
 
-/* The round has formed: serves it from here, or gives the offered port up. */
+/* The round has formed: serves it from here, or gives the offered port up. Where it should be served
+ * and cannot be, no worker must be started. */
 int round_store_begin(struct round_store *store, bool serve, struct err *err);
 
 /* Requests executed so far, in all rounds, and the connections open now. */

@@ -1,5 +1,6 @@
 """What workers print: shown, prefixed, kept in files, in a pipe and on a terminal, and never lost."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -310,6 +311,7 @@ def test_a_full_disk_costs_the_log_and_not_the_job(tmp_path):
     assert len(re.findall(r"stdout\.log: \d+ bytes are missing \(No space left on device\)", errors)) == 2
 
 
+FAN_CLASS_CONTENT, FAN_MARK_ADD, FAN_OPEN_PERM = 4, 1, 0x10000  # <linux/fanotify.h>
 HUNG = """
 mount -o loop image logs || exit 77
 "$MUSTER" run --max-restarts=2 --tee=1 --log-dir=logs ./worker.sh >out 2>err &
@@ -342,6 +344,29 @@ def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(tmp_pa
     errors = (tmp_path / "err").read_text()
     assert "does not answer" in errors and "job failed" in errors
     assert (tmp_path / "code").read_text() == "3\n"
+
+
+def test_an_error_file_that_cannot_be_read_does_not_hold_up_the_report(start, tmp_path):
+    """Nobody lets the file be opened: that is how a dead file server looks to a reader."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    listener = libc.fanotify_init(FAN_CLASS_CONTENT, os.O_RDONLY)
+    if listener < 0:
+        pytest.skip("this system does not let us refuse an open (fanotify)")
+    try:
+        worker = script(tmp_path, 'echo \'{"message": "boom"}\' >"$TORCHELASTIC_ERROR_FILE"\n'
+                        'echo "$TORCHELASTIC_ERROR_FILE" >path.new; mv path.new path\n'
+                        "while [ ! -e go ]; do sleep 0.01; done; exit 3\n")
+        process = start("run", "--event-log-handler=console", worker)
+        wait_for((tmp_path / "path").exists, "the error file")
+        path = (tmp_path / "path").read_text().strip().encode()
+        if libc.fanotify_mark(listener, FAN_MARK_ADD, ctypes.c_uint64(FAN_OPEN_PERM), -100, path) < 0:
+            pytest.skip("this system does not let us refuse an open (fanotify)")
+        (tmp_path / "go").touch()
+        _, errors = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 3
+        assert "job failed" in errors and "does not answer" in errors
+    finally:
+        os.close(listener)
 
 
 def test_an_empty_temporary_tree_is_removed_and_a_used_one_stays(muster, tmp_path):

@@ -1,14 +1,16 @@
 """The store that muster run serves to its workers: fresh in every round, only where it must be, and good enough
 for everything that torch.distributed does with it."""
 
+import os
 import re
 import resource
+import signal
 import socket
 import subprocess
 import textwrap
 
 import pytest
-from conftest import MUSTER, clean_env, read_line
+from conftest import MUSTER, clean_env, read_line, wait_for
 from store_server import connect, ping
 
 KV = f"{MUSTER} kv --timeout 60s"
@@ -167,3 +169,49 @@ def test_gloo_forms_again_after_restarts(muster, tmp_path):
                     env=clean_env(FAIL_UNTIL=3), timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.split() == ["ok"] * 2
+
+
+def test_strangers_are_refused_and_told_of_now_and_then(make_lab):
+    """On an address that others can reach; the job's own host may come, another may not."""
+    own, stranger = make_lab(2).hosts
+    job = own.start(MUSTER, "run", f"--local-addr={own.ipv4}", "bash", "-c",
+                    f"{KV} set here yes && echo port $MASTER_PORT; exec sleep 1000")
+    port = wait_for(lambda: (found := re.search(r"^port (\d+)$", job.text(), re.M)) and found[1], "the worker")
+    stranger.call("bash", "-ec", f"for i in {{1..40}}; do exec 3<>/dev/tcp/{own.ipv4}/{port}; [ -z \"$(cat <&3)\" ]; done")
+    assert own.call(MUSTER, "kv", "--store", f"{own.ipv4}:{port}", "get", "here") == "yes\n"
+    told = lambda: job.text().count(f"refused {stranger.ipv4}")
+    wait_for(told, "a word of it")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 143
+    assert told() < 10  # one in ten seconds, however many came
+
+
+@pytest.fixture
+def held_port():
+    """A port that nobody else is given: bound, but not listened at."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+def binds(tmp_path, port):
+    """How often a job binds a socket until the store of a second round would be opened."""
+    subprocess.run(["strace", "-e", "trace=bind", "-o", tmp_path / "binds", MUSTER, "run", f"--master-port={port}", "false"],
+                   env=clean_env(), capture_output=True, timeout=60)
+    return (tmp_path / "binds").read_text().count("bind(")
+
+
+@pytest.mark.parametrize("when, code, told", [("", 0, 0), ("+", 125, 2)])
+def test_a_pinned_port_that_is_taken_later(tmp_path, held_port, when, code, told):
+    """Taken for a moment: tried again. Taken for good: no worker is started without its store."""
+    if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode != 0:
+        pytest.skip("strace cannot trace here")
+    inject = f"inject=bind:error=EADDRINUSE:when={binds(tmp_path, held_port)}{when}"
+    done = subprocess.run(["strace", "-e", "trace=bind", "-e", inject, "-o", tmp_path / "trace", MUSTER, "run",
+                           f"--master-port={held_port}", "--max-restarts=2", "sh", "-c",
+                           "echo $MASTER_PORT; exec test $TORCHELASTIC_RESTART_COUNT = 1"],
+                          env=clean_env(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert set(done.stdout.split()) == {str(held_port)}
+    assert done.stderr.count(f"listen on 127.0.0.1:{held_port}") == told

@@ -1,5 +1,6 @@
 /* muster run: start a group of workers, see it through, say how it ended. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "run/job.h"
 #include "run/limits.h"
 #include "run/report.h"
+#include "run/signals.h"
 #include "sys/disk.h"
 #include "sys/thread.h"
 
@@ -100,6 +102,23 @@ static void save(const struct report *report, int code)
 	free(saving);
 }
 
+static bool is_writable(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+/* A paused terminal may keep us here, but not from being interrupted. */
+static void print(const struct job_result *result, const struct buf *text)
+{
+	if (!is_writable(STDERR_FILENO)) {
+		if (result->hurried)
+			return;
+		signals_release();
+	}
+	fd_write_all(STDERR_FILENO, buf_data(text), buf_len(text));
+}
+
 static void say(const struct report *report, const struct job_result *result, int code)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
@@ -112,7 +131,7 @@ static void say(const struct report *report, const struct job_result *result, in
 	else if (report->config->report != RUN_STYLE_NONE)
 		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
-	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
+	print(result, &text);
 	/* A job stopped by hand leaves no temporary directory behind for the sake of a report. */
 	if (!report->history->stop_signal || report->config->log_dir)
 		save(report, code);

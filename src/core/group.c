@@ -213,6 +213,9 @@ static void on_exited_while_stopping(struct step *s)
 static void on_spawn_failed_while_stopping(struct step *s)
 {
 	note_spawn_failure(s)->stopped = true;
+	/* Perhaps nothing was ever started, or what was is gone: then nobody would say so. */
+	if (s->group->state == GROUP_STOPPING && s->group->alive == 0)
+		kill_all(s);
 }
 
 static void on_empty(struct step *s)

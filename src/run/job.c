@@ -203,6 +203,7 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		switch (meaning) {
 		case SIGNAL_STOP:
 			if (job->ended) { /* only a paused terminal keeps us: the user does not wait */
+				job->result->hurried = true;
 				event_base_loopbreak(job->base);
 				break;
 			}

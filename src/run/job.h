@@ -16,6 +16,7 @@ struct job_result {
 	struct history history;
 	struct outcome outcome;
 	struct logdir logdir; /* still open, for the report; job_result_done() removes an empty one */
+	bool hurried;	      /* told to end once more, while output was still waited for */
 	struct buf missing;   /* what could not be written to logs, one line each */
 };
 

@@ -43,6 +43,13 @@ int signals_open(const sigset_t *stop, struct signals *ret_signals, struct err *
 	return 0;
 }
 
+void signals_release(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 void signals_close(struct signals *signals)
 {
 	fd_close(&signals->fd);

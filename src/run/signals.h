@@ -27,6 +27,9 @@ struct signals {
 int signals_open(const sigset_t *stop, struct signals *ret_signals, struct err *err);
 void signals_close(struct signals *signals);
 
+/* Nothing is left that a signal could harm: from now on each of them does what it does to any program. */
+void signals_release(void);
+
 /* Takes one waiting signal: 1 with its meaning, 0 when there is none. */
 int signals_next(struct signals *signals, int *ret_signal, enum signal_meaning *ret_meaning);
 

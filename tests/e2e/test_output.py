@@ -7,11 +7,12 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import subprocess
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, clean_env, wait_for
+from conftest import BUILD, DEADLINE, MUSTER, alive, clean_env, wait_for
 
 FLOOD = str(BUILD / "helpers" / "line_flood")
 ESCAPES = re.compile(rb"\x1b\[[0-9;]*[mK]")
@@ -292,6 +293,28 @@ def test_a_paused_terminal_does_not_stop_the_restarts(tmp_path):
     os.close(master)
     assert process.wait(timeout=DEADLINE) == 1
     assert re.findall(r"\[default0\]:start (\d)", text) == list("012345")
+
+
+def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(tmp_path):
+    worker = script(tmp_path, "echo something; echo $$ >pid.new; mv pid.new pid; exec sleep 60\n")
+    master, slave = pty.openpty()
+    os.write(master, b"\x13")  # Ctrl-S
+    process = subprocess.Popen([MUSTER, "run", "--tee=3", worker], env=clean_env(NO_COLOR=1, TERM="xterm"), cwd=tmp_path,
+                               stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    wait_for((tmp_path / "pid").exists, "the worker")
+    pid = int((tmp_path / "pid").read_text())
+    process.send_signal(signal.SIGINT)  # not by a key: that would let the terminal go on
+    wait_for(lambda: not alive(pid), "the end of the worker")
+    assert process.poll() is None, "it waits for its output"
+
+    def ended():  # the job may not have been over when the next one came
+        process.send_signal(signal.SIGINT)
+        return process.poll() is not None
+
+    wait_for(ended, "the end of muster, the terminal still paused")
+    assert process.returncode in (130, -signal.SIGINT)
+    os.close(master)
 
 
 def test_a_full_disk_costs_the_log_and_not_the_job(tmp_path):

@@ -271,8 +271,7 @@ def test_few_descriptors(muster):
         return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
     for nproc, count in ((1, 16), (64, 16), (64, 40)):
         result = muster("run", f"--nproc-per-node={nproc}", "true", preexec_fn=limit(count))
-        if result.returncode:
-            one_line(result, 125, "open files", "ulimit -n")
+        one_line(result, 125, f"at most {count} open files", "ulimit -n")
     assert muster("run", "echo", "ran", preexec_fn=limit(32)).stdout == "ran\n"
 
 

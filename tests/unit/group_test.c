@@ -199,6 +199,17 @@ TEST(group_kills_at_once_what_a_lone_failed_worker_left)
 	group_done(&group);
 }
 
+TEST(group_does_not_wait_for_the_end_of_workers_that_were_never_started)
+{
+	struct group group;
+	group_init(&group, SIGTERM, GRACE);
+	START(&group, 2);
+	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM", GROUP_EV_SPAWN_FAILED, .error = EMFILE);
+	STEP(&group, "kill-all", GROUP_EV_SPAWN_FAILED, .rank = 1, .error = EMFILE);
+	EMPTY(&group, "tell-gone");
+	group_done(&group);
+}
+
 TEST(group_names_one_cause_and_marks_the_others_as_collateral)
 {
 	struct group group;

@@ -136,6 +136,17 @@ static void looking_answer(struct step *s)
 	take_over(s);
 }
 
+/* What the others said to one who owned nothing may be out of date for one who may take over. */
+static void looking_own(struct step *s)
+{
+	struct finder *finder = s->finder;
+	finder->config.own = (int32_t)s->event->index;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		finder->endpoints[i].answer = FINDER_UNASKED;
+	probe_all(s);
+	take_over(s);
+}
+
 static void looking_timer(struct step *s)
 {
 	if (s->now_ns >= s->finder->next_probe_ns)
@@ -166,7 +177,9 @@ static void coordinating_timer(struct step *s)
 
 static handler *const table[][FINDER_TIMER + 1] = {
 	[FINDER_NEW] = { [FINDER_START] = look },
-	[FINDER_LOOKING] = { [FINDER_ANSWER] = looking_answer, [FINDER_TIMER] = looking_timer },
+	[FINDER_LOOKING] = { [FINDER_ANSWER] = looking_answer,
+			     [FINDER_OWN] = looking_own,
+			     [FINDER_TIMER] = looking_timer },
 	[FINDER_LINKED] = { [FINDER_LOST] = look },
 	[FINDER_COORDINATING] = { [FINDER_ANSWER] = coordinating_answer,
 				  [FINDER_LOST] = look,

@@ -47,6 +47,7 @@ enum finder_event_type {
 	FINDER_START,
 	FINDER_ANSWER, /* index, probe, answer, ballot */
 	FINDER_LOST,
+	FINDER_OWN, /* index: this process, which owned none, listens there now */
 	FINDER_TIMER,
 };
 

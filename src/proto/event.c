@@ -52,6 +52,10 @@ static void add_body(json_t *object, const struct event_body *body)
 		json_object_set_new(object, "pid", json_integer(body->pid));
 	if (body->world_size)
 		set_number(object, "world_size", body->world_size);
+	if (body->nodes) {
+		set_number(object, "nodes", body->nodes);
+		set_number(object, "group_rank", body->group_rank);
+	}
 	set_text(object, "reason", body->reason);
 	set_text(object, "detail", body->detail);
 	set_text(object, "scope", body->scope);

@@ -51,6 +51,8 @@ struct event_body {
 	int64_t local_rank;
 	pid_t pid;
 	uint64_t world_size;
+	uint64_t nodes; /* of the round; with it, our rank among them */
+	uint64_t group_rank;
 	const char *reason; /* of a failure, a restart or a rejection */
 	const char *detail; /* what exactly was rejected, or why a worker could not be started */
 	const char *scope;  /* of a timer */

@@ -215,9 +215,31 @@ static void step_link_down(struct coordinating *c, uint64_t id, bool dead)
 
 /* ---- agents elsewhere ---- */
 
+/* Behind a translation of addresses an agent does not know the one under which others see it. */
+static void add_seen_address(const struct link *link, struct node_info *node)
+{
+	struct addr peer;
+	struct msg_addr seen;
+	link_peer_addr(link, &peer);
+	addr_to_msg(&peer, &seen);
+	for (size_t i = 0; i < node->addr_count; i++)
+		if (memcmp(&node->addrs[i], &seen, sizeof(seen)) == 0)
+			return;
+	if (node->addr_count < MSG_ADDRS_MAX)
+		node->addrs[node->addr_count++] = seen;
+}
+
 static void agent_msg(void *arg, struct link *link, const struct msg *msg)
 {
-	step_msg(arg, msg, link_up_ns(link));
+	if (msg->type != MSG_JOIN) {
+		step_msg(arg, msg, link_up_ns(link));
+		return;
+	}
+	struct node_info node = *msg->join.node;
+	struct msg join = *msg;
+	add_seen_address(link, &node);
+	join.join.node = &node;
+	step_msg(arg, &join, link_up_ns(link));
 }
 
 static void agent_down(void *arg, struct link *link UNUSED, const struct link_end *end)

@@ -14,6 +14,9 @@
 #include "run/spot.h"
 
 #define FIRST_LOOKUPS_NS (3 * NS_PER_S) /* then the search begins without the names that are missing */
+/* An owner on this host may have gone, or a name of ours become known: after a search so long that the
+ * owners of other endpoints would have taken over, it is tried again to listen. */
+#define OWN_AFTER_NS (3 * NS_PER_S)
 #define PROBE_LOOKUP_NS (NS_PER_S / 3)	/* of a probe's time */
 
 /* A process that ends closes its links and its listener one after the other. Whoever asks in between is
@@ -38,6 +41,7 @@ struct endpoints {
 	uint32_t count;
 	int32_t own; /* where we listen; -1: nowhere */
 	bool begun;
+	uint64_t since_ns; /* of this search */
 	struct event timer;
 };
 
@@ -70,6 +74,10 @@ static void arm(struct endpoints *e, uint64_t deadline_ns)
 static void answer(struct site *site, enum finder_answer said, struct ballot ballot)
 {
 	struct endpoints *e = site->endpoints;
+	static const char *const said_what[] = { [FINDER_UNASKED] = "?",	  [FINDER_COORDINATES] = "coordinates",
+						 [FINDER_STANDBY] = "stands by", [FINDER_REFUSED] = "refuses",
+						 [FINDER_SILENT] = "is silent" };
+	log_debug("%s %s", site->spot.text, said_what[said]);
 	uint32_t probe = site->asked;
 	site->asked = 0;
 	/* Its name may stand for another host by now. */
@@ -172,6 +180,7 @@ static void try_to_own(struct endpoints *e)
 
 static void begin(struct endpoints *e)
 {
+	e->since_ns = clock_now_ns();
 	finder_init(&e->finder, &(struct finder_config){
 					.count = e->count,
 					.own = e->own,
@@ -216,18 +225,21 @@ static void step(struct endpoints *e, struct finder_event *event)
 	arm(e, finder_deadline_ns(&e->finder));
 }
 
-/* An owner on this host may have gone since, or a name of ours become known: the search goes on as that
- * of the owner. */
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct endpoints *e = arg;
-	if (!e->begun || e->finder.state == FINDER_LOOKING)
+	bool owned = e->own >= 0;
+	if (!e->begun) {
 		try_to_own(e);
-	e->finder.config.own = e->own;
-	if (e->begun)
-		step(e, &(struct finder_event){ .type = FINDER_TIMER });
-	else
 		begin(e);
+		return;
+	}
+	if (e->finder.state == FINDER_LOOKING && clock_now_ns() >= ns_add(e->since_ns, OWN_AFTER_NS))
+		try_to_own(e);
+	if (e->own >= 0 && !owned)
+		step(e, &(struct finder_event){ .type = FINDER_OWN, .index = (uint32_t)e->own });
+	else
+		step(e, &(struct finder_event){ .type = FINDER_TIMER });
 }
 
 static bool all_known(const struct endpoints *e)
@@ -281,7 +293,9 @@ static int endpoints_start(struct discovery *discovery, struct err *err UNUSED)
 
 static void endpoints_lost(struct discovery *discovery, bool linked)
 {
-	step(endpoints_of(discovery), &(struct finder_event){ .type = FINDER_LOST, .linked = linked });
+	struct endpoints *e = endpoints_of(discovery);
+	e->since_ns = clock_now_ns();
+	step(e, &(struct finder_event){ .type = FINDER_LOST, .linked = linked });
 }
 
 static void endpoints_explain(const struct discovery *discovery, struct buf *out)

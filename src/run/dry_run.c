@@ -63,15 +63,23 @@ static void describe_command(const struct entry *entry, uint32_t local_rank, str
 
 static struct worker_round first_round(const struct run_config *config)
 {
+	/* As if all nodes had as many workers as this one. */
+	uint32_t group_rank = (uint32_t)MAX(config->rdzv.node_rank, 0);
 	return (struct worker_round){
+		.group_rank = group_rank,
+		.rank_base = group_rank * config->nproc,
+		.role_rank_base = group_rank * config->nproc,
 		.world_size = config->nproc * config->max_nodes,
 		.role_world_size = config->nproc * config->max_nodes,
 		.group_world_size = config->max_nodes,
 		.local_world_size = config->nproc,
 		.role = config->role,
 		.run_id = config->run_id,
-		.master_addr = config->master_addr ? config->master_addr : "<chosen at the start>",
-		.master_port = config->master_port,
+		.master_addr = config->rdzv.is_static ? config->rdzv.endpoints[0].host
+			       : config->master_addr  ? config->master_addr
+						      : "<chosen at the start>",
+		.master_port = config->rdzv.is_static && !config->master_port ? config->rdzv.endpoints[0].port
+									      : config->master_port,
 		.max_restarts = config->max_restarts,
 		.signals = config->signals_text,
 		.virtual_local_rank = config->virtual_local_rank,

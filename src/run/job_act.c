@@ -213,7 +213,8 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 		log_error("%s", job->no_store.msg);
 	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
 	torch_metrics_formed(&job->torch, job->config->nproc, now_ns);
-	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size));
+	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size, .nodes = formed->nodes,
+									 .group_rank = formed->group_rank));
 	workers_begin(&job->workers, formed);
 	if (job->config->console_events) {
 		torch_events_round(&job->workers, history, now_ns - since_ns);

@@ -144,7 +144,9 @@ static void say_waiting(struct node *node, uint64_t now_ns)
 {
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
 	node->discovery->ops->explain(node->discovery, &tried);
-	if (waiting_say(&node->waiting, &node->agent, buf_str(&tried), now_ns, &text))
+	bool private = node->attached && addr_is_loopback(&node->place_addr);
+	if (waiting_say(&node->waiting, &node->agent, buf_str(&tried), private ? node->place.host : NULL, now_ns,
+			&text))
 		log_warn("%s", buf_str(&text));
 }
 

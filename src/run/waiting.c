@@ -28,8 +28,8 @@ static bool is_spare(const struct agent *agent)
 	       !memory_was_in(&agent->memory, agent->memory.heard.ballot);
 }
 
-bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, uint64_t now_ns,
-		 struct buf *out)
+bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, const char *reach,
+		 uint64_t now_ns, struct buf *out)
 {
 	char since[CLOCK_HUMAN_MAX], left[CLOCK_HUMAN_MAX];
 	if (now_ns < waiting->next_ns)
@@ -48,6 +48,8 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 		buf_printf(out, "waiting for %s: ", since);
 		say_nodes(agent, out);
 		buf_append_str(out, agent->present == 1 ? " is here" : " are here");
+		if (reach)
+			buf_printf(out, ", and only this host can reach %s", reach);
 	} else {
 		buf_printf(out, "no coordinator for %s: %s; check that muster runs there and that the port can be reached",
 			   since, tried);

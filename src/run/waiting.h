@@ -21,9 +21,9 @@ struct waiting {
 void waiting_update(struct waiting *waiting, const struct agent *agent, uint64_t now_ns);
 
 /* True if something is to be said now; it is appended to `out`. `tried` says what became of the search
- * for a coordinator. */
-bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, uint64_t now_ns,
-		 struct buf *out);
+ * for a coordinator; `reach`, unless NULL, is where it is here, if nobody elsewhere can reach that. */
+bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, const char *reach,
+		 uint64_t now_ns, struct buf *out);
 
 /* Why no round came about, for an agent that has waited in vain. */
 void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, struct buf *out);

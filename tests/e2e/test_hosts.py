@@ -10,6 +10,8 @@ from agents import Agents, Port
 from conftest import gone, wait_for
 from crew import Crew
 
+STOPPED = 128 + signal.SIGTERM
+
 
 @pytest.fixture
 def agents(tmp_path):
@@ -80,6 +82,48 @@ def test_the_static_form_gives_ranks_as_asked_and_one_port(agents, crew, port):
     assert {w.key for w in round_} == {("localhost", str(port.number), 0)}
     round_.finish()
     assert agents.wait() == [0, 0]
+
+
+def test_a_dry_run_of_one_node_shows_its_ranks(muster):
+    done = muster("run", "--dry-run", "--nnodes=3", "--node-rank=2", "--nproc-per-node=2", "--master-addr=node1", "true")
+    assert done.returncode == 0
+    assert re.findall(r"^rank (\d+), local rank (\d+)$", done.stdout, re.M) == [("4", "0"), ("5", "1")]
+    for line in ("MASTER_ADDR=node1", "MASTER_PORT=29500", "GROUP_RANK=2", "GROUP_WORLD_SIZE=3", "WORLD_SIZE=6"):
+        assert f"  {line}\n" in done.stdout
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_node_of_the_static_form_may_come_back(agents, crew, port, killed):
+    """Also the one that coordinates, which then learns from the others how far the job was."""
+    def start(rank):
+        return agents.start("--nnodes=2", f"--node-rank={rank}", f"--master-port={port.number}", "--max-restarts=3",
+                            "--rdzv-conf=keep_alive_interval=0.2", *crew.command())
+    nodes = [start(0), start(1)]
+    crew.round(2, nodes)[1].order("exit 1")
+    crew.round(2, nodes)
+    nodes[killed].kill()
+    nodes[killed].popen.wait()
+    crew.gone(crew.alive())
+    crew.seen.clear()  # the port is the same in all rounds
+    nodes[killed] = start(killed)
+    round_ = crew.round(2, nodes)
+    assert {w.restarts for w in round_} == {1}
+    round_.finish()
+    assert [node.wait() for node in nodes] == [0, 0]
+
+
+def test_stopping_the_coordinator_hands_the_job_over_to_the_next_endpoint(agents, crew, port):
+    second_port = Port()
+    common = ["--nnodes=2:3", f"--rdzv-endpoint={port.endpoint},{second_port.endpoint}",
+              "--rdzv-conf=last_call_timeout=600", *crew.command()]
+    host = coordinator(agents, *common)
+    others = [agents.start(*common), agents.start(*common)]
+    crew.round(3, agents.all)
+    host.signal(signal.SIGTERM)
+    assert host.wait() == STOPPED
+    crew.round(2, others).finish()
+    assert [agent.wait() for agent in others] == [0, 0]
+    second_port.socket.close()
 
 
 def test_a_failure_on_one_node_restarts_all_and_counts_once(agents, crew, port):
@@ -196,7 +240,7 @@ def test_a_waiting_agent_says_what_it_waits_for(agents, port):
     seeker = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", "true")
     host = agents.start("--nnodes=3", f"--rdzv-endpoint={other.endpoint}", "true")
     seeker.says(rf"no coordinator for 1\d.* s: .*{port.endpoint}.*; giving up in ")
-    host.says(r"waiting for 1\d.* s: 1 of 3 nodes is here; giving up in ")
+    host.says(r"waiting for 1\d.* s: 1 of 3 nodes is here, and only this host can reach 127.0.0.1; giving up in ")
     other.socket.close()
 
 
@@ -230,9 +274,6 @@ def test_a_token_lets_those_in_who_know_it_and_workers_never_see_it(agents, crew
     agents.start(*common, f"--rdzv-conf=token_file={secret}", *show)
     assert agents.wait() == [0, 125, 125, 0]
     assert len(re.findall(r"token", agents.all[0].text())) >= 2
-
-
-STOPPED = 128 + signal.SIGTERM
 
 
 def test_a_stop_signal_ends_a_node_that_seeks(agents, port):

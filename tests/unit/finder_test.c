@@ -155,3 +155,26 @@ TEST(a_coordinator_with_a_round_asks_nobody)
 	ck_assert_uint_eq(actions.count, 0);
 	ck_assert_uint_gt(finder_deadline_ns(&finder), now_ns);
 }
+
+TEST(a_search_goes_on_soon_when_all_have_answered)
+{
+	start(-1);
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	answer(1, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_INTERVAL_NS);
+	answer(2, FINDER_STANDBY, BALLOT_NONE);
+	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_PACE_NS);
+}
+
+TEST(who_comes_to_own_an_endpoint_asks_the_others_again_before_it_takes_over)
+{
+	start(-1);
+	for (uint32_t i = 0; i < 3; i++)
+		answer(i, i ? FINDER_STANDBY : FINDER_REFUSED, BALLOT_NONE);
+	step(&(struct finder_event){ .type = FINDER_OWN, .index = 0 });
+	ck_assert(!did(FINDER_COORDINATE));
+	ck_assert_uint_eq(actions.count, 2);
+	answer(1, FINDER_STANDBY, BALLOT_NONE);
+	answer(2, FINDER_STANDBY, BALLOT_NONE);
+	ck_assert(did(FINDER_COORDINATE));
+}

@@ -156,6 +156,13 @@ int str_to_size(const char *text, uint64_t *ret_bytes)
 
 #define DISTANCE_MAX 64
 
+void str_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 unsigned str_distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b);

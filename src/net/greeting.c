@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/str.h"
+
 static void draw_nonce(unsigned char nonce[FRAME_NONCE_SIZE])
 {
 	if (getrandom(nonce, FRAME_NONCE_SIZE, 0) != FRAME_NONCE_SIZE)
@@ -66,17 +68,9 @@ void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const
 	fail(greeting, greeting_end_of(reason), "%s", text);
 }
 
-/* The peer's words go to a terminal. */
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
 static void take_refusal(struct greeting *greeting, struct frame_refused *refused)
 {
-	make_printable(refused->text);
+	str_make_printable(refused->text);
 	fail(greeting, greeting_end_of(refused->reason), "%s", refused->text);
 }
 
@@ -90,8 +84,11 @@ static void take_foreign(struct greeting *greeting, int code, const void *data, 
 			 struct buf *out)
 {
 	if (code == -EPROTONOSUPPORT && greeting->accepting) {
+		char text[FRAME_TEXT_MAX];
+		snprintf(text, sizeof(text), "version %u.%u of the protocol is spoken there, by muster %s", FRAME_MAJOR,
+			 FRAME_MINOR, MUSTER_VERSION);
 		frame_put_opening(out);
-		frame_put_refused(out, REFUSAL_VERSION, err->msg);
+		frame_put_refused(out, REFUSAL_VERSION, text);
 	}
 	if (code == -EPROTO && greeting->accepting && frame_is_http(data, len))
 		buf_append_str(out, http_answer);
@@ -104,16 +101,16 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 {
 	const struct link_self *self = greeting->self;
 	struct frame_hello *hello = &greeting->hello;
-	make_printable(hello->version);
+	str_make_printable(hello->version);
 	if (strcmp(hello->run_id, self->run_id) != 0) {
 		char text[FRAME_TEXT_MAX];
 		snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'", self->run_id,
 			 hello->run_id);
-		make_printable(text);
+		str_make_printable(text);
 		frame_put_refused(out, REFUSAL_RUN_ID, text);
 		fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'", hello->run_id,
 		     self->run_id);
-		make_printable(greeting->why);
+		str_make_printable(greeting->why);
 	} else if (self->token && !hello->has_token) {
 		frame_put_refused(out, REFUSAL_TOKEN,
 				  "it requires a token: give --rdzv-conf token_file=FILE or set " TOKEN_VARIABLE);

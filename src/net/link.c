@@ -85,7 +85,6 @@ static bool is_death(int code)
 /* The connection is over; `code` 0 is the end of the stream. */
 static void end_of_stream(struct link *link, int code)
 {
-	char text[ADDR_TEXT_MAX + 64];
 	if (link->write_error && (code == 0 || is_death(code)))
 		code = link->write_error; /* the system tells a cause once: it was told to the writer */
 	if (code != 0 && !is_death(code)) {
@@ -93,9 +92,8 @@ static void end_of_stream(struct link *link, int code)
 		link_end(link, LINK_UNREACHABLE, false, "%s cannot be reached any more: %m", link->name);
 		return;
 	}
-	snprintf(text, sizeof(text), link->state == LINK_UP ? "closed the connection" :
-			"closed the connection without a word: is it a muster coordinator?");
-	link_end(link, LINK_CLOSED, true, "%s %s", link->name, text);
+	const char *doubt = link->state == LINK_UP ? "" : " without a word: is it a muster coordinator?";
+	link_end(link, LINK_CLOSED, true, "%s closed the connection%s", link->name, doubt);
 }
 
 /* ---- sending ---- */

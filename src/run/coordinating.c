@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "run/coordinating_notes.h"
 
 #define ACTIONS_KEPT 64 /* a longer list is given back after the step that needed it */
@@ -153,8 +154,10 @@ static void carry_hang_up(struct coordinating *c, const struct coordinator_actio
 	hang_up(conn);
 }
 
-static void carry_out(struct coordinating *c, bool silent)
+/* Returns whether the machine has stepped down. */
+static bool carry_out(struct coordinating *c, bool silent)
 {
+	bool stepped_down = false;
 	for (size_t i = 0; i < c->actions.count; i++) {
 		const struct coordinator_action *action = &c->actions.items[i];
 		switch (action->type) {
@@ -165,7 +168,7 @@ static void carry_out(struct coordinating *c, bool silent)
 			carry_hang_up(c, action, silent);
 			break;
 		case COORDINATOR_STEP_DOWN:
-			c->stepped_down = true;
+			stepped_down = c->stepped_down = true;
 			break;
 		case COORDINATOR_FINISHED:
 			c->finished = true;
@@ -177,6 +180,7 @@ static void carry_out(struct coordinating *c, bool silent)
 		coordinator_actions_done(&c->actions);
 	if (c->stepped_down || c->finished)
 		event_active(&c->deferred, EV_TIMEOUT, 0);
+	return stepped_down;
 }
 
 static void step(struct coordinating *c, struct conn *conn, const struct coordinator_event *event)
@@ -191,16 +195,17 @@ static void step(struct coordinating *c, struct conn *conn, const struct coordin
 	enum coordinating_note what = notes_compare(&before, &c->machine, text);
 	if (what != NOTE_COUNT)
 		note(c, what, NULL, text);
-	carry_out(c, event->type == COORDINATOR_TIMER);
-	if (c->stepped_down)
+	if (carry_out(c, event->type == COORDINATOR_TIMER))
 		give_up(c);
 	arm_timer(c, now_ns);
 }
 
 static void step_msg(struct conn *conn, const struct msg *msg, uint64_t greeted_ns)
 {
-	if (msg->type == MSG_JOIN && !conn->name)
+	if (msg->type == MSG_JOIN && !conn->name) {
 		conn->name = mem_strdup(msg->join.node->name);
+		str_make_printable(conn->name);
+	}
 	if (msg->type == MSG_LEAVE && msg->leave.why != LEAVE_CLOSED)
 		note(conn->owner, NOTE_LEFT, conn, notes_leave(msg->leave.why));
 	step(conn->owner, conn,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 struct notes_before notes_look(const struct coordinator *machine)
 {
 	return (struct notes_before){ machine->state, machine->roster.heard.ballot };
@@ -38,6 +40,7 @@ void notes_cause(const struct cause *cause, char *text, size_t size)
 	describe_end(cause, &end);
 	snprintf(text, size, "rank %d (local rank %d on %s): %s", cause->rank, cause->local_rank, cause->name,
 		 buf_str(&end));
+	str_make_printable(text);
 }
 
 static enum coordinating_note note_formed(const struct coordinator *machine, char *text)

@@ -313,3 +313,30 @@ def test_listening_for_everybody_without_a_token_is_warned_of(start):
     process = start("coordinator", "--listen", "0.0.0.0:0")
     read_line(process)
     assert "whoever reaches" in read_line(process, "stderr")
+
+
+# ---- with real agents ----
+
+
+@pytest.mark.parametrize("token, run_id, agent_says, coordinator_says", (
+    ("another", "job", "its token is another one", "its token is another one"),
+    ("", "job", "it requires a token: give --rdzv-conf token_file=FILE or set MUSTER_TOKEN", "it has no token"),
+    ("secret", "other", "it belongs to the run 'job', this one is 'other'", "it belongs to the run 'other', not to 'job'"),
+))
+def test_muster_run_is_refused_in_clear_words_and_starts_nothing(coordinator, muster, tmp_path, token, run_id, agent_says,
+                                                                 coordinator_says):
+    c = coordinator("--rdzv-id", "job", MUSTER_TOKEN="secret")
+
+    def run(token, run_id):
+        return muster("run", "--nnodes=1", "--nproc-per-node=1", f"--rdzv-endpoint=127.0.0.1:{c.port}", "--rdzv-id", run_id,
+                      "--no-python", "touch", tmp_path / "started", env=clean_env(MUSTER_TOKEN=token))
+
+    result = run(token, run_id)
+    assert result.returncode == 125
+    assert agent_says in result.stderr
+    c.said(coordinator_says)
+    assert not (tmp_path / "started").exists()
+
+    assert run("secret", "job").returncode == 0
+    assert (tmp_path / "started").exists()
+    assert c.ended() == 0

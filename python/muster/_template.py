@@ -129,7 +129,7 @@ def collapse_memory():
 
 def receive(link):
     """The next batch, with the descriptors that only its workers need."""
-    data, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS_MAX)
+    data, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC)
     if not data or not descriptors:
         os._exit(0)
     with open(descriptors[0], "rb") as file:
@@ -141,37 +141,41 @@ def receive(link):
 
 
 def fork():
-    with warnings.catch_warnings():  # of threads, here and in modules: see above
+    """0 in the child. Python, and some modules, warn of forking with threads, which is seen to."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return os.fork()
 
 
-def fork_all(starts):
-    """In the template: the pids. In a worker: its Start."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    middle = fork()
-    if middle == 0:
-        os.close(reader)
-        pids = []
-        try:
-            for start in starts:
-                pid = fork()
-                if pid == 0:
-                    os.close(writer)
-                    return start
-                pids.append(pid)
-        except BaseException:
-            pass  # the rest is missing in the answer
-        os.write(writer, b"".join(b" %d" % pid for pid in pids))
-        os._exit(0)
-    os.close(writer)
-    os.waitpid(middle, 0)  # now the workers are the warden's
+def fork_each(starts, writer):
+    """In the process between: comes back only in a worker, with its Start."""
+    pids = b""
     try:
+        for start in starts:
+            pid = fork()
+            if pid == 0:
+                return start
+            pids += b" %d" % pid
+    except OSError:
+        pass  # the rest is missing in the answer
+    os.write(writer, pids)
+    os._exit(0)
+
+
+def fork_all(starts):
+    """In the template: the pids, as far as there are any. In a worker: its Start."""
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        middle = fork()
+        if middle == 0:
+            return fork_each(starts, writer)
+        os.waitpid(middle, 0)  # now the workers are the warden's
         return os.read(reader, 1 << 16)
-    except BlockingIOError:
-        return b""  # it was killed
+    except OSError:
+        return b""  # it could not be forked, or was killed
     finally:
         os.close(reader)
+        os.close(writer)
 
 
 def serve(link):

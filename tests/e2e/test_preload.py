@@ -16,7 +16,7 @@ import zipfile
 import ddp
 import pytest
 
-from conftest import DEADLINE, MUSTER, ROOT, alive, clean_env, gone, read_line, wait_for
+from conftest import DEADLINE, MUSTER, ROOT, clean_env, gone, python_env, read_line, wait_for
 
 TORCH_TIMEOUT = 300
 
@@ -100,15 +100,12 @@ def succeed(*args, **kwargs):
 
 
 def descendants(pid):
-    """All below `pid`, with the name of each."""
+    """The pids of all processes below."""
     found = []
-    try:
-        children = [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                    for word in (task / "children").read_text().split()]
-    except FileNotFoundError:
-        return found
-    for child in children:
-        found += [child, *descendants(child)]
+    with contextlib.suppress(OSError):
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
     return found
 
 
@@ -287,28 +284,32 @@ def escaping_job(place, start):
     return job
 
 
-def name_of(pid):
+def read_proc(pid, name):
+    """b"" for a process that has just gone."""
     with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""
 
 
 def warden_of(job):
-    (warden,) = [pid for pid in descendants(job.pid) if name_of(pid) == "warden"]
+    (warden,) = [pid for pid in descendants(job.pid) if read_proc(pid, "comm") == b"warden\n"]
     return warden
 
 
+def wards_of(job, text):
+    """The warden's children that have the text in their command line and lead a session."""
+    children = [int(word) for word in read_proc(warden_of(job), f"task/{warden_of(job)}/children").split()]
+    return [pid for pid in children if text in read_proc(pid, "cmdline")
+            and read_proc(pid, "stat").rpartition(b")")[2].split()[3:4] == [b"%d" % pid]]
+
+
 def template_of(job):
-    """The one whose command line has the modules in it."""
-    (template,) = [pid for pid in descendants(job.pid)
-                   if b"link.recv" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (template,) = wards_of(job, b"link.recv")
     return template
 
 
 def workers_of(job):
-    """The warden's children that lead a session, but for the template."""
-    children = pathlib.Path(f"/proc/{warden_of(job)}/task/{warden_of(job)}/children").read_text().split()
-    return [pid for pid in map(int, children) if b"escape.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            and os.getsid(pid) == pid and pid != template_of(job)]
+    return [pid for pid in wards_of(job, b"escape.py") if b"link.recv" not in read_proc(pid, "cmdline")]
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
@@ -336,23 +337,13 @@ def test_a_killed_template_is_told_once_and_the_next_workers_start_without_it(es
     template = template_of(escaping_job)
     os.kill(template, signal.SIGKILL)
     assert "--preload: the template ended: SIGKILL" in read_line(escaping_job, "stderr")
-    os.kill(workers_of_cold(escaping_job)[0], signal.SIGKILL)
+    os.kill(workers_of(escaping_job)[0], signal.SIGKILL)
     assert [read_line(escaping_job), read_line(escaping_job)] == ["up\n", "up\n"]
     everybody = descendants(escaping_job.pid)
     escaping_job.send_signal(signal.SIGTERM)
     escaping_job.wait(DEADLINE)
     assert gone(everybody) == []
     assert "--preload" not in escaping_job.stderr.read()
-
-
-def workers_of_cold(job):
-    """The same once there is no template."""
-    return [pid for pid in descendants(job.pid) if b"escape.py" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            and os.getsid(pid) == pid and os.stat(f"/proc/{pid}") and parent_of(pid) == warden_of(job)]
-
-
-def parent_of(pid):
-    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_a_killed_warden_takes_everybody_along_and_the_next_workers_are_warm_again(escaping_job):
@@ -374,13 +365,11 @@ def test_muster_killed_while_the_template_forks_leaves_nothing(place, start):
     place("up.py", "import os, time\nos.write(1, b'up\\n')\ntime.sleep(1000)\n")
     for _ in range(10):
         job = start("run", "--preload=json", "--nproc-per-node=8", "up.py")
-        warden = wait_for(lambda: [p for p in descendants(job.pid) if name_of(p) == "warden"], "a warden")
-        template = wait_for(lambda: descendants(warden[0]), "a template")
-        met = wait_for(lambda: descendants(template[0]) or len(descendants(warden[0])) > 1, "a fork")
-        seen = set(descendants(job.pid))
+        seen = wait_for(lambda: len(found := descendants(job.pid)) > 2 and found, "more than warden and template")
+        seen += descendants(job.pid)
         job.kill()
         job.wait(DEADLINE)
-        assert gone(seen | set(met if isinstance(met, list) else [])) == []
+        assert gone(set(seen)) == []
 
 
 # ---- when it cannot be had ----
@@ -719,3 +708,19 @@ def test_warm_training_survives_ten_kills_and_ends_with_the_same_loss(tmp_path):
     assert undisturbed == (disturbed[0], "0")
     assert disturbed[1] == "10"
     assert "--preload" not in (tmp_path / "disturbed" / "stderr").read_text()
+
+
+def test_functions_are_launched_warm(place, python, tmp_path):
+    place("modules/preloaded.py", "import os\ntemplate = os.getpid()\n")
+    done = python("""
+        import os
+        from muster.launcher import LaunchConfig, elastic_launch
+
+        def work(x):
+            import preloaded
+            return preloaded.template != os.getpid() and x + int(os.environ["RANK"])
+
+        if __name__ == "__main__":
+            print(elastic_launch(LaunchConfig(1, 1, 2, run_id="x", preload="preloaded"), work)(10))
+        """, env=python_env(PYTHONPATH=f"{ROOT}/python:{tmp_path}/modules"))
+    assert done.stdout == "{0: 10, 1: 11}\n"

@@ -83,6 +83,9 @@ static enum spawn_step become(const struct plan *plan)
 		return SPAWN_PARENT;
 	if (setsid() < 0)
 		return SPAWN_SESSION;
+	/* Yama keeps it over the exec, and lets only ancestors attach otherwise. Other kernels do not know it. */
+	if (spec->tracer > 0)
+		prctl(PR_SET_PTRACER, (unsigned long)spec->tracer);
 	if (plan->join_cgroup)
 		join_cgroup(spec->cgroup_fd);
 	if (set_stdio(spec) < 0)

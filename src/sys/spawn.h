@@ -28,6 +28,7 @@ struct spawn_spec {
 	const unsigned long *mem_nodes; /* bit mask for mem_mode */
 	size_t mem_nodes_size;		/* bytes */
 	uint64_t nofile_soft;  /* soft limit of open files; 0: that of the parent */
+	pid_t tracer;	       /* may look into it, with its descendants, where Yama asks for that; 0: nobody */
 	int cgroup_fd;	       /* directory of a cgroup v2 to be born in, if possible; 0: none */
 };
 

@@ -43,6 +43,7 @@ struct main_process {
 
 struct wardship {
 	struct wire wire;
+	pid_t agent;
 	int agent_fd;	/* pidfd of the agent; -1 if there is none */
 	int stdio[3];	/* what the agent had; for SPAWN_INHERIT */
 	const char *leaf;     /* its name */
@@ -144,6 +145,7 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
 	view.spec.cgroup_fd = ward->cgroup.path && !aside ? ward->cgroup.fd : 0;
+	view.spec.tracer = ward->agent;
 	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
 	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET, .aside = aside,
 				     .start_ns = clock_now_ns() };
@@ -586,7 +588,7 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t a
 	set_command_line(name);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-	struct wardship ward = { .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT };
+	struct wardship ward = { .agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT };
 	set_descriptors(&ward, link);
 	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to remove
 	 * the leaf. */

@@ -1,12 +1,13 @@
 """Where workers stand: their stacks by the real py-spy, like ones together, the odd one first."""
 
 import os
+import subprocess
 import sys
 import tempfile
 
 import pytest
 
-from conftest import MUSTER, clean_env, gone, wait_for
+from conftest import DEADLINE, MUSTER, clean_env, gone, wait_for
 
 WORKER = """
 import os, time
@@ -107,3 +108,19 @@ def test_a_job_can_be_stopped_during_a_diagnosis(start, env, script, tmp_path):
     process.terminate()
     process.wait(timeout=60)
     assert gone([int(pid) for pid in (tmp_path / "spying").read_text().split()]) == []
+
+
+def test_workers_let_their_launcher_look_at_them(tmp_path):
+    """What Yama needs is asked for; a kernel without it says EINVAL, and that is that."""
+    trace = tmp_path / "trace"
+    done = subprocess.run(["strace", "-f", "-e", "trace=prctl,execve", "-o", trace, MUSTER, "run", "true"], env=clean_env(),
+                          capture_output=True, text=True, timeout=DEADLINE)
+    if not trace.exists() or not trace.read_text():
+        pytest.skip("strace cannot trace here")
+    assert done.returncode == 0
+    lines = trace.read_text().splitlines()
+    agent = lines[0].split()[0]
+    [asked] = [line for line in lines if "PR_SET_PTRACER" in line]
+    worker = asked.split()[0]
+    assert f"PR_SET_PTRACER, {agent})" in asked and worker != agent
+    assert [line for line in lines[lines.index(asked):] if line.startswith(worker + " ") and "execve(" in line]

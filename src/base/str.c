@@ -227,3 +227,17 @@ const char *str_split(const char **rest, char sep, size_t *ret_len)
 	*rest = end ? end + 1 : NULL;
 	return piece;
 }
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+const char *str_trim(const char *text, size_t *len)
+{
+	for (; *len && is_blank(*text); (*len)--)
+		text++;
+	while (*len && is_blank(text[*len - 1]))
+		(*len)--;
+	return text;
+}

@@ -52,4 +52,7 @@ const char *str_signal_name(int sig);
  * NULL at the end. An empty text has one empty piece. */
 const char *str_split(const char **rest, char sep, size_t *ret_len);
 
+/* Leaves out blanks and tabs around a piece: where it begins then; *len becomes its length. */
+const char *str_trim(const char *text, size_t *len);
+
 #endif

@@ -127,10 +127,7 @@ static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
 	size_t len;
 	while ((piece = str_split(&rest, ',', &len))) {
 		char name[SIGNAL_TEXT_MAX];
-		for (; len && *piece == ' '; len--)
-			piece++;
-		for (; len && piece[len - 1] == ' '; len--)
-			;
+		piece = str_trim(piece, &len);
 		snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), piece);
 		int sig = str_to_signal(name);
 		if (sig < 0)

@@ -53,10 +53,7 @@ static int parse_endpoints(const char *text, uint16_t default_port, struct rende
 	const char *rest = text, *piece;
 	size_t len;
 	while ((piece = str_split(&rest, ',', &len))) {
-		while (len && strchr(" \t", *piece))
-			piece++, len--;
-		while (len && strchr(" \t", piece[len - 1]))
-			len--;
+		piece = str_trim(piece, &len);
 		AUTO_FREE char *one = mem_strndup(piece, len);
 		int r = add_endpoint(one, default_port, rdzv, err);
 		if (r < 0)

@@ -148,10 +148,7 @@ static const char *expected(enum value_kind kind)
 /* Without the blanks around it. */
 static char *trimmed(const char *text, size_t len)
 {
-	for (; len && strchr(" \t", *text); len--)
-		text++;
-	while (len && strchr(" \t", text[len - 1]))
-		len--;
+	text = str_trim(text, &len);
 	return mem_strndup(text, len);
 }
 

@@ -52,6 +52,7 @@ static void add_endpoints(struct strv *args, const char *text, const char *proto
 	if (!text || !*text)
 		return;
 	while ((piece = str_split(&rest, ',', &len))) {
+		piece = str_trim(piece, &len);
 		AUTO_FREE char *endpoint = mem_strndup(piece, len);
 		bool has_scheme = strstr(endpoint, "://");
 		buf_printf(&list, "%s%s%s%s", buf_len(&list) ? "," : "", protocol && !has_scheme ? protocol : "",

@@ -9,7 +9,7 @@
 int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf, struct strv *ret_args,
 			 struct err *err);
 
-/* The host of the first endpoint, for which the way to etcd leads; "" if there is none. */
+/* The host of the first endpoint, to which the way to etcd leads; "" if there is none. */
 void rendezvous_etcd_host(const char *endpoints, char ret_host[ADDR_HOST_MAX]);
 
 /* Mentions what was given and has no effect without etcd. */

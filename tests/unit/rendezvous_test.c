@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "run/config.h"
 
 static struct run_options options;
@@ -130,6 +131,57 @@ TEST(what_cannot_work_is_refused_by_name)
 	refused(2, "--rdzv-endpoint: static has one endpoint");
 	options.rdzv_backend = "zeus";
 	ck_assert_int_eq(make(2), -EINVAL);
+}
+
+static void assert_program(const char *const *args)
+{
+	const struct strv *program = &rdzv.program;
+	ck_assert_int_eq(rdzv.kind, RENDEZVOUS_PROGRAM);
+	ck_assert_int_eq(rdzv.quorum, QUORUM_MAJORITY);
+	size_t count = 0;
+	for (; args[count]; count++) {
+		ck_assert_uint_lt(count + 1, program->count);
+		ck_assert_str_eq(program->items[count + 1], args[count]);
+	}
+	ck_assert_uint_eq(program->count, count + 1);
+}
+
+TEST(etcd_becomes_the_command_line_of_its_program)
+{
+	reset();
+	options.rdzv_backend = "etcd";
+	options.rdzv_endpoint = "etcd1, etcd2:77";
+	taken(3);
+	assert_program((const char *const[]){ "--endpoints=etcd1,etcd2:77", "--", NULL });
+	ck_assert(str_ends(rdzv.program.items[0], "muster-discover-etcd"));
+	ck_assert_str_eq(rdzv.program_reaches, "etcd1");
+	ck_assert_uint_eq(rdzv.join_timeout_ns, 900 * NS_PER_S);
+
+	options.rdzv_backend = "etcd-v2";
+	options.rdzv_endpoint = "http://a,b";
+	options.rdzv_conf = "protocol=https,ca_cert=ca,ssl_cert=c,ssl_cert_key=k,user=u,password_file=p,etcd_prefix=/x,"
+			    "lease_ttl=7,timeout=5";
+	taken(3);
+	assert_program((const char *const[]){ "--endpoints=http://a,https://b", "--ca-file=ca", "--cert-file=c",
+					      "--key-file=k", "--user=u", "--password-file=p", "--prefix=/x", "--ttl=7",
+					      "--", NULL });
+	ck_assert_str_eq(rdzv.program_reaches, "a");
+	ck_assert_uint_eq(rdzv.join_timeout_ns, 5 * NS_PER_S);
+
+	options.rdzv_endpoint = "";
+	options.rdzv_conf = "cacert=ca,cert=c,key=k";
+	taken(1);
+	assert_program((const char *const[]){ "--ca-file=ca", "--cert-file=c", "--key-file=k", "--", NULL });
+	ck_assert_str_eq(rdzv.program_reaches, "");
+}
+
+TEST(a_program_of_ones_own_gets_nothing_added)
+{
+	reset();
+	options.rdzv_backend = "exec:/some where/program";
+	taken(3);
+	assert_program((const char *const[]){ NULL });
+	ck_assert_str_eq(rdzv.program.items[0], "/some where/program");
 }
 
 TEST(settings_have_torchruns_names_and_defaults)

@@ -77,6 +77,14 @@ class Agent:
         return answer.partition(b"\r\n\r\n")[2].decode()
 
 
+def agent_pid(worker):
+    """The agent of a worker, whose parent is the agent's warden."""
+    def parent(pid):
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    return parent(parent(worker.pid))
+
+
 class Agents:
     """The agents of a test, by the order of their start."""
 

@@ -99,6 +99,33 @@ def make_lab():
         yield make
 
 
+@pytest.fixture
+def agents(tmp_path):
+    """Agents of one job, each a node of its own, all on this host (agents.py)."""
+    from agents import Agents
+
+    with contextlib.closing(Agents(tmp_path)) as found:
+        yield found
+
+
+@pytest.fixture
+def crew(tmp_path):
+    """The workers of a job, as the test sees them (crew.py)."""
+    from crew import Crew
+
+    with contextlib.closing(Crew(tmp_path)) as found:
+        yield found
+
+
+@pytest.fixture
+def make_cluster(tmp_path):
+    """make_cluster(size=3, ...) starts an etcd (etcd_cluster.py), for the length of the test."""
+    from etcd_cluster import Cluster
+
+    with contextlib.ExitStack() as clusters:
+        yield lambda *args, **kwargs: clusters.enter_context(contextlib.closing(Cluster(tmp_path, *args, **kwargs)))
+
+
 def wait_for(condition, what, timeout=DEADLINE):
     """Polls a condition that has no event to wait for; fails naming it."""
     end = time.monotonic() + timeout

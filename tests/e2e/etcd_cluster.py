@@ -105,7 +105,7 @@ class Cluster:
             place.mkdir()
             if self.start(place, size):
                 return
-            self.stop()
+            self.close()
         raise AssertionError(f"etcd did not start; see {directory}")
 
     def start(self, place, size):
@@ -123,7 +123,7 @@ class Cluster:
     def endpoints(self):
         return ",".join(m.endpoint for m in self.members)
 
-    def stop(self):
+    def close(self):
         for member in self.members:
             if member.process and member.process.poll() is None:
                 member.kill()

@@ -7,10 +7,9 @@ import signal
 
 import pytest
 
-from agents import Agents
+from agents import agent_pid
 from conftest import gone
-from crew import Crew
-from etcd_cluster import Cluster, loopback_address, make_certificates
+from etcd_cluster import loopback_address, make_certificates
 from oracle import Oracle
 
 HERE = "--local-addr=127.0.0.1"
@@ -18,37 +17,10 @@ AGES = 600  # seconds; a lease that outlives every test
 
 
 @pytest.fixture
-def agents(tmp_path):
-    found = Agents(tmp_path)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def crew(tmp_path):
-    found = Crew(tmp_path)
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def oracle(tmp_path):
     found = Oracle(tmp_path)
     yield found
     found.close()
-
-
-@pytest.fixture
-def make_cluster(tmp_path):
-    made = []
-
-    def make(*args, **kwargs):
-        made.append(Cluster(tmp_path, *args, **kwargs))
-        return made[-1]
-
-    yield make
-    for cluster in made:
-        cluster.stop()
 
 
 def by_oracle(oracle, *options):
@@ -63,15 +35,6 @@ def by_etcd(cluster, *options, conf=()):
 
 def start_three(agents, crew, *options, nnodes="3"):
     return [agents.start(f"--nnodes={nnodes}", *options, *crew.command(), LOGLEVEL="INFO") for _ in range(3)]
-
-
-def agent_of(worker, agents):
-    """The agent of a worker, whose parent is the agent's warden."""
-    def parent(pid):
-        with open(f"/proc/{pid}/stat") as stat:
-            return int(stat.read().rpartition(")")[2].split()[1])
-    pid = parent(parent(worker.pid))
-    return next(agent for agent in agents if agent.pid == pid)
 
 
 def test_the_program_gets_its_arguments_names_the_coordinator_and_is_sent_away(agents, crew, oracle):
@@ -194,7 +157,7 @@ def test_when_the_coordinator_is_killed_the_next_is_elected_at_once(agents, crew
     lost.kill()
     left = [agent for agent in three if agent is not lost]
     again = crew.round(2, left)  # long before the lease would have ended
-    assert {agent_of(worker, three) for worker in again} == set(left)
+    assert {agent_pid(worker) for worker in again} == {agent.pid for agent in left}
     crew.gone(round_)
     again.finish()
     assert [agent.wait() for agent in left] == [0, 0]
@@ -204,7 +167,7 @@ def test_a_running_job_does_not_need_etcd(agents, crew, make_cluster):
     cluster = make_cluster()
     three = start_three(agents, crew, *by_etcd(cluster, "--max-restarts=1"))
     round_ = crew.round(3, three)
-    cluster.stop()
+    cluster.close()
     assert all(worker.alive for worker in round_)
     round_[1].order("exit 3")
     again = crew.round(3, three)

@@ -2,6 +2,7 @@
 leaders, etcd or the network go away."""
 
 import base64
+import contextlib
 import http.server
 import itertools
 import json
@@ -23,22 +24,8 @@ run_numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """One etcd for all tests that do not harm it."""
-    cluster = Cluster(tmp_path_factory.mktemp("etcd"))
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def make_cluster(tmp_path):
-    made = []
-
-    def make(*args, **kwargs):
-        made.append(Cluster(tmp_path, *args, **kwargs))
-        return made[-1]
-
-    yield make
-    for cluster in made:
-        cluster.stop()
+    with contextlib.closing(Cluster(tmp_path_factory.mktemp("etcd"))) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -5,18 +5,10 @@ import re
 import pytest
 
 from conftest import DEADLINE, MUSTER, clean_env
-from crew import Crew
 from etcd_cluster import ETCD
 
 LEASE_S = 3
 TORCH_DEADLINE = 3 * DEADLINE  # to load it three times takes a while on a busy machine
-
-
-@pytest.fixture
-def crew(tmp_path):
-    found = Crew(tmp_path)
-    yield found
-    found.close()
 
 
 class Etcd:

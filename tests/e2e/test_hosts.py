@@ -6,25 +6,10 @@ import textwrap
 
 import pytest
 
-from agents import Agents, Port
+from agents import Port, agent_pid
 from conftest import gone, wait_for
-from crew import Crew
 
 STOPPED = 128 + signal.SIGTERM
-
-
-@pytest.fixture
-def agents(tmp_path):
-    found = Agents(tmp_path)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def crew(tmp_path):
-    found = Crew(tmp_path)
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -39,14 +24,6 @@ def coordinator(agents, *args, **environ):
     agent = agents.start(*args, **{"LOGLEVEL": "INFO", **environ})
     agent.says("this node coordinates")
     return agent
-
-
-def parent_agent(worker):
-    """The agent of a worker, whose parent is the agent's warden."""
-    def parent(pid):
-        with open(f"/proc/{pid}/stat") as stat:
-            return int(stat.read().rpartition(")")[2].split()[1])
-    return parent(parent(worker.pid))
 
 
 def nodes_of(round_):
@@ -300,7 +277,7 @@ def test_a_stop_signal_to_one_node_leaves_the_others_running(agents, crew, port,
     host, stayer = coordinator(agents, *common), agents.start(*common)
     leaver = agents.start(f"--events={agents.directory}/leaver", *common)
     first = crew.round(3, agents.all)
-    mine = next(worker for worker in first if parent_agent(worker) == leaver.pid)
+    mine = next(worker for worker in first if agent_pid(worker) == leaver.pid)
     if done:
         mine.order("finish")
         wait_for(lambda: "group.done" in (agents.directory / "leaver").read_text(), "the end of its workers")

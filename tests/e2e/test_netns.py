@@ -22,6 +22,7 @@ with socket.create_connection(sys.argv[1:], timeout=10) as server:
     except TimeoutError:
         print("let in")
 """
+WARM = "--preload=torch"  # where the test is not about the start of workers
 TERM = 128 + signal.SIGTERM
 
 
@@ -40,7 +41,7 @@ def hosts(make_lab):
 
 def test_gloo_works_on_two_hosts_through_twenty_restarts_in_a_row(hosts):
     one, two, *_ = hosts
-    job = Job(one.lab, "2", [one], "--max-restarts=20", "--preload=torch", flags=["--torch"]).start(one, two)
+    job = Job(one.lab, "2", [one], "--max-restarts=20", WARM, flags=["--torch"]).start(one, two)
     for attempt in range(20):
         job.round(2, [one, two], restarts=attempt)
         job.calculates(1)
@@ -72,7 +73,7 @@ def test_gloo_grows_by_a_host_and_survives_the_loss_of_rank_0(hosts):
 
 def test_gloo_survives_two_coordinators_one_killed_one_cut_off(hosts):
     one, two, three, four = hosts
-    job = Job(one.lab, "2:4", [one, two, three], conf(failover_after=2), flags=["--torch"]).start(*hosts)
+    job = Job(one.lab, "2:4", [one, two, three], conf(failover_after=2), WARM, flags=["--torch"]).start(*hosts)
     job.round(4)
     job.calculates()
     job.kill(one)
@@ -93,7 +94,7 @@ def test_clocks_of_two_hosts_are_not_compared(make_lab):
     """node2's monotonic clock is 20 s ahead, its wall clock 20 s behind; each of the two fails in turn."""
     one, two = make_lab(2, clocks={2: 20}).hosts
     (faketime,) = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-    job = Job(one.lab, "2", [one], "--max-restarts=2", flags=["--torch"]).start(one)
+    job = Job(one.lab, "2", [one], "--max-restarts=2", WARM, flags=["--torch"]).start(one)
     job.start(two, env=dict(LD_PRELOAD=faketime, FAKETIME="-20s", FAKETIME_DONT_FAKE_MONOTONIC="1"))
     for restarts, host in enumerate([one, two]):
         job.round(2, [one, two], restarts=restarts)
@@ -174,6 +175,22 @@ def test_a_thawed_host_kills_its_old_workers_and_joins_again(hosts):
     job.ends(0)
 
 
+def test_a_thawed_coordinator_finds_another_in_its_place_and_joins_it(hosts):
+    one, two, three, _ = hosts
+    job = Job(one.lab, "2:3", [one, two], conf(failover_after=2)).start(one, two, three)
+    frozen = job.round(3).on(one)
+    job.crew.excused.add("node1")
+    one.freeze()
+    job.round(2, [two, three], restarts=0)
+    assert frozen.alive
+    one.thaw()
+    job.crew.gone([frozen])
+    job.crew.excused.clear()
+    job.round(3, [one, two, three], restarts=0)
+    job.finish()
+    job.ends(0)
+
+
 @pytest.mark.parametrize("deaf", ["the coordinator", "the member"])
 def test_packets_lost_one_way_end_the_membership_until_they_arrive_again(hosts, deaf):
     one, two, three, _ = hosts
@@ -197,6 +214,33 @@ def test_a_slow_cable_costs_no_membership(hosts):
         job.round(2, [one, two], restarts=restarts)
         job.now[restarts % 2].order("exit 1")
     job.round(2, [one, two], restarts=3)
+    job.finish()
+    job.ends(0)
+
+
+def test_the_other_one_of_two_hosts_takes_over_from_a_killed_coordinator(hosts):
+    one, two, *_ = hosts
+    job = Job(one.lab, "1:2", [one, two]).start(one, two)
+    job.round(2)
+    job.kill(one)
+    job.agents.pop(one)
+    job.round(1, [two], restarts=0)
+    job.finish()
+    job.ends(0)
+
+
+def test_static_nodes_keep_their_ranks_and_the_given_port_through_restarts(hosts):
+    """torchrun's static form."""
+    one, two, *_ = hosts
+    job = Job(one.lab, "2", [], "--max-restarts=2")
+    for rank, host in [(1, one), (0, two)]:
+        job.options = ["--nnodes=2", f"--node-rank={rank}", "--master-addr=node2", "--master-port=29500", "--max-restarts=2"]
+        job.start(host)
+    for restarts in range(3):
+        assert job.round(2, restarts=restarts).hosts == ["node2", "node1"]
+        assert job.now.key == ("node2", "29500", restarts)
+        if restarts < 2:
+            job.now[restarts].order("exit 1")
     job.finish()
     job.ends(0)
 
@@ -263,6 +307,18 @@ def test_sigterm_while_running_ends_one_agent_and_then_all(hosts):
     job.round(2, [one, two], restarts=0)
     job.signal(signal.SIGTERM, one, two)
     job.ends(TERM)
+
+
+def test_sigterm_to_the_coordinator_hands_its_task_over(hosts):
+    one, two, three, _ = hosts
+    job = Job(one.lab, "2:3", [one, two], conf()).start(one, two, three)
+    job.round(3)
+    job.signal(signal.SIGTERM, one)
+    job.ends(TERM, hosts=[one])
+    job.agents.pop(one)
+    job.round(2, [two, three], restarts=0)
+    job.finish()
+    job.ends(0)
 
 
 def test_sigterm_during_a_restart_ends_all(hosts):

@@ -123,7 +123,7 @@ def scale_up(lab, launcher):
 
 def lose_rank_0(lab, launcher):
     one, two, three, _ = lab.hosts
-    job = Job(lab, launcher, "2:3", [two], "--max-restarts=3")
+    job = Job(lab, launcher, "2:3", [two, one, three], "--max-restarts=3")
     job.start(one, two, three)
     if job.works(3) is None:
         return f"did not start: {job.told(None)}"

@@ -290,6 +290,7 @@ static void joined_formed(struct step *s)
 	agent->alive = true;
 	agent->formed_here = true;
 	agent->join_deadline_ns = NS_NEVER;
+	agent->next_ping_ns = s->now_ns; /* until enough have pinged with it, the round before counts as well */
 	set_state(agent, AGENT_RUNNING);
 	struct agent_action *action = act(s, AGENT_GROUP_START);
 	action->formed = *formed;

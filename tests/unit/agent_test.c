@@ -322,6 +322,17 @@ TEST(pings_keep_the_lease_from_the_time_they_were_sent)
 	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
 }
 
+TEST(a_new_round_is_confirmed_at_once)
+{
+	enter(AGENT_JOINED);
+	step_type(AGENT_TIMER);
+	now_ns += NS_PER_MS;
+	receive_formed(1);
+	ck_assert_uint_le(agent_deadline_ns(&agent), now_ns);
+	step_type(AGENT_TIMER);
+	ck_assert_str_eq(done(), "PING");
+}
+
 TEST(a_ping_brings_back_the_stamp_of_the_last_pong)
 {
 	enter(AGENT_RUNNING);

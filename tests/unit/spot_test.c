@@ -1,0 +1,110 @@
+/* A place where a coordinator may be: looked up, and listened on if it is here. */
+#include "unit.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "run/spot.h"
+
+static struct event_base *base;
+static struct spot spot;
+static bool answered;
+
+static void on_done(void *arg UNUSED, struct spot *which UNUSED)
+{
+	answered = true;
+}
+
+static void begin(const char *text)
+{
+	struct addr_name name;
+	ck_assert_int_eq(addr_name_parse(text, 0, &name, NULL), 0);
+	base = event_base_new();
+	answered = false;
+	spot_init(&spot, &name, base, on_done, NULL);
+}
+
+static void end(void)
+{
+	spot_done(&spot);
+	event_base_free(base);
+}
+
+static void look_up(void)
+{
+	spot_look_up(&spot);
+	while (!answered)
+		event_base_loop(base, EVLOOP_ONCE);
+}
+
+static struct addr listened_on(int fd)
+{
+	struct addr addr;
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(addr_of_socket(fd, &addr, NULL), 0);
+	fd_close(&fd);
+	return addr;
+}
+
+TEST(an_address_of_this_host_is_listened_on_and_only_there)
+{
+	begin("127.0.0.1:0");
+	ck_assert(spot.numeric);
+	struct addr addr = listened_on(spot_listen(&spot, false));
+	ck_assert(addr_is_loopback(&addr));
+	end();
+}
+
+TEST(an_address_of_another_host_is_not_ours_unless_it_must_be)
+{
+	begin("192.0.2.1:0");
+	ck_assert_int_eq(spot_listen(&spot, false), -EADDRNOTAVAIL);
+	struct addr addr = listened_on(spot_listen(&spot, true));
+	ck_assert(addr_is_any(&addr));
+	end();
+}
+
+TEST(a_port_that_somebody_has_is_theirs)
+{
+	begin("127.0.0.1:0");
+	int fd = spot_listen(&spot, false);
+	struct addr addr;
+	ck_assert_int_eq(addr_of_socket(fd, &addr, NULL), 0);
+	spot.name.port = addr_port(&addr);
+	addr_set_port(&spot.addrs[0], addr_port(&addr));
+	ck_assert_int_eq(spot_listen(&spot, true), -EADDRINUSE);
+	fd_close(&fd);
+	end();
+}
+
+TEST(a_name_is_looked_up_without_waiting_and_again_when_it_is_forgotten)
+{
+	begin("localhost:7");
+	ck_assert(!spot.numeric);
+	ck_assert_uint_eq(spot.count, 0);
+	look_up();
+	ck_assert_uint_ge(spot.count, 1);
+	ck_assert(addr_is_loopback(&spot.addrs[0]));
+	ck_assert_uint_eq(addr_port(&spot.addrs[0]), 7);
+	ck_assert_str_eq(spot.text, "localhost:7");
+	spot_forget(&spot);
+	answered = false;
+	look_up();
+	ck_assert_uint_ge(spot.count, 1);
+	end();
+}
+
+/* No label of a name is that long: no resolver needs to be asked. */
+#define NO_NAME "a123456789b123456789c123456789d123456789e123456789f123456789g123456789"
+
+TEST(a_name_that_nobody_knows_says_so)
+{
+	begin(NO_NAME ":7");
+	look_up();
+	ck_assert_uint_eq(spot.count, 0);
+	ck_assert(str_starts(spot.trouble, "look-up of '" NO_NAME "': "));
+	ck_assert_int_eq(spot_listen(&spot, false), -EADDRNOTAVAIL);
+	end();
+}

@@ -377,8 +377,7 @@ static void on_closed(struct step *s)
 static void joined_refused(struct step *s)
 {
 	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
-	memcpy(outcome.text, s->event->msg->refused.text, sizeof(outcome.text));
-	outcome.text[sizeof(outcome.text) - 1] = '\0';
+	memcpy(outcome.text, s->event->msg->refused.text, MSG_TEXT_MAX - 1);
 	send_leave(s, LEAVE_CLOSED);
 	exit_with(s, &outcome);
 }

@@ -96,13 +96,15 @@ enum outcome_kind {
 	OUTCOME_KIND_COUNT,
 };
 
+#define OUTCOME_TEXT_MAX 512
+
 struct outcome {
 	enum outcome_kind kind;
 	bool has_cause;
 	struct cause cause;
 	int signal;
 	uint32_t restarts;
-	char text[MSG_TEXT_MAX];
+	char text[OUTCOME_TEXT_MAX];
 };
 
 enum agent_action_type {

@@ -41,7 +41,8 @@ struct node {
 	struct addr_name place;		   /* where that is */
 	struct addr place_addr;
 
-	bool ending; /* the outcome is held back until others know it */
+	bool finished; /* the coordinator here: everybody knows that the job is over */
+	bool ending;   /* the outcome is held back until then */
 	struct agent_action exit;
 };
 
@@ -79,7 +80,7 @@ static bool others_wait(const struct node *node)
 {
 	const struct coordinator *machine =
 		node->coordinating ? coordinating_machine(node->coordinating) : NULL;
-	return machine && machine->state == COORDINATOR_CLOSED;
+	return machine && machine->state == COORDINATOR_CLOSED && !node->finished;
 }
 
 static void add_action(struct agent_actions *actions, const struct agent_action *action)
@@ -143,6 +144,8 @@ static void step_alone(struct node *node, const struct agent_event *event)
 static void say_waiting(struct node *node, uint64_t now_ns)
 {
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
+	if (now_ns < node->waiting.next_ns)
+		return;
 	node->discovery->ops->explain(node->discovery, &tried);
 	bool private = node->attached && addr_is_loopback(&node->place_addr);
 	if (waiting_say(&node->waiting, &node->agent, buf_str(&tried), private ? node->place.host : NULL, now_ns,
@@ -223,7 +226,7 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 	node->link = NULL;
 	seek_in(node, was_up ? 0 : RETRY_NS);
 	if (was_up) {
-		log_warn("%s", end->text);
+		log_warn("lost the coordinator: %s", end->text);
 		step_alone(node, &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = end->dead });
 	} else if (end->kind == LINK_REFUSED) {
 		step_alone(node, &(struct agent_event){ .type = AGENT_BARRED, .text = end->text });
@@ -251,6 +254,7 @@ static void on_finished(void *arg)
 {
 	struct node *node = arg;
 	struct agent_actions actions = AGENT_ACTIONS_INIT;
+	node->finished = true;
 	if (!node->ending)
 		return;
 	release(node, &actions);

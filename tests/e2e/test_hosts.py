@@ -212,6 +212,21 @@ def test_too_few_nodes_are_a_timeout_that_counts_them(agents, port):
     assert "no round within 2.0 s (join_timeout): 1 of 2 nodes came" in agent.text()
 
 
+def test_a_port_that_somebody_else_has_is_told_with_its_holder(agents, port):
+    port.socket.listen()
+    agent = agents.start("--nnodes=2", "--node-rank=0", f"--master-port={port.number}", "true")
+    assert agent.wait() == 125
+    assert re.search(rf"cannot listen on 127.0.0.1:{port.number}: the port is taken by \S+ \(pid \d+\)", agent.text())
+
+
+def test_somebody_else_at_the_endpoint_is_told(agents, port):
+    """Not muster, and it never answers."""
+    port.socket.listen()
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=2", "true")
+    assert agent.wait() == 124
+    assert re.search(rf"no round within 2.0 s \(join_timeout\): .*{port.endpoint}", agent.text())
+
+
 def test_a_waiting_agent_says_what_it_waits_for(agents, port):
     other = Port()
     seeker = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", "true")

@@ -142,6 +142,11 @@ static void set_text(char **text, const char *value)
 	*text = mem_strdup(value);
 }
 
+uint64_t node_death_ns(const struct node_info *node)
+{
+	return node->period_ns * (node->lease_periods + 1);
+}
+
 static void copy_node(struct roster *roster, struct member *member, const struct node_info *node)
 {
 	member->nproc = node->nproc;

@@ -56,10 +56,7 @@ struct member {
 
 /* So much silence is death, so old an answer counts no more; 0: the link cannot fall silent. One period
  * more than the agent's own patience: its workers are dead before we count it so. */
-static inline uint64_t node_death_ns(const struct node_info *node)
-{
-	return node->period_ns * (node->lease_periods + 1);
-}
+uint64_t node_death_ns(const struct node_info *node);
 
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];

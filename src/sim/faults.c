@@ -43,16 +43,19 @@ static void partition(struct world *world)
 	}
 }
 
-static void freeze(struct world *world)
+static void freeze_for(struct world *world, struct host *host, uint64_t length_ns)
 {
-	struct host *host = any_host(world);
 	if (world_frozen(world, host))
 		return;
-	uint64_t length_ns = rng_range(&world->rng, 100, rng_chance(&world->rng, 50) ? 3000 : 40000) *
-			     NS_PER_MS;
 	host->frozen_until_ns = MIN(world->now_ns + length_ns, world->faults_end_ns);
 	host->thawed_ns = host->frozen_until_ns;
 	world_trace(world, "h%u frozen", host->index);
+}
+
+static void freeze(struct world *world)
+{
+	uint64_t longest_ms = rng_chance(&world->rng, 50) ? 3000 : 40000;
+	freeze_for(world, any_host(world), rng_range(&world->rng, 100, longest_ms) * NS_PER_MS);
 }
 
 static void slow_down(struct world *world)
@@ -70,9 +73,8 @@ static void boot_later(struct world *world, struct host *host, uint64_t from_ms,
 }
 
 /* A process or a host dies, and mostly comes back, without its memory. */
-static void crash(struct world *world)
+static void crash_host(struct world *world, struct host *host)
 {
-	struct host *host = any_host(world);
 	if (!host->process || world_frozen(world, host))
 		return;
 	world->amnesia++;
@@ -84,6 +86,11 @@ static void crash(struct world *world)
 		boot_later(world, host, 100, 5000);
 	else
 		boot_later(world, host, 15000, 60000);
+}
+
+static void crash(struct world *world)
+{
+	crash_host(world, any_host(world));
 }
 
 static void user_stops(struct world *world)
@@ -118,53 +125,68 @@ static void user_comes_and_goes(struct world *world)
 		boot_later(world, host, 0, 1000);
 }
 
-/* A link between two hosts of which neither is frozen, or NULL. */
-static struct link *any_link(struct world *world)
+/* Links. */
+
+/* Between two hosts of which neither is frozen. */
+static bool link_usable(const struct world *world, const struct link *link)
 {
-	enum { TRIES = 8 };
-	for (int i = 0; world->link_count && i < TRIES; i++) {
-		struct link *link = world->links[rng_range(&world->rng, 0, world->link_count - 1)];
-		if (link->open[0] && link->open[1] && link->host[0] != link->host[1] &&
-		    !world_frozen(world, &world->hosts[link->host[0]]) &&
-		    !world_frozen(world, &world->hosts[link->host[1]]))
-			return link;
-	}
-	return NULL;
+	return link->open[0] && link->open[1] && link->host[0] != link->host[1] &&
+	       !world_frozen(world, &world->hosts[link->host[0]]) &&
+	       !world_frozen(world, &world->hosts[link->host[1]]);
 }
 
-static void reset(struct world *world)
+static void reset_link(struct world *world, struct link *link)
 {
-	struct link *link = any_link(world);
-	if (link) {
-		world_trace(world, "h%u link reset", link->host[TO_AGENT]);
-		net_reset(world, link);
-	}
+	world_trace(world, "h%u link reset", link->host[TO_AGENT]);
+	net_reset(world, link);
 }
 
-static void half_open(struct world *world)
+static void half_open_link(struct world *world, struct link *link)
 {
-	struct link *link = any_link(world);
-	if (link) {
-		int dir = rng_chance(&world->rng, 50) ? TO_AGENT : TO_COORDINATOR;
-		world_trace(world, "h%u link half open%s", link->host[TO_AGENT],
-			    dir == TO_AGENT ? ", and it knows" : "");
-		net_half_open(world, link, dir);
-	}
+	int dir = rng_chance(&world->rng, 50) ? TO_AGENT : TO_COORDINATOR;
+	world_trace(world, "h%u link half open%s", link->host[TO_AGENT],
+		    dir == TO_AGENT ? ", and it knows" : "");
+	net_half_open(world, link, dir);
 }
 
 /* For a while what is sent takes seconds, in one direction or both. */
-static void lag(struct world *world)
+static void lag_link(struct world *world, struct link *link)
 {
-	struct link *link = any_link(world);
-	if (!link)
-		return;
-	for (int dir = 0; dir < 2; dir++)
-		link->lag_ns[dir] = rng_chance(&world->rng, 60) ? rng_range(&world->rng, 100, 8000) * NS_PER_MS
-								: 0;
+	for (int dir = 0; dir < 2; dir++) {
+		bool slow = rng_chance(&world->rng, 60);
+		link->lag_ns[dir] = slow ? rng_range(&world->rng, 100, 8000) * NS_PER_MS : 0;
+	}
 	link->lag_until_ns = MIN(world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S,
 				 world->faults_end_ns);
 	world_trace(world, "h%u link slow, %lu ms to and %lu ms from the coordinator", link->host[TO_AGENT],
 		    link->lag_ns[TO_COORDINATOR] / NS_PER_MS, link->lag_ns[TO_AGENT] / NS_PER_MS);
+}
+
+static void any_link(struct world *world, void (*fault)(struct world *, struct link *))
+{
+	enum { TRIES = 8 };
+	for (int i = 0; world->link_count && i < TRIES; i++) {
+		struct link *link = world->links[rng_range(&world->rng, 0, world->link_count - 1)];
+		if (link_usable(world, link)) {
+			fault(world, link);
+			return;
+		}
+	}
+}
+
+static void reset(struct world *world)
+{
+	any_link(world, reset_link);
+}
+
+static void half_open(struct world *world)
+{
+	any_link(world, half_open_link);
+}
+
+static void lag(struct world *world)
+{
+	any_link(world, lag_link);
 }
 
 static void arbiter_cuts(struct world *world)
@@ -178,6 +200,81 @@ static void arbiter_lags(struct world *world)
 	struct host *host = any_host(world);
 	host->arbiter_lag_ns = host->arbiter_lag_ns ? 0 : rng_range(&world->rng, 1, 20) * NS_PER_S;
 }
+
+/* Faults that are aimed: at the very moment at which a coordinator decides. */
+
+static void cut_off(struct world *world, struct host *host)
+{
+	bool out = rng_chance(&world->rng, 80), in = !out || rng_chance(&world->rng, 80);
+	world_trace(world, "h%u cut off%s", host->index, in && out ? "" : " one way");
+	for (uint32_t i = 0; i < world->count; i++) {
+		world->cut[host->index * world->count + i] |= out;
+		world->cut[i * world->count + host->index] |= in;
+	}
+	world->arbiter_cut[host->index] |= rng_chance(&world->rng, 50);
+}
+
+static void part_from_one(struct world *world, struct host *host)
+{
+	struct host *other = any_host(world);
+	world_trace(world, "h%u and h%u cut apart", host->index, other->index);
+	world->cut[host->index * world->count + other->index] = true;
+	world->cut[other->index * world->count + host->index] = true;
+}
+
+static void stand_still(struct world *world, struct host *host)
+{
+	freeze_for(world, host, rng_range(&world->rng, 500, 9000) * NS_PER_MS);
+}
+
+static void lose_arbiter(struct world *world, struct host *host)
+{
+	world->arbiter_cut[host->index] = true;
+}
+
+static void one_link(struct world *world, struct host *host)
+{
+	static void (*const faults[])(struct world *, struct link *) = { reset_link, half_open_link, lag_link };
+	for (size_t i = world->link_count; i-- > 0;) {
+		struct link *link = world->links[i];
+		if (link->host[TO_COORDINATOR] == host->index && link_usable(world, link) &&
+		    rng_chance(&world->rng, 40)) {
+			faults[rng_range(&world->rng, 0, ARRAY_LEN(faults) - 1)](world, link);
+			return;
+		}
+	}
+}
+
+void faults_provoke(struct world *world, uint32_t host)
+{
+	if (!rng_chance(&world->rng, world->malice_percent) || world->now_ns >= world->faults_end_ns)
+		return;
+	static const uint64_t delays_ms[] = { 1, 5, 50, 1000, 6000 };
+	uint64_t longest_ns = delays_ms[rng_range(&world->rng, 0, ARRAY_LEN(delays_ms) - 1)] * NS_PER_MS;
+	uint64_t at_ns = world->now_ns + rng_range(&world->rng, 0, longest_ns);
+	world_at(world, at_ns, HAPPEN_PROVOKED, host);
+	/* Leases last four seconds: what heals within ten is the most interesting. */
+	world_at(world, at_ns + rng_range(&world->rng, 1000, 12000) * NS_PER_MS, HAPPEN_HEAL, host);
+}
+
+void faults_provoked(struct world *world, struct host *host)
+{
+	static void (*const faults[])(struct world *, struct host *) = {
+		cut_off, cut_off, part_from_one, stand_still, one_link, one_link, one_link, crash_host,
+		lose_arbiter,
+	};
+	if (world->now_ns >= world->faults_end_ns)
+		return;
+	world->result->faults++;
+	faults[rng_range(&world->rng, 0, ARRAY_LEN(faults) - 1)](world, host);
+}
+
+void faults_heal(struct world *world)
+{
+	heal(world);
+}
+
+/* All of them. */
 
 static void end_faults(struct world *world)
 {

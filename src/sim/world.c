@@ -191,6 +191,8 @@ void host_coordinator_step(struct world *world, struct host *host,
 	}
 	coordinator_actions_done(&actions);
 	if (before != host->coordinator->state)
+		faults_provoke(world, host->index);
+	if (before != host->coordinator->state)
 		world_trace(world, "c%u %s -> %s, round %lu.%lu", host->index,
 			    coordinator_state_name(before),
 			    coordinator_state_name(host->coordinator->state),
@@ -243,6 +245,7 @@ void host_coordinate(struct world *world, struct host *host, uint64_t epoch)
 	world->result->takeovers += world->next_term > 1;
 	coordinator_init(host->coordinator, &config);
 	world_trace(world, "c%u begins", host->index);
+	faults_provoke(world, host->index);
 	if (!host->link)
 		net_connect(world, host, host->index);
 }
@@ -381,6 +384,7 @@ static void choose_troubles(struct world *world)
 		return;
 	world->failure_percent = (uint32_t)rng_range(rng, 0, 40);
 	world->stuck_percent = rng_chance(rng, 10) ? (uint32_t)rng_range(rng, 1, 10) : 0;
+	world->malice_percent = rng_chance(rng, 60) ? (uint32_t)rng_range(rng, 10, 60) : 0;
 	world->noise = rng_chance(rng, 2);
 	if (world->noise)
 		world->work_ns = 3600 * NS_PER_S;
@@ -523,6 +527,12 @@ static void happen(struct world *world, struct happening_event *event)
 	case HAPPEN_FAULT:
 		faults_next(world);
 		break;
+	case HAPPEN_PROVOKED:
+		faults_provoked(world, host);
+		break;
+	case HAPPEN_HEAL:
+		faults_heal(world);
+		break;
 	case HAPPEN_ELECTION:
 		arbiter_elect(world);
 		world_at(world, world->now_ns + ARBITER_TICK_NS, HAPPEN_ELECTION, 0);
@@ -537,8 +547,8 @@ static void happen(struct world *world, struct happening_event *event)
 
 static bool concerns_host(enum happening what)
 {
-	return what != HAPPEN_PUMP && what != HAPPEN_FAULT &&
-	       what != HAPPEN_ELECTION;
+	return what != HAPPEN_PUMP && what != HAPPEN_FAULT && what != HAPPEN_PROVOKED &&
+	       what != HAPPEN_HEAL && what != HAPPEN_ELECTION;
 }
 
 static void one_step(struct world *world, struct happening_event *event)

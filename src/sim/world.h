@@ -21,6 +21,8 @@ enum happening {
 	HAPPEN_CONNECTED, /* to `index` */
 	HAPPEN_LOST,	  /* a connection that could not be made */
 	HAPPEN_FAULT,
+	HAPPEN_PROVOKED,  /* a fault aimed at `host` */
+	HAPPEN_HEAL,
 	HAPPEN_ELECTION,
 	HAPPEN_LEADER,	  /* `host` hears the arbiter's word: `index`, `epoch` */
 };
@@ -147,6 +149,7 @@ struct world {
 	bool noise; /* an hour of agents that come and go */
 	uint64_t work_ns; /* so long a group takes at most */
 	uint32_t failure_percent, stuck_percent; /* of groups */
+	uint32_t malice_percent; /* of decisions provoke a fault */
 	uint64_t retry_max_ns; /* how long a cut network may take to notice that it has healed */
 	struct link **links;
 	size_t link_count, link_cap;
@@ -216,6 +219,9 @@ void workers_happen(struct world *world, struct host *host);
 /* faults.c */
 void faults_start(struct world *world);
 void faults_next(struct world *world);
+void faults_provoke(struct world *world, uint32_t host); /* a coordinator that has just decided something */
+void faults_provoked(struct world *world, struct host *host);
+void faults_heal(struct world *world);
 
 /* arbiter.c */
 #define ARBITER_TICK_NS NS_PER_S

@@ -16,8 +16,9 @@ each worker: N and N arguments, N and N variables, its CPUs ("0,1,5"; "": all), 
 
 A worker is forked twice, by the interpreter's own fork so that every library hears of it. The process
 in between ends, and the warden inherits the worker. That makes itself ready and waits at its gate,
-until the warden says that it has it: nothing of the user's runs before. All processes of a batch have
-the same one in between, because forking and ending a process of this size takes milliseconds.
+until the warden says that it has it: nothing of the user's runs before. All workers of a batch have
+the same process in between, and that is forked before they are asked for, because forking and ending a
+process of this size takes milliseconds.
 """
 
 import builtins
@@ -42,6 +43,7 @@ PR_SET_PDEATHSIG = 1
 PAUSE_HARD = 2  # omp_pause_hard
 MADV_COLLAPSE = 25
 HUGE_PAGE = 2 << 20
+HUNG_UP = 3  # exit code of the process between when there is nothing more to do
 DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel")
 STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -127,11 +129,18 @@ def collapse_memory():
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), MADV_COLLAPSE)
 
 
+def tell(link, answer):
+    try:
+        link.send(answer)
+    except OSError:
+        os._exit(0)  # muster is gone
+
+
 def receive(link):
     """The next batch, with the descriptors that only its workers need."""
     data, descriptors, _, _ = socket.recv_fds(link, 1, DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC)
     if not data or not descriptors:
-        os._exit(0)
+        os._exit(HUNG_UP)
     with open(descriptors[0], "rb") as file:
         file.seek(0)
         words = iter(file.read().split(b"\0"))
@@ -147,8 +156,8 @@ def fork():
         return os.fork()
 
 
-def fork_each(starts, writer):
-    """In the process between: comes back only in a worker, with its Start."""
+def fork_each(starts):
+    """In the process between: the pids, as far as there are any. In a worker: its Start."""
     pids = b""
     try:
         for start in starts:
@@ -158,37 +167,37 @@ def fork_each(starts, writer):
             pids += b" %d" % pid
     except OSError:
         pass  # the rest is missing in the answer
-    os.write(writer, pids)
-    os._exit(0)
-
-
-def fork_all(starts):
-    """In the template: the pids, as far as there are any. In a worker: its Start."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        middle = fork()
-        if middle == 0:
-            return fork_each(starts, writer)
-        os.waitpid(middle, 0)  # now the workers are the warden's
-        return os.read(reader, 1 << 16)
-    except OSError:
-        return b""  # it could not be forked, or was killed
-    finally:
-        os.close(reader)
-        os.close(writer)
+    return pids
 
 
 def serve(link):
     """Forks workers until muster hangs up. Returns only in a worker, with its Start and all descriptors
-    that it must not keep."""
+    that it must not keep.
+
+    The process between is forked ahead of the request and takes it from the link itself."""
     while True:
-        starts, descriptors = receive(link)
-        forked = fork_all(starts)
-        if isinstance(forked, Start):
-            return forked, descriptors
-        for descriptor in descriptors:
-            os.close(descriptor)
-        link.send(b"F" + forked)
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            middle = fork()
+        except OSError as e:
+            raise Unfit(f"cannot fork: {e.strerror}") from e
+        if middle == 0:
+            starts, descriptors = receive(link)
+            forked = fork_each(starts)
+            if isinstance(forked, Start):
+                return forked, [reader, writer, *descriptors]
+            os.write(writer, forked)
+            os._exit(0)
+        status = os.waitpid(middle, 0)[1]  # from then on the workers are the warden's
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == HUNG_UP:
+            os._exit(0)
+        try:
+            pids = os.read(reader, 1 << 16)
+        except BlockingIOError:
+            pids = b""  # it was killed
+        os.close(reader)
+        os.close(writer)
+        tell(link, b"F" + pids)
 
 
 # ---- becoming a worker ----
@@ -386,15 +395,15 @@ def main(link):
         import_all(modules)
         check_accelerators()
         check_threads()
+        end_openmp_threads()
+        gc.collect()
+        gc.freeze()  # so that no collection writes to pages that all workers share
+        collapse_memory()
+        tell(own, b"R")
+        start, descriptors = serve(own)
     except Unfit as e:
-        own.send(b"E" + str(e).encode(errors="replace"))
+        tell(own, b"E" + str(e).encode(errors="replace"))
         os._exit(1)
-    end_openmp_threads()
-    gc.collect()
-    gc.freeze()  # so that no collection writes to pages that all workers share
-    collapse_memory()
-    own.send(b"R")
-    start, descriptors = serve(own)
     own.close()
     become(start, descriptors, directory, warden)
     sys.orig_argv[:] = argv = [os.fsdecode(word) for word in start.argv]

@@ -1,6 +1,7 @@
 /* The accepting side: from a connection to an agent that is known. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -117,9 +118,13 @@ void link_listener_adopt(struct link_listener *listener, int fd, const struct ad
 }
 
 /* Without a free descriptor a peer would wait in the queue and wake the loop for ever: a stranger has
- * to make room or, if there is none, the newcomer is told no with a descriptor kept for that. */
+ * to make room or, if there is none, the newcomer is told no with a descriptor kept for that. False if
+ * nobody waits: the system says that it has no descriptor before it looks. */
 static bool make_room(struct link_listener *listener)
 {
+	struct pollfd waiting = { .fd = listener->fd, .events = POLLIN };
+	if (poll(&waiting, 1, 0) <= 0)
+		return false;
 	if (!list_empty(&listener->strangers)) {
 		drop_oldest(listener);
 		return true;

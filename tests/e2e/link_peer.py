@@ -34,7 +34,8 @@ def cause(code=0, rank=0, host=""):
 
 def node(ident, nodes, nproc=2, name="host", node_rank=-1):
     low, high = nodes
-    return (struct.pack("<QQIIIiIQQQI", 1, ident, low, high, nproc, node_rank, 0, 0, 0, 10**9, 4) + text("default")
+    period_ns = 3600 * 10**9  # these agents do not ping
+    return (struct.pack("<QQIIIiIQQQI", 1, ident, low, high, nproc, node_rank, 0, 0, 0, period_ns, 4) + text("default")
             + text(name) + text("127.0.0.1") + struct.pack("<HB", 29500, 0))
 
 

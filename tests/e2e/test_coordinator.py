@@ -15,10 +15,10 @@ from link_peer import Peer
 
 
 class Coordinator:
-    def __init__(self, start, tmp_path, *args, **env):
+    def __init__(self, start, tmp_path, *args, preexec_fn=None, **env):
         self.log = tmp_path / f"coordinator-{len(list(tmp_path.iterdir()))}.log"
         self.process = start("coordinator", "--listen", "127.0.0.1:0", *args, env=clean_env(**env),
-                             stderr=open(self.log, "w"))
+                             stderr=open(self.log, "w"), preexec_fn=preexec_fn)
         self.port = int(read_line(self.process).rpartition(":")[2])
 
     def peer(self):
@@ -272,6 +272,47 @@ def test_a_thousand_strangers_that_stall_delay_nobody(coordinator):
     end_job(members)
     assert c.ended() == 0
     assert len(c.log.read_text().splitlines()) < 1000  # nobody can fill the log, either
+
+
+@pytest.fixture
+def narrow_coordinator(start, tmp_path):
+    """One that may open only so many files."""
+    def call(files):
+        return Coordinator(start, tmp_path,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+
+    return call
+
+
+def test_strangers_make_room_for_agents_when_descriptors_run_out(narrow_coordinator):
+    c = narrow_coordinator(60)
+    strangers = [c.peer() for _ in range(200)]
+    members = joined(c, 4)
+    c.said("too many who have not said who they are")
+    end_job(members)
+    assert c.ended() == 0
+    assert len(strangers) == 200
+
+
+def test_without_a_descriptor_newcomers_are_told_so_and_members_stay(narrow_coordinator):
+    c = narrow_coordinator(60)
+    members = joined(c, 2)
+    known = []
+    for _ in range(100):
+        peer = c.peer()
+        known.append(peer)
+        try:
+            refused = peer.greet()
+        except (link_peer.Closed, ConnectionError):
+            break  # told, but the reset was faster
+        if refused:
+            assert refused[0] == "busy" and "open files" in refused[1]
+            break
+    else:
+        raise AssertionError("a hundred agents on sixty descriptors")
+    c.said("no descriptor is left for it")
+    end_job(members)
+    assert c.ended() == 0
 
 
 def test_ten_thousand_bytes_of_a_stranger_are_not_kept(coordinator):

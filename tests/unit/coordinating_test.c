@@ -212,7 +212,7 @@ static struct host *add_host(struct world *w, bool local, uint32_t min, uint32_t
 	struct host *host = &w->hosts[w->count++];
 	struct agent_config config = {
 		.node = { .id = { 1, w->count }, .min_nodes = min, .max_nodes = max, .nproc = 2, .node_rank = -1,
-			  .max_restarts = 3, .period_ns = local ? 0 : NS_PER_S, .lease_periods = 4,
+			  .max_restarts = 3, .period_ns = local ? 0 : 3600 * NS_PER_S, .lease_periods = 4,
 			  .role = "default", .store_host = "127.0.0.1" },
 		.join_timeout_ns = 600 * NS_PER_S,
 	};

@@ -88,7 +88,7 @@ $(BUILD)/obj/%.o: src/%.c
 	$(call say,CC)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o $(BUILD)/obj/libexec/muster-discover-etcd.o: VERSION
+$(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o $(BUILD)/obj/libexec/etcd_options.o: VERSION
 $(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_template.py
 
 # Programs that muster starts: with libraries that it must not load itself.

@@ -4,7 +4,6 @@
  * contract with muster is in muster-discovery(7).
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,28 +20,14 @@
 #include "core/election.h"
 #include "core/exit_code.h"
 #include "libexec/etcd_client.h"
+#include "libexec/etcd_options.h"
 #include "proto/discovery_line.h"
 #include "proto/etcd.h"
 
-#define DEFAULT_PORT "2379"
-#define DEFAULT_PREFIX "/muster/"
-#define DEFAULT_TTL_S 10
-#define TTL_S_MAX 3600
-#define ENDPOINTS_MAX 64
-#define PASSWORD_MAX 4096
 #define ID_MAX 40
-#define TIMEOUTS_PER_TTL 5 /* a lease outlives a few members that do not answer */
-
-struct options {
-	struct etcd_client_config client;
-	const char *prefix;
-	uint64_t ttl_s;
-	const char *run_id, *own; /* own is host:port */
-	char *password;		  /* owned */
-};
 
 struct program {
-	const struct options *options;
+	const struct etcd_options *options;
 	struct election election;
 	struct etcd_client *client;
 	enum election_request asked;
@@ -330,7 +315,7 @@ static void make_value(struct program *program)
 		 program->options->own, random[0], random[1]);
 }
 
-static int discover(const struct options *options)
+static int discover(const struct etcd_options *options)
 {
 	struct err err = ERR_INIT;
 	struct program program = { .options = options, .leave_fd = -1, .status = -1 };
@@ -355,153 +340,9 @@ static int discover(const struct options *options)
 	return program.status;
 }
 
-/* Options. */
-
-static const char usage[] =
-	"usage: muster-discover-etcd [options] RUN-ID HOST:PORT\n"
-	"\n"
-	"Says who coordinates the job RUN-ID, by an election through etcd in which HOST:PORT is a\n"
-	"candidate. Normally started by `muster run --rdzv-backend=etcd`.\n"
-	"\n"
-	"  --endpoints=LIST      [http://|https://]HOST[:PORT],... (default localhost:" DEFAULT_PORT ")\n"
-	"  --ca-file=FILE        trust the authorities in FILE (PEM), and speak TLS\n"
-	"  --cert-file=FILE      our own certificate (PEM)\n"
-	"  --key-file=FILE       its key (PEM)\n"
-	"  --user=NAME           log in as NAME\n"
-	"  --password-file=FILE  with the password in the first line of FILE\n"
-	"  --prefix=TEXT         of the key in etcd (default " DEFAULT_PREFIX ")\n"
-	"  --ttl=SECONDS         a leader that is silent for so long loses its place (default 10)\n"
-	"  --help, --version\n";
-
-static int add_endpoint(const char *text, size_t len, const char *scheme, struct strv *endpoints,
-			struct err *err)
-{
-	AUTO_FREE char *endpoint = mem_strndup(text, len);
-	const char *host = endpoint;
-	size_t host_len = strlen(host);
-	if (str_starts(endpoint, "http://") || str_starts(endpoint, "https://")) {
-		scheme = str_starts(endpoint, "https") ? "https://" : "http://";
-		host = strstr(endpoint, "//") + 2;
-		host_len = strcspn(host, "/");
-	}
-	if (host_len == 0 || strpbrk(host, " @?#") || endpoints->count == ENDPOINTS_MAX)
-		return err_set(err, EINVAL, "--endpoints: '%.64s' is no HOST[:PORT]", endpoint);
-	const char *bracket = memchr(host, ']', host_len);
-	bool has_port = memchr(bracket ? bracket : host, ':', host_len - (size_t)((bracket ? bracket : host) - host));
-	strv_take(endpoints, mem_printf("%s%.*s%s", scheme, (int)host_len, host,
-					has_port ? "" : ":" DEFAULT_PORT));
-	return 0;
-}
-
-static int parse_endpoints(const char *text, const char *scheme, struct strv *endpoints, struct err *err)
-{
-	const char *rest = text, *piece;
-	size_t len;
-	int r = 0;
-	while (r == 0 && (piece = str_split(&rest, ',', &len)))
-		r = add_endpoint(piece, len, scheme, endpoints, err);
-	return r;
-}
-
-static int read_password(const char *path, char **ret_password, struct err *err)
-{
-	AUTO(buf_done) struct buf content = BUF_INIT;
-	int r = file_read(path, PASSWORD_MAX, &content, err);
-	if (r < 0)
-		return err_wrap(err, "--password-file");
-	const char *text = buf_str(&content);
-	*ret_password = mem_strndup(text, strcspn(text, "\r\n"));
-	return 0;
-}
-
-struct typed {
-	const char *endpoints, *password_file, *ttl;
-	bool help, version;
-};
-
-enum { OPT_ENDPOINTS = 1, OPT_CA, OPT_CERT, OPT_KEY, OPT_USER, OPT_PASSWORD, OPT_PREFIX, OPT_TTL, OPT_HELP, OPT_VERSION };
-
-static int take_options(int argc, char **argv, struct options *options, struct typed *typed)
-{
-	static const struct option table[] = {
-		{ "endpoints", required_argument, NULL, OPT_ENDPOINTS },
-		{ "ca-file", required_argument, NULL, OPT_CA },
-		{ "cert-file", required_argument, NULL, OPT_CERT },
-		{ "key-file", required_argument, NULL, OPT_KEY },
-		{ "user", required_argument, NULL, OPT_USER },
-		{ "password-file", required_argument, NULL, OPT_PASSWORD },
-		{ "prefix", required_argument, NULL, OPT_PREFIX },
-		{ "ttl", required_argument, NULL, OPT_TTL },
-		{ "help", no_argument, NULL, OPT_HELP },
-		{ "version", no_argument, NULL, OPT_VERSION },
-		{ NULL, 0, NULL, 0 },
-	};
-	for (int which; (which = getopt_long(argc, argv, "+", table, NULL)) != -1;) {
-		switch (which) {
-		case OPT_ENDPOINTS: typed->endpoints = optarg; break;
-		case OPT_CA: options->client.ca_file = optarg; break;
-		case OPT_CERT: options->client.cert_file = optarg; break;
-		case OPT_KEY: options->client.key_file = optarg; break;
-		case OPT_USER: options->client.user = optarg; break;
-		case OPT_PASSWORD: typed->password_file = optarg; break;
-		case OPT_PREFIX: options->prefix = optarg; break;
-		case OPT_TTL: typed->ttl = optarg; break;
-		case OPT_HELP: typed->help = true; break;
-		case OPT_VERSION: typed->version = true; break;
-		default: return -EINVAL; /* getopt_long() has said why */
-		}
-	}
-	return 0;
-}
-
-static int check(struct options *options, const struct typed *typed, struct err *err)
-{
-	const char *scheme = options->client.ca_file || options->client.cert_file ? "https://" : "http://";
-	if (typed->ttl && (str_to_u64(typed->ttl, &options->ttl_s) < 0 || options->ttl_s < 1 ||
-			   options->ttl_s > TTL_S_MAX))
-		return err_set(err, EINVAL, "--ttl: '%.32s' is not a number from 1 to %d", typed->ttl, TTL_S_MAX);
-	if (!discovery_coordinator_ok(options->own))
-		return err_set(err, EINVAL, "'%.64s' is no HOST:PORT", options->own);
-	if (!options->client.user != !typed->password_file)
-		return err_set(err, EINVAL, "--user and --password-file need each other");
-	if (typed->password_file) {
-		int r = read_password(typed->password_file, &options->password, err);
-		if (r < 0)
-			return r;
-		options->client.password = options->password;
-	}
-	options->client.timeout_ns = options->ttl_s * NS_PER_S / TIMEOUTS_PER_TTL;
-	return parse_endpoints(typed->endpoints, scheme, &options->client.endpoints, err);
-}
-
-static int start(int argc, char **argv, struct options *options)
-{
-	struct typed typed = { .endpoints = "localhost:" DEFAULT_PORT };
-	struct err err = ERR_INIT;
-	if (take_options(argc, argv, options, &typed) < 0)
-		return EXIT_CODE_USAGE;
-	if (typed.help || typed.version) {
-		fputs(typed.help ? usage : "muster-discover-etcd " MUSTER_VERSION "\n", stdout);
-		return EXIT_CODE_OK;
-	}
-	if (argc - optind != 2) {
-		fputs(usage, stderr);
-		return EXIT_CODE_USAGE;
-	}
-	options->run_id = argv[optind];
-	options->own = argv[optind + 1];
-	if (check(options, &typed, &err) < 0) {
-		say("muster-discover-etcd: %s", err.msg);
-		return EXIT_CODE_USAGE;
-	}
-	return discover(options);
-}
-
 int main(int argc, char **argv)
 {
-	struct options options = { .prefix = DEFAULT_PREFIX, .ttl_s = DEFAULT_TTL_S };
-	int status = start(argc, argv, &options);
-	strv_done(&options.client.endpoints);
-	free(options.password);
-	return status;
+	AUTO(etcd_options_done) struct etcd_options options = ETCD_OPTIONS_INIT;
+	int status = etcd_options_parse(argc, argv, &options);
+	return status < 0 ? discover(&options) : status;
 }

@@ -1,6 +1,7 @@
 #include "run/rendezvous_etcd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include "base/str.h"
 
 #define PROGRAM "muster-discover-etcd"
+#define DEFAULT_ENDPOINT "localhost"
+#define LEASE_TTL_S_MAX 3600 /* as the program has it */
 
 /* In the build tree beside us, where it is installed as seen from us, where it was to be installed; else
  * PATH decides. */
@@ -47,10 +50,8 @@ static void add_option(struct strv *args, const char *name, const char *value)
 static void add_endpoints(struct strv *args, const char *text, const char *protocol)
 {
 	AUTO(buf_done) struct buf list = BUF_INIT;
-	const char *rest = text, *piece;
+	const char *rest = *text ? text : DEFAULT_ENDPOINT, *piece;
 	size_t len;
-	if (!text || !*text)
-		return;
 	while ((piece = str_split(&rest, ',', &len))) {
 		piece = str_trim(piece, &len);
 		AUTO_FREE char *endpoint = mem_strndup(piece, len);
@@ -69,6 +70,10 @@ int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *co
 			       conf->protocol);
 	if (!conf->user != !conf->password_file)
 		return err_set(err, EINVAL, "--rdzv-conf: 'user' and 'password_file' need each other");
+	bool has_ttl = conf->lease_ttl_s != RENDEZVOUS_CONF_UNSET;
+	if (has_ttl && conf->lease_ttl_s > LEASE_TTL_S_MAX)
+		return err_set(err, EINVAL, "--rdzv-conf: 'lease_ttl=%" PRIu64 "' is more than %d seconds",
+			       conf->lease_ttl_s, LEASE_TTL_S_MAX);
 	struct strv args = STRV_INIT;
 	strv_take(&args, find_program());
 	add_endpoints(&args, endpoints, conf->protocol);
@@ -78,8 +83,8 @@ int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *co
 	add_option(&args, "user", conf->user);
 	add_option(&args, "password-file", conf->password_file);
 	add_option(&args, "prefix", conf->etcd_prefix);
-	if (conf->lease_ttl_s != RENDEZVOUS_CONF_UNSET)
-		strv_take(&args, mem_printf("--ttl=%lu", conf->lease_ttl_s));
+	if (has_ttl)
+		strv_take(&args, mem_printf("--ttl=%" PRIu64, conf->lease_ttl_s));
 	strv_add(&args, "--"); /* whatever the job is called */
 	*ret_args = args;
 	return 0;

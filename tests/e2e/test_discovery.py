@@ -136,6 +136,7 @@ def test_a_program_that_cannot_be_started_ends_the_agent(agents, crew, program, 
     (["--rdzv-backend=etcd", "--rdzv-conf=protocol=ftp"], "neither http nor https"),
     (["--rdzv-backend=etcd", "--rdzv-conf=user=me"], "need each other"),
     (["--rdzv-backend=etcd", "--rdzv-conf=lease_ttl=0"], "lease_ttl=0"),
+    (["--rdzv-backend=etcd", "--rdzv-conf=lease_ttl=3601"], "lease_ttl=3601"),
 ])
 def test_wrong_options_are_refused(muster, options, text):
     result = muster("run", "--nnodes=2", *options, "true")

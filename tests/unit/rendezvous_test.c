@@ -171,7 +171,8 @@ TEST(etcd_becomes_the_command_line_of_its_program)
 	options.rdzv_endpoint = "";
 	options.rdzv_conf = "cacert=ca,cert=c,key=k";
 	taken(1);
-	assert_program((const char *const[]){ "--ca-file=ca", "--cert-file=c", "--key-file=k", "--", NULL });
+	assert_program((const char *const[]){ "--endpoints=localhost", "--ca-file=ca", "--cert-file=c", "--key-file=k",
+					      "--", NULL });
 	ck_assert_str_eq(rdzv.program_reaches, "");
 }
 

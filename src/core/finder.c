@@ -102,7 +102,8 @@ static void hurry(struct step *s)
 	for (uint32_t i = 0; i < finder->config.count; i++)
 		if (finder->endpoints[i].asked)
 			return;
-	finder->next_probe_ns = MIN(finder->next_probe_ns, ns_add(s->now_ns, FINDER_PACE_NS));
+	finder->next_probe_ns = MIN(finder->next_probe_ns, 
+				    ns_add(s->now_ns, MAX(finder->config.pace_ns, FINDER_PACE_NS)));
 }
 
 static void note_answer(struct step *s)

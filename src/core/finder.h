@@ -33,6 +33,7 @@ struct finder_config {
 	uint32_t count; /* endpoints */
 	int32_t own;	/* the one that this process listens on, -1: none */
 	uint64_t failover_after_ns; /* so long must an earlier endpoint be silent before a takeover */
+	uint64_t pace_ns; /* FINDER_PACE_NS, unless this is more: ten thousand agents ask at once */
 };
 
 enum finder_state {

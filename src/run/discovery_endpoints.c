@@ -17,6 +17,7 @@
 /* An owner on this host may have gone, or a name of ours become known: after a search so long that the
  * owners of other endpoints would have taken over, it is tried again to listen. */
 #define OWN_AFTER_NS (3 * NS_PER_S)
+#define PACE_PER_NODE_NS (100 * NS_PER_US)
 #define PROBE_LOOKUP_NS (NS_PER_S / 3)	/* of a probe's time */
 
 /* A process that ends closes its links and its listener one after the other. Whoever asks in between is
@@ -52,20 +53,13 @@ static struct endpoints *endpoints_of(const struct discovery *discovery)
 
 static void step(struct endpoints *e, struct finder_event *event);
 
-static struct timeval timeval_of(uint64_t ns)
-{
-	return (struct timeval){ .tv_sec = (time_t)(ns / NS_PER_S),
-				 .tv_usec = (suseconds_t)(ns % NS_PER_S / NS_PER_US) + 1 };
-}
-
 static void arm(struct endpoints *e, uint64_t deadline_ns)
 {
 	if (deadline_ns == NS_NEVER) {
 		event_del(&e->timer);
 		return;
 	}
-	uint64_t now_ns = clock_now_ns();
-	struct timeval left = timeval_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+	struct timeval left = clock_left(deadline_ns, clock_now_ns());
 	event_add(&e->timer, &left);
 }
 
@@ -94,7 +88,7 @@ static void on_standing(void *arg, const struct link_standing *standing)
 	struct endpoints *e = site->endpoints;
 	site->probe = NULL;
 	if (standing->answer == FINDER_SILENT && standing->why == LINK_CLOSED && site->shut_out++ < AGAIN_MAX) {
-		struct timeval soon = timeval_of(AGAIN_NS);
+		struct timeval soon = clock_left(AGAIN_NS, 0);
 		event_add(&site->again, &soon);
 		return;
 	}
@@ -123,7 +117,9 @@ static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg
 {
 	struct site *site = arg;
 	struct spot *spot = &site->spot;
-	snprintf(spot->trouble, sizeof(spot->trouble), "the look-up of '%.200s' takes long", spot->name.host);
+	if (spot->lookup.fd >= 0)
+		snprintf(spot->trouble, sizeof(spot->trouble), "the look-up of '%.200s' takes long",
+			 spot->name.host);
 	answer(site, FINDER_SILENT, BALLOT_NONE);
 }
 
@@ -136,7 +132,7 @@ static void probe(struct site *site, uint32_t number)
 		ask(site);
 		return;
 	}
-	struct timeval patience = timeval_of(PROBE_LOOKUP_NS);
+	struct timeval patience = clock_left(PROBE_LOOKUP_NS, 0);
 	event_add(&site->patience, &patience);
 	spot_look_up(&site->spot);
 }
@@ -185,6 +181,7 @@ static void begin(struct endpoints *e)
 					.count = e->count,
 					.own = e->own,
 					.failover_after_ns = e->base.config->rdzv.failover_after_ns,
+					.pace_ns = e->base.config->max_nodes * PACE_PER_NODE_NS,
 				});
 	e->begun = true;
 	step(e, &(struct finder_event){ .type = FINDER_START });

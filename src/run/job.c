@@ -39,11 +39,8 @@ static void arm_timer(struct job *job)
 		event_del(job->timer);
 		return;
 	}
-	uint64_t now_ns = clock_now_ns();
-	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	struct timeval tv = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-			      .tv_usec = (suseconds_t)(left_ns % NS_PER_S / NS_PER_US) + 1 };
-	event_add(job->timer, &tv);
+	struct timeval left = clock_left(deadline_ns, clock_now_ns());
+	event_add(job->timer, &left);
 }
 
 void job_pump(struct job *job)

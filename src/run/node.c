@@ -60,7 +60,7 @@ static void seek_in(struct node *node, uint64_t ns)
 {
 	if (node->agent.state == AGENT_ENDED)
 		return;
-	struct timeval soon = { .tv_usec = (suseconds_t)(ns / NS_PER_US) };
+	struct timeval soon = clock_left(ns, 0);
 	event_add(&node->seek, &soon);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 static void end_lookup(struct spot *spot)
@@ -48,8 +49,11 @@ void spot_done(struct spot *spot)
 void spot_look_up(struct spot *spot)
 {
 	struct err err = ERR_INIT;
-	if (spot->count > 0 || spot->lookup.fd >= 0)
+	uint64_t now_ns = clock_now_ns();
+	if (spot->count > 0 || spot->lookup.fd >= 0 ||
+	    (spot->asked_ns && now_ns < ns_add(spot->asked_ns, SPOT_LOOKUP_NS)))
 		return;
+	spot->asked_ns = now_ns;
 	int r = addr_lookup_begin(&spot->name, &spot->lookup, &err);
 	event_assign(&spot->on_lookup, spot->base, spot->lookup.fd, EV_READ, on_answer, spot);
 	if (r == 0) {
@@ -62,7 +66,7 @@ void spot_look_up(struct spot *spot)
 
 void spot_forget(struct spot *spot)
 {
-	if (!spot->numeric)
+	if (!spot->numeric && clock_now_ns() >= ns_add(spot->asked_ns, SPOT_FRESH_NS))
 		spot->count = 0;
 }
 

@@ -19,6 +19,7 @@ struct spot {
 	char text[ADDR_HOST_MAX + 8]; /* "node1:29400" */
 	struct addr addrs[LINK_ADDRS_MAX];
 	size_t count; /* 0: not looked up */
+	uint64_t asked_ns; /* when the last look-up began */
 	bool numeric;
 	struct addr_lookup lookup;
 	struct event_base *base; /* borrowed */
@@ -32,11 +33,15 @@ void spot_init(struct spot *spot, const struct addr_name *name, struct event_bas
 		spot_fn *on_done, void *arg);
 void spot_done(struct spot *spot);
 
-/* Begins to look the name up, unless that is known or under way: on_done follows, from the loop. A
- * name that is an address has nothing to look up, and its on_done never comes. */
+#define SPOT_LOOKUP_NS NS_PER_S	    /* between two look-ups of a name that is not known */
+#define SPOT_FRESH_NS (10 * NS_PER_S) /* so long a name that is known is not looked up again */
+
+/* Begins to look the name up, unless it is known, or that is under way or was just tried: on_done
+ * follows, from the loop. A name that is an address has nothing to look up, and its on_done never
+ * comes. */
 void spot_look_up(struct spot *spot);
 
-/* The addresses may have changed: the next look-up asks again. */
+/* The addresses may have changed: unless they are fresh, the next look-up asks again. */
 void spot_forget(struct spot *spot);
 
 /* A listening socket there if the place is on this host and free, or -errno; -EADDRINUSE if somebody

@@ -90,6 +90,10 @@ TEST(a_name_is_looked_up_without_waiting_and_again_when_it_is_forgotten)
 	ck_assert_uint_eq(addr_port(&spot.addrs[0]), 7);
 	ck_assert_str_eq(spot.text, "localhost:7");
 	spot_forget(&spot);
+	ck_assert_uint_ge(spot.count, 1); /* still fresh */
+	spot.asked_ns = 1;
+	spot_forget(&spot);
+	ck_assert_uint_eq(spot.count, 0);
 	answered = false;
 	look_up();
 	ck_assert_uint_ge(spot.count, 1);

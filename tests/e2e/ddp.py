@@ -5,6 +5,7 @@ import random
 import re
 import signal
 import subprocess
+import threading
 
 from conftest import ROOT, clean_env
 
@@ -24,13 +25,16 @@ def train(program, directory, *options, kills=0):
     with open(directory / "stderr", "w+") as errors, \
          subprocess.Popen(command, env=clean_env(), cwd=directory, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=errors) as process:
+        patience = threading.Timer(DEADLINE, process.kill)
+        patience.start()
         try:
             gone = set()
             for _ in range(kills):
                 gone |= kill_one(process, gone)
             hold.touch()
-            out, _ = process.communicate(timeout=DEADLINE)
+            out, _ = process.communicate()
         finally:
+            patience.cancel()
             process.kill()
     assert process.returncode == 0, (directory / "stderr").read_text()
     return re.search(r"final loss (\S+) after (\d+) restarts", out).groups()
@@ -42,10 +46,10 @@ def kill_one(process, gone):
     lines may still be on their way."""
     pids, patience = {}, random.randint(0, 8)
     for line in process.stdout:
-        match = LINE.match(line)
-        if not match or int(match[2]) in gone:
-            continue
-        pids[int(match[1])] = int(match[2])
+        # Two that print at once may share a line: an unbuffered print writes text and newline apart.
+        for rank, pid in LINE.findall(line):
+            if int(pid) not in gone:
+                pids[int(rank)] = int(pid)
         if len(pids) == RANKS:
             patience -= 1
         if len(pids) == RANKS and (patience < 0 or "holds" in line):

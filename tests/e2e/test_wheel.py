@@ -1,5 +1,6 @@
 """`pip install .`, and a wheel for machines that have nothing but Python."""
 
+import json
 import os
 import pathlib
 import re
@@ -93,6 +94,17 @@ def test_a_script_runs_under_the_interpreter_of_the_environment(venv, tmp_path):
     (tmp_path / "where.py").write_text("import sys; print(sys.prefix)")
     assert run(venv / "bin/muster", "run", "where.py", cwd=tmp_path) == f"{venv}\n"
     assert run(venv / "bin/python", "-m", "muster", "run", "where.py", cwd=tmp_path) == f"{venv}\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--preload=json"]], ids=["cold", "warm"])
+def test_an_undecorated_scripts_exception_is_recorded(venv, tmp_path, options):
+    (tmp_path / "boom.py").write_text("def work():\n    raise ValueError('a boom')\nwork()\n")
+    done = subprocess.run([str(venv / "bin/muster"), "run", *options, "--log-dir=logs", "boom.py"], cwd=tmp_path,
+                          env=clean_env(), capture_output=True, text=True, timeout=ddp.DEADLINE)
+    assert done.returncode == 1, done.stderr
+    (error,) = tmp_path.glob("logs/*/attempt_0/0/error.json")
+    assert json.loads(error.read_text())["message"]["message"] == "ValueError: a boom"
+    assert "error.json" in done.stderr and "in work" in done.stderr
 
 
 def test_training_survives_ten_kills_and_ends_with_the_same_loss(venv, tmp_path):

@@ -9,12 +9,19 @@ on nothing else.
 
 import argparse
 import os
+import sys
 import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+
+def say(text):
+    """In one piece: print() writes the end of a line by itself, and ranks would get between."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def batch(step, rank, size=32):
@@ -42,7 +49,7 @@ def resume(path, model, optimizer):
 
 def hold_until(path, rank):
     """For demonstrations: the end waits until a file is there, so that there is somebody to kill."""
-    print(f"rank {rank} pid {os.getpid()} holds", flush=True)
+    say(f"rank {rank} pid {os.getpid()} holds")
     while not os.path.exists(path):
         time.sleep(0.02)
 
@@ -64,7 +71,7 @@ def train(options):
         if (step + 1) % options.every == 0:
             if rank == 0:
                 save(options.checkpoint, step + 1, model, optimizer)
-            print(f"rank {rank} pid {os.getpid()} step {step + 1} loss {loss.item():.6f}", flush=True)
+            say(f"rank {rank} pid {os.getpid()} step {step + 1} loss {loss.item():.6f}")
     return final_loss(model)
 
 
@@ -87,7 +94,7 @@ def main():
     dist.init_process_group("gloo")
     loss = train(options)
     if dist.get_rank() == 0:
-        print(f"final loss {loss!r} after {os.environ['TORCHELASTIC_RESTART_COUNT']} restarts", flush=True)
+        say(f"final loss {loss!r} after {os.environ['TORCHELASTIC_RESTART_COUNT']} restarts")
     dist.destroy_process_group()
 
 

@@ -3,13 +3,17 @@
 Each agent is a process of its own, as on a host of its own.
 """
 
+import contextlib
 import json
 import signal
+import subprocess
 import sys
+import uuid
 
 import pytest
 
-from conftest import DEADLINE, python_env, read_line
+from conftest import DEADLINE, python_env, read_line, wait_for
+from etcd_cluster import Cluster
 from test_launcher import port, program  # noqa: F401 - a fixture
 
 AGES = 600  # longer than any test: what must not be waited for
@@ -18,17 +22,20 @@ AGES = 600  # longer than any test: what must not be waited for
 class Nodes:
     """How the agents of one test find each other."""
 
-    def __init__(self, backend, endpoint, start, tmp_path):
-        self.backend, self.endpoint, self.start, self.tmp_path = backend, endpoint, start, tmp_path
+    def __init__(self, backend, endpoint, etcd, start, tmp_path):
+        self.backend, self.endpoint, self.etcd, self.start, self.tmp_path = backend, endpoint, etcd, start, tmp_path
+        self.run_id = f"job {uuid.uuid4()}"
         self.started = 0
 
     def agent(self, entries, nodes="1, 2", hosts=True, entry="work", **more):
         """Starts an agent that launches `entry`, a function, and prints what becomes of it as JSON.
-        `hosts`: whether it may be the one that coordinates, where that is decided by place."""
+        `hosts`: it is the one that coordinates; the first one is."""
         conf = {"last_call_timeout": AGES, **more.pop("conf", {})}
         if self.backend == "c10d":
             conf["is_host"] = int(hosts)
-        settings = {"run_id": "one job", "rdzv_backend": self.backend, "rdzv_endpoint": self.endpoint,
+        else:
+            conf["quorum"] = "any"  # one of two goes on alone only if the user allows it
+        settings = {"run_id": self.run_id, "rdzv_backend": self.backend, "rdzv_endpoint": self.endpoint,
                     "max_restarts": 0, "rdzv_configs": conf, **more}
         script = self.tmp_path / f"agent{self.started}.py"
         self.started += 1
@@ -45,17 +52,34 @@ class Nodes:
             except Exception as e:
                 show({{"error": type(e).__name__, "text": str(e), "ends": ended.count("job.ended")}})
             """))
-        return self.start(script, program=sys.executable, env=python_env())
+        process = self.start(script, program=sys.executable, env=python_env())
+        if hosts and self.etcd:
+            key = f"/muster/{self.run_id}/coordinator"
+            wait_for(lambda: self.etcd.members[0].key(key), "the first agent to be elected")
+        return process
 
 
-@pytest.fixture(params=["c10d"])
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory):
+    """A real one, for all tests: each has a job of its own in it."""
+    with contextlib.closing(Cluster(tmp_path_factory.mktemp("etcd"))) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["c10d", "etcd"])
 def nodes(request, start, tmp_path, port):  # noqa: F811 - the fixture
-    return Nodes(request.param, f"127.0.0.1:{port}", start, tmp_path)
+    etcd = request.getfixturevalue("etcd") if request.param == "etcd" else None
+    endpoint = etcd.endpoints if etcd else f"127.0.0.1:{port}"
+    return Nodes(request.param, endpoint, etcd, start, tmp_path)
 
 
 def outcome(process):
-    out, err = process.communicate(timeout=DEADLINE)
-    assert out.strip(), err
+    try:
+        out, err = process.communicate(timeout=DEADLINE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+    assert out.strip() and process.returncode == 0, err
     return json.loads(out.splitlines()[-1])
 
 

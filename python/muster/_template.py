@@ -188,9 +188,7 @@ def serve(link):
                 return forked, [reader, writer, *descriptors]
             os.write(writer, forked)
             os._exit(0)
-        status = os.waitpid(middle, 0)[1]  # from then on the workers are the warden's
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == HUNG_UP:
-            os._exit(0)
+        check_end(os.waitpid(middle, 0)[1])  # from then on the workers are the warden's
         try:
             pids = os.read(reader, 1 << 16)
         except BlockingIOError:
@@ -198,6 +196,15 @@ def serve(link):
         os.close(reader)
         os.close(writer)
         tell(link, b"F" + pids)
+
+
+def check_end(status):
+    """Is there reason to go on after the process between has ended so?"""
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
+    if code == HUNG_UP:
+        os._exit(0)
+    if code:
+        raise Unfit("a request for workers could not be read")
 
 
 # ---- becoming a worker ----
@@ -392,6 +399,8 @@ def main(link):
     set_path(words)
     set_arguments(words)
     try:
+        if sys.version_info < (3, 9):
+            raise Unfit("Python 3.9 or later is needed")
         import_all(modules)
         check_accelerators()
         check_threads()
@@ -406,6 +415,8 @@ def main(link):
         os._exit(1)
     own.close()
     become(start, descriptors, directory, warden)
-    sys.orig_argv[:] = argv = [os.fsdecode(word) for word in start.argv]
+    argv = [os.fsdecode(word) for word in start.argv]
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[:] = argv
     set_arguments(argv[2:])
     run_and_show(argv[2:])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from conftest import DEADLINE, MUSTER, clean_env
-from etcd_cluster import ETCD
+from etcd_cluster import ETCD, etcd_env
 
 LEASE_S = 3
 TORCH_DEADLINE = 3 * DEADLINE  # to load it three times takes a while on a busy machine
@@ -24,7 +24,7 @@ class Etcd:
                 ETCD, "--name", host.name, "--data-dir", "/run/here/etcd", "--unsafe-no-fsync",
                 "--listen-client-urls", f"http://{host.ipv4}:2379", "--advertise-client-urls", f"http://{host.ipv4}:2379",
                 "--listen-peer-urls", f"http://{host.ipv4}:2380", "--initial-advertise-peer-urls",
-                f"http://{host.ipv4}:2380", "--initial-cluster", cluster)
+                f"http://{host.ipv4}:2380", "--initial-cluster", cluster, env=etcd_env())
         self.endpoints = ",".join(host.name for host in hosts)
 
     def kill(self, *hosts):

@@ -126,16 +126,17 @@ def test_an_expired_timer_of_the_real_client_ends_its_worker_and_no_other(driver
 def test_released_and_nested_timers_of_the_real_client_do_not_expire(driver):
     watch = driver("""
         timer.configure(timer.FileTimerClient(FIFO))
-        with timer.expires(after=0.5, scope="outer"):
+        with timer.expires(after=600, scope="outer"):
             for i in range(50):
-                with timer.expires(after=0.3, scope=f"inner \\u00e9 {i % 3}"):
+                with timer.expires(after=600, scope=f"inner \\u00e9 {i % 3}"):
                     pass
         timer.FileTimerClient(FIFO).acquire("far", time.time() + 600)
-        select.select([], [], [], 0.6)      # past every deadline
+        print("done", flush=True)
+        forever()
     """)
-    lines = watch.end()
-    assert "exited 0 0" in lines
-    assert not [l for l in lines if l.startswith(("expired", "rejected"))]
+    watch.expect("done")
+    stats = watch.stats()
+    assert (stats["armed"], stats["requests"], stats["expired"], stats["rejected"]) == (1, 103, 0, 0)
 
 
 def test_leaving_an_inner_scope_keeps_the_outer_timer(driver):
@@ -153,7 +154,7 @@ def test_four_real_clients_at_full_speed_are_never_refused(driver):
     watch = driver("""
         import logging; logging.disable(logging.CRITICAL)
         client = timer.FileTimerClient(FIFO)
-        for i in range(2500):
+        for i in range(1100):  # what the pipe can hold, should nobody come to read
             client.acquire("step", time.time() + 60)
             client.release("step")
     """, workers=4)
@@ -317,6 +318,42 @@ def test_lines_longer_than_pipe_buf_from_one_writer_are_obeyed_and_endless_ones_
     assert watch.stats()["rejected"] == 1
 
 
+def test_a_release_next_to_garbage_counts(driver):  # torch: lost, and the worker and the agent are killed
+    watch = driver("forever()")
+    [worker] = children(watch)
+    watch.write(line(worker, "step", expiration=time.time() + 100))
+    assert watch.stats()["armed"] == 1
+    watch.write(line(worker, "step", expiration=-1, sig=0) + "{}\n")
+    stats = watch.stats()
+    assert (stats["armed"], stats["rejected"]) == (0, 1)
+
+
+def test_long_lines_of_several_writers_hurt_nobody(driver):  # torch: interleaved and corrupt; whoever they name is hit
+    watch = driver("forever()")
+    [worker] = children(watch)
+    script = f"""
+import os
+fd = os.open({watch.fifo!r}, os.O_WRONLY)
+for i in range(200):
+    os.write(fd, ('{{"pid": {worker}, "scope_id": "%s", "expiration_time": 1e10, "signal": 9}}' % ("x" * 6000) + chr(10)).encode())
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(4)]
+    assert [writer.wait(timeout=DEADLINE) for writer in writers] == [0] * 4
+    watch.write("\n" + line(worker, "good"))
+    wait_for(lambda: watch.stats()["armed"] >= 1 and alive(worker), "the good line behind them")
+    watch.write(line(worker, "good", expiration=1.0))
+    assert watch.expect("expired").endswith(" good")
+
+
+def test_a_fifo_that_is_deleted_stops_no_timer(driver):  # torch: goes on as well
+    watch = driver("forever()")
+    [worker] = children(watch)
+    watch.write(line(worker, "step", expiration=time.time() + 0.5))
+    os.unlink(watch.fifo)
+    assert watch.expect("expired").endswith(" step")
+    watch.expect("exited 0 -9")
+
+
 def test_version_and_extra_members_are_ignored(driver):
     watch = driver("forever()")
     [worker] = children(watch)
@@ -349,7 +386,7 @@ def test_only_a_fifo_of_ours_is_replaced(tmp_path):
 def test_a_release_that_waited_while_we_were_stopped_counts(driver):
     watch = driver("""
         client = timer.FileTimerClient(FIFO)
-        client.acquire("step", time.time() + 0.5)
+        client.acquire("step", time.time() + 3)
         open("armed", "w").close()
         while not os.path.exists("stopped"): time.sleep(0.01)
         client.release("step")
@@ -359,7 +396,7 @@ def test_a_release_that_waited_while_we_were_stopped_counts(driver):
     assert watch.stats()["armed"] == 1
     os.kill(watch.process.pid, signal.SIGSTOP)
     open(watch.fifo + ".stopped", "w").close()
-    time.sleep(0.8)  # past the deadline: this is the case in question
+    time.sleep(3.3)  # past the deadline: this is the case in question
     os.kill(watch.process.pid, signal.SIGCONT)
     stats = watch.stats()
     assert (stats["armed"], stats["expired"]) == (0, 0)

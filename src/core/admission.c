@@ -6,11 +6,12 @@
 #include "base/clock.h"
 #include "core/formation.h"
 
-static void send_refused(struct step *s, uint64_t link, enum refusal reason, const char *text)
+static struct msg *send_refused(struct step *s, uint64_t link, enum refusal reason, const char *text)
 {
-	struct msg_refused *refused = &step_send(s, link, MSG_REFUSED)->refused;
-	refused->reason = reason;
-	snprintf(refused->text, sizeof(refused->text), "%s", text);
+	struct msg *msg = step_send(s, link, MSG_REFUSED);
+	msg->refused.reason = reason;
+	snprintf(msg->refused.text, sizeof(msg->refused.text), "%s", text);
+	return msg;
 }
 
 /* The job. */
@@ -80,7 +81,11 @@ static bool refuse(struct step *s)
 	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
-	send_refused(s, s->event->link, reason, text);
+	/* Not below what the agent has heard of: it would take us for a coordinator of the past. */
+	struct msg *msg = send_refused(s, s->event->link, reason, text);
+	struct ballot heard = s->event->msg->join.memory.heard.ballot;
+	if (ballot_compare(heard, msg->ballot) > 0)
+		msg->ballot = heard;
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define BUSY_STEPS_MAX(agents) (10000 + 100 * (uint64_t)(agents)) /* with less than 1 ms between them */
 #define AFTERMATH_NS (900 * NS_PER_S) /* once the faults are over the job ends within this */
 
 /* Time. */
@@ -572,6 +573,10 @@ static void one_step(struct world *world, struct happening_event *event)
 void world_run(struct world *world)
 {
 	for (struct heap_node *node; !world->result->broken && !world->over && (node = heap_pop(&world->queue));) {
+		if (node->key > world->now_ns + NS_PER_MS)
+			world->busy_steps = 0;
+		else if (++world->busy_steps > BUSY_STEPS_MAX(world->count))
+			check_broken(world, "so much happens that time stands still");
 		world->now_ns = MAX(world->now_ns, node->key);
 		one_step(world, container_of(node, struct happening_event, node));
 		check_step(world);

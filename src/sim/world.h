@@ -135,6 +135,7 @@ struct world {
 	struct rng rng;
 	struct heap queue;
 	uint64_t now_ns;
+	uint64_t busy_steps; /* since the last time that nothing happened for a while */
 	struct buf *trace;
 	struct sim_result *result;
 	struct host *hosts;

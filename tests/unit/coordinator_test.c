@@ -505,6 +505,21 @@ TEST(who_comes_back_while_the_job_is_closed_is_told_the_ruling)
 	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
 }
 
+TEST(a_refusal_is_not_below_what_the_agent_has_heard_of)
+{
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
+	begin_takeover(3);
+	for (uint64_t link = 1; link <= 2; link++) {
+		struct node_info node = node_of(link);
+		node.node_rank = 0;
+		receive(link, &(struct msg){ .type = MSG_JOIN,
+					     .join = { .node = &node, .memory = memory } });
+		memory.heard.ballot.round = 9;
+	}
+	ck_assert_uint_eq(sent(MSG_REFUSED), 1);
+	ck_assert_uint_eq(actions.items[0].msg.ballot.round, 9);
+}
+
 TEST(a_minority_hangs_up_on_its_members)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;

@@ -107,6 +107,7 @@ struct coordinator {
 	uint32_t world_size, max_restarts;
 	uint32_t done_count;
 	uint32_t acked_base; /* members of `base` that know `heard` */
+	struct ballot bereft; /* the round that all saw lose its coordinator when its successor was formed */
 	char master_host[MSG_HOST_MAX];
 	uint16_t master_port;
 	/* Its failure. */

@@ -13,12 +13,23 @@ static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool ha
 	return alive == 0 || twice > alive || (twice == alive && half_is_enough);
 }
 
-uint32_t formation_gone(const struct coordinator *c)
+/* All who are back saw the coordinator of `heard` die. */
+static bool coordinator_died(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
-	bool coordinator = !c->own && c->coordinator_in_heard && tally->ready_heard > 0 &&
-			   tally->ready_witness == tally->ready_heard;
-	return tally->left_heard + coordinator;
+	return !c->own && c->coordinator_in_heard && tally->ready_heard > 0 &&
+	       tally->ready_witness == tally->ready_heard;
+}
+
+uint32_t formation_gone(const struct coordinator *c)
+{
+	return c->roster.tally.left_heard + coordinator_died(c);
+}
+
+/* The same for `base`: who was dead when its successor was formed is so still. */
+static uint32_t dead_in_base(const struct coordinator *c)
+{
+	return !ballot_is_none(c->bereft) && ballot_eq(c->bereft, c->roster.base.ballot);
 }
 
 /* Those whose number decides: members of the two rounds, and all agents. */
@@ -42,7 +53,8 @@ static bool enough(const struct coordinator *c, struct presence present, bool ha
 	if (ballot_is_none(roster->base.ballot))
 		return is_majority(present.all, c->max_nodes, 0, false);
 	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
-	return is_majority(present.in_base, roster->base.nodes, tally->left_base, half_is_enough && own_base);
+	return is_majority(present.in_base, roster->base.nodes, tally->left_base + dead_in_base(c),
+			   half_is_enough && own_base);
 }
 
 static struct presence ready(const struct coordinator *c)
@@ -132,6 +144,8 @@ void formation_form(struct coordinator *c)
 
 	for (size_t i = 0; i < roster->count; i++)
 		roster->members[i]->in_round = false;
+	if (coordinator_died(c))
+		c->bereft = roster->heard.ballot;
 	struct round_ref heard = { next_ballot(c), (uint32_t)count };
 	c->own = true;
 	c->coordinator_in_heard = false;
@@ -201,7 +215,8 @@ static void confirm(struct coordinator *c)
 {
 	struct roster *roster = &c->roster;
 	uint32_t nodes = ballot_is_none(roster->base.ballot) ? c->max_nodes : roster->base.nodes;
-	bool enough_acks = c->config.quorum == QUORUM_ANY || 2 * (uint64_t)c->acked_base > nodes;
+	bool enough_acks = c->config.quorum == QUORUM_ANY ||
+			   is_majority(c->acked_base, nodes, dead_in_base(c), false);
 	if (enough_acks && !ballot_eq(roster->base.ballot, roster->heard.ballot))
 		roster_set_rounds(roster, &roster->heard, &roster->heard);
 }

@@ -77,7 +77,8 @@ class Job:
         """All agents (or those of `hosts`) end so, one status for all or one each, and if all have ended,
         nothing is left on any host."""
         agents = [self.agents[host] for host in hosts] if hosts else [a for a in self.agents.values() if a.popen.returncode is None]
-        self.crew.wait(lambda: not any(agent.running() for agent in agents), "the agents to end")
+        for agent in agents:
+            self.crew.wait(lambda: not agent.running(), f"{agent.host.name} to end; it said:\n{agent.text()}\n")
         statuses = statuses if len(statuses) > 1 else statuses * len(agents)
         got = [agent.wait() for agent in agents]
         assert got == list(statuses), f"ended with {got}\n" + "\n".join(f"--- {a.host.name}\n{a.text()}" for a in agents)

@@ -463,6 +463,20 @@ TEST(a_takeover_counts_the_old_coordinator_out_only_if_all_who_are_here_saw_it_d
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
+TEST(who_was_counted_out_when_a_round_was_formed_stays_so_to_the_end_of_the_job)
+{
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
+	memory.coordinator_in_heard = true;
+	memory.coordinator_died = true;
+	begin_takeover(2);
+	join_with(1, &memory);
+	ping(1, now_ns);
+	report(1, MSG_DONE);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+}
+
 TEST(who_was_started_wrongly_and_comes_first_does_not_end_the_job)
 {
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);

@@ -524,6 +524,7 @@ def test_a_step_of_the_clock_kills_nobody_and_saves_nobody(driver, tmp_path):
         forever()
     """, env=faked)
     watch.expect("armed")
+    assert watch.stats()["armed"] == 1  # it has been read, and by the clock of before
     step("+3600")
     watch.expect("ahead")
     stats = watch.stats()  # asks the loop, which has seen the new time by now

@@ -109,6 +109,7 @@ def test_several_agents_join_under_one_run_id(nodes):
     assert all(value[1:] == [6, 4] for f in found for value in f["results"].values())
 
 
+@pytest.mark.parametrize("nodes", ["etcd"], indirect=True)
 def test_gloo_over_several_agents(nodes):
     entries = """
         def work():

@@ -22,6 +22,7 @@ process of this size takes milliseconds.
 """
 
 import builtins
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -111,9 +112,8 @@ def end_openmp_threads():
     with open("/proc/self/maps") as maps:
         paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libgomp" in line}
     for path in paths:
-        pause = getattr(ctypes.CDLL(path), "omp_pause_resource_all", None)
-        if pause:
-            pause(PAUSE_HARD)
+        with contextlib.suppress(OSError, AttributeError):  # replaced on disk; older than OpenMP 5
+            ctypes.CDLL(path).omp_pause_resource_all(PAUSE_HARD)
 
 
 def collapse_memory():

@@ -29,7 +29,8 @@
  * the working directory is not to be taken for a module of the library. */
 static const char bootstrap[] = "import sys; sys.path[:] = filter(None, sys.path); "
 				"import socket; link = socket.socket(fileno=0); "
-				"text = {'__name__': 'template'}; exec(link.recv(1 << 20), text); "
+				"text = {'__name__': 'template'}; "
+				"exec(compile(link.recv(1 << 20), '<template>', 'exec'), text); "
 				"text['main'](link)";
 
 /* Read by libraries when they are loaded: OpenMP and BLAS, the dynamic linker, malloc, Python. */

@@ -1,19 +1,18 @@
 /* N agents of a job in one process, each the real agent core with a real connection of its own to a
  * coordinator. Their workers are imaginary: they start and stop at once.
  *
- *     rendezvous_load HOST PORT AGENTS RUN_ID [IDLE_SECONDS]     (the token is in MUSTER_TOKEN)
+ *     rendezvous_load HOST PORT AGENTS RUN_ID          (the token is in MUSTER_TOKEN)
  *
- * Connects all at once, waits for the first round, lets one worker fail, waits for the second round,
- * stays for IDLE_SECONDS, then all workers are done. Prints one line of "name value" pairs:
+ * Connects all and waits for the first round; after a newline on stdin lets one worker fail and waits for
+ * the second round; after another one all workers are done. So the caller can look at the coordinator in
+ * between. Prints "name value" pairs, a line after each round:
  *
  *     all_ms       first connect -> last FORMED
- *     form_ms      last JOIN -> last FORMED, first round
- *     stop_ms      a worker fails -> the last agent hears STOP
- *     again_ms     a worker fails -> last FORMED of the second round
+ *     form_ms      last JOIN -> last FORMED; reform_ms the same of the second round
  *     in, out      bytes per agent until the first round, as the agent sees them (mean)
  *     out_max      the most that one agent sent
- *
- * Waits on stdin for a newline before each of: the failure, the end. So the caller can look at the coordinator.
+ *     stop_ms      a worker fails -> the last agent hears STOP
+ *     again_ms     a worker fails -> last FORMED of the second round
  */
 #include <event2/event.h>
 #include <stdio.h>

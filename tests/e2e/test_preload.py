@@ -658,7 +658,7 @@ def test_a_template_with_threads_of_blas_and_openmp_gives_workers_that_compute(p
         (torch.ones(600, 600) @ computed.more * layer(torch.ones(600, 600))).sum().backward()
         os.write(1, f"{a[0, 0]} {torch.ones(1 << 20).sum().item()} {torch.get_num_threads()}\\n".encode())
         """)
-    out = succeed("--nproc-per-node=2", "--start-timeout=100", "compute.py", preload="computed", cwd=tmp_path,
+    out = succeed("--nproc-per-node=2", "compute.py", preload="computed", cwd=tmp_path,
                   env=clean_env(OMP_NUM_THREADS=2, OPENBLAS_NUM_THREADS=2), timeout=TORCH_TIMEOUT)
     assert out == "360000.0 1048576.0 2\n" * 2
 
@@ -672,9 +672,9 @@ def test_torch_works_in_warm_workers(place, tmp_path):
         def child(i, queue):
             queue.put(i + torch.ones(3).sum().item())
 
-        def load(**options):
+        def load(workers, **options):
             data = TensorDataset(torch.arange(20.0))
-            return sum(x.sum().item() for (x,) in DataLoader(data, batch_size=4, num_workers=2, **options))
+            return sum(x.sum().item() for (x,) in DataLoader(data, batch_size=4, num_workers=workers, **options))
 
         def train():
             torch.manual_seed(0)
@@ -687,9 +687,9 @@ def test_torch_works_in_warm_workers(place, tmp_path):
             seeds = [None] * dist.get_world_size()
             dist.all_gather_object(seeds, torch.initial_seed())
             assert len(set(seeds)) == len(seeds), seeds
-            assert load() == 190
+            assert load(2) == 190
             if dist.get_rank() == 0:
-                assert load(multiprocessing_context="spawn") == 190
+                assert load(1, multiprocessing_context="spawn") == 190
                 queue = mp.get_context("spawn").SimpleQueue()
                 mp.spawn(child, args=(queue,), nprocs=1)
                 assert queue.get() == 3

@@ -6,7 +6,10 @@
 void closing_linger(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (c->close_ns == NS_NEVER || (roster_linked(&c->roster) > 0 && s->now_ns < c->close_ns))
+	/* Members that were lost, not told, may come back and ask. */
+	bool all_know = roster_linked(&c->roster) == 0 &&
+			c->roster.tally.left_heard >= c->roster.heard.nodes;
+	if (c->close_ns == NS_NEVER || (!all_know && s->now_ns < c->close_ns))
 		return;
 	c->close_ns = NS_NEVER;
 	step_act(s, COORDINATOR_FINISHED, 0);

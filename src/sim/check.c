@@ -15,7 +15,7 @@
  * 7. Once faults stop, the job ends in bounded time; if nobody was lost, not by a time-out.
  * 8. All who hear the end of the job hear the same: success only when all members of the last round
  *    were done, failure only when a worker of it failed. Nobody who has been in a round is refused for its
- *    MIN:MAX.
+ *    MIN:MAX, unless a job with another one has formed rounds too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +107,7 @@ static void check_seats(struct world *world, const struct round_record *round)
 		    rank != (uint32_t)host->node_rank)
 			check_broken(world, "h%u has rank %u, not the %d it was given", seat->host, rank,
 				     host->node_rank);
+		world->misfit_formed |= host->max_nodes != world->max_nodes;
 		if (round->nodes < host->min_nodes || round->nodes > host->max_nodes)
 			check_broken(world, "a round of %u nodes with h%u, --nnodes=%u:%u", round->nodes,
 				     seat->host, host->min_nodes, host->max_nodes);
@@ -313,7 +314,7 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 		check_broken(world, "h%u ends with workers alive", host->index);
 	if (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED)
 		check_closed(world, host, outcome->kind == OUTCOME_DONE);
-	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 &&
+	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 && !world->misfit_formed &&
 	    !ballot_is_none(host->agent.memory.member_of[0]))
 		check_broken(world, "h%u has been in a round and is refused", host->index);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;

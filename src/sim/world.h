@@ -147,6 +147,7 @@ struct world {
 	uint64_t scale_up_delay_ns, close_timeout_ns;
 	struct pace pace;
 	bool misfit; /* a host has another MIN:MAX than the others */
+	bool misfit_formed; /* and has been in a round */
 	bool noise; /* an hour of agents that come and go */
 	uint64_t work_ns; /* so long a group takes at most */
 	uint32_t failure_percent, stuck_percent; /* of groups */

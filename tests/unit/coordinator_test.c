@@ -534,6 +534,18 @@ TEST(a_refusal_is_not_below_what_the_agent_has_heard_of)
 	ck_assert_uint_eq(actions.items[0].msg.ballot.round, 9);
 }
 
+TEST(a_closed_coordinator_stays_for_members_that_were_not_told)
+{
+	enter(COORDINATOR_CLOSED);
+	leave(1, LEAVE_CLOSED, true);
+	link_down(2, true);
+	ck_assert(!did(COORDINATOR_FINISHED));
+	join(2);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+	leave(2, LEAVE_CLOSED, true);
+	ck_assert(did(COORDINATOR_FINISHED));
+}
+
 TEST(a_minority_hangs_up_on_its_members)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;

@@ -18,6 +18,7 @@ class Job:
         self.options = [f"--nnodes={nodes}", f"--rdzv-endpoint={','.join(f'{name}:{PORT}' for name in names)}", "--rdzv-id=job",
                         "--shutdown-timeout=1", *options]
         self.flags, self.env = flags, dict(LOGLEVEL="INFO", **(env or {}))
+        self.patience = DEADLINE * (3 if "--torch" in flags else 1)  # to load it takes a while on a busy machine
         self.agents = {}  # the last one of each host
         self.now = None  # the round that was seen last
 
@@ -39,14 +40,14 @@ class Job:
     def round(self, world, of=None, restarts=None):
         """The next round, all of whose workers have started; `of` are the hosts that must be in it. No agent
         may end meanwhile."""
-        self.now = self.crew.round(world, self.running())
+        self.now = self.crew.round(world, self.running(), self.patience)
         assert of is None or sorted(self.now.hosts) == sorted(host.name for host in of), self.now
         assert restarts is None or {worker.restarts for worker in self.now} == {restarts}, self.now
         return self.now
 
     def calculates(self, count=3):
         """Every worker of the round comes so much further."""
-        self.crew.steps(self.now, count, self.running())
+        self.crew.steps(self.now, count, self.running(), self.patience)
 
     def events(self, host):
         return self.lab.directory / f"{host.name}.events"

@@ -55,7 +55,7 @@ def test_gloo_works_on_two_hosts_through_twenty_restarts_in_a_row(hosts):
 def test_gloo_grows_by_a_host_and_survives_the_loss_of_rank_0(hosts):
     one, two, three, four = hosts
     coordinator = four.start(MUSTER, "coordinator", f"--listen=node4:{PORT}", "--rdzv-id=job")
-    job = Job(one.lab, "2:3", [four], conf(), flags=["--torch"]).start(one, two)
+    job = Job(one.lab, "2:3", [four], conf(), WARM, flags=["--torch"]).start(one, two)
     job.round(2, [one, two])
     job.calculates()
     job.start(three)
@@ -271,7 +271,7 @@ def test_a_restart_elsewhere_takes_those_along_who_have_finished(hosts):
 
 def test_losing_a_host_that_has_finished_is_no_loss(hosts):
     one, two, *_ = hosts
-    job = Job(one.lab, "2", [one]).start(one, two)
+    job = Job(one.lab, "2", [one], conf(close_timeout=2)).start(one, two)  # so long it is told the end, should it come back
     job.round(2)
     job.now.on(two).order("finish")
     job.happens(two, "group.done")

@@ -6,10 +6,10 @@
 void closing_linger(struct step *s)
 {
 	struct coordinator *c = s->c;
-	/* Members that were lost, not told, may come back and ask. */
-	bool all_know = roster_linked(&c->roster) == 0 &&
-			c->roster.tally.left_heard >= c->roster.heard.nodes;
-	if (c->close_ns == NS_NEVER || (!all_know && s->now_ns < c->close_ns))
+	/* Members that were lost a moment ago, and not told, may come back and ask. */
+	bool all_told = c->roster.tally.left_heard >= c->roster.heard.nodes;
+	bool all_gone = roster_linked(&c->roster) == 0 && (all_told || s->now_ns >= c->tie_ns);
+	if (c->close_ns == NS_NEVER || (!all_gone && s->now_ns < c->close_ns))
 		return;
 	c->close_ns = NS_NEVER;
 	step_act(s, COORDINATOR_FINISHED, 0);

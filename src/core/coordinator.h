@@ -123,7 +123,7 @@ struct coordinator {
 	uint64_t regather_ns; /* for the rest of a round that another coordinator formed */
 	uint64_t moved_ns;    /* for another coordinator to notice who has left it */
 	uint64_t not_before_ns;
-	uint64_t tie_ns;   /* with half of the members the job is not closed before */
+	uint64_t tie_ns;   /* whoever was lost last could be back by then */
 	uint64_t timer_ns; /* of the last COORDINATOR_TIMER */
 };
 

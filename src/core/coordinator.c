@@ -305,7 +305,7 @@ static void on_ping(struct step *s)
 	member->heard_ns = s->now_ns;
 	if (ping->ping.stamp <= s->now_ns)
 		member->fresh_ns = MAX(member->fresh_ns, ping->ping.stamp);
-	if (member->in_round && ballot_eq(ping->ballot, c->roster.heard.ballot))
+	if (ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
 	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
 		.coordinator_id = c->config.id,

@@ -99,6 +99,9 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	struct round_ref heard = roster->heard, base = roster->base;
 	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
 	bool new_base = ballot_compare(memory->base.ballot, base.ballot) > 0;
+	/* What was decided without knowing of that round stays so once it has been told. */
+	if (c->state >= COORDINATOR_CLOSING)
+		return c->state == COORDINATOR_CLOSED || !higher;
 	c->restarts = MAX(c->restarts, memory->restarts);
 	if (higher) {
 		if (step_outranked(s, memory->heard.ballot))

@@ -18,7 +18,10 @@ void closing_linger(struct step *s)
 void closing_send(struct step *s, const struct member *member)
 {
 	struct coordinator *c = s->c;
-	struct msg_closed *closed = &step_send(s, member->link, MSG_CLOSED)->closed;
+	struct msg *msg = step_send(s, member->link, MSG_CLOSED);
+	struct msg_closed *closed = &msg->closed;
+	if (ballot_compare(member->memory.heard.ballot, msg->ballot) > 0)
+		msg->ballot = member->memory.heard.ballot;
 	*closed = (struct msg_closed){ .ruling = c->ruling, .restarts = c->restarts, .cause = c->cause };
 	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
 }

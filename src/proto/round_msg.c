@@ -140,7 +140,6 @@ static void pack_ping(struct pack *p, struct msg *msg)
 {
 	pack_u64(p, &msg->ping.cookie);
 	pack_u64(p, &msg->ping.stamp);
-	pack_u64(p, &msg->ping.stamp);
 }
 
 static void pack_formed(struct pack *p, struct msg *msg)
@@ -191,7 +190,6 @@ static void pack_pong(struct pack *p, struct msg *msg)
 {
 	pack_u64(p, &msg->pong.coordinator_id);
 	pack_u64(p, &msg->pong.cookie);
-	pack_u64(p, &msg->pong.stamp);
 	pack_u64(p, &msg->pong.stamp);
 	pack_round_ref(p, &msg->pong.heard);
 	pack_round_ref(p, &msg->pong.base);

@@ -272,6 +272,28 @@ TEST(a_message_that_ends_early_is_refused_at_every_byte)
 	}
 }
 
+TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
+{
+	enum { BALLOT = 16, REF = BALLOT + 4 };
+	static const struct {
+		enum msg_type type;
+		size_t size;
+	} sizes[] = {
+		{ MSG_DONE, BALLOT },
+		{ MSG_LEAVE, BALLOT + 1 + 1 },
+		{ MSG_PING, BALLOT + 8 + 8 },
+		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		struct node_info node;
+		struct msg msg;
+		draw_msg(sizes[i].type, &node, &msg);
+		put(&msg, &bytes);
+		ck_assert_uint_eq(split(&bytes).body.len, sizes[i].size);
+	}
+}
+
 TEST(bytes_of_a_later_minor_version_are_ignored)
 {
 	for (int type = 0; type < MSG_TYPE_COUNT; type++) {

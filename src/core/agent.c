@@ -256,7 +256,10 @@ static void on_link_down(struct step *s)
 	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
-	if (s->event->dead)
+	/* It knows that we left. But it may have formed a round with us that we have not heard of, and the
+	 * others in it take a moment to die. */
+	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
+	if (s->event->dead && !unheard)
 		s->agent->memory.joined_id = JOINED_NOBODY;
 	drop(s);
 }

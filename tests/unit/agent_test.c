@@ -357,6 +357,19 @@ TEST(the_coordinator_died_if_its_link_closed_and_its_endpoint_refuses)
 	}
 }
 
+TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear)
+{
+	enter(AGENT_WAITING);
+	step_type(AGENT_GROUP_GONE);
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step_type(AGENT_LINK_UP); /* to another one */
+	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .coordinator_id = 77 } });
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step_type(AGENT_LINK_UP);
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, 77);
+}
+
 TEST(old_mail_does_not_outlive_the_lease)
 {
 	enter(AGENT_JOINED);

@@ -12,7 +12,8 @@ from conftest import clean_env
 INSIDE = """
 import json, os, sys
 names = ("RANK", "OMP_NUM_THREADS", *sys.argv[1:])
-print(json.dumps({"cpus": sorted(os.sched_getaffinity(0)), **{n: os.environ.get(n) for n in names}}))
+facts = {"cpus": sorted(os.sched_getaffinity(0)), **{n: os.environ.get(n) for n in names}}
+os.write(1, json.dumps(facts).encode() + b"\\n")  # the ranks share a pipe
 """
 ALL = sorted(os.sched_getaffinity(0))
 
@@ -160,7 +161,8 @@ jax.distributed.initialize()
 import jax.numpy as jnp
 from jax.experimental import multihost_utils
 ranks = multihost_utils.process_allgather(jnp.array([jax.process_index() + 1]))
-print("sum", int(ranks.sum()), "of", jax.process_count())
+import os
+os.write(1, f"sum {int(ranks.sum())} of {jax.process_count()}\\n".encode())  # two ranks share the pipe
 """
 
 

@@ -51,6 +51,7 @@ def test_an_expired_file_timer_restarts_the_group_within_its_budget(muster, scri
         import torch.distributed.elastic.timer as timer
         with open(f"pid.{{attempt}}.{{rank}}", "w") as f: f.write(str(os.getpid()))
         timer.configure(timer.FileTimerClient(os.environ["TORCHELASTIC_TIMER_FILE"], signal.{sig}))
+        while not os.path.exists(f"pid.{{attempt}}.{{1 - rank}}"): time.sleep(0.01)
         if attempt == 0:
             if rank == 0:
                 with timer.expires(after=0.2, scope="step"): forever()

@@ -122,7 +122,7 @@ int etcd_client_new(const struct etcd_client_config *config, struct etcd_client 
 		    struct err *err)
 {
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
-		return err_set(err, ENOSYS, "libcurl cannot be used");
+		return err_set(err, EIO, "libcurl cannot be initialised");
 	struct etcd_client *client = NEW(struct etcd_client);
 	client->config = config;
 	client->multi = curl_multi_init();

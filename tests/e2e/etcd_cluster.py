@@ -96,7 +96,7 @@ class Member:
 class Cluster:
     def __init__(self, directory, size=1, options=(), tls=None, address=None):
         if not ETCD:
-            pytest.skip("etcd is not installed")
+            pytest.skip("etcd is not installed (scripts/deps test does it)")
         self.options = [*options]
         self.address = address or loopback_address()
         self.context = None

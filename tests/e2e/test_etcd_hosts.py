@@ -16,7 +16,7 @@ class Etcd:
 
     def __init__(self, hosts):
         if not ETCD:
-            pytest.skip("etcd is not installed")
+            pytest.skip("etcd is not installed (scripts/deps test does it)")
         self.members = {}
         cluster = ",".join(f"{host.name}=http://{host.ipv4}:2380" for host in hosts)
         for host in hosts:

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/agent.h"
+#include "loop.h"
 #include "unit.h"
 
-#define DEADLINE_S 20 /* a bound, never a measurement */
 #define AGENTS_MAX 8
 
 struct world;
@@ -234,20 +234,6 @@ static void join(struct host *host)
 	const struct link_target target = { &w->addr, 1, "coordinator" };
 	host->link = link_connect(w->base, &w->self, &target, &link_handler, host);
 }
-
-static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
-{
-	ck_abort_msg("nothing happened for %d s", DEADLINE_S);
-}
-
-#define WAIT_FOR(w, happened)                                                                      \
-	do {                                                                                       \
-		struct event *deadline_ = evtimer_new((w)->base, on_deadline, NULL);               \
-		evtimer_add(deadline_, &(struct timeval){ .tv_sec = DEADLINE_S });                 \
-		while (!(happened))                                                                \
-			event_base_loop((w)->base, EVLOOP_ONCE);                                   \
-		event_free(deadline_);                                                             \
-	} while (0)
 
 static bool all_run(const struct world *w, int rounds)
 {

@@ -13,9 +13,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "net/link_private.h"
+#include "loop.h"
 #include "unit.h"
 
-#define DEADLINE_S 20 /* a bound, never a measurement */
 
 /* ---- a world with a listener and one connecting side ---- */
 
@@ -166,21 +166,6 @@ static void world_done(struct world *w)
 	link_drop_lingering(w->base);
 	event_base_free(w->base);
 }
-
-static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
-{
-	ck_abort_msg("nothing happened for %d s", DEADLINE_S);
-}
-
-/* Turns the loop until `happened`. */
-#define WAIT_FOR(w, happened)                                                                      \
-	do {                                                                                       \
-		struct event *deadline_ = evtimer_new((w)->base, on_deadline, NULL);               \
-		evtimer_add(deadline_, &(struct timeval){ .tv_sec = DEADLINE_S });                 \
-		while (!(happened))                                                                \
-			event_base_loop((w)->base, EVLOOP_ONCE);                                   \
-		event_free(deadline_);                                                             \
-	} while (0)
 
 static void connect_client(struct world *w)
 {

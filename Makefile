@@ -37,7 +37,7 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES))
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES))
 endif
 
-sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c))
+sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c src/*/*/*.c))
 objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(sources))
 library_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/lib/*.c))
 libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/muster-*.c))

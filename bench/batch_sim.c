@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/batch.h"
+#include "core/batch/batch.h"
 
 #define ORDERS 200
 #define CORES 8

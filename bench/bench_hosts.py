@@ -1,5 +1,5 @@
 """Hosts: how soon the others go on when one of four is lost. The hosts are network namespaces on a switch
-(tests/e2e/netns.py); what hosts_scenarios.py says of torchrun in the same place is in docs/differences.md."""
+(tests/e2e/lib/netns.py); what hosts_scenarios.py says of torchrun in the same place is in docs/differences.md."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+sys.path.insert(0, str(ROOT / "tests" / "e2e" / "lib"))
 
 from conftest import MUSTER, clean_env, wait_for  # noqa: E402
 from netns import Lab, Unavailable  # noqa: E402

@@ -23,7 +23,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/agent.h"
+#include "core/rounds/agent.h"
 #include "net/link.h"
 
 #define GREETING_AT_ONCE 1000 /* more would only fill the listen queue, and lost SYNs wait for a second */

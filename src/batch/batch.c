@@ -15,7 +15,7 @@
 #include "batch/load.h"
 #include "batch/load_ab.h"
 #include "batch/runner.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "proto/result.h"
 #include "sys/topology.h"
 #include "sys/warden.h"

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/stats.h"
-#include "core/stats_rank.h"
+#include "core/batch/stats.h"
+#include "core/batch/stats_rank.h"
 
 #define BLOCK_RUNS_MAX 8 /* of one side in one block; ours have one */
 #define HALF_MIN 3 /* values in each half of a sample, to learn noise from their difference */

@@ -4,7 +4,7 @@
 #define BATCH_COMPARE_H
 
 #include "batch/samples.h"
-#include "core/verdict.h"
+#include "core/batch/verdict.h"
 
 /* One side: a file, or one variant of an A/B file. */
 struct compare_side {

@@ -5,7 +5,7 @@
 #include "batch/compare_html_page.h"
 #include "batch/compare_report.h"
 #include "batch/markup.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 
 #define STRIP_WIDTH 480
 #define STRIP_HEIGHT 84

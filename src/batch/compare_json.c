@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "batch/compare_report.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 #include "proto/json.h"
 
 static void put_number(struct buf *out, const char *key, double value)

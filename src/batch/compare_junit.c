@@ -1,6 +1,6 @@
 #include "batch/compare_report.h"
 #include "batch/markup.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 
 static void put_case(struct buf *out, const char *metric, const struct sample_order *order)
 {

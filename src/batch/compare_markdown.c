@@ -2,7 +2,7 @@
 
 #include "batch/compare_report.h"
 #include "batch/markup.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 
 static const char *const marks[VERDICT_COUNT] = {
 	[VERDICT_UNDECIDED] = "❔",

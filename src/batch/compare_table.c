@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "batch/compare_report.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 
 #define NAME_MAX_CELLS 32
 #define BAR_HALF 10 /* cells on each side of "no change" */

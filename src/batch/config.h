@@ -2,14 +2,14 @@
 #ifndef BATCH_CONFIG_H
 #define BATCH_CONFIG_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "batch/export.h"
 #include "batch/measure.h"
-#include "core/batch.h"
-#include "core/batch_rules.h"
-#include "core/corepool.h"
-#include "core/repeat.h"
-#include "core/schedule.h"
+#include "core/batch/batch.h"
+#include "core/batch/batch_rules.h"
+#include "core/host/corepool.h"
+#include "core/batch/repeat.h"
+#include "core/batch/schedule.h"
 
 enum batch_progress {
 	BATCH_PROGRESS_AUTO, /* a bar on a terminal, else plain */

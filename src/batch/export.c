@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/markup.h"
-#include "core/stats.h"
+#include "core/batch/stats.h"
 #include "proto/json.h"
 
 #define SECONDS(ns) ((ns) / 1e9)

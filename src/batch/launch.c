@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "proto/shell.h"
@@ -62,7 +63,7 @@ static void make_env(const struct launcher *launcher, const struct order *order,
 	bool own = order->extra && order->extra->env.count > 0;
 	if (!own && !launcher->env)
 		return;
-	strv_copy(ret_env, launcher->env ? launcher->env : environ);
+	strv_add_all(ret_env, launcher->env ? launcher->env : environ);
 	for (size_t i = 0; own && i < order->extra->env.count; i++) {
 		const char *item = order->extra->env.items[i], *equals = strchr(item, '=');
 		if (!equals) {
@@ -81,7 +82,7 @@ int launch_make(struct launcher *launcher, const struct order *order, int slot, 
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	make_env(launcher, order, &launch.env);
 	if (order->argv) {
-		strv_copy(&launch.argv, order->argv);
+		strv_add_all(&launch.argv, order->argv);
 	} else {
 		order_append_command(order, slot, &line);
 		launch.by_shell = force_shell || !shell_split_plain(buf_str(&line), &launch.argv);

@@ -143,7 +143,7 @@ static void set_count(const struct measure *measure, const struct strv *env, uin
 	char hash[FIXED_ENV_HASH_MAX];
 	struct strv own = STRV_INIT;
 	if (env->count == 0)
-		strv_copy(&own, environ);
+		strv_add_all(&own, environ);
 	fixed_env_hash(env->count ? env : &own, hash);
 	strv_done(&own);
 	result_set(result, RESULT_INSTRUCTIONS, (int64_t)count);

@@ -6,10 +6,10 @@
 
 #include <sys/resource.h>
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
-#include "core/cpuset.h"
-#include "core/fixed_env.h"
+#include "core/host/cpuset.h"
+#include "core/batch/fixed_env.h"
 #include "proto/result.h"
 #include "sys/counter.h"
 

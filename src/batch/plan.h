@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "batch/config.h"
-#include "core/batch.h"
-#include "core/topology.h"
+#include "core/batch/batch.h"
+#include "core/host/topology.h"
 
 struct plan {
 	struct topology topology; /* empty when nothing is pinned */

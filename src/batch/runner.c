@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 #define SYNC_PERIOD_NS NS_PER_S
 #define BAR_PERIOD_NS (200 * NS_PER_MS)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/runner_private.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 #define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed between two looks at the loop */
 #define SHOW_FROM_MEMORY ((uint64_t)64 << 10)
@@ -55,14 +55,14 @@ static void set_order(struct result *result, const struct order *order, const st
 		order_append_command(order, order->uses_slot ? 0 : place->number + 1, &text);
 		result->shell = buf_take_str(&text);
 	} else {
-		strv_copy(&result->argv, order->argv);
+		strv_add_all(&result->argv, order->argv);
 	}
 	if (place->order->item.width > 1)
 		result->width = place->order->item.width;
 	if (!order->extra)
 		return;
-	strv_copy(&result->args, strv_argv(&order->extra->args));
-	strv_copy(&result->env, strv_argv(&order->extra->env));
+	strv_add_all(&result->args, strv_argv(&order->extra->args));
+	strv_add_all(&result->env, strv_argv(&order->extra->env));
 	result->cwd = order->extra->cwd ? mem_strdup(order->extra->cwd) : NULL;
 	result->stdin_path = order->extra->stdin_path ? mem_strdup(order->extra->stdin_path) : NULL;
 	result->group = order->extra->group ? mem_strdup(order->extra->group) : NULL;

@@ -71,7 +71,7 @@ static struct sample_order *order_of(struct samples *samples, const struct resul
 	order = NEW(struct sample_order);
 	order->id = mem_strdup(result->id);
 	order->hash = mem_strdup(result->hash);
-	strv_copy(&order->args, strv_argv(&result->args));
+	strv_add_all(&order->args, strv_argv(&result->args));
 	ARRAY_RESERVE(samples->orders, samples->order_count, samples->order_cap);
 	samples->orders[samples->order_count++] = order;
 	map_put(&samples->by_id, order->id, len, order);

@@ -6,10 +6,10 @@
 #ifndef BATCH_SAMPLES_H
 #define BATCH_SAMPLES_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "core/metric.h"
+#include "core/batch/metric.h"
 
 #define SAMPLES_SOURCE_MAX 16
 

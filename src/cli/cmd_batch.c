@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "batch/config.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "proto/orders.h"
 
 #define JOBS_MAX 1024

@@ -11,7 +11,7 @@
 #include "batch/compare_report.h"
 #include "batch/export.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 static const char *const colour_choices[] = { "auto", "always", "never", NULL };

@@ -9,9 +9,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "net/link.h"
-#include "run/coordinating.h"
+#include "nodes/coordinating.h"
 #include "sys/output.h"
 
 #define DEFAULT_PORT 29400

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "net/store_client.h"
 
 #define KV_DEFAULT_TIMEOUT_NS (300 * NS_PER_S)

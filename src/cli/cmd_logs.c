@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/jobs.h"
-#include "core/exit_code.h"
-#include "core/line_split.h"
+#include "core/worker/exit_code.h"
+#include "core/lines/line_split.h"
 
 extern const struct command command_logs;
 

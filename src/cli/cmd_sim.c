@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "core/agent.h"
-#include "core/exit_code.h"
+#include "core/rounds/agent.h"
+#include "core/worker/exit_code.h"
 #include "sim/sim.h"
 
 #define TRACE_LINES 60

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/jobs.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "watch/stacks.h"
 
 extern const struct command command_stacks;

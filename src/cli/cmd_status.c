@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/jobs.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 extern const struct command command_status;
 

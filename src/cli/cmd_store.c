@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "net/store_server.h"
 
 #define STORE_DEFAULT_PORT 29500

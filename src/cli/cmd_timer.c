@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "watch/client.h"
 
 struct timer_options {

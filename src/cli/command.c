@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 #define WIDTH_DEFAULT 100
 #define WIDTH_MIN 60

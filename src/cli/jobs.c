@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "net/http.h"
-#include "run/pages.h"
+#include "run/tell/pages.h"
 #include "watch/jobdir.h"
 
 static bool is_named(const char *name, const char *run_id, pid_t pid)

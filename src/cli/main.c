@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 
 #ifndef MUSTER_VERSION
 #error "the version comes from the build"

@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 struct opt;

@@ -82,7 +82,7 @@ static void make_argv(const struct muster_launch_config *config, int events, int
 
 static void make_env(const char *const *changes, struct strv *env)
 {
-	strv_copy(env, environ);
+	strv_add_all(env, environ);
 	for (; changes && *changes; changes++) {
 		const char *equals = strchr(*changes, '=');
 		AUTO_FREE char *name = equals ? mem_strndup(*changes, (size_t)(equals - *changes)) : mem_strdup(*changes);

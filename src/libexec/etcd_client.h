@@ -6,7 +6,7 @@
 #ifndef LIBEXEC_ETCD_CLIENT_H
 #define LIBEXEC_ETCD_CLIENT_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 struct etcd_client_config {

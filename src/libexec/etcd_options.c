@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "proto/discovery_line.h"
 
 #define DEFAULT_PORT "2379"

@@ -1,6 +1,6 @@
 /* muster-discover-etcd: says who coordinates a job, by an election through etcd.
  *
- * The rules are in core/election.h, what is said to etcd is in proto/etcd.h; this file carries out. The
+ * The rules are in core/rounds/election.h, what is said to etcd is in proto/etcd.h; this file carries out. The
  * contract with muster is in muster-discovery(7).
  */
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/election.h"
-#include "core/exit_code.h"
+#include "core/rounds/election.h"
+#include "core/worker/exit_code.h"
 #include "libexec/etcd_client.h"
 #include "libexec/etcd_options.h"
 #include "proto/discovery_line.h"

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/util.h"
-#include "core/msg.h"
+#include "core/rounds/msg.h"
 
 #define ADDR_HOST_MAX 256 /* a host name and its NUL */
 #define ADDR_TEXT_MAX 80  /* "[v6%scope]:65535" and its NUL */
@@ -46,7 +46,7 @@ void addr_set_port(struct addr *addr, uint16_t port);
 void addr_format(const struct addr *addr, char text[ADDR_TEXT_MAX]);
 void addr_format_ip(const struct addr *addr, char text[ADDR_TEXT_MAX]); /* without port and brackets */
 
-/* An address without its port as messages have it (core/msg.h), and back. */
+/* An address without its port as messages have it (core/rounds/msg.h), and back. */
 void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr);
 void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr);
 

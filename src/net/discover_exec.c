@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/exit_status.h"
-#include "core/line_split.h"
-#include "core/policy.h"
+#include "core/worker/exit_status.h"
+#include "core/lines/line_split.h"
+#include "core/rounds/policy.h"
 #include "proto/discovery_line.h"
 
 #define CHUNK 4096

@@ -9,7 +9,8 @@
 #ifndef NET_GREETING_H
 #define NET_GREETING_H
 
-#include "net/link.h"
+#include "base/buf.h"
+#include "net/peer.h"
 
 enum greeting_state {
 	GREETING_OPENING, /* waits for the peer's opening */

@@ -16,9 +16,9 @@
 #ifndef NET_LINK_H
 #define NET_LINK_H
 
-#include "core/msg.h"
+#include "core/rounds/msg.h"
 #include "net/addr.h"
-#include "net/token.h"
+#include "net/peer.h"
 #include "proto/frame.h"
 
 struct event_base;
@@ -34,12 +34,6 @@ struct link_listener;
 #define LINK_REPORTS_PER_S 10
 #define LINK_TEXT_MAX 384
 
-/* What this process says of itself on its links. Borrowed for as long as they live. */
-struct link_self {
-	const char *run_id;	   /* shorter than FRAME_RUN_ID_MAX */
-	const struct token *token; /* NULL: none */
-};
-
 /* Where somebody is: addresses tried one after the other, and what people call it. Copied. */
 struct link_target {
 	const struct addr *addrs;
@@ -48,17 +42,6 @@ struct link_target {
 };
 
 #define LINK_ADDRS_MAX 16
-
-enum link_end_kind {
-	LINK_CLOSED,	  /* closed or reset by the peer */
-	LINK_UNREACHABLE, /* no connection or no greeting in time, no route, the system gave up */
-	LINK_NOBODY,	  /* nobody listens there (ECONNREFUSED) */
-	LINK_STANDBY,	  /* a muster of this job, but it does not coordinate (yet): worth another try */
-	LINK_BUSY,	  /* it has no room for another connection: worth another try */
-	LINK_REFUSED,	  /* token, run id or version do not match, or it is not muster: it will not change */
-	LINK_BROKEN,	  /* the peer sent what cannot be understood, or left too much unread */
-	LINK_END_COUNT,
-};
 
 struct link_end {
 	enum link_end_kind kind;

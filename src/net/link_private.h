@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "net/greeting.h"
+#include "net/link.h"
 
 enum link_state {
 	LINK_CONNECTING,

@@ -9,7 +9,7 @@
  *     PROOF   I do
  *                                              WELCOME    so do I
  *                                              STANDING   (to a probe) whether it coordinates
- *     messages of core/msg.h, both ways        or REFUSED at any point before, with the reason
+ *     messages of core/rounds/msg.h, both ways        or REFUSED at any point before, with the reason
  *
  * CHALLENGE and PROOF are left out where there is no token. The opening and REFUSED stay as they are
  * in all versions, so that a peer of any other can be told so. docs/PROTOCOL.md has every byte.
@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "core/finder.h"
+#include "core/rounds/finder.h"
 
 #define FRAME_MAJOR 1 /* other majors do not understand each other */
 #define FRAME_MINOR 0 /* later ones add bytes at the end of bodies */

@@ -7,7 +7,7 @@
 #define PROTO_ORDERS_H
 
 #include "base/buf.h"
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 #define ORDER_HASH_BYTES 16

@@ -6,10 +6,10 @@
 #ifndef PROTO_RESULT_H
 #define PROTO_RESULT_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
-#include "core/exit_status.h"
-#include "core/reason.h"
+#include "core/worker/exit_status.h"
+#include "core/batch/reason.h"
 #include "proto/json.h"
 
 #define RESULT_FORMAT 1

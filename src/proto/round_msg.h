@@ -1,4 +1,4 @@
-/* The messages of core/msg.h as bytes. docs/PROTOCOL.md describes every one of them.
+/* The messages of core/rounds/msg.h as bytes. docs/PROTOCOL.md describes every one of them.
  *
  * A message travels in a frame (proto/frame.h) whose type says which one it is; this codec is about
  * what is inside. Every value is checked against its range in both directions: what decodes can be
@@ -9,7 +9,7 @@
 #define PROTO_ROUND_MSG_H
 
 #include "base/err.h"
-#include "core/msg.h"
+#include "core/rounds/msg.h"
 #include "proto/frame.h"
 
 /* The longest lease that can be told; longer is no lease. */

@@ -3,7 +3,7 @@
 #define PROTO_SHELL_H
 
 #include "base/buf.h"
-#include "base/env.h"
+#include "base/strv.h"
 
 /* Appends `text` so that the shell reads it as one word; as GNU parallel writes it. */
 void shell_quote(struct buf *out, const char *text);

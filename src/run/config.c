@@ -21,10 +21,14 @@
 #define SIGNAL_TEXT_MAX 32
 
 const struct run_options run_options_default = {
-	.nnodes = "1:1",
+	.rdzv = {
+		.nnodes = "1:1",
+		.endpoint = "",
+		.conf = "",
+		.node_rank = RENDEZVOUS_RANK_UNSET,
+		.master_port = RENDEZVOUS_PORT_UNSET,
+	},
 	.nproc_per_node = "1",
-	.rdzv_endpoint = "",
-	.rdzv_conf = "",
 	.monitor_interval = 0.1,
 	.event_log_handler = "null",
 	.lifeline = -1,
@@ -32,8 +36,6 @@ const struct run_options run_options_default = {
 	.redirects = "0",
 	.tee = "0",
 	.local_ranks_filter = "",
-	.node_rank = RUN_RANK_UNSET,
-	.master_port = RUN_PORT_UNSET,
 	.numa_binding = -1,
 	.signals_to_handle = RUN_SIGNALS_DEFAULT,
 	.shutdown_ns = NS_NEVER,
@@ -195,10 +197,10 @@ static int parse_events(const char *handler, bool *ret_console, struct err *err)
 
 static int check_ports(const struct run_options *options, struct err *err)
 {
-	if (options->master_port != RUN_PORT_UNSET &&
-	    (options->master_port < 1 || options->master_port > UINT16_MAX))
+	if (options->rdzv.master_port != RENDEZVOUS_PORT_UNSET &&
+	    (options->rdzv.master_port < 1 || options->rdzv.master_port > UINT16_MAX))
 		return err_set(err, EINVAL, "--master-port: %" PRId64 " is not a port (1 to 65535)",
-			       options->master_port);
+			       options->rdzv.master_port);
 	if (options->store_port < 0 || options->store_port > UINT16_MAX)
 		return err_set(err, EINVAL, "--store-port: %" PRId64 " is not a port (0 to 65535)",
 			       options->store_port);
@@ -208,19 +210,19 @@ static int check_ports(const struct run_options *options, struct err *err)
 /* The place of the workers' store as far as it is known before the nodes have met. */
 static void place_store(const struct run_options *options, struct run_config *config)
 {
-	const struct rendezvous *rdzv = &config->rdzv;
-	bool fixed = options->master_port != RUN_PORT_UNSET && !options->standalone;
+	struct rendezvous *rdzv = &config->rdzv;
+	bool fixed = options->rdzv.master_port != RENDEZVOUS_PORT_UNSET && !options->rdzv.standalone;
 	config->store_access = (enum store_access)options->store_access;
 	config->master_port = (uint16_t)options->store_port;
 	config->master_addr = rdzv->local_addr;
 	if (rdzv->is_static && rdzv->node_rank == 0 && !config->master_port) {
-		config->store_at_endpoint = true;
+		rdzv->store_at_endpoint = true;
 		config->master_port = rdzv->endpoints[0].port;
 	} else if (rdzv->kind == RENDEZVOUS_LOCAL) {
 		if (!config->master_port && fixed)
-			config->master_port = (uint16_t)options->master_port;
-		if (fixed && options->master_addr)
-			config->master_addr = options->master_addr;
+			config->master_port = (uint16_t)options->rdzv.master_port;
+		if (fixed && options->rdzv.master_addr)
+			config->master_addr = options->rdzv.master_addr;
 		else if (!config->master_addr)
 			config->master_addr = "127.0.0.1";
 	}
@@ -231,7 +233,7 @@ static int choose_rendezvous(const struct run_options *options, struct run_confi
 {
 	int r = check_ports(options, err);
 	if (r == 0)
-		r = rendezvous_make(options, config->max_nodes, &config->rdzv, err);
+		r = rendezvous_make(&options->rdzv, config->max_nodes, &config->rdzv, err);
 	if (r < 0)
 		return r;
 	if (config->rdzv.is_static)
@@ -254,10 +256,10 @@ static char *random_id(void)
 }
 
 /* Nodes that are to meet must all call the job the same. */
-static char *name_job(const struct run_options *options, const struct rendezvous *rdzv)
+static char *name_job(const struct rendezvous_options *options, const struct rendezvous *rdzv)
 {
-	if (options->rdzv_id && *options->rdzv_id)
-		return mem_strdup(options->rdzv_id);
+	if (options->id && *options->id)
+		return mem_strdup(options->id);
 	return rdzv->kind == RENDEZVOUS_LOCAL ? random_id() : mem_strdup("none");
 }
 
@@ -313,7 +315,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.http = options->http && *options->http ? options->http : NULL,
 	};
 	int r;
-	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->nnodes, &config, err)) < 0 ||
+	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->rdzv.nnodes, &config, err)) < 0 ||
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
@@ -328,7 +330,8 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		return r;
 	}
 	config.max_restarts = (uint32_t)options->max_restarts;
-	config.run_id = name_job(options, &config.rdzv);
+	config.run_id = name_job(&options->rdzv, &config.rdzv);
+	config.rdzv.run_id = config.run_id;
 	*ret_config = config;
 	return 0;
 }

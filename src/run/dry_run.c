@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "run/worker_env.h"

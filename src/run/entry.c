@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "run/limits.h"
 
 #define PATH_DEFAULT "/bin:/usr/bin"
@@ -240,7 +240,7 @@ int entry_resolve(enum entry_kind kind, const char *word, char *const *args, str
 	if (r < 0)
 		return r;
 	entry.title = mem_strdup(kind == ENTRY_RUN_PATH ? "run_script_path" : word);
-	strv_copy(&entry.argv, args);
+	strv_add_all(&entry.argv, args);
 	*ret_entry = entry;
 	entry = ENTRY_INIT;
 	return 0;

@@ -8,7 +8,7 @@
 #ifndef RUN_ENTRY_H
 #define RUN_ENTRY_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 enum entry_kind {

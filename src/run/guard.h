@@ -11,10 +11,10 @@
 
 #include <event2/event.h>
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
-#include "core/group.h"
-#include "core/hang.h"
+#include "core/worker/group.h"
+#include "core/worker/hang.h"
 #include "watch/watchdog.h"
 
 enum hang_action { HANG_ACTION_RESTART, HANG_ACTION_REPORT, HANG_ACTION_STOP };

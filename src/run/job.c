@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/torch_events.h"
+#include "run/tell/torch_events.h"
 #include "sys/proctree.h"
 
 /* How soon to look again for processes that a dead warden left to us: the kernel tells of their end,

@@ -1,15 +1,15 @@
 /* One job on this host, from the first round to the last process gone.
  *
  * The shell around the cores: sockets, exits, signals and timers become events of the agent
- * (core/agent.h) and of the local worker group (core/group.h), and what these decide is carried out
+ * (core/rounds/agent.h) and of the local worker group (core/worker/group.h), and what these decide is carried out
  * through the warden and the output thread. Nothing is decided here.
  */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
 
-#include "core/agent.h"
+#include "core/rounds/agent.h"
 #include "run/config.h"
-#include "run/history.h"
+#include "run/tell/history.h"
 #include "run/logdir.h"
 
 struct job_result {

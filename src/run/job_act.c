@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/report.h"
-#include "run/torch_events.h"
+#include "run/tell/report.h"
+#include "run/tell/torch_events.h"
 
 int job_offer_store(struct job *job, struct err *err)
 {

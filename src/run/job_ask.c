@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/torch_events.h"
+#include "run/tell/torch_events.h"
 
 /* ---- verdicts of the guard ---- */
 
@@ -184,8 +184,8 @@ int job_open_store(struct job *job, struct err *err)
 {
 	const struct run_config *config = job->config;
 	round_store_init(&job->store, job->base, config->master_port, config->store_access);
-	job->store.shares_port = config->store_at_endpoint;
-	if (!config->master_addr || config->store_at_endpoint)
+	job->store.shares_port = config->rdzv.store_at_endpoint;
+	if (!config->master_addr || config->rdzv.store_at_endpoint)
 		return 0;
 	int r = round_store_name(&job->store, config->master_addr, err);
 	return r < 0 ? r : job_offer_store(job, err);

@@ -5,13 +5,13 @@
 
 #include <event2/event.h>
 
-#include "run/events.h"
+#include "run/tell/events.h"
 #include "run/job.h"
 #include "run/membership.h"
-#include "run/pages.h"
+#include "run/tell/pages.h"
 #include "run/round_store.h"
 #include "run/signals.h"
-#include "run/torch_metrics.h"
+#include "run/tell/torch_metrics.h"
 #include "run/workers.h"
 
 /* One step of either core that waits for its turn. */

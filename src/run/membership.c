@@ -52,7 +52,7 @@ int membership_init(struct membership *membership, struct event_base *base, cons
 		return 0;
 	}
 	add_addrs(&agent.node);
-	return node_new(base, config, &agent, handler, arg, &membership->node, err);
+	return node_new(base, &config->rdzv, &agent, handler, arg, &membership->node, err);
 }
 
 void membership_done(struct membership *membership)

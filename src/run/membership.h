@@ -1,10 +1,11 @@
-/* This process's part in the job's rounds: alone with a coordinator of its own (core/local.h), or as a
- * node among others (run/node.h). To the job both look the same. */
+/* This process's part in the job's rounds: alone with a coordinator of its own (core/rounds/local.h), or as a
+ * node among others (nodes/node.h). To the job both look the same. */
 #ifndef RUN_MEMBERSHIP_H
 #define RUN_MEMBERSHIP_H
 
-#include "core/local.h"
-#include "run/node.h"
+#include "core/rounds/local.h"
+#include "nodes/node.h"
+#include "run/config.h"
 
 struct membership {
 	struct local local;

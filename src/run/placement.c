@@ -7,9 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/config.h"
+#include "run/options.h"
 #include "sys/topology.h"
 
 static_assert(BINDING_DEVICE_CORE_COMPLEX - BINDING_DEVICE_NODE == 3, "in the order of the option's choices");

@@ -6,8 +6,8 @@
 #ifndef RUN_PLACEMENT_H
 #define RUN_PLACEMENT_H
 
-#include "base/env.h"
-#include "core/binding.h"
+#include "base/strv.h"
+#include "core/host/binding.h"
 #include "sys/devices.h"
 #include "sys/spawn.h"
 

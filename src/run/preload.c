@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -99,8 +100,8 @@ static int start_copy(uint64_t id, const struct spawn_spec *spec, struct start *
 		start_done(&start);
 		return -error;
 	}
-	strv_copy(&start.argv, spec->argv);
-	strv_copy(&start.env, spec->envp);
+	strv_add_all(&start.argv, spec->argv);
+	strv_add_all(&start.env, spec->envp);
 	start.spec.argv = strv_argv(&start.argv);
 	start.spec.envp = strv_argv(&start.env);
 	*ret_start = start;
@@ -378,7 +379,7 @@ bool preload_take_event(struct preload *preload, const struct warden_event *even
 static void make_env(const struct run_config *config, struct strv *ret_env)
 {
 	struct worker_round round = { .local_world_size = config->nproc };
-	strv_copy(ret_env, environ);
+	strv_add_all(ret_env, environ);
 	while (env_get(ret_env, "TORCHELASTIC_ERROR_FILE"))
 		env_unset(ret_env, "TORCHELASTIC_ERROR_FILE");
 	if (worker_env_limits_threads(&round, environ))
@@ -396,7 +397,7 @@ static void make_argv(const struct run_config *config, struct strv *ret_argv)
 	strv_add(ret_argv, "-c");
 	strv_add(ret_argv, bootstrap);
 	strv_add(ret_argv, config->preload);
-	strv_copy(ret_argv, strv_argv(&worker) + 2);
+	strv_add_all(ret_argv, strv_argv(&worker) + 2);
 }
 
 static int spawn_template(struct preload *preload, int link, struct err *err)

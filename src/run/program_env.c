@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "run/worker_env.h"

@@ -3,7 +3,7 @@
 #ifndef RUN_PROGRAM_ENV_H
 #define RUN_PROGRAM_ENV_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 struct worker_round;

@@ -9,7 +9,7 @@
 #define RUN_ROUND_STORE_H
 
 #include "base/clock.h"
-#include "core/msg.h"
+#include "core/rounds/msg.h"
 #include "net/addr.h"
 #include "proto/c10d.h"
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "core/stream_map.h"
-#include "run/config.h"
+#include "core/lines/stream_map.h"
+#include "run/options.h"
 
 #define PREFIX_VARIABLE "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
 

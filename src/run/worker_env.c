@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -44,7 +45,7 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 	static const char *const per_rank[] = { "RANK", "LOCAL_RANK", "ROLE_RANK",
 						"TORCHELASTIC_ERROR_FILE", DEVICES_VARIABLE };
 	size_t first = ret_env->count;
-	strv_copy(ret_env, inherited);
+	strv_add_all(ret_env, inherited);
 	for (size_t i = 0; i < ARRAY_LEN(per_rank); i++) {
 		if (str_eq(per_rank[i], DEVICES_VARIABLE) && !round->virtual_local_rank)
 			continue;

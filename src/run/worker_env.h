@@ -7,7 +7,7 @@
 #ifndef RUN_WORKER_ENV_H
 #define RUN_WORKER_ENV_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 /* All that is known of a round on this host. Texts are borrowed. */

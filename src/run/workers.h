@@ -7,10 +7,10 @@
 #ifndef RUN_WORKERS_H
 #define RUN_WORKERS_H
 
-#include "core/group.h"
-#include "core/msg.h"
+#include "core/worker/group.h"
+#include "core/rounds/msg.h"
 #include "run/config.h"
-#include "run/history.h"
+#include "run/tell/history.h"
 #include "run/logdir.h"
 #include "run/preload.h"
 #include "run/worker_env.h"

@@ -3,9 +3,9 @@
 #define SIM_WORLD_H
 
 #include "base/heap.h"
-#include "core/agent.h"
-#include "core/coordinator.h"
-#include "core/finder.h"
+#include "core/rounds/agent.h"
+#include "core/rounds/coordinator.h"
+#include "core/rounds/finder.h"
 #include "sim/rng.h"
 #include "sim/sim.h"
 

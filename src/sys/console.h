@@ -3,7 +3,7 @@
 #ifndef SYS_CONSOLE_H
 #define SYS_CONSOLE_H
 
-#include "core/screen.h"
+#include "core/lines/screen.h"
 
 struct console {
 	int fd;

@@ -90,7 +90,7 @@ void counter_wrap(enum counter_source source, const char *prefix, char *const *a
 	strv_add(ret_argv, "--trace-children=yes");
 	strv_take(ret_argv, mem_printf("%s=%s.%%p", sources[source].out_option, prefix));
 	strv_add(ret_argv, "--");
-	strv_copy(ret_argv, argv);
+	strv_add_all(ret_argv, argv);
 }
 
 static int add_file(const char *path, uint64_t *count, struct err *err)

@@ -6,7 +6,7 @@
 #ifndef SYS_COUNTER_H
 #define SYS_COUNTER_H
 
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 
 enum counter_source {

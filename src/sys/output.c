@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/template.h"
+#include "core/lines/template.h"
 #include "sys/output_pump.h"
 #include "sys/thread.h"
 
@@ -50,7 +50,7 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	list_init(&output->ended);
 	list_init(&output->events);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
-		strv_copy(&output->filters[i], strv_argv(&config->filters[i]));
+		strv_add_all(&output->filters[i], strv_argv(&config->filters[i]));
 		console_init(&output->consoles[i], i == OUTPUT_STDOUT ? STDOUT_FILENO : STDERR_FILENO);
 	}
 	output->epoll_fd = -1;

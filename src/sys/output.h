@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/err.h"
 #include "base/log.h"
 

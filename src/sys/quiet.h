@@ -8,7 +8,7 @@
 #define SYS_QUIET_H
 
 #include "base/err.h"
-#include "core/cpuset.h"
+#include "core/host/cpuset.h"
 
 /* Counters at one moment, summed over the CPUs asked for. */
 struct quiet_state {

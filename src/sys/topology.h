@@ -1,11 +1,11 @@
-/* Reads the host's topology into the plain `struct topology` of core/topology.h.
+/* Reads the host's topology into the plain `struct topology` of core/host/topology.h.
  *
  * hwloc is loaded (dlopen) by the first call that needs it: whoever pins nothing does not pay for it.
  */
 #ifndef SYS_TOPOLOGY_H
 #define SYS_TOPOLOGY_H
 
-#include "core/topology.h"
+#include "core/host/topology.h"
 
 /* This host, with our affinity mask and CPU quota. Without hwloc, or when it fails, the CPUs of the
  * affinity mask come back as a flat topology and *ret_flat_reason says why (NULL: it is real). */

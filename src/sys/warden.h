@@ -31,7 +31,7 @@
 #include <sys/resource.h>
 
 #include "base/err.h"
-#include "core/exit_status.h"
+#include "core/worker/exit_status.h"
 #include "sys/spawn.h"
 
 struct event_base;

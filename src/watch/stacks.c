@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/stack_groups.h"
+#include "core/lines/stack_groups.h"
 
 #define PROGRAM "py-spy"
 #define AT_ONCE 16

@@ -18,7 +18,7 @@ struct stacks_worker {
 	bool stopped; /* it stands still by SIGSTOP: there is no need to hold it */
 };
 
-/* Appends the stacks, like ones together, the odd ones first (core/stack_groups.h). Waits: for commands
+/* Appends the stacks, like ones together, the odd ones first (core/lines/stack_groups.h). Waits: for commands
  * and for threads outside the loop. Who does not answer by the deadline, or before `cancel_fd` (-1: none)
  * becomes readable, is named as such; no process is left. -ENOENT: there is no py-spy. */
 int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns, int cancel_fd,

@@ -15,7 +15,7 @@
 #include <event2/event.h>
 
 #include "base/list.h"
-#include "core/deadlines.h"
+#include "core/worker/deadlines.h"
 
 struct watchdog;
 
@@ -104,7 +104,7 @@ struct watchdog_stats {
 
 struct watchdog_stats watchdog_stats(const struct watchdog *watchdog);
 
-/* Timers of one process: see core/deadlines.h. */
+/* Timers of one process: see core/worker/deadlines.h. */
 const struct deadline *watchdog_timers_of(const struct watchdog *watchdog, pid_t pid);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "run/error_file.h"
+#include "run/tell/error_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/line_split.h"
-#include "core/screen.h"
+#include "core/lines/line_split.h"
+#include "core/lines/screen.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

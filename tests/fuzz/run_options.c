@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/binding.h"
-#include "core/stream_map.h"
-#include "core/template.h"
+#include "core/host/binding.h"
+#include "core/lines/stream_map.h"
+#include "core/lines/template.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "run/text.h"
+#include "run/tell/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/stats.h"
-#include "core/stats_interval.h"
-#include "core/stats_rank.h"
+#include "core/batch/stats.h"
+#include "core/batch/stats_interval.h"
+#include "core/batch/stats_rank.h"
 
 struct question {
 	char op[16];

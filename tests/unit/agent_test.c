@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/agent.h"
+#include "core/rounds/agent.h"
 
 static const struct ballot round_1 = { 5, 1 };
 static struct agent agent;

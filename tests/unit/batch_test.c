@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/batch.h"
+#include "core/batch/batch.h"
 
 #define S NS_PER_S
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/binding.h"
+#include "core/host/binding.h"
 #include "sys/topology.h"
 
 #define TWO_SOCKETS_SMT "package:2 numanode:1 l3:1 core:4 pu:2"

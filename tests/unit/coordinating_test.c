@@ -1,11 +1,11 @@
 /* A coordinator at work with real agents: one within its process, others over loopback. */
-#include "run/coordinating.h"
+#include "nodes/coordinating.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/agent.h"
+#include "core/rounds/agent.h"
 #include "loop.h"
 #include "unit.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/coordinator.h"
+#include "core/rounds/coordinator.h"
 
 static struct coordinator c;
 static struct coordinator_actions actions;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "core/deadlines.h"
+#include "core/worker/deadlines.h"
 
 static void acquire(struct deadlines *d, uint64_t process, const char *scope, uint64_t deadline_ns)
 {

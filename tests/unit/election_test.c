@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/election.h"
+#include "core/rounds/election.h"
 
 #define OWN "here:1 me"
 #define OTHER "there:2 they"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/exit_code.h"
+#include "core/worker/exit_code.h"
 #include "run/entry.h"
 
 static struct entry entry;

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "run/error_file.h"
+#include "run/tell/error_file.h"
 
 static const char sample[] =
 	"{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": {\"py_callstack\": "

@@ -1,7 +1,7 @@
 /* Who coordinates, with three endpoints: every row of the finder's table. */
 #include "unit.h"
 
-#include "core/finder.h"
+#include "core/rounds/finder.h"
 
 static struct finder finder;
 static struct finder_actions actions;

@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/str.h"
-#include "core/fixed_env.h"
+#include "core/batch/fixed_env.h"
 
 static char *caller_a[] = { "USER=a", "LANG=de", "TOKEN=x", "PATH=/a", NULL };
 static char *caller_b[] = { "PATH=/b:/c", "LONG=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "TOKEN=x", NULL };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "core/group.h"
+#include "core/worker/group.h"
 
 #define SECOND NS_PER_S
 #define NOW (100 * SECOND)

@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "core/hang.h"
+#include "core/worker/hang.h"
 
 #define S NS_PER_S
 static uint64_t since_ns;

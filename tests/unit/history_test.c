@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "core/exit_code.h"
-#include "run/history.h"
+#include "core/worker/exit_code.h"
+#include "run/tell/history.h"
 
 static struct history history;
 static const struct entry entry = { .path = "/bin/x" };

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/line_split.h"
-#include "core/merge.h"
-#include "core/screen.h"
-#include "core/stream_map.h"
-#include "core/tail.h"
-#include "core/template.h"
+#include "core/lines/line_split.h"
+#include "core/lines/merge.h"
+#include "core/lines/screen.h"
+#include "core/lines/stream_map.h"
+#include "core/lines/tail.h"
+#include "core/lines/template.h"
 
 /* "text<N|" for a newline, "text<R|" for a return, "text<O|" for no end. */
 static void note(struct buf *out, const struct line *line)

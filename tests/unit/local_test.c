@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/local.h"
+#include "core/rounds/local.h"
 
 static struct local local;
 static struct agent_actions actions;

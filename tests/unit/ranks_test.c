@@ -4,8 +4,8 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "core/policy.h"
-#include "core/ranks.h"
+#include "core/rounds/policy.h"
+#include "core/rounds/ranks.h"
 
 TEST(ranks_run_through_uneven_nodes_and_roles)
 {

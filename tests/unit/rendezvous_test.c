@@ -10,13 +10,13 @@
 #include "base/str.h"
 #include "run/config.h"
 
-static struct run_options options;
+static struct rendezvous_options options;
 static struct rendezvous rdzv;
 static struct err err;
 
 static void reset(void)
 {
-	options = run_options_default;
+	options = run_options_default.rdzv;
 }
 
 static int make(uint32_t max_nodes)
@@ -44,8 +44,8 @@ TEST(one_node_without_an_endpoint_needs_no_socket)
 	taken(1);
 	ck_assert_int_eq(rdzv.kind, RENDEZVOUS_LOCAL);
 	ck_assert_str_eq(rdzv.backend, "c10d");
-	options.rdzv_backend = "c10d";
-	options.rdzv_endpoint = "localhost:0";
+	options.backend = "c10d";
+	options.endpoint = "localhost:0";
 	taken(1);
 	ck_assert_int_eq(rdzv.kind, RENDEZVOUS_LOCAL);
 	reset();
@@ -57,7 +57,7 @@ TEST(one_node_without_an_endpoint_needs_no_socket)
 TEST(an_endpoint_alone_means_c10d_and_its_port)
 {
 	reset();
-	options.rdzv_endpoint = "node1, node2:77,[::1]";
+	options.endpoint = "node1, node2:77,[::1]";
 	taken(4);
 	ck_assert_int_eq(rdzv.kind, RENDEZVOUS_ENDPOINTS);
 	ck_assert_str_eq(rdzv.backend, "c10d");
@@ -71,7 +71,7 @@ TEST(an_endpoint_alone_means_c10d_and_its_port)
 	ck_assert_int_eq(rdzv.host, RENDEZVOUS_HOST_WHO_CAN);
 	ck_assert_int_eq(rdzv.node_rank, -1);
 	ck_assert_int_eq(rdzv.quorum, QUORUM_MAJORITY);
-	options.rdzv_endpoint = "node1";
+	options.endpoint = "node1";
 	taken(4);
 	ck_assert_int_eq(rdzv.quorum, QUORUM_ANY);
 	taken(1);
@@ -91,7 +91,7 @@ TEST(a_master_or_a_node_rank_means_static)
 	reset();
 	options.master_addr = "node1";
 	options.master_port = 1234;
-	options.rdzv_conf = "timeout=7";
+	options.conf = "timeout=7";
 	taken(2);
 	ck_assert(rdzv.is_static);
 	ck_assert_str_eq(rdzv.endpoints[0].host, "node1");
@@ -100,9 +100,9 @@ TEST(a_master_or_a_node_rank_means_static)
 	ck_assert_int_eq(rdzv.node_rank, 0);
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 7 * NS_PER_S);
 	reset();
-	options.rdzv_backend = "static";
-	options.rdzv_endpoint = "node1:88";
-	options.rdzv_conf = "rank=1";
+	options.backend = "static";
+	options.endpoint = "node1:88";
+	options.conf = "rank=1";
 	taken(2);
 	ck_assert(rdzv.is_static);
 	ck_assert_uint_eq(rdzv.endpoints[0].port, 88);
@@ -120,16 +120,16 @@ TEST(what_cannot_work_is_refused_by_name)
 	options.node_rank = 2;
 	refused(2, "--node-rank: 2 must be below the number of nodes, which is 2");
 	reset();
-	options.rdzv_endpoint = "node1:0";
+	options.endpoint = "node1:0";
 	refused(2, "--rdzv-endpoint: 'node1:0': other nodes cannot find port 0");
-	options.rdzv_endpoint = "node1:x";
+	options.endpoint = "node1:x";
 	refused(2, "--rdzv-endpoint: 'node1:x': the port must be a number from 0 to 65535");
-	options.rdzv_backend = "static";
-	options.rdzv_endpoint = "node1";
+	options.backend = "static";
+	options.endpoint = "node1";
 	refused(2, "--rdzv-endpoint: 'node1': static needs a port");
-	options.rdzv_endpoint = "node1:1,node2:1";
+	options.endpoint = "node1:1,node2:1";
 	refused(2, "--rdzv-endpoint: static has one endpoint");
-	options.rdzv_backend = "zeus";
+	options.backend = "zeus";
 	ck_assert_int_eq(make(2), -EINVAL);
 }
 
@@ -149,17 +149,17 @@ static void assert_program(const char *const *args)
 TEST(etcd_becomes_the_command_line_of_its_program)
 {
 	reset();
-	options.rdzv_backend = "etcd";
-	options.rdzv_endpoint = "etcd1, etcd2:77";
+	options.backend = "etcd";
+	options.endpoint = "etcd1, etcd2:77";
 	taken(3);
 	assert_program((const char *const[]){ "--endpoints=etcd1,etcd2:77", "--", NULL });
 	ck_assert(str_ends(rdzv.program.items[0], "muster-discover-etcd"));
 	ck_assert_str_eq(rdzv.program_reaches, "etcd1");
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 900 * NS_PER_S);
 
-	options.rdzv_backend = "etcd-v2";
-	options.rdzv_endpoint = "http://a,b";
-	options.rdzv_conf = "protocol=https,ca_cert=ca,ssl_cert=c,ssl_cert_key=k,user=u,password_file=p,etcd_prefix=/x,"
+	options.backend = "etcd-v2";
+	options.endpoint = "http://a,b";
+	options.conf = "protocol=https,ca_cert=ca,ssl_cert=c,ssl_cert_key=k,user=u,password_file=p,etcd_prefix=/x,"
 			    "lease_ttl=7,timeout=5";
 	taken(3);
 	assert_program((const char *const[]){ "--endpoints=http://a,https://b", "--ca-file=ca", "--cert-file=c",
@@ -168,8 +168,8 @@ TEST(etcd_becomes_the_command_line_of_its_program)
 	ck_assert_str_eq(rdzv.program_reaches, "a");
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 5 * NS_PER_S);
 
-	options.rdzv_endpoint = "";
-	options.rdzv_conf = "cacert=ca,cert=c,key=k";
+	options.endpoint = "";
+	options.conf = "cacert=ca,cert=c,key=k";
 	taken(1);
 	assert_program((const char *const[]){ "--endpoints=localhost", "--ca-file=ca", "--cert-file=c", "--key-file=k",
 					      "--", NULL });
@@ -179,7 +179,7 @@ TEST(etcd_becomes_the_command_line_of_its_program)
 TEST(a_program_of_ones_own_gets_nothing_added)
 {
 	reset();
-	options.rdzv_backend = "exec:/some where/program";
+	options.backend = "exec:/some where/program";
 	taken(3);
 	assert_program((const char *const[]){ NULL });
 	ck_assert_str_eq(rdzv.program.items[0], "/some where/program");
@@ -188,7 +188,7 @@ TEST(a_program_of_ones_own_gets_nothing_added)
 TEST(settings_have_torchruns_names_and_defaults)
 {
 	reset();
-	options.rdzv_endpoint = "a,b";
+	options.endpoint = "a,b";
 	taken(4);
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 600 * NS_PER_S);
 	ck_assert_uint_eq(rdzv.last_call_ns, 30 * NS_PER_S);
@@ -198,7 +198,7 @@ TEST(settings_have_torchruns_names_and_defaults)
 	ck_assert_uint_eq(rdzv.lease_periods, 4);
 	ck_assert_uint_eq(rendezvous_period_ns(&rdzv, 4), NS_PER_S);
 	ck_assert_uint_eq(rendezvous_period_ns(&rdzv, 10000), 5 * NS_PER_S);
-	options.rdzv_conf = " join_timeout = 5 ,last_call_timeout=1.5,close_timeout=2,keep_alive_interval=5,"
+	options.conf = " join_timeout = 5 ,last_call_timeout=1.5,close_timeout=2,keep_alive_interval=5,"
 			    "keep_alive_max_attempt=3,is_host=No,quorum=any,failover_after=1m,scale_up_delay=0,"
 			    "read_timeout=60,heartbeat_timeout=5,protocol=http,store_type=tcp,timeout=900,rank=3";
 	taken(4);
@@ -230,9 +230,9 @@ TEST(bad_settings_are_refused_by_key)
 		{ "store_type=file", "--rdzv-conf: 'store_type=file' is not tcp, which is the only store there is" },
 	};
 	reset();
-	options.rdzv_endpoint = "a";
+	options.endpoint = "a";
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		options.rdzv_conf = bad[i].conf;
+		options.conf = bad[i].conf;
 		refused(2, bad[i].message);
 	}
 }
@@ -253,7 +253,7 @@ TEST(the_token_comes_from_a_file_or_the_environment_and_leaves_the_environment)
 	ck_assert_int_eq(write(fd, "from file\n", 10), 10);
 	close(fd);
 	snprintf(conf, sizeof(conf), "token_file=%s", path);
-	options.rdzv_conf = conf;
+	options.conf = conf;
 	setenv(TOKEN_VARIABLE, "secret", 1);
 	taken(1);
 	ck_assert(rdzv.has_token);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/repeat.h"
+#include "core/batch/repeat.h"
 
 #define STEPS_MAX 4000
 

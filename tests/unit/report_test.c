@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "run/report.h"
-#include "run/text.h"
+#include "run/tell/report.h"
+#include "run/tell/text.h"
 
 static struct history history;
 static struct run_config config;
@@ -105,7 +105,7 @@ TEST(people_read_the_cause_first_and_what_to_try_last)
 	config.max_restarts = 1;
 	config.entry.fixed = 2;
 	static char *const words[] = { "python", "-u", "exit3.py", "--lr", "0.1\n", NULL };
-	strv_copy(&config.entry.argv, words);
+	strv_add_all(&config.entry.argv, words);
 	add(2, EXIT_CODE, 1, false);
 	finish(ATTEMPT_FAILED);
 	history_begin_attempt(&history, 1, 4, 900 * NS_PER_MS);

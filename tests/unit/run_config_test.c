@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/exit_set.h"
+#include "core/worker/exit_set.h"
 #include "run/config.h"
 
 static struct run_options options;
@@ -87,15 +87,15 @@ TEST(config_counts_the_cpus_it_may_use)
 
 TEST(config_refuses_each_bad_number_of_nodes_by_value)
 {
-	REFUSED(nnodes, "4:2", "--nnodes: '4:2' needs 0 < MIN <= MAX");
-	REFUSED(nnodes, "0", "--nnodes: '0' needs 0 < MIN <= MAX");
-	REFUSED(nnodes, "1:2:3", "--nnodes: '1:2:3' is neither N nor MIN:MAX");
-	REFUSED(nnodes, "", "--nnodes: '' is neither N nor MIN:MAX");
-	REFUSED(nnodes, "1:x", "--nnodes: '1:x' is neither N nor MIN:MAX");
-	REFUSED(nnodes, "2",
+	REFUSED(rdzv.nnodes, "4:2", "--nnodes: '4:2' needs 0 < MIN <= MAX");
+	REFUSED(rdzv.nnodes, "0", "--nnodes: '0' needs 0 < MIN <= MAX");
+	REFUSED(rdzv.nnodes, "1:2:3", "--nnodes: '1:2:3' is neither N nor MIN:MAX");
+	REFUSED(rdzv.nnodes, "", "--nnodes: '' is neither N nor MIN:MAX");
+	REFUSED(rdzv.nnodes, "1:x", "--nnodes: '1:x' is neither N nor MIN:MAX");
+	REFUSED(rdzv.nnodes, "2",
 		"--nnodes: '2': several nodes need --rdzv-endpoint=HOST, the same on all of them, or "
 		"--master-addr=HOST and --node-rank=N");
-	REFUSED(node_rank, 1, "--node-rank: 1 must be below the number of nodes, which is 1");
+	REFUSED(rdzv.node_rank, 1, "--node-rank: 1 must be below the number of nodes, which is 1");
 }
 
 TEST(config_refuses_other_bad_values)
@@ -103,8 +103,8 @@ TEST(config_refuses_other_bad_values)
 	REFUSED(max_restarts, -1, "--max-restarts: -1 must be 0 or more");
 	REFUSED(monitor_interval, 0.0, "--monitor-interval: 0 must be more than 0");
 	REFUSED(monitor_interval, __builtin_nan(""), "--monitor-interval: nan must be more than 0");
-	REFUSED(master_port, 0, "--master-port: 0 is not a port (1 to 65535)");
-	REFUSED(master_port, 65536, "--master-port: 65536 is not a port (1 to 65535)");
+	REFUSED(rdzv.master_port, 0, "--master-port: 0 is not a port (1 to 65535)");
+	REFUSED(rdzv.master_port, 65536, "--master-port: 65536 is not a port (1 to 65535)");
 	REFUSED(signals_to_handle, "SIGTERM,SIGFOO", "--signals-to-handle: 'SIGFOO' is no signal");
 	REFUSED(signals_to_handle, "SIGKILL", "--signals-to-handle: 'SIGKILL' cannot be handled");
 	REFUSED(event_log_handler, "x", "--event-log-handler: 'x' is neither null nor console");
@@ -120,9 +120,9 @@ TEST(config_refuses_other_bad_values)
 TEST(config_takes_master_and_names_as_given)
 {
 	options = run_options_default;
-	options.master_addr = "10.0.0.1";
-	options.master_port = 29501;
-	options.rdzv_id = "job7";
+	options.rdzv.master_addr = "10.0.0.1";
+	options.rdzv.master_port = 29501;
+	options.rdzv.id = "job7";
 	options.signals_to_handle = " SIGTERM , usr1";
 	ck_assert_int_eq(make(), 0);
 	ck_assert_str_eq(config.master_addr, "10.0.0.1");
@@ -130,7 +130,7 @@ TEST(config_takes_master_and_names_as_given)
 	ck_assert_str_eq(config.run_id, "job7");
 	ck_assert(sigismember(&config.stop_signals, SIGUSR1));
 	ck_assert(!sigismember(&config.stop_signals, SIGINT));
-	options.standalone = true;
+	options.rdzv.standalone = true;
 	ck_assert_int_eq(make(), 0);
 	ck_assert_str_eq(config.master_addr, "127.0.0.1");
 	ck_assert_uint_eq(config.master_port, 0);

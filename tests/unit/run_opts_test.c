@@ -94,7 +94,7 @@ TEST(variables_give_defaults_and_the_command_line_wins)
 	setenv("PET_MAX_RESTARTS", "z", 1);
 	ck_assert_int_eq(PARSE("--max-restarts=1", "x"), 2);
 	ck_assert_str_eq(options.nproc_per_node, "2");
-	ck_assert(options.standalone);
+	ck_assert(options.rdzv.standalone);
 	ck_assert_int_lt(PARSE("x"), 0);
 	ck_assert_str_eq(err.msg, "PET_MAX_RESTARTS (default of '--max-restarts'): invalid integer 'z'");
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/schedule.h"
+#include "core/batch/schedule.h"
 
 struct job {
 	struct schedule_item item;

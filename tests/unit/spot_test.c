@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "run/spot.h"
+#include "nodes/spot.h"
 
 static struct event_base *base;
 static struct spot spot;

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "core/stack_groups.h"
+#include "core/lines/stack_groups.h"
 
 static struct stack_groups groups;
 static struct buf out;

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "core/stats.h"
-#include "core/stats_rank.h"
-#include "core/verdict.h"
+#include "core/batch/stats.h"
+#include "core/batch/stats_rank.h"
+#include "core/batch/verdict.h"
 
 /* splitmix64, and a normal deviate from it: the simulations below replay exactly. */
 static uint64_t random_next(uint64_t *state)

@@ -1,7 +1,7 @@
 /* What an agent that waits tells its user. */
 #include "unit.h"
 
-#include "run/waiting.h"
+#include "nodes/waiting.h"
 
 static struct agent agent;
 static struct waiting waiting;

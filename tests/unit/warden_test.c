@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/env.h"
+#include "base/strv.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "run/worker_env.h"
 
 static const struct worker_round sample = {

@@ -1,0 +1,644 @@
+#include "core/batch/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define SHELL_SIGKILL_CODE (128 + 9) /* what a shell exits with when its child was killed */
+
+enum slot_state {
+	SLOT_IDLE,
+	SLOT_RUNNING,
+	SLOT_STOPPING, /* on the ladder; `why` says what for */
+	SLOT_SWEEPING, /* the main process is gone, others are not yet */
+	SLOT_STATE_COUNT,
+};
+
+struct batch_slot {
+	enum slot_state state;
+	struct batch_order *order;
+	struct placement placement;
+	uint64_t since_ns;     /* asked to start */
+	uint64_t step_ns;      /* STOPPING: when the next step is due */
+	uint64_t cpu_check_ns; /* RUNNING: when to look at its CPU time */
+	const struct ladder *ladder;
+	size_t step;
+	enum reason why; /* REASON_OK: it ended by itself */
+	struct exit_status status;
+	bool timed, oom, suspect;
+	enum batch_hook hook; /* runs instead of the order */
+	bool order_ok;	      /* CLEANUP: how the order ended */
+	uint64_t start_ns, end_ns;
+};
+
+typedef void slot_fn(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
+		     uint64_t now_ns, struct batch_actions *actions);
+
+void batch_actions_done(struct batch_actions *actions)
+{
+	free(actions->items);
+	*actions = (struct batch_actions){ .items = NULL };
+}
+
+static struct batch_action *act(struct batch_actions *actions, enum batch_action_type type, int slot)
+{
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct batch_action *action = &actions->items[actions->count++];
+	memset(action, 0, sizeof(*action));
+	action->type = type;
+	action->slot = slot;
+	return action;
+}
+
+static int number_of(const struct batch *batch, const struct batch_slot *slot)
+{
+	return (int)(slot - batch->slots);
+}
+
+/* --- the list --- */
+
+static void enqueue(struct batch *batch, struct batch_order *order)
+{
+	order->state = BATCH_QUEUED;
+	schedule_add(&batch->schedule, &order->item, order->key);
+}
+
+static void admit(struct batch *batch, struct batch_order *order)
+{
+	order->attempt = 1;
+	order->warmup_left = order->warmup;
+	order->key = schedule_key(&order->item, batch->opts.order, order->estimate_ns, batch->opts.seed);
+	batch->total += !order->is_canary;
+	if (order->gate && !batch->gates[order->gate].open) {
+		order->state = BATCH_HELD;
+		batch->gates[order->gate].held++;
+	} else {
+		enqueue(batch, order);
+	}
+}
+
+void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
+		struct batch_order *orders, size_t count)
+{
+	*batch = (struct batch){ .opts = *opts, .pool = pool, .orders = orders, .count = count };
+	batch->slots = mem_alloc((size_t)opts->jobs * sizeof(*batch->slots));
+	batch->learned = mem_alloc(((size_t)opts->groups + 1) * sizeof(*batch->learned));
+	batch->gates = mem_alloc(((size_t)opts->gates + 1) * sizeof(*batch->gates));
+	for (size_t i = 0; i < count; i++)
+		admit(batch, &orders[i]);
+}
+
+void batch_done(struct batch *batch)
+{
+	schedule_done(&batch->schedule);
+	heap_done(&batch->waiting);
+	free(batch->slots);
+	free(batch->learned);
+	free(batch->gates);
+	*batch = (struct batch){ .slots = NULL };
+}
+
+static void open_gate(struct batch *batch, uint32_t gate, bool ok)
+{
+	struct batch_gate *opened = &batch->gates[gate];
+	opened->open = true;
+	for (size_t i = 0; i < batch->count && opened->held > 0; i++) {
+		struct batch_order *order = &batch->orders[i];
+		if (order->state != BATCH_HELD || order->gate != gate)
+			continue;
+		opened->held--;
+		if (ok) {
+			enqueue(batch, order);
+		} else {
+			order->state = BATCH_SKIPPED;
+			batch->skipped += !order->is_canary;
+		}
+	}
+}
+
+/* --- what times are known --- */
+
+static uint64_t expected_ns(const struct batch *batch, const struct batch_order *order)
+{
+	uint64_t mean = learned_mean(&batch->learned[order->group]);
+	if (order->estimate_ns)
+		return order->estimate_ns;
+	return mean ? mean : learned_mean(&batch->learned[0]);
+}
+
+static uint64_t median_ns(const struct batch *batch, const struct batch_order *order)
+{
+	uint64_t median = learned_median(&batch->learned[order->group]);
+	if (order->estimate_ns)
+		return order->estimate_ns;
+	return median ? median : learned_median(&batch->learned[0]);
+}
+
+static void learn(struct batch *batch, const struct batch_order *order, uint64_t ns)
+{
+	learned_add(&batch->learned[0], ns);
+	if (order->group > 0)
+		learned_add(&batch->learned[order->group], ns);
+}
+
+/* The limit on the wall time of an order; a percentage changes while medians are learned. */
+static uint64_t limit_ns(const struct batch *batch, const struct batch_order *order)
+{
+	if (order->timeout_ns)
+		return order->timeout_ns;
+	uint64_t median = order->timeout_percent ? median_ns(batch, order) : 0;
+	return median ? (uint64_t)((double)median * order->timeout_percent / 100) : NS_NEVER;
+}
+
+static uint64_t wall_deadline(const struct batch *batch, const struct batch_slot *slot)
+{
+	return ns_add(slot->since_ns, limit_ns(batch, slot->order));
+}
+
+/* --- one slot --- */
+
+/* CPU time cannot grow faster than the cores do; unpinned orders may use them all. */
+static uint64_t cpu_check_after(const struct batch *batch, const struct batch_slot *slot, uint64_t used_ns)
+{
+	uint64_t left = slot->order->cpu_timeout_ns - used_ns;
+	bool pinned = batch->pool->units[slot->placement.first].cpu_count > 0;
+	uint64_t cores = (uint64_t)(pinned ? slot->placement.width : MAX(batch->pool->count, 1));
+	return MAX(left / cores, BATCH_CPU_CHECK_MIN_NS);
+}
+
+static struct batch_trial trial_of(const struct batch_order *order)
+{
+	struct repeat_step step;
+	if (order->repeat && repeat_next(order->repeat, &step))
+		return (struct batch_trial){ order->attempt, (int)step.run, step.warmup, step.variant, step.block };
+	return (struct batch_trial){ order->attempt, order->run, order->warmup_left > 0, .block = -1 };
+}
+
+static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+{
+	struct batch_order *order = slot->order;
+	slot->state = SLOT_RUNNING;
+	slot->since_ns = now_ns;
+	slot->why = REASON_OK;
+	slot->timed = slot->oom = slot->suspect = false;
+	slot->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
+	slot->cpu_check_ns = NS_NEVER;
+	if (order->cpu_timeout_ns)
+		slot->cpu_check_ns = ns_add(now_ns, cpu_check_after(batch, slot, 0));
+	order->state = BATCH_RUNNING;
+	struct batch_action *action = act(actions, BATCH_SPAWN, number_of(batch, slot));
+	action->order = order;
+	action->cpus = corepool_cpus(batch->pool, &slot->placement);
+	action->outcome.trial = trial_of(order);
+	action->outcome.trial.hook = slot->hook;
+}
+
+/* The next step of the ladder; the last one, KILL, is for good. */
+static void climb(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+{
+	bool last = slot->step + 1 >= slot->ladder->count;
+	struct batch_action *action =
+		act(actions, last ? BATCH_KILL : BATCH_SIGNAL, number_of(batch, slot));
+	action->sig = slot->ladder->steps[slot->step].sig;
+	slot->step_ns = last ? NS_NEVER : ns_add(now_ns, slot->ladder->steps[slot->step].wait_ns);
+	slot->step++;
+}
+
+static void stop_slot(struct batch *batch, struct batch_slot *slot, enum reason why,
+		      const struct ladder *ladder, uint64_t now_ns, struct batch_actions *actions)
+{
+	if (slot->state != SLOT_RUNNING)
+		return;
+	slot->state = SLOT_STOPPING;
+	slot->why = why;
+	slot->ladder = ladder;
+	slot->step = 0;
+	climb(batch, slot, now_ns, actions);
+}
+
+static void stop_all(struct batch *batch, enum batch_stop stop, uint64_t now_ns, struct batch_actions *actions)
+{
+	batch->stop = MAX(batch->stop, stop);
+	for (int i = 0; i < batch->opts.jobs; i++)
+		stop_slot(batch, &batch->slots[i], REASON_KILLED, &batch->opts.stop_ladder, now_ns, actions);
+}
+
+static void kill_all(struct batch *batch, enum batch_stop stop, struct batch_actions *actions)
+{
+	batch->stop = MAX(batch->stop, stop);
+	batch->killing = true;
+	for (int i = 0; i < batch->opts.jobs; i++) {
+		struct batch_slot *slot = &batch->slots[i];
+		if (slot->state == SLOT_IDLE)
+			continue;
+		if (slot->state == SLOT_RUNNING)
+			slot->why = REASON_KILLED;
+		if (slot->state != SLOT_SWEEPING)
+			slot->state = SLOT_STOPPING;
+		slot->step_ns = NS_NEVER;
+		act(actions, BATCH_KILL, i);
+	}
+}
+
+static enum reason reason_of(const struct batch_slot *slot)
+{
+	if (slot->why != REASON_OK)
+		return slot->why;
+	switch (slot->status.kind) {
+	case EXIT_CODE:
+		if (slot->status.value == 0)
+			return REASON_OK;
+		return slot->oom && slot->status.value == SHELL_SIGKILL_CODE ? REASON_OOM : REASON_EXIT;
+	case EXIT_SIGNAL:
+		return slot->oom ? REASON_OOM : REASON_SIGNAL;
+	case EXIT_UNKNOWN:
+		break;
+	}
+	return REASON_LOST;
+}
+
+static uint64_t retry_delay(const struct batch *batch, int attempt)
+{
+	uint64_t delay = batch->opts.retry_delay_ns;
+	for (int i = 1; i < attempt && delay < BATCH_RETRY_DELAY_MAX_NS; i++)
+		delay *= 2;
+	return MIN(delay, MAX(BATCH_RETRY_DELAY_MAX_NS, batch->opts.retry_delay_ns));
+}
+
+/* Counts an order that is over, opens the gate it stands before, and looks at --halt. */
+static void settle(struct batch *batch, struct batch_order *order, bool ok, uint64_t now_ns,
+		   struct batch_actions *actions)
+{
+	order->state = ok ? BATCH_OK : BATCH_FAILED;
+	if (!order->is_canary)
+		*(ok ? &batch->ok : &batch->failed) += 1;
+	if (order->opens)
+		open_gate(batch, order->opens, ok);
+	if (batch->stop != BATCH_GO || order->is_canary ||
+	    !halt_rule_met(&batch->opts.halt, batch->failed, batch->ok, batch->total))
+		return;
+	if (batch->opts.halt.when == HALT_NOW)
+		stop_all(batch, BATCH_STOP_HALT, now_ns, actions);
+	else
+		batch->stop = BATCH_STOP_HALT;
+}
+
+/* Counts a trial that went well: true if the order is to run once more. */
+static bool count_trial(const struct batch_slot *slot)
+{
+	struct batch_order *order = slot->order;
+	struct repeat_step step;
+	order->attempt = 1;
+	if (order->repeat) {
+		repeat_record(order->repeat, slot->end_ns - slot->start_ns, !slot->suspect);
+		return repeat_next(order->repeat, &step);
+	}
+	if (order->warmup_left > 0)
+		order->warmup_left--;
+	else
+		order->run++;
+	return order->run < order->runs;
+}
+
+/* Moves the order on after a trial: true if another one follows at once in the same slot. */
+static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_outcome *outcome,
+		    uint64_t now_ns)
+{
+	struct batch_order *order = slot->order;
+	if (outcome->reason == REASON_OK) {
+		if (count_trial(slot))
+			return batch->stop == BATCH_GO;
+		outcome->final = true;
+		return false;
+	}
+	outcome->retry = batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
+			 retry_rule_matches(&batch->opts.retry_on, outcome->reason, &outcome->status);
+	if (!outcome->retry) {
+		outcome->final = outcome->reason != REASON_KILLED;
+		return false;
+	}
+	outcome->retry_in_ns = retry_delay(batch, order->attempt);
+	order->attempt++;
+	order->state = BATCH_WAITING;
+	heap_push(&batch->waiting, &order->wake, ns_add(now_ns, outcome->retry_in_ns));
+	return false;
+}
+
+/* What runs before the next trial of an order, if anything. */
+static enum batch_hook hook_before(const struct batch *batch, const struct batch_order *order)
+{
+	if (order->is_canary)
+		return BATCH_HOOK_NONE;
+	if (batch->opts.hooks[BATCH_HOOK_SETUP] && !order->is_set_up)
+		return BATCH_HOOK_SETUP;
+	return batch->opts.hooks[BATCH_HOOK_PREPARE] ? BATCH_HOOK_PREPARE : BATCH_HOOK_NONE;
+}
+
+static void leave_slot(struct batch *batch, struct batch_slot *slot)
+{
+	corepool_give(batch->pool, &slot->placement);
+	slot->state = SLOT_IDLE;
+	slot->order = NULL;
+	slot->hook = BATCH_HOOK_NONE;
+	batch->running--;
+}
+
+/* After a hook: true if that was all, or what it was for is under way. Else its order ends with it. */
+static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+{
+	struct batch_order *order = slot->order;
+	bool ok = reason_of(slot) == REASON_OK;
+	if (slot->hook == BATCH_HOOK_CLEANUP) {
+		leave_slot(batch, slot);
+		settle(batch, order, slot->order_ok && ok, now_ns, actions);
+		return true;
+	}
+	if (!ok || batch->stop != BATCH_GO)
+		return false;
+	bool was_setup = slot->hook == BATCH_HOOK_SETUP;
+	order->is_set_up = order->is_set_up || was_setup;
+	slot->hook = was_setup ? hook_before(batch, order) : BATCH_HOOK_NONE;
+	spawn(batch, slot, now_ns, actions);
+	return true;
+}
+
+static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+{
+	struct batch_order *order = slot->order;
+	if (slot->hook && pass_hook(batch, slot, now_ns, actions))
+		return;
+	struct batch_outcome outcome = {
+		.trial = trial_of(order),
+		.reason = reason_of(slot),
+		.status = slot->status,
+		.timed = slot->timed,
+		.start_ns = slot->start_ns,
+		.end_ns = slot->end_ns,
+	};
+	outcome.trial.hook = slot->hook;
+	if (slot->hook && outcome.reason == REASON_OK)
+		outcome.reason = REASON_KILLED; /* stopped before the order itself could begin */
+	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED)
+		outcome.reason = REASON_CANARY;
+	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
+		learn(batch, order, slot->end_ns - slot->start_ns);
+	bool again = advance(batch, slot, &outcome, now_ns);
+	outcome.shared = corepool_shared(batch->pool, &slot->placement);
+
+	struct batch_action *action = act(actions, BATCH_FINISH, number_of(batch, slot));
+	action->order = order;
+	action->outcome = outcome;
+	if (again) {
+		slot->hook = hook_before(batch, order);
+		spawn(batch, slot, now_ns, actions);
+		return;
+	}
+	if (outcome.final && batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary && !batch->killing) {
+		slot->hook = BATCH_HOOK_CLEANUP;
+		slot->order_ok = outcome.reason == REASON_OK;
+		spawn(batch, slot, now_ns, actions);
+		return;
+	}
+	leave_slot(batch, slot);
+	if (outcome.final)
+		settle(batch, order, outcome.reason == REASON_OK, now_ns, actions);
+	else if (!outcome.retry) /* stopped by us: not run, as far as the list is concerned */
+		order->state = BATCH_HELD;
+}
+
+static void on_exited(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
+		      uint64_t now_ns, struct batch_actions *actions)
+{
+	slot->status = event->status;
+	slot->timed = true;
+	slot->start_ns = event->start_ns;
+	slot->end_ns = event->end_ns;
+	slot->oom = event->oom;
+	slot->suspect = event->suspect;
+	if (event->empty) {
+		finish(batch, slot, now_ns, actions);
+		return;
+	}
+	slot->state = SLOT_SWEEPING;
+	act(actions, BATCH_KILL, number_of(batch, slot));
+}
+
+static void on_spawn_failed(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
+			    uint64_t now_ns, struct batch_actions *actions)
+{
+	if (slot->why == REASON_OK)
+		slot->why = REASON_SPAWN;
+	finish(batch, slot, now_ns, actions);
+}
+
+static void on_empty(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
+		     uint64_t now_ns, struct batch_actions *actions)
+{
+	finish(batch, slot, now_ns, actions);
+}
+
+static void on_lost(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
+		    uint64_t now_ns, struct batch_actions *actions)
+{
+	if (slot->why == REASON_OK && !slot->timed)
+		slot->why = REASON_LOST;
+	finish(batch, slot, now_ns, actions);
+}
+
+static void on_cpu_used(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
+			uint64_t now_ns, struct batch_actions *actions)
+{
+	if (!slot->order->cpu_timeout_ns)
+		return;
+	if (event->cpu_ns >= slot->order->cpu_timeout_ns)
+		stop_slot(batch, slot, REASON_CPU_TIMEOUT, &batch->opts.timeout_ladder, now_ns, actions);
+	else
+		slot->cpu_check_ns = ns_add(now_ns, cpu_check_after(batch, slot, event->cpu_ns));
+}
+
+static void running_tick(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
+			 uint64_t now_ns, struct batch_actions *actions)
+{
+	if (wall_deadline(batch, slot) <= now_ns) {
+		stop_slot(batch, slot, REASON_TIMEOUT, &batch->opts.timeout_ladder, now_ns, actions);
+	} else if (slot->cpu_check_ns <= now_ns) {
+		slot->cpu_check_ns = NS_NEVER;
+		act(actions, BATCH_QUERY_CPU, number_of(batch, slot));
+	}
+}
+
+static void stopping_tick(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
+			  uint64_t now_ns, struct batch_actions *actions)
+{
+	if (slot->step_ns <= now_ns)
+		climb(batch, slot, now_ns, actions);
+}
+
+/* What is not here cannot happen in that state, or does not matter: an EMPTY that crossed our order
+ * to kill belongs to the tree before. */
+static slot_fn *const slot_table[SLOT_STATE_COUNT][BATCH_EVENT_COUNT] = {
+	[SLOT_RUNNING] = {
+		[BATCH_EXITED] = on_exited,
+		[BATCH_SPAWN_FAILED] = on_spawn_failed,
+		[BATCH_LOST] = on_lost,
+		[BATCH_CPU_USED] = on_cpu_used,
+		[BATCH_TICK] = running_tick,
+	},
+	[SLOT_STOPPING] = {
+		[BATCH_EXITED] = on_exited,
+		[BATCH_SPAWN_FAILED] = on_spawn_failed,
+		[BATCH_LOST] = on_lost,
+		[BATCH_TICK] = stopping_tick,
+	},
+	[SLOT_SWEEPING] = {
+		[BATCH_EMPTY] = on_empty,
+		[BATCH_LOST] = on_lost,
+	},
+};
+
+static void slot_event(struct batch *batch, int number, const struct batch_event *event, uint64_t now_ns,
+		       struct batch_actions *actions)
+{
+	struct batch_slot *slot = &batch->slots[number];
+	slot_fn *handler = slot_table[slot->state][event->type];
+	if (handler)
+		handler(batch, slot, event, now_ns, actions);
+}
+
+/* --- the whole --- */
+
+static struct batch_slot *idle_slot(struct batch *batch)
+{
+	for (int i = 0; i < batch->opts.jobs; i++)
+		if (batch->slots[i].state == SLOT_IDLE)
+			return &batch->slots[i];
+	return NULL;
+}
+
+static void start_orders(struct batch *batch, uint64_t now_ns, struct batch_actions *actions)
+{
+	struct placement placement;
+	while (batch->stop == BATCH_GO && batch->running < batch->opts.jobs) {
+		struct schedule_item *item = schedule_next(&batch->schedule, batch->pool, &placement);
+		if (!item)
+			return;
+		struct batch_slot *slot = idle_slot(batch);
+		slot->order = container_of(item, struct batch_order, item);
+		slot->placement = placement;
+		slot->hook = hook_before(batch, slot->order);
+		batch->running++;
+		spawn(batch, slot, now_ns, actions);
+	}
+}
+
+static void wake_orders(struct batch *batch, uint64_t now_ns)
+{
+	for (struct heap_node *node; (node = heap_top(&batch->waiting)) && node->key <= now_ns;) {
+		heap_pop(&batch->waiting);
+		enqueue(batch, container_of(node, struct batch_order, wake));
+	}
+}
+
+static void on_tick(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
+		    struct batch_actions *actions)
+{
+	wake_orders(batch, now_ns);
+	if (batch->opts.deadline_ns <= now_ns && batch->stop == BATCH_GO)
+		stop_all(batch, BATCH_STOP_DEADLINE, now_ns, actions);
+	for (int i = 0; i < batch->opts.jobs; i++)
+		slot_event(batch, i, event, now_ns, actions);
+}
+
+static void on_interrupt(struct batch *batch, uint64_t now_ns, struct batch_actions *actions)
+{
+	if (batch->stop < BATCH_STOP_INTERRUPT)
+		stop_all(batch, BATCH_STOP_INTERRUPT, now_ns, actions);
+	else
+		kill_all(batch, BATCH_STOP_INTERRUPT, actions);
+}
+
+static void maybe_end(struct batch *batch, struct batch_actions *actions)
+{
+	bool more = batch->stop == BATCH_GO && (batch->schedule.queued > 0 || batch->waiting.count > 0);
+	if (batch->ended || batch->running > 0 || more)
+		return;
+	batch->ended = true;
+	act(actions, BATCH_END, -1);
+}
+
+void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
+		struct batch_actions *actions)
+{
+	switch (event->type) {
+	case BATCH_START:
+		break;
+	case BATCH_TICK:
+		on_tick(batch, event, now_ns, actions);
+		break;
+	case BATCH_INTERRUPT:
+		on_interrupt(batch, now_ns, actions);
+		break;
+	case BATCH_FATAL:
+		kill_all(batch, BATCH_STOP_FATAL, actions);
+		break;
+	default:
+		slot_event(batch, event->slot, event, now_ns, actions);
+		break;
+	}
+	start_orders(batch, now_ns, actions);
+	maybe_end(batch, actions);
+}
+
+uint64_t batch_next_deadline(const struct batch *batch)
+{
+	uint64_t next = batch->stop == BATCH_GO ? batch->opts.deadline_ns : NS_NEVER;
+	const struct heap_node *waiting = heap_top(&batch->waiting);
+	if (waiting && batch->stop == BATCH_GO)
+		next = MIN(next, waiting->key);
+	for (int i = 0; i < batch->opts.jobs; i++) {
+		const struct batch_slot *slot = &batch->slots[i];
+		if (slot->state == SLOT_RUNNING)
+			next = MIN(next, MIN(wall_deadline(batch, slot), slot->cpu_check_ns));
+		if (slot->state == SLOT_STOPPING)
+			next = MIN(next, slot->step_ns);
+	}
+	return next;
+}
+
+const struct batch_order *batch_running(const struct batch *batch, int number, uint64_t *ret_since_ns)
+{
+	const struct batch_slot *slot = &batch->slots[number];
+	if (slot->state == SLOT_IDLE)
+		return NULL;
+	*ret_since_ns = slot->since_ns;
+	return slot->order;
+}
+
+/* All runs of an order that are still to come. */
+static uint64_t order_estimate(void *arg, const struct schedule_item *item)
+{
+	const struct batch_order *order = container_of(item, const struct batch_order, item);
+	return expected_ns(arg, order) * (uint64_t)MAX(order->runs - order->run + order->warmup_left, 1);
+}
+
+uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
+{
+	AUTO_FREE struct schedule_running *running = NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
+	size_t count = 0;
+	if (batch->learned[0].count == 0)
+		return NS_NEVER;
+	for (int i = 0; i < batch->opts.jobs; i++) {
+		const struct batch_slot *slot = &batch->slots[i];
+		if (slot->state == SLOT_IDLE)
+			continue;
+		uint64_t whole = order_estimate((void *)batch, &slot->order->item);
+		uint64_t passed = now_ns - slot->since_ns;
+		/* One that is over its time has some more ahead, the more the longer it took. */
+		uint64_t left = whole > passed ? whole - passed : passed / 10;
+		running[count++] = (struct schedule_running){ slot->placement, left };
+	}
+	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs, order_estimate,
+			    (void *)batch);
+}

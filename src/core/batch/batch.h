@@ -1,0 +1,193 @@
+/* A batch as a state machine: which order runs next and where, what happens when it is too slow,
+ * fails, or does not go away, and when the whole thing is over. Pure: the shell (src/batch) starts
+ * and signals processes, writes results and keeps the clock.
+ *
+ *     batch_step(&batch, &event, now_ns, &actions);     // carry the actions out, in order
+ *     arm_timer(batch_next_deadline(&batch));           // its expiry is a BATCH_TICK
+ *
+ * An order runs in a slot, on cores of its own, as often as it is to be repeated. Its cores are free
+ * again, and a retry may begin, only when its last process is gone.
+ */
+#ifndef CORE_BATCH_BATCH_H
+#define CORE_BATCH_BATCH_H
+
+#include "core/batch/batch_rules.h"
+#include "core/batch/learned.h"
+#include "core/batch/repeat.h"
+#include "core/batch/schedule.h"
+
+enum batch_order_state {
+	BATCH_QUEUED,
+	BATCH_HELD,    /* waits for a canary */
+	BATCH_RUNNING,
+	BATCH_WAITING, /* for its next attempt */
+	BATCH_OK,
+	BATCH_FAILED,
+	BATCH_SKIPPED, /* its canary failed */
+};
+
+/* One order, made by the caller: the fields above the line; the others are the machine's. */
+struct batch_order {
+	struct schedule_item item; /* index and width */
+	uint64_t timeout_ns;	   /* 0: none */
+	uint64_t cpu_timeout_ns;   /* 0: none */
+	uint64_t estimate_ns;	   /* from history; 0: unknown */
+	uint32_t timeout_percent;  /* of the median; 0: none */
+	uint32_t group;		   /* orders that take about the same time; < batch_opts.groups */
+	uint32_t gate;		   /* held until this gate opens; 0: none */
+	uint32_t opens;		   /* its success opens this gate; 0: none */
+	int32_t retries, runs, warmup;
+	int32_t run;		   /* the first to do: 0, or where an earlier batch stopped */
+	struct repeat *repeat;	   /* decides instead of runs, warmup and run; borrowed; NULL: they do */
+	bool is_canary;		   /* not one of the list: is not counted */
+	/* --- */
+	uint8_t state;
+	bool is_set_up; /* its SETUP has run */
+	int32_t attempt;     /* 1, 2, … */
+	int32_t warmup_left; /* of this attempt's run */
+	uint64_t key;
+	struct heap_node wake;
+};
+
+enum batch_event_type {
+	BATCH_START,	    /* once */
+	BATCH_EXITED,	    /* slot: status, start_ns, end_ns; `empty` if nothing is left of it; `oom` */
+	BATCH_SPAWN_FAILED, /* slot: nothing is left of it */
+	BATCH_EMPTY,	    /* slot: its last process is gone */
+	BATCH_LOST,	    /* slot: the watcher is gone, and so is the order */
+	BATCH_CPU_USED,	    /* slot: cpu_ns, the answer to BATCH_QUERY_CPU */
+	BATCH_TICK,	    /* a deadline has passed */
+	BATCH_INTERRUPT,    /* Ctrl-C: first stops, second kills */
+	BATCH_FATAL,	    /* results cannot be kept any more: kill everything and end */
+	BATCH_EVENT_COUNT,
+};
+
+struct batch_event {
+	enum batch_event_type type;
+	int slot;
+	struct exit_status status;
+	uint64_t start_ns, end_ns, cpu_ns;
+	bool empty, oom;
+	bool suspect; /* EXITED: the host was not quiet; the run counts less (core/batch/repeat.h) */
+};
+
+enum batch_action_type {
+	BATCH_SPAWN,	 /* slot, order, cpus; trial */
+	BATCH_SIGNAL,	 /* slot, sig: to every process of the slot */
+	BATCH_KILL,	 /* slot: until none is left; BATCH_EMPTY is the answer */
+	BATCH_QUERY_CPU, /* slot */
+	BATCH_FINISH,	 /* slot, order, outcome: write it down */
+	BATCH_END,	 /* nothing runs and nothing will */
+};
+
+/* Commands around the runs of an order, on its cores, not measured. One that fails fails its order. */
+enum batch_hook {
+	BATCH_HOOK_NONE,
+	BATCH_HOOK_SETUP,   /* before its first run */
+	BATCH_HOOK_PREPARE, /* before every run */
+	BATCH_HOOK_CLEANUP, /* after its last run, however that ended */
+	BATCH_HOOK_COUNT,
+};
+
+/* Which execution of an order. */
+struct batch_trial {
+	int attempt, run;
+	bool warmup;
+	char variant; /* 'A', 'B'; 0: there is only one */
+	int block;    /* -1: none */
+	enum batch_hook hook; /* this runs, not the order itself */
+};
+
+struct batch_outcome {
+	struct batch_trial trial;
+	enum reason reason;
+	struct exit_status status;
+	bool timed; /* start_ns and end_ns are known */
+	uint64_t start_ns, end_ns;
+	bool shared;	       /* a core was shared with another order */
+	bool final;	       /* nothing of this order follows */
+	bool retry;
+	uint64_t retry_in_ns;
+};
+
+struct batch_action {
+	enum batch_action_type type;
+	int slot;
+	int sig;
+	struct batch_order *order;
+	struct cpuset cpus; /* empty: not pinned */
+	struct batch_outcome outcome; /* SPAWN: only its trial */
+};
+
+struct batch_actions {
+	struct batch_action *items;
+	size_t count, cap;
+};
+
+void batch_actions_done(struct batch_actions *actions);
+
+struct batch_opts {
+	int jobs; /* orders at a time, at least 1 */
+	enum schedule_order order;
+	uint64_t seed;
+	struct retry_rule retry_on;
+	uint64_t retry_delay_ns; /* doubles with every attempt, up to BATCH_RETRY_DELAY_MAX_NS */
+	struct ladder timeout_ladder;
+	struct ladder stop_ladder; /* Ctrl-C, --halt now, --deadline */
+	struct halt_rule halt;
+	uint64_t deadline_ns; /* of the whole batch; NS_NEVER: none */
+	uint32_t groups, gates; /* how many; number 0 of both counts */
+	bool hooks[BATCH_HOOK_COUNT]; /* which there are */
+};
+
+#define BATCH_RETRY_DELAY_MAX_NS ((uint64_t)60 * 1000000000)
+#define BATCH_CPU_CHECK_MIN_NS ((uint64_t)10 * 1000000)
+
+enum batch_stop {
+	BATCH_GO,
+	BATCH_STOP_HALT,
+	BATCH_STOP_DEADLINE,
+	BATCH_STOP_INTERRUPT,
+	BATCH_STOP_FATAL,
+};
+
+struct batch_slot;
+
+struct batch {
+	struct batch_opts opts;
+	struct corepool *pool; /* borrowed */
+	struct batch_order *orders;
+	size_t count;
+	struct schedule schedule;
+	struct heap waiting;
+	struct batch_slot *slots; /* opts.jobs of them */
+	struct learned *learned;  /* one a group; 0: all orders */
+	struct batch_gate {
+		bool open;
+		uint32_t held; /* orders that wait for it */
+	} *gates;
+	int running;
+	enum batch_stop stop;
+	bool killing; /* the second Ctrl-C, or fatal */
+	bool ended;
+	uint64_t ok, failed, skipped, total; /* orders of the list */
+};
+
+/* `orders` and `pool` are borrowed for good; every width must be at most corepool_max_width(). */
+void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
+		struct batch_order *orders, size_t count);
+void batch_done(struct batch *batch);
+
+void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
+		struct batch_actions *actions);
+
+/* When the next BATCH_TICK is due; NS_NEVER: none. */
+uint64_t batch_next_deadline(const struct batch *batch);
+
+/* The order that runs in a slot and since when; NULL: none. */
+const struct batch_order *batch_running(const struct batch *batch, int slot, uint64_t *ret_since_ns);
+
+/* Time until all is done; NS_NEVER while nothing is known. */
+uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,21 @@
+/* What run times were seen: the mean, for how long the rest will take, and the median, for what is
+ * too long. The median is that of the last LEARNED_WINDOW values. */
+#ifndef CORE_BATCH_LEARNED_H
+#define CORE_BATCH_LEARNED_H
+
+#include "base/util.h"
+
+#define LEARNED_WINDOW 63
+#define LEARNED_MIN 3 /* values before a median is trusted */
+
+struct learned {
+	uint64_t count;
+	double sum_ns;
+	uint64_t window[LEARNED_WINDOW];
+};
+
+void learned_add(struct learned *learned, uint64_t ns);
+uint64_t learned_mean(const struct learned *learned);   /* 0: nothing seen */
+uint64_t learned_median(const struct learned *learned); /* 0: fewer than LEARNED_MIN seen */
+
+#endif

@@ -1,0 +1,156 @@
+#include "core/batch/repeat.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/batch/stats.h"
+#include "core/batch/stats_interval.h"
+
+#define BLOCK_RUNS 2 /* one of each side */
+
+void repeat_rules_init(struct repeat_rules *rules)
+{
+	*rules = (struct repeat_rules){ .runs = 1,
+					.min_runs = REPEAT_MIN_RUNS,
+					.confidence = REPEAT_CONFIDENCE,
+					.min_total_ns = REPEAT_MIN_TOTAL_NS };
+}
+
+void repeat_init(struct repeat *repeat, const struct repeat_rules *rules)
+{
+	*repeat = (struct repeat){ .rules = rules };
+}
+
+void repeat_done(struct repeat *repeat)
+{
+	free(repeat->walls[0]);
+	free(repeat->walls[1]);
+	*repeat = (struct repeat){ 0 };
+}
+
+static uint32_t sides(const struct repeat *repeat)
+{
+	return repeat->rules->variants ? 2 : 1;
+}
+
+/* ------------------------------------------------------ which variant next */
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* Whether B goes first in a block. */
+static bool b_first(const struct repeat_rules *rules, int32_t block)
+{
+	if (rules->interleave == REPEAT_RANDOM)
+		return mix(rules->seed + (uint64_t)block * 0x9e3779b97f4a7c15) & 1;
+	return block % 2;
+}
+
+/* 0 is A or the only side, 1 is B. */
+static int side_now(const struct repeat *repeat)
+{
+	if (!repeat->rules->variants)
+		return 0;
+	if (repeat->warmed < repeat->rules->warmup * sides(repeat))
+		return (int)(repeat->warmed % 2);
+	return (int)repeat->place ^ b_first(repeat->rules, repeat->block);
+}
+
+/* ------------------------------------------------------------- how many */
+
+static double interval_reach(const double *sorted, uint32_t n, double confidence)
+{
+	double low, high;
+	if (n == 0 || !stats_median_interval(sorted, n, confidence, &low, &high))
+		return INFINITY;
+	return (high - low) / 2 / stats_median(sorted, n);
+}
+
+double repeat_reach(const struct repeat *repeat)
+{
+	double reach = 0;
+	for (uint32_t side = 0; side < sides(repeat); side++) {
+		uint32_t n = repeat->wall_count[side];
+		AUTO_FREE double *sorted = NEW_ARRAY(double, n + 1);
+		if (n)
+			memcpy(sorted, repeat->walls[side], n * sizeof(double));
+		stats_sort(sorted, n);
+		reach = MAX(reach, interval_reach(sorted, n, repeat->rules->confidence));
+	}
+	return reach;
+}
+
+static bool enough(const struct repeat *repeat)
+{
+	const struct repeat_rules *rules = repeat->rules;
+	uint32_t least = rules->variants ? MIN(repeat->taken[0], repeat->taken[1]) : repeat->taken[0];
+	if (rules->runs)
+		return least >= rules->runs;
+	if (rules->variants && repeat->place != 0)
+		return false; /* a block is finished, or it is no pair */
+	if (least >= (rules->max_runs ? rules->max_runs : REPEAT_MAX_RUNS))
+		return true;
+	if (least < rules->min_runs)
+		return false;
+	if (rules->precision > 0)
+		return repeat_reach(repeat) <= rules->precision;
+	return repeat->total_ns >= rules->min_total_ns;
+}
+
+bool repeat_next(const struct repeat *repeat, struct repeat_step *ret_step)
+{
+	const struct repeat_rules *rules = repeat->rules;
+	bool warmup = repeat->warmed < rules->warmup * sides(repeat);
+	if (!warmup && enough(repeat))
+		return false;
+	int side = side_now(repeat);
+	*ret_step = (struct repeat_step){
+		.run = warmup ? repeat->warmed / sides(repeat) : repeat->taken[side],
+		.block = rules->variants && !warmup ? repeat->block : -1,
+		.variant = rules->variants ? (char)('A' + side) : 0,
+		.warmup = warmup,
+	};
+	return true;
+}
+
+static void keep(struct repeat *repeat, int side, double wall_ns)
+{
+	if (repeat->wall_count[side] == repeat->wall_cap[side]) {
+		repeat->wall_cap[side] = MAX(2 * repeat->wall_cap[side], 16u);
+		repeat->walls[side] =
+			mem_grow(repeat->walls[side], repeat->wall_cap[side], sizeof(double));
+	}
+	repeat->walls[side][repeat->wall_count[side]++] = wall_ns;
+}
+
+void repeat_record(struct repeat *repeat, uint64_t wall_ns, bool good)
+{
+	if (repeat->warmed < repeat->rules->warmup * sides(repeat)) {
+		repeat->warmed++;
+		return;
+	}
+	int side = side_now(repeat);
+	repeat->taken[side]++;
+	repeat->total_ns += wall_ns;
+	if (good && repeat->rules->precision > 0)
+		keep(repeat, side, (double)wall_ns);
+	if (repeat->rules->variants && ++repeat->place == BLOCK_RUNS) {
+		repeat->place = 0;
+		repeat->block++;
+	}
+}
+
+uint32_t repeat_left(const struct repeat *repeat)
+{
+	const struct repeat_rules *rules = repeat->rules;
+	uint32_t target = (rules->runs ? rules->runs : rules->min_runs) * sides(repeat);
+	uint32_t taken = repeat->taken[0] + repeat->taken[1];
+	uint32_t warm = rules->warmup * sides(repeat) - repeat->warmed;
+	return warm + (target > taken ? target - taken : 0);
+}

@@ -1,0 +1,74 @@
+/* How often an order runs, and which variant next.
+ *
+ * The runs of an order follow each other on the same cores: first the warm-up runs, then the measured
+ * ones, until there are enough. With two variants they come in blocks of one run each, the first
+ * of a block changing by turns (A B, B A, …) or by chance; a block is what is compared as a pair, so
+ * that a drift of the host hits both sides alike. The machine is pure: it is asked for the next step and told how it
+ * went. */
+#ifndef CORE_BATCH_REPEAT_H
+#define CORE_BATCH_REPEAT_H
+
+#include "base/util.h"
+
+enum repeat_interleave {
+	REPEAT_ABBA,
+	REPEAT_RANDOM,
+};
+
+struct repeat_rules {
+	uint32_t runs;	   /* exactly so many, a side; 0: as many as it takes */
+	uint32_t warmup;   /* runs before the first that counts, a side */
+	uint32_t min_runs; /* at least, when runs is 0 */
+	uint32_t max_runs; /* at most, when runs is 0; 0: REPEAT_MAX_RUNS */
+	double precision;  /* stop when the interval reaches no farther than this share of the median */
+	double confidence; /* of that interval */
+	uint64_t min_total_ns; /* without a precision: measure at least so long altogether */
+	bool variants;	       /* A and B */
+	enum repeat_interleave interleave;
+	uint64_t seed;
+};
+
+#define REPEAT_MIN_RUNS 10
+#define REPEAT_MAX_RUNS 1000
+#define REPEAT_MIN_TOTAL_NS 3000000000ull
+#define REPEAT_CONFIDENCE 0.95
+
+/* One run that counts, no warm-up. */
+void repeat_rules_init(struct repeat_rules *rules);
+
+struct repeat_step {
+	uint32_t run;  /* 0, 1, …; of its side, and apart for the warm-up */
+	int32_t block; /* -1: no variants */
+	char variant;  /* 'A', 'B', or 0 */
+	bool warmup;
+};
+
+struct repeat {
+	const struct repeat_rules *rules; /* borrowed */
+	uint32_t taken[2];		  /* measured runs of A and B (or of the only side) */
+	uint32_t warmed;		  /* warm-up runs done, both sides */
+	uint32_t place;			  /* in the block */
+	int32_t block;
+	uint64_t total_ns;
+	double *walls[2]; /* of the runs that count; only kept when a precision is wanted */
+	uint32_t wall_count[2], wall_cap[2];
+};
+
+void repeat_init(struct repeat *repeat, const struct repeat_rules *rules);
+void repeat_done(struct repeat *repeat);
+
+/* The next run; false when there are enough. Asking again gives the same answer until
+ * repeat_record(). */
+bool repeat_next(const struct repeat *repeat, struct repeat_step *ret_step);
+
+/* The step just run is over. `good` false: it does not count towards a precision (failed, suspect),
+ * but it was a run. */
+void repeat_record(struct repeat *repeat, uint64_t wall_ns, bool good);
+
+/* How far the interval reaches now, as a share of the median; infinite when there is none yet. */
+double repeat_reach(const struct repeat *repeat);
+
+/* For an estimate of the work: runs to come, warm-up included; at least min_runs when it depends. */
+uint32_t repeat_left(const struct repeat *repeat);
+
+#endif

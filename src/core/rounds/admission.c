@@ -1,0 +1,191 @@
+#include "core/rounds/admission.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/rounds/formation.h"
+
+static struct msg *send_refused(struct step *s, uint64_t link, enum refusal reason, const char *text)
+{
+	struct msg *msg = step_send(s, link, MSG_REFUSED);
+	msg->refused.reason = reason;
+	snprintf(msg->refused.text, sizeof(msg->refused.text), "%s", text);
+	return msg;
+}
+
+/* The job. */
+
+static bool same_job(const struct coordinator *c, const struct node_info *node)
+{
+	return !c->has_job || (node->min_nodes == c->min_nodes && node->max_nodes == c->max_nodes);
+}
+
+static void other_job_text(char *text, uint32_t job_min, uint32_t job_max, uint32_t min, uint32_t max)
+{
+	snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u", job_min,
+		 job_max, min, max);
+}
+
+static void learn_job(struct coordinator *c, const struct node_info *node)
+{
+	c->has_job = true;
+	c->min_nodes = node->min_nodes;
+	c->max_nodes = node->max_nodes;
+}
+
+/* Whoever came first has said what the job is. But if that was no member of the job, and here is one, it
+ * is the other way round: one that was started wrongly must not end the job by coming first. */
+static void correct_job(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_join *join = &s->event->msg->join;
+	if (same_job(c, join->node) || !ballot_is_none(c->roster.heard.ballot) ||
+	    ballot_is_none(join->memory.heard.ballot))
+		return;
+	char text[MSG_TEXT_MAX];
+	other_job_text(text, join->node->min_nodes, join->node->max_nodes, c->min_nodes, c->max_nodes);
+	for (size_t i = c->roster.count; i-- > 0;) {
+		struct member *member = c->roster.members[i];
+		if (member->link)
+			send_refused(s, member->link, REFUSED_NODES, text);
+		roster_part(&c->roster, member, true);
+	}
+	learn_job(c, join->node);
+}
+
+/* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
+static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
+{
+	if (!same_job(c, node)) {
+		other_job_text(text, c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
+		return REFUSED_NODES;
+	}
+	if (node->node_rank < 0)
+		return REFUSED_REASON_COUNT;
+	if ((uint32_t)node->node_rank >= node->max_nodes) {
+		snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is not below the %u nodes of this job",
+			 node->node_rank, node->max_nodes);
+		return REFUSED_NODE_RANK;
+	}
+	const struct member *holder = roster_by_rank(&c->roster, node->node_rank);
+	if (!holder || agent_id_eq(holder->id, node->id))
+		return REFUSED_REASON_COUNT;
+	snprintf(text, MSG_TEXT_MAX, "--node-rank=%d is held by another agent", node->node_rank);
+	return REFUSED_NODE_RANK;
+}
+
+static bool refuse(struct step *s)
+{
+	char text[MSG_TEXT_MAX];
+	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
+	if (reason == REFUSED_REASON_COUNT)
+		return false;
+	/* Not below what the agent has heard of: it would take us for a coordinator of the past. */
+	struct msg *msg = send_refused(s, s->event->link, reason, text);
+	struct ballot heard = s->event->msg->join.memory.heard.ballot;
+	if (ballot_compare(heard, msg->ballot) > 0)
+		msg->ballot = heard;
+	return true;
+}
+
+/* The past. */
+
+/* Returns false when this coordinator's time is over. */
+static bool learn_rounds(struct step *s, const struct memory *memory)
+{
+	struct coordinator *c = s->c;
+	struct roster *roster = &c->roster;
+	struct round_ref heard = roster->heard, base = roster->base;
+	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
+	bool new_base = ballot_compare(memory->base.ballot, base.ballot) > 0;
+	/* What was decided without knowing of that round stays so once it has been told. */
+	if (c->state >= COORDINATOR_CLOSING)
+		return c->state == COORDINATOR_CLOSED || !higher;
+	c->restarts = MAX(c->restarts, memory->restarts);
+	if (higher) {
+		if (step_outranked(s, memory->heard.ballot))
+			return false;
+		heard = memory->heard;
+		c->coordinator_in_heard = memory->coordinator_in_heard;
+		c->coordinator_index = memory->coordinator_index;
+		step_forget_round(s);
+		formation_forget_acks(c);
+	}
+	if (new_base)
+		base = memory->base;
+	if (higher || new_base)
+		roster_set_rounds(roster, &heard, &base);
+	if (new_base)
+		formation_recount_acks(c);
+	return true;
+}
+
+/* Until when to wait for other coordinators, and for members of theirs, after this JOIN: so long they may
+ * take to notice that somebody has left them, and live on. */
+static void wait_for_others(struct step *s, const struct member *member, bool again,
+			    struct ballot known)
+{
+	struct coordinator *c = s->c;
+	const struct memory *memory = &s->event->msg->join.memory;
+	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
+	bool left = !again && memory->joined_id != JOINED_NOBODY && memory->joined_id != c->config.id;
+	/* Another round than the one whose members are counted: nobody knows who is in it, and runs. */
+	struct ballot heard = memory->heard.ballot;
+	bool other = !ballot_is_none(known) && !ballot_is_none(heard) && !ballot_eq(known, heard) &&
+		     !(c->own && heard.epoch == c->epoch);
+	if (left || other)
+		c->moved_ns = noticed_ns;
+	if (!c->own && !ballot_is_none(heard))
+		c->regather_ns = noticed_ns;
+}
+
+/* What the agent's own workers came to in the last round. */
+static void learn_work(struct step *s, const struct member *member)
+{
+	struct coordinator *c = s->c;
+	const struct memory *memory = &member->memory;
+	if (!roster_in_heard(&c->roster, member))
+		return;
+	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
+		step_note_cause(s, &memory->cause, member->died_ns);
+	if (memory->work == WORK_FAILED && !c->own)
+		c->failed = true;
+}
+
+/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
+ * joined another coordinator, and its LEAVE may be next in the same mail. */
+static bool may_be_stale(const struct step *s)
+{
+	uint64_t death_ns = node_death_ns(s->event->msg->join.node);
+	return death_ns && s->now_ns >= ns_add(s->event->greeted_ns, death_ns);
+}
+
+struct member *admission_join(struct step *s)
+{
+	struct coordinator *c = s->c;
+	const struct msg_join *join = &s->event->msg->join;
+	correct_job(s);
+	if (refuse(s))
+		return NULL;
+	learn_job(c, join->node);
+	struct ballot known = c->roster.heard.ballot;
+	if (!learn_rounds(s, &join->memory)) {
+		step_down(s);
+		return NULL;
+	}
+	struct member *member = roster_by_id(&c->roster, join->node->id);
+	bool again = member && member->link == s->event->link;
+	if ((member && join->attempt < member->attempt) || (!again && may_be_stale(s))) {
+		step_act(s, COORDINATOR_HANG_UP, s->event->link);
+		return NULL;
+	}
+	if (member && member->link && !again)
+		step_act(s, COORDINATOR_HANG_UP, member->link);
+	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
+	learn_work(s, member);
+	if (ballot_eq(join->memory.heard.ballot, c->roster.heard.ballot))
+		formation_ack(c, member);
+	wait_for_others(s, member, again, known);
+	return member;
+}

@@ -1,0 +1,794 @@
+#include "core/rounds/agent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/rounds/policy.h"
+
+/* What the table is indexed by: events, with messages told apart. */
+enum input {
+	IN_START,
+	IN_LINK_UP,
+	IN_LINK_DOWN,
+	IN_FORMED,
+	IN_STOP,
+	IN_CLOSED,
+	IN_REFUSED,
+	IN_PONG,
+	IN_PEERS,
+	IN_TIMER,
+	IN_GROUP_FAILED,
+	IN_GROUP_DONE,
+	IN_GROUP_GONE,
+	IN_GROUP_STUCK,
+	IN_STOP_REQUESTED,
+	IN_RESTART_REQUESTED,
+	IN_BARRED,
+	IN_SUPERSEDED,
+	INPUT_COUNT,
+};
+
+struct step {
+	struct agent *agent;
+	const struct agent_event *event;
+	uint64_t now_ns;
+	struct agent_actions *actions;
+};
+
+typedef void handler(struct step *s);
+
+static uint64_t lease_end_ns(const struct agent *agent)
+{
+	const struct node_info *node = &agent->config.node;
+	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
+}
+
+/* A link within the process needs no proof of life. */
+static bool pinging(const struct agent *agent)
+{
+	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
+}
+
+/* Actions. */
+
+static struct agent_action *act(struct step *s, enum agent_action_type type)
+{
+	struct agent_actions *actions = s->actions;
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct agent_action *action = &actions->items[actions->count++];
+	memset(action, 0, sizeof(*action));
+	action->type = type;
+	return action;
+}
+
+static struct msg *send_msg(struct step *s, enum msg_type type)
+{
+	struct msg *msg = &act(s, AGENT_SEND)->msg;
+	msg->type = type;
+	msg->ballot = s->agent->memory.heard.ballot;
+	return msg;
+}
+
+static void set_state(struct agent *agent, enum agent_state state)
+{
+	agent->state = state;
+}
+
+static void send_join(struct step *s)
+{
+	struct agent *agent = s->agent;
+	if (agent->memory.work == WORK_FAILED && agent->died_ns)
+		agent->memory.cause.age_ns = s->now_ns - agent->died_ns;
+	agent->attempt += !agent->joined;
+	struct msg *msg = send_msg(s, MSG_JOIN);
+	msg->join = (struct msg_join){ .node = &agent->config.node,
+				       .attempt = agent->attempt,
+				       .memory = agent->memory };
+	if (!agent->joined) {
+		/* The lease begins with what the coordinator must answer first. */
+		agent->joined = true;
+		agent->memory.joined_id = JOINED_UNKNOWN;
+		agent->answered_ns = s->now_ns;
+		agent->next_ping_ns = s->now_ns;
+		agent->stamp = 0;
+	}
+	set_state(agent, AGENT_JOINED);
+}
+
+static void send_leave(struct step *s, enum leave_why why)
+{
+	if (!s->agent->linked)
+		return;
+	send_msg(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive };
+}
+
+static struct agent_action *group_stop(struct step *s, enum group_stop_why why, int signal)
+{
+	struct agent_action *action = act(s, AGENT_GROUP_STOP);
+	action->why = why;
+	action->signal = signal;
+	return action;
+}
+
+static void exit_with(struct step *s, const struct outcome *outcome)
+{
+	if (s->agent->linked) {
+		s->agent->linked = false;
+		act(s, AGENT_HANG_UP);
+	}
+	act(s, AGENT_EXIT)->outcome = *outcome;
+	set_state(s->agent, AGENT_ENDED);
+}
+
+static struct outcome make_outcome(const struct agent *agent, enum outcome_kind kind)
+{
+	struct outcome outcome = { .kind = kind, .restarts = agent->memory.restarts };
+	if (agent->memory.work == WORK_FAILED || agent->memory.ruling == RULING_FAILED) {
+		outcome.has_cause = true;
+		outcome.cause = agent->memory.cause;
+	}
+	return outcome;
+}
+
+static void leave_by_signal(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_SIGNAL);
+	outcome.signal = s->agent->signal;
+	send_leave(s, LEAVE_SIGNAL);
+	exit_with(s, &outcome);
+}
+
+static void start_join_clock(struct step *s)
+{
+	s->agent->join_deadline_ns = ns_add(s->now_ns, s->agent->config.join_timeout_ns);
+}
+
+/* The link is gone: without it there is no lease, and without a lease no workers. */
+static void drop(struct step *s)
+{
+	struct agent *agent = s->agent;
+	agent->linked = false;
+	agent->joined = false;
+	agent->superseded = false;
+	/* Who saw the coordinator die tells the next one, and only that. */
+	if (!agent->formed_here)
+		agent->memory.coordinator_died = false;
+	agent->formed_here = false;
+	if (agent->join_deadline_ns == NS_NEVER)
+		start_join_clock(s);
+	if (agent->alive)
+		act(s, AGENT_GROUP_KILL);
+	set_state(agent, agent->alive ? AGENT_DROPPING : AGENT_SEEKING);
+}
+
+static void hang_up(struct step *s, enum leave_why why)
+{
+	send_leave(s, why);
+	act(s, AGENT_HANG_UP);
+	drop(s);
+}
+
+/* Memory. */
+
+static void hear(struct agent *agent, const struct round_ref *heard, const struct round_ref *base)
+{
+	struct memory *memory = &agent->memory;
+	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0) {
+		/* Others form rounds without us: what we did in ours no longer counts. */
+		memory->heard = *heard;
+		memory->work = WORK_IDLE;
+		memory->ruling = RULING_NONE;
+	}
+	if (ballot_compare(base->ballot, memory->base.ballot) > 0)
+		memory->base = *base;
+}
+
+static void remember_failure(struct step *s)
+{
+	struct agent *agent = s->agent;
+	struct cause cause = s->event->cause;
+	cause.group_rank = (int32_t)agent->formed.group_rank;
+	cause.rank = (int32_t)agent->formed.rank_base + cause.local_rank;
+	cause.no_restart = policy_is_final(&agent->config.no_restart_on, &cause);
+	cause.age_ns = s->now_ns - MIN(s->event->died_ns, s->now_ns);
+	memcpy(cause.name, agent->config.node.name, sizeof(cause.name));
+	agent->died_ns = s->event->died_ns;
+	agent->memory.work = WORK_FAILED;
+	agent->memory.cause = cause;
+}
+
+static void report_failure(struct step *s)
+{
+	remember_failure(s);
+	if (s->agent->linked)
+		send_msg(s, MSG_FAILED)->failed.cause = s->agent->memory.cause;
+}
+
+static bool note_stop(struct step *s)
+{
+	const struct msg_stop *stop = &s->event->msg->stop;
+	struct memory *memory = &s->agent->memory;
+	if (!ballot_eq(s->event->msg->ballot, memory->heard.ballot))
+		return false;
+	if (stop->ruling != RULING_NONE) {
+		memory->ruling = stop->ruling;
+		if (stop->ruling == RULING_FAILED && memory->work != WORK_FAILED)
+			memory->cause = stop->cause;
+	}
+	return true;
+}
+
+/* Handlers. */
+
+static void on_start(struct step *s)
+{
+	start_join_clock(s);
+	set_state(s->agent, AGENT_SEEKING);
+}
+
+/* A closed link alone is no proof that the coordinator died: it may have hung up on us. */
+static void link_up(struct step *s)
+{
+	struct memory *memory = &s->agent->memory;
+	int32_t index = memory->coordinator_index;
+	s->agent->linked = true;
+	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
+				   (s->event->dead_indexes >> index & 1);
+}
+
+static void seeking_link_up(struct step *s)
+{
+	link_up(s);
+	send_join(s);
+}
+
+static void dropping_link_up(struct step *s)
+{
+	link_up(s);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+static void on_link_down(struct step *s)
+{
+	/* After our own absence it may have closed the link for that, and lived on. */
+	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
+	if (s->agent->formed_here)
+		s->agent->memory.coordinator_died = s->event->dead && !absent;
+	/* It knows that we left. But it may have formed a round with us that we have not heard of, and the
+	 * others in it take a moment to die. */
+	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
+	if (s->event->dead && !unheard)
+		s->agent->memory.joined_id = JOINED_NOBODY;
+	drop(s);
+}
+
+/* A leaver's workers live on the lease like all others. */
+static void leaving_link_down(struct step *s)
+{
+	s->agent->linked = false;
+	act(s, AGENT_GROUP_KILL);
+}
+
+static void ending_link_down(struct step *s)
+{
+	s->agent->linked = false;
+}
+
+static void joined_formed(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_formed *formed = &s->event->msg->formed;
+	struct memory *memory = &agent->memory;
+	if (ballot_compare(s->event->msg->ballot, memory->heard.ballot) <= 0)
+		return;
+	agent->formed = *formed;
+	memory_enter(memory, &(struct round_ref){ s->event->msg->ballot, formed->nodes }, &formed->base);
+	memory->coordinator_in_heard = formed->coordinator_in_round;
+	memory->coordinator_index = formed->coordinator_index;
+	memory->group_rank = (int32_t)formed->group_rank;
+	memory->restarts = formed->restarts;
+	agent->died_ns = 0;
+	agent->alive = true;
+	agent->formed_here = true;
+	agent->join_deadline_ns = NS_NEVER;
+	agent->next_ping_ns = s->now_ns; /* until enough have pinged with it, the round before counts as well */
+	set_state(agent, AGENT_RUNNING);
+	struct agent_action *action = act(s, AGENT_GROUP_START);
+	action->formed = *formed;
+	action->ballot = memory->heard.ballot;
+}
+
+/* Our FORMED again is harmless. A newer one while we have workers means the coordinator has lost
+ * track of us: start over. */
+static void busy_formed(struct step *s)
+{
+	if (!ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
+		hang_up(s, LEAVE_SUPERSEDED);
+}
+
+/* That we have stopped our last JOIN has said; a ruling is to be acknowledged. */
+static void joined_stop(struct step *s)
+{
+	if (note_stop(s) && s->event->msg->stop.ruling != RULING_NONE)
+		send_join(s);
+}
+
+static void running_stop(struct step *s)
+{
+	if (!note_stop(s))
+		return;
+	const struct msg_stop *stop = &s->event->msg->stop;
+	struct agent_action *action = group_stop(s, GROUP_STOP_ROUND, 0);
+	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
+	action->cause = stop->cause;
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+static void stopping_stop(struct step *s)
+{
+	note_stop(s);
+}
+
+static void rejoin(struct step *s)
+{
+	if (s->agent->join_deadline_ns == NS_NEVER)
+		start_join_clock(s);
+	if (s->agent->superseded)
+		hang_up(s, LEAVE_SUPERSEDED);
+	else
+		send_join(s);
+}
+
+static void waiting_stop(struct step *s)
+{
+	if (!note_stop(s))
+		return;
+	if (s->agent->alive)
+		set_state(s->agent, AGENT_STOPPING);
+	else
+		rejoin(s);
+}
+
+static void close_now(struct step *s)
+{
+	send_leave(s, LEAVE_CLOSED);
+	exit_with(s, &s->agent->outcome);
+}
+
+static void on_closed(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_closed *closed = &s->event->msg->closed;
+	bool failed = closed->ruling == RULING_FAILED;
+	agent->outcome = (struct outcome){
+		.kind = failed ? OUTCOME_FAILED : OUTCOME_DONE,
+		.has_cause = failed,
+		.cause = closed->cause,
+		.restarts = closed->restarts,
+	};
+	if (!agent->alive) {
+		close_now(s);
+		return;
+	}
+	if (agent->state == AGENT_RUNNING)
+		group_stop(s, GROUP_STOP_CLOSED, 0);
+	set_state(agent, AGENT_ENDING);
+}
+
+static void joined_refused(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	memcpy(outcome.text, s->event->msg->refused.text, MSG_TEXT_MAX - 1);
+	send_leave(s, LEAVE_CLOSED);
+	exit_with(s, &outcome);
+}
+
+/* Nobody to say goodbye to: there never was a link. */
+static void seeking_barred(struct step *s)
+{
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	strncpy(outcome.text, s->event->text, sizeof(outcome.text) - 1);
+	exit_with(s, &outcome);
+}
+
+static void joined_peers(struct step *s)
+{
+	act(s, AGENT_PEERS)->msg = *s->event->msg;
+}
+
+static void on_pong(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_pong *pong = &s->event->msg->pong;
+	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
+		agent->answered_ns = pong->cookie;
+	agent->stamp = pong->stamp;
+	agent->memory.joined_id = pong->coordinator_id;
+	agent->present = pong->present;
+	hear(agent, &pong->heard, &pong->base);
+	if (pong->wait && agent->state == AGENT_JOINED)
+		start_join_clock(s);
+}
+
+/* Returns false when the link is gone. */
+static bool keep_link(struct step *s)
+{
+	struct agent *agent = s->agent;
+	if (!pinging(agent))
+		return agent->linked;
+	if (s->now_ns >= lease_end_ns(agent)) {
+		/* Whoever is cut off knows nothing of others' deaths. */
+		agent->memory.coordinator_died = false;
+		send_leave(s, LEAVE_LEASE);
+		act(s, AGENT_HANG_UP);
+		return false;
+	}
+	if (s->now_ns >= agent->next_ping_ns) {
+		agent->next_ping_ns = ns_add(s->now_ns, agent->config.node.period_ns);
+		send_msg(s, MSG_PING)->ping = (struct msg_ping){ s->now_ns, agent->stamp };
+	}
+	return true;
+}
+
+static void time_out(struct step *s)
+{
+	const struct memory *memory = &s->agent->memory;
+	bool unheard = memory->work == WORK_DONE;
+	struct outcome outcome = make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
+	send_leave(s, LEAVE_TIMEOUT);
+	exit_with(s, &outcome);
+}
+
+static void idle_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		drop(s);
+	if (s->now_ns >= s->agent->join_deadline_ns)
+		time_out(s);
+}
+
+static void busy_timer(struct step *s)
+{
+	if (!keep_link(s))
+		drop(s);
+}
+
+static void leaving_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		leaving_link_down(s);
+}
+
+static void ending_timer(struct step *s)
+{
+	if (s->agent->linked && !keep_link(s))
+		ending_link_down(s);
+}
+
+static void running_failed(struct step *s)
+{
+	report_failure(s);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+/* It died by itself before our stop could reach it: perhaps the first cause of all. */
+static void stopping_failed(struct step *s)
+{
+	if (s->agent->memory.work == WORK_IDLE && s->agent->formed_here)
+		report_failure(s);
+}
+
+static void running_done(struct step *s)
+{
+	s->agent->memory.work = WORK_DONE;
+	send_msg(s, MSG_DONE);
+	set_state(s->agent, AGENT_WAITING);
+}
+
+/* A group that ends without a word has lost whoever watched it. */
+static void running_gone(struct step *s)
+{
+	struct agent_event lost = {
+		.type = AGENT_GROUP_FAILED,
+		.cause = { .reason = FAILURE_WARDEN, .local_rank = 0 },
+		.died_ns = s->now_ns,
+	};
+	s->agent->alive = false;
+	report_failure(&(struct step){ s->agent, &lost, s->now_ns, s->actions });
+	rejoin(s);
+}
+
+static void stopping_gone(struct step *s)
+{
+	s->agent->alive = false;
+	rejoin(s);
+}
+
+static void dropping_gone(struct step *s)
+{
+	s->agent->alive = false;
+	set_state(s->agent, AGENT_SEEKING);
+}
+
+static void waiting_gone(struct step *s)
+{
+	s->agent->alive = false;
+}
+
+static void leaving_gone(struct step *s)
+{
+	s->agent->alive = false;
+	leave_by_signal(s);
+}
+
+static void ending_gone(struct step *s)
+{
+	s->agent->alive = false;
+	close_now(s);
+}
+
+/* This host keeps a process that nobody can kill: it takes part in no further round. To the others that
+ * is the loss of a member, and no loss if our workers were done. */
+static void busy_stuck(struct step *s)
+{
+	if (s->agent->memory.work != WORK_FAILED)
+		remember_failure(s);
+	struct outcome outcome = make_outcome(s->agent, OUTCOME_FAILED);
+	send_leave(s, LEAVE_STUCK);
+	exit_with(s, &outcome);
+}
+
+static void leaving_stuck(struct step *s)
+{
+	leave_by_signal(s);
+}
+
+static void ending_stuck(struct step *s)
+{
+	close_now(s);
+}
+
+static void idle_stop_requested(struct step *s)
+{
+	s->agent->signal = s->event->signal;
+	leave_by_signal(s);
+}
+
+static void busy_stop_requested(struct step *s)
+{
+	s->agent->signal = s->event->signal;
+	send_leave(s, LEAVE_SIGNAL);
+	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
+	set_state(s->agent, AGENT_LEAVING);
+}
+
+static void waiting_stop_requested(struct step *s)
+{
+	if (s->agent->alive)
+		busy_stop_requested(s);
+	else
+		idle_stop_requested(s);
+}
+
+/* To join again ends the round of the others too, as a change of members does. */
+static void running_restart_requested(struct step *s)
+{
+	group_stop(s, GROUP_STOP_ROUND, 0);
+	set_state(s->agent, AGENT_STOPPING);
+}
+
+/* The coordinator may have told us of its term before discovery did. */
+static bool is_linked_to_newest(const struct step *s)
+{
+	return s->agent->formed_here && s->agent->memory.heard.ballot.epoch >= s->event->epoch;
+}
+
+static void joined_superseded(struct step *s)
+{
+	if (!is_linked_to_newest(s))
+		hang_up(s, LEAVE_SUPERSEDED);
+}
+
+static void busy_superseded(struct step *s)
+{
+	if (!is_linked_to_newest(s))
+		s->agent->superseded = true;
+}
+
+static void again_stop_requested(struct step *s)
+{
+	/* The group knows when patience ends. */
+	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
+}
+
+/* An empty cell: the event changes nothing in that state. */
+static handler *const table[][INPUT_COUNT] = {
+	[AGENT_NEW] = {
+		[IN_START] = on_start,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+	},
+	[AGENT_SEEKING] = {
+		[IN_LINK_UP] = seeking_link_up,
+		[IN_TIMER] = idle_timer,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_BARRED] = seeking_barred,
+	},
+	[AGENT_DROPPING] = {
+		[IN_LINK_UP] = dropping_link_up,
+		[IN_GROUP_GONE] = dropping_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+	},
+	[AGENT_JOINED] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = joined_formed,
+		[IN_STOP] = joined_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_REFUSED] = joined_refused,
+		[IN_PONG] = on_pong,
+		[IN_PEERS] = joined_peers,
+		[IN_TIMER] = idle_timer,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_SUPERSEDED] = joined_superseded,
+	},
+	[AGENT_RUNNING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = running_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_FAILED] = running_failed,
+		[IN_GROUP_DONE] = running_done,
+		[IN_GROUP_GONE] = running_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_RESTART_REQUESTED] = running_restart_requested,
+		[IN_SUPERSEDED] = busy_superseded,
+	},
+	[AGENT_STOPPING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = stopping_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_FAILED] = stopping_failed,
+		[IN_GROUP_GONE] = stopping_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
+	},
+	[AGENT_WAITING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = waiting_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = busy_timer,
+		[IN_GROUP_GONE] = waiting_gone,
+		[IN_GROUP_STUCK] = busy_stuck,
+		[IN_STOP_REQUESTED] = waiting_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
+	},
+	[AGENT_LEAVING] = {
+		[IN_LINK_DOWN] = leaving_link_down,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = leaving_timer,
+		[IN_GROUP_GONE] = leaving_gone,
+		[IN_GROUP_STUCK] = leaving_stuck,
+		[IN_STOP_REQUESTED] = again_stop_requested,
+	},
+	[AGENT_ENDING] = {
+		[IN_LINK_DOWN] = ending_link_down,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = ending_timer,
+		[IN_GROUP_GONE] = ending_gone,
+		[IN_GROUP_STUCK] = ending_stuck,
+		[IN_STOP_REQUESTED] = again_stop_requested,
+	},
+	[AGENT_ENDED] = { NULL },
+};
+static_assert(ARRAY_LEN(table) == AGENT_STATE_COUNT, "every state needs a row");
+
+static const enum input inputs[] = {
+	[AGENT_START] = IN_START,
+	[AGENT_LINK_UP] = IN_LINK_UP,
+	[AGENT_LINK_DOWN] = IN_LINK_DOWN,
+	[AGENT_TIMER] = IN_TIMER,
+	[AGENT_GROUP_FAILED] = IN_GROUP_FAILED,
+	[AGENT_GROUP_DONE] = IN_GROUP_DONE,
+	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
+	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
+	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
+	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
+	[AGENT_BARRED] = IN_BARRED,
+	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
+};
+
+static const enum input msg_inputs[MSG_TYPE_COUNT] = {
+	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
+	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG,
+	[MSG_PEERS] = IN_PEERS,
+};
+
+/* Only a linked agent that has joined takes messages, and none from a coordinator of the past. */
+static bool accept(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg *msg = s->event->msg;
+	if (msg_from_agent(msg->type) || !agent->linked || !agent->joined)
+		return false;
+	if (ballot_compare(msg->ballot, agent->memory.heard.ballot) >= 0)
+		return true;
+	if (agent->state != AGENT_LEAVING && agent->state != AGENT_ENDING)
+		hang_up(s, LEAVE_SUPERSEDED);
+	return false;
+}
+
+void agent_init(struct agent *agent, const struct agent_config *config)
+{
+	*agent = (struct agent){ .config = *config, .join_deadline_ns = NS_NEVER };
+	agent->memory.group_rank = -1;
+	agent->memory.coordinator_index = -1;
+}
+
+void agent_set_store(struct agent *agent, const char *host, uint16_t port)
+{
+	struct node_info *node = &agent->config.node;
+	strncpy(node->store_host, host, sizeof(node->store_host) - 1);
+	node->store_port = port;
+}
+
+void agent_step(struct agent *agent, const struct agent_event *event, uint64_t now_ns,
+		struct agent_actions *actions)
+{
+	struct step step = { agent, event, now_ns, actions };
+	enum input input;
+	if (event->type == AGENT_MSG) {
+		/* A host that stood still may find old orders in its mail: the lease comes first. */
+		if (pinging(agent) && now_ns >= lease_end_ns(agent))
+			table[agent->state][IN_TIMER](&step);
+		if (!accept(&step))
+			return;
+		input = msg_inputs[event->msg->type];
+	} else {
+		input = inputs[event->type];
+	}
+	handler *handle = table[agent->state][input];
+	if (handle)
+		handle(&step);
+}
+
+uint64_t agent_deadline_ns(const struct agent *agent)
+{
+	uint64_t deadline_ns = NS_NEVER;
+	if (agent->state == AGENT_ENDED || agent->state == AGENT_NEW)
+		return NS_NEVER;
+	if (pinging(agent))
+		deadline_ns = MIN(agent->next_ping_ns, lease_end_ns(agent));
+	if (agent->state == AGENT_SEEKING || agent->state == AGENT_JOINED)
+		deadline_ns = MIN(deadline_ns, agent->join_deadline_ns);
+	return deadline_ns;
+}
+
+const char *agent_state_name(enum agent_state state)
+{
+	static const char *const names[] = {
+		[AGENT_NEW] = "new",	       [AGENT_SEEKING] = "seeking",
+		[AGENT_DROPPING] = "dropping", [AGENT_JOINED] = "joined",
+		[AGENT_RUNNING] = "running",   [AGENT_STOPPING] = "stopping",
+		[AGENT_WAITING] = "waiting",   [AGENT_LEAVING] = "leaving",
+		[AGENT_ENDING] = "ending",     [AGENT_ENDED] = "ended",
+	};
+	static_assert(ARRAY_LEN(names) == AGENT_STATE_COUNT, "every state needs a name");
+	return names[state];
+}
+
+void agent_actions_done(struct agent_actions *actions)
+{
+	free(actions->items);
+	*actions = AGENT_ACTIONS_INIT;
+}

@@ -1,0 +1,181 @@
+/* The agent of one host: takes part in rounds and says when the local worker group starts and stops.
+ *
+ * A pure machine. The caller (the job loop, a test, the simulator) gives it events with the time and
+ * carries out the actions in order:
+ *
+ *     agent_step(&agent, &(struct agent_event){ .type = AGENT_LINK_UP }, now_ns, &actions);
+ *
+ * The caller finds the coordinator (discovery), keeps at most one link to it, and owns the local
+ * group. What it promises:
+ * - AGENT_START comes first; AGENT_LINK_UP and AGENT_LINK_DOWN alternate, and after the action
+ *   AGENT_HANG_UP the link counts as down without an event.
+ * - After AGENT_GROUP_START the group tells, each at most once: FAILED (the first worker that failed
+ *   by itself, at once), DONE (all workers ended with 0, none on request), and at last GONE (no
+ *   process of the group is left), or STUCK if that cannot be reached. What ends because of
+ *   GROUP_STOP or GROUP_KILL is no failure. GONE comes also when nothing could be started. After
+ *   FAILED and DONE the group ends its other processes by itself.
+ * - The store's address in the node info is good for the next round before START and before GONE are
+ *   stepped (agent_set_store).
+ * - A timer: AGENT_TIMER at agent_deadline_ns() or soon after; late is safe.
+ *
+ * What it promises in turn: GROUP_START only after GONE of the one before; exactly one AGENT_EXIT,
+ * as its last action; nothing local is alive then (but what STUCK named).
+ */
+#ifndef CORE_ROUNDS_AGENT_H
+#define CORE_ROUNDS_AGENT_H
+
+#include "core/worker/exit_set.h"
+#include "core/rounds/msg.h"
+
+struct agent_config {
+	struct node_info node;
+	struct exit_set no_restart_on; /* ends that would only come again */
+	uint64_t join_timeout_ns; /* without a round, from START or from the loss of the last one */
+};
+
+enum agent_state {
+	AGENT_NEW,	 /* before START */
+	AGENT_SEEKING,	 /* no link, no workers */
+	AGENT_DROPPING,	 /* no link, workers being killed */
+	AGENT_JOINED,	 /* JOIN sent, no workers: waits for FORMED */
+	AGENT_RUNNING,	 /* workers run */
+	AGENT_STOPPING,	 /* link, workers being stopped; JOIN follows */
+	AGENT_WAITING,	 /* own workers are done, waits for the others */
+	AGENT_LEAVING,	 /* the user wants us gone; workers being stopped */
+	AGENT_ENDING,	 /* the job is closed; workers being stopped */
+	AGENT_ENDED,
+	AGENT_STATE_COUNT,
+};
+
+enum agent_event_type {
+	AGENT_START,
+	AGENT_LINK_UP,
+	AGENT_LINK_DOWN,
+	AGENT_MSG,
+	AGENT_TIMER,
+	AGENT_GROUP_FAILED,
+	AGENT_GROUP_DONE,
+	AGENT_GROUP_GONE,
+	AGENT_GROUP_STUCK,
+	AGENT_STOP_REQUESTED, /* passed on to the group each time */
+	AGENT_RESTART_REQUESTED, /* a new round, please: only a running one ends, and no budget is charged */
+	AGENT_BARRED,	      /* the coordinator does not talk to us at all: `text` says why */
+	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
+};
+
+struct agent_event {
+	enum agent_event_type type;
+	union {
+		const struct msg *msg; /* MSG: borrowed */
+		struct {
+			/* GROUP_FAILED, GROUP_STUCK: reason, status, local rank, pid; the rest is filled in */
+			struct cause cause;
+			uint64_t died_ns; /* monotonic time of the death */
+		};
+		int signal; /* STOP_REQUESTED */
+		uint64_t epoch; /* SUPERSEDED: of the newer one */
+		const char *text; /* BARRED: borrowed */
+		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
+		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
+	};
+};
+
+enum group_stop_why {
+	GROUP_STOP_ROUND,  /* the round ends: a failure elsewhere or a change of members */
+	GROUP_STOP_SIGNAL, /* the user's signal, to be passed on */
+	GROUP_STOP_CLOSED, /* the job is over */
+};
+
+enum outcome_kind {
+	OUTCOME_DONE,
+	OUTCOME_FAILED,	   /* cause is the first one over all nodes */
+	OUTCOME_SIGNAL,	   /* ended by `signal` */
+	OUTCOME_TIMED_OUT, /* no round within join_timeout; cause, if any, is this host's */
+	OUTCOME_REFUSED,   /* text says why */
+	OUTCOME_UNKNOWN,   /* own workers are done, the job's end was never heard */
+	OUTCOME_KIND_COUNT,
+};
+
+#define OUTCOME_TEXT_MAX 512
+
+struct outcome {
+	enum outcome_kind kind;
+	bool has_cause;
+	struct cause cause;
+	int signal;
+	uint32_t restarts;
+	char text[OUTCOME_TEXT_MAX];
+};
+
+enum agent_action_type {
+	AGENT_SEND,
+	AGENT_PEERS,	   /* msg: who may use the store that was offered, if it is to serve a round */
+	AGENT_GROUP_START, /* formed, ballot */
+	AGENT_GROUP_STOP,  /* politely; at most once a group, never after FAILED or DONE */
+	AGENT_GROUP_KILL,  /* at once */
+	AGENT_HANG_UP,	   /* after what was sent so far has been written, as far as the peer takes it */
+	AGENT_EXIT,
+};
+
+struct agent_action {
+	enum agent_action_type type;
+	union {
+		struct msg msg;
+		struct {
+			struct msg_formed formed;
+			struct ballot ballot;
+		};
+		struct {
+			enum group_stop_why why;
+			int signal; /* 0: the usual stop signal */
+			bool has_cause; /* a failure somewhere ends the round, and this is what is known of it */
+			struct cause cause;
+		};
+		struct outcome outcome;
+	};
+};
+
+struct agent_actions {
+	struct agent_action *items;
+	size_t count, cap;
+};
+
+#define AGENT_ACTIONS_INIT ((struct agent_actions){ .items = NULL })
+void agent_actions_done(struct agent_actions *actions);
+
+/* Fields are private; read them in tests and for display only. */
+struct agent {
+	struct agent_config config;
+	enum agent_state state;
+	struct memory memory;
+	struct msg_formed formed; /* the round of the group, while there is one */
+	bool linked;
+	bool joined; /* JOIN was sent on this link */
+	uint32_t attempt; /* number of this link */
+	bool superseded; /* this link's coordinator is; leave it when no round runs */
+	bool formed_here; /* the coordinator at the other end formed memory.heard */
+	bool alive;  /* the group may have processes */
+	int signal;  /* of the first stop request */
+	uint64_t died_ns; /* of memory.cause, when the failure was ours */
+	uint32_t present; /* agents at the coordinator, as it last said */
+	uint64_t next_ping_ns;
+	uint64_t stamp;		   /* of the last PONG on this link */
+	uint64_t answered_ns;	   /* when the last PING that was answered was sent */
+	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
+	struct outcome outcome;	   /* for ENDING */
+};
+
+void agent_init(struct agent *agent, const struct agent_config *config);
+
+/* The address under which this host would serve the workers' store of the next round. */
+void agent_set_store(struct agent *agent, const char *host, uint16_t port);
+
+/* Appends to `actions`, which the caller empties. */
+void agent_step(struct agent *agent, const struct agent_event *event, uint64_t now_ns,
+		struct agent_actions *actions);
+
+uint64_t agent_deadline_ns(const struct agent *agent);
+
+const char *agent_state_name(enum agent_state state);
+
+#endif

@@ -1,0 +1,90 @@
+#include "core/rounds/coordinator_step.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type, uint64_t link)
+{
+	struct coordinator_actions *actions = s->actions;
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct coordinator_action *action = &actions->items[actions->count++];
+	memset(action, 0, sizeof(*action));
+	action->type = type;
+	action->link = link;
+	return action;
+}
+
+struct msg *step_send(struct step *s, uint64_t link, enum msg_type type)
+{
+	struct msg *msg = &step_act(s, COORDINATOR_SEND, link)->msg;
+	msg->type = type;
+	msg->ballot = s->c->roster.heard.ballot;
+	return msg;
+}
+
+void step_set_state(struct step *s, enum coordinator_state state)
+{
+	s->c->state = state;
+}
+
+void step_send_stop(struct step *s, const struct member *member, enum stop_why why)
+{
+	step_send(s, member->link, MSG_STOP)->stop = (struct msg_stop){
+		.why = why,
+		.ruling = s->c->ruling,
+		.cause = s->c->cause,
+	};
+}
+
+void step_note_cause(struct step *s, const struct cause *cause, uint64_t died_ns)
+{
+	struct coordinator *c = s->c;
+	if (c->has_cause && c->died_ns <= died_ns)
+		return;
+	c->has_cause = true;
+	c->cause = *cause;
+	c->died_ns = died_ns;
+}
+
+void step_forget_round(struct step *s)
+{
+	struct coordinator *c = s->c;
+	c->failed = false;
+	c->has_cause = false;
+	memset(&c->cause, 0, sizeof(c->cause));
+	c->ruling = RULING_NONE;
+	c->settled = false;
+	c->not_before_ns = 0;
+}
+
+void step_stop_round(struct step *s, enum stop_why why)
+{
+	struct coordinator *c = s->c;
+	c->scale_up_ns = NS_NEVER;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		struct member *member = c->roster.members[i];
+		if (!step_stoppable(member))
+			continue;
+		step_send_stop(s, member, why);
+		roster_set_status(&c->roster, member, MEMBER_STOPPING);
+	}
+	step_set_state(s, COORDINATOR_STOPPING);
+}
+
+bool step_outranked(const struct step *s, struct ballot ballot)
+{
+	const struct coordinator *c = s->c;
+	return ballot_compare(ballot, c->roster.heard.ballot) > 0 &&
+	       (c->own || (c->config.epoch && ballot.epoch >= c->config.epoch));
+}
+
+void step_down(struct step *s)
+{
+	struct roster *roster = &s->c->roster;
+	for (size_t i = 0; i < roster->count; i++)
+		if (roster->members[i]->link)
+			step_act(s, COORDINATOR_HANG_UP, roster->members[i]->link);
+	step_act(s, COORDINATOR_STEP_DOWN, 0);
+	step_set_state(s, COORDINATOR_DEPOSED);
+}

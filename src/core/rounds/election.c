@@ -1,0 +1,332 @@
+#include "core/rounds/election.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+struct step {
+	struct election *e;
+	const struct election_event *event;
+	uint64_t now_ns;
+	struct election_actions *actions;
+};
+
+typedef void handler(struct step *s);
+
+static struct election_action *act(struct step *s, enum election_action_type type)
+{
+	assert(s->actions->count < ELECTION_ACTIONS_MAX);
+	struct election_action *action = &s->actions->items[s->actions->count++];
+	*action = (struct election_action){ .type = type, .endpoint = s->e->endpoint };
+	return action;
+}
+
+static void set_state(struct election *e, enum election_state state)
+{
+	e->state = state;
+	if (state != ELECTION_LEADING)
+		e->keep_ns = NS_NEVER;
+	if (state != ELECTION_LEADING && state != ELECTION_FOLLOWING) {
+		e->read_ns = NS_NEVER;
+		e->watching = false; /* begun anew from the revision that is read next */
+	}
+}
+
+/* What the state is waiting for an answer to, or will ask at its time. */
+static enum election_request due(const struct election *e, uint64_t now_ns)
+{
+	static const enum election_request always[ELECTION_STATE_COUNT] = {
+		[ELECTION_LOOKING] = ELECTION_READ,
+		[ELECTION_STANDING] = ELECTION_GRANT,
+		[ELECTION_CAMPAIGNING] = ELECTION_CAMPAIGN,
+		[ELECTION_RESIGNING] = ELECTION_REVOKE,
+	};
+	if (e->asked || now_ns < e->pause_ns)
+		return ELECTION_NOTHING;
+	if (e->keep_ns <= now_ns)
+		return ELECTION_KEEP;
+	if (e->read_ns <= now_ns)
+		return ELECTION_READ;
+	return always[e->state];
+}
+
+static void ask(struct step *s)
+{
+	enum election_request request = due(s->e, s->now_ns);
+	if (!request)
+		return;
+	s->e->asked = request;
+	if (request == ELECTION_READ)
+		s->e->changed = false;
+	struct election_action *action = act(s, ELECTION_ASK);
+	action->request = request;
+	action->lease = s->e->lease;
+}
+
+/* From the revision after the one we have seen: nothing falls between a read and its watch. */
+static void watch(struct step *s)
+{
+	struct election *e = s->e;
+	if (e->watching)
+		return;
+	e->watching = true;
+	e->watch_ns = s->now_ns;
+	act(s, ELECTION_WATCH)->from = e->revision + 1;
+}
+
+static void announce(struct step *s, const char *value)
+{
+	struct election *e = s->e;
+	if (e->announced_epoch == e->epoch && str_eq(e->announced, value))
+		return;
+	size_t len = MIN(strlen(value), sizeof(e->announced) - 1);
+	memcpy(e->announced, value, len);
+	e->announced[len] = '\0';
+	e->announced_epoch = e->epoch;
+	struct election_action *action = act(s, ELECTION_ANNOUNCE);
+	memcpy(action->text, e->announced, sizeof(action->text));
+	action->epoch = e->epoch;
+}
+
+static void lead(struct step *s)
+{
+	struct election *e = s->e;
+	if (e->state != ELECTION_LEADING) {
+		set_state(e, ELECTION_LEADING);
+		e->keep_ns = s->now_ns; /* if it was kept by a process before us, its time may be short */
+	}
+	e->read_ns = e->changed ? s->now_ns : NS_NEVER;
+	announce(s, e->config.own);
+	watch(s);
+}
+
+/* A watch on a member that is cut off from the others stays silent for ever; a read there fails. So
+ * followers read now and then. */
+static void follow(struct step *s)
+{
+	struct election *e = s->e;
+	set_state(e, ELECTION_FOLLOWING);
+	e->lease = 0; /* one that won nothing ends by itself */
+	e->read_ns = e->changed ? s->now_ns : ns_add(s->now_ns, e->config.ttl_ns / 2);
+	announce(s, s->event->value);
+	watch(s);
+}
+
+/* The service answers. */
+static void answered(struct step *s)
+{
+	struct election *e = s->e;
+	e->asked = ELECTION_NOTHING;
+	if (e->complain_ns != NS_NEVER)
+		act(s, ELECTION_ANSWERS);
+	e->failures = 0;
+	e->complain_ns = NS_NEVER;
+	e->pause_ns = 0;
+}
+
+static void on_start(struct step *s)
+{
+	set_state(s->e, ELECTION_LOOKING);
+}
+
+static void on_key(struct step *s)
+{
+	struct election *e = s->e;
+	answered(s);
+	e->revision = s->event->revision;
+	if (!s->event->present) {
+		e->lease = 0;
+		set_state(e, ELECTION_STANDING);
+		return;
+	}
+	e->epoch = s->event->epoch;
+	if (!str_eq(s->event->value, e->config.own)) {
+		follow(s);
+		return;
+	}
+	e->lease = s->event->lease;
+	lead(s);
+}
+
+static void on_granted(struct step *s)
+{
+	answered(s);
+	s->e->lease = s->event->lease;
+	s->e->ttl_ns = s->event->ttl_ns;
+	set_state(s->e, ELECTION_CAMPAIGNING);
+}
+
+static void on_won(struct step *s)
+{
+	struct election *e = s->e;
+	answered(s);
+	e->epoch = e->revision = s->event->epoch;
+	lead(s);
+	e->keep_ns = ns_add(s->now_ns, e->ttl_ns / 3);
+}
+
+static void on_kept(struct step *s)
+{
+	struct election *e = s->e;
+	answered(s);
+	if (s->event->alive)
+		e->keep_ns = ns_add(s->now_ns, e->ttl_ns / 3);
+	else
+		set_state(e, ELECTION_LOOKING);
+}
+
+static void end(struct step *s)
+{
+	set_state(s->e, ELECTION_ENDED);
+	act(s, ELECTION_EXIT);
+}
+
+static void on_revoked(struct step *s)
+{
+	answered(s);
+	end(s);
+}
+
+static void complain(struct step *s)
+{
+	struct election *e = s->e;
+	if (e->complain_ns != NS_NEVER && s->now_ns < e->complain_ns)
+		return;
+	e->complain_ns = ns_add(s->now_ns, ELECTION_COMPLAIN_NS);
+	act(s, ELECTION_COMPLAIN)->since_ns = s->now_ns - e->failing_ns;
+}
+
+/* What became of the request is unknown. Reads and the keeping of a lease are simply asked again; after
+ * the others a look at the key tells. */
+static void on_failed(struct step *s)
+{
+	struct election *e = s->e;
+	if (e->failures++ == 0)
+		e->failing_ns = s->now_ns;
+	e->asked = ELECTION_NOTHING;
+	e->endpoint = (e->endpoint + 1) % e->config.endpoints;
+	e->watching = false; /* it is to go on elsewhere */
+	if (e->failures % e->config.endpoints == 0) {
+		e->pause_ns = ns_add(s->now_ns, ELECTION_RETRY_NS);
+		complain(s);
+	}
+	if (e->state == ELECTION_STANDING || e->state == ELECTION_CAMPAIGNING)
+		set_state(e, ELECTION_LOOKING);
+	else if (e->state == ELECTION_LEADING || e->state == ELECTION_FOLLOWING)
+		e->read_ns = s->now_ns;
+}
+
+/* Every endpoint is tried once. */
+static void resigning_failed(struct step *s)
+{
+	struct election *e = s->e;
+	e->asked = ELECTION_NOTHING;
+	e->endpoint = (e->endpoint + 1) % e->config.endpoints;
+	if (++e->failures >= e->config.endpoints)
+		end(s);
+}
+
+static void on_changed(struct step *s)
+{
+	s->e->changed = true;
+	s->e->read_ns = s->now_ns;
+}
+
+/* One that ends at once, again and again, is not to keep the service busy. */
+static void on_watch_down(struct step *s)
+{
+	struct election *e = s->e;
+	e->watching = false;
+	e->read_ns = MAX(s->now_ns, ns_add(e->watch_ns, ELECTION_RETRY_NS));
+}
+
+static void on_timer(struct step *s)
+{
+	(void)s; /* what is due is asked after every step */
+}
+
+static void on_resign(struct step *s)
+{
+	struct election *e = s->e;
+	if (!e->lease) {
+		end(s);
+		return;
+	}
+	set_state(e, ELECTION_RESIGNING);
+	e->asked = ELECTION_NOTHING;
+	e->failures = 0;
+	e->pause_ns = 0;
+}
+
+#define WHILE_ALIVE                                                                                \
+	[ELECTION_KEY] = on_key, [ELECTION_FAILED] = on_failed, [ELECTION_TIMER] = on_timer,       \
+	[ELECTION_RESIGN] = on_resign
+
+/* An empty cell: the event changes nothing in that state. */
+static handler *const table[][ELECTION_EVENT_COUNT] = {
+	[ELECTION_NEW] = {
+		[ELECTION_START] = on_start,
+		[ELECTION_RESIGN] = on_resign,
+	},
+	[ELECTION_LOOKING] = {
+		WHILE_ALIVE,
+	},
+	[ELECTION_FOLLOWING] = {
+		WHILE_ALIVE,
+		[ELECTION_CHANGED] = on_changed,
+		[ELECTION_WATCH_DOWN] = on_watch_down,
+	},
+	[ELECTION_STANDING] = {
+		WHILE_ALIVE,
+		[ELECTION_GRANTED] = on_granted,
+	},
+	[ELECTION_CAMPAIGNING] = {
+		WHILE_ALIVE,
+		[ELECTION_WON] = on_won,
+	},
+	[ELECTION_LEADING] = {
+		WHILE_ALIVE,
+		[ELECTION_KEPT] = on_kept,
+		[ELECTION_CHANGED] = on_changed,
+		[ELECTION_WATCH_DOWN] = on_watch_down,
+	},
+	[ELECTION_RESIGNING] = {
+		[ELECTION_REVOKED] = on_revoked,
+		[ELECTION_FAILED] = resigning_failed,
+		[ELECTION_TIMER] = on_timer,
+	},
+	[ELECTION_ENDED] = { NULL },
+};
+static_assert(ARRAY_LEN(table) == ELECTION_STATE_COUNT, "every state needs a row");
+
+void election_init(struct election *election, const struct election_config *config)
+{
+	*election = (struct election){
+		.config = *config,
+		.complain_ns = NS_NEVER,
+		.read_ns = NS_NEVER,
+		.keep_ns = NS_NEVER,
+		.ttl_ns = config->ttl_ns,
+	};
+}
+
+void election_step(struct election *election, const struct election_event *event, uint64_t now_ns,
+		   struct election_actions *ret_actions)
+{
+	struct step step = { election, event, now_ns, ret_actions };
+	ret_actions->count = 0;
+	handler *handle = table[election->state][event->type];
+	if (!handle)
+		return;
+	handle(&step);
+	ask(&step);
+}
+
+uint64_t election_deadline_ns(const struct election *e)
+{
+	if (e->asked || e->state == ELECTION_ENDED || e->state == ELECTION_NEW)
+		return NS_NEVER;
+	if (e->state == ELECTION_LEADING || e->state == ELECTION_FOLLOWING)
+		return MAX(e->pause_ns, MIN(e->read_ns, e->keep_ns));
+	return e->pause_ns;
+}

@@ -1,0 +1,140 @@
+/* Who coordinates, when a service with leases decides: the rules of one candidate for a key of etcd.
+ *
+ * Whoever creates the key leads until it is gone, which it is when the lease that it is tied to has
+ * not been kept alive or is revoked. The epoch is the revision at which the key was created: the
+ * service counts every write of its whole store, so no epoch comes twice and later ones are higher.
+ *
+ * A pure machine. The caller asks the service, one request at a time, and watches the key:
+ * - Every ELECTION_ASK is answered by one event: KEY, GRANTED, WON, KEPT, REVOKED or FAILED. One that
+ *   comes while another request is under way replaces it.
+ * - ELECTION_WATCH begins to watch the key, and ends the watch before; each change of the key is an
+ *   ELECTION_CHANGED, the end of the watch one ELECTION_WATCH_DOWN.
+ * - A timer: ELECTION_TIMER at election_deadline_ns() or soon after.
+ *
+ * Requests that fail go to the next endpoint, and when all have failed they pause. Whatever fails, the
+ * word given out last stays: that nobody can be asked says nothing about who leads. A process that
+ * takes the place of a dead one with the same id finds its key and keeps it.
+ */
+#ifndef CORE_ROUNDS_ELECTION_H
+#define CORE_ROUNDS_ELECTION_H
+
+#include "base/clock.h"
+#include "base/util.h"
+
+#define ELECTION_TEXT_MAX 320
+#define ELECTION_RETRY_NS NS_PER_S	   /* the pause when no endpoint has answered */
+#define ELECTION_COMPLAIN_NS (10 * NS_PER_S) /* between two complaints */
+
+struct election_config {
+	const char *own; /* what the key holds when we lead; borrowed. Different in every candidate */
+	uint64_t ttl_ns; /* of the lease */
+	uint32_t endpoints;
+};
+
+enum election_request {
+	ELECTION_NOTHING,
+	ELECTION_READ,	   /* the key: KEY */
+	ELECTION_GRANT,	   /* a lease: GRANTED */
+	ELECTION_CAMPAIGN, /* create the key with `lease`: WON, or KEY if it is there */
+	ELECTION_KEEP,	   /* `lease`: KEPT */
+	ELECTION_REVOKE,   /* `lease`: REVOKED */
+	ELECTION_REQUEST_COUNT,
+};
+
+enum election_event_type {
+	ELECTION_START,
+	ELECTION_KEY,	  /* present, value, epoch, lease, revision */
+	ELECTION_GRANTED, /* lease, ttl_ns: it may be longer than asked for */
+	ELECTION_WON,	  /* epoch */
+	ELECTION_KEPT,	  /* alive */
+	ELECTION_REVOKED,
+	ELECTION_FAILED, /* no answer, or one that is an error */
+	ELECTION_CHANGED,
+	ELECTION_WATCH_DOWN,
+	ELECTION_TIMER,
+	ELECTION_RESIGN, /* give up the lease, then ELECTION_EXIT */
+	ELECTION_EVENT_COUNT,
+};
+
+struct election_event {
+	enum election_event_type type;
+	bool present, alive;
+	const char *value; /* borrowed */
+	int64_t lease;
+	uint64_t ttl_ns;
+	uint64_t epoch;	   /* the revision at which the key was created */
+	uint64_t revision; /* of the store, when it was read */
+};
+
+enum election_action_type {
+	ELECTION_ASK,	   /* request, endpoint, lease */
+	ELECTION_WATCH,	   /* endpoint, from: the first revision that matters */
+	ELECTION_ANNOUNCE, /* text is the key's value, epoch */
+	ELECTION_COMPLAIN, /* nobody has answered for `since_ns` */
+	ELECTION_ANSWERS,  /* after a complaint: all is well again */
+	ELECTION_EXIT,
+};
+
+struct election_action {
+	enum election_action_type type;
+	enum election_request request;
+	uint32_t endpoint;
+	int64_t lease;
+	uint64_t from;
+	uint64_t epoch;
+	uint64_t since_ns;
+	char text[ELECTION_TEXT_MAX];
+};
+
+/* No step has more. */
+#define ELECTION_ACTIONS_MAX 4
+
+struct election_actions {
+	struct election_action items[ELECTION_ACTIONS_MAX];
+	size_t count;
+};
+
+enum election_state {
+	ELECTION_NEW,
+	ELECTION_LOOKING,     /* nothing is known for certain */
+	ELECTION_FOLLOWING,   /* somebody else has the key */
+	ELECTION_STANDING,    /* nobody has it: a lease is asked for */
+	ELECTION_CAMPAIGNING, /* has a lease, tries to create the key */
+	ELECTION_LEADING,
+	ELECTION_RESIGNING,
+	ELECTION_ENDED,
+	ELECTION_STATE_COUNT,
+};
+
+/* Fields are private; read them in tests only. */
+struct election {
+	struct election_config config;
+	enum election_state state;
+	enum election_request asked; /* under way */
+	uint32_t endpoint;
+	uint32_t failures;    /* since the last answer */
+	uint64_t failing_ns;  /* since when */
+	uint64_t complain_ns; /* not before; NS_NEVER: there was no complaint since the last answer */
+	uint64_t pause_ns;    /* no request before */
+	uint64_t read_ns;     /* when to look at the key again */
+	uint64_t keep_ns;     /* when to keep the lease alive */
+	uint64_t ttl_ns;
+	int64_t lease;
+	uint64_t epoch; /* of the key, as last read */
+	uint64_t revision;
+	bool changed;	     /* after the last read was asked for */
+	bool watching;
+	uint64_t watch_ns; /* when the watch was begun */
+	char announced[ELECTION_TEXT_MAX];
+	uint64_t announced_epoch;
+};
+
+void election_init(struct election *election, const struct election_config *config);
+
+/* Writes what is to be done into `ret_actions`. */
+void election_step(struct election *election, const struct election_event *event, uint64_t now_ns,
+		   struct election_actions *ret_actions);
+
+uint64_t election_deadline_ns(const struct election *election);
+
+#endif

@@ -1,0 +1,212 @@
+#include "core/rounds/finder.h"
+
+struct step {
+	struct finder *finder;
+	const struct finder_event *event;
+	uint64_t now_ns;
+	struct finder_actions *actions;
+};
+
+typedef void handler(struct step *s);
+
+static struct finder_action *act(struct step *s, enum finder_action_type type, uint32_t index)
+{
+	assert(s->actions->count < ARRAY_LEN(s->actions->items));
+	struct finder_action *action = &s->actions->items[s->actions->count++];
+	*action = (struct finder_action){ .type = type, .index = index };
+	return action;
+}
+
+static void set_state(struct finder *finder, enum finder_state state)
+{
+	finder->state = state;
+}
+
+static void probe_all(struct step *s)
+{
+	struct finder *finder = s->finder;
+	finder->next_probe_ns = ns_add(s->now_ns, FINDER_INTERVAL_NS);
+	finder->probe++;
+	for (uint32_t i = 0; i < finder->config.count; i++) {
+		if ((int32_t)i == finder->config.own)
+			continue;
+		finder->endpoints[i].was_there |= finder->endpoints[i].asked;
+		finder->endpoints[i].asked = true;
+		act(s, FINDER_PROBE, i)->probe = finder->probe;
+	}
+}
+
+static bool out_of_the_way(const struct finder *finder, uint32_t index, uint64_t now_ns)
+{
+	if (finder->endpoints[index].answer == FINDER_REFUSED)
+		return true;
+	return finder->endpoints[index].answer == FINDER_SILENT &&
+	       now_ns >= ns_add(finder->endpoints[index].silent_ns, finder->config.failover_after_ns);
+}
+
+/* Ours to coordinate: all were asked, nobody does, and no earlier one may still want to. */
+static bool may_take_over(const struct finder *finder, uint64_t now_ns)
+{
+	if (finder->config.own < 0)
+		return false;
+	for (uint32_t i = 0; i < finder->config.count; i++) {
+		if ((int32_t)i == finder->config.own)
+			continue;
+		if (finder->endpoints[i].answer == FINDER_UNASKED ||
+		    finder->endpoints[i].answer == FINDER_COORDINATES)
+			return false;
+		if ((int32_t)i < finder->config.own && !out_of_the_way(finder, i, now_ns))
+			return false;
+	}
+	return true;
+}
+
+/* An endpoint that has refused from the first question on died when we lost it. One that was silent
+ * first may have ended later, after a life without us. */
+static uint64_t dead_indexes(const struct finder *finder)
+{
+	uint64_t dead = 0;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].answer == FINDER_REFUSED && !finder->endpoints[i].was_there)
+			dead |= (uint64_t)1 << i;
+	return dead;
+}
+
+static void take_over(struct step *s)
+{
+	struct finder *finder = s->finder;
+	if (!may_take_over(finder, s->now_ns))
+		return;
+	set_state(finder, FINDER_COORDINATING);
+	act(s, FINDER_COORDINATE, 0)->dead_indexes = dead_indexes(finder);
+}
+
+/* Silence before now belongs to another search. */
+static void look(struct step *s)
+{
+	struct finder *finder = s->finder;
+	for (uint32_t i = 0; i < finder->config.count; i++) {
+		finder->endpoints[i].answer = FINDER_UNASKED;
+		finder->endpoints[i].was_there &= !s->event->linked;
+		finder->endpoints[i].asked = false;
+	}
+	set_state(finder, FINDER_LOOKING);
+	probe_all(s);
+	take_over(s);
+}
+
+/* Nothing is left to wait for: ask again soon. */
+static void hurry(struct step *s)
+{
+	struct finder *finder = s->finder;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].asked)
+			return;
+	finder->next_probe_ns = MIN(finder->next_probe_ns, 
+				    ns_add(s->now_ns, MAX(finder->config.pace_ns, FINDER_PACE_NS)));
+}
+
+static void note_answer(struct step *s)
+{
+	uint32_t i = s->event->index;
+	if (s->event->answer == FINDER_SILENT && s->finder->endpoints[i].answer != FINDER_SILENT)
+		s->finder->endpoints[i].silent_ns = s->now_ns;
+	s->finder->endpoints[i].answer = s->event->answer;
+	s->finder->endpoints[i].asked = false;
+	s->finder->endpoints[i].was_there |= s->event->answer != FINDER_REFUSED;
+	hurry(s);
+}
+
+/* A host that stood still finds answers that were true once. */
+static bool late(const struct step *s)
+{
+	return s->event->probe != s->finder->probe ||
+	       s->now_ns > s->finder->next_probe_ns;
+}
+
+static void looking_answer(struct step *s)
+{
+	if (late(s))
+		return;
+	note_answer(s);
+	if (s->event->answer == FINDER_COORDINATES) {
+		set_state(s->finder, FINDER_LINKED);
+		act(s, FINDER_CONNECT, s->event->index)->dead_indexes = dead_indexes(s->finder);
+		return;
+	}
+	take_over(s);
+}
+
+/* What the others said to one who owned nothing may be out of date for one who may take over. */
+static void looking_own(struct step *s)
+{
+	struct finder *finder = s->finder;
+	finder->config.own = (int32_t)s->event->index;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		finder->endpoints[i].answer = FINDER_UNASKED;
+	probe_all(s);
+	take_over(s);
+}
+
+static void looking_timer(struct step *s)
+{
+	if (s->now_ns >= s->finder->next_probe_ns)
+		probe_all(s);
+	take_over(s);
+}
+
+/* Without a round of our own we may be one of two; the higher round wins, then the earlier endpoint. */
+static void coordinating_answer(struct step *s)
+{
+	if (late(s) || s->event->answer != FINDER_COORDINATES || s->event->settled)
+		return;
+	int order = ballot_compare(s->event->ballot, s->event->own_ballot);
+	if (order < 0 || (order == 0 && (int32_t)s->event->index > s->finder->config.own))
+		return;
+	act(s, FINDER_STEP_DOWN, 0);
+}
+
+static void coordinating_timer(struct step *s)
+{
+	if (s->now_ns < s->finder->next_probe_ns)
+		return;
+	if (s->event->settled)
+		s->finder->next_probe_ns = ns_add(s->now_ns, FINDER_INTERVAL_NS);
+	else
+		probe_all(s);
+}
+
+static handler *const table[][FINDER_TIMER + 1] = {
+	[FINDER_NEW] = { [FINDER_START] = look },
+	[FINDER_LOOKING] = { [FINDER_ANSWER] = looking_answer,
+			     [FINDER_OWN] = looking_own,
+			     [FINDER_TIMER] = looking_timer },
+	[FINDER_LINKED] = { [FINDER_LOST] = look },
+	[FINDER_COORDINATING] = { [FINDER_ANSWER] = coordinating_answer,
+				  [FINDER_LOST] = look,
+				  [FINDER_TIMER] = coordinating_timer },
+};
+static_assert(ARRAY_LEN(table) == FINDER_STATE_COUNT, "every state needs a row");
+
+void finder_init(struct finder *finder, const struct finder_config *config)
+{
+	*finder = (struct finder){ .config = *config };
+}
+
+void finder_step(struct finder *finder, const struct finder_event *event, uint64_t now_ns,
+		 struct finder_actions *actions)
+{
+	struct step step = { finder, event, now_ns, actions };
+	handler *handle = table[finder->state][event->type];
+	if (handle)
+		handle(&step);
+}
+
+uint64_t finder_deadline_ns(const struct finder *finder)
+{
+	if (finder->config.count <= 1 && finder->state == FINDER_COORDINATING)
+		return NS_NEVER;
+	if (finder->state == FINDER_NEW || finder->state == FINDER_LINKED)
+		return NS_NEVER;
+	return finder->next_probe_ns;
+}

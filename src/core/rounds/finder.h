@@ -1,0 +1,105 @@
+/* Who coordinates, when the possible places are a list of endpoints: joins a coordinator that lives,
+ * takes over where that is safe, gives way to a better claim. docs/RENDEZVOUS.md has the rules.
+ *
+ * A pure machine in every agent process. The caller probes endpoints (connect, ask, hang up), links
+ * the agent to one, and runs the coordinator; the owner of an endpoint listens on it from the start
+ * and answers probes also while it does not coordinate.
+ *
+ * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, at the latest after
+ * FINDER_PROBE_NS as silent; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that fails or
+ * when the link ends; FINDER_LOST also when the own coordinator stepped down. The agent's next LINK_UP
+ * gets the `dead_indexes` of the action that led to it.
+ */
+#ifndef CORE_ROUNDS_FINDER_H
+#define CORE_ROUNDS_FINDER_H
+
+#include "base/clock.h"
+#include "core/rounds/ballot.h"
+
+#define FINDER_ENDPOINTS_MAX 64
+#define FINDER_PROBE_NS NS_PER_S		/* the patience of a probe */
+#define FINDER_INTERVAL_NS (3 * NS_PER_S / 2)	/* from one to the next */
+#define FINDER_PACE_NS (NS_PER_S / 4)		/* the same when all have answered and none coordinates */
+
+enum finder_answer {
+	FINDER_UNASKED,
+	FINDER_COORDINATES, /* with the ballot of the round it formed, if any */
+	FINDER_STANDBY,	    /* alive, does not coordinate */
+	FINDER_REFUSED,	    /* host alive, nobody listens: the process is dead or was never there */
+	FINDER_SILENT,
+};
+
+struct finder_config {
+	uint32_t count; /* endpoints */
+	int32_t own;	/* the one that this process listens on, -1: none */
+	uint64_t failover_after_ns; /* so long must an earlier endpoint be silent before a takeover */
+	uint64_t pace_ns; /* FINDER_PACE_NS, unless this is more: ten thousand agents ask at once */
+};
+
+enum finder_state {
+	FINDER_NEW,
+	FINDER_LOOKING,
+	FINDER_LINKED,	     /* to a coordinator elsewhere */
+	FINDER_COORDINATING, /* here */
+	FINDER_STATE_COUNT,
+};
+
+enum finder_event_type {
+	FINDER_START,
+	FINDER_ANSWER, /* index, probe, answer, ballot */
+	FINDER_LOST,
+	FINDER_OWN, /* index: this process, which owned none, listens there now */
+	FINDER_TIMER,
+};
+
+struct finder_event {
+	enum finder_event_type type;
+	uint32_t index;
+	uint32_t probe; /* the number that the probe had: late answers to older ones do not count */
+	enum finder_answer answer;
+	struct ballot ballot;
+	bool linked; /* LOST: the agent had a link */
+	/* TIMER and ANSWER, while coordinating: what our own coordinator says of itself. */
+	bool settled;
+	struct ballot own_ballot;
+};
+
+enum finder_action_type {
+	FINDER_PROBE,	   /* index, probe */
+	FINDER_CONNECT,	   /* index, dead_indexes: link the agent to the coordinator there */
+	FINDER_COORDINATE, /* dead_indexes: start a coordinator here, link the agent to it */
+	FINDER_STEP_DOWN,  /* tell our coordinator that it is superseded */
+};
+
+struct finder_action {
+	enum finder_action_type type;
+	uint32_t index;
+	uint32_t probe;
+	/* Bit i: endpoint i has refused since the agent's last link ended, from the first question on. */
+	uint64_t dead_indexes;
+};
+
+struct finder_actions {
+	struct finder_action items[FINDER_ENDPOINTS_MAX + 2];
+	size_t count;
+};
+
+struct finder {
+	struct finder_config config;
+	enum finder_state state;
+	struct {
+		enum finder_answer answer;
+		uint64_t silent_ns; /* since when, while SILENT */
+		bool asked;	    /* and has not answered yet */
+		bool was_there;	    /* gave another answer than REFUSED since the last link, or none */
+	} endpoints[FINDER_ENDPOINTS_MAX];
+	uint64_t next_probe_ns;
+	uint32_t probe;
+};
+
+void finder_init(struct finder *finder, const struct finder_config *config);
+void finder_step(struct finder *finder, const struct finder_event *event, uint64_t now_ns,
+		 struct finder_actions *actions);
+uint64_t finder_deadline_ns(const struct finder *finder);
+
+#endif

@@ -1,0 +1,240 @@
+#include "core/rounds/formation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/rounds/ranks.h"
+
+static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool half_is_enough)
+{
+	uint64_t alive = nodes - MIN(gone, nodes);
+	uint64_t twice = 2 * (uint64_t)present;
+	return alive == 0 || twice > alive || (twice == alive && half_is_enough);
+}
+
+/* All who are back saw the coordinator of `heard` die. */
+static bool coordinator_died(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	return !c->own && c->coordinator_in_heard && tally->ready_heard > 0 &&
+	       tally->ready_witness == tally->ready_heard;
+}
+
+uint32_t formation_gone(const struct coordinator *c)
+{
+	return c->roster.tally.left_heard + coordinator_died(c);
+}
+
+/* The same for `base`: who was dead when its successor was formed is so still. */
+static uint32_t dead_in_base(const struct coordinator *c)
+{
+	return !ballot_is_none(c->bereft) && ballot_eq(c->bereft, c->roster.base.ballot);
+}
+
+/* Those whose number decides: members of the two rounds, and all agents. */
+struct presence {
+	uint32_t in_heard, in_base, all;
+};
+
+static bool enough(const struct coordinator *c, struct presence present, bool half_is_enough)
+{
+	const struct roster *roster = &c->roster;
+	const struct tally *tally = &roster->tally;
+	if (c->config.quorum == QUORUM_ANY)
+		return true;
+	if (ballot_is_none(roster->heard.ballot))
+		return is_majority(present.all, c->max_nodes, 0, false);
+	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c), half_is_enough && c->own))
+		return false;
+	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
+		return true;
+	/* `heard` may not have reached enough of its forerunner to have replaced it. */
+	if (ballot_is_none(roster->base.ballot))
+		return is_majority(present.all, c->max_nodes, 0, false);
+	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
+	return is_majority(present.in_base, roster->base.nodes, tally->left_base + dead_in_base(c),
+			   half_is_enough && own_base);
+}
+
+static struct presence ready(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	return (struct presence){ tally->ready_heard, tally->ready_base, roster_ready(&c->roster) };
+}
+
+bool formation_has_quorum(const struct coordinator *c)
+{
+	return enough(c, ready(c), true);
+}
+
+bool formation_has_majority(const struct coordinator *c)
+{
+	return enough(c, ready(c), false);
+}
+
+bool formation_can_have_quorum(const struct coordinator *c)
+{
+	const struct tally *tally = &c->roster.tally;
+	struct presence linked = { tally->linked_heard, tally->linked_base, roster_linked(&c->roster) };
+	return enough(c, linked, true);
+}
+
+/* Members of the last round first, hosts of last resort last, otherwise as they came. */
+static int by_claim(const void *a, const void *b)
+{
+	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
+	if (x->last_resort != y->last_resort)
+		return x->last_resort ? 1 : -1;
+	bool x_was_in = memory_was_in(&x->memory, x->memory.heard.ballot);
+	bool y_was_in = memory_was_in(&y->memory, y->memory.heard.ballot);
+	if (x_was_in != y_was_in)
+		return x_was_in ? -1 : 1;
+	return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
+}
+
+/* Hosts of last resort are taken only up to MIN. */
+static size_t pick(const struct coordinator *c, struct member **picked)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			picked[count++] = c->roster.members[i];
+	qsort(picked, count, sizeof(*picked), by_claim);
+	uint32_t willing = MAX(c->roster.tally.ready_willing, c->min_nodes);
+	count = MIN(count, willing);
+	return MIN(count, c->max_nodes);
+}
+
+static void assign(struct coordinator *c, struct member **picked, size_t count)
+{
+	AUTO_FREE struct ranks_node *nodes = NEW_ARRAY(struct ranks_node, count);
+	for (size_t i = 0; i < count; i++)
+		nodes[i] = (struct ranks_node){
+			.node_rank = picked[i]->node_rank,
+			.last_rank = picked[i]->memory.group_rank,
+			.preferred = agent_id_eq(picked[i]->id, c->config.local),
+			.nproc = picked[i]->nproc,
+			.role = picked[i]->role,
+		};
+	c->world_size = ranks_assign(nodes, count);
+	for (size_t i = 0; i < count; i++) {
+		picked[i]->group_rank = nodes[i].group_rank;
+		picked[i]->rank_base = nodes[i].rank_base;
+		picked[i]->role_rank_base = nodes[i].role_rank_base;
+		picked[i]->role_world_size = nodes[i].role_world_size;
+	}
+}
+
+/* A round of our own epoch, above everything heard of. */
+static struct ballot next_ballot(struct coordinator *c)
+{
+	struct ballot heard = c->roster.heard.ballot;
+	if (!c->config.epoch && !c->own)
+		c->epoch = ballot_next_epoch(heard.epoch, c->config.salt);
+	return (struct ballot){ c->epoch, heard.round + 1 };
+}
+
+void formation_form(struct coordinator *c)
+{
+	struct roster *roster = &c->roster;
+	AUTO_FREE struct member **picked = NEW_ARRAY(struct member *, roster->count);
+	size_t count = pick(c, picked);
+	assign(c, picked, count);
+
+	for (size_t i = 0; i < roster->count; i++)
+		roster->members[i]->in_round = false;
+	if (coordinator_died(c))
+		c->bereft = roster->heard.ballot;
+	struct round_ref heard = { next_ballot(c), (uint32_t)count };
+	c->own = true;
+	c->coordinator_in_heard = false;
+	c->coordinator_index = c->config.index;
+	c->max_restarts = UINT32_MAX;
+	c->done_count = 0;
+	c->acked_base = 0;
+	roster_set_rounds(roster, &heard, &roster->base);
+	for (size_t i = 0; i < count; i++) {
+		struct member *member = picked[i];
+		member->in_round = true;
+		member->acked = false;
+		roster_enter_round(roster, member);
+		roster_set_status(roster, member, MEMBER_ACTIVE);
+		c->max_restarts = MIN(c->max_restarts, member->max_restarts);
+		c->coordinator_in_heard |= agent_id_eq(member->id, c->config.local);
+		if (member->group_rank == 0) {
+			memcpy(c->master_host, member->store_host, strlen(member->store_host) + 1);
+			c->master_port = member->store_port;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		if (picked[i]->death_ns == 0)
+			formation_ack(c, picked[i]);
+}
+
+void formation_msg(const struct coordinator *c, const struct member *member, struct msg *ret_msg)
+{
+	const struct roster *roster = &c->roster;
+	ret_msg->type = MSG_FORMED;
+	ret_msg->ballot = roster->heard.ballot;
+	ret_msg->formed = (struct msg_formed){
+		.base = member->memory.base,
+		.coordinator_in_round = c->coordinator_in_heard,
+		.coordinator_index = c->coordinator_index,
+		.nodes = roster->heard.nodes,
+		.group_rank = member->group_rank,
+		.rank_base = member->rank_base,
+		.world_size = c->world_size,
+		.role_rank_base = member->role_rank_base,
+		.role_world_size = member->role_world_size,
+		.restarts = c->restarts,
+		.max_restarts = c->max_restarts,
+		.hosts_store = member->group_rank == 0,
+		.master_port = c->master_port,
+	};
+	memcpy(ret_msg->formed.master_host, c->master_host, sizeof(c->master_host));
+}
+
+void formation_forget_acks(struct coordinator *c)
+{
+	c->acked_base = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		c->roster.members[i]->acked = false;
+}
+
+/* Before there is a base, more than half of MAX agents take the part of its members. */
+static void count_ack(struct coordinator *c, const struct member *member)
+{
+	bool first = ballot_is_none(c->roster.base.ballot);
+	c->acked_base += first || roster_in_base(&c->roster, member);
+}
+
+/* When more than half of the forerunner know the round, whoever would gather a majority of the
+ * forerunner without us meets one of them: the round has replaced it for good. */
+static void confirm(struct coordinator *c)
+{
+	struct roster *roster = &c->roster;
+	uint32_t nodes = ballot_is_none(roster->base.ballot) ? c->max_nodes : roster->base.nodes;
+	bool enough_acks = c->config.quorum == QUORUM_ANY ||
+			   is_majority(c->acked_base, nodes, dead_in_base(c), false);
+	if (enough_acks && !ballot_eq(roster->base.ballot, roster->heard.ballot))
+		roster_set_rounds(roster, &roster->heard, &roster->heard);
+}
+
+void formation_recount_acks(struct coordinator *c)
+{
+	c->acked_base = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->acked)
+			count_ack(c, c->roster.members[i]);
+	confirm(c);
+}
+
+void formation_ack(struct coordinator *c, struct member *member)
+{
+	if (member->acked || ballot_eq(c->roster.base.ballot, c->roster.heard.ballot))
+		return;
+	member->acked = true;
+	count_ack(c, member);
+	confirm(c);
+}

@@ -1,0 +1,56 @@
+#include "core/rounds/msg.h"
+
+#include <string.h>
+
+#define UP_TO(member) (offsetof(struct msg, member) + sizeof(((struct msg *)NULL)->member))
+
+static const struct {
+	const char *name;
+	bool from_agent;
+	size_t size;
+} types[] = {
+	[MSG_JOIN] = { "JOIN", true, UP_TO(join) },
+	[MSG_FAILED] = { "FAILED", true, UP_TO(failed) },
+	[MSG_DONE] = { "DONE", true, UP_TO(ballot) },
+	[MSG_LEAVE] = { "LEAVE", true, UP_TO(leave) },
+	[MSG_PING] = { "PING", true, UP_TO(ping) },
+	[MSG_FORMED] = { "FORMED", false, UP_TO(formed) },
+	[MSG_STOP] = { "STOP", false, UP_TO(stop) },
+	[MSG_CLOSED] = { "CLOSED", false, UP_TO(closed) },
+	[MSG_REFUSED] = { "REFUSED", false, UP_TO(refused) },
+	[MSG_PONG] = { "PONG", false, UP_TO(pong) },
+	[MSG_PEERS] = { "PEERS", false, UP_TO(peers) },
+};
+static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
+
+void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base)
+{
+	struct ballot oldest = memory->member_of[MEMORY_ROUNDS - 1];
+	memmove(&memory->member_of[1], &memory->member_of[0],
+		(MEMORY_ROUNDS - 1) * sizeof(memory->member_of[0]));
+	/* As long as the base counts its members must know that they are. */
+	if (!ballot_is_none(oldest) && ballot_eq(oldest, base->ballot))
+		memory->member_of[MEMORY_ROUNDS - 1] = oldest;
+	memory->member_of[0] = heard->ballot;
+	memory->heard = *heard;
+	memory->base = *base;
+	memory->coordinator_died = false;
+	memory->work = WORK_IDLE;
+	memory->ruling = RULING_NONE;
+	memset(&memory->cause, 0, sizeof(memory->cause));
+}
+
+const char *msg_type_name(enum msg_type type)
+{
+	return types[type].name;
+}
+
+bool msg_from_agent(enum msg_type type)
+{
+	return types[type].from_agent;
+}
+
+size_t msg_size(enum msg_type type)
+{
+	return types[type].size;
+}

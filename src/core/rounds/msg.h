@@ -1,0 +1,269 @@
+/* What agents and the coordinator tell each other.
+ *
+ *     agent -> coordinator                          coordinator -> agent
+ *     JOIN    I have no workers; this is me         FORMED  the round is formed: start these ranks
+ *     FAILED  a worker of this round failed         STOP    stop your workers, then JOIN again
+ *     DONE    all my workers ended well             CLOSED  the job is over
+ *     LEAVE   I go (or: I have gone elsewhere)      REFUSED you may not take part, and why
+ *     PING    I am here                             PONG    answer to a PING
+ *                                                   PEERS   who may use your store; FORMED follows
+ *
+ * JOIN is the one report of state: it is sent on a new link and after every STOP, always after the
+ * last local process is gone, and carries what must outlive a coordinator (struct memory).
+ *
+ * Messages own nothing. Everything is inline but JOIN's `node`, which is borrowed: from the agent on
+ * the way out (valid as long as the agent), from the decoder on the way in (valid for the step).
+ * Times are lengths ("age", "period"), never points in time: clocks of two hosts are not compared.
+ */
+#ifndef CORE_ROUNDS_MSG_H
+#define CORE_ROUNDS_MSG_H
+
+#include "core/rounds/ballot.h"
+#include "core/worker/group.h"
+
+#define MSG_HOST_MAX 256 /* with the NUL, as all of these */
+#define MSG_ROLE_MAX 64
+#define MSG_NAME_MAX 65
+#define MSG_TEXT_MAX 160
+#define MSG_ADDRS_MAX 16
+#define MSG_NODES_MAX 1000000
+#define MSG_NPROC_MAX 1000000
+
+/* 128 random bits, drawn once per agent process, kept over reconnects. */
+struct agent_id {
+	uint64_t hi, lo;
+};
+
+static inline bool agent_id_eq(struct agent_id a, struct agent_id b)
+{
+	return a.hi == b.hi && a.lo == b.lo;
+}
+
+struct msg_addr {
+	uint8_t family;	   /* 4 or 6 */
+	uint8_t bytes[16]; /* network order; the first 4 for IPv4 */
+};
+
+/* Who an agent is and what it was asked for; the same in every JOIN but for the store's address. */
+struct node_info {
+	struct agent_id id;
+	uint32_t min_nodes, max_nodes; /* must be the same everywhere */
+	uint32_t nproc;
+	int32_t node_rank; /* -1: any */
+	uint32_t max_restarts;
+	uint64_t backoff_ns, backoff_max_ns; /* before restart n: backoff * 2^(n-1), at most max */
+	uint64_t period_ns;		     /* between two PINGs; 0: the link cannot fall silent */
+	uint32_t lease_periods;		     /* the agent kills its workers after so many unanswered */
+	char role[MSG_ROLE_MAX];
+	char name[MSG_NAME_MAX]; /* host name, for people */
+	char store_host[MSG_HOST_MAX];
+	uint16_t store_port;
+	uint8_t addr_count;
+	struct msg_addr addrs[MSG_ADDRS_MAX];
+};
+
+/* A round by its ballot and size. nodes is 0 exactly when the ballot is none. */
+struct round_ref {
+	struct ballot ballot;
+	uint32_t nodes;
+};
+
+/* A worker's end that failed a round. */
+struct cause {
+	enum failure_reason reason;
+	struct exit_status status;
+	int32_t spawn_errno; /* of FAILURE_SPAWN */
+	int32_t local_rank;
+	int32_t rank;	    /* global; filled in by the agent core */
+	int32_t group_rank; /* of its host; filled in by the agent core */
+	int32_t pid;
+	bool no_restart; /* the agent's policy: not worth a restart */
+	uint64_t age_ns; /* since the death, when the message was made */
+	char name[MSG_NAME_MAX];
+};
+
+/* How the workers of the last round ended here. */
+enum work_state {
+	WORK_IDLE, /* none, or stopped on request */
+	WORK_DONE,
+	WORK_FAILED,
+	WORK_STATE_COUNT,
+};
+
+/* A decision about the whole job, told to all before anyone acts on it. */
+enum ruling {
+	RULING_NONE,
+	RULING_DONE,
+	RULING_FAILED,
+	RULING_COUNT,
+};
+
+#define MEMORY_ROUNDS 8
+
+/* What an agent remembers for a coordinator that does not know the job yet. */
+struct memory {
+	struct round_ref heard; /* the highest round heard of */
+	struct round_ref base;	/* the last one known to have reached more than half of its forerunner */
+	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
+	bool coordinator_in_heard; /* the host that formed `heard` was a member */
+	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
+	uint64_t joined_id; /* of the coordinator it joined last, if that may not know yet that it left */
+	bool coordinator_died; /* its link was closed or reset, and its endpoint refused from then on */
+	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
+	uint32_t restarts;	   /* charges to the budget up to `heard` */
+	enum work_state work;	   /* in `heard`; idle if not a member */
+	enum ruling ruling;	   /* on `heard` */
+	struct cause cause;	   /* of WORK_FAILED here, or of RULING_FAILED */
+};
+
+static inline bool memory_was_in(const struct memory *memory, struct ballot ballot)
+{
+	for (size_t i = 0; i < MEMORY_ROUNDS; i++)
+		if (ballot_eq(memory->member_of[i], ballot))
+			return !ballot_is_none(ballot);
+	return false;
+}
+
+/* The agent becomes a member of a new round: what it did in the one before is past. */
+void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base);
+
+#define JOINED_NOBODY 0
+#define JOINED_UNKNOWN UINT64_MAX /* one that never answered */
+
+struct msg_join {
+	const struct node_info *node; /* borrowed */
+	uint32_t attempt; /* counts the agent's links: mail of an older one may arrive after a newer one's */
+	struct memory memory;
+};
+
+struct msg_formed {
+	struct round_ref base; /* see struct memory */
+	bool coordinator_in_round;
+	int32_t coordinator_index;
+	uint32_t nodes; /* group world size */
+	uint32_t group_rank;
+	uint32_t rank_base, world_size;
+	uint32_t role_rank_base, role_world_size;
+	uint32_t restarts, max_restarts;
+	bool hosts_store; /* this agent serves the workers' store */
+	uint16_t master_port;
+	char master_host[MSG_HOST_MAX];
+};
+
+struct msg_failed {
+	struct cause cause;
+};
+
+enum stop_why {
+	STOP_FAILURE, /* a worker somewhere failed */
+	STOP_MEMBERS, /* a node was lost, left or is to be added */
+	STOP_RULING, /* the job is over; CLOSED follows */
+	STOP_WHY_COUNT,
+};
+
+struct msg_stop {
+	enum stop_why why;
+	enum ruling ruling;
+	struct cause cause; /* of RULING_FAILED */
+};
+
+enum leave_why {
+	LEAVE_SIGNAL,	  /* the user stopped this agent */
+	LEAVE_TIMEOUT,	  /* join_timeout */
+	LEAVE_CLOSED,	  /* answer to CLOSED or REFUSED */
+	LEAVE_STUCK,	  /* this host has a worker that cannot be killed */
+	LEAVE_LEASE,	  /* no answer to pings: the agent looks elsewhere */
+	LEAVE_SUPERSEDED, /* the agent knows a higher ballot */
+	LEAVE_WHY_COUNT,
+};
+
+/* The agent is alive and may turn up at another coordinator. */
+static inline bool leave_is_elsewhere(enum leave_why why)
+{
+	return why == LEAVE_LEASE || why == LEAVE_SUPERSEDED;
+}
+
+struct msg_leave {
+	enum leave_why why;
+	bool empty; /* no worker is alive here any more */
+};
+
+struct msg_closed {
+	enum ruling ruling; /* RULING_DONE or RULING_FAILED */
+	uint32_t restarts;
+	struct cause cause;
+};
+
+enum refusal {
+	REFUSED_NODES,	   /* MIN:MAX differs */
+	REFUSED_NODE_RANK, /* another live agent holds this node rank, or it is not below MAX */
+	REFUSED_REASON_COUNT,
+};
+
+struct msg_refused {
+	enum refusal reason;
+	char text[MSG_TEXT_MAX]; /* for the user, with both values */
+};
+
+struct msg_ping {
+	uint64_t cookie; /* the agent's own; comes back in the PONG */
+	uint64_t stamp;	 /* of the last PONG on this link, 0 before the first */
+};
+
+struct msg_pong {
+	uint64_t coordinator_id; /* see struct memory */
+	uint64_t cookie;
+	uint64_t stamp; /* the coordinator's own; comes back in the next PING */
+	struct round_ref heard, base;
+	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */
+	uint32_t present; /* agents linked to the coordinator, for people */
+};
+
+#define MSG_PEERS_MAX 32
+
+/* Addresses of the members' hosts, in as many messages as it takes, before FORMED and only to the
+ * agent that will serve the workers' store of a round of several nodes. */
+struct msg_peers {
+	bool first; /* those of an earlier list no longer count */
+	uint8_t count;
+	struct msg_addr addrs[MSG_PEERS_MAX];
+};
+
+enum msg_type {
+	MSG_JOIN,
+	MSG_FAILED,
+	MSG_DONE,
+	MSG_LEAVE,
+	MSG_PING,
+	MSG_FORMED,
+	MSG_STOP,
+	MSG_CLOSED,
+	MSG_REFUSED,
+	MSG_PONG,
+	MSG_PEERS,
+	MSG_TYPE_COUNT,
+};
+
+struct msg {
+	enum msg_type type;
+	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest the sender heard of. */
+	struct ballot ballot;
+	union {
+		struct msg_join join;
+		struct msg_failed failed;
+		struct msg_leave leave;
+		struct msg_ping ping;
+		struct msg_formed formed;
+		struct msg_stop stop;
+		struct msg_closed closed;
+		struct msg_refused refused;
+		struct msg_pong pong;
+		struct msg_peers peers;
+	};
+};
+
+const char *msg_type_name(enum msg_type type);
+bool msg_from_agent(enum msg_type type);
+size_t msg_size(enum msg_type type); /* bytes of struct msg that a message of this type uses */
+
+#endif

@@ -1,0 +1,331 @@
+/* Discovery with a list of endpoints (c10d, static): core/rounds/finder.h decides; here names are looked up,
+ * endpoints are asked, and the one that is on this host is listened on. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/rounds/finder.h"
+#include "nodes/discovery.h"
+#include "nodes/spot.h"
+
+#define FIRST_LOOKUPS_NS (3 * NS_PER_S) /* then the search begins without the names that are missing */
+/* An owner on this host may have gone, or a name of ours become known: after a search so long that the
+ * owners of other endpoints would have taken over, it is tried again to listen. */
+#define OWN_AFTER_NS (3 * NS_PER_S)
+#define PACE_PER_NODE_NS (100 * NS_PER_US)
+#define PROBE_LOOKUP_NS (NS_PER_S / 3)	/* of a probe's time */
+
+/* A process that ends closes its links and its listener one after the other. Whoever asks in between is
+ * let in and shut out at once: that is no answer, and it is asked again. */
+#define AGAIN_NS (10 * NS_PER_MS)
+#define AGAIN_MAX 10
+
+struct site {
+	struct endpoints *endpoints;
+	struct spot spot;
+	struct link_probe *probe; /* under way */
+	uint32_t asked;		  /* number of the probe that has no answer yet; 0: none */
+	unsigned shut_out;	  /* so often in this probe */
+	struct event again;
+	struct event patience;	  /* with the look-up that a probe waits for */
+};
+
+struct endpoints {
+	struct discovery base;
+	struct finder finder;
+	struct site *sites;
+	uint32_t count;
+	int32_t own; /* where we listen; -1: nowhere */
+	bool begun;
+	uint64_t since_ns; /* of this search */
+	struct event timer;
+};
+
+static struct endpoints *endpoints_of(const struct discovery *discovery)
+{
+	return container_of(discovery, struct endpoints, base);
+}
+
+static void step(struct endpoints *e, struct finder_event *event);
+
+static void arm(struct endpoints *e, uint64_t deadline_ns)
+{
+	if (deadline_ns == NS_NEVER) {
+		event_del(&e->timer);
+		return;
+	}
+	struct timeval left = clock_left(deadline_ns, clock_now_ns());
+	event_add(&e->timer, &left);
+}
+
+/* ---- probes ---- */
+
+static void answer(struct site *site, enum finder_answer said, struct ballot ballot)
+{
+	struct endpoints *e = site->endpoints;
+	static const char *const said_what[] = { [FINDER_UNASKED] = "?",	  [FINDER_COORDINATES] = "coordinates",
+						 [FINDER_STANDBY] = "stands by", [FINDER_REFUSED] = "refuses",
+						 [FINDER_SILENT] = "is silent" };
+	log_debug("%s %s", site->spot.text, said_what[said]);
+	uint32_t probe = site->asked;
+	site->asked = 0;
+	/* Its name may stand for another host by now. */
+	if (said == FINDER_SILENT || said == FINDER_REFUSED)
+		spot_forget(&site->spot);
+	if (probe)
+		step(e, &(struct finder_event){ .type = FINDER_ANSWER, .index = (uint32_t)(site - e->sites),
+						.probe = probe, .answer = said, .ballot = ballot });
+}
+
+static void on_standing(void *arg, const struct link_standing *standing)
+{
+	struct site *site = arg;
+	struct endpoints *e = site->endpoints;
+	site->probe = NULL;
+	if (standing->answer == FINDER_SILENT && standing->why == LINK_CLOSED && site->shut_out++ < AGAIN_MAX) {
+		struct timeval soon = clock_left(AGAIN_NS, 0);
+		event_add(&site->again, &soon);
+		return;
+	}
+	snprintf(site->spot.trouble, sizeof(site->spot.trouble), "%s", standing->text);
+	if (standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED)
+		e->base.handler->on_barred(e->base.arg, standing->text);
+	answer(site, standing->answer, standing->ballot);
+}
+
+static void ask(struct site *site)
+{
+	struct endpoints *e = site->endpoints;
+	event_del(&site->patience);
+	struct link_target target = spot_target(&site->spot);
+	link_probe_cancel(site->probe);
+	site->probe = link_probe(e->base.base, e->base.self, &target, on_standing, site);
+}
+
+static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	ask(arg);
+}
+
+/* A name that takes long to look up is as good as silence; the answer is used the next time. */
+static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct site *site = arg;
+	struct spot *spot = &site->spot;
+	if (spot->lookup.fd >= 0)
+		snprintf(spot->trouble, sizeof(spot->trouble), "the look-up of '%.200s' takes long",
+			 spot->name.host);
+	answer(site, FINDER_SILENT, BALLOT_NONE);
+}
+
+static void probe(struct site *site, uint32_t number)
+{
+	site->asked = number;
+	site->shut_out = 0;
+	event_del(&site->again);
+	if (site->spot.count > 0) {
+		ask(site);
+		return;
+	}
+	struct timeval patience = clock_left(PROBE_LOOKUP_NS, 0);
+	event_add(&site->patience, &patience);
+	spot_look_up(&site->spot);
+}
+
+/* ---- listening ---- */
+
+static bool try_site(struct endpoints *e, uint32_t index)
+{
+	struct spot *spot = &e->sites[index].spot;
+	bool must = e->base.rdzv->host == RENDEZVOUS_HOST_YES;
+	int fd = spot_listen(spot, must);
+	if (fd >= 0) {
+		e->own = (int32_t)index;
+		e->base.handler->on_listen(e->base.arg, fd, &spot->name);
+		return true;
+	}
+	if (must) {
+		char text[LINK_TEXT_MAX], holder[ADDR_HOLDER_MAX];
+		if (fd == -EADDRINUSE)
+			addr_port_holder(spot->name.port, holder);
+		snprintf(text, sizeof(text), "cannot listen on %s: %s%s", spot->text,
+			 fd == -EADDRINUSE ? "the port is taken by " : strerror(-fd),
+			 fd == -EADDRINUSE ? holder : "");
+		e->base.handler->on_barred(e->base.arg, text);
+	}
+	return false;
+}
+
+/* Becomes the owner of the first endpoint that is on this host and that no other agent here has. */
+static void try_to_own(struct endpoints *e)
+{
+	enum rendezvous_host host = e->base.rdzv->host;
+	if (e->own >= 0 || host == RENDEZVOUS_HOST_NO)
+		return;
+	for (uint32_t i = 0; i < e->count; i++)
+		if (try_site(e, i) || host == RENDEZVOUS_HOST_YES)
+			break;
+}
+
+/* ---- the finder ---- */
+
+static void begin(struct endpoints *e)
+{
+	e->since_ns = clock_now_ns();
+	finder_init(&e->finder, &(struct finder_config){
+					.count = e->count,
+					.own = e->own,
+					.failover_after_ns = e->base.rdzv->failover_after_ns,
+					.pace_ns = e->base.rdzv->max_nodes * PACE_PER_NODE_NS,
+				});
+	e->begun = true;
+	step(e, &(struct finder_event){ .type = FINDER_START });
+}
+
+static void found(struct endpoints *e, const struct finder_action *action)
+{
+	struct link_target target = spot_target(&e->sites[action->index].spot);
+	e->base.handler->on_found(e->base.arg, &target, action->dead_indexes);
+}
+
+static void act(struct endpoints *e, const struct finder_action *action)
+{
+	switch (action->type) {
+	case FINDER_PROBE:
+		probe(&e->sites[action->index], action->probe);
+		break;
+	case FINDER_CONNECT:
+		found(e, action);
+		break;
+	case FINDER_COORDINATE:
+		e->base.handler->on_chosen(e->base.arg, &(struct discovery_term){ .index = e->own },
+					   action->dead_indexes);
+		break;
+	case FINDER_STEP_DOWN:
+		e->base.handler->on_superseded(e->base.arg, 0);
+		break;
+	}
+}
+
+static void step(struct endpoints *e, struct finder_event *event)
+{
+	struct finder_actions actions = { .count = 0 };
+	e->base.handler->standing(e->base.arg, &event->settled, &event->own_ballot);
+	finder_step(&e->finder, event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act(e, &actions.items[i]);
+	arm(e, finder_deadline_ns(&e->finder));
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct endpoints *e = arg;
+	bool owned = e->own >= 0;
+	if (!e->begun) {
+		try_to_own(e);
+		begin(e);
+		return;
+	}
+	if (e->finder.state == FINDER_LOOKING && clock_now_ns() >= ns_add(e->since_ns, OWN_AFTER_NS))
+		try_to_own(e);
+	if (e->own >= 0 && !owned)
+		step(e, &(struct finder_event){ .type = FINDER_OWN, .index = (uint32_t)e->own });
+	else
+		step(e, &(struct finder_event){ .type = FINDER_TIMER });
+}
+
+static bool all_known(const struct endpoints *e)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		if (e->sites[i].spot.lookup.fd >= 0)
+			return false;
+	return true;
+}
+
+static void on_looked_up(void *arg, struct spot *spot)
+{
+	struct site *site = arg;
+	struct endpoints *e = site->endpoints;
+	if (!e->begun && all_known(e)) {
+		arm(e, 0);
+		return;
+	}
+	if (!site->asked)
+		return;
+	event_del(&site->patience);
+	if (spot->count > 0)
+		ask(site);
+	else
+		answer(site, FINDER_SILENT, BALLOT_NONE);
+}
+
+/* ---- operations ---- */
+
+static int endpoints_start(struct discovery *discovery, struct err *err UNUSED)
+{
+	struct endpoints *e = endpoints_of(discovery);
+	const struct rendezvous *rdzv = discovery->rdzv;
+	e->own = -1;
+	e->count = (uint32_t)rdzv->endpoint_count;
+	e->sites = NEW_ARRAY(struct site, e->count);
+	event_assign(&e->timer, discovery->base, -1, 0, on_timer, e);
+	for (uint32_t i = 0; i < e->count; i++) {
+		struct site *site = &e->sites[i];
+		*site = (struct site){ .endpoints = e };
+		event_assign(&site->patience, discovery->base, -1, 0, on_impatient, site);
+		event_assign(&site->again, discovery->base, -1, 0, on_again, site);
+		spot_init(&site->spot, &rdzv->endpoints[i], discovery->base, on_looked_up, site);
+		if (!site->spot.numeric)
+			spot_look_up(&site->spot);
+	}
+	log_debug("looking for a coordinator");
+	arm(e, all_known(e) ? 0 : ns_add(clock_now_ns(), FIRST_LOOKUPS_NS));
+	return 0;
+}
+
+static void endpoints_lost(struct discovery *discovery, bool linked)
+{
+	struct endpoints *e = endpoints_of(discovery);
+	e->since_ns = clock_now_ns();
+	step(e, &(struct finder_event){ .type = FINDER_LOST, .linked = linked });
+}
+
+static void endpoints_explain(const struct discovery *discovery, struct buf *out)
+{
+	const struct endpoints *e = endpoints_of(discovery);
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct spot *spot = &e->sites[i].spot;
+		if ((int32_t)i == e->own)
+			buf_printf(out, "%s%s is this node", i ? "; " : "", spot->text);
+		else
+			buf_printf(out, "%s%s", i ? "; " : "", *spot->trouble ? spot->trouble : spot->text);
+	}
+}
+
+static void endpoints_done(struct discovery *discovery)
+{
+	struct endpoints *e = endpoints_of(discovery);
+	for (uint32_t i = 0; i < e->count; i++) {
+		link_probe_cancel(e->sites[i].probe);
+		spot_done(&e->sites[i].spot);
+		event_del(&e->sites[i].patience);
+		event_del(&e->sites[i].again);
+	}
+	if (e->sites)
+		event_del(&e->timer);
+	free(e->sites);
+}
+
+const struct discovery_ops discovery_endpoints = {
+	.name = "endpoints",
+	.size = sizeof(struct endpoints),
+	.start = endpoints_start,
+	.lost = endpoints_lost,
+	.explain = endpoints_explain,
+	.done = endpoints_done,
+};

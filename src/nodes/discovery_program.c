@@ -1,0 +1,299 @@
+/* Discovery by a program (etcd, exec:PROGRAM): it says who coordinates under which epoch, and this process
+ * listens from the start on a port of its own, in case that is to be itself. muster-discovery(7) is the
+ * contract. */
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/discover_exec.h"
+#include "nodes/discovery.h"
+#include "nodes/spot.h"
+
+/* Nothing is sent there: a look at the routes tells which of our addresses leads to other hosts. */
+#define FAR_AWAY "192.0.2.1" /* reserved for documentation */
+#define ANY_PORT 9
+#define LOOKUP_PATIENCE_NS (5 * NS_PER_S)
+
+struct program {
+	struct discovery base;
+	struct discover_exec *exec; /* NULL: not started yet */
+	struct strv argv, envp;
+	struct event begin;    /* the way to the service is known, or not worth waiting for any more */
+	struct event offer;    /* tells who coordinates once more */
+	struct spot reached;   /* a host of the service */
+	struct spot own;       /* where we listen */
+	struct spot leader;    /* who coordinates, while epoch is not 0 */
+	bool has_reached, has_own;
+	uint64_t epoch;
+	bool chosen; /* the leader is this process */
+	char trouble[LINK_TEXT_MAX]; /* the last that the program said to people */
+};
+
+static struct program *program_of(const struct discovery *discovery)
+{
+	return container_of(discovery, struct program, base);
+}
+
+/* ---- what the program says ---- */
+
+static void offer_soon(struct program *p)
+{
+	static const struct timeval at_once = { 0 };
+	event_add(&p->offer, &at_once);
+}
+
+static void offer(struct program *p)
+{
+	const struct discovery_handler *handler = p->base.handler;
+	if (p->chosen) {
+		handler->on_chosen(p->base.arg, &(struct discovery_term){ .epoch = p->epoch, .index = -1 }, 0);
+		return;
+	}
+	if (p->leader.count == 0) {
+		spot_look_up(&p->leader);
+		return;
+	}
+	struct link_target target = spot_target(&p->leader);
+	handler->on_found(p->base.arg, &target, 0);
+}
+
+static void on_offer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	offer(arg);
+}
+
+/* A name that cannot be looked up now may be known later. */
+static void on_leader_known(void *arg, struct spot *spot)
+{
+	struct program *p = arg;
+	static const struct timeval later = { .tv_sec = 1 };
+	if (spot->count > 0) {
+		offer(p);
+		return;
+	}
+	log_warn("%s", spot->trouble);
+	event_add(&p->offer, &later);
+}
+
+/* The coordinator here may have to give way to one of its own process: it has to be gone first, so the
+ * new term begins with the next turn of the loop. */
+static void on_coordinator(void *arg, const struct addr_name *name, uint64_t epoch)
+{
+	struct program *p = arg;
+	if (p->epoch)
+		spot_done(&p->leader);
+	spot_init(&p->leader, name, p->base.base, on_leader_known, p);
+	p->chosen = str_eq(p->leader.text, p->own.text);
+	p->epoch = epoch;
+	log_info("%s coordinates, epoch %" PRIu64, p->leader.text, epoch);
+	p->base.handler->on_superseded(p->base.arg, epoch);
+	offer_soon(p);
+}
+
+static void on_note(void *arg, const char *text)
+{
+	struct program *p = arg;
+	snprintf(p->trouble, sizeof(p->trouble), "%s", text);
+	log_warn("discovery: %s", text);
+}
+
+static const struct discover_exec_handler exec_handler = { on_coordinator, on_note };
+
+/* ---- beginning ---- */
+
+/* Different in every process, the same whenever the program is started for this one. */
+static void set_environment(struct program *p)
+{
+	const struct rendezvous *rdzv = p->base.rdzv;
+	uint64_t id[2] = { 0 };
+	if (getrandom(id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
+		id[0] = clock_now_ns() ^ (uint64_t)getpid() << 32;
+	strv_add_all(&p->envp, environ);
+	env_setf(&p->envp, "MUSTER_DISCOVERY_ID", "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+	if (rdzv->endpoint_text && *rdzv->endpoint_text)
+		env_set(&p->envp, "MUSTER_RDZV_ENDPOINT", rdzv->endpoint_text);
+}
+
+static void start_program(struct program *p)
+{
+	const struct rendezvous *rdzv = p->base.rdzv;
+	struct err err = ERR_INIT;
+	strv_add_all(&p->argv, strv_argv(&rdzv->program));
+	strv_add(&p->argv, rdzv->run_id);
+	strv_add(&p->argv, p->own.text);
+	set_environment(p);
+	const struct discover_exec_config exec = { strv_argv(&p->argv), strv_argv(&p->envp) };
+	if (discover_exec_new(p->base.base, &exec, &exec_handler, p, &p->exec, &err) < 0)
+		p->base.handler->on_barred(p->base.arg, err.msg);
+}
+
+/* Others are told our host as it is called, with the port that the kernel chose. */
+static void listen_here(struct program *p)
+{
+	struct err err = ERR_INIT;
+	struct addr addr;
+	char text[LINK_TEXT_MAX];
+	struct addr_name name = p->own.name;
+	int fd = spot_listen(&p->own, true);
+	if (fd < 0) {
+		snprintf(text, sizeof(text), "cannot listen on %s: %s", name.host, strerror(-fd));
+		p->base.handler->on_barred(p->base.arg, text);
+		return;
+	}
+	if (addr_of_socket(fd, &addr, &err) < 0) {
+		close(fd);
+		p->base.handler->on_barred(p->base.arg, err.msg);
+		return;
+	}
+	name.port = addr_port(&addr);
+	spot_done(&p->own);
+	spot_init(&p->own, &name, p->base.base, NULL, NULL);
+	p->base.handler->on_listen(p->base.arg, fd, &name);
+	start_program(p);
+}
+
+static void on_own_known(void *arg, struct spot *spot UNUSED)
+{
+	listen_here(arg);
+}
+
+static bool ip_towards(const struct addr *peer, char host[ADDR_HOST_MAX])
+{
+	struct addr local;
+	char text[ADDR_TEXT_MAX];
+	if (addr_towards(peer, &local, NULL) < 0 || addr_is_loopback(&local))
+		return false;
+	addr_format_ip(&local, text);
+	snprintf(host, ADDR_HOST_MAX, "%s", text);
+	return true;
+}
+
+/* The address of ours that leads to the service, else to hosts far away, else any, else loopback: a service
+ * on this host says nothing about the way to the others. */
+static void choose_host(const struct program *p, char host[ADDR_HOST_MAX])
+{
+	struct addr far_away, any;
+	addr_from_ip(FAR_AWAY, ANY_PORT, &far_away);
+	for (size_t i = 0; p->has_reached && i < p->reached.count; i++)
+		if (ip_towards(&p->reached.addrs[i], host))
+			return;
+	if (ip_towards(&far_away, host))
+		return;
+	char text[ADDR_TEXT_MAX] = "127.0.0.1";
+	if (addr_of_interfaces(&any, 1, NULL) > 0)
+		addr_format_ip(&any, text);
+	snprintf(host, ADDR_HOST_MAX, "%s", text);
+}
+
+static void on_begin(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct program *p = arg;
+	const char *given = p->base.rdzv->local_addr;
+	struct addr_name name = { .port = 0 };
+	if (p->has_own)
+		return;
+	if (given)
+		snprintf(name.host, sizeof(name.host), "%s", given);
+	else
+		choose_host(p, name.host);
+	p->has_own = true;
+	spot_init(&p->own, &name, p->base.base, on_own_known, p);
+	if (p->own.numeric)
+		listen_here(p);
+	else
+		spot_look_up(&p->own);
+}
+
+static void begin_in(struct program *p, uint64_t ns)
+{
+	struct timeval patience = { .tv_sec = (time_t)(ns / NS_PER_S) };
+	event_add(&p->begin, &patience);
+}
+
+static void on_reached_known(void *arg, struct spot *spot UNUSED)
+{
+	begin_in(arg, 0);
+}
+
+/* ---- operations ---- */
+
+static int program_start(struct discovery *discovery, struct err *err UNUSED)
+{
+	struct program *p = program_of(discovery);
+	const struct rendezvous *rdzv = discovery->rdzv;
+	event_assign(&p->begin, discovery->base, -1, 0, on_begin, p);
+	event_assign(&p->offer, discovery->base, -1, 0, on_offer, p);
+	if (rdzv->local_addr || !*rdzv->program_reaches) {
+		begin_in(p, 0);
+		return 0;
+	}
+	struct addr_name service = { .port = ANY_PORT };
+	snprintf(service.host, sizeof(service.host), "%s", rdzv->program_reaches);
+	p->has_reached = true;
+	spot_init(&p->reached, &service, discovery->base, on_reached_known, p);
+	spot_look_up(&p->reached);
+	begin_in(p, p->reached.numeric ? 0 : LOOKUP_PATIENCE_NS);
+	return 0;
+}
+
+/* What was said last is true until something newer is said. A coordinator of our own that has stepped down
+ * has learned of a newer one; that will be said. */
+static void program_lost(struct discovery *discovery, bool linked)
+{
+	struct program *p = program_of(discovery);
+	if (!p->epoch || p->chosen)
+		return;
+	if (!linked)
+		spot_forget(&p->leader);
+	offer_soon(p);
+}
+
+static void program_explain(const struct discovery *discovery, struct buf *out)
+{
+	const struct program *p = program_of(discovery);
+	const char *name = discovery->rdzv->backend;
+	if (p->epoch)
+		buf_printf(out, "%s says that %s coordinates", name, p->chosen ? "this node" : p->leader.text);
+	else
+		buf_printf(out, "%s has named no coordinator yet", name);
+	if (*p->trouble)
+		buf_printf(out, "; it said: %s", p->trouble);
+}
+
+static void program_done(struct discovery *discovery)
+{
+	struct program *p = program_of(discovery);
+	discover_exec_free(p->exec);
+	if (event_initialized(&p->begin)) {
+		event_del(&p->begin);
+		event_del(&p->offer);
+	}
+	if (p->has_reached)
+		spot_done(&p->reached);
+	if (p->has_own)
+		spot_done(&p->own);
+	if (p->epoch)
+		spot_done(&p->leader);
+	strv_done(&p->argv);
+	strv_done(&p->envp);
+}
+
+const struct discovery_ops discovery_program = {
+	.name = "program",
+	.size = sizeof(struct program),
+	.start = program_start,
+	.lost = program_lost,
+	.explain = program_explain,
+	.done = program_done,
+};

@@ -1,0 +1,278 @@
+#include "nodes/rendezvous.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/rounds/finder.h"
+#include "nodes/rendezvous_conf.h"
+#include "nodes/rendezvous_etcd.h"
+
+#define JOIN_TIMEOUT_NS (600 * NS_PER_S)
+#define STATIC_TIMEOUT_NS (900 * NS_PER_S)
+#define FAILOVER_AFTER_NS (10 * NS_PER_S)
+#define LEASE_PERIODS 4 /* the coordinator waits for one more */
+#define NODES_PER_PERIOD_S 2000
+#define EXEC_PREFIX "exec:"
+
+static uint64_t given_or(uint64_t value, uint64_t otherwise)
+{
+	return value == RENDEZVOUS_CONF_UNSET ? otherwise : value;
+}
+
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
+/* ---- endpoints ---- */
+
+static int add_endpoint(const char *text, uint16_t default_port, struct rendezvous *rdzv, struct err *err)
+{
+	if (rdzv->endpoint_count == FINDER_ENDPOINTS_MAX)
+		return err_set(err, EINVAL, "--rdzv-endpoint: more than %d endpoints", FINDER_ENDPOINTS_MAX);
+	struct addr_name *name = &rdzv->endpoints[rdzv->endpoint_count];
+	int r = addr_name_parse(text, default_port, name, err);
+	if (r < 0)
+		return err_wrap(err, "--rdzv-endpoint");
+	if (!*name->host)
+		snprintf(name->host, sizeof(name->host), "localhost");
+	rdzv->endpoint_count++;
+	return 0;
+}
+
+static int parse_endpoints(const char *text, uint16_t default_port, struct rendezvous *rdzv, struct err *err)
+{
+	rdzv->endpoints = NEW_ARRAY(struct addr_name, FINDER_ENDPOINTS_MAX);
+	const char *rest = text, *piece;
+	size_t len;
+	while ((piece = str_split(&rest, ',', &len))) {
+		piece = str_trim(piece, &len);
+		AUTO_FREE char *one = mem_strndup(piece, len);
+		int r = add_endpoint(one, default_port, rdzv, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- backends ---- */
+
+static int choose_c10d(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
+		       struct err *err)
+{
+	int r = parse_endpoints(options->endpoint, RENDEZVOUS_C10D_PORT, rdzv, err);
+	if (r < 0)
+		return r;
+	bool nameless = false;
+	for (size_t i = 0; i < rdzv->endpoint_count; i++)
+		nameless |= rdzv->endpoints[i].port == 0;
+	/* Nobody else could find the port: torchrun's way to say "on this host". */
+	if (nameless && max_nodes > 1)
+		return err_set(err, EINVAL, "--rdzv-endpoint: '%.64s': other nodes cannot find port 0",
+			       options->endpoint);
+	bool alone = max_nodes == 1 && (nameless || !is_given(options->endpoint));
+	rdzv->kind = alone ? RENDEZVOUS_LOCAL : RENDEZVOUS_ENDPOINTS;
+	return 0;
+}
+
+static int static_endpoint(const struct rendezvous_options *options, struct rendezvous *rdzv, struct err *err)
+{
+	bool port_given = options->master_port != RENDEZVOUS_PORT_UNSET;
+	if (is_given(options->endpoint)) {
+		int r = parse_endpoints(options->endpoint, 0, rdzv, err);
+		if (r == 0 && rdzv->endpoint_count > 1)
+			return err_set(err, EINVAL, "--rdzv-endpoint: static has one endpoint");
+		if (r == 0 && rdzv->endpoints[0].port == 0)
+			return err_set(err, EINVAL, "--rdzv-endpoint: '%.64s': static needs a port",
+				       options->endpoint);
+		return r;
+	}
+	rdzv->endpoints = NEW_ARRAY(struct addr_name, 1);
+	rdzv->endpoint_count = 1;
+	struct addr_name *name = &rdzv->endpoints[0];
+	const char *host = is_given(options->master_addr) ? options->master_addr : "127.0.0.1";
+	int r = addr_name_parse(host, 0, name, err);
+	if (r < 0)
+		return err_wrap(err, "--master-addr");
+	name->port = port_given ? (uint16_t)options->master_port : RENDEZVOUS_STATIC_PORT;
+	return 0;
+}
+
+/* With one node only the place of the workers' store is given by it. */
+static int choose_static(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
+			 struct err *err)
+{
+	if (rdzv->node_rank < 0)
+		rdzv->node_rank = 0;
+	if (max_nodes == 1)
+		return 0;
+	rdzv->is_static = true;
+	rdzv->kind = RENDEZVOUS_ENDPOINTS;
+	rdzv->host = rdzv->node_rank == 0 ? RENDEZVOUS_HOST_YES : RENDEZVOUS_HOST_NO;
+	return static_endpoint(options, rdzv, err);
+}
+
+static int choose_unnamed(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
+			  struct err *err)
+{
+	if (is_given(options->endpoint)) {
+		rdzv->backend = "c10d";
+		return choose_c10d(options, max_nodes, rdzv, err);
+	}
+	if (is_given(options->master_addr) || options->master_port != RENDEZVOUS_PORT_UNSET || rdzv->node_rank >= 0)
+		return choose_static(options, max_nodes, rdzv, err);
+	if (max_nodes > 1)
+		return err_set(err, EINVAL,
+			       "--nnodes: '%.64s': several nodes need --rdzv-endpoint=HOST, the same on all of "
+			       "them, or --master-addr=HOST and --node-rank=N",
+			       options->nnodes);
+	rdzv->backend = "c10d"; /* as torchrun calls it */
+	return 0;
+}
+
+static int choose_etcd(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		       struct rendezvous *rdzv, struct err *err)
+{
+	rdzv->kind = RENDEZVOUS_PROGRAM;
+	rdzv->is_etcd = true;
+	rendezvous_etcd_host(options->endpoint, rdzv->program_reaches);
+	return rendezvous_etcd_args(options->endpoint, conf, &rdzv->program, err);
+}
+
+static int choose_backend(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+			  uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+{
+	const char *name = options->backend;
+	if (options->standalone) {
+		rdzv->backend = "c10d";
+		if (max_nodes > 1)
+			return err_set(err, EINVAL, "--standalone: there is one node, and --nnodes is '%.64s'",
+				       options->nnodes);
+		return 0;
+	}
+	rdzv->backend = "static";
+	if (!is_given(name))
+		return choose_unnamed(options, max_nodes, rdzv, err);
+	rdzv->backend = name;
+	if (str_eq(name, "static"))
+		return choose_static(options, max_nodes, rdzv, err);
+	if (str_eq(name, "c10d"))
+		return choose_c10d(options, max_nodes, rdzv, err);
+	if (str_eq(name, "etcd") || str_eq(name, "etcd-v2"))
+		return choose_etcd(options, conf, rdzv, err);
+	if (str_starts(name, EXEC_PREFIX) && name[strlen(EXEC_PREFIX)]) {
+		rdzv->kind = RENDEZVOUS_PROGRAM;
+		strv_add(&rdzv->program, name + strlen(EXEC_PREFIX));
+		return 0;
+	}
+	return err_set(err, EINVAL,
+		       "--rdzv-backend: '%.64s' is none of c10d, static, etcd, etcd-v2 and exec:PROGRAM", name);
+}
+
+/* ---- the rest ---- */
+
+static int take_node_rank(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+			  uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+{
+	int64_t rank = options->node_rank != RENDEZVOUS_RANK_UNSET	   ? options->node_rank
+		       : conf->rank != RENDEZVOUS_CONF_UNSET ? (int64_t)conf->rank
+								   : -1;
+	if (options->node_rank != RENDEZVOUS_RANK_UNSET && (rank < 0 || rank >= max_nodes))
+		return err_set(err, EINVAL,
+			       "--node-rank: %" PRId64 " must be below the number of nodes, which is %u", rank,
+			       max_nodes);
+	rdzv->node_rank = (int32_t)MIN(rank, INT32_MAX);
+	return 0;
+}
+
+/* Nobody who is started by us is to know it. */
+static int take_token(const char *file, struct rendezvous *rdzv, struct err *err)
+{
+	int r = token_load(file, &rdzv->token, err);
+	unsetenv(TOKEN_VARIABLE);
+	if (r < 0)
+		return err_wrap(err, "the token");
+	rdzv->has_token = r > 0;
+	return 0;
+}
+
+static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rdzv)
+{
+	const struct coordinator_config usual = COORDINATOR_CONFIG_INIT;
+	bool by_timeout = rdzv->is_static || rdzv->is_etcd;
+	uint64_t join_ns = by_timeout ? given_or(conf->timeout_ns, STATIC_TIMEOUT_NS) : JOIN_TIMEOUT_NS;
+	rdzv->join_timeout_ns = given_or(conf->join_timeout_ns, join_ns);
+	rdzv->last_call_ns = given_or(conf->last_call_ns, usual.last_call_ns);
+	rdzv->close_timeout_ns = given_or(conf->close_timeout_ns, usual.close_timeout_ns);
+	rdzv->scale_up_delay_ns = given_or(conf->scale_up_delay_ns, usual.scale_up_delay_ns);
+	rdzv->failover_after_ns = given_or(conf->failover_after_ns, FAILOVER_AFTER_NS);
+	rdzv->period_ns = given_or(conf->keep_alive_ns, 0);
+	/* So many periods of silence are death for torchrun; the agent itself gives up one earlier. */
+	uint64_t attempts = given_or(conf->keep_alive_attempts, LEASE_PERIODS + 1);
+	rdzv->lease_periods = (uint32_t)MAX(attempts - 1, 1);
+	if (conf->timeout_ns != RENDEZVOUS_CONF_UNSET && !by_timeout)
+		log_debug("--rdzv-conf: 'timeout' has no effect with %s: see join_timeout", rdzv->backend);
+}
+
+static int fill(const struct rendezvous_options *options, const struct rendezvous_conf *conf, uint32_t max_nodes,
+		struct rendezvous *rdzv, struct err *err)
+{
+	rdzv->max_nodes = max_nodes;
+	rdzv->host = conf->host;
+	rdzv->quorum = conf->quorum;
+	rdzv->local_addr = is_given(options->local_addr) ? options->local_addr : NULL;
+	rdzv->endpoint_text = options->endpoint;
+	rdzv->conf = options->conf;
+	int r;
+	if ((r = take_node_rank(options, conf, max_nodes, rdzv, err)) < 0 ||
+	    (r = choose_backend(options, conf, max_nodes, rdzv, err)) < 0 ||
+	    (r = take_token(conf->token_file, rdzv, err)) < 0)
+		return r;
+	/* Nobody but the owner of the only endpoint can coordinate. */
+	if (rdzv->kind != RENDEZVOUS_PROGRAM && rdzv->endpoint_count <= 1)
+		rdzv->quorum = QUORUM_ANY;
+	take_times(conf, rdzv);
+	if (!rdzv->is_etcd)
+		rendezvous_etcd_unused(conf);
+	return 0;
+}
+
+int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *ret_rdzv,
+		    struct err *err)
+{
+	struct rendezvous rdzv = RENDEZVOUS_INIT;
+	struct rendezvous_conf conf;
+	int r = rendezvous_conf_parse(options->conf, &conf, err);
+	if (r < 0)
+		return r;
+	r = fill(options, &conf, max_nodes, &rdzv, err);
+	rendezvous_conf_done(&conf);
+	if (r < 0) {
+		rendezvous_done(&rdzv);
+		return r;
+	}
+	*ret_rdzv = rdzv;
+	return 0;
+}
+
+void rendezvous_done(struct rendezvous *rdzv)
+{
+	free(rdzv->endpoints);
+	strv_done(&rdzv->program);
+	token_forget(&rdzv->token);
+	*rdzv = RENDEZVOUS_INIT;
+}
+
+uint64_t rendezvous_period_ns(const struct rendezvous *rdzv, uint32_t max_nodes)
+{
+	if (rdzv->period_ns)
+		return rdzv->period_ns;
+	return MAX(NS_PER_S, max_nodes * (NS_PER_S / NODES_PER_PERIOD_S));
+}

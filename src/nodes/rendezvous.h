@@ -1,0 +1,85 @@
+/* How the nodes of a job find each other: what the options say, checked and complete.
+ *
+ * Names and defaults are torchrun's (docs/differences.md has the exceptions). `static` is a list of
+ * one endpoint whose host is known and whose port the workers' store shares.
+ */
+#ifndef NODES_RENDEZVOUS_H
+#define NODES_RENDEZVOUS_H
+
+#include "base/strv.h"
+#include "base/err.h"
+#include "core/rounds/coordinator.h"
+#include "net/addr.h"
+#include "net/token.h"
+
+#define RENDEZVOUS_C10D_PORT 29400
+#define RENDEZVOUS_STATIC_PORT 29500
+
+#define RENDEZVOUS_PORT_UNSET INT64_MIN
+#define RENDEZVOUS_RANK_UNSET INT64_MIN
+
+/* The option values as typed; texts are borrowed from argv or the environment. */
+struct rendezvous_options {
+	const char *nnodes;
+	const char *backend;
+	const char *endpoint;
+	const char *id;
+	const char *conf;
+	bool standalone;
+	int64_t node_rank; /* RENDEZVOUS_RANK_UNSET: not given */
+	const char *master_addr;
+	int64_t master_port; /* RENDEZVOUS_PORT_UNSET: not given */
+	const char *local_addr;
+};
+
+enum rendezvous_kind {
+	RENDEZVOUS_LOCAL,     /* one node, coordinated in this process, without a socket */
+	RENDEZVOUS_ENDPOINTS, /* at one of a list of places */
+	RENDEZVOUS_PROGRAM,   /* where a program says */
+};
+
+enum rendezvous_host {
+	RENDEZVOUS_HOST_WHO_CAN, /* whoever can listen on an endpoint */
+	RENDEZVOUS_HOST_YES,	 /* this node, also where the endpoint's address is not known to it */
+	RENDEZVOUS_HOST_NO,
+};
+
+struct rendezvous {
+	const char *run_id;
+	uint32_t max_nodes;
+	enum rendezvous_kind kind;
+	const char *backend; /* its name, for people */
+	bool is_static;	     /* MAX nodes with given ranks; the workers' store is at the endpoint too */
+	bool store_at_endpoint; /* this node coordinates, and the workers\' store shares its port */
+	struct addr_name *endpoints;
+	size_t endpoint_count;
+	enum rendezvous_host host;
+	bool is_etcd;
+	struct strv program;	   /* of PROGRAM: its command line without run id and address */
+	char program_reaches[ADDR_HOST_MAX]; /* a host that it talks to, for the way there; "": unknown */
+	const char *endpoint_text; /* as typed; borrowed, as all texts here */
+	const char *conf;	   /* as typed */
+	const char *local_addr;	   /* NULL: the one that reaches the coordinator */
+	int32_t node_rank;	   /* -1: any */
+	bool has_token;
+	struct token token;
+
+	enum quorum_rule quorum; /* where somebody else could coordinate */
+	uint64_t join_timeout_ns, last_call_ns, close_timeout_ns;
+	uint64_t scale_up_delay_ns, failover_after_ns;
+	uint64_t period_ns; /* between two signs of life; 0: by the number of nodes */
+	uint32_t lease_periods;
+};
+
+#define RENDEZVOUS_INIT ((struct rendezvous){ .kind = RENDEZVOUS_LOCAL, .node_rank = -1 })
+
+/* -EINVAL: a usage error; any other code: the system's, such as a token file that cannot be read.
+ * Takes MUSTER_TOKEN out of the environment, so that nobody inherits it. */
+int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *ret_rdzv,
+		    struct err *err);
+void rendezvous_done(struct rendezvous *rdzv);
+
+/* The time between two signs of life in a job of so many nodes. */
+uint64_t rendezvous_period_ns(const struct rendezvous *rdzv, uint32_t max_nodes);
+
+#endif

@@ -1,0 +1,73 @@
+#include "nodes/waiting.h"
+
+static bool waits(const struct agent *agent)
+{
+	return agent->state == AGENT_SEEKING || agent->state == AGENT_JOINED;
+}
+
+void waiting_update(struct waiting *waiting, const struct agent *agent, uint64_t now_ns)
+{
+	if (!waits(agent))
+		*waiting = WAITING_INIT;
+	else if (waiting->since_ns == NS_NEVER)
+		*waiting = (struct waiting){ .since_ns = now_ns, .next_ns = ns_add(now_ns, WAITING_PERIOD_NS) };
+}
+
+static void say_nodes(const struct agent *agent, struct buf *out)
+{
+	const struct node_info *node = &agent->config.node;
+	buf_printf(out, "%u of %u", agent->present, node->min_nodes);
+	if (node->max_nodes > node->min_nodes)
+		buf_printf(out, " to %u", node->max_nodes);
+	buf_append_str(out, node->max_nodes > 1 ? " nodes" : " node");
+}
+
+static bool is_spare(const struct agent *agent)
+{
+	return agent->state == AGENT_JOINED && !ballot_is_none(agent->memory.heard.ballot) &&
+	       !memory_was_in(&agent->memory, agent->memory.heard.ballot);
+}
+
+bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, const char *reach,
+		 uint64_t now_ns, struct buf *out)
+{
+	char since[CLOCK_HUMAN_MAX], left[CLOCK_HUMAN_MAX];
+	if (now_ns < waiting->next_ns)
+		return false;
+	waiting->next_ns = ns_add(now_ns, WAITING_PERIOD_NS);
+	if (is_spare(agent)) {
+		bool first = !waiting->as_spare;
+		waiting->as_spare = true;
+		buf_printf(out, "a round of %u nodes runs; this node waits for a place in it",
+			   agent->memory.heard.nodes);
+		return first;
+	}
+	clock_human(now_ns - waiting->since_ns, since);
+	clock_human(agent->join_deadline_ns - MIN(now_ns, agent->join_deadline_ns), left);
+	if (agent->state == AGENT_JOINED) {
+		buf_printf(out, "waiting for %s: ", since);
+		say_nodes(agent, out);
+		buf_append_str(out, agent->present == 1 ? " is here" : " are here");
+		if (reach)
+			buf_printf(out, ", and only this host can reach %s", reach);
+	} else {
+		buf_printf(out, "no coordinator for %s: %s; check that muster runs there and that the port can be reached",
+			   since, tried);
+	}
+	if (agent->join_deadline_ns != NS_NEVER)
+		buf_printf(out, "; giving up in %s", left);
+	return true;
+}
+
+void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, struct buf *out)
+{
+	char timeout[CLOCK_HUMAN_MAX];
+	clock_human(agent->config.join_timeout_ns, timeout);
+	buf_printf(out, "no round within %s (join_timeout): ", timeout);
+	if (linked)
+		say_nodes(agent, out);
+	else
+		buf_append_str(out, tried);
+	if (linked)
+		buf_append_str(out, " came");
+}

@@ -1,0 +1,94 @@
+/* What happened in a job: its attempts, who failed in each, and how it all ended. The job loop writes
+ * it, the report and the exit code are made from it.
+ *
+ * Times are monotonic nanoseconds; `wall_offset_ns` turns them into wall time for people.
+ */
+#ifndef RUN_TELL_HISTORY_H
+#define RUN_TELL_HISTORY_H
+
+#include "base/buf.h"
+#include "core/worker/exit_status.h"
+#include "core/worker/group.h"
+#include "core/rounds/msg.h"
+#include "run/entry.h"
+
+#define HISTORY_HOST_MAX 256
+
+/* One worker that did not end well. */
+struct history_failure {
+	uint32_t rank, local_rank, group_rank;
+	pid_t pid; /* 0: it was never started */
+	char host[HISTORY_HOST_MAX];
+	enum failure_reason reason;
+	int spawn_errno; /* with FAILURE_SPAWN */
+	struct exit_status status;
+	bool first;	/* of all nodes', as the coordinator found */
+	bool elsewhere; /* on another node, which has its output */
+	bool stopped; /* it ended after it was asked to: a consequence, not a cause */
+	uint64_t started_ns, ended_ns;
+	char *error_file; /* where it was told to write its error; NULL: nowhere */
+	bool captured;	  /* `tail` has the end of its stderr; otherwise that went to ours */
+	struct buf tail;
+};
+
+enum attempt_end {
+	ATTEMPT_RUNNING,
+	ATTEMPT_DONE,	 /* every worker ended well */
+	ATTEMPT_FAILED,	 /* a worker did not */
+	ATTEMPT_STOPPED, /* by a signal to muster */
+	ATTEMPT_REGROUP, /* nodes came or went */
+	ATTEMPT_RESTARTED, /* somebody asked for it */
+	ATTEMPT_END_COUNT,
+};
+
+const char *attempt_end_name(enum attempt_end end);
+
+/* One life of the worker group. */
+struct history_attempt {
+	uint32_t restart_count;
+	uint32_t world_size;
+	enum attempt_end end;
+	uint64_t started_ns, ended_ns;
+	struct history_failure *failures; /* in the order of their deaths */
+	size_t count, cap;
+	char *stacks; /* of all workers before one was given up; NULL: not looked at */
+};
+
+struct history {
+	uint64_t wall_offset_ns;
+	uint64_t started_ns, ended_ns;
+	char host[HISTORY_HOST_MAX]; /* this one */
+	struct history_attempt *attempts;
+	size_t count, cap;
+	int stop_signal; /* muster was told to end by it; 0: was not */
+};
+
+#define HISTORY_INIT ((struct history){ .attempts = NULL })
+
+void history_begin(struct history *history, uint64_t now_ns);
+void history_end(struct history *history, uint64_t now_ns);
+void history_done(struct history *history);
+
+/* An attempt begins; it is the one history_add() and history_end_attempt() speak of. */
+void history_begin_attempt(struct history *history, uint32_t restart_count, uint32_t world_size,
+			   uint64_t now_ns);
+void history_end_attempt(struct history *history, enum attempt_end end, uint64_t now_ns);
+
+/* A zeroed failure on this host to be filled in; good until the next call. */
+struct history_failure *history_add(struct history *history);
+
+/* NULL before the first attempt. */
+struct history_attempt *history_last(const struct history *history);
+
+/* What the coordinator says ended the attempt, wherever it happened: from now on its first cause. */
+void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns);
+
+/* The first cause: the one that was blamed, else the earliest death that was not asked for. NULL if
+ * there is none. */
+const struct history_failure *history_cause(const struct history_attempt *attempt);
+
+/* 0 for a job that is done; else the code of its first cause (126 or 127 for one that could not be
+ * started, 128 + signal), or 128 + the signal that stopped the job. `entry` explains failed starts. */
+int history_exit_code(const struct history *history, const struct entry *entry);
+
+#endif

@@ -1,0 +1,379 @@
+#include "run/tell/pages.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "proto/metrics.h"
+#include "run/tell/text.h"
+#include "watch/procinfo.h"
+
+static const char *const group_states[] = {
+	[GROUP_IDLE] = "waiting",      [GROUP_ACTIVE] = "running",   [GROUP_STOPPING] = "stopping",
+	[GROUP_LINGERING] = "leaving", [GROUP_KILLING] = "stopping",
+};
+static_assert(ARRAY_LEN(group_states) == GROUP_STATE_COUNT, "every state needs a name");
+
+static const char *const worker_states[] = {
+	[WORKER_NEW] = "starting",
+	[WORKER_RUNNING] = "running",
+	[WORKER_ENDED] = "ended",
+};
+static_assert(ARRAY_LEN(worker_states) == WORKER_STATE_COUNT, "every state needs a name");
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+/* How long ago this turn of the loop began: that long the request waited for others. */
+static uint64_t loop_latency_ns(const struct pages *pages)
+{
+	struct timeval turn;
+	event_base_gettimeofday_cached(pages->base, &turn);
+	uint64_t began_ns = (uint64_t)turn.tv_sec * NS_PER_S + (uint64_t)turn.tv_usec * NS_PER_US;
+	uint64_t now_ns = clock_wall_ns();
+	return now_ns > began_ns ? now_ns - began_ns : 0;
+}
+
+static uint32_t restarts(const struct pages *pages)
+{
+	const struct history_attempt *last = history_last(pages->history);
+	return last ? last->restart_count : 0;
+}
+
+static bool all_run(const struct pages *pages)
+{
+	const struct group *group = pages->group;
+	if (!pages->workers->warden) /* the group has not heard of its end yet */
+		return false;
+	for (size_t i = 0; i < group->count; i++)
+		if (group->workers[i].state != WORKER_RUNNING)
+			return false;
+	return group->state == GROUP_ACTIVE && group->count > 0;
+}
+
+/* -- probes ------------------------------------------------------------------------------------- */
+
+static void show_health(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	if (!pages->workers->warden) {
+		reply->code = 503;
+		buf_append_str(&reply->body, "blind: the warden is gone, and what it left is being cleared away\n");
+		return;
+	}
+	uint64_t latency_ns = loop_latency_ns(arg);
+	bool healthy = latency_ns < PAGES_LATENCY_MAX_NS;
+	reply->code = healthy ? 200 : 503;
+	buf_printf(&reply->body, "%s: the loop answered within %.6f s\n", healthy ? "ok" : "slow", seconds(latency_ns));
+}
+
+static void show_ready(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	bool ready = all_run(pages);
+	reply->code = ready ? 200 : 503;
+	buf_printf(&reply->body, "%s: %s\n", ready ? "ready" : "not ready", group_states[pages->group->state]);
+}
+
+/* -- state -------------------------------------------------------------------------------------- */
+
+static void add_last_line(const struct pages *pages, size_t rank, json_t *object)
+{
+	AUTO(buf_done) struct buf tail = BUF_INIT, clean = BUF_INIT;
+	if (output_tail(pages->output, workers_id_of(pages->workers, rank), &tail) < 0)
+		return;
+	text_clean(&clean, buf_data(&tail), buf_len(&tail));
+	const char *line = text_tail(buf_str(&clean), 1);
+	json_object_set_new(object, "last_line", json_stringn(line, strcspn(line, "\n")));
+}
+
+static json_t *worker_json(const struct pages *pages, size_t i, uint64_t now_ns)
+{
+	const struct worker *worker = &pages->group->workers[i];
+	struct procinfo info = { 0 };
+	pid_t pid = pages->workers->pids[i];
+	bool runs = worker->state == WORKER_RUNNING && procinfo_read(pid, &info) == 0;
+	json_t *object = json_pack("{s:I,s:I,s:i,s:s,s:I,s:I,s:I}", "rank",
+				   (json_int_t)(pages->workers->round.rank_base + i), "local_rank", (json_int_t)i,
+				   "pid", (int)pid, "state", worker_states[worker->state], "output_bytes",
+				   (json_int_t)output_bytes(pages->output, workers_id_of(pages->workers, i)),
+				   "heartbeats", (json_int_t)guard_heartbeats(pages->guard, i), "timers",
+				   (json_int_t)guard_timers(pages->guard, i));
+	if (runs) {
+		json_object_set_new(object, "uptime_s", json_real(seconds(now_ns - MIN(now_ns, worker->started_ns))));
+		json_object_set_new(object, "cpu_s", json_real(seconds(procinfo_cpu_ns(pid))));
+		json_object_set_new(object, "resident_bytes", json_integer((json_int_t)info.rss_bytes));
+	}
+	uint64_t alive_ns = guard_alive_ns(pages->guard, i);
+	if (alive_ns)
+		json_object_set_new(object, "silent_s", json_real(seconds(now_ns - MIN(now_ns, alive_ns))));
+	add_last_line(pages, i, object);
+	return object;
+}
+
+/* This host among the others, as far as it knows. */
+static json_t *node_json(const struct pages *pages)
+{
+	const struct agent *agent = pages->agent;
+	const struct node_info *node = &agent->config.node;
+	json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I}", "state", agent_state_name(agent->state), "min_nodes",
+				   (json_int_t)node->min_nodes, "max_nodes", (json_int_t)node->max_nodes, "epoch",
+				   (json_int_t)agent->memory.heard.ballot.epoch, "round",
+				   (json_int_t)agent->memory.heard.ballot.round);
+	if (agent->alive)
+		json_object_set_new(object, "group_rank", json_integer((json_int_t)agent->formed.group_rank));
+	if (agent->linked && agent->present)
+		json_object_set_new(object, "agents", json_integer((json_int_t)agent->present));
+	return object;
+}
+
+static void show_state(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	const struct worker_round *round = &pages->workers->round;
+	uint64_t now_ns = clock_now_ns();
+	json_t *workers = json_array();
+	for (size_t i = 0; i < pages->group->count; i++)
+		json_array_append_new(workers, worker_json(pages, i, now_ns));
+	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o,s:o}", "run_id",
+				  pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
+				  "version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
+				  pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
+				  "restarts", (json_int_t)restarts(pages), "max_restarts",
+				  (json_int_t)pages->config->max_restarts, "nodes", (json_int_t)round->group_world_size,
+				  "world_size", (json_int_t)round->world_size, "log_dir", pages->log_dir,
+				  "attempt_dir", pages->workers->logdir->attempt, "node", node_json(pages), "workers",
+				  workers);
+	char *text = json_dumps(state, JSON_COMPACT | JSON_ENSURE_ASCII);
+	json_decref(state);
+	reply->type = "application/json";
+	buf_printf(&reply->body, "%s\n", text);
+	free(text);
+}
+
+/* -- metrics ------------------------------------------------------------------------------------ */
+
+static void one(struct buf *out, enum metric metric, double value)
+{
+	metrics_begin(out, metric);
+	metrics_sample(out, metric, value, METRICS_NO_LABELS);
+}
+
+static double usage_seconds(const struct rusage *usage)
+{
+	return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
+static double worker_value(const struct pages *pages, enum metric metric, size_t i)
+{
+	const struct worker *worker = &pages->group->workers[i];
+	pid_t pid = pages->workers->pids[i];
+	struct procinfo info = { 0 };
+	bool runs = worker->state == WORKER_RUNNING;
+	switch (metric) {
+	case METRIC_WORKER_UP:
+		return runs;
+	case METRIC_WORKER_CPU:
+		return runs ? seconds(procinfo_cpu_ns(pid)) : usage_seconds(&pages->workers->usages[i]);
+	case METRIC_WORKER_RSS:
+		return runs && procinfo_read(pid, &info) == 0 ? (double)info.rss_bytes : 0;
+	case METRIC_WORKER_PEAK_RSS:
+		return (double)pages->workers->usages[i].ru_maxrss * 1024;
+	case METRIC_WORKER_OUTPUT:
+		return (double)output_bytes(pages->output, workers_id_of(pages->workers, i));
+	default:
+		return (double)guard_heartbeats(pages->guard, i);
+	}
+}
+
+static void per_worker(const struct pages *pages, struct buf *out, enum metric metric)
+{
+	metrics_begin(out, metric);
+	for (size_t i = 0; i < pages->group->count; i++) {
+		char rank[24], local_rank[24];
+		snprintf(rank, sizeof(rank), "%zu", pages->workers->round.rank_base + i);
+		snprintf(local_rank, sizeof(local_rank), "%zu", i);
+		metrics_sample(out, metric, worker_value(pages, metric, i),
+			       METRICS_LABELS("rank", rank, "local_rank", local_rank));
+	}
+}
+
+static void failures_by_reason(const struct pages *pages, struct buf *out)
+{
+	uint64_t counts[FAILURE_REASON_COUNT] = { 0 };
+	for (size_t i = 0; i < pages->history->count; i++) {
+		const struct history_failure *cause = history_cause(&pages->history->attempts[i]);
+		if (cause)
+			counts[cause->reason]++;
+	}
+	metrics_begin(out, METRIC_FAILURES);
+	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
+		metrics_sample(out, METRIC_FAILURES, (double)counts[i],
+			       METRICS_LABELS("reason", failure_reason_name((enum failure_reason)i)));
+}
+
+static void restart_metrics(const struct pages *pages, struct buf *out)
+{
+	uint64_t failures[FAILURE_REASON_COUNT] = { 0 }, others[ATTEMPT_END_COUNT] = { 0 };
+	for (size_t i = 0; i + 1 < pages->history->count; i++) {
+		const struct history_attempt *attempt = &pages->history->attempts[i];
+		const struct history_failure *cause = history_cause(attempt);
+		if (cause)
+			failures[cause->reason]++;
+		else
+			others[attempt->end]++;
+	}
+	metrics_begin(out, METRIC_RESTARTS);
+	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
+		metrics_sample(out, METRIC_RESTARTS, (double)failures[i],
+			       METRICS_LABELS("cause", failure_reason_name((enum failure_reason)i)));
+	for (size_t i = 0; i < ATTEMPT_END_COUNT; i++)
+		if (others[i])
+			metrics_sample(out, METRIC_RESTARTS, (double)others[i],
+				       METRICS_LABELS("cause", attempt_end_name((enum attempt_end)i)));
+	one(out, METRIC_RESTARTS_USED, restarts(pages));
+	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
+}
+
+/* Torch's metrics that are about a moment; those about the end of a run nobody could scrape. */
+static void torch_metrics(const struct pages *pages, struct buf *out)
+{
+	static const char *const states[] = { "init", "healthy", "failed", "succeeded", "stopped" };
+	const struct group *group = pages->group;
+	const struct history_attempt *last = history_last(pages->history);
+	const char *now = all_run(pages)	       ? "healthy"
+			  : group->failed	       ? "failed"
+			  : !last		       ? "init"
+			  : last->end == ATTEMPT_DONE  ? "succeeded"
+			  : group->state == GROUP_IDLE ? "stopped"
+						       : "init";
+	const char *role = pages->config->role;
+	uint32_t used = restarts(pages), max = pages->config->max_restarts;
+	metrics_begin(out, METRIC_TORCH_REMAINING);
+	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used), METRICS_LABELS("role", role));
+	metrics_begin(out, METRIC_TORCH_STATE);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		metrics_sample(out, METRIC_TORCH_STATE, str_eq(states[i], now),
+			       METRICS_LABELS("role", role, "state", states[i]));
+	metrics_begin(out, METRIC_TORCH_CALLS);
+	for (size_t i = 0; i < TORCH_CALL_COUNT; i++) {
+		const char *name = torch_call_name((enum torch_call)i);
+		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].success,
+			       METRICS_LABELS("name", name, "result", "success"));
+		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].failure,
+			       METRICS_LABELS("name", name, "result", "failure"));
+	}
+	metrics_begin(out, METRIC_TORCH_CALL_MS);
+	for (size_t i = 0; i < TORCH_CALL_COUNT; i++)
+		metrics_sample(out, METRIC_TORCH_CALL_MS, (double)(pages->torch->calls[i].duration_ns / NS_PER_MS),
+			       METRICS_LABELS("name", torch_call_name((enum torch_call)i)));
+}
+
+static void store_metrics(const struct pages *pages, struct buf *out)
+{
+	uint64_t executed[C10D_QUERY_COUNT];
+	size_t connections;
+	round_store_usage(pages->store, executed, &connections);
+	metrics_begin(out, METRIC_STORE_REQUESTS);
+	for (size_t i = 0; i < C10D_QUERY_COUNT; i++)
+		metrics_sample(out, METRIC_STORE_REQUESTS, (double)executed[i],
+			       METRICS_LABELS("query", c10d_query_name((enum c10d_query)i)));
+	one(out, METRIC_STORE_CONNECTIONS, (double)connections);
+}
+
+static void watchdog_metrics(const struct pages *pages, struct buf *out)
+{
+	struct watchdog_stats stats = guard_stats(pages->guard);
+	one(out, METRIC_TIMERS_ARMED, (double)stats.armed);
+	one(out, METRIC_TIMER_REQUESTS, (double)stats.requests);
+	one(out, METRIC_TIMERS_EXPIRED, (double)stats.expired);
+	metrics_begin(out, METRIC_TIMER_REJECTED);
+	for (size_t i = 0; i < REJECT_COUNT; i++)
+		metrics_sample(out, METRIC_TIMER_REJECTED, (double)stats.rejected[i],
+			       METRICS_LABELS("reason", watchdog_rejection_name((enum watchdog_rejection)i)));
+}
+
+static void show_metrics(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	struct buf *out = &reply->body;
+	reply->type = METRICS_TYPE;
+	metrics_begin(out, METRIC_BUILD_INFO);
+	metrics_sample(out, METRIC_BUILD_INFO, 1,
+		       METRICS_LABELS("version", MUSTER_VERSION, "run_id", pages->config->run_id));
+	one(out, METRIC_ROUND, (double)pages->history->count);
+	one(out, METRIC_BALLOT_EPOCH, (double)pages->agent->memory.heard.ballot.epoch);
+	one(out, METRIC_BALLOT_ROUND, (double)pages->agent->memory.heard.ballot.round);
+	one(out, METRIC_MEMBERS, pages->workers->round.group_world_size);
+	one(out, METRIC_WORLD_SIZE, pages->workers->round.world_size);
+	restart_metrics(pages, out);
+	torch_metrics(pages, out);
+	failures_by_reason(pages, out);
+	for (enum metric metric = METRIC_WORKER_UP; metric <= METRIC_WORKER_HEARTBEATS; metric++)
+		per_worker(pages, out, metric);
+	watchdog_metrics(pages, out);
+	store_metrics(pages, out);
+	one(out, METRIC_LOOP_LATENCY, seconds(loop_latency_ns(pages)));
+	one(out, METRIC_UPTIME, seconds(clock_now_ns() - pages->history->started_ns));
+}
+
+/* -- requests ----------------------------------------------------------------------------------- */
+
+static void take_stop(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	pages->on_stop(pages->arg);
+	buf_append_str(&reply->body, "stopping\n");
+}
+
+static void take_restart(void *arg, struct http_reply *reply)
+{
+	const struct pages *pages = arg;
+	bool taken = pages->on_restart(pages->arg);
+	reply->code = taken ? 200 : 409;
+	buf_append_str(&reply->body, taken ? "restarting\n" : "no group is running just now\n");
+}
+
+static const struct http_route routes[] = {
+	{ .path = "/", .handle = show_health },
+	{ .path = "/healthz", .handle = show_health },
+	{ .path = "/livez", .handle = show_health },
+	{ .path = "/readyz", .handle = show_ready },
+	{ .path = "/metrics", .handle = show_metrics },
+	{ .path = "/api/state", .handle = show_state },
+	{ .path = "/api/stop", .post = true, .private = true, .handle = take_stop },
+	{ .path = "/api/restart", .post = true, .private = true, .handle = take_restart },
+	{ .path = NULL },
+};
+
+int pages_open(struct pages *pages, struct err *err)
+{
+	pages->server = http_server_new(pages->base, routes, pages);
+	AUTO_FREE char *path = guard_file(pages->guard, PAGES_SOCKET);
+	struct err trouble = ERR_INIT;
+	if (path && http_listen_unix(pages->server, path, &trouble) < 0)
+		log_warn("'muster status' will not see this job: %s", trouble.msg);
+	if (!pages->config->http)
+		return 0;
+	uint16_t port;
+	int r = http_listen_tcp(pages->server, pages->config->http, &port, err);
+	if (r < 0)
+		return err_wrap(err, "--http");
+	log_info("serving /healthz, /readyz, /metrics and /api/state on port %u", port);
+	return 0;
+}
+
+void pages_close(struct pages *pages)
+{
+	http_server_free(pages->server);
+	pages->server = NULL;
+}

@@ -1,0 +1,359 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "run/tell/error_file.h"
+#include "run/tell/hint.h"
+#include "run/tell/report.h"
+#include "run/tell/text.h"
+
+#define TRACEBACK_LINES 40
+#define TAIL_LINES 20
+#define STACK_LINES 24
+#define ATTEMPTS_SHOWN 8
+#define RANKS_SHOWN 8
+#define COMMAND_MAX 200 /* bytes */
+#define INDENT "                  "
+
+static const char *const phrases[] = {
+	[FAILURE_EXIT] = "ended with",
+	[FAILURE_SPAWN] = "could not be started",
+	[FAILURE_WARDEN] = "ended unseen",
+	[FAILURE_TIMER] = "was ended by its watchdog, with",
+	[FAILURE_HANG] = "showed no sign of life and was ended, with",
+};
+static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a phrase");
+
+struct printer {
+	struct buf *out;
+	bool colour;
+};
+
+static void label(const struct printer *p, const char *name)
+{
+	if (p->colour)
+		buf_printf(p->out, "  \x1b[1m%-14s\x1b[0m  ", name);
+	else
+		buf_printf(p->out, "  %-14s  ", name);
+}
+
+static void say_how(struct buf *out, const struct history_failure *failure)
+{
+	buf_append_str(out, phrases[failure->reason]);
+	if (failure->reason == FAILURE_SPAWN || failure->reason == FAILURE_WARDEN)
+		return;
+	buf_append_char(out, ' ');
+	exit_status_describe(&failure->status, out);
+}
+
+static void say_duration(struct buf *out, uint64_t from_ns, uint64_t to_ns)
+{
+	char text[CLOCK_HUMAN_MAX];
+	clock_human(to_ns > from_ns ? to_ns - from_ns : 0, text);
+	buf_append_str(out, text);
+}
+
+static void say_time(struct buf *out, const struct history *history, uint64_t when_ns)
+{
+	time_t seconds = (time_t)((when_ns + history->wall_offset_ns) / NS_PER_S);
+	struct tm tm;
+	char text[32];
+	localtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	buf_append_str(out, text);
+}
+
+/* As typed, without what was put in front of a script, and cut where nobody reads on. */
+static void say_command(struct buf *out, const struct entry *entry)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT, clean = BUF_INIT;
+	size_t first = entry->python ? entry->fixed : 0;
+	for (size_t i = first; i < entry->argv.count; i++)
+		buf_printf(&line, "%s%.*s", i > first ? " " : "", COMMAND_MAX, entry->argv.items[i]);
+	text_clean(&clean, buf_data(&line), MIN(buf_len(&line), (size_t)COMMAND_MAX));
+	for (char *p = (char *)buf_str(&clean); *p; p++)
+		if (*p == '\n' || *p == '\t')
+			*p = ' ';
+	buf_printf(out, "%s%s\n", buf_str(&clean), buf_len(&line) > COMMAND_MAX ? "..." : "");
+}
+
+static void say_headline(const struct printer *p, const struct report *report,
+			 const struct history_attempt *last, const struct history_failure *cause)
+{
+	if (p->colour)
+		buf_append_str(p->out, "\x1b[1;31m");
+	buf_append_str(p->out, "muster: job failed");
+	if (p->colour)
+		buf_append_str(p->out, "\x1b[0m");
+	buf_printf(p->out, ": rank %u", cause->rank);
+	if (last->world_size)
+		buf_printf(p->out, " of %u", last->world_size);
+	if (cause->elsewhere)
+		buf_printf(p->out, " on %s", cause->host);
+	buf_append_char(p->out, ' ');
+	say_how(p->out, cause);
+	struct err why = ERR_INIT;
+	if (cause->reason == FAILURE_SPAWN && cause->elsewhere) {
+		buf_printf(p->out, ": %s\n", strerror(cause->spawn_errno));
+		return;
+	}
+	if (cause->reason == FAILURE_SPAWN) {
+		entry_explain_spawn(&report->config->entry, cause->spawn_errno, &why);
+		buf_printf(p->out, ": %s\n", why.msg);
+		return;
+	}
+	buf_append_str(p->out, " after ");
+	say_duration(p->out, cause->started_ns, cause->ended_ns);
+	buf_append_char(p->out, '\n');
+}
+
+/* The end of its words: from error.json if it is good, else of its stderr. Returns where they are from
+ * in `ret_source`, or says why there are none. */
+static void collect_words(const struct history_failure *cause, const struct error_file *file,
+			  struct buf *ret_words, struct buf *ret_source)
+{
+	if (file->state == ERROR_FILE_GOOD) {
+		const char *text = file->traceback ? file->traceback : file->message;
+		text_clean(ret_words, text, strlen(text));
+		buf_printf(ret_source, "%s", cause->error_file);
+		return;
+	}
+	if (file->state == ERROR_FILE_BAD)
+		buf_printf(ret_source, "%s %s; ", cause->error_file, file->problem);
+	text_clean(ret_words, buf_data(&cause->tail), buf_len(&cause->tail));
+	buf_append_str(ret_source, !cause->captured	   ? "its output is above"
+				   : buf_len(ret_words) == 0 ? "it wrote nothing to stderr"
+							     : "the end of its stderr");
+}
+
+static void say_words(const struct printer *p, const struct history_failure *cause, struct buf *words)
+{
+	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
+	AUTO(buf_done) struct buf source = BUF_INIT;
+	if (cause->error_file)
+		error_file_read(cause->error_file, &file);
+	collect_words(cause, &file, words, &source);
+	bool good = file.state == ERROR_FILE_GOOD;
+	label(p, good ? "traceback" : "output");
+	buf_printf(p->out, "%s\n", buf_str(&source));
+	const char *text = buf_str(words);
+	const char *shown = text_tail(text, good ? TRACEBACK_LINES : TAIL_LINES);
+	if (shown > text)
+		buf_append_str(p->out, INDENT "...\n");
+	text_indent(p->out, INDENT, shown);
+}
+
+/* The beginning: the odd ones come first. All of them are in the log and in report.json. */
+static void say_stacks(const struct printer *p, const struct history_attempt *attempt)
+{
+	if (!attempt->stacks)
+		return;
+	AUTO(buf_done) struct buf clean = BUF_INIT;
+	text_clean(&clean, attempt->stacks, strlen(attempt->stacks));
+	char *text = (char *)buf_str(&clean), *end = text;
+	for (int lines = 0; *end && lines < STACK_LINES; lines++)
+		end += strcspn(end, "\n") + (end[strcspn(end, "\n")] != '\0');
+	bool more = *end;
+	*end = '\0';
+	label(p, "stacks");
+	buf_append_str(p->out, "before it was ended\n");
+	text_indent(p->out, INDENT, text);
+	if (more)
+		buf_append_str(p->out, INDENT "...\n");
+}
+
+static bool same_kind(const struct history_failure *a, const struct history_failure *b)
+{
+	return a->stopped == b->stopped && a->reason == b->reason && a->status.kind == b->status.kind &&
+	       a->status.value == b->status.value;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* "rank 3", "ranks 0, 2, 5", "ranks 0, 1, 2, ...". */
+static void say_ranks(struct buf *out, uint32_t *ranks, size_t count)
+{
+	qsort(ranks, count, sizeof(*ranks), by_value);
+	buf_append_str(out, count > 1 ? "ranks " : "rank ");
+	for (size_t i = 0; i < MIN(count, RANKS_SHOWN); i++)
+		buf_printf(out, "%s%u", i ? ", " : "", ranks[i]);
+	if (count > RANKS_SHOWN)
+		buf_append_str(out, ", ...");
+}
+
+/* One line for all failures that ended as the one at `first` did. */
+static void say_kind(struct buf *out, const struct history_attempt *attempt,
+		     const struct history_failure *cause, size_t first)
+{
+	AUTO_FREE uint32_t *ranks = NEW_ARRAY(uint32_t, attempt->count);
+	const struct history_failure *like = &attempt->failures[first];
+	size_t count = 0;
+	for (size_t i = first; i < attempt->count; i++) {
+		const struct history_failure *failure = &attempt->failures[i];
+		if (failure != cause && same_kind(failure, like))
+			ranks[count++] = failure->rank;
+	}
+	buf_printf(out, "%zu ", count);
+	say_how(out, like);
+	buf_append_str(out, like->stopped ? " when the group was stopped (" : " (");
+	say_ranks(out, ranks, count);
+	buf_append_str(out, ")\n");
+}
+
+static bool seen_before(const struct history_attempt *attempt, const struct history_failure *cause,
+			size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (&attempt->failures[i] != cause && same_kind(&attempt->failures[i], &attempt->failures[index]))
+			return true;
+	return false;
+}
+
+static void say_others(const struct printer *p, const struct history_attempt *attempt,
+		       const struct history_failure *cause)
+{
+	bool any = false;
+	for (size_t i = 0; i < attempt->count; i++) {
+		if (&attempt->failures[i] == cause || seen_before(attempt, cause, i))
+			continue;
+		if (any)
+			buf_append_str(p->out, INDENT);
+		else
+			label(p, "other failures");
+		any = true;
+		say_kind(p->out, attempt, cause, i);
+	}
+}
+
+static void say_attempt(struct buf *out, const struct history_attempt *attempt, size_t number)
+{
+	const struct history_failure *cause = history_cause(attempt);
+	buf_printf(out, "%zu: ", number);
+	say_duration(out, attempt->started_ns, attempt->ended_ns);
+	if (attempt->end == ATTEMPT_REGROUP) {
+		buf_append_str(out, ", nodes came or went");
+	} else if (attempt->end == ATTEMPT_RESTARTED) {
+		buf_append_str(out, ", restarted on request");
+	} else if (cause) {
+		buf_printf(out, ", rank %u ", cause->rank);
+		say_how(out, cause);
+	}
+	buf_append_char(out, '\n');
+}
+
+static void say_attempts(const struct printer *p, const struct report *report,
+			 const struct history_failure *cause)
+{
+	const struct history *history = report->history;
+	if (history->count > 1) {
+		size_t first = history->count > ATTEMPTS_SHOWN ? history->count - ATTEMPTS_SHOWN : 0;
+		label(p, "attempts");
+		for (size_t i = first; i < history->count; i++) {
+			if (i > first)
+				buf_append_str(p->out, INDENT);
+			say_attempt(p->out, &history->attempts[i], i + 1);
+		}
+	}
+	if (report->config->max_restarts && exit_set_contains(&report->config->no_restart_on, &cause->status)) {
+		label(p, "restart");
+		buf_append_str(p->out, "none: --no-restart-on lists ");
+		exit_status_describe(&cause->status, p->out);
+		buf_append_char(p->out, '\n');
+	}
+}
+
+static void say_stopped(const struct printer *p, const struct report *report)
+{
+	const struct history *history = report->history;
+	const struct history_attempt *last = history_last(history);
+	size_t killed = 0;
+	for (size_t i = 0; last && i < last->count; i++)
+		killed += last->failures[i].stopped && last->failures[i].status.kind == EXIT_SIGNAL &&
+			  last->failures[i].status.value == 9;
+	const char *name = str_signal_name(history->stop_signal);
+	buf_printf(p->out, "muster: stopped by %s after ", name ? name : "a signal");
+	say_duration(p->out, history->started_ns, history->ended_ns);
+	if (killed)
+		buf_printf(p->out, "; %zu worker%s had to be killed", killed, killed > 1 ? "s" : "");
+	buf_append_char(p->out, '\n');
+}
+
+void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
+		    struct buf *out)
+{
+	const struct history_failure *cause = history_cause(attempt);
+	if (attempt->end == ATTEMPT_RESTARTED) {
+		buf_append_str(out, "the group starts again, as requested");
+		return;
+	}
+	if (attempt->end == ATTEMPT_REGROUP || !cause) {
+		buf_append_str(out, "nodes came or went: the group starts again");
+		return;
+	}
+	buf_printf(out, "rank %u ", cause->rank);
+	if (cause->elsewhere)
+		buf_printf(out, "on %s ", cause->host);
+	say_how(out, cause);
+	if (cause->reason != FAILURE_SPAWN) {
+		buf_append_str(out, " after ");
+		say_duration(out, cause->started_ns, cause->ended_ns);
+	}
+	buf_printf(out, ": restart %u of %u", restart, max_restarts);
+}
+
+void report_people(const struct report *report, bool colour, struct buf *out)
+{
+	const struct printer p = { out, colour };
+	const struct history *history = report->history;
+	const struct history_attempt *last = history_last(history);
+	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	if (report->outcome && *report->outcome->text) {
+		buf_printf(out, "muster: %s\n", report->outcome->text);
+		return;
+	}
+	if (history->stop_signal) {
+		say_stopped(&p, report);
+		return;
+	}
+	if (!cause) {
+		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
+		return;
+	}
+	say_headline(&p, report, last, cause);
+	if (cause->reason == FAILURE_SPAWN && history->count == 1)
+		return;
+	label(&p, "first cause");
+	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank, cause->host,
+		   (int)cause->pid);
+	say_time(out, history, cause->ended_ns);
+	buf_append_char(out, '\n');
+	label(&p, "command");
+	say_command(out, &report->config->entry);
+	AUTO(buf_done) struct buf words = BUF_INIT;
+	if (cause->elsewhere) {
+		label(&p, "output");
+		buf_printf(out, "on %s, in the report of the muster there\n", cause->host);
+	} else {
+		say_words(&p, cause, &words);
+	}
+	say_stacks(&p, last);
+	say_others(&p, last, cause);
+	say_attempts(&p, report, cause);
+	if (report->log_dir) {
+		label(&p, "report");
+		buf_printf(out, "%s/report.json\n", report->log_dir);
+	}
+	char room[512];
+	const char *hint = hint_for(cause, report->config, buf_str(&words), room, sizeof(room));
+	if (hint) {
+		label(&p, "try");
+		buf_printf(out, "%s\n", hint);
+	}
+}

@@ -1,0 +1,100 @@
+#include "run/tell/text.h"
+
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* The length of the well-formed UTF-8 character at `p`, 0 if there is none (RFC 3629). */
+static size_t utf8_len(const unsigned char *p, size_t left)
+{
+	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	if (len == 0 || len > left)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+	bool beyond = (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf4 && p[1] >= 0x90);
+	return overlong || beyond ? 0 : len;
+}
+
+/* The length of the escape sequence at `p`: ESC [ … letter, ESC ] … BEL or ST, ESC and one more. */
+static size_t escape_len(const unsigned char *p, size_t left)
+{
+	size_t i = 2;
+	if (left < 2)
+		return left;
+	if (p[1] == '[') {
+		while (i < left && (p[i] < 0x40 || p[i] > 0x7e))
+			i++;
+		return i < left ? i + 1 : left;
+	}
+	if (p[1] != ']')
+		return 2;
+	while (i < left && p[i] != '\a' && p[i] != 0x1b)
+		i++;
+	if (i < left && p[i] == 0x1b)
+		i++;
+	return i < left ? i + 1 : left;
+}
+
+/* Forgets what was written of the line since `start`, as a carriage return does. */
+static void restart_line(struct buf *out, size_t start)
+{
+	out->end -= buf_len(out) - start;
+}
+
+void text_clean(struct buf *out, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	size_t line = buf_len(out);
+	bool redraw = false; /* the next character draws over the line */
+	while (len > 0) {
+		size_t used = *p == 0x1b ? escape_len(p, len) : utf8_len(p, len);
+		bool visible = *p >= 0x20 && *p != 0x7f;
+		if (*p == '\r') {
+			redraw = true;
+		} else if (visible || *p == '\t' || *p == '\n') {
+			if (redraw && *p != '\n')
+				restart_line(out, line);
+			redraw = false;
+			if (used)
+				buf_append(out, p, used);
+			else
+				buf_append_str(out, REPLACEMENT);
+			if (*p == '\n')
+				line = buf_len(out);
+		}
+		used = used ? used : 1;
+		p += used;
+		len -= used;
+	}
+}
+
+const char *text_tail(const char *text, unsigned lines)
+{
+	const char *p = text + strlen(text);
+	if (p > text && p[-1] == '\n')
+		p--;
+	for (; p > text; p--)
+		if (p[-1] == '\n' && --lines == 0)
+			break;
+	return p;
+}
+
+void text_indent(struct buf *out, const char *prefix, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		buf_printf(out, "%s%.*s\n", len ? prefix : "", (int)len, text);
+		text += len + (text[len] == '\n');
+	}
+}
+
+size_t text_width(const char *text, size_t len)
+{
+	size_t width = 0;
+	for (size_t i = 0; i < len; i++)
+		width += (text[i] & 0xc0) != 0x80;
+	return width;
+}

@@ -1,0 +1,152 @@
+#include "run/tell/torch_events.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "proto/torch_event.h"
+#include "run/tell/error_file.h"
+
+static struct torch_event make_event(const struct workers *workers, const struct history *history,
+				     enum torch_state state)
+{
+	const struct history_attempt *last = history_last(history);
+	const char *path = workers->config->entry.path;
+	const char *slash = strrchr(path, '/');
+	return (struct torch_event){
+		.state = state,
+		.wall_ns = clock_wall_ns(),
+		.run_id = workers->config->run_id,
+		.role = workers->config->role,
+		.host = history->host,
+		.rdzv_backend = workers->config->rdzv.backend,
+		.entry_point = slash ? slash + 1 : path,
+		.group_rank = workers->round.group_rank,
+		.group_world_size = last ? workers->round.group_world_size : 0,
+		.run_time_s = (clock_now_ns() - history->started_ns) / NS_PER_S,
+		.restarts = last ? last->restart_count : 0,
+		.duration_ms = -1,
+	};
+}
+
+static void tell(const struct workers *workers, const struct torch_event *event)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	torch_event_line(&line, event);
+	output_print(workers->output, buf_str(&line), buf_len(&line));
+}
+
+static struct torch_worker describe(const struct workers *workers, size_t local_rank)
+{
+	return (struct torch_worker){
+		.global_rank = workers->round.rank_base + (uint32_t)local_rank,
+		.local_rank = (uint32_t)local_rank,
+		.role_rank = workers->round.role_rank_base + (uint32_t)local_rank,
+		.role_world_size = workers->round.role_world_size,
+		.pid = workers->pids[local_rank],
+	};
+}
+
+void torch_events_round(const struct workers *workers, const struct history *history, uint64_t duration_ns)
+{
+	struct torch_event event = make_event(workers, history, TORCH_RENDEZVOUS);
+	event.duration_ms = (int64_t)(duration_ns / NS_PER_MS);
+	tell(workers, &event);
+	event.state = TORCH_ASSIGN_WORKER_RANKS;
+	event.duration_ms = 0; /* the ranks come with the round */
+	tell(workers, &event);
+}
+
+void torch_events_started(const struct workers *workers, const struct history *history, size_t local_rank)
+{
+	struct torch_worker worker = describe(workers, local_rank);
+	struct torch_event event = make_event(workers, history, TORCH_START);
+	event.worker = &worker;
+	tell(workers, &event);
+}
+
+void torch_events_watchdog(const struct workers *workers, const struct history *history, bool begins)
+{
+	if (!workers->config->guard.file_timer)
+		return;
+	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
+	event.watchdog = begins ? TORCH_WATCHDOG_STARTED : TORCH_WATCHDOG_STOPPED;
+	tell(workers, &event);
+}
+
+void torch_events_expired(const struct workers *workers, const struct history *history,
+			  const struct watchdog_expiry *expiry)
+{
+	struct torch_timer timer = {
+		.pid = expiry->pid,
+		.scope = expiry->scope,
+		.expiration_wall_ns = clock_wall_ns() - expiry->late_ns,
+		.signal = expiry->signal,
+	};
+	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
+	event.timer = &timer;
+	event.watchdog = TORCH_TIMER_EXPIRED;
+	tell(workers, &event);
+	event.watchdog = TORCH_KILL_WORKER;
+	if (expiry->signal > 0)
+		tell(workers, &event);
+}
+
+/* What the worker wrote about its error, else how it ended, in the form of torch's error file. */
+static char *raw_error(const struct history_failure *failure)
+{
+	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
+	AUTO(buf_done) struct buf status = BUF_INIT;
+	if (failure->error_file)
+		error_file_read(failure->error_file, &file);
+	exit_status_describe(&failure->status, &status);
+	const char *message = file.message ? file.message : buf_str(&status);
+	json_t *error = file.traceback
+				? json_pack("{s:{s:s,s:{s:s,s:I}}}", "message", "message", message, "extraInfo",
+					    "py_callstack", file.traceback, "timestamp", (json_int_t)file.timestamp)
+				: json_pack("{s:s}", "message", message);
+	char *text = json_dumps(error, JSON_ENSURE_ASCII);
+	json_decref(error);
+	return text;
+}
+
+static const struct history_failure *failure_of(const struct history_attempt *attempt, size_t local_rank)
+{
+	for (size_t i = 0; i < attempt->count; i++)
+		if (attempt->failures[i].local_rank == local_rank && !attempt->failures[i].stopped)
+			return &attempt->failures[i];
+	return NULL;
+}
+
+static void tell_worker_end(const struct workers *workers, const struct history *history, size_t local_rank)
+{
+	const struct history_attempt *last = history_last(history);
+	const struct history_failure *failure = failure_of(last, local_rank);
+	enum torch_state state = failure ? TORCH_FAILED : last->end == ATTEMPT_DONE ? TORCH_SUCCEEDED : TORCH_TERMINATED;
+	struct torch_worker worker = describe(workers, local_rank);
+	struct torch_event event = make_event(workers, history, state);
+	AUTO_FREE char *error = failure ? raw_error(failure) : NULL;
+	if (failure) {
+		const struct exit_status *status = &failure->status;
+		worker.failed = true;
+		worker.exit_code = status->kind == EXIT_SIGNAL ? -status->value : status->value;
+	}
+	event.worker = &worker;
+	event.raw_error = error;
+	tell(workers, &event);
+}
+
+void torch_events_end(const struct workers *workers, const struct history *history)
+{
+	const struct history_attempt *last = history_last(history);
+	for (size_t i = 0; last && i < workers->config->nproc; i++)
+		tell_worker_end(workers, history, i);
+	bool done = last && last->end == ATTEMPT_DONE;
+	struct torch_event event = make_event(workers, history, done ? TORCH_SUCCEEDED : TORCH_FAILED);
+	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	AUTO_FREE char *error = cause ? raw_error(cause) : NULL;
+	event.raw_error = error;
+	tell(workers, &event);
+}

@@ -1,0 +1,395 @@
+"""muster run from the outside: what is run, with which environment, and what bad input gives."""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from conftest import MUSTER, ROOT, clean_env
+
+
+def one_line(result, code, *parts):
+    """One clear line with all the parts, the right code, and nothing else."""
+    assert result.returncode == code, result.stderr
+    text = result.stderr.removesuffix("try 'muster run --help'\n")
+    assert text.count("\n") == 1, result.stderr
+    for part in parts:
+        assert part in text, text
+
+
+def write(path, text, mode=0o644):
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def by_rank(result):
+    """The lines of the workers, sorted: they come in any order."""
+    assert result.returncode == 0, result.stderr
+    return sorted(result.stdout.splitlines())
+
+
+# What is run
+
+def test_a_script_is_run_by_python_unbuffered(muster, tmp_path):
+    write(tmp_path / "s.py", "import os, sys; "
+          "os.write(1, f\"{os.environ['RANK']} {sys.argv} {sys.stdout.write_through}\\n\".encode())")
+    assert by_rank(muster("run", "--nproc-per-node=2", "s.py", "--lr", "0.1")) == [
+        "0 ['s.py', '--lr', '0.1'] True", "1 ['s.py', '--lr', '0.1'] True"]
+
+
+def test_an_executable_script_that_ends_in_py_is_run_by_python(muster, tmp_path):
+    write(tmp_path / "s.py", "print('python')", 0o755)
+    assert by_rank(muster("run", "s.py")) == ["python"]
+
+
+def test_a_file_without_the_executable_bit_is_run_by_python(muster, tmp_path):
+    write(tmp_path / "script", "print('python')")
+    assert by_rank(muster("run", "script")) == ["python"]
+
+
+def test_a_program_is_run_itself(muster, tmp_path):
+    write(tmp_path / "prog", "#!/bin/sh\necho $0 $RANK \"$@\"\n", 0o755)
+    assert by_rank(muster("run", "--nproc-per-node=2", "./prog", "a b")) == ["./prog 0 a b", "./prog 1 a b"]
+    assert by_rank(muster("run", "bash", "-c", "echo hello $0", "x")) == ["hello x"]
+
+
+def test_a_module_is_run_by_python(muster, tmp_path):
+    (tmp_path / "pkg").mkdir()
+    write(tmp_path / "pkg" / "mod.py", "import os, sys; os.write(1, f'{__name__} {sys.argv[1:]}\\n'.encode())")
+    assert by_rank(muster("run", "--standalone", "--nproc-per-node=2", "-m", "pkg.mod", "x")) == [
+        "__main__ ['x']"] * 2
+
+
+def test_no_python_runs_the_word_itself(muster, tmp_path):
+    write(tmp_path / "s.py", "#!/bin/sh\necho shell\n", 0o755)
+    assert by_rank(muster("run", "--no-python", "./s.py")) == ["shell"]
+
+
+def test_run_path_runs_the_script_as_main_and_records_its_error(muster, tmp_path):
+    write(tmp_path / "s.py", "import sys; print(__name__, sys.argv)")
+    assert by_rank(muster("run", "--run-path", "s.py", "a")) == ["__main__ ['s.py', 'a']"]
+    write(tmp_path / "zero.py", "import sys; sys.exit(0)")
+    assert muster("run", "--run-path", "zero.py").returncode == 0
+    write(tmp_path / "bad.py", "raise ValueError('boom')")
+    result = muster("run", "--run-path", "--log-dir=logs", "bad.py")
+    assert result.returncode == 1
+    error, = (tmp_path / "logs").glob("*/attempt_0/0/error.json")
+    assert json.loads(error.read_text())["message"]["message"] == "ValueError: boom"
+
+
+def test_the_interpreter_is_the_one_named(muster, tmp_path):
+    write(tmp_path / "my", "#!/bin/sh\necho mine \"$@\"\n", 0o755)
+    write(tmp_path / "s.py", "")
+    assert by_rank(muster("run", "s.py", env=clean_env(PYTHON_EXEC=tmp_path / "my"))) == ["mine -u s.py"]
+
+
+def test_the_interpreter_beside_muster_needs_no_activation(tmp_path):
+    """A link in a virtual environment: its python is taken, not the one on PATH."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "muster").symlink_to(MUSTER)
+    write(tmp_path / "bin" / "python", "#!/bin/sh\necho beside\n", 0o755)
+    write(tmp_path / "s.py", "")
+    out = subprocess.check_output([tmp_path / "bin" / "muster", "run", "s.py"], cwd=tmp_path, text=True,
+                                  env=clean_env())
+    assert out == "beside\n"
+
+
+def test_under_the_name_torchrun_it_is_muster_run(tmp_path):
+    (tmp_path / "torchrun").symlink_to(MUSTER)
+    run = [tmp_path / "torchrun"]
+    out = subprocess.check_output([*run, "--nproc_per_node", "2", "bash", "-c", "echo $RANK"], text=True,
+                                  cwd=tmp_path, env=clean_env())
+    assert sorted(out.split()) == ["0", "1"]
+    bad = subprocess.run([*run, "--nope"], text=True, capture_output=True, env=clean_env())
+    assert bad.returncode == 2 and bad.stderr.startswith("torchrun: unknown option '--nope'")
+
+
+def test_double_dash(muster):
+    echo = ["bash", "-c", "echo \"$@\"", "x"]
+    assert by_rank(muster("run", "--", "echo", "--", "a")) == ["-- a"]
+    assert by_rank(muster("run", "echo", "--", "-a")) == ["-a"]
+    assert by_rank(muster("run", *echo, "y", "--", "z")) == ["y -- z"]
+
+
+def test_macros_and_other_dollars(muster):
+    script = "echo $0 $1 $2 $3"
+    assert by_rank(muster("run", "--nproc-per-node=2", "bash", "-c", script, "$local_rank", "${local_rank}x",
+                          "$$", "$local_rankx")) == ["0 0x $$ $local_rankx", "1 1x $$ $local_rankx"]
+
+
+# The workers' environment
+
+def test_environment_of_the_workers(muster, tmp_path):
+    result = muster("run", "--nproc-per-node=2", "--max-restarts=3", "--role=trainer", "--rdzv-id=job7",
+                    "--log-dir=logs", sys.executable, "-c",
+                    "import json, os; json.dump(dict(os.environ), open(os.environ['RANK'], 'w'))")
+    assert result.returncode == 0, result.stderr
+    workers = [json.loads((tmp_path / rank).read_text()) for rank in "01"]
+    mine = clean_env()
+    for rank, env in enumerate(workers):
+        error_file = env.pop("TORCHELASTIC_ERROR_FILE")
+        assert re.fullmatch(rf"logs/job7_[a-z0-9_]{{8}}/attempt_0/{rank}/error\.json",
+                            os.path.relpath(tmp_path / error_file, tmp_path))
+        assert 1024 < int(env.pop("MASTER_PORT")) < 65536
+        added = {k: v for k, v in env.items() if mine.get(k) != v and k not in ("_", "PWD", "SHLVL")}
+        assert added.pop("TORCHELASTIC_USE_AGENT_STORE") in ("True", "False")
+        added.pop("MUSTER_WATCHDOG", None)
+        assert added == {
+            "RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0", "ROLE_RANK": str(rank),
+            "ROLE_NAME": "trainer", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "1",
+            "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_RUN_ID": "job7",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1", "OMP_NUM_THREADS": "1",
+            "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}
+
+
+def test_environment_is_that_of_the_real_torchrun(tmp_path):
+    """The same variables with the same values, but for what is random or said in docs/differences.md."""
+    script = "import json, os; json.dump(dict(os.environ), open('out.' + os.environ['RANK'], 'w'))"
+    args = ["--nproc-per-node=2", "--max-restarts=2", "--role=r", "--no-python", sys.executable, "-c", script]
+    seen = {}
+    for name, program in (("peer", [sys.executable, "-m", "torch.distributed.run"]), ("ours", [MUSTER, "run"])):
+        (tmp_path / name).mkdir()
+        subprocess.run([*program, *args], cwd=tmp_path / name, env=clean_env(), check=True, capture_output=True)
+        seen[name] = json.loads((tmp_path / name / "out.1").read_text())
+    differs = {k for k in seen["peer"].keys() | seen["ours"].keys()
+               if seen["peer"].get(k) != seen["ours"].get(k) and not k.startswith("MUSTER_")}
+    assert differs <= {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE",
+                       "TORCHELASTIC_USE_AGENT_STORE", "PWD", "_"}
+    assert all(k in seen["ours"] for k in differs - {"PWD", "_"})
+
+
+def test_variables_are_defaults(muster):
+    env = clean_env(PET_NPROC_PER_NODE=3, PET_ROLE="r", PET_MAX_RESTARTS="z")
+    assert by_rank(muster("run", "--max-restarts=0", "bash", "-c", "echo $ROLE_NAME $RANK", env=env)) == [
+        "r 0", "r 1", "r 2"]
+    one_line(muster("run", "true", env=env), 2, "PET_MAX_RESTARTS", "'z'")
+
+
+def test_virtual_local_rank(muster):
+    script = "echo $RANK $LOCAL_RANK $CUDA_VISIBLE_DEVICES $0"
+    assert by_rank(muster("run", "--virtual-local-rank", "--nproc-per-node=2", "bash", "-c", script, "$local_rank",
+                          env=clean_env(CUDA_VISIBLE_DEVICES="5, 6"))) == ["0 0 5 0", "1 0 6 1"]
+    one_line(muster("run", "--virtual-local-rank", "--nproc-per-node=2", "true",
+                    env=clean_env(CUDA_VISIBLE_DEVICES="5")), 2, "local rank 1", "CUDA_VISIBLE_DEVICES=5")
+
+
+def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
+    env = {os.fsencode(k): os.fsencode(v) for k, v in clean_env().items()}
+    env[b"ODD\xff\x01"] = b"\x80\xfe\n="
+    out = subprocess.check_output([MUSTER, "run", "env", "-0"], env=env, cwd=tmp_path)
+    assert b"ODD\xff\x01=\x80\xfe\n=" in out.split(b"\0")
+
+
+# Bad input
+
+@pytest.mark.parametrize("args, code, parts", [
+    (["missing.py"], 127, ["'missing.py'", "no such script or program"]),
+    (["./missing"], 127, ["'./missing'"]),
+    (["no-such-program-anywhere"], 127, ["'no-such-program-anywhere'", "PATH"]),
+    (["--no-python", "./plain"], 126, ["'./plain'", "chmod +x"]),
+    (["directory"], 126, ["'directory' is a directory", "-m"]),
+    (["./no-format"], 126, ["no-format", "#!"]),
+    (["./no-interpreter"], 127, ["no-interpreter", "'/no/such/interpreter'"]),
+    (["--nproc-per-node=0", "true"], 2, ["--nproc-per-node", "'0'", "at least 1"]),
+    (["--nproc-per-node", "-1", "true"], 2, ["--nproc-per-node", "'-1'", "at least 1"]),
+    (["--nproc-per-node=1e9", "true"], 2, ["--nproc-per-node", "'1e9'"]),
+    (["--nproc-per-node=1000000000", "true"], 2, ["--nproc-per-node", "'1000000000'", "65536"]),
+    (["--nproc-per-node=abc", "true"], 2, ["--nproc-per-node", "'abc'"]),
+    (["--nnodes=4:2", "true"], 2, ["--nnodes", "'4:2'"]),
+    (["--nnodes=1:2:3", "true"], 2, ["--nnodes", "'1:2:3'"]),
+    (["--max-restarts=-1", "true"], 2, ["--max-restarts"]),
+    (["--monitor-interval=0", "true"], 2, ["--monitor-interval"]),
+    (["--max-restart=x", "true"], 2, ["'--max-restarts'", "'x'"]),
+    (["--no-restart-on=900", "true"], 2, ["--no-restart-on", "'900'"]),
+    (["--signals-to-handle=SIGKILL", "true"], 2, ["'SIGKILL'"]),
+    (["--maxx-restarts=1", "true"], 2, ["'--maxx-restarts'", "did you mean '--max-restarts'"]),
+    (["-m", "--no-python", "x"], 2, ["--no-python", "--module"]),
+    (["--start-method=bad", "x"], 2, ["'bad'", "spawn, fork, forkserver"]),
+    (["--standalone=1", "x"], 2, ["'--standalone' takes no value"]),
+    ([], 2, ["what to run is missing"]),
+])
+def test_bad_input_gives_one_clear_line(muster, tmp_path, args, code, parts):
+    (tmp_path / "directory").mkdir()
+    write(tmp_path / "plain", "")
+    write(tmp_path / "no-format", "\x7f\x01\x02", 0o755)
+    write(tmp_path / "no-interpreter", "#!/no/such/interpreter\n", 0o755)
+    one_line(muster("run", *args), code, *parts)
+
+
+@pytest.mark.parametrize("value", ["/proc/nothing", "/dev/full", "file/below"])
+def test_unusable_log_directory(muster, tmp_path, value):
+    write(tmp_path / "file", "")
+    one_line(muster("run", f"--log-dir={value}", "true"), 125, f"'{value}'", "/dev/null")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_full_disk(muster, tmp_path):
+    """With a log directory on a full disk nothing starts; with only the temporary one full, the job runs."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,nr_inodes=2", "none", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("cannot mount")
+    try:
+        write(disk / "x", "")
+        one_line(muster("run", f"--log-dir={disk}", "echo", "ran"), 125, f"'{disk}'", "No space left on device")
+        result = muster("run", "echo", "ran", env=clean_env(TMPDIR=disk))
+        assert result.returncode == 0 and result.stdout == "ran\n"
+        one_line(result, 0, "no log directory", "No space left on device")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_too_many_arguments(muster, tmp_path):
+    """What fits for muster may not fit for a worker, whose environment is larger."""
+    big = "x" * 100_000
+    few = muster("run", "true", *[big] * 4)
+    assert few.returncode == 0
+    limit = os.sysconf("SC_ARG_MAX")
+    room = limit - sum(len(f"{k}={v}") + 9 for k, v in clean_env().items())
+    count, rest = divmod(room - 300, len(big) + 9)
+    args = [big] * count + (["x" * (rest - 9)] if rest > 10 else [])
+    try:
+        result = muster("run", "true", *args)
+    except OSError:
+        pytest.skip("the system counts differently: muster itself could not be started")
+    one_line(result, 126, "arguments and environment", "ulimit -s")
+
+
+def test_few_descriptors(muster):
+    """A job that sixteen are not enough for says so in one line; none is left half started."""
+    def limit(count):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+    for nproc, count in ((1, 16), (64, 16), (64, 40)):
+        result = muster("run", f"--nproc-per-node={nproc}", "true", preexec_fn=limit(count))
+        one_line(result, 125, f"at most {count} open files", "ulimit -n")
+    assert muster("run", "echo", "ran", preexec_fn=limit(32)).stdout == "ran\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's limit is needed: root has none")
+def test_no_process_left_to_start():
+    """As a user with a limit of processes that is used up."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        program = shutil.copy(MUSTER, directory)
+        script = f"ulimit -u 1; exec setpriv --reuid=65533 --regid=65533 --clear-groups {program} run /bin/true"
+        result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True,
+                                env=clean_env(TMPDIR="/tmp", ASAN_OPTIONS="detect_leaks=0"))
+    one_line(result, 125, "ulimit -u")
+
+
+# The report and the exit code
+
+def test_exit_code_is_that_of_the_first_cause(muster):
+    script = "[ $RANK = 1 ] && exit 3; sleep 60"
+    result = muster("run", "--nproc-per-node=3", "bash", "-c", script)
+    assert result.returncode == 3
+    assert result.stderr.startswith("muster: job failed: rank 1 of 3 ended with exit code 3 after ")
+    assert "2 ended with SIGTERM when the group was stopped (ranks 0, 2)" in result.stderr
+    assert muster("run", "--exit-code=torchrun", "bash", "-c", "exit 3").returncode == 1
+    assert muster("run", "bash", "-c", "kill -SEGV $$").returncode == 139
+
+
+def test_report_has_the_end_of_stderr_and_a_hint(muster, tmp_path):
+    result = muster("run", "--nproc-per-node=2", "--log-dir=logs", "bash", "-c",
+                    "[ $RANK = 0 ] && exec sleep 60; echo last words >&2; kill -KILL $$")
+    assert result.returncode == 137
+    assert "ended with SIGKILL" in result.stderr and "out-of-memory killer" in result.stderr
+    assert re.search(r"the end of its stderr\n +last words\n", result.stderr)
+    report = json.loads(next((tmp_path / "logs").glob("*/report.json")).read_text())
+    assert report["outcome"] == "failed" and report["exit_code"] == 137
+    attempt, = report["attempts"]
+    cause = attempt["failures"][attempt["first_cause"]]
+    assert (cause["rank"], cause["signal"], cause["stderr_tail"]) == (1, 9, "last words\n")
+
+
+def test_report_counts_attempts(muster, tmp_path):
+    result = muster("run", "--max-restarts=2", "--log-dir=logs", "bash", "-c", "exit $((TORCHELASTIC_RESTART_COUNT + 5))")
+    assert result.returncode == 7
+    for number, code in ((1, 5), (2, 6), (3, 7)):
+        assert re.search(rf"{number}: .*rank 0 ended with exit code {code}\n", result.stderr)
+    assert sorted(p.name for p in (tmp_path / "logs").glob("*/attempt_*")) == ["attempt_0", "attempt_1", "attempt_2"]
+
+
+def test_no_restart_on(muster, tmp_path):
+    result = muster("run", "--max-restarts=5", "--no-restart-on=7,SIGSEGV", "bash", "-c", "exit 7")
+    assert result.returncode == 7
+    assert "--no-restart-on lists exit code 7" in result.stderr
+    assert "attempts" not in result.stderr
+
+
+RECORDED = """
+import json, os, sys
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    if os.environ["RANK"] == "1":
+        raise ValueError("boom")
+    import time
+    time.sleep(60)
+
+main()
+"""
+
+
+def torch_table(title, text):
+    """The same table made by torch itself, from the values in ours."""
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+    blocks = re.findall(r"\[(\d+)\]:\n  time      : (\S+)\n  host      : (\S*)\n  rank      : (\d+) \(local_rank: (\d+)\)\n"
+                        r"  exitcode  : (-?\d+) \(pid: (\d+)\)[^\n]*\n  error_file: ([^\n]*)\n", text)
+    failures = {}
+    for index, time, host, rank, local_rank, code, pid, error_file in sorted(blocks):
+        failure = ProcessFailure(int(local_rank), int(pid), int(code), "/nowhere" if error_file == "<N/A>" else error_file)
+        failures[int(rank)] = failure
+        if error_file == "<N/A>":
+            import datetime
+            failure.timestamp = int(datetime.datetime.strptime(time, "%Y-%m-%d_%H:%M:%S").timestamp())
+    return str(ChildFailedError(title, failures))
+
+
+def test_torchrun_table_is_what_torch_prints(muster, tmp_path, monkeypatch):
+    import socket
+    monkeypatch.setattr(socket, "getfqdn", socket.gethostname)
+    write(tmp_path / "train.py", RECORDED)
+    passed_up = tmp_path / "up.json"
+    result = muster("run", "--nproc-per-node=2", "--report=torchrun", f"--log-dir={tmp_path}/logs", "train.py",
+                    env=clean_env(TORCHELASTIC_ERROR_FILE=passed_up))
+    assert result.returncode == 1
+    table = result.stderr[result.stderr.index("torch.distributed.elastic"):]
+    head, _, block = table.partition("\n")
+    assert head == "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+    assert block.rstrip("\n") == torch_table("train.py", block).strip("\n")
+    message = json.loads(passed_up.read_text())["message"]
+    assert (message["message"], message["errorCode"]) == ("ValueError: boom", 1)
+
+
+@pytest.mark.parametrize("content", ["", '{"message": {"mess', "not json", "[]", "{" * 5000, "x" * 5_000_000])
+def test_any_error_file_leaves_a_report(muster, content):
+    result = muster("run", sys.executable, "-c",
+                    "import os, sys; open(os.environ['TORCHELASTIC_ERROR_FILE'], 'w').write(sys.stdin.read());"
+                    "print('words', file=sys.stderr); sys.exit(4)", input=content, stdin=None)
+    assert result.returncode == 4
+    assert re.search(r"error\.json (is|has) ", result.stderr) and "words" in result.stderr
+
+
+def test_nothing_is_left_in_the_temporary_directory(muster, tmp_path):
+    assert muster("run", "--nproc-per-node=3", "true", env=clean_env(TMPDIR=tmp_path)).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version(muster):
+    assert muster("--version").stdout == f"muster {(ROOT / 'VERSION').read_text()}"
+    assert muster("run", "--help").stdout == muster("help", "run").stdout
+    assert muster("run", "-h").returncode == 0
+    assert muster("rum").returncode == 2
+    assert "did you mean 'run'" in muster("rum").stderr

@@ -4,6 +4,7 @@
 #   make run        the main job on a small example (installs what it needs)
 #   make test       every test                       (installs what it needs)
 #   make check      C unit tests, simulator, layers: the inner loop, under a minute
+#   make format     every C file as .clang-format says
 #   make soak       a million simulated worlds
 #   make fuzz       the fuzz targets, FUZZ_SECONDS each
 #   make bench      muster and its peers side by side
@@ -48,7 +49,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all run test check soak fuzz bench install clean deps-build deps-test deps-bench unit wheel-files
+.PHONY: all run test check format soak fuzz bench install clean deps-build deps-test deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -170,6 +171,9 @@ test: deps-test
 
 check: all unit
 	@BUILD=$(BUILD) SAN=$(SAN) tests/run check
+
+format:
+	@scripts/format
 
 bench: deps-bench
 	@$(MAKE) $(parallel) --no-print-directory all $(benches) helpers

@@ -36,7 +36,9 @@ static double make_orders(unsigned seed, bool known)
 	for (uint32_t i = 0; i < ORDERS; i++) {
 		uint32_t group = 1 + (uint32_t)rand() % GROUPS;
 		times[i] = (uint64_t)(1e9 * group * exp(normal() * 0.5));
-		orders[i] = (struct batch_order){ .item = { .index = i, .width = 1 << rand() % 4 }, .runs = 1, .group = group,
+		orders[i] = (struct batch_order){ .item = { .index = i, .width = 1 << rand() % 4 },
+						  .runs = 1,
+						  .group = group,
 						  .estimate_ns = known ? times[i] : 0 };
 		area += (double)times[i] * orders[i].item.width;
 		longest = MAX(longest, (double)times[i]);
@@ -82,8 +84,12 @@ static uint64_t play(struct look looks[3])
 		const struct batch_order *order = batch_running(&batch, first, &since);
 		now = ends[first];
 		ends[first] = NS_NEVER;
-		event = (struct batch_event){ .type = BATCH_EXITED, .slot = first, .status = { .kind = EXIT_CODE },
-					      .start_ns = now - times[order->item.index], .end_ns = now, .empty = true };
+		event = (struct batch_event){ .type = BATCH_EXITED,
+					      .slot = first,
+					      .status = { .kind = EXIT_CODE },
+					      .start_ns = now - times[order->item.index],
+					      .end_ns = now,
+					      .empty = true };
 	}
 	batch_done(&batch);
 	corepool_done(&pool);
@@ -113,7 +119,8 @@ int main(void)
 		make_orders(seed + 1, false);
 		uint64_t end = play(looks);
 		for (int i = 0; i < 3; i++)
-			errors[i][seed] = fabs((double)looks[i].eta_ns / (double)(end - looks[i].at_ns) - 1);
+			errors[i][seed] =
+				fabs((double)looks[i].eta_ns / (double)(end - looks[i].at_ns) - 1);
 	}
 	print("makespan", ratios);
 	print("eta 25", errors[0]);

@@ -1,5 +1,6 @@
 /* line_clock write COUNT PERIOD_US: lines with the time at which they were written.
- * line_clock read: the same, on stdin behind any prefix; prints the delays "P50 P99 MAX" in microseconds. */
+ * line_clock read: the same, on stdin behind any prefix; prints the delays "P50 P99 MAX" in
+ * microseconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static int read_lines(void)
 		while ((end = memchr(start, '\n', used - (size_t)(start - data)))) {
 			char *at = memchr(start, '@', (size_t)(end - start));
 			if (at && count == cap)
-				delays = realloc(delays, (cap = cap ? cap * 2 : 1024) * sizeof(*delays));
+				delays = realloc(delays,
+						 (cap = cap ? cap * 2 : 1024) * sizeof(*delays));
 			if (at)
 				delays[count++] = now - atol(at + 1);
 			start = end + 1;
@@ -54,7 +56,8 @@ static int read_lines(void)
 	if (count == 0)
 		return 1;
 	qsort(delays, count, sizeof(*delays), compare);
-	printf("%ld %ld %ld\n", delays[count / 2] / 1000, delays[count * 99 / 100] / 1000, delays[count - 1] / 1000);
+	printf("%ld %ld %ld\n", delays[count / 2] / 1000, delays[count * 99 / 100] / 1000,
+	       delays[count - 1] / 1000);
 	return 0;
 }
 

@@ -3,9 +3,9 @@
  *
  *     rendezvous_load HOST PORT AGENTS RUN_ID          (the token is in MUSTER_TOKEN)
  *
- * Connects all and waits for the first round; after a newline on stdin lets one worker fail and waits for
- * the second round; after another one all workers are done. So the caller can look at the coordinator in
- * between. Prints "name value" pairs, a line after each round:
+ * Connects all and waits for the first round; after a newline on stdin lets one worker fail and
+ * waits for the second round; after another one all workers are done. So the caller can look at the
+ * coordinator in between. Prints "name value" pairs, a line after each round:
  *
  *     all_ms       first connect -> last FORMED
  *     form_ms      last JOIN -> last FORMED; reform_ms the same of the second round
@@ -26,7 +26,8 @@
 #include "core/rounds/agent.h"
 #include "net/link.h"
 
-#define GREETING_AT_ONCE 1000 /* more would only fill the listen queue, and lost SYNs wait for a second */
+#define GREETING_AT_ONCE \
+	1000 /* more would only fill the listen queue, and lost SYNs wait for a second */
 
 struct load;
 
@@ -146,11 +147,22 @@ static void add_host(struct load *load, uint32_t i)
 {
 	struct host *host = &load->hosts[i];
 	struct agent_config config = {
-		.node = { .id = { 7, i + 1 }, .min_nodes = load->count, .max_nodes = load->count, .nproc = 8,
-			  .node_rank = -1, .max_restarts = 3, .lease_periods = 4, .role = "default",
-			  .store_host = "10.0.0.1", .store_port = 29500, .addr_count = 2,
-			  .addrs = { { .family = 4, .bytes = { 10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i } },
-				     { .family = 6, .bytes = { 0xfd, 0, 0, (uint8_t)(i >> 8), (uint8_t)i } } } },
+		.node = { .id = { 7, i + 1 },
+			  .min_nodes = load->count,
+			  .max_nodes = load->count,
+			  .nproc = 8,
+			  .node_rank = -1,
+			  .max_restarts = 3,
+			  .lease_periods = 4,
+			  .role = "default",
+			  .store_host = "10.0.0.1",
+			  .store_port = 29500,
+			  .addr_count = 2,
+			  .addrs = { { .family = 4,
+				       .bytes = { 10, (uint8_t)(i >> 16), (uint8_t)(i >> 8),
+						  (uint8_t)i } },
+				     { .family = 6,
+				       .bytes = { 0xfd, 0, 0, (uint8_t)(i >> 8), (uint8_t)i } } } },
 		.join_timeout_ns = 600 * NS_PER_S,
 	};
 	config.node.period_ns = MAX(NS_PER_S, load->count * NS_PER_S / 2000);
@@ -165,7 +177,8 @@ static void connect_more(struct load *load)
 {
 	while (load->connecting < load->count && load->connecting - load->up < GREETING_AT_ONCE) {
 		struct host *host = &load->hosts[load->connecting++];
-		host->link = link_connect(load->base, &load->self, load->target, &link_handler, host);
+		host->link =
+			link_connect(load->base, &load->self, load->target, &link_handler, host);
 	}
 }
 
@@ -227,15 +240,17 @@ static void print_traffic(const struct load *load)
 		out += (double)traffic.out;
 		out_max = MAX(out_max, traffic.out);
 	}
-	printf(" in %.1f out %.1f out_max %llu", in / load->count, out / load->count, (unsigned long long)out_max);
+	printf(" in %.1f out %.1f out_max %llu", in / load->count, out / load->count,
+	       (unsigned long long)out_max);
 }
 
 int main(int argc, char **argv)
 {
 	struct addr addr;
 	uint64_t port = 0, count = 0;
-	if (argc != 5 || str_to_u64(argv[2], &port) < 0 || addr_from_ip(argv[1], (uint16_t)port, &addr) < 0 ||
-	    str_to_u64(argv[3], &count) < 0 || count == 0 || count > MSG_NODES_MAX)
+	if (argc != 5 || str_to_u64(argv[2], &port) < 0 ||
+	    addr_from_ip(argv[1], (uint16_t)port, &addr) < 0 || str_to_u64(argv[3], &count) < 0 ||
+	    count == 0 || count > MSG_NODES_MAX)
 		die("usage: rendezvous_load HOST PORT AGENTS RUN_ID");
 	fd_limit_raise();
 	struct err err = ERR_INIT;
@@ -254,7 +269,8 @@ int main(int argc, char **argv)
 	uint64_t start_ns = clock_now_ns();
 	connect_more(&load);
 	wait_for(&load, &load.formed, load.count);
-	printf("all_ms %.3f form_ms %.3f", ms(start_ns, load.last_formed_ns), ms(load.last_join_ns, load.last_formed_ns));
+	printf("all_ms %.3f form_ms %.3f", ms(start_ns, load.last_formed_ns),
+	       ms(load.last_join_ns, load.last_formed_ns));
 	print_traffic(&load);
 	printf("\n");
 	fflush(stdout);

@@ -50,7 +50,9 @@ struct bench {
 
 static void warden_start(struct bench *bench, struct warden *warden)
 {
-	struct spawn_spec spec = { .path = PROGRAM, .argv = arguments, .envp = environ,
+	struct spawn_spec spec = { .path = PROGRAM,
+				   .argv = arguments,
+				   .envp = environ,
 				   .stdio = { SPAWN_NULL, SPAWN_INHERIT, SPAWN_INHERIT } };
 	if (warden_spawn(warden, bench->started++, &spec, WARDEN_QUIET, NULL) < 0)
 		abort();

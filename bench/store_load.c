@@ -1,11 +1,13 @@
-/* Load on a c10d store, from one thread in a closed loop: every connection has one operation under way.
+/* Load on a c10d store, from one thread in a closed loop: every connection has one operation under
+ * way.
  *
  *   store_load HOST PORT add|set|get CONNECTIONS BYTES SECONDS   operations/s and latencies
  *   store_load HOST PORT wake CONNECTIONS                        one SET, that many waiters
- *   store_load HOST PORT connect CONNECTIONS                     simultaneous connects with handshake
- *   store_load HOST PORT hold CONNECTIONS                        connects, says "ready", waits for stdin
+ *   store_load HOST PORT connect CONNECTIONS           simultaneous connects with handshake
+ *   store_load HOST PORT hold CONNECTIONS              connects, says "ready", waits for stdin
  *
- * A set is SET and PING in one segment, because SET has no reply. Prints one line of "name value" pairs.
+ * A set is SET and PING in one segment, because SET has no reply. Prints one line of "name value"
+ * pairs.
  */
 #include <err.h>
 #include <errno.h>
@@ -56,14 +58,15 @@ static void start_connect(struct client *client)
 
 static void want(struct client *client, bool writable)
 {
-	struct epoll_event event = { .events = EPOLLIN | (writable ? EPOLLOUT : 0), .data.ptr = client };
+	struct epoll_event event = { .events = EPOLLIN | (writable ? EPOLLOUT : 0),
+				     .data.ptr = client };
 	epoll_ctl(epoll_fd, EPOLL_CTL_MOD, client->fd, &event);
 }
 
 static void send_more(struct client *client)
 {
-	ssize_t n = send(client->fd, buf_data(&request) + client->sent, buf_len(&request) - client->sent,
-			 MSG_NOSIGNAL);
+	ssize_t n = send(client->fd, buf_data(&request) + client->sent,
+			 buf_len(&request) - client->sent, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != ENOTCONN)
 		err(1, "send");
 	if (n > 0)
@@ -181,8 +184,9 @@ static void closed_loop(uint64_t seconds_ns)
 	}
 	uint64_t took_ns = clock_now_ns() - begun_ns;
 	qsort(samples_us10, sample_count, sizeof(*samples_us10), by_value);
-	printf("ops %zu seconds %.6f p50_us %.1f p99_us %.1f\n", sample_count, (double)took_ns / 1e9,
-	       samples_us10[sample_count / 2] / 10.0, samples_us10[sample_count * 99 / 100] / 10.0);
+	printf("ops %zu seconds %.6f p50_us %.1f p99_us %.1f\n", sample_count,
+	       (double)took_ns / 1e9, samples_us10[sample_count / 2] / 10.0,
+	       samples_us10[sample_count * 99 / 100] / 10.0);
 }
 
 static void set_value(size_t bytes)
@@ -202,20 +206,23 @@ static void prepare(const char *what, size_t bytes)
 	all_once();
 	new_request(8);
 	if (str_eq(what, "add")) {
-		ask(&(struct c10d_message){ .query = C10D_ADD, .string[0] = bytes_str("/count"), .number = 1 });
+		ask(&(struct c10d_message){
+			.query = C10D_ADD, .string[0] = bytes_str("/count"), .number = 1 });
 	} else {
 		reply_size = 8 + bytes;
 		ask(&(struct c10d_message){ .query = C10D_GET, .string[0] = bytes_str("/bench") });
 	}
 }
 
-/* All wait for one key (a PING behind each WAIT tells that it is registered), then one more sets it. */
+/* All wait for one key (a PING behind each WAIT tells that it is registered), then one more sets
+ * it. */
 static void wake(void)
 {
 	AUTO(buf_done) struct buf list = BUF_INIT;
 	c10d_put_string(&list, bytes_str("/wake"));
 	new_request(4);
-	ask(&(struct c10d_message){ .query = C10D_WAIT, .count = 1,
+	ask(&(struct c10d_message){ .query = C10D_WAIT,
+				    .count = 1,
 				    .list = bytes_of(buf_data(&list), buf_len(&list)) });
 	ask(&(struct c10d_message){ .query = C10D_PING, .number = 1 });
 	client_count--;
@@ -224,7 +231,8 @@ static void wake(void)
 	new_request(1);
 	struct client *setter = &clients[client_count];
 	AUTO(buf_done) struct buf set = BUF_INIT;
-	c10d_put_request(&set, &(struct c10d_message){ .query = C10D_SET, .string[0] = bytes_str("/wake") });
+	c10d_put_request(&set, &(struct c10d_message){ .query = C10D_SET,
+						       .string[0] = bytes_str("/wake") });
 	uint64_t begun_ns = clock_now_ns();
 	if (send(setter->fd, buf_data(&set), buf_len(&set), 0) != (ssize_t)buf_len(&set))
 		err(1, "send");

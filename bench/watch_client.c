@@ -24,6 +24,7 @@ int main(void)
 	uint64_t beats_ns = clock_now_ns() - start_ns;
 	char line[128];
 	int len = snprintf(line, sizeof(line), "client %.0f %.3f\n",
-			   2.0 * PAIRS / ((double)timers_ns / (double)NS_PER_S), (double)beats_ns / BEATS);
+			   2.0 * PAIRS / ((double)timers_ns / (double)NS_PER_S),
+			   (double)beats_ns / BEATS);
 	return write(STDOUT_FILENO, line, (size_t)len) == len ? 0 : 1;
 }

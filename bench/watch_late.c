@@ -1,5 +1,5 @@
-/* A worker over its time: arms one timer through the FIFO, says "worker PID DEADLINE" (seconds since
- * the epoch), and waits for its end. Small, so that its dying takes no time of its own.
+/* A worker over its time: arms one timer through the FIFO, says "worker PID DEADLINE" (seconds
+ * since the epoch), and waits for its end. Small, so that its dying takes no time of its own.
  *
  *     watch_late FIFO SECONDS
  */
@@ -23,7 +23,8 @@ int main(int argc, char **argv)
 	double end = (double)clock_wall_ns() / (double)NS_PER_S + strtod(argv[2], NULL);
 	int fifo = open(argv[1], O_WRONLY);
 	int len = snprintf(text, sizeof(text),
-			   "{\"version\": 1, \"pid\": %d, \"scope_id\": \"s\", \"expiration_time\": %.6f, \"signal\": 9}\n",
+			   "{\"version\": 1, \"pid\": %d, \"scope_id\": \"s\", "
+			   "\"expiration_time\": %.6f, \"signal\": 9}\n",
 			   (int)getpid(), end);
 	if (fifo < 0 || send_text(fifo, text, len) < 0)
 		return 1;

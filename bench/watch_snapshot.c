@@ -1,5 +1,5 @@
-/* How long the look at /proc takes that comes before an expired worker is signalled, for a process with
- * THREADS threads: "snapshot MEDIAN_US".
+/* How long the look at /proc takes that comes before an expired worker is signalled, for a process
+ * with THREADS threads: "snapshot MEDIAN_US".
  *
  *     watch_snapshot THREADS
  */

@@ -27,8 +27,10 @@ static int sum_by_adding(struct muster_store *store, int64_t number, int world, 
 	return muster_store_add(store, "sum", 0, PATIENCE, ret_sum);
 }
 
-/* Every rank leaves its number under a key of its own; whoever wants the sum waits for all of them. */
-static int sum_by_reading(struct muster_store *store, int rank, int64_t number, int world, int64_t *ret_sum)
+/* Every rank leaves its number under a key of its own; whoever wants the sum waits for all of
+ * them. */
+static int sum_by_reading(struct muster_store *store, int rank, int64_t number, int world,
+			  int64_t *ret_sum)
 {
 	char key[32], text[32];
 	snprintf(key, sizeof(key), "number/%d", rank);
@@ -81,7 +83,8 @@ static int launch(const char *self)
 	if (muster_launch(&config, show, NULL, &result) < 0)
 		return fail("launch");
 	for (size_t i = 0; i < result->count; i++)
-		printf("rank %" PRId64 " ended with %d\n", result->workers[i].rank, result->workers[i].exit_code);
+		printf("rank %" PRId64 " ended with %d\n", result->workers[i].rank,
+		       result->workers[i].exit_code);
 	int code = result->exit_code;
 	muster_result_free(result);
 	return code;

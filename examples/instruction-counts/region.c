@@ -1,5 +1,5 @@
-/* Lets a Python program say which part of it callgrind counts: loaded with ctypes, no effect outside
- * valgrind. */
+/* Lets a Python program say which part of it callgrind counts: loaded with ctypes, no effect
+ * outside valgrind. */
 #include <valgrind/callgrind.h>
 
 void region_begin(void);

@@ -43,7 +43,7 @@ void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *buf, const char *fmt, va_list args);
 
 void buf_consume(struct buf *buf, size_t len); /* len <= buf_len() */
-void buf_clear(struct buf *buf);               /* forgets the bytes, keeps the memory */
+void buf_clear(struct buf *buf);	       /* forgets the bytes, keeps the memory */
 
 /* The content as a C string; valid until the next change. An empty buffer gives "". */
 const char *buf_str(struct buf *buf);

@@ -27,7 +27,8 @@ void clock_iso(uint64_t wall_ns, char text[CLOCK_ISO_MAX])
 	struct tm tm;
 	gmtime_r(&seconds, &tm);
 	size_t len = strftime(text, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + len, CLOCK_ISO_MAX - len, ".%06uZ", (unsigned)(wall_ns % NS_PER_S / NS_PER_US));
+	snprintf(text + len, CLOCK_ISO_MAX - len, ".%06uZ",
+		 (unsigned)(wall_ns % NS_PER_S / NS_PER_US));
 }
 
 void clock_human(uint64_t ns, char text[CLOCK_HUMAN_MAX])
@@ -40,5 +41,6 @@ void clock_human(uint64_t ns, char text[CLOCK_HUMAN_MAX])
 	else if (s < 3600)
 		snprintf(text, CLOCK_HUMAN_MAX, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
 	else
-		snprintf(text, CLOCK_HUMAN_MAX, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+		snprintf(text, CLOCK_HUMAN_MAX, "%" PRIu64 " h %" PRIu64 " min", s / 3600,
+			 s / 60 % 60);
 }

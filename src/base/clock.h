@@ -12,8 +12,8 @@
 #define NS_PER_S ((uint64_t)1000000000)
 #define NS_NEVER UINT64_MAX
 
-uint64_t clock_now_ns(void);      /* CLOCK_MONOTONIC */
-uint64_t clock_wall_ns(void);     /* CLOCK_REALTIME, since the epoch */
+uint64_t clock_now_ns(void);  /* CLOCK_MONOTONIC */
+uint64_t clock_wall_ns(void); /* CLOCK_REALTIME, since the epoch */
 
 /* a + b, but never past NS_NEVER. */
 static inline uint64_t ns_add(uint64_t a, uint64_t b)
@@ -25,7 +25,8 @@ static inline uint64_t ns_add(uint64_t a, uint64_t b)
 static inline struct timeval clock_left(uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t left_us = (deadline_ns > now_ns ? deadline_ns - now_ns : 0) / NS_PER_US + 1;
-	return (struct timeval){ .tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000) };
+	return (struct timeval){ .tv_sec = (time_t)(left_us / 1000000),
+				 .tv_usec = (suseconds_t)(left_us % 1000000) };
 }
 
 /* "2026-11-16T00:32:10.123456Z" */

@@ -27,8 +27,8 @@ int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err);
 /* The content of a file, at most `limit` bytes (procfs files too). */
 int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *err);
 
-/* Raises this process's soft limit of open files to the hard one. Returns the soft limit that was in
- * force, for children that must not notice. */
+/* Raises this process's soft limit of open files to the hard one. Returns the soft limit that was
+ * in force, for children that must not notice. */
 uint64_t fd_limit_raise(void);
 
 #endif

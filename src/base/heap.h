@@ -1,5 +1,5 @@
-/* An intrusive binary min-heap on a 64-bit key, for deadlines and schedules. Equal keys leave in the
- * order in which they came, so that a simulation replays exactly. */
+/* An intrusive binary min-heap on a 64-bit key, for deadlines and schedules. Equal keys leave in
+ * the order in which they came, so that a simulation replays exactly. */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 
@@ -24,8 +24,9 @@ struct heap {
 void heap_done(struct heap *heap); /* does not touch the nodes */
 void heap_push(struct heap *heap, struct heap_node *node, uint64_t key);
 void heap_remove(struct heap *heap, struct heap_node *node); /* nothing if in no heap */
-void heap_update(struct heap *heap, struct heap_node *node, uint64_t key); /* pushes if in no heap */
-struct heap_node *heap_pop(struct heap *heap);               /* NULL when empty */
+void heap_update(struct heap *heap, struct heap_node *node,
+		 uint64_t key);		       /* pushes if in no heap */
+struct heap_node *heap_pop(struct heap *heap); /* NULL when empty */
 
 static inline struct heap_node *heap_top(const struct heap *heap)
 {

@@ -47,8 +47,8 @@ static inline struct list *list_shift(struct list *head)
 #define list_entry(link, type, member) container_of(link, type, member)
 
 /* The body may unlink and free `it`, but no other link. */
-#define list_foreach(it, head)                                                                     \
-	for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                  \
+#define list_foreach(it, head) \
+	for (struct list *it = (head)->next, *it##_next = it->next; it != (head); \
 	     it = it##_next, it##_next = it->next)
 
 #endif

@@ -44,9 +44,9 @@ int log_parse_level(const char *text)
 		const char *name;
 		enum log_level level;
 	} names[] = {
-		{ "critical", LOG_ERROR }, { "fatal", LOG_ERROR }, { "error", LOG_ERROR },
-		{ "warning", LOG_WARN },   { "warn", LOG_WARN },   { "info", LOG_INFO },
-		{ "debug", LOG_DEBUG },    { "notset", LOG_DEBUG },
+		{ "critical", LOG_ERROR }, { "fatal", LOG_ERROR },  { "error", LOG_ERROR },
+		{ "warning", LOG_WARN },   { "warn", LOG_WARN },    { "info", LOG_INFO },
+		{ "debug", LOG_DEBUG },	   { "notset", LOG_DEBUG },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcasecmp(text, names[i].name) == 0)
@@ -55,7 +55,10 @@ int log_parse_level(const char *text)
 	uint64_t number;
 	if (str_to_u64(text, &number) < 0)
 		return -EINVAL;
-	return number >= 40 ? LOG_ERROR : number >= 30 ? LOG_WARN : number >= 20 ? LOG_INFO : LOG_DEBUG;
+	return number >= 40   ? LOG_ERROR
+	       : number >= 30 ? LOG_WARN
+	       : number >= 20 ? LOG_INFO
+			      : LOG_DEBUG;
 }
 
 void log_at(enum log_level level, const char *fmt, ...)

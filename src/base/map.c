@@ -76,15 +76,15 @@ static void grow(struct map *map)
 
 void map_done(struct map *map)
 {
-	map_foreach(entry, map)
-		free(entry);
+	map_foreach(entry, map) free(entry);
 	free(map->buckets);
 	map->buckets = NULL;
 	map->bucket_count = map->count = 0;
 }
 
 /* The link that points to the entry, or to the NULL where it would be. */
-static struct map_entry **find_link(const struct map *map, uint64_t hash, const void *key, size_t len)
+static struct map_entry **find_link(const struct map *map, uint64_t hash, const void *key,
+				    size_t len)
 {
 	struct map_entry **link = bucket_of(map, hash);
 	while (*link && ((*link)->hash != hash || (*link)->key_len != len ||
@@ -130,7 +130,8 @@ void *map_remove(struct map *map, const void *key, size_t key_len)
 {
 	if (map->count == 0)
 		return NULL;
-	struct map_entry **link = find_link(map, map_hash(map->hash_key, key, key_len), key, key_len);
+	struct map_entry **link =
+		find_link(map, map_hash(map->hash_key, key, key_len), key, key_len);
 	struct map_entry *entry = *link;
 	if (!entry)
 		return NULL;

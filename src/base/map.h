@@ -28,7 +28,8 @@ void map_done(struct map *map); /* frees the entries; the values are the caller'
 void *map_get(const struct map *map, const void *key, size_t key_len); /* NULL if absent */
 struct map_entry *map_find(const struct map *map, const void *key, size_t key_len);
 
-/* Stores `value` under `key`, replacing; returns the entry, which stays where it is until removed. */
+/* Stores `value` under `key`, replacing; returns the entry, which stays where it is until
+ * removed. */
 struct map_entry *map_put(struct map *map, const void *key, size_t key_len, void *value);
 
 /* Takes the key out and returns its value, NULL if it was not there. */
@@ -38,8 +39,8 @@ void *map_remove(struct map *map, const void *key, size_t key_len);
 struct map_entry *map_first(const struct map *map);
 struct map_entry *map_next(const struct map *map, const struct map_entry *entry);
 
-#define map_foreach(it, map)                                                                       \
-	for (struct map_entry *it = map_first(map), *it##_next;                                    \
+#define map_foreach(it, map) \
+	for (struct map_entry *it = map_first(map), *it##_next; \
 	     it && ((it##_next = map_next((map), it)), true); it = it##_next)
 
 uint64_t map_hash(const uint64_t key[2], const void *data, size_t len);

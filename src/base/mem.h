@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-void *mem_alloc(size_t size);                  /* zeroed */
+void *mem_alloc(size_t size);			  /* zeroed */
 void *mem_grow(void *ptr, size_t n, size_t size); /* realloc to n * size, overflow-checked */
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
@@ -19,12 +19,12 @@ void mem_free_ptr(void *ptr_to_ptr);
 #define AUTO_FREE AUTO(mem_free_ptr)
 
 /* Makes room for one more item at the end of a growing array; `cap` doubles. */
-#define ARRAY_RESERVE(items, count, cap)                                                           \
-	do {                                                                                       \
-		if ((count) >= (cap)) {                                                            \
-			(cap) = (cap) ? (cap)*2 : 8;                                               \
-			(items) = mem_grow((items), (cap), sizeof(*(items)));                      \
-		}                                                                                  \
+#define ARRAY_RESERVE(items, count, cap) \
+	do { \
+		if ((count) >= (cap)) { \
+			(cap) = (cap) ? (cap)*2 : 8; \
+			(items) = mem_grow((items), (cap), sizeof(*(items))); \
+		} \
 	} while (0)
 
 #endif

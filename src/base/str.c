@@ -52,7 +52,8 @@ int str_hex_to_u64(const char *text, uint64_t *ret_value)
 	for (; isxdigit((unsigned char)*p); p++) {
 		if (value >> 60)
 			return -ERANGE;
-		int digit = isdigit((unsigned char)*p) ? *p - '0' : tolower((unsigned char)*p) - 'a' + 10;
+		int digit = isdigit((unsigned char)*p) ? *p - '0'
+						       : tolower((unsigned char)*p) - 'a' + 10;
 		value = value << 4 | (uint64_t)digit;
 	}
 	if (p == text)
@@ -135,9 +136,15 @@ static int number_with_unit(const char *text, const struct unit *units, size_t c
 int str_to_duration_ns(const char *text, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
-		{ "", NS_PER_S },	 { "s", NS_PER_S },	    { "ms", NS_PER_MS },
-		{ "us", NS_PER_US },	 { "ns", 1 },		    { "m", 60 * NS_PER_S },
-		{ "min", 60 * NS_PER_S }, { "h", 3600 * NS_PER_S }, { "d", 86400 * NS_PER_S },
+		{ "", NS_PER_S },
+		{ "s", NS_PER_S },
+		{ "ms", NS_PER_MS },
+		{ "us", NS_PER_US },
+		{ "ns", 1 },
+		{ "m", 60 * NS_PER_S },
+		{ "min", 60 * NS_PER_S },
+		{ "h", 3600 * NS_PER_S },
+		{ "d", 86400 * NS_PER_S },
 	};
 	return number_with_unit(text, units, ARRAY_LEN(units), ret_ns);
 }
@@ -145,11 +152,20 @@ int str_to_duration_ns(const char *text, uint64_t *ret_ns)
 int str_to_size(const char *text, uint64_t *ret_bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	   { "B", 1 },
-		{ "K", 1ull << 10 }, { "KB", 1ull << 10 }, { "KiB", 1ull << 10 },
-		{ "M", 1ull << 20 }, { "MB", 1ull << 20 }, { "MiB", 1ull << 20 },
-		{ "G", 1ull << 30 }, { "GB", 1ull << 30 }, { "GiB", 1ull << 30 },
-		{ "T", 1ull << 40 }, { "TB", 1ull << 40 }, { "TiB", 1ull << 40 },
+		{ "", 1 },
+		{ "B", 1 },
+		{ "K", 1ull << 10 },
+		{ "KB", 1ull << 10 },
+		{ "KiB", 1ull << 10 },
+		{ "M", 1ull << 20 },
+		{ "MB", 1ull << 20 },
+		{ "MiB", 1ull << 20 },
+		{ "G", 1ull << 30 },
+		{ "GB", 1ull << 30 },
+		{ "GiB", 1ull << 30 },
+		{ "T", 1ull << 40 },
+		{ "TB", 1ull << 40 },
+		{ "TiB", 1ull << 40 },
 	};
 	return number_with_unit(text, units, ARRAY_LEN(units), ret_bytes);
 }

@@ -32,7 +32,8 @@ int str_to_i64_python(const char *text, int64_t *ret_value);
 /* As Python's float() without the underscores: also nan and inf. */
 int str_to_double(const char *text, double *ret_value);
 
-/* "30", "1.5s", "200ms", "10us", "2m"/"2min", "1h", "1d"; a bare number is seconds. Never negative. */
+/* "30", "1.5s", "200ms", "10us", "2m"/"2min", "1h", "1d"; a bare number is seconds. Never
+ * negative. */
 int str_to_duration_ns(const char *text, uint64_t *ret_ns);
 
 /* "4096", "64K", "10M", "2G", also "KiB"/"KB" (both 1024). */
@@ -48,8 +49,8 @@ unsigned str_distance(const char *a, const char *b);
 int str_to_signal(const char *text);
 const char *str_signal_name(int sig);
 
-/* Cuts at `sep`: returns the piece at *rest (not NUL-terminated) with its length and moves *rest on;
- * NULL at the end. An empty text has one empty piece. */
+/* Cuts at `sep`: returns the piece at *rest (not NUL-terminated) with its length and moves *rest
+ * on; NULL at the end. An empty text has one empty piece. */
 const char *str_split(const char **rest, char sep, size_t *ret_len);
 
 /* Leaves out blanks and tabs around a piece: where it begins then; *len becomes its length. */

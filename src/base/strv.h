@@ -14,7 +14,7 @@ struct strv {
 
 void strv_done(struct strv *strv);
 void strv_add(struct strv *strv, const char *text);
-void strv_take(struct strv *strv, char *text); /* owns `text` from now on */
+void strv_take(struct strv *strv, char *text);		  /* owns `text` from now on */
 void strv_add_all(struct strv *strv, char *const *items); /* appends copies, up to the NULL */
 
 /* The NULL-terminated array; borrowed. */

@@ -15,7 +15,8 @@
 /* The struct that embeds `member` at `ptr`. */
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* Runs `done(&variable)` when the variable leaves its scope: AUTO(buf_done) struct buf b = BUF_INIT; */
+/* Runs `done(&variable)` when the variable leaves its scope: AUTO(buf_done) struct buf b =
+ * BUF_INIT; */
 #define AUTO(done) __attribute__((cleanup(done)))
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -115,7 +115,8 @@ static int read_history(struct setup *setup, struct err *err)
 			return r;
 	}
 	/* Only our own file says what is done; others only how long things take. */
-	map_foreach(entry, &setup->history.by_hash) {
+	map_foreach(entry, &setup->history.by_hash)
+	{
 		struct past *past = entry->value;
 		past->next_run = 0;
 		past->failed = false;
@@ -153,15 +154,18 @@ static char *program_of(const struct order *order)
 	return mem_strndup(order->shell, strcspn(order->shell, " \t"));
 }
 
-static void set_limits(struct batch_order *todo, const struct order *order, const struct batch_config *config)
+static void set_limits(struct batch_order *todo, const struct order *order,
+		       const struct batch_config *config)
 {
 	todo->timeout_ns = order->timeout_ns ? order->timeout_ns : config->timeout_ns;
-	todo->timeout_percent = order->timeout_percent ? order->timeout_percent : config->timeout_percent;
+	todo->timeout_percent =
+		order->timeout_percent ? order->timeout_percent : config->timeout_percent;
 	if (order->timeout_percent)
 		todo->timeout_ns = 0;
 	else if (order->timeout_ns)
 		todo->timeout_percent = 0;
-	todo->cpu_timeout_ns = order->cpu_timeout_ns ? order->cpu_timeout_ns : config->cpu_timeout_ns;
+	todo->cpu_timeout_ns =
+		order->cpu_timeout_ns ? order->cpu_timeout_ns : config->cpu_timeout_ns;
 	todo->retries = order->retries >= 0 ? order->retries : (int32_t)config->retries;
 	todo->runs = order->runs ? order->runs : (int32_t)config->runs;
 	todo->warmup = (int32_t)config->warmup;
@@ -206,7 +210,8 @@ static void set_repeat(struct setup *setup, struct batch_order *todo, size_t ind
 	rules->seed = (uint64_t)config->seed + index;
 	repeat_init(&repetition->repeat, rules);
 	todo->repeat = &repetition->repeat;
-	todo->runs = (int32_t)repeat_left(&repetition->repeat); /* what the estimate of the time needs */
+	todo->runs =
+		(int32_t)repeat_left(&repetition->repeat); /* what the estimate of the time needs */
 }
 
 static void add_todo(struct setup *setup, size_t index)
@@ -248,7 +253,9 @@ static void add_canary(struct setup *setup)
 	order->shell = mem_strdup(command);
 	order_close(order);
 	struct batch_order *todo = &setup->todo[setup->todo_count++];
-	*todo = (struct batch_order){ .item.index = (uint32_t)setup->orders.count - 1, .opens = 1, .is_canary = true };
+	*todo = (struct batch_order){ .item.index = (uint32_t)setup->orders.count - 1,
+				      .opens = 1,
+				      .is_canary = true };
 	set_limits(todo, order, setup->config);
 	todo->runs = 1;
 	todo->warmup = 0;
@@ -261,7 +268,8 @@ static void make_todo(struct setup *setup)
 	setup->todo = NEW_ARRAY(struct batch_order, setup->orders.count + 1);
 	setup->orders_listed = setup->pairs ? setup->pairs : setup->orders.count;
 	if (repeats_freely(setup->config))
-		setup->repetitions = mem_alloc((setup->orders_listed + 1) * sizeof(*setup->repetitions));
+		setup->repetitions =
+			mem_alloc((setup->orders_listed + 1) * sizeof(*setup->repetitions));
 	for (size_t i = 0; i < setup->orders_listed; i++)
 		add_todo(setup, i);
 	add_canary(setup);
@@ -305,7 +313,8 @@ static struct batch_opts make_opts(const struct setup *setup)
 		.retry_delay_ns = config->retry_delay_ns,
 		.timeout_ladder = config->ladder,
 		.halt = config->halt,
-		.deadline_ns = config->deadline_ns ? clock_now_ns() + config->deadline_ns : NS_NEVER,
+		.deadline_ns =
+			config->deadline_ns ? clock_now_ns() + config->deadline_ns : NS_NEVER,
 		.groups = setup->group_count,
 		.gates = setup->gate_count,
 	};
@@ -395,7 +404,8 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 			r = fork_wardens(setup, err);
 		if (r < 0)
 			return r;
-		r = journal_open(&setup->journal, config->output, config->resume || config->retry_failed, err);
+		r = journal_open(&setup->journal, config->output,
+				 config->resume || config->retry_failed, err);
 		if (r < 0)
 			return r;
 	}
@@ -412,12 +422,14 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 
 int batch_run(const struct batch_config *config, int argc, char *const *argv)
 {
-	AUTO(setup_done) struct setup setup = { .config = config, .history = PASTS_INIT, .journal = JOURNAL_INIT };
+	AUTO(setup_done)
+	struct setup setup = { .config = config, .history = PASTS_INIT, .journal = JOURNAL_INIT };
 	struct err err = ERR_INIT;
 	int r = prepare(&setup, argc, argv, &err);
 	if (r < 0) {
 		fprintf(stderr, "muster batch: %s\n", err.msg);
-		bool system = r == -ENOMEM || r == -EAGAIN || r == -EMFILE || r == -EIO || r == -ENOSPC;
+		bool system =
+			r == -ENOMEM || r == -EAGAIN || r == -EMFILE || r == -EIO || r == -ENOSPC;
 		return system ? EXIT_CODE_SYSTEM : EXIT_CODE_USAGE;
 	}
 	if (config->dry_run) {

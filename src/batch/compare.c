@@ -10,7 +10,7 @@
 #include "core/batch/stats_rank.h"
 
 #define BLOCK_RUNS_MAX 8 /* of one side in one block; ours have one */
-#define HALF_MIN 3 /* values in each half of a sample, to learn noise from their difference */
+#define HALF_MIN 3	 /* values in each half of a sample, to learn noise from their difference */
 
 void compare_options_init(struct compare_options *options)
 {
@@ -166,7 +166,8 @@ static bool wanted(const struct compare_options *options, enum metric metric)
 	bool any = false;
 	for (int i = 0; i < METRIC_COUNT; i++)
 		any |= options->metrics[i];
-	return any ? options->metrics[metric] : metric == METRIC_WALL || metric == METRIC_INSTRUCTIONS;
+	return any ? options->metrics[metric]
+		   : metric == METRIC_WALL || metric == METRIC_INSTRUCTIONS;
 }
 
 static void compare_pair(struct comparison *c, const struct sample_order *a,
@@ -188,7 +189,8 @@ static void pair_orders(struct comparison *c)
 	c->broken = NEW_ARRAY(const struct sample_order *, a->order_count + 1);
 	c->only_b = NEW_ARRAY(const struct sample_order *, b->order_count + 1);
 	for (size_t i = 0; i < a->order_count; i++) {
-		const struct sample_order *order = a->orders[i], *partner = find_partner(c, order, b);
+		const struct sample_order *order = a->orders[i],
+					  *partner = find_partner(c, order, b);
 		if (!has_runs(order, c->a.variant))
 			continue;
 		if (!partner)
@@ -201,7 +203,8 @@ static void pair_orders(struct comparison *c)
 			c->only_a[c->only_a_count++] = order;
 	}
 	for (size_t i = 0; i < b->order_count; i++) {
-		const struct sample_order *order = b->orders[i], *partner = find_partner(c, order, a);
+		const struct sample_order *order = b->orders[i],
+					  *partner = find_partner(c, order, a);
 		if (has_runs(order, c->b.variant) && (!partner || !has_runs(partner, c->a.variant)))
 			c->only_b[c->only_b_count++] = order;
 	}
@@ -318,7 +321,8 @@ static void judge(struct comparison *c, struct compare_row *row)
 	struct verdict_evidence evidence = { .ratio = row->ratio,
 					     .p = row->p,
 					     .q = row->q,
-					     .runs = row->blocks ? row->blocks : MIN(row->m, row->n),
+					     .runs = row->blocks ? row->blocks
+								 : MIN(row->m, row->n),
 					     .paired = row->blocks > 0 };
 	row->more_runs = verdict_runs_needed(&rule, &evidence);
 }

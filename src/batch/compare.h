@@ -14,16 +14,18 @@ struct compare_side {
 };
 
 struct compare_options {
-	bool metrics[METRIC_COUNT]; /* which; all false: wall, and instructions where both sides have them */
+	/* which; all false: wall, and instructions where both sides have them */
+	bool metrics[METRIC_COUNT];
 	double alpha;
 	double noise;	  /* relative change that is none */
 	bool learn_noise; /* raise the bar for a change by what the runs' own halves differ */
 	const struct samples *const *aa; /* further results of the base, to learn noise from */
 	size_t aa_count;
 	double tolerance; /* of counts, relative */
-	double limits[METRIC_COUNT]; /* largest allowed growth, relative; NaN: none for this metric */
-	bool suspects;	  /* count suspect runs too */
-	bool strict;	  /* what cannot be decided counts as a regression */
+	/* largest allowed growth, relative; NaN: none for this metric */
+	double limits[METRIC_COUNT];
+	bool suspects; /* count suspect runs too */
+	bool strict;   /* what cannot be decided counts as a regression */
 };
 
 #define COMPARE_ALPHA 0.05

@@ -1,5 +1,5 @@
-/* The fixed parts of the page of compare_html.c: its style sheet and its few lines of script. Colours
- * are variables, set once for light and once for dark. */
+/* The fixed parts of the page of compare_html.c: its style sheet and its few lines of script.
+ * Colours are variables, set once for light and once for dark. */
 #ifndef BATCH_COMPARE_HTML_PAGE_H
 #define BATCH_COMPARE_HTML_PAGE_H
 
@@ -34,7 +34,8 @@ static const char html_style[] =
 	".panel{padding:.6rem}\n"
 	".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));"
 	"gap:.6rem}\n"
-	".card{padding:.7rem;content-visibility:auto;contain-intrinsic-size:auto 12rem;min-width:0}\n"
+	".card{padding:.7rem;content-visibility:auto;contain-intrinsic-size:auto "
+	"12rem;min-width:0}\n"
 	".card[hidden]{display:none}\n"
 	".top{display:flex;gap:.8rem;justify-content:space-between;align-items:baseline}\n"
 	".verdict{font-weight:600;white-space:nowrap}\n"

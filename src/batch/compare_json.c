@@ -60,7 +60,10 @@ static void put_row(struct buf *out, const struct comparison *c, const struct co
 static const char *overall(const struct compare_summary *summary)
 {
 	bool slower = summary->verdicts[VERDICT_SLOWER], faster = summary->verdicts[VERDICT_FASTER];
-	return slower && faster ? "mixed" : slower ? "regressed" : faster ? "improved" : "unchanged";
+	return slower && faster ? "mixed"
+	       : slower		? "regressed"
+	       : faster		? "improved"
+				: "unchanged";
 }
 
 static void put_summary(struct buf *out, const struct compare_summary *summary, enum metric metric)

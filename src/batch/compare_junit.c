@@ -25,21 +25,24 @@ static void put_row(struct buf *out, const struct compare_row *row)
 	compare_verdict(row, &verdict);
 	buf_append_str(out, ">\n    <failure message=\"");
 	markup_escape(out, buf_str(&verdict));
-	buf_printf(out, "\">%s in A, %s in B: %.4f times (%.4f to %.4f)</failure>\n  </testcase>\n", a,
-		   b, row->ratio.value, row->ratio.low, row->ratio.high);
+	buf_printf(out, "\">%s in A, %s in B: %.4f times (%.4f to %.4f)</failure>\n  </testcase>\n",
+		   a, b, row->ratio.value, row->ratio.low, row->ratio.high);
 }
 
 void compare_junit(const struct comparison *c, struct buf *out)
 {
-	buf_printf(out,
-		   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		   "<testsuite name=\"muster compare\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
-		   c->row_count + c->broken_count, c->regressions);
+	buf_printf(
+		out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuite name=\"muster compare\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
+		c->row_count + c->broken_count, c->regressions);
 	for (size_t i = 0; i < c->row_count; i++)
 		put_row(out, &c->rows[i]);
 	for (size_t i = 0; i < c->broken_count; i++) {
 		put_case(out, "runs", c->broken[i]);
-		buf_append_str(out, ">\n    <failure message=\"every attempt failed in B\"/>\n  </testcase>\n");
+		buf_append_str(
+			out,
+			">\n    <failure message=\"every attempt failed in B\"/>\n  </testcase>\n");
 	}
 	buf_append_str(out, "</testsuite>\n");
 }

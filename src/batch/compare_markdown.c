@@ -20,7 +20,8 @@ static void put_row(struct buf *out, const struct compare_row *row)
 	markup_markdown(out, compare_name(row->a_order));
 	buf_printf(out, " | %s | %s | ", a, b);
 	if (isfinite(row->ratio.high))
-		buf_printf(out, "%.3f | %.3f to %.3f", row->ratio.value, row->ratio.low, row->ratio.high);
+		buf_printf(out, "%.3f | %.3f to %.3f", row->ratio.value, row->ratio.low,
+			   row->ratio.high);
 	else if (isnan(row->ratio.value))
 		buf_append_str(out, "- | -");
 	else
@@ -35,8 +36,9 @@ static void put_metric(struct buf *out, const struct comparison *c, enum metric 
 {
 	buf_printf(out, "\n### %s\n\n", metric_table[metric].title);
 	compare_summarise(c, metric, out);
-	buf_printf(out, ".\n\n| order | A | B | B/A | %s | verdict |\n"
-			"| :--- | ---: | ---: | ---: | :---: | :--- |\n",
+	buf_printf(out,
+		   ".\n\n| order | A | B | B/A | %s | verdict |\n"
+		   "| :--- | ---: | ---: | ---: | :---: | :--- |\n",
 		   metric_table[metric].counted ? "range" : "interval");
 	for (size_t i = 0; i < c->row_count; i++)
 		if (c->rows[i].metric == metric && compare_shows(c, &c->rows[i], style->all))
@@ -55,7 +57,8 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 	}
 }
 
-void compare_markdown(const struct comparison *c, const struct compare_style *style, struct buf *out)
+void compare_markdown(const struct comparison *c, const struct compare_style *style,
+		      struct buf *out)
 {
 	buf_append_str(out, "A: ");
 	markup_markdown(out, c->a.label);

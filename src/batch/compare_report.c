@@ -30,7 +30,9 @@ void compare_verdict(const struct compare_row *row, struct buf *out)
 		buf_append_str(out, ": too close to the threshold");
 	else if (row->more_runs)
 		buf_printf(out, ": about %zu more %s", row->more_runs,
-			   row->blocks ? "blocks" : row->more_runs == 1 ? "run" : "runs");
+			   row->blocks		 ? "blocks"
+			   : row->more_runs == 1 ? "run"
+						 : "runs");
 }
 
 void compare_summarise(const struct comparison *c, enum metric metric, struct buf *out)

@@ -13,13 +13,13 @@ struct compare_style {
 
 /* One table per metric, from the largest ratio to the smallest, and a summary. */
 void compare_table(const struct comparison *comparison, const struct compare_style *style,
-		  struct buf *out);
+		   struct buf *out);
 
 /* Everything, unrounded: see muster-compare(1) for the keys. */
 void compare_json(const struct comparison *comparison, struct buf *out);
 
 void compare_markdown(const struct comparison *comparison, const struct compare_style *style,
-		     struct buf *out);
+		      struct buf *out);
 
 /* One self-contained page. */
 void compare_html(const struct comparison *comparison, struct buf *out);

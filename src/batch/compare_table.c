@@ -12,7 +12,8 @@
 #define SCALE_MIN 0.02 /* the bar's ends are at least 2 % and at most a factor of 2 away */
 #define SCALE_MAX 1.0
 
-/* How the bar is drawn: blank, axis, line, left end, right end, point, beyond the left, the right. */
+/* How the bar is drawn: blank, axis, line, left end, right end, point, beyond the left, the
+ * right. */
 enum glyph { BLANK, AXIS, LINE, LEFT, RIGHT, POINT, OVER_LEFT, OVER_RIGHT, GLYPH_COUNT };
 
 static const char *const glyphs_utf8[] = { " ", "│", "─", "├", "┤", "●", "◂", "▸" };
@@ -48,7 +49,8 @@ static void put_right(struct buf *out, const char *text, size_t width)
 }
 
 /* At most `width` cells, cut at the end; a control character must not reach the terminal. */
-static void put_name(struct buf *out, const char *name, size_t width, const struct compare_style *style)
+static void put_name(struct buf *out, const char *name, size_t width,
+		     const struct compare_style *style)
 {
 	size_t total = cells(name), shown = 0;
 	for (const char *at = name; *at; at++) {
@@ -78,7 +80,8 @@ static void put_bar(struct buf *out, const struct ratio *ratio, double scale,
 	bar[BAR_HALF] = AXIS;
 	if (!isnan(ratio->value)) {
 		bool known = isfinite(ratio->high);
-		long low = known ? place(ratio->low, scale) : -1, high = known ? place(ratio->high, scale) : -1;
+		long low = known ? place(ratio->low, scale) : -1,
+		     high = known ? place(ratio->high, scale) : -1;
 		for (long i = MAX(low, 0); i <= MIN(high, BAR_CELLS - 1); i++)
 			bar[i] = LINE;
 		if (low >= 0 && low < BAR_CELLS)
@@ -180,7 +183,8 @@ static void put_metric(struct buf *out, const struct comparison *c, enum metric 
 			hidden++;
 	}
 	if (hidden)
-		buf_printf(out, "  (%zu more that did not change or are undecided: --all)\n", hidden);
+		buf_printf(out, "  (%zu more that did not change or are undecided: --all)\n",
+			   hidden);
 	buf_append_str(out, "  ");
 	compare_summarise(c, metric, out);
 	buf_append_str(out, "\n\n");

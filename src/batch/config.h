@@ -23,11 +23,11 @@ struct batch_config {
 	bool allow_duplicates, retry_failed, resume;
 
 	/* How many at a time, and where. */
-	int64_t jobs; /* 0: as many as the cores allow */
-	double jobs_percent; /* of the cores, instead; 0: not said */
+	int64_t jobs;		/* 0: as many as the cores allow */
+	double jobs_percent;	/* of the cores, instead; 0: not said */
 	int64_t cores, reserve; /* reserve -1: one, if one can be spared */
-	int smt;   /* enum corepool_smt */
-	int place; /* enum corepool_place, or BATCH_PLACE_NONE */
+	int smt;		/* enum corepool_smt */
+	int place;		/* enum corepool_place, or BATCH_PLACE_NONE */
 	struct cpuset allowed;
 	bool allowed_given;
 	int order; /* enum schedule_order */
@@ -48,8 +48,8 @@ struct batch_config {
 	int64_t runs, warmup;	    /* runs 0: as many as it takes */
 	int64_t min_runs, max_runs; /* 0: not said */
 	double precision, confidence;
-	bool ab;	/* the words are "A=…", "B=…" and arguments */
-	int interleave; /* enum repeat_interleave */
+	bool ab;			     /* the words are "A=…", "B=…" and arguments */
+	int interleave;			     /* enum repeat_interleave */
 	const char *hooks[BATCH_HOOK_COUNT]; /* commands, or NULL */
 	struct measure_options measure;
 	struct export_paths exports;
@@ -63,8 +63,8 @@ struct batch_config {
 
 #define BATCH_PLACE_NONE 2
 
-/* Runs the batch. `argc`, `argv`: files, "-", or a template with ":::". Returns the exit code; errors
- * of use have been printed as "muster batch: …". */
+/* Runs the batch. `argc`, `argv`: files, "-", or a template with ":::". Returns the exit code;
+ * errors of use have been printed as "muster batch: …". */
 int batch_run(const struct batch_config *config, int argc, char *const *argv);
 
 #endif

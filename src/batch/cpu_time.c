@@ -25,8 +25,9 @@ static bool read_ticks(pid_t pid, struct ticks *ret_ticks)
 		return false;
 	/* The name may contain anything; the last parenthesis ends it. */
 	const char *rest = strrchr(buf_str(&data), ')');
-	if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &user, &sys,
-			    &child_user, &child_sys) != 4)
+	if (!rest ||
+	    sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+		   &user, &sys, &child_user, &child_sys) != 4)
 		return false;
 	*ret_ticks = (struct ticks){ .own = user + sys, .reaped = child_user + child_sys };
 	return true;

@@ -147,7 +147,8 @@ static void put_json(const struct entry *entry, void *arg)
 	struct buf *out = state->out;
 	AUTO(buf_done) struct buf name = BUF_INIT;
 	append_name(&name, entry);
-	buf_append_str(out, state->first ? "\n    {\n      \"command\": " : ",\n    {\n      \"command\": ");
+	buf_append_str(out, state->first ? "\n    {\n      \"command\": "
+					 : ",\n    {\n      \"command\": ");
 	state->first = false;
 	json_quote(out, buf_str(&name));
 	put_field(out, "mean", entry->mean);
@@ -220,8 +221,8 @@ static void put_markdown(const struct entry *entry, void *arg)
 	buf_append_str(out, "| ");
 	markup_markdown(out, buf_str(&name));
 	buf_printf(out, " | %.1f ± %.1f | %.1f | %.1f | %.2f |\n", entry->mean * state->scale,
-		   entry->stddev * state->scale, entry->min * state->scale, entry->max * state->scale,
-		   entry->mean / state->fastest);
+		   entry->stddev * state->scale, entry->min * state->scale,
+		   entry->max * state->scale, entry->mean / state->fastest);
 }
 
 void export_markdown(const struct export_source *source, struct buf *out)
@@ -231,15 +232,17 @@ void export_markdown(const struct export_source *source, struct buf *out)
 	bool seconds = state.fastest >= 1;
 	state.scale = seconds ? 1 : 1000;
 	const char *unit = seconds ? "s" : "ms";
-	buf_printf(out, "| Command | Mean [%s] | Min [%s] | Max [%s] | Relative |\n"
-			"|:---|---:|---:|---:|---:|\n",
+	buf_printf(out,
+		   "| Command | Mean [%s] | Min [%s] | Max [%s] | Relative |\n"
+		   "|:---|---:|---:|---:|---:|\n",
 		   unit, unit, unit);
 	each_entry(source, put_markdown, &state);
 }
 
 /* ----------------------------------------------------------------- JUnit */
 
-static void put_case(struct buf *out, const struct export_part *part, const struct sample_order *order)
+static void put_case(struct buf *out, const struct export_part *part,
+		     const struct sample_order *order)
 {
 	double seconds = 0;
 	for (size_t i = 0; i < order->run_count; i++)
@@ -254,7 +257,8 @@ static void put_case(struct buf *out, const struct export_part *part, const stru
 		buf_append_str(out, "/>\n");
 		return;
 	}
-	buf_printf(out, ">\n    <failure type=\"%s\" message=\"%zu failed attempts, the last: %s\">",
+	buf_printf(out,
+		   ">\n    <failure type=\"%s\" message=\"%zu failed attempts, the last: %s\">",
 		   order->last_failed, order->failed, order->last_failed);
 	markup_escape(out, samples_command(order, part->variant));
 	buf_append_str(out, "</failure>\n  </testcase>\n");
@@ -267,12 +271,14 @@ void export_junit(const struct export_source *source, struct buf *out)
 		const struct samples *samples = source->parts[p].samples;
 		tests += samples->order_count;
 		for (size_t i = 0; i < samples->order_count; i++)
-			failures += samples->orders[i]->run_count == 0 && samples->orders[i]->failed;
+			failures +=
+				samples->orders[i]->run_count == 0 && samples->orders[i]->failed;
 	}
-	buf_printf(out,
-		   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		   "<testsuite name=\"muster batch\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
-		   tests, failures);
+	buf_printf(
+		out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuite name=\"muster batch\" tests=\"%zu\" failures=\"%zu\" errors=\"0\">\n",
+		tests, failures);
 	for (size_t p = 0; p < source->count; p++)
 		for (size_t i = 0; i < source->parts[p].samples->order_count; i++)
 			put_case(out, &source->parts[p], source->parts[p].samples->orders[i]);
@@ -299,7 +305,8 @@ bool export_wanted(const struct export_paths *paths)
 	return paths->json || paths->csv || paths->markdown || paths->junit;
 }
 
-int export_write(const struct export_paths *paths, const struct export_source *source, struct err *err)
+int export_write(const struct export_paths *paths, const struct export_source *source,
+		 struct err *err)
 {
 	const struct {
 		const char *path;

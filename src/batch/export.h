@@ -10,7 +10,7 @@
 struct export_part {
 	const struct samples *samples; /* borrowed */
 	char variant;		       /* 0: all runs */
-	const char *label; /* NULL: alone; otherwise tells the parts apart. Borrowed */
+	const char *label;	       /* NULL: alone; otherwise tells the parts apart. Borrowed */
 };
 
 struct export_source {
@@ -25,7 +25,8 @@ struct export_paths {
 };
 
 bool export_wanted(const struct export_paths *paths);
-int export_write(const struct export_paths *paths, const struct export_source *source, struct err *err);
+int export_write(const struct export_paths *paths, const struct export_source *source,
+		 struct err *err);
 
 /* Writes a text to a file of that name, "-" is standard output. */
 int export_file(const char *path, const struct buf *text, struct err *err);

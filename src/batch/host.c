@@ -57,14 +57,15 @@ static void put_topology(struct buf *out, const struct topology *topology)
 		packages += !last || last->package != cpu->package;
 	}
 	cpuset_format(&allowed, &list);
-	buf_printf(out, ",\"cpus\":%zu,\"cores\":%d,\"l3\":%d,\"nodes\":%d,\"packages\":%d", topology->count,
-		   topology_allowed_cores(topology), l3s, nodes, packages);
+	buf_printf(out, ",\"cpus\":%zu,\"cores\":%d,\"l3\":%d,\"nodes\":%d,\"packages\":%d",
+		   topology->count, topology_allowed_cores(topology), l3s, nodes, packages);
 	put_text(out, "allowed", buf_str(&list));
 	if (topology->quota_milli)
 		buf_printf(out, ",\"quota\":%.3f", (double)topology->quota_milli / 1000);
 }
 
-void host_header(struct buf *out, const struct topology *topology, uint64_t started_wall_ns, int jobs)
+void host_header(struct buf *out, const struct topology *topology, uint64_t started_wall_ns,
+		 int jobs)
 {
 	char started[CLOCK_ISO_MAX];
 	struct utsname name;
@@ -80,7 +81,8 @@ void host_header(struct buf *out, const struct topology *topology, uint64_t star
 	put_cpu_model(out);
 	put_topology(out, topology);
 	if (sysinfo(&info) == 0)
-		buf_printf(out, ",\"memory_kb\":%llu", (unsigned long long)info.totalram * info.mem_unit / 1024);
+		buf_printf(out, ",\"memory_kb\":%llu",
+			   (unsigned long long)info.totalram * info.mem_unit / 1024);
 	put_file(out, "governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
 	put_file(out, "no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo");
 	put_file(out, "boost", "/sys/devices/system/cpu/cpufreq/boost");

@@ -6,6 +6,7 @@
 #include "core/host/topology.h"
 
 /* Appends the header line of a result file, newline included. What is unknown is left out. */
-void host_header(struct buf *out, const struct topology *topology, uint64_t started_wall_ns, int jobs);
+void host_header(struct buf *out, const struct topology *topology, uint64_t started_wall_ns,
+		 int jobs);
 
 #endif

@@ -36,7 +36,8 @@ int journal_open(struct journal *journal, const char *path, bool resume, struct 
 	struct stat info;
 	if (!path)
 		return 0;
-	AUTO(fd_close) int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+	AUTO(fd_close)
+	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0 || fstat(fd, &info) < 0)
 		return err_set(err, errno, "%s: %m", path);
 	if (info.st_size > 0 && !resume)
@@ -56,7 +57,8 @@ int journal_begin(struct journal *journal, uint64_t keep, const struct buf *head
 	struct stat info;
 	if (fstat(journal->fd, &info) < 0)
 		return err_set(err, errno, "%s: %m", journal->path);
-	if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > keep && ftruncate(journal->fd, (off_t)keep) < 0)
+	if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > keep &&
+	    ftruncate(journal->fd, (off_t)keep) < 0)
 		return err_set(err, errno, "%s: cannot cut off a torn line: %m", journal->path);
 	journal->end = keep;
 	return keep ? 0 : journal_append(journal, buf_data(header), buf_len(header), err);
@@ -95,7 +97,8 @@ int journal_open_log(struct journal *journal, const char *path, bool resume, str
 	if (journal->log_fd < 0 || fstat(journal->log_fd, &info) < 0)
 		return err_set(err, errno, "%s: %m", path);
 	journal->log_path = mem_strdup(path);
-	int r = info.st_size ? 0 : fd_write_all(journal->log_fd, LOG_HEADING, sizeof(LOG_HEADING) - 1);
+	int r = info.st_size ? 0
+			     : fd_write_all(journal->log_fd, LOG_HEADING, sizeof(LOG_HEADING) - 1);
 	return r < 0 ? err_set(err, -r, "%s: %m", path) : 0;
 }
 
@@ -110,6 +113,7 @@ int journal_append_log(struct journal *journal, const struct buf *line, struct e
 void journal_format_log(struct buf *out, size_t seq, uint64_t start_wall_ns, uint64_t runtime_ns,
 			uint64_t receive, int exit_value, int sig, const char *command)
 {
-	buf_printf(out, "%zu\t:\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", seq, (double)start_wall_ns / 1e9,
-		   (double)runtime_ns / 1e9, (unsigned long long)receive, exit_value, sig, command);
+	buf_printf(out, "%zu\t:\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", seq,
+		   (double)start_wall_ns / 1e9, (double)runtime_ns / 1e9,
+		   (unsigned long long)receive, exit_value, sig, command);
 }

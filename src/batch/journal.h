@@ -23,7 +23,8 @@ struct journal {
  * `keep` bytes, a torn line, is cut off. The file is locked against a second runner. `header` is
  * written to a new file only. */
 int journal_open(struct journal *journal, const char *path, bool resume, struct err *err);
-int journal_begin(struct journal *journal, uint64_t keep, const struct buf *header, struct err *err);
+int journal_begin(struct journal *journal, uint64_t keep, const struct buf *header,
+		  struct err *err);
 void journal_done(struct journal *journal);
 
 /* Appends a whole line. On failure (a full disk) the file ends where it ended before. */

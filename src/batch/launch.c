@@ -17,8 +17,7 @@ extern char **environ;
 
 void launcher_done(struct launcher *launcher)
 {
-	map_foreach(entry, &launcher->paths)
-		free(entry->value);
+	map_foreach(entry, &launcher->paths) free(entry->value);
 	map_done(&launcher->paths);
 }
 
@@ -45,7 +44,8 @@ static char *search(const char *program, const char *path)
 
 static char *find_program(struct launcher *launcher, const char *program, const struct strv *env)
 {
-	const char *own = env->count ? env_get(env, "PATH") : NULL, *path = own ? own : getenv("PATH");
+	const char *own = env->count ? env_get(env, "PATH") : NULL,
+		   *path = own ? own : getenv("PATH");
 	if (strchr(program, '/'))
 		return mem_strdup(program);
 	if (own)
@@ -58,7 +58,8 @@ static char *find_program(struct launcher *launcher, const char *program, const 
 	return mem_strdup(known);
 }
 
-static void make_env(const struct launcher *launcher, const struct order *order, struct strv *ret_env)
+static void make_env(const struct launcher *launcher, const struct order *order,
+		     struct strv *ret_env)
 {
 	bool own = order->extra && order->extra->env.count > 0;
 	if (!own && !launcher->env)

@@ -13,8 +13,7 @@
 
 void pasts_done(struct pasts *history)
 {
-	map_foreach(entry, &history->by_hash)
-		free(entry->value);
+	map_foreach(entry, &history->by_hash) free(entry->value);
 	map_done(&history->by_hash);
 }
 
@@ -37,7 +36,8 @@ static int remember(void *arg, struct result *result, struct err *err UNUSED)
 	if (result->reason != REASON_OK || result->warmup)
 		return 0;
 	if (result->has[RESULT_WALL_NS])
-		past->times[past->good % ARRAY_LEN(past->times)] = (uint64_t)result->value[RESULT_WALL_NS];
+		past->times[past->good % ARRAY_LEN(past->times)] =
+			(uint64_t)result->value[RESULT_WALL_NS];
 	past->good++;
 	if (result->run == past->next_run)
 		past->next_run++;
@@ -83,8 +83,9 @@ static int read_lines(struct orders *orders, FILE *file, const char *name, struc
 	errno = 0;
 	for (ssize_t len; (len = getline(&line, &cap, file)) > 0; errno = 0) {
 		number++;
-		int r = len > LINE_MAX_BYTES ? err_set(err, EFBIG, "longer than %zd bytes", LINE_MAX_BYTES) :
-					       orders_add_line(orders, line, (size_t)len, number, err);
+		int r = len > LINE_MAX_BYTES
+				? err_set(err, EFBIG, "longer than %zd bytes", LINE_MAX_BYTES)
+				: orders_add_line(orders, line, (size_t)len, number, err);
 		if (r < 0)
 			return err_wrap(err, "%s:%u", name, number);
 	}
@@ -103,8 +104,8 @@ static int read_list(struct orders *orders, const char *path, struct err *err)
 	return r;
 }
 
-int load_orders(struct orders *orders, const struct batch_config *config, int argc, char *const *argv,
-		struct err *err)
+int load_orders(struct orders *orders, const struct batch_config *config, int argc,
+		char *const *argv, struct err *err)
 {
 	int r = 0;
 	if (orders_is_template(argc, argv))
@@ -115,7 +116,9 @@ int load_orders(struct orders *orders, const struct batch_config *config, int ar
 	if (r < 0)
 		return r;
 	r = orders_check_unique(orders, config->allow_duplicates, err);
-	return r == -EEXIST && !config->allow_duplicates ? err_wrap(err, "duplicate (see --allow-duplicates)") : r;
+	return r == -EEXIST && !config->allow_duplicates
+		       ? err_wrap(err, "duplicate (see --allow-duplicates)")
+		       : r;
 }
 
 /* --- from results --- */
@@ -135,7 +138,8 @@ static char **take_words(struct strv *words)
 
 static void take_extra(struct order *order, struct result *result)
 {
-	if (!result->args.count && !result->env.count && !result->cwd && !result->stdin_path && !result->group)
+	if (!result->args.count && !result->env.count && !result->cwd && !result->stdin_path &&
+	    !result->group)
 		return;
 	struct order_extra *extra = order_extra(order);
 	extra->args = result->args;
@@ -150,7 +154,8 @@ static void take_extra(struct order *order, struct result *result)
 static int add_failed(void *arg, struct result *result, struct err *err UNUSED)
 {
 	struct failed_load *load = arg;
-	const struct past *past = map_get(&load->history->by_hash, result->hash, strlen(result->hash));
+	const struct past *past =
+		map_get(&load->history->by_hash, result->hash, strlen(result->hash));
 	if (!past || !past->failed || map_find(&load->seen, result->hash, strlen(result->hash)))
 		return 0;
 	map_put(&load->seen, result->hash, strlen(result->hash), load);
@@ -173,7 +178,8 @@ static int add_failed(void *arg, struct result *result, struct err *err UNUSED)
 	return 0;
 }
 
-int load_failed(struct orders *orders, const char *path, const struct pasts *history, struct err *err)
+int load_failed(struct orders *orders, const char *path, const struct pasts *history,
+		struct err *err)
 {
 	struct failed_load load = { .orders = orders, .history = history, .seen = MAP_INIT };
 	int r = result_read_file(path, add_failed, &load, NULL, NULL, err);

@@ -30,7 +30,8 @@ static int add_command(struct orders *orders, const char *command, int argc, cha
 }
 
 /* Names the pairs by their arguments, and refuses arguments that come twice. */
-static int name_pairs(struct orders *orders, size_t count, int argc, char *const *args, struct err *err)
+static int name_pairs(struct orders *orders, size_t count, int argc, char *const *args,
+		      struct err *err)
 {
 	AUTO(orders_done) struct orders names = ORDERS_INIT;
 	int r = add_command(&names, argc ? "{}" : ONLY_ID, argc, args, err);
@@ -52,7 +53,9 @@ int load_ab(struct orders *orders, int argc, char *const *argv, size_t *ret_coun
 	bool form = argc >= WORDS_FIXED && str_starts(argv[0], "A=") && str_starts(argv[1], "B=") &&
 		    (argc == WORDS_FIXED || str_eq(argv[WORDS_FIXED], ":::"));
 	if (!form)
-		return err_set(err, EINVAL, "--ab takes A='COMMAND' B='COMMAND', then ::: and arguments, or nothing");
+		return err_set(
+			err, EINVAL,
+			"--ab takes A='COMMAND' B='COMMAND', then ::: and arguments, or nothing");
 	int rest = argc - WORDS_FIXED;
 	char *const *args = argv + WORDS_FIXED;
 	int r = add_command(orders, argv[0] + 2, rest, args, err);

@@ -38,7 +38,9 @@ void markup_markdown(struct buf *out, const char *text)
 		if (*text == '|')
 			buf_append_str(out, "\\|");
 		else
-			buf_append_char(out, *text == '`' ? '\'' : (unsigned char)*text < 0x20 ? ' ' : *text);
+			buf_append_char(out, *text == '`'		   ? '\''
+					     : (unsigned char)*text < 0x20 ? ' '
+									   : *text);
 	}
 	buf_append_char(out, '`');
 }

@@ -172,9 +172,9 @@ static void end_perf(struct measure *measure, struct measure_slot *state, const 
 static void end_valgrind(struct measure *measure, int slot, const struct strv *env,
 			 struct result *result)
 {
-	static const enum result_value slowed[] = { RESULT_WALL_NS,  RESULT_USER_NS, RESULT_SYS_NS,
+	static const enum result_value slowed[] = { RESULT_WALL_NS,   RESULT_USER_NS, RESULT_SYS_NS,
 						    RESULT_MAXRSS_KB, RESULT_MINFLT,  RESULT_MAJFLT,
-						    RESULT_NVCSW,    RESULT_NIVCSW };
+						    RESULT_NVCSW,     RESULT_NIVCSW };
 	for (size_t i = 0; i < ARRAY_LEN(slowed); i++)
 		result->has[slowed[i]] = false;
 	result_miss(result, result_value_key(RESULT_WALL_NS), VALGRIND_TIME);
@@ -220,7 +220,8 @@ void measure_end(struct measure *measure, int slot, const struct strv *env, stru
 
 static void pause_ns(uint64_t ns)
 {
-	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_S),
+				 .tv_nsec = (long)(ns % NS_PER_S) };
 	nanosleep(&time, NULL);
 }
 

@@ -55,21 +55,21 @@ void measure_watch(struct measure *measure, int slot, pid_t warden);
 /* The environment orders start from, as NULL-terminated strings; NULL: the runner's own. */
 char *const *measure_env(const struct measure *measure);
 
-/* Wraps what is about to run, if its instructions are to be counted by valgrind. `path` and `argv` as
- * for exec; both may be replaced. */
+/* Wraps what is about to run, if its instructions are to be counted by valgrind. `path` and `argv`
+ * as for exec; both may be replaced. */
 void measure_wrap(struct measure *measure, int slot, char **path, struct strv *argv);
 
-/* Just before the start; when the main process has ended, with what it used: whether the host was not
- * quiet meanwhile; and after the last process is gone: adds counts, their environment, and why the
- * run is suspect. Times taken under valgrind are taken out again. `env` is what the order was
+/* Just before the start; when the main process has ended, with what it used: whether the host was
+ * not quiet meanwhile; and after the last process is gone: adds counts, their environment, and why
+ * the run is suspect. Times taken under valgrind are taken out again. `env` is what the order was
  * started with; `cpus` empty: not pinned, so nobody can say whose load it was. */
 void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus);
 bool measure_exited(struct measure *measure, int slot, const struct rusage *usage);
 void measure_end(struct measure *measure, int slot, const struct strv *env, struct result *result);
 
-/* Looks at the host for a moment before anything runs (--quiet-check): 0 quiet, or told; -EBUSY when
- * it is not and that was to be an error. Blocks: at least 200 ms, and with WAIT until quiet, at most
- * `wait_ns`. */
+/* Looks at the host for a moment before anything runs (--quiet-check): 0 quiet, or told; -EBUSY
+ * when it is not and that was to be an error. Blocks: at least 200 ms, and with WAIT until quiet,
+ * at most `wait_ns`. */
 int measure_quiet_start(const struct measure *measure, const struct cpuset *cpus, uint64_t wait_ns,
 			struct err *err);
 

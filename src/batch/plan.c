@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "sys/topology.h"
 
-#define RESERVE_FROM 5		/* units from which one is spared for the runner */
-#define BUSY_LOOK_MS 30		/* how long the load of the CPUs is looked at */
-#define BUSY_PERCENT 25		/* from which a CPU counts as busy */
+#define RESERVE_FROM 5	/* units from which one is spared for the runner */
+#define BUSY_LOOK_MS 30 /* how long the load of the CPUs is looked at */
+#define BUSY_PERCENT 25 /* from which a CPU counts as busy */
 #define SCHEDSTAT_MAX ((size_t)4 << 20)
 
 void plan_done(struct plan *plan)
@@ -32,7 +32,8 @@ static bool read_cpu_times(uint64_t times[CPUSET_MAX])
 	for (size_t len; (line = str_split(&rest, '\n', &len));) {
 		unsigned cpu;
 		unsigned long long ns;
-		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %llu", &cpu, &ns) == 2 && cpu < CPUSET_MAX) {
+		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %llu", &cpu, &ns) == 2 &&
+		    cpu < CPUSET_MAX) {
 			times[cpu] = ns;
 			any = true;
 		}
@@ -44,7 +45,8 @@ static bool read_cpu_times(uint64_t times[CPUSET_MAX])
 static struct cpuset find_busy(const struct topology *topology)
 {
 	struct cpuset busy = CPUSET_INIT;
-	AUTO_FREE uint64_t *before = NEW_ARRAY(uint64_t, CPUSET_MAX), *after = NEW_ARRAY(uint64_t, CPUSET_MAX);
+	AUTO_FREE uint64_t *before = NEW_ARRAY(uint64_t, CPUSET_MAX),
+			   *after = NEW_ARRAY(uint64_t, CPUSET_MAX);
 	uint64_t start_ns = clock_now_ns();
 	if (!read_cpu_times(before))
 		return busy;
@@ -90,8 +92,8 @@ static int units_wanted(const struct batch_config *config, int max_width, int ma
 	return (int)MIN(wanted, (int64_t)INT32_MAX);
 }
 
-static int make_pinned(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
-		       struct err *err)
+static int make_pinned(struct plan *plan, const struct batch_config *config, int max_width,
+		       int max_jobs, struct err *err)
 {
 	struct corepool_opts opts = { .smt = (enum corepool_smt)config->smt,
 				      .place = (enum corepool_place)config->place };
@@ -101,7 +103,8 @@ static int make_pinned(struct plan *plan, const struct batch_config *config, int
 		opts.busy = find_busy(&plan->topology);
 	opts.reserve = (int)config->reserve;
 	if (config->reserve < 0)
-		opts.reserve = units >= RESERVE_FROM || units_wanted(config, max_width, max_jobs) < units;
+		opts.reserve =
+			units >= RESERVE_FROM || units_wanted(config, max_width, max_jobs) < units;
 	int r = corepool_init(&plan->pool, &plan->topology, &opts, err);
 	if (r < 0 || config->reserve >= 0 || corepool_max_width(&plan->pool) >= max_width)
 		return r;
@@ -122,7 +125,8 @@ static int jobs_for(const struct plan *plan, const struct batch_config *config)
 int plan_make(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
 	      struct err *err)
 {
-	*plan = (struct plan){ .topology = TOPOLOGY_INIT, .pinned = config->place != BATCH_PLACE_NONE };
+	*plan = (struct plan){ .topology = TOPOLOGY_INIT,
+			       .pinned = config->place != BATCH_PLACE_NONE };
 	int r = read_topology(plan, config, err);
 	if (r < 0)
 		return r;
@@ -142,10 +146,12 @@ int plan_make(struct plan *plan, const struct batch_config *config, int max_widt
 		plan->pool.reserved = reserved;
 	}
 	if (max_width > corepool_max_width(&plan->pool))
-		return err_set(err, EINVAL, "an order wants %d cores; the most that works here is %d%s", max_width,
-			       corepool_max_width(&plan->pool),
-			       config->smt == COREPOOL_SMT_AVOID && plan->topology.count > (size_t)cores ?
-				       " (one CPU a core; see --smt)" : "");
+		return err_set(
+			err, EINVAL, "an order wants %d cores; the most that works here is %d%s",
+			max_width, corepool_max_width(&plan->pool),
+			config->smt == COREPOOL_SMT_AVOID && plan->topology.count > (size_t)cores
+				? " (one CPU a core; see --smt)"
+				: "");
 	return 0;
 }
 
@@ -177,15 +183,17 @@ static void print_shared(const struct plan *plan, FILE *out)
 	topology_add_twins(&plan->topology, &others);
 	cpuset_subtract(&others, &used);
 	print_set(out, "twins left idle: ", &others);
-	fprintf(out, "shared by orders: %d last-level cache%s, %d memory node%s\n", caches, caches == 1 ? "" : "s",
-		nodes, nodes == 1 ? "" : "s");
+	fprintf(out, "shared by orders: %d last-level cache%s, %d memory node%s\n", caches,
+		caches == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
 }
 
 void plan_print(const struct plan *plan, const struct batch_order *orders, size_t count, FILE *out)
 {
-	fprintf(out, "%zu order%s, at most %d at a time\n", count, count == 1 ? "" : "s", plan->jobs);
+	fprintf(out, "%zu order%s, at most %d at a time\n", count, count == 1 ? "" : "s",
+		plan->jobs);
 	if (plan->why_unpinned)
-		fprintf(out, "%s: %s\n", plan->pinned ? "topology unknown" : "not pinned", plan->why_unpinned);
+		fprintf(out, "%s: %s\n", plan->pinned ? "topology unknown" : "not pinned",
+			plan->why_unpinned);
 	if (plan->pinned)
 		print_shared(plan, out);
 	int last = 0;

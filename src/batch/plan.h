@@ -1,4 +1,5 @@
-/* From the host and the command line to a core pool, and the picture of it that --dry-run prints. */
+/* From the host and the command line to a core pool, and the picture of it that --dry-run
+ * prints. */
 #ifndef BATCH_PLAN_H
 #define BATCH_PLAN_H
 

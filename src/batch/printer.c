@@ -80,7 +80,8 @@ static bool pump(struct sink *sink)
 		}
 		if (!may_write(sink))
 			return false;
-		ssize_t n = write(sink->fd, buf_data(&block->text), MIN(buf_len(&block->text), (size_t)CHUNK));
+		ssize_t n = write(sink->fd, buf_data(&block->text),
+				  MIN(buf_len(&block->text), (size_t)CHUNK));
 		if (n >= 0)
 			buf_consume(&block->text, (size_t)n);
 		else if (errno == EAGAIN)
@@ -136,8 +137,7 @@ void printer_free(struct printer *printer)
 		return;
 	for (int i = 0; i < 2; i++) {
 		struct sink *sink = &printer->sinks[i];
-		list_foreach(link, &sink->blocks)
-			block_free(list_entry(link, struct block, link));
+		list_foreach(link, &sink->blocks) block_free(list_entry(link, struct block, link));
 		if (sink->writable)
 			event_free(sink->writable);
 		if (sink->own)

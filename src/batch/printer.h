@@ -1,4 +1,5 @@
-/* Our stdout and stderr: whole blocks in the order in which they came, and a status line below them.
+/* Our stdout and stderr: whole blocks in the order in which they came, and a status line below
+ * them.
  *
  * Nothing here blocks the loop: a paused terminal or a full pipe makes blocks wait, in memory or in
  * the file they are in. */

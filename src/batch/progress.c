@@ -8,8 +8,8 @@
 #define BAR_MIN 10
 #define BAR_MAX 40
 #define COLUMNS_MIN 20
-#define ORDER_MIN 8	/* columns below which a command is not worth showing */
-#define ORDER_USUAL 28	/* columns from which a second command is worth showing */
+#define ORDER_MIN 8    /* columns below which a command is not worth showing */
+#define ORDER_USUAL 28 /* columns from which a second command is worth showing */
 
 static void put_bar(const struct progress *progress, int width, struct buf *out)
 {
@@ -45,9 +45,9 @@ static void put_times(const struct progress *progress, struct buf *out)
 
 void progress_plain(const struct progress *progress, struct buf *out)
 {
-	buf_printf(out, "%llu of %llu done, %llu failed, %llu running", (unsigned long long)progress->done,
-		   (unsigned long long)progress->total, (unsigned long long)progress->failed,
-		   (unsigned long long)progress->running);
+	buf_printf(out, "%llu of %llu done, %llu failed, %llu running",
+		   (unsigned long long)progress->done, (unsigned long long)progress->total,
+		   (unsigned long long)progress->failed, (unsigned long long)progress->running);
 	put_times(progress, out);
 }
 
@@ -101,7 +101,8 @@ void progress_render(const struct progress *progress, int columns, bool colour, 
 {
 	AUTO(buf_done) struct buf counts = BUF_INIT, tail = BUF_INIT;
 	columns = MAX(columns, COLUMNS_MIN) - 1;
-	buf_printf(&counts, " %llu/%llu", (unsigned long long)progress->done, (unsigned long long)progress->total);
+	buf_printf(&counts, " %llu/%llu", (unsigned long long)progress->done,
+		   (unsigned long long)progress->total);
 	AUTO(buf_done) struct buf failed = BUF_INIT;
 	if (progress->failed > 0)
 		buf_printf(&failed, ", %llu failed", (unsigned long long)progress->failed);

@@ -22,7 +22,8 @@ static struct timeval timeval_of(uint64_t ns)
 {
 	/* Rounded up: a timer that is early would find nothing to do. */
 	uint64_t us = ns / NS_PER_US + (ns % NS_PER_US != 0);
-	return (struct timeval){ .tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000) };
+	return (struct timeval){ .tv_sec = (time_t)(us / 1000000),
+				 .tv_usec = (suseconds_t)(us % 1000000) };
 }
 
 static void arm(struct event *timer, uint64_t deadline_ns)
@@ -53,8 +54,11 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 		warden_kill_all(warden);
 		break;
 	case BATCH_QUERY_CPU:
-		runner_post(runner, &(struct batch_event){ .type = BATCH_CPU_USED, .slot = action->slot,
-							   .cpu_ns = cpu_time_below(warden_pid(warden)) - place->cpu_base_ns });
+		runner_post(runner,
+			    &(struct batch_event){ .type = BATCH_CPU_USED,
+						   .slot = action->slot,
+						   .cpu_ns = cpu_time_below(warden_pid(warden)) -
+							     place->cpu_base_ns });
 		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
@@ -163,7 +167,10 @@ static void raise_file_limit(void)
 static int init(struct runner *runner, const struct runner_job *job)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
-	*runner = (struct runner){ .job = job, .launcher = { .shell = job->config->shell, .env = measure_env(job->measure) }, .start_ns = clock_now_ns() };
+	*runner = (struct runner){ .job = job,
+				   .launcher = { .shell = job->config->shell,
+						 .env = measure_env(job->measure) },
+				   .start_ns = clock_now_ns() };
 	runner->oom_kills = count_oom_kills();
 	list_init(&runner->endings);
 	struct event_config *config = event_config_new();
@@ -202,8 +209,9 @@ static void done(struct runner *runner)
 	free(runner->events);
 	launcher_done(&runner->launcher);
 	printer_free(runner->printer);
-	struct event *events[] = { runner->timer, runner->sync_timer, runner->hash_event, runner->status_timer,
-				   runner->signals[0], runner->signals[1], runner->signals[2], runner->signals[3] };
+	struct event *events[] = { runner->timer,	 runner->sync_timer, runner->hash_event,
+				   runner->status_timer, runner->signals[0], runner->signals[1],
+				   runner->signals[2],	 runner->signals[3] };
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);

@@ -1,5 +1,5 @@
-/* The loop of a batch: turns wardens, timers and signals into events for core/batch, and carries its
- * actions out. */
+/* The loop of a batch: turns wardens, timers and signals into events for core/batch, and carries
+ * its actions out. */
 #ifndef BATCH_RUNNER_H
 #define BATCH_RUNNER_H
 
@@ -22,7 +22,7 @@ struct runner_job {
 	size_t already_done;	 /* for the summary */
 	struct measure *measure;
 	const struct orders *hooks; /* one per enum batch_hook, the absent ones empty */
-	size_t b_offset; /* in `orders`, from an order to its variant B */
+	size_t b_offset;	    /* in `orders`, from an order to its variant B */
 };
 
 /* Returns the exit code. */

@@ -1,4 +1,5 @@
-/* What becomes of an attempt: its result line, its line in the job log, its output on the screen. */
+/* What becomes of an attempt: its result line, its line in the job log, its output on the
+ * screen. */
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,12 @@
 
 static int64_t time_ns(const struct timeval *time)
 {
-	return (int64_t)time->tv_sec * (int64_t)NS_PER_S + (int64_t)time->tv_usec * (int64_t)NS_PER_US;
+	return (int64_t)time->tv_sec * (int64_t)NS_PER_S +
+	       (int64_t)time->tv_usec * (int64_t)NS_PER_US;
 }
 
-static void set_values(struct result *result, const struct place *place, const struct batch_outcome *outcome)
+static void set_values(struct result *result, const struct place *place,
+		       const struct batch_outcome *outcome)
 {
 	static const char *const hook_failed[BATCH_HOOK_COUNT] = {
 		[BATCH_HOOK_SETUP] = "the setup command did not end well",
@@ -33,7 +36,10 @@ static void set_values(struct result *result, const struct place *place, const s
 	if (outcome->timed)
 		result_set(result, RESULT_WALL_NS, (int64_t)(outcome->end_ns - outcome->start_ns));
 	if (!place->has_usage) {
-		result_miss(result, "rusage", outcome->reason == REASON_SPAWN ? "never started" : "the process that could have known is gone");
+		result_miss(result, "rusage",
+			    outcome->reason == REASON_SPAWN
+				    ? "never started"
+				    : "the process that could have known is gone");
 		return;
 	}
 	result_set(result, RESULT_USER_NS, time_ns(&usage->ru_utime));
@@ -79,7 +85,8 @@ static void set_cores(struct result *result, const struct place *place)
 }
 
 /* The exit value and signal that GNU parallel would write. */
-static void set_log(struct ending *ending, const struct batch_outcome *outcome, const struct place *place)
+static void set_log(struct ending *ending, const struct batch_outcome *outcome,
+		    const struct place *place)
 {
 	const struct exit_status *status = &outcome->status;
 	AUTO(buf_done) struct buf command = BUF_INIT;
@@ -90,7 +97,8 @@ static void set_log(struct ending *ending, const struct batch_outcome *outcome, 
 	ending->log_command = buf_take_str(&command);
 	ending->seq = (size_t)place->order->item.index + 1;
 	ending->runtime_ns = outcome->timed ? outcome->end_ns - outcome->start_ns : 0;
-	bool ended_by_us = outcome->reason == REASON_TIMEOUT || outcome->reason == REASON_CPU_TIMEOUT ||
+	bool ended_by_us = outcome->reason == REASON_TIMEOUT ||
+			   outcome->reason == REASON_CPU_TIMEOUT ||
 			   outcome->reason == REASON_KILLED;
 	ending->log_signal = status->kind == EXIT_SIGNAL ? status->value : 0;
 	if (outcome->reason == REASON_SPAWN)

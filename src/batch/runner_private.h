@@ -74,7 +74,8 @@ void runner_finish_all(struct runner *runner);
 /* runner_status.c: what people see */
 void status_init(struct runner *runner);
 void status_show(struct runner *runner);
-void status_outcome(struct runner *runner, const struct batch_action *action, const struct place *place);
+void status_outcome(struct runner *runner, const struct batch_action *action,
+		    const struct place *place);
 void status_summary(struct runner *runner);
 
 #endif

@@ -112,7 +112,8 @@ static int open_output(struct place *place, struct err *err)
 		fd_close(&place->fds[i]);
 		free(place->paths[i]);
 		place->paths[i] = mem_printf("%s/%s.%s", dir, name, suffixes[i]);
-		place->fds[i] = open(place->paths[i], O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+		place->fds[i] = open(place->paths[i],
+				     O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
 		if (place->fds[i] < 0)
 			return err_set(err, errno, "%s: %m", place->paths[i]);
 	}
@@ -125,7 +126,8 @@ static void fail_spawn(struct place *place, const char *why)
 {
 	free(place->failure);
 	place->failure = mem_strdup(why);
-	runner_post(place->runner, &(struct batch_event){ .type = BATCH_SPAWN_FAILED, .slot = place->number });
+	runner_post(place->runner,
+		    &(struct batch_event){ .type = BATCH_SPAWN_FAILED, .slot = place->number });
 }
 
 /* Memory next to the cores, if they are all on one of several nodes. */
@@ -152,7 +154,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	const struct order *order = command_of(place);
 	const struct order_extra *extra = order->extra;
 	bool hook = place->trial.hook != BATCH_HOOK_NONE; /* neither measured nor shown */
-	int r = launch_make(&place->runner->launcher, order, place->number + 1, force_shell, &launch, err);
+	int r = launch_make(&place->runner->launcher, order, place->number + 1, force_shell,
+			    &launch, err);
 	if (r < 0)
 		return r;
 	if (extra && extra->stdin_path) {
@@ -161,7 +164,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 			return err_set(err, errno, "stdin %s: %m", extra->stdin_path);
 	}
 	if (!hook)
-		measure_wrap(place->runner->job->measure, place->number, &launch.path, &launch.argv);
+		measure_wrap(place->runner->job->measure, place->number, &launch.path,
+			     &launch.argv);
 	unsigned long nodes = near_nodes(place);
 	bool pinned = !cpuset_empty(&place->cpus);
 	struct spawn_spec spec = {
@@ -243,10 +247,15 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 	place->has_usage = true;
 	bool suspect = !place->trial.hook &&
 		       measure_exited(place->runner->job->measure, place->number, &event->usage);
-	runner_post(place->runner, &(struct batch_event){
-		.type = BATCH_EXITED, .slot = place->number, .status = event->status, .empty = empty,
-		.oom = was_oom(place->runner, &event->status), .start_ns = event->start_ns, .end_ns = event->ns,
-		.suspect = suspect });
+	runner_post(place->runner,
+		    &(struct batch_event){ .type = BATCH_EXITED,
+					   .slot = place->number,
+					   .status = event->status,
+					   .empty = empty,
+					   .oom = was_oom(place->runner, &event->status),
+					   .start_ns = event->start_ns,
+					   .end_ns = event->ns,
+					   .suspect = suspect });
 }
 
 static void on_spawn_failed(struct place *place, const struct warden_event *event)
@@ -297,15 +306,17 @@ static void on_warden(struct warden *warden, void *arg)
 			if (exited.type == WARDEN_EXITED)
 				on_exited(place, &exited, true);
 			else
-				runner_post(place->runner, &(struct batch_event){ .type = BATCH_EMPTY, .slot = place->number });
+				runner_post(place->runner,
+					    &(struct batch_event){ .type = BATCH_EMPTY,
+								   .slot = place->number });
 			exited.type = WARDEN_EVENT_COUNT;
 			break;
 		case WARDEN_SPAWN_FAILED:
 			on_spawn_failed(place, &event);
 			break;
 		case WARDEN_SURVIVOR:
-			log_warn("process %d (%s) of slot %d does not end: %s", (int)event.pid, event.comm,
-				 place->number + 1, strerror(event.error));
+			log_warn("process %d (%s) of slot %d does not end: %s", (int)event.pid,
+				 event.comm, place->number + 1, strerror(event.error));
 			break;
 		case WARDEN_LOST:
 			lost = true;
@@ -318,7 +329,8 @@ static void on_warden(struct warden *warden, void *arg)
 		on_exited(place, &exited, false);
 	if (lost) {
 		replace_warden(place);
-		runner_post(place->runner, &(struct batch_event){ .type = BATCH_LOST, .slot = place->number });
+		runner_post(place->runner,
+			    &(struct batch_event){ .type = BATCH_LOST, .slot = place->number });
 	}
 }
 

@@ -30,7 +30,8 @@ static void say(struct runner *runner, struct buf *text)
 void status_init(struct runner *runner)
 {
 	const struct batch_config *config = runner->job->config;
-	bool terminal = isatty(STDERR_FILENO) && !str_eq(getenv("TERM") ? getenv("TERM") : "", "dumb");
+	bool terminal =
+		isatty(STDERR_FILENO) && !str_eq(getenv("TERM") ? getenv("TERM") : "", "dumb");
 	int mode = config->progress;
 	if (config->quiet)
 		mode = BATCH_PROGRESS_NONE;
@@ -110,7 +111,8 @@ void status_show(struct runner *runner)
 	}
 }
 
-static void describe(const struct batch_outcome *outcome, const struct place *place, struct buf *out)
+static void describe(const struct batch_outcome *outcome, const struct place *place,
+		     struct buf *out)
 {
 	char human[CLOCK_HUMAN_MAX];
 	clock_human(outcome->timed ? outcome->end_ns - outcome->start_ns : 0, human);
@@ -140,14 +142,17 @@ static void describe(const struct batch_outcome *outcome, const struct place *pl
 }
 
 /* One line for every attempt that failed. */
-void status_outcome(struct runner *runner, const struct batch_action *action, const struct place *place)
+void status_outcome(struct runner *runner, const struct batch_action *action,
+		    const struct place *place)
 {
 	const struct batch_outcome *outcome = &action->outcome;
 	const struct order *order = &runner->job->orders->items[place->order->item.index];
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	if (outcome->reason == REASON_OK || outcome->reason == REASON_KILLED || runner->job->config->quiet)
+	if (outcome->reason == REASON_OK || outcome->reason == REASON_KILLED ||
+	    runner->job->config->quiet)
 		return;
-	buf_append_str(&text, outcome->reason == REASON_CANARY ? "muster batch: the canary failed: " : "muster batch: order ");
+	buf_append_str(&text, outcome->reason == REASON_CANARY ? "muster batch: the canary failed: "
+							       : "muster batch: order ");
 	if (outcome->reason != REASON_CANARY) {
 		order_append_id(order, &text);
 		buf_append_str(&text, " failed: ");
@@ -156,7 +161,8 @@ void status_outcome(struct runner *runner, const struct batch_action *action, co
 	if (outcome->retry) {
 		char human[CLOCK_HUMAN_MAX];
 		clock_human(outcome->retry_in_ns, human);
-		buf_printf(&text, ", attempt %d of %d, again in %s", outcome->trial.attempt, place->order->retries + 1, human);
+		buf_printf(&text, ", attempt %d of %d, again in %s", outcome->trial.attempt,
+			   place->order->retries + 1, human);
 	} else if (outcome->trial.attempt > 1) {
 		buf_printf(&text, ", attempt %d", outcome->trial.attempt);
 	}
@@ -176,18 +182,22 @@ void status_summary(struct runner *runner)
 	if (runner->job->config->quiet)
 		return;
 	clock_human(clock_now_ns() - runner->start_ns, human);
-	buf_printf(&text, "muster batch: %llu of %llu done", (unsigned long long)batch->ok, (unsigned long long)batch->total);
+	buf_printf(&text, "muster batch: %llu of %llu done", (unsigned long long)batch->ok,
+		   (unsigned long long)batch->total);
 	if (batch->failed)
 		buf_printf(&text, ", %llu failed", (unsigned long long)batch->failed);
 	if (batch->skipped)
-		buf_printf(&text, ", %llu skipped because their canary failed", (unsigned long long)batch->skipped);
+		buf_printf(&text, ", %llu skipped because their canary failed",
+			   (unsigned long long)batch->skipped);
 	if (left)
 		buf_printf(&text, ", %llu not run", (unsigned long long)left);
 	if (runner->job->already_done)
 		buf_printf(&text, ", %zu were done before", runner->job->already_done);
 	buf_printf(&text, ", in %s", human);
-	static const char *const stops[] = { [BATCH_STOP_HALT] = "--halt", [BATCH_STOP_DEADLINE] = "--deadline",
-					     [BATCH_STOP_INTERRUPT] = "a signal", [BATCH_STOP_FATAL] = "an error" };
+	static const char *const stops[] = { [BATCH_STOP_HALT] = "--halt",
+					     [BATCH_STOP_DEADLINE] = "--deadline",
+					     [BATCH_STOP_INTERRUPT] = "a signal",
+					     [BATCH_STOP_FATAL] = "an error" };
 	if (batch->stop != BATCH_GO)
 		buf_printf(&text, "; stopped by %s", stops[batch->stop]);
 	if ((left || batch->failed || batch->skipped) && runner->job->journal->fd >= 0)

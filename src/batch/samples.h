@@ -22,7 +22,8 @@ struct sample_run {
 
 /* Where the counts of an order came from; two sources are never compared. */
 struct sample_counts {
-	char source[SAMPLES_SOURCE_MAX]; /* "perf", "cachegrind", …; "" no counts, "mixed" several */
+	char source[SAMPLES_SOURCE_MAX]; /* "perf", "cachegrind", …; "" no counts, "mixed" several
+					  */
 	uint64_t env_hash;		 /* of the environment's hash; 0 none */
 	bool env_mixed;
 };
@@ -30,7 +31,7 @@ struct sample_counts {
 struct sample_order {
 	char *id, *hash;
 	char *commands[2]; /* of the only variant or A, and of B; may be NULL: samples_command() */
-	struct strv args; /* of its template; empty without one */
+	struct strv args;  /* of its template; empty without one */
 	struct sample_run *runs;
 	size_t run_count, run_cap;
 	size_t failed;	   /* attempts that ended badly */
@@ -40,7 +41,7 @@ struct sample_order {
 
 struct samples {
 	char *path;
-	char *host, *started; /* from the header; "" when it does not say */
+	char *host, *started;	      /* from the header; "" when it does not say */
 	struct sample_order **orders; /* in order of first appearance */
 	size_t order_count, order_cap;
 	struct map by_id, by_hash; /* borrowed sample_orders */

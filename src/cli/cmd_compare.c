@@ -115,14 +115,16 @@ static int opt_limits(const char *text, void *field, struct err *err)
 static const struct opt opts[] = {
 	OPT_GROUP("What is compared"),
 	OPT_CALL("metric", NULL, struct compare_cli, compare.metrics, opt_metrics, "LIST",
-		 "wall, user, sys, cpu, maxrss, instructions (default: wall and instructions, as measured)"),
+		 "wall, user, sys, cpu, maxrss, instructions (default: wall and instructions, as "
+		 "measured)"),
 	OPT_FLAG("include-suspect", NULL, struct compare_cli, compare.suspects,
 		 "count runs during which the host was not quiet, too"),
 	OPT_GROUP("Verdicts"),
 	OPT_CALL("alpha", NULL, struct compare_cli, compare.alpha, opt_alpha, "P",
 		 "share of false discoveries to accept; intervals have 1 - P (default 0.05)"),
 	OPT_CALL("noise", NULL, struct compare_cli, compare, opt_noise, "SHARE|learn",
-		 "a change this small is none (default 1%); 'learn' raises the bar by what the runs' own "
+		 "a change this small is none (default 1%); 'learn' raises the bar by what the "
+		 "runs' own "
 		 "halves differ"),
 	OPT_LIST("aa", struct compare_cli, aa, "FILE",
 		 "learn the noise from FILE, another result of what A ran; may be repeated"),
@@ -133,15 +135,19 @@ static const struct opt opts[] = {
 	OPT_FLAG("strict", NULL, struct compare_cli, compare.strict,
 		 "what cannot be decided is a regression too"),
 	OPT_GROUP("Output"),
-	OPT_FLAG("all", NULL, struct compare_cli, all, "show orders that did not change in long lists too"),
+	OPT_FLAG("all", NULL, struct compare_cli, all,
+		 "show orders that did not change in long lists too"),
 	OPT_FLAG("json", NULL, struct compare_cli, json, "print JSON instead of tables"),
-	OPT_FLAG("markdown", NULL, struct compare_cli, markdown, "print Markdown instead of tables"),
+	OPT_FLAG("markdown", NULL, struct compare_cli, markdown,
+		 "print Markdown instead of tables"),
 	OPT_STR("html", NULL, struct compare_cli, html, "FILE",
 		"write one self-contained page with every order's distributions"),
 	OPT_CHOICE("color", NULL, struct compare_cli, colour, colour_choices, "colours"),
 	OPT_GROUP("Exports"),
-	OPT_STR("export-json", NULL, struct compare_cli, exports.json, "FILE", "all runs in hyperfine's JSON"),
-	OPT_STR("export-csv", NULL, struct compare_cli, exports.csv, "FILE", "a line per order as CSV"),
+	OPT_STR("export-json", NULL, struct compare_cli, exports.json, "FILE",
+		"all runs in hyperfine's JSON"),
+	OPT_STR("export-csv", NULL, struct compare_cli, exports.csv, "FILE",
+		"a line per order as CSV"),
 	OPT_STR("export-markdown", NULL, struct compare_cli, exports.markdown, "FILE",
 		"a line per order as a Markdown table"),
 	OPT_STR("export-junit", NULL, struct compare_cli, exports.junit, "FILE",
@@ -203,14 +209,17 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 /* ---------------------------------------------------------------- commands */
 
 /* One file without variants: nothing to compare, but it can be exported. */
-static int export_alone(const struct compare_cli *cli, const struct samples *samples, struct err *err)
+static int export_alone(const struct compare_cli *cli, const struct samples *samples,
+			struct err *err)
 {
 	if (!export_wanted(&cli->exports))
 		return err_set(err, ENODATA,
 			       "%s has no variants A and B: name a second result to compare with",
 			       samples->path);
 	struct export_part part = { .samples = samples };
-	struct export_source source = { .parts = &part, .count = 1, .suspects = cli->compare.suspects };
+	struct export_source source = { .parts = &part,
+					.count = 1,
+					.suspects = cli->compare.suspects };
 	return export_write(&cli->exports, &source, err);
 }
 
@@ -221,7 +230,9 @@ static int compare_sides(const struct compare_cli *cli, const struct compare_sid
 	compare(&comparison, a, b, &cli->compare);
 	struct export_part parts[] = { { a->samples, a->variant, a->label },
 				       { b->samples, b->variant, b->label } };
-	struct export_source source = { .parts = parts, .count = 2, .suspects = cli->compare.suspects };
+	struct export_source source = { .parts = parts,
+					.count = 2,
+					.suspects = cli->compare.suspects };
 	/* The JUnit file of a comparison is about the comparison, not about the runs. */
 	struct export_paths runs_only = cli->exports;
 	runs_only.junit = NULL;
@@ -291,7 +302,8 @@ static int run_compare(struct compare_cli *cli, char **paths, size_t n, struct s
 	if (n == 1 && !samples[0].has_variants)
 		return export_alone(cli, &samples[0], err);
 	if (n == 1) {
-		struct compare_side a = { &samples[0], 'A', "variant A" }, b = { &samples[0], 'B', "variant B" };
+		struct compare_side a = { &samples[0], 'A', "variant A" },
+				    b = { &samples[0], 'B', "variant B" };
 		return compare_sides(cli, &a, &b, ret_regressions, err);
 	}
 	struct compare_side a = { &samples[0], 0, paths[0] }, b = { &samples[1], 0, paths[1] };
@@ -310,8 +322,9 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	size_t n = (size_t)(argc - first), total = n + cli.aa.count;
 	if (n < 1 || n > 2 || (cli.json && cli.markdown)) {
 		strv_done(&cli.aa);
-		return command_usage_error(self, n < 1 || n > 2 ? "takes one or two results"
-								: "--json and --markdown exclude each other");
+		return command_usage_error(
+			self, n < 1 || n > 2 ? "takes one or two results"
+					     : "--json and --markdown exclude each other");
 	}
 	struct err err = ERR_INIT;
 	size_t regressions = 0;

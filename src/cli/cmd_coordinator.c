@@ -35,7 +35,8 @@ static const struct opt coordinator_opts[] = {
 	OPT_DURATION("last-call-timeout", NULL, struct coordinator_options, last_call_ns, "TIME",
 		     "wait that long for more than the minimum of nodes (default 30s)"),
 	OPT_DURATION("scale-up-delay", NULL, struct coordinator_options, scale_up_ns, "TIME",
-		     "gather newcomers that long before a running group is formed anew with them (default 5s)"),
+		     "gather newcomers that long before a running group is formed anew with them "
+		     "(default 5s)"),
 	OPT_DURATION("close-timeout", NULL, struct coordinator_options, close_ns, "TIME",
 		     "wait that long for agents to take note of the job's end (default 30s)"),
 	OPT_END,
@@ -45,7 +46,8 @@ static const struct opt coordinator_opts[] = {
 struct session {
 	struct event_base *base;
 	struct coordinating *coordinating;
-	struct output *output; /* log lines are written by its thread: a paused terminal stops nothing */
+	/* log lines are written by its thread: a paused terminal stops nothing */
+	struct output *output;
 	int exit_code;
 	/* Lines about single agents in this second, and how many were left out. */
 	uint64_t second;
@@ -79,8 +81,8 @@ static void say_joined(struct session *session, const char *name)
 {
 	const struct coordinator *machine = coordinating_machine(session->coordinating);
 	if (machine && may_say(session))
-		log_info("%s has joined: %u of %u:%u nodes are here", name, roster_linked(&machine->roster),
-			 machine->min_nodes, machine->max_nodes);
+		log_info("%s has joined: %u of %u:%u nodes are here", name,
+			 roster_linked(&machine->roster), machine->min_nodes, machine->max_nodes);
 }
 
 static void on_note(void *arg, enum coordinating_note note, const char *name, const char *text)
@@ -184,7 +186,9 @@ static int listen_at(const char *text, const struct link_self *self, struct err 
 	printf("listening on %s\n", shown);
 	fflush(stdout);
 	if (!self->token && !addr_is_loopback(&addr))
-		log_warn("whoever reaches %s can join this job: give --token-file=FILE to keep strangers out", shown);
+		log_warn("whoever reaches %s can join this job: give --token-file=FILE to keep "
+			 "strangers out",
+			 shown);
 	return fd_take(&fd);
 }
 
@@ -211,8 +215,8 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 /* Waits for the last lines to be written, as any program waits for its terminal. */
 static void finish_output(struct session *session)
 {
-	struct event *news = event_new(session->base, output_fd(session->output), EV_READ | EV_PERSIST, on_output,
-				       session);
+	struct event *news = event_new(session->base, output_fd(session->output),
+				       EV_READ | EV_PERSIST, on_output, session);
 	event_add(news, NULL);
 	output_finish(session->output);
 	event_base_dispatch(session->base);
@@ -274,7 +278,8 @@ static int coordinator_main(const struct command *self, int argc, char **argv)
 	if (first < argc)
 		return command_usage_error(self, "unexpected argument '%s'", argv[first]);
 	if (strlen(o.run_id) >= FRAME_RUN_ID_MAX)
-		return command_usage_error(self, "--rdzv-id must be shorter than %d bytes", FRAME_RUN_ID_MAX);
+		return command_usage_error(self, "--rdzv-id must be shorter than %d bytes",
+					   FRAME_RUN_ID_MAX);
 	if (!getenv("LOGLEVEL"))
 		log_set_level(LOG_INFO); /* saying what happens is half of what it is for */
 	fd_limit_raise();
@@ -292,7 +297,8 @@ const struct command command_coordinator = {
 	.summary = "coordinate a job on many hosts, apart from its workers",
 	.footer = "Prints 'listening on ADDRESS' once agents can join, and ends with the job:\n"
 		  "  muster coordinator --listen :29400 --rdzv-id job1\n"
-		  "  muster run --nnodes 2:4 --rdzv-endpoint HOST:29400 --rdzv-id job1 train.py   # on every host\n",
+		  "  muster run --nnodes 2:4 --rdzv-endpoint HOST:29400 --rdzv-id job1 train.py   "
+		  "# on every host\n",
 	.opts = coordinator_opts,
 	.mode = OPT_PERMUTE,
 	.main = coordinator_main,

@@ -32,7 +32,8 @@ static const struct opt kv_opts[] = {
 		"use the keys P/KEY, as PyTorch's PrefixStore does"),
 	OPT_FLAG("no-wait", NULL, struct kv_options, no_wait,
 		 "get, pop: fail with 1 if the key is not there, do not wait for it"),
-	OPT_FLAG("raw", NULL, struct kv_options, raw, "get, pop, cas: print no newline after a value"),
+	OPT_FLAG("raw", NULL, struct kv_options, raw,
+		 "get, pop, cas: print no newline after a value"),
 	OPT_END,
 };
 
@@ -94,7 +95,8 @@ static int value_of(struct kv *kv, const char *text, struct buf *input, struct b
 static int all_there(struct kv *kv, const struct bytes *keys)
 {
 	bool present = false;
-	int r = store_client_check(kv->client, keys, (size_t)kv->count, kv->deadline_ns, &present, &kv->err);
+	int r = store_client_check(kv->client, keys, (size_t)kv->count, kv->deadline_ns, &present,
+				   &kv->err);
 	if (r < 0)
 		return r;
 	return present ? EXIT_CODE_OK : EXIT_CODE_FAILED;
@@ -124,8 +126,8 @@ static int kv_set_many(struct kv *kv)
 	AUTO_FREE struct bytes *values = NEW_ARRAY(struct bytes, (size_t)kv->count);
 	for (int i = 1; i < kv->count; i += 2)
 		values[i / 2] = bytes_str(kv->args[i]);
-	return store_client_multi_set(kv->client, keys, values, (size_t)kv->count / 2, kv->deadline_ns,
-				      &kv->err);
+	return store_client_multi_set(kv->client, keys, values, (size_t)kv->count / 2,
+				      kv->deadline_ns, &kv->err);
 }
 
 typedef int write_fn(struct store_client *client, struct bytes key, struct bytes value,
@@ -136,7 +138,8 @@ static int write_one(struct kv *kv, write_fn *write)
 	AUTO(buf_done) struct buf input = BUF_INIT;
 	struct bytes value;
 	int r = value_of(kv, kv->args[1], &input, &value);
-	return r < 0 ? r : write(kv->client, key_of(kv, kv->args[0]), value, kv->deadline_ns, &kv->err);
+	return r < 0 ? r
+		     : write(kv->client, key_of(kv, kv->args[0]), value, kv->deadline_ns, &kv->err);
 }
 
 static int kv_set(struct kv *kv)
@@ -185,7 +188,8 @@ static int print_number(int r, int64_t number)
 static int kv_queue_len(struct kv *kv)
 {
 	int64_t length = 0;
-	int r = store_client_queue_len(kv->client, key_of(kv, kv->args[0]), kv->deadline_ns, &length, &kv->err);
+	int r = store_client_queue_len(kv->client, key_of(kv, kv->args[0]), kv->deadline_ns,
+				       &length, &kv->err);
 	return print_number(r, length);
 }
 
@@ -194,7 +198,8 @@ static int kv_add(struct kv *kv)
 	int64_t delta = 1, sum = 0;
 	if (kv->count > 1 && str_to_i64(kv->args[1], &delta) < 0)
 		return err_set(&kv->err, EINVAL, "add: '%s' is not a number", kv->args[1]);
-	int r = store_client_add(kv->client, key_of(kv, kv->args[0]), delta, kv->deadline_ns, &sum, &kv->err);
+	int r = store_client_add(kv->client, key_of(kv, kv->args[0]), delta, kv->deadline_ns, &sum,
+				 &kv->err);
 	return print_number(r, sum);
 }
 
@@ -202,8 +207,9 @@ static int kv_cas(struct kv *kv)
 {
 	AUTO(buf_done) struct buf value = BUF_INIT;
 	struct bytes desired = bytes_str(kv->args[2]);
-	int r = store_client_compare_set(kv->client, key_of(kv, kv->args[0]), bytes_str(kv->args[1]), desired,
-					 kv->deadline_ns, &value, &kv->err);
+	int r = store_client_compare_set(kv->client, key_of(kv, kv->args[0]),
+					 bytes_str(kv->args[1]), desired, kv->deadline_ns, &value,
+					 &kv->err);
 	if (r < 0)
 		return r;
 	struct bytes now = bytes_of(buf_data(&value), buf_len(&value));
@@ -226,7 +232,8 @@ static int kv_check(struct kv *kv)
 static int kv_delete(struct kv *kv)
 {
 	bool existed = false;
-	int r = store_client_delete(kv->client, key_of(kv, kv->args[0]), kv->deadline_ns, &existed, &kv->err);
+	int r = store_client_delete(kv->client, key_of(kv, kv->args[0]), kv->deadline_ns, &existed,
+				    &kv->err);
 	if (r < 0)
 		return r;
 	return existed ? EXIT_CODE_OK : EXIT_CODE_FAILED;
@@ -262,10 +269,13 @@ static int kv_barrier(struct kv *kv)
 	const char *text = kv->count > 1 ? kv->args[1] : getenv("WORLD_SIZE");
 	int64_t world;
 	if (!text)
-		return err_set(&kv->err, EINVAL, "barrier: how many take part? Give N or set WORLD_SIZE");
+		return err_set(&kv->err, EINVAL,
+			       "barrier: how many take part? Give N or set WORLD_SIZE");
 	if (str_to_i64(text, &world) < 0 || world < 1)
-		return err_set(&kv->err, EINVAL, "barrier: '%s' is not a number of participants", text);
-	return store_client_barrier(kv->client, key_of(kv, kv->args[0]), world, kv->deadline_ns, &kv->err);
+		return err_set(&kv->err, EINVAL, "barrier: '%s' is not a number of participants",
+			       text);
+	return store_client_barrier(kv->client, key_of(kv, kv->args[0]), world, kv->deadline_ns,
+				    &kv->err);
 }
 
 static int kv_ping(struct kv *kv)
@@ -278,11 +288,14 @@ static const struct {
 	int min, max; /* arguments; max -1: any number */
 	kv_fn *run;
 } operations[] = {
-	{ "get", 1, -1, kv_get },	 { "set", 2, -1, kv_set },     { "add", 1, 2, kv_add },
-	{ "wait", 1, -1, kv_wait },	 { "check", 1, -1, kv_check }, { "append", 2, 2, kv_append },
-	{ "delete", 1, 1, kv_delete },	 { "cas", 3, 3, kv_cas },      { "keys", 0, 0, kv_keys },
-	{ "len", 0, 0, kv_len },	 { "push", 2, 2, kv_push },    { "pop", 1, 1, kv_pop },
-	{ "qlen", 1, 1, kv_queue_len },	 { "barrier", 1, 2, kv_barrier }, { "ping", 0, 0, kv_ping },
+	{ "get", 1, -1, kv_get },	{ "set", 2, -1, kv_set },
+	{ "add", 1, 2, kv_add },	{ "wait", 1, -1, kv_wait },
+	{ "check", 1, -1, kv_check },	{ "append", 2, 2, kv_append },
+	{ "delete", 1, 1, kv_delete },	{ "cas", 3, 3, kv_cas },
+	{ "keys", 0, 0, kv_keys },	{ "len", 0, 0, kv_len },
+	{ "push", 2, 2, kv_push },	{ "pop", 1, 1, kv_pop },
+	{ "qlen", 1, 1, kv_queue_len }, { "barrier", 1, 2, kv_barrier },
+	{ "ping", 0, 0, kv_ping },
 };
 
 static int find_operation(const char *name)
@@ -330,7 +343,8 @@ static int kv_main(const struct command *self, int argc, char **argv)
 	if (found < 0)
 		return command_usage_error(self, "unknown operation '%s'", argv[first]);
 	int count = argc - first - 1;
-	if (count < operations[found].min || (operations[found].max >= 0 && count > operations[found].max))
+	if (count < operations[found].min ||
+	    (operations[found].max >= 0 && count > operations[found].max))
 		return command_usage_error(self, "wrong number of arguments for '%s'", argv[first]);
 
 	struct kv kv = { .options = &o,
@@ -359,10 +373,13 @@ const struct command command_kv = {
 		  "  check KEY...          exit 0 if all keys are there, 1 if not\n"
 		  "  append KEY VALUE      append to the value\n"
 		  "  delete KEY            exit 0 if it was there, 1 if not\n"
-		  "  cas KEY OLD NEW       set to NEW if it is OLD; print what it is; exit 1 if that is not NEW\n"
-		  "  keys, len             list the keys; print how many there are, PyTorch's own included\n"
+		  "  cas KEY OLD NEW       set to NEW if it is OLD; print what it is; exit 1 if "
+		  "that is not NEW\n"
+		  "  keys, len             list the keys; print how many there are, PyTorch's own "
+		  "included\n"
 		  "  push KEY VALUE, pop KEY, qlen KEY   queues\n"
-		  "  barrier KEY [N]       wait until N processes (default $WORLD_SIZE) have come here; once a key\n"
+		  "  barrier KEY [N]       wait until N processes (default $WORLD_SIZE) have come "
+		  "here; once a key\n"
 		  "  ping                  see whether the store answers\n",
 	.opts = kv_opts,
 	.mode = OPT_STOP_AT_POSITIONAL,

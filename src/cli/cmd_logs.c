@@ -37,7 +37,8 @@ struct log_view {
 	bool found;
 };
 
-static void print_line(const struct log_view *view, const struct log_file *file, const struct line *line)
+static void print_line(const struct log_view *view, const struct log_file *file,
+		       const struct line *line)
 {
 	if (view->only_rank < 0 && !line->continues)
 		printf("[%lld] ", (long long)file->rank);
@@ -126,7 +127,8 @@ static void add_worker(struct log_view *view, const json_t *worker)
 	}
 }
 
-/* Turns to the files of the job's present attempt; those of the one before are shown to their end. */
+/* Turns to the files of the job's present attempt; those of the one before are shown to their
+ * end. */
 static void turn_to(struct log_view *view, const json_t *job)
 {
 	const char *dir = json_string_value(json_object_get(job, "attempt_dir"));
@@ -138,8 +140,7 @@ static void turn_to(struct log_view *view, const json_t *job)
 	view->dir = mem_strdup(dir);
 	size_t i;
 	const json_t *worker;
-	json_array_foreach(workers, i, worker)
-		add_worker(view, worker);
+	json_array_foreach(workers, i, worker) add_worker(view, worker);
 }
 
 /* Until the job ends or nobody reads. */
@@ -185,7 +186,8 @@ static int logs_main(const struct command *self, int argc, char **argv)
 	AUTO(log_view_clear) struct log_view view = { .only_rank = o.rank };
 	turn_to(&view, job);
 	if (o.rank >= 0 && view.count == 0) {
-		fprintf(stderr, "%s: no worker on this host has rank %lld\n", command_title(self), (long long)o.rank);
+		fprintf(stderr, "%s: no worker on this host has rank %lld\n", command_title(self),
+			(long long)o.rank);
 		return EXIT_CODE_FAILED;
 	}
 	show_new(&view);

@@ -70,8 +70,8 @@ static bool wants_table(const struct report *report)
 {
 	const struct history_attempt *last = history_last(report->history);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
-	return report->config->report == RUN_STYLE_TORCHRUN && !report->history->stop_signal && cause &&
-	       cause->reason != FAILURE_SPAWN;
+	return report->config->report == RUN_STYLE_TORCHRUN && !report->history->stop_signal &&
+	       cause && cause->reason != FAILURE_SPAWN;
 }
 
 /* Says why the job failed, in every place where somebody may look for it. */
@@ -149,12 +149,15 @@ static int run_job(const struct run_config *config)
 	} else {
 		code = exit_code_of(config, &result);
 		if (result.outcome.kind == OUTCOME_UNKNOWN)
-			log_warn("the workers of this node are done, but the end of the job was never heard of");
-		struct report report = { config, &result.history, result.logdir.run, &result.outcome };
+			log_warn("the workers of this node are done, but the end of the job was "
+				 "never heard of");
+		struct report report = { config, &result.history, result.logdir.run,
+					 &result.outcome };
 		if (code)
 			say(&report, &result, code);
 		else if (buf_len(&result.missing) > 0)
-			fd_write_all(STDERR_FILENO, buf_data(&result.missing), buf_len(&result.missing));
+			fd_write_all(STDERR_FILENO, buf_data(&result.missing),
+				     buf_len(&result.missing));
 	}
 	job_result_done(&result);
 	return code;
@@ -171,7 +174,8 @@ static int dry_run(const struct run_config *config)
 	}
 	if (config->show_binding)
 		run_placement_draw(&config->placement, &text);
-	return fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text)) < 0 ? EXIT_CODE_SYSTEM : 0;
+	return fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text)) < 0 ? EXIT_CODE_SYSTEM
+										: 0;
 }
 
 static void show_binding(const struct run_config *config)
@@ -188,7 +192,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
 	if (first >= argc)
-		return command_usage_error(self, "what to run is missing: a script, a module or a program");
+		return command_usage_error(
+			self, "what to run is missing: a script, a module or a program");
 
 	struct err err = ERR_INIT;
 	AUTO(run_config_done) struct run_config config = RUN_CONFIG_INIT;
@@ -199,11 +204,13 @@ static int run_main(const struct command *self, int argc, char **argv)
 		log_error("%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
-	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry, &err);
+	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry,
+			  &err);
 	if (r < 0)
 		return entry_error(r, &err);
 	if (config.preload && !config.entry.python) {
-		log_warn("--preload: '%s' is not run by Python; it is started in the usual way", config.entry.title);
+		log_warn("--preload: '%s' is not run by Python; it is started in the usual way",
+			 config.entry.title);
 		config.preload = NULL;
 	}
 	if (config.dry_run)

@@ -19,14 +19,17 @@ static const char *const modes[] = { "any", "endpoint", "endpoints", "arbiter", 
 
 static const struct opt sim_opts[] = {
 	OPT_GROUP("World"),
-	OPT_INT("agents", NULL, struct sim_cli, agents, "N", "number of agents (default: a few, the seed decides)"),
-	OPT_INT("seed", NULL, struct sim_cli, seed, "S", "where all chance comes from (default: 1)"),
+	OPT_INT("agents", NULL, struct sim_cli, agents, "N",
+		"number of agents (default: a few, the seed decides)"),
+	OPT_INT("seed", NULL, struct sim_cli, seed, "S",
+		"where all chance comes from (default: 1)"),
 	OPT_FLAG("faults", NULL, struct sim_cli, faults,
 		 "let connections, hosts, clocks, workers and coordinators fail"),
 	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
 		   "how the coordinator is found (default: the seed decides)"),
 	OPT_GROUP("Runs"),
-	OPT_INT("runs", NULL, struct sim_cli, runs, "N", "seeds S, S+1, … S+N-1, up to the first that breaks"),
+	OPT_INT("runs", NULL, struct sim_cli, runs, "N",
+		"seeds S, S+1, … S+N-1, up to the first that breaks"),
 	OPT_FLAG("trace", NULL, struct sim_cli, trace, "print every step of a single run"),
 	OPT_END,
 };
@@ -98,7 +101,8 @@ static int sim_main(const struct command *self, int argc, char **argv)
 	if (o.faults && o.agents > 4096)
 		return command_usage_error(self, "--faults: at most 4096 agents");
 	if (o.runs < 1 || o.seed < 0)
-		return command_usage_error(self, "--runs must be at least 1 and --seed not negative");
+		return command_usage_error(self,
+					   "--runs must be at least 1 and --seed not negative");
 
 	struct sim_options options = { .agents = (uint32_t)o.agents,
 				       .faults = o.faults,
@@ -127,7 +131,8 @@ const struct command command_sim = {
 	.synopsis = "[--agents=N] [--seed=S] [--faults] [--runs=N]",
 	.summary = "try to break the rendezvous in virtual time",
 	.footer = "Examples:\n"
-		  "  muster sim --faults --runs=10000        10,000 small worlds in which everything fails\n"
+		  "  muster sim --faults --runs=10000        10,000 small worlds in which "
+		  "everything fails\n"
 		  "  muster sim --agents=100000              a large one in which nothing does\n"
 		  "  muster sim --faults --seed=42 --trace   the same world again, step by step\n",
 	.opts = sim_opts,

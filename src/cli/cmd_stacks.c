@@ -25,7 +25,8 @@ static size_t list_running(const json_t *job, struct stacks_worker *workers)
 {
 	size_t i, count = 0;
 	const json_t *worker;
-	json_array_foreach(json_object_get(job, "workers"), i, worker) {
+	json_array_foreach(json_object_get(job, "workers"), i, worker)
+	{
 		const char *state = json_string_value(json_object_get(worker, "state"));
 		if (state && str_eq(state, "running"))
 			workers[count++] = (struct stacks_worker){
@@ -49,7 +50,8 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 	size_t count = list_running(job, workers);
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct err err = ERR_INIT;
-	if (stacks_collect(workers, count, ns_add(clock_now_ns(), o.timeout_ns), -1, &text, &err) < 0) {
+	if (stacks_collect(workers, count, ns_add(clock_now_ns(), o.timeout_ns), -1, &text, &err) <
+	    0) {
 		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
 		return EXIT_CODE_SYSTEM;
 	}

@@ -32,32 +32,34 @@ static void print_time(const json_t *object, const char *name, int width)
 
 static void print_worker(const json_t *worker)
 {
-	printf("  %5lld %8lld %-8s", number_of(worker, "rank"), number_of(worker, "pid"), text_of(worker, "state"));
+	printf("  %5lld %8lld %-8s", number_of(worker, "rank"), number_of(worker, "pid"),
+	       text_of(worker, "state"));
 	print_time(worker, "uptime_s", 12);
 	print_time(worker, "cpu_s", 12);
-	printf(" %8lld %7lld", number_of(worker, "resident_bytes") >> 20, number_of(worker, "timers"));
+	printf(" %8lld %7lld", number_of(worker, "resident_bytes") >> 20,
+	       number_of(worker, "timers"));
 	print_time(worker, "silent_s", 10);
 	printf("  %s\n", json_object_get(worker, "last_line") ? text_of(worker, "last_line") : "");
 }
 
 static void print_job(const json_t *job)
 {
-	printf("%s  pid %lld  %s  up", text_of(job, "run_id"), number_of(job, "pid"), text_of(job, "state"));
+	printf("%s  pid %lld  %s  up", text_of(job, "run_id"), number_of(job, "pid"),
+	       text_of(job, "state"));
 	print_time(job, "uptime_s", 0);
 	printf("  nodes %lld", number_of(job, "nodes"));
 	const json_t *rank = json_object_get(json_object_get(job, "node"), "group_rank");
 	if (rank && number_of(job, "nodes") > 1)
 		printf(" (this is %lld)", (long long)json_integer_value(rank));
-	printf("  workers %lld  restarts %lld of %lld\n", number_of(job, "world_size"), number_of(job, "restarts"),
-	       number_of(job, "max_restarts"));
+	printf("  workers %lld  restarts %lld of %lld\n", number_of(job, "world_size"),
+	       number_of(job, "restarts"), number_of(job, "max_restarts"));
 	if (json_object_get(job, "log_dir"))
 		printf("  logs %s\n", text_of(job, "log_dir"));
-	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s  %s\n", "rank", "pid", "state", "up", "cpu", "MiB", "timers",
-	       "silent", "last line");
+	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s  %s\n", "rank", "pid", "state", "up", "cpu",
+	       "MiB", "timers", "silent", "last line");
 	size_t i;
 	const json_t *worker;
-	json_array_foreach(json_object_get(job, "workers"), i, worker)
-		print_worker(worker);
+	json_array_foreach(json_object_get(job, "workers"), i, worker) print_worker(worker);
 }
 
 static void print_jobs(const struct job_list *list, bool as_json)
@@ -69,10 +71,10 @@ static void print_jobs(const struct job_list *list, bool as_json)
 	}
 	size_t i;
 	const json_t *job;
-	json_array_foreach(list->jobs, i, job)
-		print_job(job);
+	json_array_foreach(list->jobs, i, job) print_job(job);
 	if (i == 0)
-		puts(list->name ? "no such job is running here" : "no job of this user is running here");
+		puts(list->name ? "no such job is running here"
+				: "no job of this user is running here");
 }
 
 struct status_options {
@@ -81,7 +83,8 @@ struct status_options {
 
 static const struct opt status_opts[] = {
 	OPT_FLAG("watch", NULL, struct status_options, watch, "show it again every second"),
-	OPT_FLAG("json", NULL, struct status_options, json, "for programs: an array of states as in /api/state"),
+	OPT_FLAG("json", NULL, struct status_options, json,
+		 "for programs: an array of states as in /api/state"),
 	OPT_END,
 };
 

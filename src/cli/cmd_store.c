@@ -22,13 +22,15 @@ struct store_options {
 
 static const struct opt store_opts[] = {
 	OPT_STR("listen", NULL, struct store_options, listen, "HOST:PORT",
-		"where to listen (default 127.0.0.1:29500); port 0 takes any free one, an empty host all interfaces"),
+		"where to listen (default 127.0.0.1:29500); port 0 takes any free one, an empty "
+		"host all interfaces"),
 	OPT_SIZE("max-memory", NULL, struct store_options, max_memory, "SIZE",
 		 "most that keys, values and waits may take together (default 1G)"),
 	OPT_INT("max-connections", NULL, struct store_options, max_connections, "N",
 		"most clients at once (default: as many as descriptors allow)"),
 	OPT_DURATION("stall-timeout", NULL, struct store_options, stall_ns, "TIME",
-		     "drop a client that stalls in a request or does not read its replies (default 60s)"),
+		     "drop a client that stalls in a request or does not read its replies (default "
+		     "60s)"),
 	OPT_END,
 };
 
@@ -134,7 +136,8 @@ const struct command command_store = {
 	.name = "store",
 	.synopsis = "[--listen HOST:PORT]",
 	.summary = "serve a c10d store, as PyTorch's TCPStore",
-	.footer = "Prints 'listening on ADDRESS' once clients can connect, and runs until SIGTERM or SIGINT.\n",
+	.footer = "Prints 'listening on ADDRESS' once clients can connect, and runs until SIGTERM "
+		  "or SIGINT.\n",
 	.opts = store_opts,
 	.mode = OPT_PERMUTE,
 	.main = store_main,

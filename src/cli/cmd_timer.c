@@ -1,5 +1,5 @@
-/* muster timer: timers and heartbeat for shell scripts. The timer belongs to the worker as a whole, as
- * this process is over at once. */
+/* muster timer: timers and heartbeat for shell scripts. The timer belongs to the worker as a whole,
+ * as this process is over at once. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -39,8 +39,8 @@ static int fail(const char *what, int code)
 	return EXIT_CODE_SYSTEM;
 }
 
-/* The answer is waited for: it proves that the timer is armed, and keeps this process alive until the
- * launcher has seen whose it is. */
+/* The answer is waited for: it proves that the timer is armed, and keeps this process alive until
+ * the launcher has seen whose it is. */
 static int exchange(int fd, const struct watch_msg *msg, int len)
 {
 	AUTO(fd_close) int unused = -1;
@@ -74,22 +74,25 @@ static int timer_main(const struct command *self, int argc, char **argv)
 	if (count == 3 && str_eq(words[0], "acquire")) {
 		if (str_to_duration_ns(words[2], &duration_ns) < 0)
 			return command_usage_error(self, "'%s' is not a duration", words[2]);
-		len = watch_client_fill(&msg, WATCH_OP_ACQUIRE, WATCH_FLAG_WORKER | WATCH_FLAG_REPLY,
-					words[1], (double)duration_ns / (double)NS_PER_S, o.signal);
+		len = watch_client_fill(&msg, WATCH_OP_ACQUIRE,
+					WATCH_FLAG_WORKER | WATCH_FLAG_REPLY, words[1],
+					(double)duration_ns / (double)NS_PER_S, o.signal);
 	} else if (count == 2 && str_eq(words[0], "release")) {
-		len = watch_client_fill(&msg, WATCH_OP_RELEASE, WATCH_FLAG_WORKER | WATCH_FLAG_REPLY,
-					words[1], 0, 0);
+		len = watch_client_fill(&msg, WATCH_OP_RELEASE,
+					WATCH_FLAG_WORKER | WATCH_FLAG_REPLY, words[1], 0, 0);
 	} else if (count == 1 && str_eq(words[0], "heartbeat")) {
 		len = 0;
 	} else {
-		return command_usage_error(self, "use: acquire SCOPE DURATION, release SCOPE or heartbeat");
+		return command_usage_error(
+			self, "use: acquire SCOPE DURATION, release SCOPE or heartbeat");
 	}
 	if (len < 0)
 		return command_usage_error(self, "the scope is too long");
 
 	const char *path = getenv("MUSTER_WATCHDOG");
 	if (!path) {
-		fputs("muster timer: not inside a worker of muster (MUSTER_WATCHDOG is not set)\n", stderr);
+		fputs("muster timer: not inside a worker of muster (MUSTER_WATCHDOG is not set)\n",
+		      stderr);
 		return EXIT_CODE_SYSTEM;
 	}
 	AUTO(fd_close) int fd = watch_client_connect(path);
@@ -103,7 +106,8 @@ const struct command command_timer = {
 	.synopsis = "acquire SCOPE DURATION [--signal SIG] | release SCOPE | heartbeat",
 	.summary = "arm, release and beat from inside a worker's shell script",
 	.footer = "Examples, in a worker script:\n"
-		  "  muster timer acquire step 10m      stop this worker unless released within 10 minutes\n"
+		  "  muster timer acquire step 10m      stop this worker unless released within 10 "
+		  "minutes\n"
 		  "  ./step\n"
 		  "  muster timer release step\n",
 	.opts = timer_opts,

@@ -12,11 +12,12 @@ struct command {
 	const char *footer;   /* examples, shown after the options; may be NULL */
 	const struct opt *opts;
 	enum opt_mode mode;
-	int (*main)(const struct command *command, int argc, char **argv); /* returns the exit code */
+	int (*main)(const struct command *command, int argc,
+		    char **argv); /* returns the exit code */
 };
 
-/* Parses argv into `into`. Returns true to go on with *ret_first, the index of the first positional.
- * Otherwise help or a usage error has been printed and *ret_status is the exit code. */
+/* Parses argv into `into`. Returns true to go on with *ret_first, the index of the first
+ * positional. Otherwise help or a usage error has been printed and *ret_status is the exit code. */
 bool command_parse(const struct command *command, void *into, int argc, char **argv,
 		   struct opt_seen *ret_seen, int *ret_first, int *ret_status);
 

@@ -25,7 +25,8 @@ static void on_job(void *arg, const char *path, pid_t pid)
 	if (http_ask_unix(socket, "GET", "/api/state", &body, NULL) != 200)
 		return; /* it ended just now, or stands still */
 	json_t *state = json_loads(buf_str(&body), 0, NULL);
-	if (state && is_named(list->name, json_string_value(json_object_get(state, "run_id")), pid)) {
+	if (state &&
+	    is_named(list->name, json_string_value(json_object_get(state, "run_id")), pid)) {
 		json_array_append(list->jobs, state);
 		free(list->socket);
 		list->socket = mem_strdup(socket);
@@ -46,15 +47,16 @@ void job_list_done(struct job_list *list)
 	*list = (struct job_list){ .jobs = NULL };
 }
 
-bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv, struct job_list *list,
-		    int *ret_status)
+bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv,
+		    struct job_list *list, int *ret_status)
 {
 	int first;
 	*list = (struct job_list){ .jobs = NULL };
 	if (!command_parse(self, options, argc, argv, NULL, &first, ret_status))
 		return false;
 	if (argc - first != 1) {
-		*ret_status = command_usage_error(self, "name one job, by its run id or the pid of its muster run");
+		*ret_status = command_usage_error(
+			self, "name one job, by its run id or the pid of its muster run");
 		return false;
 	}
 	jobs_find(list, argv[first]);

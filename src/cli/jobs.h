@@ -16,13 +16,14 @@ struct job_list {
 void jobs_find(struct job_list *list, const char *name);
 void job_list_done(struct job_list *list);
 
-/* Parses the command line of a command that is about one JOB, and finds that job. False: *ret_status is
- * the exit code, and what is wrong has been said. `list` is to be freed in any case. */
-bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv, struct job_list *list,
-		    int *ret_status);
+/* Parses the command line of a command that is about one JOB, and finds that job. False:
+ * *ret_status is the exit code, and what is wrong has been said. `list` is to be freed in any case.
+ */
+bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv,
+		    struct job_list *list, int *ret_status);
 
-/* Asks the job of `list` by POST, shows what is wrong if it does not take the request, and returns the
- * exit code. */
+/* Asks the job of `list` by POST, shows what is wrong if it does not take the request, and returns
+ * the exit code. */
 int jobs_post(const struct command *self, const struct job_list *list, const char *path);
 
 #endif

@@ -28,20 +28,9 @@ extern const struct command command_stop;
 extern const struct command command_timer;
 
 static const struct command *const commands[] = {
-	&command_run,
-	&command_batch,
-	&command_compare,
-	&command_help,
-	&command_sim,
-	&command_coordinator,
-	&command_store,
-	&command_kv,
-	&command_status,
-	&command_logs,
-	&command_stacks,
-	&command_restart,
-	&command_stop,
-	&command_timer,
+	&command_run,	      &command_batch,	&command_compare, &command_help,   &command_sim,
+	&command_coordinator, &command_store,	&command_kv,	  &command_status, &command_logs,
+	&command_stacks,      &command_restart, &command_stop,	  &command_timer,
 };
 
 static const struct command *find_command(const char *name)
@@ -55,12 +44,14 @@ static const struct command *find_command(const char *name)
 static void print_overview(FILE *out)
 {
 	fputs("usage: muster COMMAND [OPTIONS] ...\n\n"
-	      "Starts groups of worker processes, watches them, restarts them, says why they died.\n\n"
+	      "Starts groups of worker processes, watches them, restarts them, says why they "
+	      "died.\n\n"
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\n'muster help COMMAND' explains one; 'muster --version' prints the version.\n", out);
+	fputs("\n'muster help COMMAND' explains one; 'muster --version' prints the version.\n",
+	      out);
 }
 
 static int unknown_command(const char *name)
@@ -137,7 +128,9 @@ static int set_log_level(void)
 		return 0;
 	int level = log_parse_level(text);
 	if (level < 0) {
-		fprintf(stderr, "muster: LOGLEVEL: unknown level '%s' (use DEBUG, INFO, WARNING or ERROR)\n",
+		fprintf(stderr,
+			"muster: LOGLEVEL: unknown level '%s' (use DEBUG, INFO, WARNING or "
+			"ERROR)\n",
 			text);
 		return EXIT_CODE_USAGE;
 	}

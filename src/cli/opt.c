@@ -19,9 +19,9 @@ static bool is_option(const struct opt *opt)
 
 bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name)
 {
-	opt_foreach(opt, opts)
-		if (is_option(opt) && str_eq(opt->name, name))
-			return seen->by_argv[opt - opts] || seen->by_env[opt - opts];
+	opt_foreach(opt, opts) if (is_option(opt) &&
+				   str_eq(opt->name, name)) return seen->by_argv[opt - opts] ||
+		seen->by_env[opt - opts];
 	assert(!"no such option in the table");
 	return false;
 }
@@ -41,7 +41,8 @@ static int suggest(const struct opt *opts, const char *typed, size_t len, struct
 	snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), typed);
 	const struct opt *nearest = NULL;
 	unsigned best = SUGGEST_DISTANCE + 1;
-	opt_foreach(opt, opts) {
+	opt_foreach(opt, opts)
+	{
 		if (!is_option(opt))
 			continue;
 		unsigned distance = str_distance(word, opt->name);
@@ -60,7 +61,8 @@ static int find_long(const struct opt *opts, const char *typed, size_t len, cons
 		     struct err *err)
 {
 	const struct opt *match = NULL, *other = NULL;
-	opt_foreach(opt, opts) {
+	opt_foreach(opt, opts)
+	{
 		if (!is_option(opt) || !name_matches(opt->name, typed, len))
 			continue;
 		if (opt->name[len] == '\0') {
@@ -73,8 +75,8 @@ static int find_long(const struct opt *opts, const char *typed, size_t len, cons
 			break;
 	}
 	if (other)
-		return err_set(err, EINVAL, "ambiguous option: --%.*s could match --%s, --%s", (int)len,
-			       typed, other->name, match->name);
+		return err_set(err, EINVAL, "ambiguous option: --%.*s could match --%s, --%s",
+			       (int)len, typed, other->name, match->name);
 	if (!match || len == 0)
 		return suggest(opts, typed, len, err);
 	*ret = match;
@@ -83,9 +85,7 @@ static int find_long(const struct opt *opts, const char *typed, size_t len, cons
 
 static const struct opt *find_short(const struct opt *opts, char c)
 {
-	opt_foreach(opt, opts)
-		if (is_option(opt) && opt->short_name == c)
-			return opt;
+	opt_foreach(opt, opts) if (is_option(opt) && opt->short_name == c) return opt;
 	return NULL;
 }
 
@@ -99,13 +99,14 @@ static int choose(const struct opt *opt, const char *text, int *ret_index, struc
 		}
 		buf_printf(&list, "%s%s", i ? ", " : "", opt->choices[i]);
 	}
-	return err_set(err, EINVAL, "invalid choice '%.64s' (choose from %s)", text, buf_str(&list));
+	return err_set(err, EINVAL, "invalid choice '%.64s' (choose from %s)", text,
+		       buf_str(&list));
 }
 
 static int number_error(int r, const char *kind, const char *text, struct err *err)
 {
-	return err_set(err, EINVAL, "%s %s '%.64s'", r == -ERANGE ? "out of range:" : "invalid", kind,
-		       text);
+	return err_set(err, EINVAL, "%s %s '%.64s'", r == -ERANGE ? "out of range:" : "invalid",
+		       kind, text);
 }
 
 static int set_value(const struct opt *opt, const char *text, void *into, struct err *err)
@@ -133,7 +134,8 @@ static int set_value(const struct opt *opt, const char *text, void *into, struct
 		return r < 0 ? number_error(r, "number", text, err) : 0;
 	case OPT_TYPE_DURATION:
 		r = str_to_duration_ns(text, field);
-		return r < 0 ? number_error(r, "duration (such as 30, 1.5s, 200ms, 2m)", text, err) : 0;
+		return r < 0 ? number_error(r, "duration (such as 30, 1.5s, 200ms, 2m)", text, err)
+			     : 0;
 	case OPT_TYPE_SIZE:
 		r = str_to_size(text, field);
 		return r < 0 ? number_error(r, "size (such as 64K, 10M, 2G)", text, err) : 0;
@@ -154,7 +156,8 @@ static int set_value(const struct opt *opt, const char *text, void *into, struct
 
 static int refuse_later(const struct opt *opt, struct err *err)
 {
-	return err_set(err, EINVAL, "option '--%s' is not supported yet: %s", opt->name, opt->later);
+	return err_set(err, EINVAL, "option '--%s' is not supported yet: %s", opt->name,
+		       opt->later);
 }
 
 /* A word such as "-1" or "-x y" is a value, "-x" is the next option. */
@@ -181,8 +184,8 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 	p->seen->by_argv[opt - p->opts] = true;
 	if (opt->type == OPT_TYPE_FLAG) {
 		if (inline_value)
-			return err_set(err, EINVAL, "option '--%s' takes no value, got '%.64s'", opt->name,
-				       inline_value);
+			return err_set(err, EINVAL, "option '--%s' takes no value, got '%.64s'",
+				       opt->name, inline_value);
 		*(bool *)((char *)p->into + opt->offset) = true;
 		return 0;
 	}
@@ -226,7 +229,8 @@ static int parse_shorts(struct parser *p, const char *word, struct err *err)
 
 static int read_environment(struct parser *p, struct err *err)
 {
-	opt_foreach(opt, p->opts) {
+	opt_foreach(opt, p->opts)
+	{
 		const char *value = is_option(opt) && opt->env ? getenv(opt->env) : NULL;
 		size_t index = (size_t)(opt - p->opts);
 		if (!value || p->seen->by_argv[index])
@@ -273,7 +277,8 @@ int opt_parse(const struct opt *opts, enum opt_mode mode, void *into, int argc, 
 		p.next++;
 		if (str_eq(word, "-h") || str_eq(word, "--help"))
 			return OPT_WANTS_HELP;
-		int r = word[1] == '-' ? parse_long(&p, word + 2, err) : parse_shorts(&p, word + 1, err);
+		int r = word[1] == '-' ? parse_long(&p, word + 2, err)
+				       : parse_shorts(&p, word + 1, err);
 		if (r < 0)
 			return r;
 	}
@@ -323,7 +328,8 @@ static int print_signature(const struct opt *opt, FILE *out)
 
 void opt_print_help(const struct opt *opts, FILE *out, int width)
 {
-	opt_foreach(opt, opts) {
+	opt_foreach(opt, opts)
+	{
 		if (!is_option(opt)) {
 			fprintf(out, "\n%s:\n", opt->help);
 			continue;
@@ -346,12 +352,13 @@ void opt_print_help(const struct opt *opts, FILE *out, int width)
 
 void opt_print_names(const struct opt *opts, FILE *out)
 {
-	opt_foreach(opt, opts) {
+	opt_foreach(opt, opts)
+	{
 		if (!is_option(opt))
 			continue;
-		const char *kind = opt->type == OPT_TYPE_FLAG	? "flag"
+		const char *kind = opt->type == OPT_TYPE_FLAG	  ? "flag"
 				   : opt->type == OPT_TYPE_CHOICE ? "choice"
-								: "value";
+								  : "value";
 		if (opt->short_name)
 			fprintf(out, "-%c %s\n", opt->short_name, kind);
 		fprintf(out, "--%s %s", opt->name, kind);

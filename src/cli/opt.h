@@ -23,7 +23,8 @@
 
 struct opt;
 
-/* Parses `text` into `field`; on failure says what is wrong with the value, not its option's name. */
+/* Parses `text` into `field`; on failure says what is wrong with the value, not its option's
+ * name. */
 typedef int opt_parse_fn(const char *text, void *field, struct err *err);
 
 enum opt_type {
@@ -53,22 +54,54 @@ struct opt {
 	const char *later; /* not built yet: refused by name, with this as the reason */
 };
 
-#define OPT_GROUP(title) { .type = OPT_TYPE_GROUP, .help = title }
-#define OPT_FIELD(t, n, e, s, f, a, h)                                                             \
+#define OPT_GROUP(title) \
+	{ \
+		.type = OPT_TYPE_GROUP, .help = title \
+	}
+#define OPT_FIELD(t, n, e, s, f, a, h) \
 	.type = (t), .name = (n), .env = (e), .arg = (a), .help = (h), .offset = offsetof(s, f)
-#define OPT_FLAG(n, e, s, f, h) { OPT_FIELD(OPT_TYPE_FLAG, n, e, s, f, NULL, h) }
-#define OPT_STR(n, e, s, f, a, h) { OPT_FIELD(OPT_TYPE_STR, n, e, s, f, a, h) }
-#define OPT_INT(n, e, s, f, a, h) { OPT_FIELD(OPT_TYPE_INT, n, e, s, f, a, h) }
-#define OPT_FLOAT(n, e, s, f, a, h) { OPT_FIELD(OPT_TYPE_FLOAT, n, e, s, f, a, h) }
-#define OPT_DURATION(n, e, s, f, a, h) { OPT_FIELD(OPT_TYPE_DURATION, n, e, s, f, a, h) }
-#define OPT_SIZE(n, e, s, f, a, h) { OPT_FIELD(OPT_TYPE_SIZE, n, e, s, f, a, h) }
-#define OPT_LIST(n, s, f, a, h) { OPT_FIELD(OPT_TYPE_LIST, n, NULL, s, f, a, h) }
-#define OPT_CHOICE(n, e, s, f, c, h)                                                               \
-	{ OPT_FIELD(OPT_TYPE_CHOICE, n, e, s, f, NULL, h), .choices = (c) }
-#define OPT_CALL(n, e, s, f, p, a, h) { OPT_FIELD(OPT_TYPE_CALL, n, e, s, f, a, h), .parse = (p) }
+#define OPT_FLAG(n, e, s, f, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_FLAG, n, e, s, f, NULL, h) \
+	}
+#define OPT_STR(n, e, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_STR, n, e, s, f, a, h) \
+	}
+#define OPT_INT(n, e, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_INT, n, e, s, f, a, h) \
+	}
+#define OPT_FLOAT(n, e, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_FLOAT, n, e, s, f, a, h) \
+	}
+#define OPT_DURATION(n, e, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_DURATION, n, e, s, f, a, h) \
+	}
+#define OPT_SIZE(n, e, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_SIZE, n, e, s, f, a, h) \
+	}
+#define OPT_LIST(n, s, f, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_LIST, n, NULL, s, f, a, h) \
+	}
+#define OPT_CHOICE(n, e, s, f, c, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_CHOICE, n, e, s, f, NULL, h), .choices = (c) \
+	}
+#define OPT_CALL(n, e, s, f, p, a, h) \
+	{ \
+		OPT_FIELD(OPT_TYPE_CALL, n, e, s, f, a, h), .parse = (p) \
+	}
 /* The same with a short name: OPT_SHORT('t', OPT_STR("tee", …)) would need nesting, so write
  * { OPT_FIELD(OPT_TYPE_STR, …), .short_name = 't' } instead. */
-#define OPT_END { .type = OPT_TYPE_END }
+#define OPT_END \
+	{ \
+		.type = OPT_TYPE_END \
+	}
 
 #define OPT_MAX 128 /* options in one table */
 

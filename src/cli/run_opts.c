@@ -7,18 +7,25 @@
 static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
 static const char *const numa_bindings[] = { "node", "socket", "exclusive", "core-complex", NULL };
 static const char *const styles[] = {
-	[RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun", NULL };
-static const char *const reports[] = { [RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun",
-				       [RUN_STYLE_NONE] = "none", NULL };
+	[RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun", NULL
+};
+static const char *const reports[] = { [RUN_STYLE_MUSTER] = "muster",
+				       [RUN_STYLE_TORCHRUN] = "torchrun",
+				       [RUN_STYLE_NONE] = "none",
+				       NULL };
 static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 					[RUN_CAPTURE_ALWAYS] = "always",
-					[RUN_CAPTURE_NEVER] = "never", NULL };
+					[RUN_CAPTURE_NEVER] = "never",
+					NULL };
 static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
-static const char *const store_accesses[] = { [STORE_ACCESS_MEMBERS] = "members", [STORE_ACCESS_ANY] = "any", NULL };
+static const char *const store_accesses[] = {
+	[STORE_ACCESS_MEMBERS] = "members", [STORE_ACCESS_ANY] = "any", NULL
+};
 
 static const char *const hang_actions[] = { [HANG_ACTION_RESTART] = "restart",
 					    [HANG_ACTION_REPORT] = "report",
-					    [HANG_ACTION_STOP] = "stop", NULL };
+					    [HANG_ACTION_STOP] = "stop",
+					    NULL };
 
 #define O struct run_options
 
@@ -29,7 +36,8 @@ const struct opt run_opts[] = {
 	{ OPT_FIELD(OPT_TYPE_FLAG, "module", "PET_MODULE", O, module, NULL,
 		    "COMMAND is a Python module, as python -m"),
 	  .short_name = 'm' },
-	OPT_FLAG("no-python", "PET_NO_PYTHON", O, no_python, "COMMAND is a program, whatever it looks like"),
+	OPT_FLAG("no-python", "PET_NO_PYTHON", O, no_python,
+		 "COMMAND is a program, whatever it looks like"),
 	OPT_FLAG("run-path", "PET_RUN_PATH", O, run_path, "run the script by Python's runpy"),
 	OPT_STR("role", "PET_ROLE", O, role, "NAME", "the workers' role (default 'default')"),
 	OPT_FLAG("virtual-local-rank", "PET_VIRTUAL_LOCAL_RANK", O, virtual_local_rank,
@@ -49,7 +57,8 @@ const struct opt run_opts[] = {
 	OPT_CHOICE("numa-binding", NULL, O, numa_binding, numa_bindings,
 		   "bind each worker to CPUs near its device, as torchrun"),
 	OPT_STR("bind", NULL, O, bind, "PLACE",
-		"bind each worker to its share: none, core, l3, numa, socket, explicit:LIST:LIST..."),
+		"bind each worker to its share: none, core, l3, numa, socket, "
+		"explicit:LIST:LIST..."),
 	OPT_FLAG("show-binding", NULL, O, show_binding, "draw who is bound where, on stderr"),
 
 	OPT_GROUP("Failures"),
@@ -72,51 +81,62 @@ const struct opt run_opts[] = {
 	OPT_STR("events", NULL, O, events, "FILE|fd:N|-",
 		"write what happens there, one JSON line each (muster-events(7))"),
 	OPT_INT("lifeline", NULL, O, lifeline, "N",
-		"stop the job when descriptor N, a pipe, ends: whoever holds the other end is gone"),
+		"stop the job when descriptor N, a pipe, ends: whoever holds the other end is "
+		"gone"),
 	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
-		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster status)"),
+		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster "
+		"status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",
-		     "a worker that prints nothing and gives no heartbeat for so long hangs (default: never)"),
+		     "a worker that prints nothing and gives no heartbeat for so long hangs "
+		     "(default: never)"),
 	OPT_DURATION("start-timeout", NULL, O, start_timeout_ns, "TIME",
 		     "the same for a worker's first sign of life (default: as --hang-timeout)"),
 	OPT_CHOICE("hang-action", NULL, O, hang_action, hang_actions,
 		   "what to do with a group in which a worker hangs (default restart)"),
 	OPT_DURATION("diagnose-timeout", NULL, O, diagnose_ns, "TIME",
-		     "time to collect Python stacks before a worker is ended (default: 10 s for hangs, 0 for timers)"),
+		     "time to collect Python stacks before a worker is ended (default: 10 s for "
+		     "hangs, 0 for timers)"),
 
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",
 		"where logs and errors go (default: a temporary directory; /dev/null: nowhere)"),
-	OPT_CHOICE("report", NULL, O, report, reports,
-		   "form of the report on failure: for people (default), torchrun's table, or none"),
+	OPT_CHOICE(
+		"report", NULL, O, report, reports,
+		"form of the report on failure: for people (default), torchrun's table, or none"),
 	OPT_CHOICE("capture", NULL, O, capture, captures,
-		   "keep the end of each worker's stderr for the report; auto: unless it is a terminal"),
+		   "keep the end of each worker's stderr for the report; auto: unless it is a "
+		   "terminal"),
 	{ OPT_FIELD(OPT_TYPE_STR, "redirects", "PET_REDIRECTS", O, redirects, "MASK",
 		    "write stdout (1), stderr (2) or both (3) to log files"),
 	  .short_name = 'r' },
 	{ OPT_FIELD(OPT_TYPE_STR, "tee", "PET_TEE", O, tee, "MASK", "the same, and show them too"),
 	  .short_name = 't' },
-	{ OPT_FIELD(OPT_TYPE_STR, "local-ranks-filter", "PET_LOCAL_RANKS_FILTER", O, local_ranks_filter,
-		    "LIST", "show only these local ranks") },
+	{ OPT_FIELD(OPT_TYPE_STR, "local-ranks-filter", "PET_LOCAL_RANKS_FILTER", O,
+		    local_ranks_filter, "LIST", "show only these local ranks") },
 	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stdout-filters", "PET_DUPLICATE_STDOUT_FILTERS", O,
-		    duplicate_stdout_filters, "LIST", "copy stdout lines with one of these texts to one file") },
+		    duplicate_stdout_filters, "LIST",
+		    "copy stdout lines with one of these texts to one file") },
 	{ OPT_FIELD(OPT_TYPE_STR, "duplicate-stderr-filters", "PET_DUPLICATE_STDERR_FILTERS", O,
 		    duplicate_stderr_filters, "LIST", "the same for stderr") },
 	OPT_STR("prefix", NULL, O, prefix, "TEMPLATE",
-		"put this before each line shown; knows ${role_name} ${rank} ${local_rank} ${group_rank} ${host}"),
+		"put this before each line shown; knows ${role_name} ${rank} ${local_rank} "
+		"${group_rank} ${host}"),
 	OPT_FLAG("merge-output", NULL, O, merge_output,
 		 "show a line that many workers print alike once, with their number"),
 	OPT_SIZE("log-max-size", NULL, O, log_max_size, "SIZE",
 		 "begin a log file again at this size, the full one set aside as FILE.1"),
-	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME", "a Python plug-in for logs"),
+	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME",
+		    "a Python plug-in for logs"),
 	  .later = LATER_PLUGIN },
 	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",
 		"where torch's events go: null (default) or console (stderr)"),
 
 	OPT_GROUP("Nodes"),
 	OPT_STR("nnodes", "PET_NNODES", O, rdzv.nnodes, "N|MIN:MAX", "number of nodes (default 1)"),
-	OPT_FLAG("standalone", "PET_STANDALONE", O, rdzv.standalone, "a job of its own on this host"),
-	OPT_INT("node-rank", "PET_NODE_RANK", O, rdzv.node_rank, "N", "rank of this node (default: 0 with static, else any)"),
+	OPT_FLAG("standalone", "PET_STANDALONE", O, rdzv.standalone,
+		 "a job of its own on this host"),
+	OPT_INT("node-rank", "PET_NODE_RANK", O, rdzv.node_rank, "N",
+		"rank of this node (default: 0 with static, else any)"),
 	OPT_STR("master-addr", "PET_MASTER_ADDR", O, rdzv.master_addr, "HOST",
 		"host of node 0, with --master-port (default 127.0.0.1)"),
 	OPT_INT("master-port", "PET_MASTER_PORT", O, rdzv.master_port, "PORT",
@@ -127,11 +147,14 @@ const struct opt run_opts[] = {
 		"port of the workers' store in every round (default: a fresh one each)"),
 	OPT_CHOICE("store-access", NULL, O, store_access, store_accesses,
 		   "who may connect to it: hosts of the job (default), or anybody"),
-	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv.id, "ID", "name of the job (default: a random one)"),
+	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv.id, "ID",
+		"name of the job (default: a random one)"),
 	OPT_STR("rdzv-backend", "PET_RDZV_BACKEND", O, rdzv.backend, "NAME",
-		"how nodes find each other: c10d, static, etcd or exec:PROGRAM (default: as the other options suggest)"),
+		"how nodes find each other: c10d, static, etcd or exec:PROGRAM (default: as the "
+		"other options suggest)"),
 	OPT_STR("rdzv-endpoint", "PET_RDZV_ENDPOINT", O, rdzv.endpoint, "HOST[:PORT][,...]",
-		"where nodes find each other, the same on all; the later ones stand in for the first (port 29400)"),
+		"where nodes find each other, the same on all; the later ones stand in for the "
+		"first (port 29400)"),
 	OPT_STR("rdzv-conf", "PET_RDZV_CONF", O, rdzv.conf, "KEY=VALUE,...",
 		"settings of the rendezvous, such as join_timeout=600"),
 	OPT_END,

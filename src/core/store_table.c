@@ -6,7 +6,8 @@
 
 #include "base/mem.h"
 
-/* What a name costs beyond its bytes and value: its slot, map entry and bucket, and malloc's own. */
+/* What a name costs beyond its bytes and value: its slot, map entry and bucket, and malloc's
+ * own. */
 #define SLOT_COST (sizeof(struct slot) + sizeof(struct map_entry) + 32)
 #define NUMBER_TEXT_MAX 24
 
@@ -40,7 +41,8 @@ static int reserve(const struct store_table *table, size_t more, struct err *err
 {
 	if (more <= table->bytes_max && table->bytes <= table->bytes_max - more)
 		return 0;
-	return err_set(err, ENOSPC, "the store holds %zu bytes and may not hold %zu more (limit %zu)",
+	return err_set(err, ENOSPC,
+		       "the store holds %zu bytes and may not hold %zu more (limit %zu)",
 		       table->bytes, more, table->bytes_max);
 }
 
@@ -60,10 +62,12 @@ static void free_items(struct slot *slot)
 
 void store_table_done(struct store_table *table)
 {
-	map_foreach(entry, &table->slots) {
+	map_foreach(entry, &table->slots)
+	{
 		struct slot *slot = entry->value;
 		for (struct list *link; (link = list_shift(&slot->waits));) {
-			struct store_waiter *waiter = list_entry(link, struct store_wait, link)->waiter;
+			struct store_waiter *waiter =
+				list_entry(link, struct store_wait, link)->waiter;
 			if (--waiter->missing == 0) {
 				free(waiter->waits);
 				waiter->waits = NULL;
@@ -256,7 +260,8 @@ static struct bytes value_of(const struct slot *slot)
 	return bytes_of(slot->data, slot->len);
 }
 
-int store_table_set(struct store_table *table, struct bytes key, struct bytes value, struct err *err)
+int store_table_set(struct store_table *table, struct bytes key, struct bytes value,
+		    struct err *err)
 {
 	struct slot *slot = find(table, key);
 	int r = reserve_slot(table, slot, key, value.len, err);
@@ -341,7 +346,8 @@ bool store_table_has(const struct store_table *table, struct bytes key)
 
 void store_table_each_key(const struct store_table *table, store_key_fn *on_key, void *arg)
 {
-	map_foreach(entry, &table->slots) {
+	map_foreach(entry, &table->slots)
+	{
 		if (((const struct slot *)entry->value)->present)
 			on_key(arg, bytes_of(entry->key, entry->key_len));
 	}

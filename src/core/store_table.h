@@ -20,11 +20,11 @@
 #define STORE_TABLE_BYTES_MAX ((size_t)1 << 30)
 
 struct store_table {
-	struct map slots;      /* name -> struct slot, private */
-	size_t key_count;      /* names that have a value */
-	size_t bytes;	       /* held for clients */
+	struct map slots; /* name -> struct slot, private */
+	size_t key_count; /* names that have a value */
+	size_t bytes;	  /* held for clients */
 	size_t bytes_max;
-	struct list released;  /* waiters whose wait has ended, oldest first */
+	struct list released; /* waiters whose wait has ended, oldest first */
 };
 
 /* One per client, embedded by it. It waits for one thing at a time. */
@@ -38,7 +38,8 @@ struct store_waiter {
 /* `hash_key` must be random where keys come from a wire. */
 void store_table_init(struct store_table *table, size_t bytes_max, const uint64_t hash_key[2]);
 
-/* Frees everything. Waiters that still wait are forgotten: they must not be cancelled afterwards. */
+/* Frees everything. Waiters that still wait are forgotten: they must not be cancelled
+ * afterwards. */
 void store_table_done(struct store_table *table);
 
 void store_waiter_init(struct store_waiter *waiter);
@@ -46,7 +47,8 @@ void store_waiter_init(struct store_waiter *waiter);
 /* Waiting, or released and not fetched yet. */
 bool store_waiter_busy(const struct store_waiter *waiter);
 
-int store_table_set(struct store_table *table, struct bytes key, struct bytes value, struct err *err);
+int store_table_set(struct store_table *table, struct bytes key, struct bytes value,
+		    struct err *err);
 
 /* *ret_value is what the key holds afterwards; `expected` if it is absent and stays so. Borrowed
  * until the next change. */
@@ -76,7 +78,8 @@ size_t store_table_key_bytes(const struct store_table *table); /* sum of what ea
 /* Queues. A push ends the wait of one waiter, the first. front returns the length (0: empty). */
 int store_table_push(struct store_table *table, struct bytes key, struct bytes value,
 		     struct err *err);
-size_t store_table_front(const struct store_table *table, struct bytes key, struct bytes *ret_value);
+size_t store_table_front(const struct store_table *table, struct bytes key,
+			 struct bytes *ret_value);
 void store_table_pop(struct store_table *table, struct bytes key); /* drops the front, if any */
 
 /* Waits for all keys: 1 if nothing is missing, 0 if the waiter now waits. A name counts as there

@@ -4,7 +4,8 @@
 
 #include "base/err.h"
 
-/* Keeps the message if `r` is negative; returns `r`. An error without a sentence gets the system's. */
+/* Keeps the message if `r` is negative; returns `r`. An error without a sentence gets the
+ * system's. */
 int last_error(int r, const struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Launching: the muster program as a child that tells what happens through a pipe, and ends when the
- * pipe in the other direction does. */
+/* Launching: the muster program as a child that tells what happens through a pipe, and ends when
+ * the pipe in the other direction does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,7 +65,8 @@ static void add_words(struct strv *argv, const char *const *words)
 		strv_add(argv, *words);
 }
 
-static void make_argv(const struct muster_launch_config *config, int events, int lifeline, struct strv *argv)
+static void make_argv(const struct muster_launch_config *config, int events, int lifeline,
+		      struct strv *argv)
 {
 	strv_add(argv, "muster");
 	strv_add(argv, "run");
@@ -85,7 +86,8 @@ static void make_env(const char *const *changes, struct strv *env)
 	strv_add_all(env, environ);
 	for (; changes && *changes; changes++) {
 		const char *equals = strchr(*changes, '=');
-		AUTO_FREE char *name = equals ? mem_strndup(*changes, (size_t)(equals - *changes)) : mem_strdup(*changes);
+		AUTO_FREE char *name = equals ? mem_strndup(*changes, (size_t)(equals - *changes))
+					      : mem_strdup(*changes);
 		if (equals)
 			env_set(env, name, equals + 1);
 		else
@@ -93,8 +95,8 @@ static void make_env(const char *const *changes, struct strv *env)
 	}
 }
 
-/* Default signal actions, none blocked, a process group of its own: Ctrl-C is for the caller, who decides
- * what becomes of the job. */
+/* Default signal actions, none blocked, a process group of its own: Ctrl-C is for the caller, who
+ * decides what becomes of the job. */
 static void set_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
@@ -104,12 +106,13 @@ static void set_attributes(posix_spawnattr_t *attr)
 	posix_spawnattr_setsigmask(attr, &none);
 	posix_spawnattr_setsigdefault(attr, &all);
 	posix_spawnattr_setpgroup(attr, 0);
-	posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+					       POSIX_SPAWN_SETPGROUP);
 }
 
 /* The child's end of each pipe keeps its number; a copy onto itself is how it loses its CLOEXEC. */
-static void set_actions(posix_spawn_file_actions_t *actions, const char *cwd, const int stdio[3], int events,
-			int lifeline)
+static void set_actions(posix_spawn_file_actions_t *actions, const char *cwd, const int stdio[3],
+			int events, int lifeline)
 {
 	posix_spawn_file_actions_init(actions);
 	for (int i = 0; i < 3; i++)
@@ -134,7 +137,8 @@ static int spawn_program(const struct muster_launch_config *config, const int st
 	posix_spawn_file_actions_t actions;
 	set_attributes(&attr);
 	set_actions(&actions, config->cwd, stdio, events, lifeline);
-	int code = posix_spawnp(ret_pid, program, &actions, &attr, strv_argv(&argv), strv_argv(&env));
+	int code =
+		posix_spawnp(ret_pid, program, &actions, &attr, strv_argv(&argv), strv_argv(&env));
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	return code ? err_set(err, code, "cannot start the program '%s': %m", program) : 0;
@@ -162,18 +166,21 @@ static int start(const struct muster_launch_config *config, struct muster_job *j
 	if (r < 0)
 		return err_set(err, -r, "cannot make a pipe: %m");
 	fd_set_nonblock(job->events, true);
-	r = spawn_program(config, (const int[]){ in, out, errors }, events, lifeline, &job->pid, err);
+	r = spawn_program(config, (const int[]){ in, out, errors }, events, lifeline, &job->pid,
+			  err);
 	if (r == 0)
 		job->pidfd = pidfd_open(job->pid, 0);
 	return r;
 }
 
 /* A caller compiled with an earlier version knows a shorter struct, whose missing rest is zero. */
-static int read_config(const struct muster_launch_config *given, struct muster_launch_config *config,
-		       struct err *err)
+static int read_config(const struct muster_launch_config *given,
+		       struct muster_launch_config *config, struct err *err)
 {
 	if (given->size < offsetof(struct muster_launch_config, options))
-		return err_set(err, EINVAL, "the configuration has no size: begin with MUSTER_LAUNCH_CONFIG_INIT");
+		return err_set(
+			err, EINVAL,
+			"the configuration has no size: begin with MUSTER_LAUNCH_CONFIG_INIT");
 	memcpy(config, given, MIN(given->size, sizeof(*config)));
 	if (!config->command || !config->command[0])
 		return err_set(err, EINVAL, "the configuration has no command");
@@ -210,7 +217,8 @@ pid_t muster_job_pid(const struct muster_job *job)
 	return job->ended ? 0 : job->pid;
 }
 
-static void take_line(struct muster_job *job, const char *line, size_t len, muster_event_fn *on_event, void *arg)
+static void take_line(struct muster_job *job, const char *line, size_t len,
+		      muster_event_fn *on_event, void *arg)
 {
 	AUTO(event_in_done) struct event_in event = EVENT_IN_INIT;
 	if (event_in_parse(line, len, &event) < 0)
@@ -243,15 +251,15 @@ static void take_lines(struct muster_job *job, muster_event_fn *on_event, void *
 		buf_clear(&job->input);
 }
 
-/* By descriptor where there is one: the number may be somebody else's by now if the caller has waited for
- * our child himself. */
+/* By descriptor where there is one: the number may be somebody else's by now if the caller has
+ * waited for our child himself. */
 static int wait_for_program(struct muster_job *job)
 {
 	siginfo_t info = { .si_pid = 0 };
 	int r;
 	do
-		r = waitid(job->pidfd >= 0 ? P_PIDFD : P_PID, (id_t)(job->pidfd >= 0 ? job->pidfd : job->pid),
-			   &info, WEXITED);
+		r = waitid(job->pidfd >= 0 ? P_PIDFD : P_PID,
+			   (id_t)(job->pidfd >= 0 ? job->pidfd : job->pid), &info, WEXITED);
 	while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -1;

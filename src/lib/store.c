@@ -56,7 +56,9 @@ struct call {
 
 static void call_begin(struct call *call, struct muster_store *store, double seconds)
 {
-	*call = (struct call){ .store = store, .client = store->client, .deadline_ns = deadline_after(seconds) };
+	*call = (struct call){ .store = store,
+			       .client = store->client,
+			       .deadline_ns = deadline_after(seconds) };
 	pthread_mutex_lock(&store->lock);
 }
 
@@ -78,15 +80,16 @@ static int hand_out(struct call *call, int r, struct buf *value, void **ret_valu
 
 /* ---- writing ---- */
 
-typedef int write_fn(struct store_client *client, struct bytes key, struct bytes value, uint64_t deadline_ns,
-		     struct err *err);
+typedef int write_fn(struct store_client *client, struct bytes key, struct bytes value,
+		     uint64_t deadline_ns, struct err *err);
 
-static int write_value(write_fn *write, struct muster_store *store, const char *key, const void *value,
-		       size_t len, double seconds)
+static int write_value(write_fn *write, struct muster_store *store, const char *key,
+		       const void *value, size_t len, double seconds)
 {
 	struct call call;
 	call_begin(&call, store, seconds);
-	int r = write(call.client, bytes_str(key), bytes_of(value, len), call.deadline_ns, &call.err);
+	int r = write(call.client, bytes_str(key), bytes_of(value, len), call.deadline_ns,
+		      &call.err);
 	return call_end(&call, r);
 }
 
@@ -113,7 +116,8 @@ int muster_store_delete(struct muster_store *store, const char *key, double seco
 	struct call call;
 	bool existed = false;
 	call_begin(&call, store, seconds);
-	int r = store_client_delete(call.client, bytes_str(key), call.deadline_ns, &existed, &call.err);
+	int r = store_client_delete(call.client, bytes_str(key), call.deadline_ns, &existed,
+				    &call.err);
 	return call_end(&call, r < 0 ? r : existed);
 }
 
@@ -122,19 +126,22 @@ int muster_store_add(struct muster_store *store, const char *key, int64_t delta,
 {
 	struct call call;
 	call_begin(&call, store, seconds);
-	int r = store_client_add(call.client, bytes_str(key), delta, call.deadline_ns, ret_sum, &call.err);
+	int r = store_client_add(call.client, bytes_str(key), delta, call.deadline_ns, ret_sum,
+				 &call.err);
 	return call_end(&call, r);
 }
 
 int muster_store_compare_set(struct muster_store *store, const char *key, const void *expected,
-			     size_t expected_len, const void *desired, size_t desired_len, double seconds,
-			     void **ret_value, size_t *ret_len)
+			     size_t expected_len, const void *desired, size_t desired_len,
+			     double seconds, void **ret_value, size_t *ret_len)
 {
 	struct call call;
 	struct buf value = BUF_INIT;
 	call_begin(&call, store, seconds);
-	int r = store_client_compare_set(call.client, bytes_str(key), bytes_of(expected, expected_len),
-					 bytes_of(desired, desired_len), call.deadline_ns, &value, &call.err);
+	int r = store_client_compare_set(call.client, bytes_str(key),
+					 bytes_of(expected, expected_len),
+					 bytes_of(desired, desired_len), call.deadline_ns, &value,
+					 &call.err);
 	return hand_out(&call, r, &value, ret_value, ret_len);
 }
 
@@ -157,18 +164,21 @@ int muster_store_pop(struct muster_store *store, const char *key, double seconds
 	struct buf value = BUF_INIT;
 	int64_t length = 0;
 	call_begin(&call, store, seconds);
-	int r = store_client_queue_pop(call.client, bytes_str(key), call.deadline_ns, &length, &value, &call.err);
+	int r = store_client_queue_pop(call.client, bytes_str(key), call.deadline_ns, &length,
+				       &value, &call.err);
 	if (r == 0 && length > 0)
 		return hand_out(&call, 1, &value, ret_value, ret_len);
 	buf_done(&value);
 	return call_end(&call, r);
 }
 
-int muster_store_queue_len(struct muster_store *store, const char *key, double seconds, int64_t *ret_len)
+int muster_store_queue_len(struct muster_store *store, const char *key, double seconds,
+			   int64_t *ret_len)
 {
 	struct call call;
 	call_begin(&call, store, seconds);
-	int r = store_client_queue_len(call.client, bytes_str(key), call.deadline_ns, ret_len, &call.err);
+	int r = store_client_queue_len(call.client, bytes_str(key), call.deadline_ns, ret_len,
+				       &call.err);
 	return call_end(&call, r);
 }
 
@@ -211,7 +221,8 @@ static struct bytes *bytes_of_texts(const char *const *texts, size_t count)
 	return all;
 }
 
-int muster_store_check(struct muster_store *store, const char *const *keys, size_t count, double seconds)
+int muster_store_check(struct muster_store *store, const char *const *keys, size_t count,
+		       double seconds)
 {
 	AUTO_FREE struct bytes *all = bytes_of_texts(keys, count);
 	struct call call;
@@ -221,7 +232,8 @@ int muster_store_check(struct muster_store *store, const char *const *keys, size
 	return call_end(&call, r < 0 ? r : present);
 }
 
-int muster_store_wait(struct muster_store *store, const char *const *keys, size_t count, double seconds)
+int muster_store_wait(struct muster_store *store, const char *const *keys, size_t count,
+		      double seconds)
 {
 	AUTO_FREE struct bytes *all = bytes_of_texts(keys, count);
 	struct call call;
@@ -234,6 +246,7 @@ int muster_store_barrier(struct muster_store *store, const char *key, int64_t wo
 {
 	struct call call;
 	call_begin(&call, store, seconds);
-	int r = store_client_barrier(call.client, bytes_str(key), world, call.deadline_ns, &call.err);
+	int r = store_client_barrier(call.client, bytes_str(key), world, call.deadline_ns,
+				     &call.err);
 	return call_end(&call, r);
 }

@@ -12,8 +12,8 @@ static void forget(struct worker_ends *ends)
 	ends->count = 0;
 }
 
-/* The worker the event is about, made if it is new. Workers are told of in the order of their ranks,
- * but one that could not be started may come out of turn. */
+/* The worker the event is about, made if it is new. Workers are told of in the order of their
+ * ranks, but one that could not be started may come out of turn. */
 static struct muster_worker_end *worker_of(struct worker_ends *ends, const struct event_in *event)
 {
 	size_t at = 0;
@@ -24,8 +24,10 @@ static struct muster_worker_end *worker_of(struct worker_ends *ends, const struc
 	ARRAY_RESERVE(ends->items, ends->count, ends->cap);
 	memmove(&ends->items[at + 1], &ends->items[at], (ends->count - at) * sizeof(*ends->items));
 	ends->count++;
-	ends->items[at] = (struct muster_worker_end){ .rank = event->rank, .local_rank = event->local_rank,
-						      .pid = (pid_t)event->pid, .exit_code = -1 };
+	ends->items[at] = (struct muster_worker_end){ .rank = event->rank,
+						      .local_rank = event->local_rank,
+						      .pid = (pid_t)event->pid,
+						      .exit_code = -1 };
 	return &ends->items[at];
 }
 
@@ -71,8 +73,10 @@ void worker_ends_done(struct worker_ends *ends)
 struct muster_result *worker_ends_take(struct worker_ends *ends, int exit_code)
 {
 	struct muster_result *result = NEW(struct muster_result);
-	*result = (struct muster_result){ .exit_code = exit_code, .restarts = ends->restarts,
-					  .count = ends->count, .workers = ends->items };
+	*result = (struct muster_result){ .exit_code = exit_code,
+					  .restarts = ends->restarts,
+					  .count = ends->count,
+					  .workers = ends->items };
 	*ends = WORKER_ENDS_INIT;
 	return result;
 }
@@ -81,7 +85,8 @@ void muster_result_free(struct muster_result *result)
 {
 	if (!result)
 		return;
-	struct worker_ends ends = { .items = (struct muster_worker_end *)result->workers, .count = result->count };
+	struct worker_ends ends = { .items = (struct muster_worker_end *)result->workers,
+				    .count = result->count };
 	worker_ends_done(&ends);
 	free(result);
 }

@@ -105,7 +105,8 @@ static void exchange_begin(struct etcd_client *client, struct exchange *exchange
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* nobody waits for a look-up that was given up */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT,
+			 1L); /* nobody waits for a look-up that was given up */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, endless ? 0L : timeout_ms);
@@ -154,13 +155,15 @@ static void begin_request(struct etcd_client *client)
 	AUTO(buf_done) struct buf login = BUF_INIT;
 	client->logging_in = config->user && !*client->token;
 	if (client->logging_in && etcd_put_authenticate(&login, config->user, config->password) < 0)
-		buf_append_str(&login, "{}"); /* no UTF-8: etcd will say that it does not know the user */
+		buf_append_str(&login,
+			       "{}"); /* no UTF-8: etcd will say that it does not know the user */
 	exchange_begin(client, &client->request, client->endpoint,
 		       client->logging_in ? ETCD_PATH_AUTHENTICATE : buf_str(&client->path),
 		       client->logging_in ? buf_str(&login) : buf_str(&client->body));
 }
 
-void etcd_client_ask(struct etcd_client *client, size_t endpoint, const char *path, const char *body)
+void etcd_client_ask(struct etcd_client *client, size_t endpoint, const char *path,
+		     const char *body)
 {
 	client->endpoint = endpoint;
 	buf_clear(&client->path);
@@ -186,8 +189,8 @@ static const char *failure(struct etcd_client *client, struct exchange *exchange
 	long status = 0;
 	curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (exchange->too_long) {
-		snprintf(client->reason, sizeof(client->reason), "%s: an answer of more than %zu bytes", endpoint,
-			 ETCD_ANSWER_MAX);
+		snprintf(client->reason, sizeof(client->reason),
+			 "%s: an answer of more than %zu bytes", endpoint, ETCD_ANSWER_MAX);
 	} else if (code != CURLE_OK) {
 		snprintf(client->reason, sizeof(client->reason), "%s: %s", endpoint,
 			 *exchange->error ? exchange->error : curl_easy_strerror(code));
@@ -233,7 +236,9 @@ static struct etcd_client_event request_ended(struct etcd_client *client, CURLco
 	size_t len = buf_len(&exchange->answer);
 	if (!client->logging_in) {
 		exchange_end(client, exchange);
-		return (struct etcd_client_event){ .what = ETCD_CLIENT_ANSWER, .text = text, .len = len };
+		return (struct etcd_client_event){ .what = ETCD_CLIENT_ANSWER,
+						   .text = text,
+						   .len = len };
 	}
 	if (etcd_get_token(text, len, client->token, &err) < 0) {
 		snprintf(client->reason, sizeof(client->reason), "log-in: %s", err.msg);
@@ -268,7 +273,9 @@ static struct etcd_client_event watch_line(struct etcd_client *client)
 			continue;
 		}
 		client->told = len + 1;
-		return (struct etcd_client_event){ .what = ETCD_CLIENT_MESSAGE, .text = text, .len = len };
+		return (struct etcd_client_event){ .what = ETCD_CLIENT_MESSAGE,
+						   .text = text,
+						   .len = len };
 	}
 	return (struct etcd_client_event){ .what = ETCD_CLIENT_NOTHING };
 }
@@ -278,7 +285,8 @@ static struct etcd_client_event take_event(struct etcd_client *client)
 	struct etcd_client_event event = watch_line(client);
 	CURLMsg *msg;
 	int left;
-	while (event.what == ETCD_CLIENT_NOTHING && (msg = curl_multi_info_read(client->multi, &left))) {
+	while (event.what == ETCD_CLIENT_NOTHING &&
+	       (msg = curl_multi_info_read(client->multi, &left))) {
 		if (msg->msg != CURLMSG_DONE)
 			continue;
 		CURLcode code = msg->data.result;
@@ -299,7 +307,8 @@ struct etcd_client_event etcd_client_wait(struct etcd_client *client, int fd, ui
 			return event;
 		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
 		struct curl_waitfd extra = { .fd = fd, .events = CURL_WAIT_POLLIN };
-		curl_multi_poll(client->multi, &extra, 1, (int)MIN(left_ms, (uint64_t)INT32_MAX), NULL);
+		curl_multi_poll(client->multi, &extra, 1, (int)MIN(left_ms, (uint64_t)INT32_MAX),
+				NULL);
 		if (extra.revents)
 			return event;
 	}

@@ -1,4 +1,5 @@
-/* Requests to the JSON gateway of etcd, one at a time, and one watch beside them, over HTTP or HTTPS.
+/* Requests to the JSON gateway of etcd, one at a time, and one watch beside them, over HTTP or
+ * HTTPS.
  *
  * It logs in when there is a user, and again when etcd does not take the token any more. It neither
  * chooses among the endpoints nor tries again by itself.
@@ -20,10 +21,10 @@ struct etcd_client_config {
 };
 
 enum etcd_client_what {
-	ETCD_CLIENT_NOTHING, /* the time is up, or `fd` is readable */
-	ETCD_CLIENT_ANSWER,  /* to the request: text, len */
-	ETCD_CLIENT_FAILED,  /* the request: reason */
-	ETCD_CLIENT_MESSAGE, /* of the watch: text, len */
+	ETCD_CLIENT_NOTHING,	/* the time is up, or `fd` is readable */
+	ETCD_CLIENT_ANSWER,	/* to the request: text, len */
+	ETCD_CLIENT_FAILED,	/* the request: reason */
+	ETCD_CLIENT_MESSAGE,	/* of the watch: text, len */
 	ETCD_CLIENT_WATCH_DOWN, /* reason */
 };
 
@@ -45,7 +46,8 @@ int etcd_client_new(const struct etcd_client_config *config, struct etcd_client 
 void etcd_client_free(struct etcd_client *client);
 
 /* Both replace what they began before. */
-void etcd_client_ask(struct etcd_client *client, size_t endpoint, const char *path, const char *body);
+void etcd_client_ask(struct etcd_client *client, size_t endpoint, const char *path,
+		     const char *body);
 void etcd_client_watch(struct etcd_client *client, size_t endpoint, const char *body);
 
 /* Works until there is something to tell, `fd` is readable, or the deadline has passed. */

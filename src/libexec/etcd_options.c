@@ -27,7 +27,8 @@ static const char usage[] =
 	"Says who coordinates the job RUN-ID, by an election through etcd in which HOST:PORT is a\n"
 	"candidate. Normally started by `muster run --rdzv-backend=etcd`.\n"
 	"\n"
-	"  --endpoints=LIST      [http://|https://]HOST[:PORT],... (default localhost:" DEFAULT_PORT ")\n"
+	"  --endpoints=LIST      [http://|https://]HOST[:PORT],... (default localhost:" DEFAULT_PORT
+	")\n"
 	"  --ca-file=FILE        trust the authorities in FILE (PEM), and speak TLS\n"
 	"  --cert-file=FILE      our own certificate (PEM)\n"
 	"  --key-file=FILE       its key (PEM)\n"
@@ -51,13 +52,15 @@ static int add_endpoint(const char *text, size_t len, const char *scheme, struct
 	if (host_len == 0 || strpbrk(host, " @?#") || endpoints->count == ENDPOINTS_MAX)
 		return err_set(err, EINVAL, "--endpoints: '%.64s' is no HOST[:PORT]", endpoint);
 	const char *bracket = memchr(host, ']', host_len);
-	bool has_port = memchr(bracket ? bracket : host, ':', host_len - (size_t)((bracket ? bracket : host) - host));
+	bool has_port = memchr(bracket ? bracket : host, ':',
+			       host_len - (size_t)((bracket ? bracket : host) - host));
 	strv_take(endpoints, mem_printf("%s%.*s%s", scheme, (int)host_len, host,
 					has_port ? "" : ":" DEFAULT_PORT));
 	return 0;
 }
 
-static int parse_endpoints(const char *text, const char *scheme, struct strv *endpoints, struct err *err)
+static int parse_endpoints(const char *text, const char *scheme, struct strv *endpoints,
+			   struct err *err)
 {
 	const char *rest = text, *piece;
 	size_t len;
@@ -103,7 +106,9 @@ static int take_options(int argc, char **argv, struct etcd_options *options, str
 	};
 	struct option longs[ARRAY_LEN(table) + 1] = { { .name = NULL } };
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		longs[i] = (struct option){ table[i].name, table[i].text ? required_argument : no_argument, NULL, (int)i };
+		longs[i] = (struct option){ table[i].name,
+					    table[i].text ? required_argument : no_argument, NULL,
+					    (int)i };
 	for (int which; (which = getopt_long(argc, argv, "+", longs, NULL)) != -1;) {
 		if (which == '?')
 			return -EINVAL; /* getopt_long() has said why */
@@ -117,10 +122,12 @@ static int take_options(int argc, char **argv, struct etcd_options *options, str
 
 static int check(struct etcd_options *options, const struct typed *typed, struct err *err)
 {
-	const char *scheme = options->client.ca_file || options->client.cert_file ? "https://" : "http://";
+	const char *scheme =
+		options->client.ca_file || options->client.cert_file ? "https://" : "http://";
 	if (typed->ttl && (str_to_u64(typed->ttl, &options->ttl_s) < 0 || options->ttl_s < 1 ||
 			   options->ttl_s > TTL_S_MAX))
-		return err_set(err, EINVAL, "--ttl: '%.32s' is not a number from 1 to %d", typed->ttl, TTL_S_MAX);
+		return err_set(err, EINVAL, "--ttl: '%.32s' is not a number from 1 to %d",
+			       typed->ttl, TTL_S_MAX);
 	if (!discovery_coordinator_ok(options->own))
 		return err_set(err, EINVAL, "'%.64s' is no HOST:PORT", options->own);
 	if (!options->client.user != !typed->password_file)

@@ -1,7 +1,7 @@
 /* muster-discover-etcd: says who coordinates a job, by an election through etcd.
  *
- * The rules are in core/rounds/election.h, what is said to etcd is in proto/etcd.h; this file carries out. The
- * contract with muster is in muster-discovery(7).
+ * The rules are in core/rounds/election.h, what is said to etcd is in proto/etcd.h; this file
+ * carries out. The contract with muster is in muster-discovery(7).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,10 +32,10 @@ struct program {
 	struct etcd_client *client;
 	enum election_request asked;
 	char *key;
-	char value[ETCD_VALUE_MAX]; /* "host:port id" */
+	char value[ETCD_VALUE_MAX];	     /* "host:port id" */
 	char reason[ETCD_CLIENT_REASON_MAX]; /* of the last failure */
-	int leave_fd; /* an epoll: stdin, and signals. -1: we are leaving */
-	int status; /* of the exit, -1 while we run */
+	int leave_fd;			     /* an epoll: stdin, and signals. -1: we are leaving */
+	int status;			     /* of the exit, -1 while we run */
 };
 
 static void say(const char *fmt, ...) PRINTF_LIKE(1, 2);
@@ -72,8 +72,8 @@ static void key_event(const struct etcd_key *key, struct election_event *event)
 }
 
 /* An answer to what was asked becomes an event; `key` is where its texts are kept. */
-static int answer_event(enum election_request asked, const char *text, size_t len, struct etcd_key *key,
-			struct election_event *event, struct err *err)
+static int answer_event(enum election_request asked, const char *text, size_t len,
+			struct etcd_key *key, struct election_event *event, struct err *err)
 {
 	bool won = false;
 	uint64_t ttl_s = 0;
@@ -143,13 +143,14 @@ static void watch(struct program *program, const struct election_action *action)
 	etcd_client_watch(program->client, action->endpoint, buf_str(&body));
 }
 
-/* The key's value to the reader of our standard output. One with our address and another id is of a dead
- * process that was here before us; its epoch is not ours, and its lease will end. */
+/* The key's value to the reader of our standard output. One with our address and another id is of a
+ * dead process that was here before us; its epoch is not ours, and its lease will end. */
 static void announce(struct program *program, const struct election_action *action)
 {
 	AUTO_FREE char *coordinator = mem_strndup(action->text, strcspn(action->text, " "));
 	if (!discovery_coordinator_ok(coordinator)) {
-		say("the key %s holds something that is no coordinator; waiting for it to go", program->key);
+		say("the key %s holds something that is no coordinator; waiting for it to go",
+		    program->key);
 		return;
 	}
 	if (str_eq(coordinator, program->options->own) && !str_eq(action->text, program->value))
@@ -248,8 +249,9 @@ static void run(struct program *program)
 {
 	step_simple(program, ELECTION_START);
 	while (program->status < 0) {
-		struct etcd_client_event got = etcd_client_wait(
-			program->client, program->leave_fd, election_deadline_ns(&program->election));
+		struct etcd_client_event got =
+			etcd_client_wait(program->client, program->leave_fd,
+					 election_deadline_ns(&program->election));
 		if (program->leave_fd >= 0 && told_to_leave(program)) {
 			fd_close(&program->leave_fd);
 			step_simple(program, ELECTION_RESIGN);
@@ -299,14 +301,15 @@ static int open_leave_fd(int *ret_fd, struct err *err)
 	return 0;
 }
 
-/* Who we are for the election: the same over restarts of this program, another in every process that it
- * works for. */
+/* Who we are for the election: the same over restarts of this program, another in every process
+ * that it works for. */
 static void make_value(struct program *program)
 {
 	const char *id = getenv("MUSTER_DISCOVERY_ID");
 	uint64_t random[2] = { 0 };
 	if (id && discovery_coordinator_ok(id) && strlen(id) <= ID_MAX) {
-		snprintf(program->value, sizeof(program->value), "%s %s", program->options->own, id);
+		snprintf(program->value, sizeof(program->value), "%s %s", program->options->own,
+			 id);
 		return;
 	}
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))

@@ -20,7 +20,8 @@ static int parse_port(const char *text, const char *whole, uint16_t *ret_port, s
 {
 	uint64_t port;
 	if (str_to_u64(text, &port) < 0 || port > UINT16_MAX)
-		return err_set(err, EINVAL, "'%s': the port must be a number from 0 to 65535", whole);
+		return err_set(err, EINVAL, "'%s': the port must be a number from 0 to 65535",
+			       whole);
 	*ret_port = (uint16_t)port;
 	return 0;
 }
@@ -34,7 +35,8 @@ int addr_name_parse(const char *text, uint16_t default_port, struct addr_name *r
 		begin++;
 		end = strchr(text, ']');
 		if (!end || (end[1] != '\0' && end[1] != ':'))
-			return err_set(err, EINVAL, "'%s': an IPv6 address is written [ADDRESS]:PORT", text);
+			return err_set(err, EINVAL,
+				       "'%s': an IPv6 address is written [ADDRESS]:PORT", text);
 		port = end[1] == ':' ? end + 2 : NULL;
 	} else {
 		end = strchr(text, ':');
@@ -143,7 +145,8 @@ void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr)
 	struct addr plain = unmapped(addr);
 	bool v4 = plain.any.sa_family == AF_INET;
 	*ret_addr = (struct msg_addr){ .family = v4 ? 4 : 6 };
-	memcpy(ret_addr->bytes, v4 ? (void *)&plain.v4.sin_addr : (void *)&plain.v6.sin6_addr, v4 ? 4 : 16);
+	memcpy(ret_addr->bytes, v4 ? (void *)&plain.v4.sin_addr : (void *)&plain.v6.sin6_addr,
+	       v4 ? 4 : 16);
 }
 
 void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr)
@@ -152,7 +155,8 @@ void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr)
 	*ret_addr = (struct addr){ .v6 = { .sin6_family = AF_INET6 } };
 	if (v4)
 		ret_addr->v4 = (struct sockaddr_in){ .sin_family = AF_INET };
-	memcpy(v4 ? (void *)&ret_addr->v4.sin_addr : (void *)&ret_addr->v6.sin6_addr, msg->bytes, v4 ? 4 : 16);
+	memcpy(v4 ? (void *)&ret_addr->v4.sin_addr : (void *)&ret_addr->v6.sin6_addr, msg->bytes,
+	       v4 ? 4 : 16);
 }
 
 bool addr_same_host(const struct addr *a, const struct addr *b)
@@ -199,7 +203,8 @@ void addr_set_options(int fd)
 
 int addr_try_listen(const struct addr *addr)
 {
-	AUTO(fd_close) int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO(fd_close)
+	int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));

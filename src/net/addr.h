@@ -1,7 +1,7 @@
 /* Socket addresses: from text, to text, and listening on one.
  *
- * An IP address stays what was typed; names are looked up forwards only, in a child with a deadline,
- * and addresses are never looked up backwards: a slow resolver must not stop a loop.
+ * An IP address stays what was typed; names are looked up forwards only, in a child with a
+ * deadline, and addresses are never looked up backwards: a slow resolver must not stop a loop.
  */
 #ifndef NET_ADDR_H
 #define NET_ADDR_H
@@ -44,7 +44,8 @@ void addr_set_port(struct addr *addr, uint16_t port);
 
 /* "1.2.3.4:80", "[::1]:80"; an IPv4 address seen through an IPv6 socket is shown as IPv4. */
 void addr_format(const struct addr *addr, char text[ADDR_TEXT_MAX]);
-void addr_format_ip(const struct addr *addr, char text[ADDR_TEXT_MAX]); /* without port and brackets */
+void addr_format_ip(const struct addr *addr,
+		    char text[ADDR_TEXT_MAX]); /* without port and brackets */
 
 /* An address without its port as messages have it (core/rounds/msg.h), and back. */
 void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr);
@@ -68,13 +69,15 @@ struct addr_lookup {
 
 #define ADDR_LOOKUP_INIT ((struct addr_lookup){ .fd = -1 })
 
-int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup, struct err *err);
+int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup,
+		      struct err *err);
 
 /* Takes the answer; before there is one: gives the look-up up, -ETIMEDOUT. Ends it in any case. */
-int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, struct addr *ret_addrs,
-		    size_t max, struct err *err);
+int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name,
+		    struct addr *ret_addrs, size_t max, struct err *err);
 
-/* A listening TCP socket, non-blocking, CLOEXEC; port 0 lets the kernel choose (addr_of_socket tells).
+/* A listening TCP socket, non-blocking, CLOEXEC; port 0 lets the kernel choose (addr_of_socket
+ * tells).
  * "::" also takes IPv4. When the port is taken, the message names the process that holds it. */
 int addr_listen(const struct addr *addr, struct err *err);
 
@@ -84,8 +87,8 @@ int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct 
 /* The same for an address that may not be ours: no message, and nobody is looked for. */
 int addr_try_listen(const struct addr *addr);
 
-/* No delay, and keep-alive probes that give a peer without a sign of life up after two minutes. Accepted
- * sockets inherit them from the listener: no system call for each. */
+/* No delay, and keep-alive probes that give a peer without a sign of life up after two minutes.
+ * Accepted sockets inherit them from the listener: no system call for each. */
 void addr_set_options(int fd);
 
 int addr_of_socket(int fd, struct addr *ret_addr, struct err *err); /* the local end */

@@ -1,5 +1,6 @@
-/* Who holds a port: the kernel's socket table gives the socket's inode and user, and the descriptors
- * in /proc give the process. Only used to explain a failure, so it may be slow and may not know. */
+/* Who holds a port: the kernel's socket table gives the socket's inode and user, and the
+ * descriptors in /proc give the process. Only used to explain a failure, so it may be slow and may
+ * not know. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct holder {
 	bool found;
 };
 
-/* "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode" */
+/* "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout
+ * inode" */
 static void search_table(const char *path, uint16_t port, struct holder *holder)
 {
 	AUTO(buf_done) struct buf table = BUF_INIT;
@@ -30,8 +32,10 @@ static void search_table(const char *path, uint16_t port, struct holder *holder)
 	while (!holder->found && (line = str_split(&rest, '\n', &len))) {
 		unsigned local_port, state, uid;
 		unsigned long inode;
-		int n = sscanf(line, "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %u %*d %lu",
-			       &local_port, &state, &uid, &inode);
+		int n = sscanf(
+			line,
+			"%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %u %*d %lu",
+			&local_port, &state, &uid, &inode);
 		if (n == 4 && local_port == port && state == TCP_STATE_LISTEN)
 			*holder = (struct holder){ .inode = inode, .uid = uid, .found = true };
 	}
@@ -75,7 +79,8 @@ static bool name_process(const struct holder *holder, char text[ADDR_HOLDER_MAX]
 		AUTO(buf_done) struct buf comm = BUF_INIT;
 		file_read(path, 64, &comm, NULL);
 		const char *name = buf_str(&comm);
-		snprintf(text, ADDR_HOLDER_MAX, "%.*s (pid %.20s)", (int)strcspn(name, "\n"), name, it->d_name);
+		snprintf(text, ADDR_HOLDER_MAX, "%.*s (pid %.20s)", (int)strcspn(name, "\n"), name,
+			 it->d_name);
 		return true;
 	}
 	return false;

@@ -1,6 +1,6 @@
-/* Name look-ups in a child: getaddrinfo() knows no deadline, and a resolver that does not answer must
- * not hold up the caller. The child writes the addresses into a pipe and ends; past the deadline it
- * is killed. An IP address needs no child. */
+/* Name look-ups in a child: getaddrinfo() knows no deadline, and a resolver that does not answer
+ * must not hold up the caller. The child writes the addresses into a pipe and ends; past the
+ * deadline it is killed. An IP address needs no child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,9 +26,11 @@ struct answer {
 	struct addr addrs[RESOLVE_MAX];
 };
 
-static void add_family(const struct addrinfo *list, int family, uint16_t port, struct answer *answer)
+static void add_family(const struct addrinfo *list, int family, uint16_t port,
+		       struct answer *answer)
 {
-	for (const struct addrinfo *it = list; it && answer->count < RESOLVE_MAX; it = it->ai_next) {
+	for (const struct addrinfo *it = list; it && answer->count < RESOLVE_MAX;
+	     it = it->ai_next) {
 		if (it->ai_family != family)
 			continue;
 		struct addr *addr = &answer->addrs[answer->count++];
@@ -72,8 +74,8 @@ int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_look
 
 static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is written, and read, whole");
 
-int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, struct addr *ret_addrs,
-		    size_t max, struct err *err)
+int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name,
+		    struct addr *ret_addrs, size_t max, struct err *err)
 {
 	struct answer answer;
 	ssize_t n = read(lookup->fd, &answer, sizeof(answer));
@@ -82,7 +84,8 @@ int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name, st
 		;
 	fd_close(&lookup->fd);
 	if (n != sizeof(answer))
-		return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time", name->host);
+		return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time",
+			       name->host);
 	if (answer.code != 0 || answer.count == 0)
 		return err_set(err, ENOENT, "look-up of '%s': %s", name->host,
 			       answer.code ? gai_strerror(answer.code) : "no addresses");

@@ -94,8 +94,8 @@ static void hear(struct discover_exec *d, const struct discovery_line *line)
 	if (line->epoch == d->epoch && same)
 		return;
 	if (line->epoch <= d->epoch) {
-		note(d, "'%s' in epoch %" PRIu64 " is not believed: '%s' had epoch %" PRIu64, line->coordinator,
-		     line->epoch, d->coordinator, d->epoch);
+		note(d, "'%s' in epoch %" PRIu64 " is not believed: '%s' had epoch %" PRIu64,
+		     line->coordinator, line->epoch, d->coordinator, d->epoch);
 		return;
 	}
 	if (addr_name_parse(line->coordinator, NO_PORT, &name, &err) < 0 || !*name.host ||
@@ -176,7 +176,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		pidfd_send_signal(d->pidfd, SIGKILL, NULL, 0);
 }
 
-/* What the program said before it ended. Others may hold the pipe and go on, so this has a bound. */
+/* What the program said before it ended. Others may hold the pipe and go on, so this has a
+ * bound. */
 static void stream_finish(struct stream *stream)
 {
 	for (int i = 0; i < LAST_CHUNKS && stream->fd >= 0 && stream_read(stream) > 0; i++)
@@ -186,8 +187,8 @@ static void stream_finish(struct stream *stream)
 
 static void restart_later(struct discover_exec *d)
 {
-	uint64_t pause_ns =
-		policy_backoff_ns(DISCOVER_EXEC_RESTART_NS, DISCOVER_EXEC_RESTART_MAX_NS, ++d->failures);
+	uint64_t pause_ns = policy_backoff_ns(DISCOVER_EXEC_RESTART_NS,
+					      DISCOVER_EXEC_RESTART_MAX_NS, ++d->failures);
 	const struct timeval pause = { .tv_sec = (time_t)(pause_ns / NS_PER_S) };
 	evtimer_add(&d->restart, &pause);
 }
@@ -205,7 +206,8 @@ static struct exit_status reap(struct discover_exec *d)
 	fd_close(&d->pidfd);
 	fd_close(&d->stdin_fd);
 	d->pid = 0;
-	return waited > 0 ? exit_status_from_wait(status) : (struct exit_status){ .kind = EXIT_UNKNOWN };
+	return waited > 0 ? exit_status_from_wait(status)
+			  : (struct exit_status){ .kind = EXIT_UNKNOWN };
 }
 
 static void on_ended(evutil_socket_t fd, short what, void *arg)
@@ -222,7 +224,8 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 }
 
 /* In the child: only what is safe between fork and exec of a process with threads. */
-static void become(const struct discover_exec_config *config, pid_t parent, const int stdio[3], int failed_fd)
+static void become(const struct discover_exec_config *config, pid_t parent, const int stdio[3],
+		   int failed_fd)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -265,14 +268,15 @@ static void stream_open(struct stream *stream, int fd)
 {
 	fd_set_nonblock(fd, true);
 	stream->fd = fd;
-	event_assign(&stream->readable, stream->discovery->base, fd, EV_READ | EV_PERSIST, on_readable,
-		     stream);
+	event_assign(&stream->readable, stream->discovery->base, fd, EV_READ | EV_PERSIST,
+		     on_readable, stream);
 	event_add(&stream->readable, NULL);
 }
 
 static int start(struct discover_exec *d, struct err *err)
 {
-	AUTO(fd_close) int in = -1, to_in = -1, from_out = -1, out = -1, from_notes = -1, notes = -1;
+	AUTO(fd_close)
+	int in = -1, to_in = -1, from_out = -1, out = -1, from_notes = -1, notes = -1;
 	AUTO(fd_close) int from_failed = -1, failed = -1;
 	int r;
 	if ((r = open_pipe(&in, &to_in, err)) < 0 || (r = open_pipe(&from_out, &out, err)) < 0 ||
@@ -317,8 +321,8 @@ static void on_restart(evutil_socket_t fd, short what, void *arg)
 }
 
 int discover_exec_new(struct event_base *base, const struct discover_exec_config *config,
-		  const struct discover_exec_handler *handler, void *arg, struct discover_exec **ret_exec,
-		  struct err *err)
+		      const struct discover_exec_handler *handler, void *arg,
+		      struct discover_exec **ret_exec, struct err *err)
 {
 	struct discover_exec *d = NEW(struct discover_exec);
 	d->base = base;

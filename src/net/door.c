@@ -106,7 +106,8 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 	}
 }
 
-struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler, void *arg)
+struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler,
+		      void *arg)
 {
 	struct door *door = NEW(struct door);
 	door->base = base;

@@ -1,6 +1,6 @@
-/* One listening port for two services: agents that speak proto/frame.h, and workers that speak the c10d
- * store's protocol (proto/c10d.h). Whoever connects speaks first in both; the first byte tells them
- * apart and is left unread for the service.
+/* One listening port for two services: agents that speak proto/frame.h, and workers that speak the
+ * c10d store's protocol (proto/c10d.h). Whoever connects speaks first in both; the first byte tells
+ * them apart and is left unread for the service.
  *
  * Callbacks come from the loop. Somebody who says nothing is sent away after DOOR_PATIENCE_NS.
  */
@@ -23,7 +23,8 @@ struct door_handler {
 };
 
 /* Owns `listen_fd` (from addr_listen); borrows the handler. */
-struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler, void *arg);
+struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler,
+		      void *arg);
 void door_free(struct door *door);
 
 #endif

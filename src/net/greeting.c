@@ -62,7 +62,8 @@ static void fail(struct greeting *greeting, enum link_end_kind end, const char *
 	va_end(args);
 }
 
-void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text, struct buf *out)
+void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text,
+		     struct buf *out)
 {
 	frame_put_refused(out, reason, text);
 	fail(greeting, greeting_end_of(reason), "%s", text);
@@ -74,18 +75,20 @@ static void take_refusal(struct greeting *greeting, struct frame_refused *refuse
 	fail(greeting, greeting_end_of(refused->reason), "%s", refused->text);
 }
 
-static const char http_answer[] = "HTTP/1.0 400 Bad Request\r\n"
-				  "Content-Type: text/plain\r\n"
-				  "Connection: close\r\n"
-				  "\r\n"
-				  "This port belongs to a muster coordinator, which does not speak HTTP.\n";
+static const char http_answer[] =
+	"HTTP/1.0 400 Bad Request\r\n"
+	"Content-Type: text/plain\r\n"
+	"Connection: close\r\n"
+	"\r\n"
+	"This port belongs to a muster coordinator, which does not speak HTTP.\n";
 
-static void take_foreign(struct greeting *greeting, int code, const void *data, size_t len, const struct err *err,
-			 struct buf *out)
+static void take_foreign(struct greeting *greeting, int code, const void *data, size_t len,
+			 const struct err *err, struct buf *out)
 {
 	if (code == -EPROTONOSUPPORT && greeting->accepting) {
 		char text[FRAME_TEXT_MAX];
-		snprintf(text, sizeof(text), "version %u.%u of the protocol is spoken there, by muster %s", FRAME_MAJOR,
+		snprintf(text, sizeof(text),
+			 "version %u.%u of the protocol is spoken there, by muster %s", FRAME_MAJOR,
 			 FRAME_MINOR, MUSTER_VERSION);
 		frame_put_opening(out);
 		frame_put_refused(out, REFUSAL_VERSION, text);
@@ -104,20 +107,24 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 	str_make_printable(hello->version);
 	if (strcmp(hello->run_id, self->run_id) != 0) {
 		char text[FRAME_TEXT_MAX];
-		snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'", self->run_id,
-			 hello->run_id);
+		snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'",
+			 self->run_id, hello->run_id);
 		str_make_printable(text);
 		frame_put_refused(out, REFUSAL_RUN_ID, text);
-		fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'", hello->run_id,
-		     self->run_id);
+		fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'",
+		     hello->run_id, self->run_id);
 		str_make_printable(greeting->why);
 	} else if (self->token && !hello->has_token) {
 		frame_put_refused(out, REFUSAL_TOKEN,
-				  "it requires a token: give --rdzv-conf token_file=FILE or set " TOKEN_VARIABLE);
+				  "it requires a token: give --rdzv-conf token_file=FILE or "
+				  "set " TOKEN_VARIABLE);
 		fail(greeting, LINK_REFUSED, "it has no token");
 	} else if (!self->token && hello->has_token) {
-		frame_put_refused(out, REFUSAL_TOKEN, "it has no token, and this side has one: give the same to all, or to none");
-		fail(greeting, LINK_REFUSED, "it has a token, and this side has none: give the same to all, or to none");
+		frame_put_refused(
+			out, REFUSAL_TOKEN,
+			"it has no token, and this side has one: give the same to all, or to none");
+		fail(greeting, LINK_REFUSED,
+		     "it has a token, and this side has none: give the same to all, or to none");
 	} else if (self->token) {
 		draw_nonce(greeting->challenge.nonce);
 		frame_put_challenge(out, &greeting->challenge);
@@ -129,8 +136,8 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 
 static void take_proof(struct greeting *greeting, const struct frame_proof *proof, struct buf *out)
 {
-	if (token_check(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
-			proof->proof)) {
+	if (token_check(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello,
+			&greeting->challenge, proof->proof)) {
 		greeting->state = GREETING_KNOWN;
 		return;
 	}
@@ -142,8 +149,8 @@ void greeting_welcome(const struct greeting *greeting, struct buf *out)
 {
 	struct frame_welcome welcome = { .version = MUSTER_VERSION };
 	if (greeting->self->token)
-		token_prove(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello, &greeting->challenge,
-			    welcome.proof);
+		token_prove(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello,
+			    &greeting->challenge, welcome.proof);
 	frame_put_welcome(out, &welcome);
 }
 
@@ -156,8 +163,8 @@ static void take_challenge(struct greeting *greeting, struct buf *out)
 		return;
 	}
 	struct frame_proof proof;
-	token_prove(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
-		    proof.proof);
+	token_prove(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello,
+		    &greeting->challenge, proof.proof);
 	frame_put_proof(out, &proof);
 	greeting->state = GREETING_WELCOME;
 }
@@ -176,7 +183,8 @@ static void take_welcome(struct greeting *greeting, const struct frame_welcome *
 /* ---- both ---- */
 
 /* One frame into the state; -errno if it has no place there. */
-static int take_frame(struct greeting *greeting, const struct frame *frame, struct buf *out, struct err *err)
+static int take_frame(struct greeting *greeting, const struct frame *frame, struct buf *out,
+		      struct err *err)
 {
 	struct frame_refused refused;
 	struct frame_proof proof;
@@ -237,7 +245,8 @@ static size_t take_opening(struct greeting *greeting, const void *data, size_t l
 size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out)
 {
 	const unsigned char *bytes = data;
-	size_t used = greeting->state == GREETING_OPENING ? take_opening(greeting, bytes, len, out) : 0;
+	size_t used =
+		greeting->state == GREETING_OPENING ? take_opening(greeting, bytes, len, out) : 0;
 	while (greeting->state != GREETING_OPENING && greeting->state < GREETING_KNOWN) {
 		struct err err = ERR_INIT;
 		struct frame frame;
@@ -250,7 +259,8 @@ size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, st
 		if (r < 0 && greeting->accepting)
 			frame_put_refused(out, REFUSAL_BROKEN, err.msg);
 		if (r < 0)
-			fail(greeting, LINK_BROKEN, "it sent what cannot be understood: %s", err.msg);
+			fail(greeting, LINK_BROKEN, "it sent what cannot be understood: %s",
+			     err.msg);
 		used += size;
 	}
 	return used;

@@ -1,10 +1,10 @@
 /* How two peers come to know each other at the start of a link: openings, HELLO, and proofs where
  * there is a token. The same for the side that connects and the side that accepts.
  *
- * Bytes in, bytes out, no socket: greeting_feed() takes what has come and appends what is to be sent.
- * Any cut of the stream gives the same answers. A connecting greeting ends in GREETING_KNOWN when it
- * is welcome. An accepting one ends there when the peer has proved itself, and the caller says the
- * last word: greeting_welcome() or greeting_refuse().
+ * Bytes in, bytes out, no socket: greeting_feed() takes what has come and appends what is to be
+ * sent. Any cut of the stream gives the same answers. A connecting greeting ends in GREETING_KNOWN
+ * when it is welcome. An accepting one ends there when the peer has proved itself, and the caller
+ * says the last word: greeting_welcome() or greeting_refuse().
  */
 #ifndef NET_GREETING_H
 #define NET_GREETING_H
@@ -32,18 +32,20 @@ struct greeting {
 	char why[FRAME_TEXT_MAX]; /* the reason, about "it", the peer */
 };
 
-/* The connecting side speaks first; a stranger that connects to us hears nothing before it has spoken. */
+/* The connecting side speaks first; a stranger that connects to us hears nothing before it has
+ * spoken. */
 void greeting_connect(struct greeting *greeting, const struct link_self *self, enum frame_role role,
 		      struct buf *out);
 void greeting_accept(struct greeting *greeting, const struct link_self *self);
 
-/* Returns how many bytes were used. The rest is half a frame or, once it is KNOWN, no business of the
- * greeting's any more. */
+/* Returns how many bytes were used. The rest is half a frame or, once it is KNOWN, no business of
+ * the greeting's any more. */
 size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out);
 
 /* Accepting and KNOWN: the last word. */
 void greeting_welcome(const struct greeting *greeting, struct buf *out);
-void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text, struct buf *out);
+void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text,
+		     struct buf *out);
 
 /* How a refusal ends a link. */
 enum link_end_kind greeting_end_of(enum frame_refusal reason);

@@ -24,11 +24,13 @@
 struct http_server {
 	const struct http_route *routes;
 	void *arg;
-	struct evhttp *public, *private; /* one each, so that a handler knows where a request came in */
+	struct evhttp *public,
+		*private; /* one each, so that a handler knows where a request came in */
 	char *unix_path;
 };
 
-/* -- requests ----------------------------------------------------------------------------------- */
+/* -- requests
+ * ----------------------------------------------------------------------------------- */
 
 static void send_reply(struct evhttp_request *request, struct http_reply *reply)
 {
@@ -64,7 +66,9 @@ static void handle(struct http_server *server, struct evhttp_request *request, b
 	if (path && (post || method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD))
 		route = find_route(server, private, path, &known, post);
 
-	struct http_reply reply = { .code = 200, .type = "text/plain; charset=utf-8", .body = BUF_INIT };
+	struct http_reply reply = { .code = 200,
+				    .type = "text/plain; charset=utf-8",
+				    .body = BUF_INIT };
 	if (route) {
 		route->handle(server->arg, &reply);
 	} else {
@@ -85,9 +89,11 @@ static void on_private(struct evhttp_request *request, void *arg)
 	handle(arg, request, true);
 }
 
-/* -- listeners ---------------------------------------------------------------------------------- */
+/* -- listeners
+ * ---------------------------------------------------------------------------------- */
 
-static struct evhttp *new_evhttp(struct event_base *base, void (*on_request)(struct evhttp_request *, void *),
+static struct evhttp *new_evhttp(struct event_base *base,
+				 void (*on_request)(struct evhttp_request *, void *),
 				 struct http_server *server)
 {
 	struct evhttp *http = evhttp_new(base);
@@ -99,7 +105,8 @@ static struct evhttp *new_evhttp(struct event_base *base, void (*on_request)(str
 	return http;
 }
 
-struct http_server *http_server_new(struct event_base *base, const struct http_route *routes, void *arg)
+struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
+				    void *arg)
 {
 	struct http_server *server = NEW(struct http_server);
 	server->routes = routes;
@@ -133,7 +140,8 @@ static int accept_on(struct evhttp *http, int *fd, struct err *err)
 
 static int bind_one(const struct addrinfo *ai, int *ret_fd)
 {
-	AUTO(fd_close) int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO(fd_close)
+	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	static const int on = 1, off = 0;
 	if (fd < 0)
 		return -errno;
@@ -153,12 +161,14 @@ static uint16_t port_of(int fd)
 	char port[8];
 	uint64_t number = 0;
 	if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 &&
-	    getnameinfo((struct sockaddr *)&addr, len, NULL, 0, port, sizeof(port), NI_NUMERICSERV) == 0)
+	    getnameinfo((struct sockaddr *)&addr, len, NULL, 0, port, sizeof(port),
+			NI_NUMERICSERV) == 0)
 		str_to_u64(port, &number);
 	return (uint16_t)number;
 }
 
-int http_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port, struct err *err)
+int http_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port,
+		    struct err *err)
 {
 	const char *colon = strrchr(address, ':'), *port = colon ? colon + 1 : address;
 	AUTO_FREE char *host = mem_strndup(address, colon ? (size_t)(colon - address) : 0);
@@ -205,14 +215,15 @@ int http_listen_unix(struct http_server *server, const char *path, struct err *e
 	if (r < 0)
 		return r;
 	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-	    chmod(path, 0600) < 0)
+	if (fd < 0 || fchmod(fd, 0600) < 0 ||
+	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0)
 		return err_set(err, errno, "listen on %s: %m", path);
 	server->unix_path = mem_strdup(path);
 	return accept_on(server->private, &fd, err);
 }
 
-/* -- client ------------------------------------------------------------------------------------- */
+/* -- client
+ * ------------------------------------------------------------------------------------- */
 
 static int parse_answer(struct buf *answer, struct buf *ret_body, struct err *err)
 {
@@ -229,8 +240,8 @@ static int parse_answer(struct buf *answer, struct buf *ret_body, struct err *er
 	return (int)code;
 }
 
-int http_ask_unix(const char *socket_path, const char *method, const char *path, struct buf *ret_body,
-		  struct err *err)
+int http_ask_unix(const char *socket_path, const char *method, const char *path,
+		  struct buf *ret_body, struct err *err)
 {
 	struct sockaddr_un addr;
 	int r = unix_address(socket_path, &addr, err);
@@ -243,7 +254,8 @@ int http_ask_unix(const char *socket_path, const char *method, const char *path,
 	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return err_set(err, errno, "%s: %m", socket_path);
 	AUTO(buf_done) struct buf text = BUF_INIT, answer = BUF_INIT;
-	buf_printf(&text, "%s %s HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", method, path);
+	buf_printf(&text, "%s %s HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", method,
+		   path);
 	r = fd_write_all(fd, buf_data(&text), buf_len(&text));
 	if (r < 0)
 		return err_set(err, -r, "%s: %m", socket_path);

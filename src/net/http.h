@@ -1,7 +1,8 @@
 /* A small HTTP server for health probes, scrapers and `muster status`, on libevent's.
  *
- * Routes are a table. Those marked private are served on Unix sockets only, where the file system says
- * who may connect. Nothing here blocks the loop: slow clients are cut off after HTTP_PATIENCE_S.
+ * Routes are a table. Those marked private are served on Unix sockets only, where the file system
+ * says who may connect. Nothing here blocks the loop: slow clients are cut off after
+ * HTTP_PATIENCE_S.
  */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
@@ -17,7 +18,8 @@
 
 struct http_reply {
 	int code;	  /* 200 unless changed */
-	const char *type; /* "text/plain; charset=utf-8" unless changed; borrowed until the reply is sent */
+	const char *type; /* "text/plain; charset=utf-8" unless changed; borrowed until the reply is
+			     sent */
 	struct buf body;
 };
 
@@ -31,16 +33,18 @@ struct http_route {
 struct http_server;
 
 /* `routes` ends with a path of NULL and is borrowed. */
-struct http_server *http_server_new(struct event_base *base, const struct http_route *routes, void *arg);
+struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
+				    void *arg);
 void http_server_free(struct http_server *server);
 
 /* "PORT", ":PORT", "ADDR:PORT" or "[ADDR]:PORT"; without an address all interfaces, port 0: any. */
-int http_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port, struct err *err);
+int http_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port,
+		    struct err *err);
 int http_listen_unix(struct http_server *server, const char *path, struct err *err);
 
-/* Asks a server on a Unix socket and waits for the answer, at most HTTP_PATIENCE_S. Returns the HTTP
- * code or -errno. For commands, not for the loop. */
-int http_ask_unix(const char *socket_path, const char *method, const char *path, struct buf *ret_body,
-		  struct err *err);
+/* Asks a server on a Unix socket and waits for the answer, at most HTTP_PATIENCE_S. Returns the
+ * HTTP code or -errno. For commands, not for the loop. */
+int http_ask_unix(const char *socket_path, const char *method, const char *path,
+		  struct buf *ret_body, struct err *err);
 
 #endif

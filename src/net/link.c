@@ -86,13 +86,16 @@ static bool is_death(int code)
 static void end_of_stream(struct link *link, int code)
 {
 	if (link->write_error && (code == 0 || is_death(code)))
-		code = link->write_error; /* the system tells a cause once: it was told to the writer */
+		/* the system tells a cause once: it was told to the writer */
+		code = link->write_error;
 	if (code != 0 && !is_death(code)) {
 		errno = code;
-		link_end(link, LINK_UNREACHABLE, false, "%s cannot be reached any more: %m", link->name);
+		link_end(link, LINK_UNREACHABLE, false, "%s cannot be reached any more: %m",
+			 link->name);
 		return;
 	}
-	const char *doubt = link->state == LINK_UP ? "" : " without a word: is it a muster coordinator?";
+	const char *doubt =
+		link->state == LINK_UP ? "" : " without a word: is it a muster coordinator?";
 	link_end(link, LINK_CLOSED, true, "%s closed the connection%s", link->name, doubt);
 }
 
@@ -107,7 +110,8 @@ void link_flush_soon(struct link *link)
 static void flush(struct link *link)
 {
 	while (buf_len(&link->out) > 0) {
-		ssize_t n = send(link->fd, buf_data(&link->out), buf_len(&link->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(link->fd, buf_data(&link->out), buf_len(&link->out),
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
@@ -145,8 +149,9 @@ void link_send(struct link *link, const struct msg *msg)
 
 /* ---- hanging up ---- */
 
-/* Everything is out: says so, and waits for the peer to do the same. Closing at once would reset the
- * connection if something of the peer's is under way, and a reset can overtake what was sent. */
+/* Everything is out: says so, and waits for the peer to do the same. Closing at once would reset
+ * the connection if something of the peer's is under way, and a reset can overtake what was sent.
+ */
 static void linger_on(struct link *link)
 {
 	if (buf_len(&link->out) > 0 || link->shut)
@@ -193,7 +198,8 @@ static void take_message(struct link *link, const struct frame *frame)
 	if (r == 0 && msg_from_agent(msg.type) != link->accepted)
 		r = err_set(&err, EPROTO, "%s, which goes the other way", msg_type_name(msg.type));
 	if (r < 0)
-		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s", link->name, err.msg);
+		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
+			 link->name, err.msg);
 	else
 		link->handler->on_msg(link->arg, link, &msg);
 }
@@ -210,8 +216,8 @@ static size_t take_frames(struct link *link, const unsigned char *data, size_t l
 		if (r == 0)
 			break;
 		if (r < 0) {
-			link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s", link->name,
-				 err.msg);
+			link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
+				 link->name, err.msg);
 			break;
 		}
 		used += size;
@@ -242,7 +248,8 @@ static void fail_greeting(struct link *link)
 	if (link->accepted)
 		snprintf(end.text, sizeof(end.text), "%s", greeting->why);
 	else
-		snprintf(end.text, sizeof(end.text), "%s does not let us in: %s", link->name, greeting->why);
+		snprintf(end.text, sizeof(end.text), "%s does not let us in: %s", link->name,
+			 greeting->why);
 	if (link->accepted && link->hooks->on_end) {
 		pin(link);
 		link->hooks->on_end(link, &end);
@@ -289,7 +296,8 @@ static void read_fresh(struct link *link, const unsigned char *data, size_t len)
 static void read_more(struct link *link, const unsigned char *data, size_t len)
 {
 	buf_append(&link->in, data, len);
-	/* Callbacks may empty the buffer by hanging up: what is read stays ours until they are done. */
+	/* Callbacks may empty the buffer by hanging up: what is read stays ours until they are
+	 * done. */
 	struct buf in = link->in;
 	link->in = BUF_INIT;
 	size_t used = take(link, buf_data(&in), buf_len(&in));
@@ -329,8 +337,9 @@ static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 
 /* ---- connecting ---- */
 
-/* How much the failure of one address says: "refused" is proof that the host lives and nobody listens,
- * unless another address was silent; that this host has no route of a kind says nothing. */
+/* How much the failure of one address says: "refused" is proof that the host lives and nobody
+ * listens, unless another address was silent; that this host has no route of a kind says nothing.
+ */
 static int weight(int code)
 {
 	if (code == ENETUNREACH || code == EADDRNOTAVAIL || code == EAFNOSUPPORT)
@@ -353,7 +362,8 @@ static void note_failure(struct link *link, int code)
 	if (strcmp(addr, link->name) == 0)
 		snprintf(failure->text, sizeof(failure->text), "connect to %s: %m", link->name);
 	else
-		snprintf(failure->text, sizeof(failure->text), "connect to %s (%s): %m", link->name, addr);
+		snprintf(failure->text, sizeof(failure->text), "connect to %s (%s): %m", link->name,
+			 addr);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg);
@@ -379,7 +389,8 @@ static bool try_address(struct link *link, uint64_t now_ns)
 		return false;
 	}
 	addr_set_options(link->fd);
-	event_assign(&link->readable, link->base, link->fd, EV_READ | EV_PERSIST, on_readable, link);
+	event_assign(&link->readable, link->base, link->fd, EV_READ | EV_PERSIST, on_readable,
+		     link);
 	event_assign(&link->writable, link->base, link->fd, EV_WRITE, on_writable, link);
 	if (connect(link->fd, &link->peer.any, addr_len(&link->peer)) < 0 && errno != EINPROGRESS) {
 		note_failure(link, errno);
@@ -399,7 +410,8 @@ static void try_addresses(struct link *link)
 		if (try_address(link, now_ns))
 			return;
 	if (link->addr_count == 0)
-		link_end(link, LINK_UNREACHABLE, false, "%s has no address to connect to", link->name);
+		link_end(link, LINK_UNREACHABLE, false, "%s has no address to connect to",
+			 link->name);
 	else
 		tell_end(link, link->failure);
 }
@@ -435,8 +447,8 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	if (link->state == LINK_UP && link->unsendable)
 		tell_end(link, link->failure);
 	else if (link->state == LINK_UP && buf_len(&link->out) > LINK_UNSENT_MAX)
-		link_end(link, LINK_BROKEN, false, "%s does not read: %zu bytes wait for it", link->name,
-			 buf_len(&link->out));
+		link_end(link, LINK_BROKEN, false, "%s does not read: %zu bytes wait for it",
+			 link->name, buf_len(&link->out));
 	unpin(link);
 }
 
@@ -451,7 +463,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	} else if (link->state == LINK_LINGERING) {
 		free_link(link);
 	} else {
-		link_end(link, LINK_UNREACHABLE, false, "%s is connected but does not answer", link->name);
+		link_end(link, LINK_UNREACHABLE, false, "%s is connected but does not answer",
+			 link->name);
 	}
 	unpin(link);
 }
@@ -464,7 +477,8 @@ struct lingerers {
 };
 
 /* A link that was hung up on belongs to nobody but its timer. */
-static int collect_lingering(const struct event_base *base UNUSED, const struct event *event, void *arg)
+static int collect_lingering(const struct event_base *base UNUSED, const struct event *event,
+			     void *arg)
 {
 	struct lingerers *found = arg;
 	if (event_get_callback(event) != on_timer)
@@ -488,7 +502,8 @@ void link_drop_lingering(struct event_base *base)
 
 /* ---- making them ---- */
 
-static struct link *new_link(struct event_base *base, const struct link_hooks *hooks, void *owner, int fd)
+static struct link *new_link(struct event_base *base, const struct link_hooks *hooks, void *owner,
+			     int fd)
 {
 	struct link *link = NEW(struct link);
 	link->base = base;
@@ -504,8 +519,8 @@ static struct link *new_link(struct event_base *base, const struct link_hooks *h
 }
 
 struct link *link_new_connecting(struct event_base *base, const struct link_self *self,
-				 const struct link_target *target, const struct link_hooks *hooks, void *owner,
-				 uint64_t connect_ns, uint64_t greet_ns)
+				 const struct link_target *target, const struct link_hooks *hooks,
+				 void *owner, uint64_t connect_ns, uint64_t greet_ns)
 {
 	struct link *link = new_link(base, hooks, owner, -1);
 	uint64_t now_ns = clock_now_ns();
@@ -522,8 +537,8 @@ struct link *link_new_connecting(struct event_base *base, const struct link_self
 }
 
 struct link *link_new_accepted(struct event_base *base, int fd, const struct addr *peer,
-			       const struct link_self *self, const struct link_hooks *hooks, void *owner,
-			       uint64_t greet_by_ns)
+			       const struct link_self *self, const struct link_hooks *hooks,
+			       void *owner, uint64_t greet_by_ns)
 {
 	struct link *link = new_link(base, hooks, owner, fd);
 	char name[ADDR_TEXT_MAX];
@@ -543,10 +558,12 @@ struct link *link_new_accepted(struct event_base *base, int fd, const struct add
 static const struct link_hooks agent_hooks = { .role = ROLE_AGENT };
 
 struct link *link_connect(struct event_base *base, const struct link_self *self,
-			  const struct link_target *target, const struct link_handler *handler, void *arg)
+			  const struct link_target *target, const struct link_handler *handler,
+			  void *arg)
 {
-	struct link *link = link_new_connecting(base, self, target, &agent_hooks, NULL, LINK_CONNECT_NS,
-						LINK_CONNECT_NS + LINK_GREETING_NS);
+	struct link *link =
+		link_new_connecting(base, self, target, &agent_hooks, NULL, LINK_CONNECT_NS,
+				    LINK_CONNECT_NS + LINK_GREETING_NS);
 	link->handler = handler;
 	link->arg = arg;
 	return link;

@@ -8,9 +8,9 @@
  * module, and may call every one of them. Nothing here blocks; nobody is looked up (addresses come
  * resolved). What is sent within one turn of the loop leaves with one system call.
  *
- * `on_down` says how a link ended, once, and the link is gone when it returns. `dead` is true only if
- * the peer's end was closed or reset (end of file, ECONNRESET, EPIPE). A peer that cannot be reached
- * any more is not dead: the system's own time-outs, lost routes and the like end a link as
+ * `on_down` says how a link ended, once, and the link is gone when it returns. `dead` is true only
+ * if the peer's end was closed or reset (end of file, ECONNRESET, EPIPE). A peer that cannot be
+ * reached any more is not dead: the system's own time-outs, lost routes and the like end a link as
  * LINK_UNREACHABLE. How long silence is borne is not this module's business but the lease's.
  */
 #ifndef NET_LINK_H
@@ -26,11 +26,11 @@ struct link;
 struct link_probe;
 struct link_listener;
 
-#define LINK_CONNECT_NS (10 * NS_PER_S) /* for a connection, over all addresses */
-#define LINK_GREETING_NS (10 * NS_PER_S) /* and then until both sides know each other */
-#define LINK_LINGER_NS (2 * NS_PER_S)	 /* for a peer to take the rest after a hang-up */
+#define LINK_CONNECT_NS (10 * NS_PER_S)	   /* for a connection, over all addresses */
+#define LINK_GREETING_NS (10 * NS_PER_S)   /* and then until both sides know each other */
+#define LINK_LINGER_NS (2 * NS_PER_S)	   /* for a peer to take the rest after a hang-up */
 #define LINK_UNSENT_MAX ((size_t)64 << 20) /* a peer that leaves so much unread is given up */
-#define LINK_STRANGERS_MAX 16384	 /* accepted, not known yet; beyond, the oldest has to go */
+#define LINK_STRANGERS_MAX 16384 /* accepted, not known yet; beyond, the oldest has to go */
 #define LINK_REPORTS_PER_S 10
 #define LINK_TEXT_MAX 384
 
@@ -45,7 +45,7 @@ struct link_target {
 
 struct link_end {
 	enum link_end_kind kind;
-	bool dead; /* see above */
+	bool dead;		  /* see above */
 	char text[LINK_TEXT_MAX]; /* a sentence for people, with the peer's name */
 };
 
@@ -55,9 +55,11 @@ struct link_handler {
 	void (*on_down)(void *arg, struct link *link, const struct link_end *end);
 };
 
-/* Begins to connect. What goes wrong is told through on_down, also at once. `handler` is borrowed. */
+/* Begins to connect. What goes wrong is told through on_down, also at once. `handler` is
+ * borrowed. */
 struct link *link_connect(struct event_base *base, const struct link_self *self,
-			  const struct link_target *target, const struct link_handler *handler, void *arg);
+			  const struct link_target *target, const struct link_handler *handler,
+			  void *arg);
 
 /* Queues a message on a link that is up: from on_up, or after on_agent has returned. */
 void link_send(struct link *link, const struct msg *msg);
@@ -81,7 +83,7 @@ void link_traffic(const struct link *link, struct link_traffic *ret_traffic);
 /* Ends what still lingers on `base` after a hang-up. Before event_base_free(). */
 void link_drop_lingering(struct event_base *base);
 
-const char *link_peer_name(const struct link *link);	/* the target's name, or the peer's address */
+const char *link_peer_name(const struct link *link); /* the target's name, or the peer's address */
 void link_peer_addr(const struct link *link, struct addr *ret_addr);
 int link_local_addr(const struct link *link, struct addr *ret_addr, struct err *err);
 
@@ -98,26 +100,28 @@ struct link_standing {
  * there but refuses (LINK_REFUSED) or cannot be understood counts as FINDER_SILENT. */
 typedef void link_standing_fn(void *arg, const struct link_standing *standing);
 struct link_probe *link_probe(struct event_base *base, const struct link_self *self,
-			      const struct link_target *target, link_standing_fn *on_standing, void *arg);
+			      const struct link_target *target, link_standing_fn *on_standing,
+			      void *arg);
 void link_probe_cancel(struct link_probe *probe); /* before its answer only; NULL is fine */
 
 /* ---- listening ---- */
 
 struct link_listener_handler {
-	/* An agent of this job, known and up. Take it with link_set_handler() and return true, or return
-	 * false: nobody coordinates here, which it is told. */
+	/* An agent of this job, known and up. Take it with link_set_handler() and return true, or
+	 * return false: nobody coordinates here, which it is told. */
 	bool (*on_agent)(void *arg, struct link *link);
 	/* Fill in what to answer. */
 	void (*on_probe)(void *arg, struct frame_standing *ret_standing);
-	/* Somebody was not let in and why; at most LINK_REPORTS_PER_S times a second. May be NULL. */
+	/* Somebody was not let in and why; at most LINK_REPORTS_PER_S times a second. May be
+	 * NULL. */
 	void (*on_turned_away)(void *arg, const struct addr *peer, const char *why);
 };
 
 void link_set_handler(struct link *link, const struct link_handler *handler, void *arg);
 
-/* Listens on `listen_fd` (from addr_listen), which it owns from now on; -1: only those that somebody
- * else has accepted for it. A stranger that stalls delays
- * nobody and is sent away after LINK_GREETING_NS. */
+/* Listens on `listen_fd` (from addr_listen), which it owns from now on; -1: only those that
+ * somebody else has accepted for it. A stranger that stalls delays nobody and is sent away after
+ * LINK_GREETING_NS. */
 struct link_listener *link_listener_new(struct event_base *base, int listen_fd,
 					const struct link_self *self,
 					const struct link_listener_handler *handler, void *arg);
@@ -132,6 +136,7 @@ struct link_listener_stats {
 	uint64_t accepted, turned_away;
 	size_t strangers;
 };
-void link_listener_stats(const struct link_listener *listener, struct link_listener_stats *ret_stats);
+void link_listener_stats(const struct link_listener *listener,
+			 struct link_listener_stats *ret_stats);
 
 #endif

@@ -78,7 +78,8 @@ static void accepted_known(struct link *link)
 		link->hooks = &known_hooks;
 		link->owner = NULL;
 	} else {
-		greeting_refuse(link->greeting, REFUSAL_STANDBY, "nobody coordinates there", &link->out);
+		greeting_refuse(link->greeting, REFUSAL_STANDBY, "nobody coordinates there",
+				&link->out);
 	}
 }
 
@@ -93,7 +94,8 @@ static void stranger_end(struct link *link, const struct link_end *end)
 		report(listener, &link->peer, end->text);
 }
 
-static const struct link_hooks stranger_hooks = { .on_known = accepted_known, .on_end = stranger_end };
+static const struct link_hooks stranger_hooks = { .on_known = accepted_known,
+						  .on_end = stranger_end };
 static const struct link_hooks known_hooks = { .on_known = NULL };
 
 /* ---- accepting ---- */
@@ -110,16 +112,17 @@ void link_listener_adopt(struct link_listener *listener, int fd, const struct ad
 {
 	if (listener->stats.strangers >= LINK_STRANGERS_MAX)
 		drop_oldest(listener);
-	struct link *link = link_new_accepted(listener->base, fd, peer, listener->self, &stranger_hooks, listener,
-					      ns_add(clock_now_ns(), LINK_GREETING_NS));
+	struct link *link =
+		link_new_accepted(listener->base, fd, peer, listener->self, &stranger_hooks,
+				  listener, ns_add(clock_now_ns(), LINK_GREETING_NS));
 	list_append(&listener->strangers, &link->strangers);
 	listener->stats.strangers++;
 	listener->stats.accepted++;
 }
 
-/* Without a free descriptor a peer would wait in the queue and wake the loop for ever: a stranger has
- * to make room or, if there is none, the newcomer is told no with a descriptor kept for that. False if
- * nobody waits: the system says that it has no descriptor before it looks. */
+/* Without a free descriptor a peer would wait in the queue and wake the loop for ever: a stranger
+ * has to make room or, if there is none, the newcomer is told no with a descriptor kept for that.
+ * False if nobody waits: the system says that it has no descriptor before it looks. */
 static bool make_room(struct link_listener *listener)
 {
 	struct pollfd waiting = { .fd = listener->fd, .events = POLLIN };
@@ -132,13 +135,16 @@ static bool make_room(struct link_listener *listener)
 	fd_close(&listener->reserve_fd);
 	struct addr peer = { .v6 = { .sin6_family = AF_UNSPEC } };
 	socklen_t len = sizeof(peer);
-	AUTO(fd_close) int fd = accept4(listener->fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	AUTO(fd_close)
+	int fd = accept4(listener->fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		AUTO(buf_done) struct buf out = BUF_INIT;
 		frame_put_opening(&out);
-		frame_put_refused(&out, REFUSAL_BUSY, "it has no descriptor left; raise its hard limit of open files");
+		frame_put_refused(&out, REFUSAL_BUSY,
+				  "it has no descriptor left; raise its hard limit of open files");
 		send(fd, buf_data(&out), buf_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT);
-		report(listener, &peer, "no descriptor is left for it; raise the hard limit of open files");
+		report(listener, &peer,
+		       "no descriptor is left for it; raise the hard limit of open files");
 	}
 	bool told = fd >= 0;
 	fd_close(&fd);
@@ -162,7 +168,8 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 	}
 }
 
-struct link_listener *link_listener_new(struct event_base *base, int listen_fd, const struct link_self *self,
+struct link_listener *link_listener_new(struct event_base *base, int listen_fd,
+					const struct link_self *self,
 					const struct link_listener_handler *handler, void *arg)
 {
 	struct link_listener *listener = NEW(struct link_listener);
@@ -173,7 +180,8 @@ struct link_listener *link_listener_new(struct event_base *base, int listen_fd, 
 	listener->fd = listen_fd;
 	listener->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	list_init(&listener->strangers);
-	event_assign(&listener->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, listener);
+	event_assign(&listener->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable,
+		     listener);
 	if (listen_fd >= 0)
 		event_add(&listener->acceptable, NULL);
 	return listener;
@@ -194,7 +202,8 @@ void link_listener_free(struct link_listener *listener)
 	free(listener);
 }
 
-void link_listener_stats(const struct link_listener *listener, struct link_listener_stats *ret_stats)
+void link_listener_stats(const struct link_listener *listener,
+			 struct link_listener_stats *ret_stats)
 {
 	*ret_stats = listener->stats;
 }

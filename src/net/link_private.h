@@ -40,8 +40,8 @@ struct link {
 	bool shut;	 /* lingering: everything is out, the peer has been told */
 	const struct link_hooks *hooks;
 	const struct link_handler *handler;
-	void *arg;   /* the handler's */
-	void *owner; /* the hooks' */
+	void *arg;		   /* the handler's */
+	void *owner;		   /* the hooks' */
 	struct greeting *greeting; /* until it is up */
 	struct event readable, writable, timer;
 	struct buf in, out;
@@ -61,13 +61,13 @@ struct link {
 
 /* A connecting link; nothing happens before the loop's next turn. */
 struct link *link_new_connecting(struct event_base *base, const struct link_self *self,
-				 const struct link_target *target, const struct link_hooks *hooks, void *owner,
-				 uint64_t connect_ns, uint64_t greet_ns);
+				 const struct link_target *target, const struct link_hooks *hooks,
+				 void *owner, uint64_t connect_ns, uint64_t greet_ns);
 
 /* An accepted link on `fd`, which it owns; it waits for the peer's opening until `greet_by_ns`. */
 struct link *link_new_accepted(struct event_base *base, int fd, const struct addr *peer,
-			       const struct link_self *self, const struct link_hooks *hooks, void *owner,
-			       uint64_t greet_by_ns);
+			       const struct link_self *self, const struct link_hooks *hooks,
+			       void *owner, uint64_t greet_by_ns);
 
 /* Ends the link now and tells why. Only from the loop. */
 PRINTF_LIKE(4, 5)

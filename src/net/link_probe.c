@@ -26,7 +26,8 @@ static void probe_frame(struct link *link, const struct frame *frame)
 	struct frame_standing told;
 	struct err err = ERR_INIT;
 	if (frame_get_standing(frame, &told, &err) < 0) {
-		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s", link->name, err.msg);
+		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
+			 link->name, err.msg);
 		return;
 	}
 	link_hang_up(link);
@@ -39,9 +40,9 @@ static void probe_frame(struct link *link, const struct frame *frame)
 static void probe_end(struct link *link, const struct link_end *end)
 {
 	struct link_standing standing = {
-		.answer = end->kind == LINK_NOBODY  ? FINDER_REFUSED :
-			  end->kind == LINK_STANDBY ? FINDER_STANDBY :
-						      FINDER_SILENT,
+		.answer = end->kind == LINK_NOBODY    ? FINDER_REFUSED
+			  : end->kind == LINK_STANDBY ? FINDER_STANDBY
+						      : FINDER_SILENT,
 		.why = end->kind,
 	};
 	snprintf(standing.text, sizeof(standing.text), "%s", end->text);
@@ -55,7 +56,8 @@ static const struct link_hooks probe_hooks = {
 };
 
 struct link_probe *link_probe(struct event_base *base, const struct link_self *self,
-			      const struct link_target *target, link_standing_fn *on_standing, void *arg)
+			      const struct link_target *target, link_standing_fn *on_standing,
+			      void *arg)
 {
 	struct link_probe *probe = NEW(struct link_probe);
 	probe->on_standing = on_standing;

@@ -14,10 +14,12 @@ enum link_end_kind {
 	LINK_CLOSED,	  /* closed or reset by the peer */
 	LINK_UNREACHABLE, /* no connection or no greeting in time, no route, the system gave up */
 	LINK_NOBODY,	  /* nobody listens there (ECONNREFUSED) */
-	LINK_STANDBY,	  /* a muster of this job, but it does not coordinate (yet): worth another try */
-	LINK_BUSY,	  /* it has no room for another connection: worth another try */
-	LINK_REFUSED,	  /* token, run id or version do not match, or it is not muster: it will not change */
-	LINK_BROKEN,	  /* the peer sent what cannot be understood, or left too much unread */
+	/* a muster of this job, but it does not coordinate (yet): worth another try */
+	LINK_STANDBY,
+	LINK_BUSY, /* it has no room for another connection: worth another try */
+	/* token, run id or version do not match, or it is not muster: it will not change */
+	LINK_REFUSED,
+	LINK_BROKEN, /* the peer sent what cannot be understood, or left too much unread */
 	LINK_END_COUNT,
 };
 

@@ -52,7 +52,8 @@ int store_client_name(const char *text, struct addr_name *ret_name, struct err *
 		return addr_name_parse(text, STORE_DEFAULT_PORT, ret_name, err);
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
 	if (!host || !*host)
-		return err_set(err, EINVAL, "which store? Name it, or set MASTER_ADDR and MASTER_PORT");
+		return err_set(err, EINVAL,
+			       "which store? Name it, or set MASTER_ADDR and MASTER_PORT");
 	uint64_t number = STORE_DEFAULT_PORT;
 	if (port && *port && (str_to_u64(port, &number) < 0 || number > UINT16_MAX))
 		return err_set(err, EINVAL, "MASTER_PORT: '%s' is not a port", port);
@@ -77,8 +78,8 @@ static int try_address(const struct addr *addr, uint64_t deadline_ns, struct sto
 	return r;
 }
 
-static int try_once(const struct addr_name *name, uint64_t deadline_ns, struct store_link **ret_link,
-		    struct err *err)
+static int try_once(const struct addr_name *name, uint64_t deadline_ns,
+		    struct store_link **ret_link, struct err *err)
 {
 	struct addr addrs[ADDRS_MAX];
 	int count = addr_resolve(name, deadline_ns, addrs, ARRAY_LEN(addrs), err);
@@ -111,8 +112,8 @@ int store_client_open(const struct addr_name *name, uint64_t deadline_ns,
 	uint64_t pause_ns = RETRY_FIRST_NS;
 	while (try_once(name, deadline_ns, &link, &last) < 0) {
 		if (ns_add(clock_now_ns(), pause_ns) >= deadline_ns)
-			return err_set(err, last.code, "no store at %s, port %u: %s", name->host, name->port,
-				       last.msg);
+			return err_set(err, last.code, "no store at %s, port %u: %s", name->host,
+				       name->port, last.msg);
 		/* There is no event for "somebody listens now". */
 		pause_until(clock_now_ns() + pause_ns);
 		pause_ns = MIN(2 * pause_ns, RETRY_MAX_NS);
@@ -158,11 +159,12 @@ static int cancel(struct store_client *client, struct answer *answer, struct err
 		r = step_until(client->link, deadline_ns, err);
 	if (r < 0)
 		return r;
-	return answer->result == -ECANCELED ? err_set(err, ETIMEDOUT, "time is up") : answer->result;
+	return answer->result == -ECANCELED ? err_set(err, ETIMEDOUT, "time is up")
+					    : answer->result;
 }
 
-static int call(struct store_client *client, const struct c10d_message *request, uint64_t deadline_ns,
-		struct answer *answer, struct err *err)
+static int call(struct store_client *client, const struct c10d_message *request,
+		uint64_t deadline_ns, struct answer *answer, struct err *err)
 {
 	store_link_ask(client->link, request, on_answer, answer);
 	int r = 0;
@@ -257,7 +259,8 @@ static int call_list(struct store_client *client, enum c10d_query query, const s
 int store_client_ping(struct store_client *client, uint64_t deadline_ns, struct err *err)
 {
 	struct answer answer = { .done = false };
-	return call(client, &(struct c10d_message){ .query = C10D_PING }, deadline_ns, &answer, err);
+	return call(client, &(struct c10d_message){ .query = C10D_PING }, deadline_ns, &answer,
+		    err);
 }
 
 /* ---- what keeps values ---- */
@@ -317,7 +320,8 @@ int store_client_get(struct store_client *client, struct bytes key, uint64_t dea
 	if (r < 0)
 		return r;
 	struct answer answer = { .on_reply = keep_value, .value = ret_value };
-	return call_key(client, (struct c10d_message){ .query = C10D_GET }, key, deadline_ns, &answer, err);
+	return call_key(client, (struct c10d_message){ .query = C10D_GET }, key, deadline_ns,
+			&answer, err);
 }
 
 int store_client_compare_set(struct store_client *client, struct bytes key, struct bytes expected,
@@ -374,16 +378,16 @@ int store_client_add(struct store_client *client, struct bytes key, int64_t delt
 int store_client_queue_len(struct store_client *client, struct bytes key, uint64_t deadline_ns,
 			   int64_t *ret_length, struct err *err)
 {
-	return call_number(client, (struct c10d_message){ .query = C10D_QUEUE_LEN }, key, deadline_ns,
-			   ret_length, err);
+	return call_number(client, (struct c10d_message){ .query = C10D_QUEUE_LEN }, key,
+			   deadline_ns, ret_length, err);
 }
 
 int store_client_delete(struct store_client *client, struct bytes key, uint64_t deadline_ns,
 			bool *ret_existed, struct err *err)
 {
 	int64_t deleted = 0;
-	int r = call_number(client, (struct c10d_message){ .query = C10D_DELETE_KEY }, key, deadline_ns,
-			    &deleted, err);
+	int r = call_number(client, (struct c10d_message){ .query = C10D_DELETE_KEY }, key,
+			    deadline_ns, &deleted, err);
 	if (r == 0)
 		*ret_existed = deleted > 0;
 	return r;
@@ -410,15 +414,16 @@ int store_client_barrier(struct store_client *client, struct bytes key, int64_t 
 			 uint64_t deadline_ns, struct err *err)
 {
 	struct answer answer = { .done = false };
-	return call_key(client, (struct c10d_message){ .query = C10D_BARRIER, .number = world }, key,
-			deadline_ns, &answer, err);
+	return call_key(client, (struct c10d_message){ .query = C10D_BARRIER, .number = world },
+			key, deadline_ns, &answer, err);
 }
 
 int store_client_num_keys(struct store_client *client, uint64_t deadline_ns, int64_t *ret_count,
 			  struct err *err)
 {
 	struct answer answer = { .done = false };
-	int r = call(client, &(struct c10d_message){ .query = C10D_GETNUMKEYS }, deadline_ns, &answer, err);
+	int r = call(client, &(struct c10d_message){ .query = C10D_GETNUMKEYS }, deadline_ns,
+		     &answer, err);
 	if (r == 0)
 		*ret_count = answer.number;
 	return r;
@@ -437,5 +442,6 @@ int store_client_list_keys(struct store_client *client, uint64_t deadline_ns,
 			   store_value_fn *on_key, void *arg, struct err *err)
 {
 	struct answer answer = { .on_reply = show_user_keys, .on_item = on_key, .arg = arg };
-	return call(client, &(struct c10d_message){ .query = C10D_LIST_KEYS }, deadline_ns, &answer, err);
+	return call(client, &(struct c10d_message){ .query = C10D_LIST_KEYS }, deadline_ns, &answer,
+		    err);
 }

@@ -33,10 +33,11 @@ struct store_link {
 	int fd;
 	bool connected;
 	bool ready;
-	bool canceling;	     /* the head is a wait, and CANCEL_WAIT has been sent behind it */
-	bool swallow_cancel; /* that wait was answered first: the answer to CANCEL_WAIT is still to come */
-	struct list queued;  /* not sent yet */
-	struct list sent;    /* in the order of their answers */
+	bool canceling; /* the head is a wait, and CANCEL_WAIT has been sent behind it */
+	/* that wait was answered first: the answer to CANCEL_WAIT is still to come */
+	bool swallow_cancel;
+	struct list queued; /* not sent yet */
+	struct list sent;   /* in the order of their answers */
 	struct buf out;
 	struct buf in;
 	struct c10d_parser parser;
@@ -79,7 +80,8 @@ int store_link_open(const struct addr *addr, struct store_link **ret_link, struc
 {
 	char text[ADDR_TEXT_MAX];
 	addr_format(addr, text);
-	AUTO(fd_close) int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO(fd_close)
+	int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_set(err, errno, "connect to the store at %s: %m", text);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
@@ -93,8 +95,10 @@ int store_link_open(const struct addr *addr, struct store_link **ret_link, struc
 	list_init(&link->sent);
 	link->in = link->out = BUF_INIT;
 	/* In one piece: a PyTorch server hangs up on a VALIDATE that comes in two. */
-	store_link_ask(link, &(struct c10d_message){ .query = C10D_VALIDATE, .number = C10D_MAGIC }, NULL, NULL);
-	store_link_ask(link, &(struct c10d_message){ .query = C10D_PING, .number = getpid() }, on_handshake, link);
+	store_link_ask(link, &(struct c10d_message){ .query = C10D_VALIDATE, .number = C10D_MAGIC },
+		       NULL, NULL);
+	store_link_ask(link, &(struct c10d_message){ .query = C10D_PING, .number = getpid() },
+		       on_handshake, link);
 	*ret_link = link;
 	return 0;
 }
@@ -112,10 +116,8 @@ void store_link_free(struct store_link *link)
 
 void store_link_abandon(struct store_link *link)
 {
-	list_foreach(it, &link->sent)
-		list_entry(it, struct ask, link)->on_reply = NULL;
-	list_foreach(it, &link->queued)
-		list_entry(it, struct ask, link)->on_reply = NULL;
+	list_foreach(it, &link->sent) list_entry(it, struct ask, link)->on_reply = NULL;
+	list_foreach(it, &link->queued) list_entry(it, struct ask, link)->on_reply = NULL;
 	shutdown(link->fd, SHUT_RDWR);
 }
 
@@ -159,7 +161,8 @@ void store_link_ask(struct store_link *link, const struct c10d_message *request,
 
 void store_link_cancel_wait(struct store_link *link)
 {
-	struct ask *last = list_empty(&link->sent) ? NULL : list_entry(link->sent.prev, struct ask, link);
+	struct ask *last =
+		list_empty(&link->sent) ? NULL : list_entry(link->sent.prev, struct ask, link);
 	if (last && is_wait(last->query) && !link->canceling) {
 		c10d_put_request(&link->out, &(struct c10d_message){ .query = C10D_CANCEL_WAIT });
 		link->canceling = true;
@@ -167,7 +170,8 @@ void store_link_cancel_wait(struct store_link *link)
 	}
 	if (last && is_wait(last->query))
 		return; /* is being cancelled already */
-	list_foreach(it, &link->queued) {
+	list_foreach(it, &link->queued)
+	{
 		struct ask *ask = list_entry(it, struct ask, link);
 		if (is_wait(ask->query)) {
 			finish(ask, -ECANCELED, NULL);
@@ -191,8 +195,8 @@ static void move_queued(struct store_link *link)
  * answered. */
 static void finish_replyless(struct store_link *link)
 {
-	for (struct ask *ask; (ask = first(&link->sent)) && !c10d_has_reply(ask->query) &&
-			      buf_len(&link->out) == 0;)
+	for (struct ask *ask;
+	     (ask = first(&link->sent)) && !c10d_has_reply(ask->query) && buf_len(&link->out) == 0;)
 		finish(ask, 0, &(struct c10d_message){ .query = ask->query });
 }
 
@@ -220,8 +224,10 @@ static int send_out(struct store_link *link, struct err *err)
 	return 0;
 }
 
-/* The answer to a wait that is being cancelled: 01 alone, or 00 and then 01 when the two crossed. */
-static int finish_canceled(struct store_link *link, struct ask *ask, const struct c10d_message *reply)
+/* The answer to a wait that is being cancelled: 01 alone, or 00 and then 01 when the two
+ * crossed. */
+static int finish_canceled(struct store_link *link, struct ask *ask,
+			   const struct c10d_message *reply)
 {
 	link->canceling = false;
 	if (reply->number == C10D_CANCELED) {
@@ -238,8 +244,8 @@ static int take_reply(struct store_link *link, struct ask *ask, const struct c10
 {
 	bool one_byte = is_wait(ask->query);
 	if (one_byte && reply->number > C10D_CANCELED)
-		return err_set(err, EPROTO, "the store answered %s with %lld", c10d_query_name(ask->query),
-			       (long long)reply->number);
+		return err_set(err, EPROTO, "the store answered %s with %lld",
+			       c10d_query_name(ask->query), (long long)reply->number);
 	if (one_byte && link->canceling)
 		return finish_canceled(link, ask, reply);
 	if (one_byte && reply->number == C10D_CANCELED)
@@ -259,7 +265,9 @@ static int take_one(struct store_link *link, struct err *err)
 	finish_replyless(link);
 	struct ask *ask = first(&link->sent);
 	if (!ask || buf_len(&link->in) == 0)
-		return buf_len(&link->in) == 0 ? 0 : err_set(err, EPROTO, "the store sent what nobody asked for");
+		return buf_len(&link->in) == 0
+			       ? 0
+			       : err_set(err, EPROTO, "the store sent what nobody asked for");
 	struct c10d_message reply;
 	int r = c10d_parse_reply(&link->parser, &reply_limits, ask->query, ask->count,
 				 buf_data(&link->in), buf_len(&link->in), &reply, err);
@@ -275,7 +283,9 @@ static int receive(struct store_link *link, struct err *err)
 {
 	for (;;) {
 		size_t have = buf_len(&link->in);
-		size_t want = MAX(RECEIVE_CHUNK, link->parser.need > have ? MIN(link->parser.need - have, have) : 0);
+		size_t want =
+			MAX(RECEIVE_CHUNK,
+			    link->parser.need > have ? MIN(link->parser.need - have, have) : 0);
 		ssize_t n = recv(link->fd, buf_reserve(&link->in, want), want, 0);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -24,10 +24,11 @@ int store_link_open(const struct addr *addr, struct store_link **ret_link, struc
 void store_link_free(struct store_link *link); /* fails what is unanswered with -ECONNABORTED */
 
 int store_link_fd(const struct store_link *link);
-short store_link_events(const struct store_link *link); /* POLLIN and, when it has to send, POLLOUT */
+short store_link_events(
+	const struct store_link *link); /* POLLIN and, when it has to send, POLLOUT */
 
-/* Sends and receives what is possible without waiting. -errno: the link is broken, every request has
- * been failed, and it can only be freed. */
+/* Sends and receives what is possible without waiting. -errno: the link is broken, every request
+ * has been failed, and it can only be freed. */
 int store_link_step(struct store_link *link, struct err *err);
 
 /* The handshake has been answered. */

@@ -17,7 +17,8 @@
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
 #define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
 #define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
-#define TRIM_STEP ((size_t)32 << 20)	 /* freed since the last time: worth giving back to the system */
+#define TRIM_STEP \
+	((size_t)32 << 20) /* freed since the last time: worth giving back to the system */
 #define ACCEPTS_AT_ONCE 64
 #define REASON_MAX 256
 
@@ -142,7 +143,8 @@ static void drop_stalled(struct conn *conn)
 	char limit[CLOCK_HUMAN_MAX];
 	clock_human(conn->server->config.stall_ns, limit);
 	if (buf_len(&conn->out) > 0)
-		drop(conn, "it has not read its replies for %s (%zu bytes wait)", limit, buf_len(&conn->out));
+		drop(conn, "it has not read its replies for %s (%zu bytes wait)", limit,
+		     buf_len(&conn->out));
 	else if (!conn->session.validated)
 		drop(conn, "no handshake within %s", limit);
 	else
@@ -168,14 +170,16 @@ static void enforce_pending_max(struct store_server *server)
 {
 	while (server->pending > server->config.pending_max) {
 		struct conn *largest = NULL;
-		list_foreach(link, &server->connections) {
+		list_foreach(link, &server->connections)
+		{
 			struct conn *conn = list_entry(link, struct conn, link);
 			if (!largest || conn->charged > largest->charged)
 				largest = conn;
 		}
 		if (!largest)
 			return;
-		drop(largest, "it holds %zu bytes of %zu that half requests and unread replies take in all",
+		drop(largest,
+		     "it holds %zu bytes of %zu that half requests and unread replies take in all",
 		     largest->charged, server->pending);
 	}
 }
@@ -214,14 +218,16 @@ static int send_replies(struct conn *conn)
 	return 0;
 }
 
-/* Executes what is whole in `data`; returns the bytes consumed, or -errno with the connection gone. */
+/* Executes what is whole in `data`; returns the bytes consumed, or -errno with the connection
+ * gone. */
 static ssize_t serve(struct conn *conn, const void *data, size_t len)
 {
 	struct store_server *server = conn->server;
 	struct err err = ERR_INIT;
 	buf_clear(&server->replies);
-	ssize_t consumed = store_session_feed(&conn->session, &server->table, &server->config.session,
-					      data, len, &server->replies, &err);
+	ssize_t consumed =
+		store_session_feed(&conn->session, &server->table, &server->config.session, data,
+				   len, &server->replies, &err);
 	bool more_waits = buf_len(&server->replies) >= server->config.session.replies_high;
 	int r = send_replies(conn);
 	if (server->replies.cap > REPLIES_KEPT)
@@ -396,7 +402,8 @@ static bool turn_away(struct store_server *server)
 	fd_close(&fd);
 	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (got_one)
-		report(server, &peer, "no descriptor is left for it; raise the hard limit of open files");
+		report(server, &peer,
+		       "no descriptor is left for it; raise the hard limit of open files");
 	return got_one;
 }
 
@@ -406,7 +413,8 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
 		struct addr peer;
 		socklen_t len = sizeof(peer);
-		AUTO(fd_close) int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		AUTO(fd_close)
+		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && turn_away(server))
 			continue;
 		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
@@ -417,8 +425,9 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 	}
 }
 
-int store_server_new(struct event_base *base, int listen_fd, const struct store_server_config *config,
-		     struct store_server **ret_server, struct err *err)
+int store_server_new(struct event_base *base, int listen_fd,
+		     const struct store_server_config *config, struct store_server **ret_server,
+		     struct err *err)
 {
 	AUTO(fd_close) int owned_fd = listen_fd;
 	uint64_t hash_key[2];
@@ -434,7 +443,8 @@ int store_server_new(struct event_base *base, int listen_fd, const struct store_
 	list_init(&server->connections);
 	list_init(&server->owing);
 	evtimer_assign(&server->stall_timer, base, on_stall_timer, server);
-	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, server);
+	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable,
+		     server);
 	if (listen_fd >= 0)
 		event_add(&server->accept_event, NULL);
 	*ret_server = server;
@@ -449,8 +459,7 @@ void store_server_free(struct store_server *server)
 	event_del(&server->stall_timer);
 	fd_close(&server->listen_fd);
 	fd_close(&server->reserve_fd);
-	list_foreach(link, &server->connections)
-		conn_free(list_entry(link, struct conn, link));
+	list_foreach(link, &server->connections) conn_free(list_entry(link, struct conn, link));
 	store_table_done(&server->table);
 	buf_done(&server->replies);
 	free(server->scratch);

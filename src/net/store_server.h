@@ -24,15 +24,16 @@ struct store_server;
 
 struct store_server_config {
 	struct store_session_limits session;
-	size_t table_max;      /* bytes of keys, values, queues and waits */
-	size_t pending_max;    /* bytes of half requests and unread replies, all connections together */
+	size_t table_max; /* bytes of keys, values, queues and waits */
+	/* bytes of half requests and unread replies, all connections together */
+	size_t pending_max;
 	size_t connections_max;
-	uint64_t stall_ns;     /* a client that owes us something for that long is dropped */
+	uint64_t stall_ns; /* a client that owes us something for that long is dropped */
 
 	/* May this peer connect? NULL: everybody may. */
 	bool (*on_connect)(void *arg, const struct addr *peer);
-	/* A client was dropped or refused and why; not called for those that just leave, and at most
-	 * STORE_REPORTS_PER_S times a second. May be NULL. */
+	/* A client was dropped or refused and why; not called for those that just leave, and at
+	 * most STORE_REPORTS_PER_S times a second. May be NULL. */
 	void (*on_drop)(void *arg, const struct addr *peer, const char *reason);
 	void *arg;
 };
@@ -42,17 +43,18 @@ struct store_server_config {
 #define STORE_STALL_NS (60 * NS_PER_S)
 #define STORE_REPORTS_PER_S 20
 
-#define STORE_SERVER_CONFIG_DEFAULT                                                                \
-	((struct store_server_config){ .session = STORE_SESSION_LIMITS_DEFAULT,                    \
-				       .table_max = STORE_TABLE_BYTES_MAX,                         \
-				       .pending_max = STORE_PENDING_MAX,                           \
-				       .connections_max = STORE_CONNECTIONS_MAX,                   \
+#define STORE_SERVER_CONFIG_DEFAULT \
+	((struct store_server_config){ .session = STORE_SESSION_LIMITS_DEFAULT, \
+				       .table_max = STORE_TABLE_BYTES_MAX, \
+				       .pending_max = STORE_PENDING_MAX, \
+				       .connections_max = STORE_CONNECTIONS_MAX, \
 				       .stall_ns = STORE_STALL_NS })
 
-/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure; -1: only those
- * that somebody else has accepted for it. */
-int store_server_new(struct event_base *base, int listen_fd, const struct store_server_config *config,
-		     struct store_server **ret_server, struct err *err);
+/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure; -1: only
+ * those that somebody else has accepted for it. */
+int store_server_new(struct event_base *base, int listen_fd,
+		     const struct store_server_config *config, struct store_server **ret_server,
+		     struct err *err);
 void store_server_free(struct store_server *server);
 
 /* A connection that was accepted elsewhere, non-blocking; owned from now on. */

@@ -7,7 +7,8 @@
 
 #include "base/fd.h"
 
-static_assert(TOKEN_KEY_SIZE >= crypto_generichash_KEYBYTES_MIN && TOKEN_KEY_SIZE <= crypto_generichash_KEYBYTES_MAX,
+static_assert(TOKEN_KEY_SIZE >= crypto_generichash_KEYBYTES_MIN &&
+		      TOKEN_KEY_SIZE <= crypto_generichash_KEYBYTES_MAX,
 	      "the key is one for BLAKE2b");
 static_assert(FRAME_PROOF_SIZE == crypto_generichash_BYTES, "a proof is its hash");
 
@@ -20,7 +21,8 @@ int token_from_text(const char *text, size_t len, struct token *ret_token, struc
 	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
 		len--;
 	if (len == 0 || len > TOKEN_TEXT_MAX)
-		return err_set(err, EINVAL, len ? "the token is longer than %d bytes" : "the token is empty",
+		return err_set(err, EINVAL,
+			       len ? "the token is longer than %d bytes" : "the token is empty",
 			       TOKEN_TEXT_MAX);
 	if (sodium_init() < 0)
 		return err_set(err, EIO, "libsodium cannot be used here");
@@ -39,7 +41,8 @@ int token_load(const char *path, struct token *ret_token, struct err *err)
 	if (path) {
 		r = file_read(path, TOKEN_TEXT_MAX, &text, err);
 		if (r == 0)
-			r = token_from_text((const char *)buf_data(&text), buf_len(&text), ret_token, err);
+			r = token_from_text((const char *)buf_data(&text), buf_len(&text),
+					    ret_token, err);
 		if (buf_data(&text))
 			sodium_memzero(buf_data(&text), buf_len(&text));
 		return r < 0 ? err_wrap(err, "token file '%s'", path) : 1;
@@ -63,12 +66,14 @@ void token_prove(const struct token *token, enum token_direction direction,
 	const unsigned char who[] = { (unsigned char)direction, (unsigned char)hello->role };
 	crypto_generichash_state state;
 	crypto_generichash_init(&state, token->key, sizeof(token->key), FRAME_PROOF_SIZE);
-	crypto_generichash_update(&state, (const unsigned char *)proof_purpose, sizeof(proof_purpose));
+	crypto_generichash_update(&state, (const unsigned char *)proof_purpose,
+				  sizeof(proof_purpose));
 	crypto_generichash_update(&state, who, sizeof(who));
 	crypto_generichash_update(&state, hello->nonce, sizeof(hello->nonce));
 	crypto_generichash_update(&state, challenge->nonce, sizeof(challenge->nonce));
 	/* Last, because it is the only part without a fixed length. */
-	crypto_generichash_update(&state, (const unsigned char *)hello->run_id, strlen(hello->run_id));
+	crypto_generichash_update(&state, (const unsigned char *)hello->run_id,
+				  strlen(hello->run_id));
 	crypto_generichash_final(&state, ret_proof, FRAME_PROOF_SIZE);
 }
 

@@ -1,9 +1,9 @@
 /* The secret that agents and coordinators of a job share, and how each proves to the other that it
  * has it.
  *
- * A token keeps strangers out: whoever does not know it can neither join nor pose as the coordinator.
- * It does not protect from somebody on the path, who can change what is said afterwards; nothing is
- * encrypted.
+ * A token keeps strangers out: whoever does not know it can neither join nor pose as the
+ * coordinator. It does not protect from somebody on the path, who can change what is said
+ * afterwards; nothing is encrypted.
  */
 #ifndef NET_TOKEN_H
 #define NET_TOKEN_H
@@ -20,12 +20,12 @@ struct token {
 	unsigned char key[TOKEN_KEY_SIZE];
 };
 
-/* From the secret's text, without the blanks and newlines at its end. -EINVAL if that leaves nothing,
- * or more than TOKEN_TEXT_MAX. */
+/* From the secret's text, without the blanks and newlines at its end. -EINVAL if that leaves
+ * nothing, or more than TOKEN_TEXT_MAX. */
 int token_from_text(const char *text, size_t len, struct token *ret_token, struct err *err);
 
-/* From the file `path`, or if that is NULL from MUSTER_TOKEN. 1, 0 if there is none (neither is given,
- * or the variable is empty), or -errno. */
+/* From the file `path`, or if that is NULL from MUSTER_TOKEN. 1, 0 if there is none (neither is
+ * given, or the variable is empty), or -errno. */
 int token_load(const char *path, struct token *ret_token, struct err *err);
 
 void token_forget(struct token *token);

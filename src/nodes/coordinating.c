@@ -96,11 +96,14 @@ static void hang_up(struct conn *conn)
 
 /* ---- steps ---- */
 
-static void note(struct coordinating *c, enum coordinating_note what, const struct conn *conn, const char *text)
+static void note(struct coordinating *c, enum coordinating_note what, const struct conn *conn,
+		 const char *text)
 {
 	if (!c->handler->on_note)
 		return;
-	const char *name = conn && conn->name ? conn->name : conn && conn->link ? link_peer_name(conn->link) : "";
+	const char *name = conn && conn->name	? conn->name
+			   : conn && conn->link ? link_peer_name(conn->link)
+						: "";
 	c->handler->on_note(c->arg, what, name, text);
 }
 
@@ -126,8 +129,7 @@ static void go_standby(struct coordinating *c)
 /* The machine has stepped down and hung up on its agents; some may not have joined it yet. */
 static void give_up(struct coordinating *c)
 {
-	map_foreach(entry, &c->conns)
-		hang_up(entry->value);
+	map_foreach(entry, &c->conns) hang_up(entry->value);
 	go_standby(c);
 }
 
@@ -144,7 +146,8 @@ static void carry_send(struct coordinating *c, const struct coordinator_action *
 		post(c, &c->to_agent, &(struct local_mail){ .msg = action->msg });
 }
 
-static void carry_hang_up(struct coordinating *c, const struct coordinator_action *action, bool silent)
+static void carry_hang_up(struct coordinating *c, const struct coordinator_action *action,
+			  bool silent)
 {
 	struct conn *conn = find_conn(c, action->link);
 	if (!conn)
@@ -209,13 +212,17 @@ static void step_msg(struct conn *conn, const struct msg *msg, uint64_t greeted_
 	if (msg->type == MSG_LEAVE && msg->leave.why != LEAVE_CLOSED)
 		note(conn->owner, NOTE_LEFT, conn, notes_leave(msg->leave.why));
 	step(conn->owner, conn,
-	     &(struct coordinator_event){
-		     .type = COORDINATOR_MSG, .link = conn->id, .msg = msg, .greeted_ns = greeted_ns });
+	     &(struct coordinator_event){ .type = COORDINATOR_MSG,
+					  .link = conn->id,
+					  .msg = msg,
+					  .greeted_ns = greeted_ns });
 }
 
 static void step_link_down(struct coordinating *c, uint64_t id, bool dead)
 {
-	step(c, NULL, &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN, .link = id, .dead = dead });
+	step(c, NULL,
+	     &(struct coordinator_event){
+		     .type = COORDINATOR_LINK_DOWN, .link = id, .dead = dead });
 }
 
 /* ---- agents elsewhere ---- */
@@ -378,7 +385,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- life ---- */
 
-struct coordinating *coordinating_new(struct event_base *base, int listen_fd, const struct link_self *self,
+struct coordinating *coordinating_new(struct event_base *base, int listen_fd,
+				      const struct link_self *self,
 				      const struct coordinating_handler *handler, void *arg)
 {
 	struct coordinating *c = NEW(struct coordinating);
@@ -401,7 +409,8 @@ void coordinating_adopt(struct coordinating *c, int fd, const struct addr *peer)
 
 static void end_conns(struct coordinating *c, bool at_once)
 {
-	map_foreach(entry, &c->conns) {
+	map_foreach(entry, &c->conns)
+	{
 		struct conn *conn = entry->value;
 		if (conn->link && at_once)
 			link_drop(conn->link);

@@ -5,11 +5,11 @@
  * in standby again and may be started anew.
  *
  * The agent of the same process is attached without a socket: its messages are handed over with
- * coordinating_local_send() and come back through on_local_msg. That link cannot fall silent; it ends
- * with coordinating_local_hang_up(), or from the other side with on_local_down.
+ * coordinating_local_send() and come back through on_local_msg. That link cannot fall silent; it
+ * ends with coordinating_local_hang_up(), or from the other side with on_local_down.
  *
- * All callbacks but on_note come from the loop, never from inside a function of this module, and may
- * call every one of them but coordinating_free().
+ * All callbacks but on_note come from the loop, never from inside a function of this module, and
+ * may call every one of them but coordinating_free().
  */
 #ifndef NODES_COORDINATING_H
 #define NODES_COORDINATING_H
@@ -38,17 +38,19 @@ struct coordinating_handler {
 	void (*on_step_down)(void *arg);
 	/* The job is closed and everybody knows: the process may end. */
 	void (*on_finished)(void *arg);
-	/* For the local agent: a message (borrowed), and that it was hung up on. NULL if there is none. */
+	/* For the local agent: a message (borrowed), and that it was hung up on. NULL if there is
+	 * none. */
 	void (*on_local_msg)(void *arg, const struct msg *msg);
 	void (*on_local_down)(void *arg);
-	/* May be NULL. The texts are borrowed, `name` may be empty. It may come from inside any function
-	 * here and must not call one. */
+	/* May be NULL. The texts are borrowed, `name` may be empty. It may come from inside any
+	 * function here and must not call one. */
 	void (*on_note)(void *arg, enum coordinating_note note, const char *name, const char *text);
 };
 
 /* Serves on `listen_fd` (owned from now on; -1: none, others accept for it). `self` and
  * `handler` are borrowed. */
-struct coordinating *coordinating_new(struct event_base *base, int listen_fd, const struct link_self *self,
+struct coordinating *coordinating_new(struct event_base *base, int listen_fd,
+				      const struct link_self *self,
 				      const struct coordinating_handler *handler, void *arg);
 void coordinating_free(struct coordinating *coordinating); /* drops all links */
 
@@ -73,8 +75,8 @@ struct ballot coordinating_ballot(const struct coordinating *coordinating);
 /* The machine, for display; NULL in standby. */
 const struct coordinator *coordinating_machine(const struct coordinating *coordinating);
 
-/* The local agent. A JOIN's node must stay as it is until the next turn of the loop. Attaching is one
- * new link; what was sent before is not delivered any more. Only while active. */
+/* The local agent. A JOIN's node must stay as it is until the next turn of the loop. Attaching is
+ * one new link; what was sent before is not delivered any more. Only while active. */
 void coordinating_local_attach(struct coordinating *coordinating);
 void coordinating_local_send(struct coordinating *coordinating, const struct msg *msg);
 void coordinating_local_hang_up(struct coordinating *coordinating);
@@ -83,6 +85,7 @@ struct coordinating_stats {
 	size_t links; /* agents linked now */
 	struct link_listener_stats listener;
 };
-void coordinating_stats(const struct coordinating *coordinating, struct coordinating_stats *ret_stats);
+void coordinating_stats(const struct coordinating *coordinating,
+			struct coordinating_stats *ret_stats);
 
 #endif

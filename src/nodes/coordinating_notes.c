@@ -38,16 +38,17 @@ void notes_cause(const struct cause *cause, char *text, size_t size)
 {
 	AUTO(buf_done) struct buf end = BUF_INIT;
 	describe_end(cause, &end);
-	snprintf(text, size, "rank %d (local rank %d on %s): %s", cause->rank, cause->local_rank, cause->name,
-		 buf_str(&end));
+	snprintf(text, size, "rank %d (local rank %d on %s): %s", cause->rank, cause->local_rank,
+		 cause->name, buf_str(&end));
 	str_make_printable(text);
 }
 
 static enum coordinating_note note_formed(const struct coordinator *machine, char *text)
 {
-	snprintf(text, NOTES_TEXT_MAX, "round %" PRIu64 ": %u nodes, %u workers, %u of %u restarts used",
-		 machine->roster.heard.ballot.round, machine->roster.heard.nodes, machine->world_size,
-		 machine->restarts, machine->max_restarts);
+	snprintf(text, NOTES_TEXT_MAX,
+		 "round %" PRIu64 ": %u nodes, %u workers, %u of %u restarts used",
+		 machine->roster.heard.ballot.round, machine->roster.heard.nodes,
+		 machine->world_size, machine->restarts, machine->max_restarts);
 	return NOTE_FORMED;
 }
 
@@ -56,7 +57,8 @@ static enum coordinating_note note_stopped(const struct coordinator *machine, ch
 	char cause[NOTES_TEXT_MAX / 2] = "its members change";
 	if (machine->has_cause)
 		notes_cause(&machine->cause, cause, sizeof(cause));
-	snprintf(text, NOTES_TEXT_MAX, "round %" PRIu64 ": %s", machine->roster.heard.ballot.round, cause);
+	snprintf(text, NOTES_TEXT_MAX, "round %" PRIu64 ": %s", machine->roster.heard.ballot.round,
+		 cause);
 	return NOTE_STOPPED;
 }
 
@@ -65,13 +67,14 @@ static enum coordinating_note note_closed(const struct coordinator *machine, cha
 	char cause[NOTES_TEXT_MAX / 2] = "";
 	if (machine->ruling != RULING_DONE && machine->has_cause)
 		notes_cause(&machine->cause, cause, sizeof(cause));
-	snprintf(text, NOTES_TEXT_MAX, "%s%s%s", machine->ruling == RULING_DONE ? "all workers are done" : "failed",
+	snprintf(text, NOTES_TEXT_MAX, "%s%s%s",
+		 machine->ruling == RULING_DONE ? "all workers are done" : "failed",
 		 *cause ? ": " : "", cause);
 	return NOTE_CLOSED;
 }
 
-enum coordinating_note notes_compare(const struct notes_before *before, const struct coordinator *machine,
-				     char text[NOTES_TEXT_MAX])
+enum coordinating_note notes_compare(const struct notes_before *before,
+				     const struct coordinator *machine, char text[NOTES_TEXT_MAX])
 {
 	text[0] = '\0';
 	if (machine->own && !ballot_eq(before->ballot, machine->roster.heard.ballot))

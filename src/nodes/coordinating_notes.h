@@ -1,4 +1,5 @@
-/* What a step of a coordinator means to people: found by looking at the machine before and after. */
+/* What a step of a coordinator means to people: found by looking at the machine before and
+ * after. */
 #ifndef NODES_COORDINATING_NOTES_H
 #define NODES_COORDINATING_NOTES_H
 
@@ -13,9 +14,10 @@ struct notes_before {
 
 struct notes_before notes_look(const struct coordinator *machine);
 
-/* NOTE_COUNT if nothing is worth a line; otherwise NOTE_FORMED, _STOPPED, _CLOSED or _SUPERSEDED. */
-enum coordinating_note notes_compare(const struct notes_before *before, const struct coordinator *machine,
-				     char text[NOTES_TEXT_MAX]);
+/* NOTE_COUNT if nothing is worth a line; otherwise NOTE_FORMED, _STOPPED, _CLOSED or
+ * _SUPERSEDED. */
+enum coordinating_note notes_compare(const struct notes_before *before,
+				     const struct coordinator *machine, char text[NOTES_TEXT_MAX]);
 
 const char *notes_leave(enum leave_why why);
 

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 
 struct discovery *discovery_new(struct event_base *base, const struct rendezvous *rdzv,
-				const struct link_self *self, const struct discovery_handler *handler,
-				void *arg)
+				const struct link_self *self,
+				const struct discovery_handler *handler, void *arg)
 {
 	const struct discovery_ops *ops =
 		rdzv->kind == RENDEZVOUS_PROGRAM ? &discovery_program : &discovery_endpoints;

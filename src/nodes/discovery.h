@@ -1,8 +1,8 @@
 /* Discovery: who coordinates the job, and where. One table of functions for each way to find out.
  *
- * A discovery makes no links and runs no coordinator; it says through its handler what to do, and is
- * told when what it found is lost. Its callbacks come from the loop, never from inside one of its own
- * functions, and may call all of them but free().
+ * A discovery makes no links and runs no coordinator; it says through its handler what to do, and
+ * is told when what it found is lost. Its callbacks come from the loop, never from inside one of
+ * its own functions, and may call all of them but free().
  */
 #ifndef NODES_DISCOVERY_H
 #define NODES_DISCOVERY_H
@@ -20,16 +20,17 @@ struct discovery_term {
 };
 
 struct discovery_handler {
-	/* This process listens here, under `name`, from now on: answer probes, let agents in while it
-	 * coordinates. `listen_fd` is handed over. */
+	/* This process listens here, under `name`, from now on: answer probes, let agents in while
+	 * it coordinates. `listen_fd` is handed over. */
 	void (*on_listen)(void *arg, int listen_fd, const struct addr_name *name);
-	/* Somebody coordinates there: link to it, unless there is a link. `dead_indexes`, here and below,
-	 * are for the agent's next LINK_UP (core/rounds/finder.h). */
+	/* Somebody coordinates there: link to it, unless there is a link. `dead_indexes`, here and
+	 * below, are for the agent's next LINK_UP (core/rounds/finder.h). */
 	void (*on_found)(void *arg, const struct link_target *target, uint64_t dead_indexes);
-	/* This process is to coordinate, and its agent to be linked to that, unless it has a link. */
+	/* This process is to coordinate, and its agent to be linked to that, unless it has a
+	 * link. */
 	void (*on_chosen)(void *arg, const struct discovery_term *term, uint64_t dead_indexes);
-	/* The coordinator here, if there is one, has to give way. With an epoch, which is that of the
-	 * newest one, the link that there is may belong to one of the past, too. */
+	/* The coordinator here, if there is one, has to give way. With an epoch, which is that of
+	 * the newest one, the link that there is may belong to one of the past, too. */
 	void (*on_superseded)(void *arg, uint64_t epoch);
 	/* Somebody is there and will never let us in, or we cannot listen where we must: why. */
 	void (*on_barred)(void *arg, const char *text);
@@ -51,8 +52,8 @@ struct discovery_ops {
 	size_t size; /* of the struct that begins with a struct discovery */
 	/* Begins to look. The first callbacks follow from the loop. */
 	int (*start)(struct discovery *discovery, struct err *err);
-	/* The link to what was found could not be made or has ended, or the coordinator here has stepped
-	 * down. `linked`: the agent had a link since the last time. */
+	/* The link to what was found could not be made or has ended, or the coordinator here has
+	 * stepped down. `linked`: the agent had a link since the last time. */
 	void (*lost)(struct discovery *discovery, bool linked);
 	/* What it tries and what came of it, for people: "node1:29400: nobody listens there". */
 	void (*explain)(const struct discovery *discovery, struct buf *out);
@@ -64,8 +65,8 @@ extern const struct discovery_ops discovery_program;
 
 /* The one that the configuration asks for. All is borrowed. */
 struct discovery *discovery_new(struct event_base *base, const struct rendezvous *rdzv,
-				const struct link_self *self, const struct discovery_handler *handler,
-				void *arg);
+				const struct link_self *self,
+				const struct discovery_handler *handler, void *arg);
 void discovery_free(struct discovery *discovery);
 
 #endif

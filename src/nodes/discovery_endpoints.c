@@ -1,5 +1,5 @@
-/* Discovery with a list of endpoints (c10d, static): core/rounds/finder.h decides; here names are looked up,
- * endpoints are asked, and the one that is on this host is listened on. */
+/* Discovery with a list of endpoints (c10d, static): core/rounds/finder.h decides; here names are
+ * looked up, endpoints are asked, and the one that is on this host is listened on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,16 @@
 #include "nodes/discovery.h"
 #include "nodes/spot.h"
 
-#define FIRST_LOOKUPS_NS (3 * NS_PER_S) /* then the search begins without the names that are missing */
-/* An owner on this host may have gone, or a name of ours become known: after a search so long that the
- * owners of other endpoints would have taken over, it is tried again to listen. */
+#define FIRST_LOOKUPS_NS \
+	(3 * NS_PER_S) /* then the search begins without the names that are missing */
+/* An owner on this host may have gone, or a name of ours become known: after a search so long that
+ * the owners of other endpoints would have taken over, it is tried again to listen. */
 #define OWN_AFTER_NS (3 * NS_PER_S)
 #define PACE_PER_NODE_NS (100 * NS_PER_US)
-#define PROBE_LOOKUP_NS (NS_PER_S / 3)	/* of a probe's time */
+#define PROBE_LOOKUP_NS (NS_PER_S / 3) /* of a probe's time */
 
-/* A process that ends closes its links and its listener one after the other. Whoever asks in between is
- * let in and shut out at once: that is no answer, and it is asked again. */
+/* A process that ends closes its links and its listener one after the other. Whoever asks in
+ * between is let in and shut out at once: that is no answer, and it is asked again. */
 #define AGAIN_NS (10 * NS_PER_MS)
 #define AGAIN_MAX 10
 
@@ -32,7 +33,7 @@ struct site {
 	uint32_t asked;		  /* number of the probe that has no answer yet; 0: none */
 	unsigned shut_out;	  /* so often in this probe */
 	struct event again;
-	struct event patience;	  /* with the look-up that a probe waits for */
+	struct event patience; /* with the look-up that a probe waits for */
 };
 
 struct endpoints {
@@ -68,8 +69,10 @@ static void arm(struct endpoints *e, uint64_t deadline_ns)
 static void answer(struct site *site, enum finder_answer said, struct ballot ballot)
 {
 	struct endpoints *e = site->endpoints;
-	static const char *const said_what[] = { [FINDER_UNASKED] = "?",	  [FINDER_COORDINATES] = "coordinates",
-						 [FINDER_STANDBY] = "stands by", [FINDER_REFUSED] = "refuses",
+	static const char *const said_what[] = { [FINDER_UNASKED] = "?",
+						 [FINDER_COORDINATES] = "coordinates",
+						 [FINDER_STANDBY] = "stands by",
+						 [FINDER_REFUSED] = "refuses",
 						 [FINDER_SILENT] = "is silent" };
 	log_debug("%s %s", site->spot.text, said_what[said]);
 	uint32_t probe = site->asked;
@@ -78,8 +81,11 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 	if (said == FINDER_SILENT || said == FINDER_REFUSED)
 		spot_forget(&site->spot);
 	if (probe)
-		step(e, &(struct finder_event){ .type = FINDER_ANSWER, .index = (uint32_t)(site - e->sites),
-						.probe = probe, .answer = said, .ballot = ballot });
+		step(e, &(struct finder_event){ .type = FINDER_ANSWER,
+						.index = (uint32_t)(site - e->sites),
+						.probe = probe,
+						.answer = said,
+						.ballot = ballot });
 }
 
 static void on_standing(void *arg, const struct link_standing *standing)
@@ -87,7 +93,8 @@ static void on_standing(void *arg, const struct link_standing *standing)
 	struct site *site = arg;
 	struct endpoints *e = site->endpoints;
 	site->probe = NULL;
-	if (standing->answer == FINDER_SILENT && standing->why == LINK_CLOSED && site->shut_out++ < AGAIN_MAX) {
+	if (standing->answer == FINDER_SILENT && standing->why == LINK_CLOSED &&
+	    site->shut_out++ < AGAIN_MAX) {
 		struct timeval soon = clock_left(AGAIN_NS, 0);
 		event_add(&site->again, &soon);
 		return;
@@ -231,7 +238,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		begin(e);
 		return;
 	}
-	if (e->finder.state == FINDER_LOOKING && clock_now_ns() >= ns_add(e->since_ns, OWN_AFTER_NS))
+	if (e->finder.state == FINDER_LOOKING &&
+	    clock_now_ns() >= ns_add(e->since_ns, OWN_AFTER_NS))
 		try_to_own(e);
 	if (e->own >= 0 && !owned)
 		step(e, &(struct finder_event){ .type = FINDER_OWN, .index = (uint32_t)e->own });
@@ -303,7 +311,8 @@ static void endpoints_explain(const struct discovery *discovery, struct buf *out
 		if ((int32_t)i == e->own)
 			buf_printf(out, "%s%s is this node", i ? "; " : "", spot->text);
 		else
-			buf_printf(out, "%s%s", i ? "; " : "", *spot->trouble ? spot->trouble : spot->text);
+			buf_printf(out, "%s%s", i ? "; " : "",
+				   *spot->trouble ? spot->trouble : spot->text);
 	}
 }
 

@@ -1,6 +1,6 @@
-/* Discovery by a program (etcd, exec:PROGRAM): it says who coordinates under which epoch, and this process
- * listens from the start on a port of its own, in case that is to be itself. muster-discovery(7) is the
- * contract. */
+/* Discovery by a program (etcd, exec:PROGRAM): it says who coordinates under which epoch, and this
+ * process listens from the start on a port of its own, in case that is to be itself.
+ * muster-discovery(7) is the contract. */
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -29,14 +29,14 @@ struct program {
 	struct discovery base;
 	struct discover_exec *exec; /* NULL: not started yet */
 	struct strv argv, envp;
-	struct event begin;    /* the way to the service is known, or not worth waiting for any more */
-	struct event offer;    /* tells who coordinates once more */
-	struct spot reached;   /* a host of the service */
-	struct spot own;       /* where we listen */
-	struct spot leader;    /* who coordinates, while epoch is not 0 */
+	struct event begin; /* the way to the service is known, or not worth waiting for any more */
+	struct event offer; /* tells who coordinates once more */
+	struct spot reached; /* a host of the service */
+	struct spot own;     /* where we listen */
+	struct spot leader;  /* who coordinates, while epoch is not 0 */
 	bool has_reached, has_own;
 	uint64_t epoch;
-	bool chosen; /* the leader is this process */
+	bool chosen;		     /* the leader is this process */
 	char trouble[LINK_TEXT_MAX]; /* the last that the program said to people */
 };
 
@@ -57,7 +57,8 @@ static void offer(struct program *p)
 {
 	const struct discovery_handler *handler = p->base.handler;
 	if (p->chosen) {
-		handler->on_chosen(p->base.arg, &(struct discovery_term){ .epoch = p->epoch, .index = -1 }, 0);
+		handler->on_chosen(p->base.arg,
+				   &(struct discovery_term){ .epoch = p->epoch, .index = -1 }, 0);
 		return;
 	}
 	if (p->leader.count == 0) {
@@ -86,8 +87,8 @@ static void on_leader_known(void *arg, struct spot *spot)
 	event_add(&p->offer, &later);
 }
 
-/* The coordinator here may have to give way to one of its own process: it has to be gone first, so the
- * new term begins with the next turn of the loop. */
+/* The coordinator here may have to give way to one of its own process: it has to be gone first, so
+ * the new term begins with the next turn of the loop. */
 static void on_coordinator(void *arg, const struct addr_name *name, uint64_t epoch)
 {
 	struct program *p = arg;
@@ -179,8 +180,8 @@ static bool ip_towards(const struct addr *peer, char host[ADDR_HOST_MAX])
 	return true;
 }
 
-/* The address of ours that leads to the service, else to hosts far away, else any, else loopback: a service
- * on this host says nothing about the way to the others. */
+/* The address of ours that leads to the service, else to hosts far away, else any, else loopback: a
+ * service on this host says nothing about the way to the others. */
 static void choose_host(const struct program *p, char host[ADDR_HOST_MAX])
 {
 	struct addr far_away, any;
@@ -247,8 +248,8 @@ static int program_start(struct discovery *discovery, struct err *err UNUSED)
 	return 0;
 }
 
-/* What was said last is true until something newer is said. A coordinator of our own that has stepped down
- * has learned of a newer one; that will be said. */
+/* What was said last is true until something newer is said. A coordinator of our own that has
+ * stepped down has learned of a newer one; that will be said. */
 static void program_lost(struct discovery *discovery, bool linked)
 {
 	struct program *p = program_of(discovery);
@@ -264,7 +265,8 @@ static void program_explain(const struct discovery *discovery, struct buf *out)
 	const struct program *p = program_of(discovery);
 	const char *name = discovery->rdzv->backend;
 	if (p->epoch)
-		buf_printf(out, "%s says that %s coordinates", name, p->chosen ? "this node" : p->leader.text);
+		buf_printf(out, "%s says that %s coordinates", name,
+			   p->chosen ? "this node" : p->leader.text);
 	else
 		buf_printf(out, "%s has named no coordinator yet", name);
 	if (*p->trouble)

@@ -30,15 +30,15 @@ struct node {
 
 	struct link_self self;
 	struct discovery *discovery;
-	struct link *link; /* to a coordinator elsewhere, or on the way to it */
-	bool attached;	   /* to the coordinator here */
-	bool was_linked;   /* since discovery was last told of a loss */
+	struct link *link;     /* to a coordinator elsewhere, or on the way to it */
+	bool attached;	       /* to the coordinator here */
+	bool was_linked;       /* since discovery was last told of a loss */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */
-	struct event seek; /* tells discovery that its find is lost */
+	struct event seek;     /* tells discovery that its find is lost */
 
 	struct coordinating *coordinating; /* here; NULL: we listen nowhere */
-	struct door *door;		   /* to it and to the workers' store, if they share a port */
-	struct addr_name place;		   /* where that is */
+	struct door *door;	/* to it and to the workers' store, if they share a port */
+	struct addr_name place; /* where that is */
 	struct addr place_addr;
 
 	bool finished; /* the coordinator here: everybody knows that the job is over */
@@ -148,8 +148,8 @@ static void say_waiting(struct node *node, uint64_t now_ns)
 		return;
 	node->discovery->ops->explain(node->discovery, &tried);
 	bool private = node->attached && addr_is_loopback(&node->place_addr);
-	if (waiting_say(&node->waiting, &node->agent, buf_str(&tried), private ? node->place.host : NULL, now_ns,
-			&text))
+	if (waiting_say(&node->waiting, &node->agent, buf_str(&tried),
+			private ? node->place.host : NULL, now_ns, &text))
 		log_warn("%s", buf_str(&text));
 }
 
@@ -173,7 +173,8 @@ void node_step(struct node *node, const struct agent_event *event, uint64_t now_
 		return;
 	struct err err = ERR_INIT;
 	if (node->discovery->ops->start(node->discovery, &err) < 0)
-		step_agent(node, &(struct agent_event){ .type = AGENT_BARRED, .text = err.msg }, now_ns, actions);
+		step_agent(node, &(struct agent_event){ .type = AGENT_BARRED, .text = err.msg },
+			   now_ns, actions);
 }
 
 uint64_t node_deadline_ns(const struct node *node)
@@ -227,7 +228,8 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 	seek_in(node, was_up ? 0 : RETRY_NS);
 	if (was_up) {
 		log_warn("lost the coordinator: %s", end->text);
-		step_alone(node, &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = end->dead });
+		step_alone(node,
+			   &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = end->dead });
 	} else if (end->kind == LINK_REFUSED) {
 		step_alone(node, &(struct agent_event){ .type = AGENT_BARRED, .text = end->text });
 	} else {
@@ -280,7 +282,8 @@ static void on_local_down(void *arg)
 }
 
 /* What people should know of the nodes that we coordinate. */
-static void on_note(void *arg UNUSED, enum coordinating_note note, const char *name, const char *text)
+static void on_note(void *arg UNUSED, enum coordinating_note note, const char *name,
+		    const char *text)
 {
 	static const struct {
 		enum log_level level;
@@ -313,7 +316,8 @@ static const struct coordinating_handler coordinating_handler = {
 static void warn_of_strangers(const struct node *node, const struct addr *addr)
 {
 	if (!node->self.token && !addr_is_loopback(addr))
-		log_warn("there is no token: whoever reaches %s can take part in this job; set MUSTER_TOKEN or "
+		log_warn("there is no token: whoever reaches %s can take part in this job; set "
+			 "MUSTER_TOKEN or "
 			 "--rdzv-conf token_file=FILE on all nodes",
 			 node->place.host);
 }
@@ -330,7 +334,8 @@ static void on_store_calls(void *arg, int fd, const struct addr *peer)
 	node->handler->on_store_client(node->arg, fd, peer);
 }
 
-static const struct door_handler door_handler = { .on_agent = on_agent_calls, .on_store = on_store_calls };
+static const struct door_handler door_handler = { .on_agent = on_agent_calls,
+						  .on_store = on_store_calls };
 
 static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 {
@@ -343,7 +348,8 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 		node->door = door_new(node->base, listen_fd, &door_handler, node);
 		listen_fd = -1;
 	}
-	node->coordinating = coordinating_new(node->base, listen_fd, &node->self, &coordinating_handler, node);
+	node->coordinating =
+		coordinating_new(node->base, listen_fd, &node->self, &coordinating_handler, node);
 }
 
 static void on_found(void *arg, const struct link_target *target, uint64_t dead_indexes)
@@ -428,8 +434,9 @@ static void on_seek(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- life ---- */
 
-int node_new(struct event_base *base, const struct rendezvous *rdzv, const struct agent_config *agent,
-	     const struct node_handler *handler, void *arg, struct node **ret_node, struct err *err UNUSED)
+int node_new(struct event_base *base, const struct rendezvous *rdzv,
+	     const struct agent_config *agent, const struct node_handler *handler, void *arg,
+	     struct node **ret_node, struct err *err UNUSED)
 {
 	struct node *node = NEW(struct node);
 	*node = (struct node){

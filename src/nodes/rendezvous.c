@@ -33,10 +33,12 @@ static bool is_given(const char *text)
 
 /* ---- endpoints ---- */
 
-static int add_endpoint(const char *text, uint16_t default_port, struct rendezvous *rdzv, struct err *err)
+static int add_endpoint(const char *text, uint16_t default_port, struct rendezvous *rdzv,
+			struct err *err)
 {
 	if (rdzv->endpoint_count == FINDER_ENDPOINTS_MAX)
-		return err_set(err, EINVAL, "--rdzv-endpoint: more than %d endpoints", FINDER_ENDPOINTS_MAX);
+		return err_set(err, EINVAL, "--rdzv-endpoint: more than %d endpoints",
+			       FINDER_ENDPOINTS_MAX);
 	struct addr_name *name = &rdzv->endpoints[rdzv->endpoint_count];
 	int r = addr_name_parse(text, default_port, name, err);
 	if (r < 0)
@@ -47,7 +49,8 @@ static int add_endpoint(const char *text, uint16_t default_port, struct rendezvo
 	return 0;
 }
 
-static int parse_endpoints(const char *text, uint16_t default_port, struct rendezvous *rdzv, struct err *err)
+static int parse_endpoints(const char *text, uint16_t default_port, struct rendezvous *rdzv,
+			   struct err *err)
 {
 	rdzv->endpoints = NEW_ARRAY(struct addr_name, FINDER_ENDPOINTS_MAX);
 	const char *rest = text, *piece;
@@ -64,8 +67,8 @@ static int parse_endpoints(const char *text, uint16_t default_port, struct rende
 
 /* ---- backends ---- */
 
-static int choose_c10d(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
-		       struct err *err)
+static int choose_c10d(const struct rendezvous_options *options, uint32_t max_nodes,
+		       struct rendezvous *rdzv, struct err *err)
 {
 	int r = parse_endpoints(options->endpoint, RENDEZVOUS_C10D_PORT, rdzv, err);
 	if (r < 0)
@@ -75,14 +78,16 @@ static int choose_c10d(const struct rendezvous_options *options, uint32_t max_no
 		nameless |= rdzv->endpoints[i].port == 0;
 	/* Nobody else could find the port: torchrun's way to say "on this host". */
 	if (nameless && max_nodes > 1)
-		return err_set(err, EINVAL, "--rdzv-endpoint: '%.64s': other nodes cannot find port 0",
+		return err_set(err, EINVAL,
+			       "--rdzv-endpoint: '%.64s': other nodes cannot find port 0",
 			       options->endpoint);
 	bool alone = max_nodes == 1 && (nameless || !is_given(options->endpoint));
 	rdzv->kind = alone ? RENDEZVOUS_LOCAL : RENDEZVOUS_ENDPOINTS;
 	return 0;
 }
 
-static int static_endpoint(const struct rendezvous_options *options, struct rendezvous *rdzv, struct err *err)
+static int static_endpoint(const struct rendezvous_options *options, struct rendezvous *rdzv,
+			   struct err *err)
 {
 	bool port_given = options->master_port != RENDEZVOUS_PORT_UNSET;
 	if (is_given(options->endpoint)) {
@@ -106,8 +111,8 @@ static int static_endpoint(const struct rendezvous_options *options, struct rend
 }
 
 /* With one node only the place of the workers' store is given by it. */
-static int choose_static(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
-			 struct err *err)
+static int choose_static(const struct rendezvous_options *options, uint32_t max_nodes,
+			 struct rendezvous *rdzv, struct err *err)
 {
 	if (rdzv->node_rank < 0)
 		rdzv->node_rank = 0;
@@ -119,18 +124,20 @@ static int choose_static(const struct rendezvous_options *options, uint32_t max_
 	return static_endpoint(options, rdzv, err);
 }
 
-static int choose_unnamed(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *rdzv,
-			  struct err *err)
+static int choose_unnamed(const struct rendezvous_options *options, uint32_t max_nodes,
+			  struct rendezvous *rdzv, struct err *err)
 {
 	if (is_given(options->endpoint)) {
 		rdzv->backend = "c10d";
 		return choose_c10d(options, max_nodes, rdzv, err);
 	}
-	if (is_given(options->master_addr) || options->master_port != RENDEZVOUS_PORT_UNSET || rdzv->node_rank >= 0)
+	if (is_given(options->master_addr) || options->master_port != RENDEZVOUS_PORT_UNSET ||
+	    rdzv->node_rank >= 0)
 		return choose_static(options, max_nodes, rdzv, err);
 	if (max_nodes > 1)
 		return err_set(err, EINVAL,
-			       "--nnodes: '%.64s': several nodes need --rdzv-endpoint=HOST, the same on all of "
+			       "--nnodes: '%.64s': several nodes need --rdzv-endpoint=HOST, the "
+			       "same on all of "
 			       "them, or --master-addr=HOST and --node-rank=N",
 			       options->nnodes);
 	rdzv->backend = "c10d"; /* as torchrun calls it */
@@ -146,14 +153,16 @@ static int choose_etcd(const struct rendezvous_options *options, const struct re
 	return rendezvous_etcd_args(options->endpoint, conf, &rdzv->program, err);
 }
 
-static int choose_backend(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
-			  uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+static int choose_backend(const struct rendezvous_options *options,
+			  const struct rendezvous_conf *conf, uint32_t max_nodes,
+			  struct rendezvous *rdzv, struct err *err)
 {
 	const char *name = options->backend;
 	if (options->standalone) {
 		rdzv->backend = "c10d";
 		if (max_nodes > 1)
-			return err_set(err, EINVAL, "--standalone: there is one node, and --nnodes is '%.64s'",
+			return err_set(err, EINVAL,
+				       "--standalone: there is one node, and --nnodes is '%.64s'",
 				       options->nnodes);
 		return 0;
 	}
@@ -172,22 +181,26 @@ static int choose_backend(const struct rendezvous_options *options, const struct
 		strv_add(&rdzv->program, name + strlen(EXEC_PREFIX));
 		return 0;
 	}
-	return err_set(err, EINVAL,
-		       "--rdzv-backend: '%.64s' is none of c10d, static, etcd, etcd-v2 and exec:PROGRAM", name);
+	return err_set(
+		err, EINVAL,
+		"--rdzv-backend: '%.64s' is none of c10d, static, etcd, etcd-v2 and exec:PROGRAM",
+		name);
 }
 
 /* ---- the rest ---- */
 
-static int take_node_rank(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
-			  uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+static int take_node_rank(const struct rendezvous_options *options,
+			  const struct rendezvous_conf *conf, uint32_t max_nodes,
+			  struct rendezvous *rdzv, struct err *err)
 {
-	int64_t rank = options->node_rank != RENDEZVOUS_RANK_UNSET	   ? options->node_rank
-		       : conf->rank != RENDEZVOUS_CONF_UNSET ? (int64_t)conf->rank
+	int64_t rank = options->node_rank != RENDEZVOUS_RANK_UNSET ? options->node_rank
+		       : conf->rank != RENDEZVOUS_CONF_UNSET	   ? (int64_t)conf->rank
 								   : -1;
 	if (options->node_rank != RENDEZVOUS_RANK_UNSET && (rank < 0 || rank >= max_nodes))
 		return err_set(err, EINVAL,
-			       "--node-rank: %" PRId64 " must be below the number of nodes, which is %u", rank,
-			       max_nodes);
+			       "--node-rank: %" PRId64
+			       " must be below the number of nodes, which is %u",
+			       rank, max_nodes);
 	rdzv->node_rank = (int32_t)MIN(rank, INT32_MAX);
 	return 0;
 }
@@ -207,22 +220,25 @@ static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rd
 {
 	const struct coordinator_config usual = COORDINATOR_CONFIG_INIT;
 	bool by_timeout = rdzv->is_static || rdzv->is_etcd;
-	uint64_t join_ns = by_timeout ? given_or(conf->timeout_ns, STATIC_TIMEOUT_NS) : JOIN_TIMEOUT_NS;
+	uint64_t join_ns =
+		by_timeout ? given_or(conf->timeout_ns, STATIC_TIMEOUT_NS) : JOIN_TIMEOUT_NS;
 	rdzv->join_timeout_ns = given_or(conf->join_timeout_ns, join_ns);
 	rdzv->last_call_ns = given_or(conf->last_call_ns, usual.last_call_ns);
 	rdzv->close_timeout_ns = given_or(conf->close_timeout_ns, usual.close_timeout_ns);
 	rdzv->scale_up_delay_ns = given_or(conf->scale_up_delay_ns, usual.scale_up_delay_ns);
 	rdzv->failover_after_ns = given_or(conf->failover_after_ns, FAILOVER_AFTER_NS);
 	rdzv->period_ns = given_or(conf->keep_alive_ns, 0);
-	/* So many periods of silence are death for torchrun; the agent itself gives up one earlier. */
+	/* So many periods of silence are death for torchrun; the agent itself gives up one
+	 * earlier. */
 	uint64_t attempts = given_or(conf->keep_alive_attempts, LEASE_PERIODS + 1);
 	rdzv->lease_periods = (uint32_t)MAX(attempts - 1, 1);
 	if (conf->timeout_ns != RENDEZVOUS_CONF_UNSET && !by_timeout)
-		log_debug("--rdzv-conf: 'timeout' has no effect with %s: see join_timeout", rdzv->backend);
+		log_debug("--rdzv-conf: 'timeout' has no effect with %s: see join_timeout",
+			  rdzv->backend);
 }
 
-static int fill(const struct rendezvous_options *options, const struct rendezvous_conf *conf, uint32_t max_nodes,
-		struct rendezvous *rdzv, struct err *err)
+static int fill(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
 	rdzv->max_nodes = max_nodes;
 	rdzv->host = conf->host;
@@ -244,8 +260,8 @@ static int fill(const struct rendezvous_options *options, const struct rendezvou
 	return 0;
 }
 
-int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *ret_rdzv,
-		    struct err *err)
+int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes,
+		    struct rendezvous *ret_rdzv, struct err *err)
 {
 	struct rendezvous rdzv = RENDEZVOUS_INIT;
 	struct rendezvous_conf conf;

@@ -40,7 +40,7 @@ enum rendezvous_kind {
 
 enum rendezvous_host {
 	RENDEZVOUS_HOST_WHO_CAN, /* whoever can listen on an endpoint */
-	RENDEZVOUS_HOST_YES,	 /* this node, also where the endpoint's address is not known to it */
+	RENDEZVOUS_HOST_YES, /* this node, also where the endpoint's address is not known to it */
 	RENDEZVOUS_HOST_NO,
 };
 
@@ -49,18 +49,19 @@ struct rendezvous {
 	uint32_t max_nodes;
 	enum rendezvous_kind kind;
 	const char *backend; /* its name, for people */
-	bool is_static;	     /* MAX nodes with given ranks; the workers' store is at the endpoint too */
+	bool is_static; /* MAX nodes with given ranks; the workers' store is at the endpoint too */
 	bool store_at_endpoint; /* this node coordinates, and the workers\' store shares its port */
 	struct addr_name *endpoints;
 	size_t endpoint_count;
 	enum rendezvous_host host;
 	bool is_etcd;
-	struct strv program;	   /* of PROGRAM: its command line without run id and address */
-	char program_reaches[ADDR_HOST_MAX]; /* a host that it talks to, for the way there; "": unknown */
-	const char *endpoint_text; /* as typed; borrowed, as all texts here */
-	const char *conf;	   /* as typed */
-	const char *local_addr;	   /* NULL: the one that reaches the coordinator */
-	int32_t node_rank;	   /* -1: any */
+	struct strv program; /* of PROGRAM: its command line without run id and address */
+	char program_reaches[ADDR_HOST_MAX]; /* a host that it talks to, for the way there; "":
+						unknown */
+	const char *endpoint_text;	     /* as typed; borrowed, as all texts here */
+	const char *conf;		     /* as typed */
+	const char *local_addr;		     /* NULL: the one that reaches the coordinator */
+	int32_t node_rank;		     /* -1: any */
 	bool has_token;
 	struct token token;
 
@@ -75,8 +76,8 @@ struct rendezvous {
 
 /* -EINVAL: a usage error; any other code: the system's, such as a token file that cannot be read.
  * Takes MUSTER_TOKEN out of the environment, so that nobody inherits it. */
-int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes, struct rendezvous *ret_rdzv,
-		    struct err *err);
+int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes,
+		    struct rendezvous *ret_rdzv, struct err *err);
 void rendezvous_done(struct rendezvous *rdzv);
 
 /* The time between two signs of life in a job of so many nodes. */

@@ -17,11 +17,14 @@ enum value_kind {
 	VALUE_HOST,
 	VALUE_QUORUM,
 	VALUE_TEXT,
-	VALUE_TCP,   /* nothing else is there to choose */
+	VALUE_TCP, /* nothing else is there to choose */
 	VALUE_UNUSED,
 };
 
-#define KEY(key, kind, field) { key, kind, offsetof(struct rendezvous_conf, field) }
+#define KEY(key, kind, field) \
+	{ \
+		key, kind, offsetof(struct rendezvous_conf, field) \
+	}
 
 static const struct key {
 	const char *name;
@@ -72,7 +75,9 @@ static int to_time(const char *value, uint64_t *ret_ns)
 
 static int to_number(const char *value, uint64_t least, uint64_t *ret_number)
 {
-	return str_to_u64(value, ret_number) < 0 || *ret_number < least || *ret_number > INT32_MAX ? -EINVAL : 0;
+	return str_to_u64(value, ret_number) < 0 || *ret_number < least || *ret_number > INT32_MAX
+		       ? -EINVAL
+		       : 0;
 }
 
 static int to_host(const char *value, enum rendezvous_host *ret_host)
@@ -123,7 +128,8 @@ static int take_value(const struct key *key, const char *value, struct rendezvou
 	case VALUE_TCP:
 		return str_eq(value, "tcp") ? 0 : -EINVAL;
 	case VALUE_UNUSED:
-		log_debug("--rdzv-conf: '%s' has no effect: nothing in muster waits for that", key->name);
+		log_debug("--rdzv-conf: '%s' has no effect: nothing in muster waits for that",
+			  key->name);
 		return 0;
 	}
 	return -EINVAL;
@@ -156,9 +162,11 @@ static int take_pair(const char *text, size_t len, struct rendezvous_conf *conf,
 {
 	const char *sign = memchr(text, '=', len);
 	AUTO_FREE char *name = trimmed(text, sign ? (size_t)(sign - text) : len);
-	AUTO_FREE char *value = sign ? trimmed(sign + 1, len - (size_t)(sign + 1 - text)) : mem_strdup("");
+	AUTO_FREE char *value =
+		sign ? trimmed(sign + 1, len - (size_t)(sign + 1 - text)) : mem_strdup("");
 	if (!*name || !*value)
-		return err_set(err, EINVAL, "--rdzv-conf: '%.*s' is not KEY=VALUE", (int)MIN(len, 64), text);
+		return err_set(err, EINVAL, "--rdzv-conf: '%.*s' is not KEY=VALUE",
+			       (int)MIN(len, 64), text);
 	const struct key *key = find_key(name);
 	if (!key) {
 		log_warn("--rdzv-conf: '%s' is unknown and has no effect", name);

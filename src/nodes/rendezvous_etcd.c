@@ -16,8 +16,8 @@
 #define DEFAULT_ENDPOINT "localhost"
 #define LEASE_TTL_S_MAX 3600 /* as the program has it */
 
-/* In the build tree beside us, where it is installed as seen from us, where it was to be installed; else
- * PATH decides. */
+/* In the build tree beside us, where it is installed as seen from us, where it was to be installed;
+ * else PATH decides. */
 static char *find_program(void)
 {
 	static const struct {
@@ -33,7 +33,8 @@ static char *find_program(void)
 		self[0] = '\0';
 	const char *dir = dirname(self);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		AUTO_FREE char *path = mem_printf("%s%s", places[i].from_us ? dir : "", places[i].path);
+		AUTO_FREE char *path =
+			mem_printf("%s%s", places[i].from_us ? dir : "", places[i].path);
 		if (access(path, X_OK) == 0)
 			return mem_strdup(path);
 	}
@@ -56,23 +57,27 @@ static void add_endpoints(struct strv *args, const char *text, const char *proto
 		piece = str_trim(piece, &len);
 		AUTO_FREE char *endpoint = mem_strndup(piece, len);
 		bool has_scheme = strstr(endpoint, "://");
-		buf_printf(&list, "%s%s%s%s", buf_len(&list) ? "," : "", protocol && !has_scheme ? protocol : "",
+		buf_printf(&list, "%s%s%s%s", buf_len(&list) ? "," : "",
+			   protocol && !has_scheme ? protocol : "",
 			   protocol && !has_scheme ? "://" : "", endpoint);
 	}
 	add_option(args, "endpoints", buf_str(&list));
 }
 
-int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf, struct strv *ret_args,
-			 struct err *err)
+int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf,
+			 struct strv *ret_args, struct err *err)
 {
 	if (conf->protocol && !str_eq(conf->protocol, "http") && !str_eq(conf->protocol, "https"))
-		return err_set(err, EINVAL, "--rdzv-conf: 'protocol=%.32s' is neither http nor https",
+		return err_set(err, EINVAL,
+			       "--rdzv-conf: 'protocol=%.32s' is neither http nor https",
 			       conf->protocol);
 	if (!conf->user != !conf->password_file)
-		return err_set(err, EINVAL, "--rdzv-conf: 'user' and 'password_file' need each other");
+		return err_set(err, EINVAL,
+			       "--rdzv-conf: 'user' and 'password_file' need each other");
 	bool has_ttl = conf->lease_ttl_s != RENDEZVOUS_CONF_UNSET;
 	if (has_ttl && conf->lease_ttl_s > LEASE_TTL_S_MAX)
-		return err_set(err, EINVAL, "--rdzv-conf: 'lease_ttl=%" PRIu64 "' is more than %d seconds",
+		return err_set(err, EINVAL,
+			       "--rdzv-conf: 'lease_ttl=%" PRIu64 "' is more than %d seconds",
 			       conf->lease_ttl_s, LEASE_TTL_S_MAX);
 	struct strv args = STRV_INIT;
 	strv_take(&args, find_program());

@@ -5,9 +5,10 @@
 #include "base/strv.h"
 #include "nodes/rendezvous_conf.h"
 
-/* The program and its options, without run id and address; `endpoints` as typed. -EINVAL: a usage error. */
-int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf, struct strv *ret_args,
-			 struct err *err);
+/* The program and its options, without run id and address; `endpoints` as typed. -EINVAL: a usage
+ * error. */
+int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf,
+			 struct strv *ret_args, struct err *err);
 
 /* The host of the first endpoint, to which the way to etcd leads; "" if there is none. */
 void rendezvous_etcd_host(const char *endpoints, char ret_host[ADDR_HOST_MAX]);

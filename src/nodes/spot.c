@@ -12,7 +12,8 @@ static void end_lookup(struct spot *spot)
 {
 	struct err err = ERR_INIT;
 	event_del(&spot->on_lookup);
-	int r = addr_lookup_end(&spot->lookup, &spot->name, spot->addrs, ARRAY_LEN(spot->addrs), &err);
+	int r = addr_lookup_end(&spot->lookup, &spot->name, spot->addrs, ARRAY_LEN(spot->addrs),
+				&err);
 	spot->count = r > 0 ? (size_t)r : 0;
 	if (r < 0)
 		snprintf(spot->trouble, sizeof(spot->trouble), "%s", err.msg);
@@ -27,10 +28,14 @@ static void on_answer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 void spot_init(struct spot *spot, const struct addr_name *name, struct event_base *base,
-		spot_fn *on_done, void *arg)
+	       spot_fn *on_done, void *arg)
 {
 	*spot = (struct spot){
-		.name = *name, .lookup = ADDR_LOOKUP_INIT, .base = base, .on_done = on_done, .arg = arg,
+		.name = *name,
+		.lookup = ADDR_LOOKUP_INIT,
+		.base = base,
+		.on_done = on_done,
+		.arg = arg,
 	};
 	bool v6 = strchr(name->host, ':');
 	snprintf(spot->text, sizeof(spot->text), v6 ? "[%s]:%u" : "%s:%u", name->host, name->port);
@@ -86,7 +91,8 @@ static int listen_on_all(uint16_t port)
 /* Many systems give their own name a loopback address, which the other nodes do not see. */
 static bool hides_us(const struct spot *spot, const struct addr *addr)
 {
-	return addr_is_loopback(addr) && !spot->numeric && !str_starts(spot->name.host, "localhost");
+	return addr_is_loopback(addr) && !spot->numeric &&
+	       !str_starts(spot->name.host, "localhost");
 }
 
 static bool is_our_name(const struct spot *spot)
@@ -101,7 +107,7 @@ int spot_listen(const struct spot *spot, bool must)
 	int r = -EADDRNOTAVAIL;
 	for (size_t i = 0; i < spot->count && r == -EADDRNOTAVAIL; i++)
 		r = hides_us(spot, &spot->addrs[i]) ? listen_on_all(spot->name.port)
-						      : addr_try_listen(&spot->addrs[i]);
+						    : addr_try_listen(&spot->addrs[i]);
 	if (r == -EADDRNOTAVAIL && (must || (spot->count == 0 && is_our_name(spot))))
 		r = listen_on_all(spot->name.port);
 	return r;

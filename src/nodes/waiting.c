@@ -10,7 +10,8 @@ void waiting_update(struct waiting *waiting, const struct agent *agent, uint64_t
 	if (!waits(agent))
 		*waiting = WAITING_INIT;
 	else if (waiting->since_ns == NS_NEVER)
-		*waiting = (struct waiting){ .since_ns = now_ns, .next_ns = ns_add(now_ns, WAITING_PERIOD_NS) };
+		*waiting = (struct waiting){ .since_ns = now_ns,
+					     .next_ns = ns_add(now_ns, WAITING_PERIOD_NS) };
 }
 
 static void say_nodes(const struct agent *agent, struct buf *out)
@@ -28,8 +29,8 @@ static bool is_spare(const struct agent *agent)
 	       !memory_was_in(&agent->memory, agent->memory.heard.ballot);
 }
 
-bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, const char *reach,
-		 uint64_t now_ns, struct buf *out)
+bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried,
+		 const char *reach, uint64_t now_ns, struct buf *out)
 {
 	char since[CLOCK_HUMAN_MAX], left[CLOCK_HUMAN_MAX];
 	if (now_ns < waiting->next_ns)
@@ -51,7 +52,9 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 		if (reach)
 			buf_printf(out, ", and only this host can reach %s", reach);
 	} else {
-		buf_printf(out, "no coordinator for %s: %s; check that muster runs there and that the port can be reached",
+		buf_printf(out,
+			   "no coordinator for %s: %s; check that muster runs there and that the "
+			   "port can be reached",
 			   since, tried);
 	}
 	if (agent->join_deadline_ns != NS_NEVER)

@@ -1,5 +1,5 @@
-/* What an agent that waits for a round tells its user, and when: every WAITING_PERIOD_NS, with what it
- * waits for, since when, and when it will give up. */
+/* What an agent that waits for a round tells its user, and when: every WAITING_PERIOD_NS, with what
+ * it waits for, since when, and when it will give up. */
 #ifndef NODES_WAITING_H
 #define NODES_WAITING_H
 
@@ -20,10 +20,11 @@ struct waiting {
 /* After every step of the agent. */
 void waiting_update(struct waiting *waiting, const struct agent *agent, uint64_t now_ns);
 
-/* True if something is to be said now; it is appended to `out`. `tried` says what became of the search
- * for a coordinator; `reach`, unless NULL, is where it is here, if nobody elsewhere can reach that. */
-bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried, const char *reach,
-		 uint64_t now_ns, struct buf *out);
+/* True if something is to be said now; it is appended to `out`. `tried` says what became of the
+ * search for a coordinator; `reach`, unless NULL, is where it is here, if nobody elsewhere can
+ * reach that. */
+bool waiting_say(struct waiting *waiting, const struct agent *agent, const char *tried,
+		 const char *reach, uint64_t now_ns, struct buf *out);
 
 /* Why no round came about, for an agent that has waited in vain. */
 void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, struct buf *out);

@@ -190,7 +190,8 @@ static int take_string(const struct input *in, bool is_key, size_t *ret_at, size
 	if (length > limit)
 		return refuse_length(in, is_key ? "key" : "value", length, limit);
 	if (length + 8 > in->limits->message_max - MIN(parser->pos, in->limits->message_max))
-		return refuse_length(in, "message", parser->pos + 8 + length, in->limits->message_max);
+		return refuse_length(in, "message", parser->pos + 8 + length,
+				     in->limits->message_max);
 	r = have(in, 8 + (size_t)length);
 	if (r <= 0)
 		return r;
@@ -219,7 +220,8 @@ static int begin_list(const struct input *in, char kind)
 		if (r <= 0)
 			return r;
 		if (count > in->limits->keys_max)
-			return err_set(in->err, EMSGSIZE, "%s with a list of %llu; the limit is %zu",
+			return err_set(in->err, EMSGSIZE,
+				       "%s with a list of %llu; the limit is %zu",
 				       c10d_query_name(in->query), (unsigned long long)count,
 				       in->limits->keys_max);
 		parser->count = (size_t)count;
@@ -290,8 +292,9 @@ static int take_fields(const struct input *in, const char *fields, struct c10d_m
 	return 1;
 }
 
-int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *limits, const void *data,
-		       size_t len, struct c10d_message *ret_request, struct err *err)
+int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *limits,
+		       const void *data, size_t len, struct c10d_message *ret_request,
+		       struct err *err)
 {
 	if (len < 1 || len < parser->need) {
 		parser->need = MAX(parser->need, (size_t)1);
@@ -302,8 +305,12 @@ int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *lim
 		return err_set(err, EPROTO, "unknown query %u", query);
 	if (parser->pos == 0)
 		parser->pos = 1;
-	const struct input in = { .parser = parser, .limits = limits, .data = data,
-				  .len = len,	    .query = query,   .err = err };
+	const struct input in = { .parser = parser,
+				  .limits = limits,
+				  .data = data,
+				  .len = len,
+				  .query = query,
+				  .err = err };
 	return take_fields(&in, signatures[query].request, ret_request);
 }
 
@@ -314,7 +321,11 @@ int c10d_parse_reply(struct c10d_parser *parser, const struct c10d_limits *limit
 	if (len < parser->need)
 		return 0;
 	parser->count = query == C10D_MULTI_GET ? count : parser->count;
-	const struct input in = { .parser = parser, .limits = limits, .data = data,
-				  .len = len,	    .query = query,   .err = err };
+	const struct input in = { .parser = parser,
+				  .limits = limits,
+				  .data = data,
+				  .len = len,
+				  .query = query,
+				  .err = err };
 	return take_fields(&in, signatures[query].reply, ret_reply);
 }

@@ -41,7 +41,7 @@ enum c10d_query {
 #define C10D_MAGIC 0x3C85F7CEu /* the argument of VALIDATE, the first request on a connection */
 
 /* Replies of one byte. */
-enum { C10D_READY = 0, C10D_NOT_READY = 1 };	  /* CHECK */
+enum { C10D_READY = 0, C10D_NOT_READY = 1 };	   /* CHECK */
 enum { C10D_STOP_WAITING = 0, C10D_CANCELED = 1 }; /* WAIT and BARRIER; CANCEL_WAIT */
 
 /* Every length and count from the wire is compared with one of these before it is used. The first
@@ -59,10 +59,10 @@ struct c10d_limits {
 	size_t message_max; /* bytes of a whole message */
 };
 
-#define C10D_LIMITS_DEFAULT                                                                        \
-	((struct c10d_limits){ .key_max = C10D_KEY_MAX,                                            \
-			       .value_max = C10D_VALUE_MAX,                                        \
-			       .keys_max = C10D_KEYS_MAX,                                          \
+#define C10D_LIMITS_DEFAULT \
+	((struct c10d_limits){ .key_max = C10D_KEY_MAX, \
+			       .value_max = C10D_VALUE_MAX, \
+			       .keys_max = C10D_KEYS_MAX, \
 			       .message_max = C10D_MESSAGE_MAX })
 
 /* Which fields count depends on the query:
@@ -89,9 +89,10 @@ struct c10d_message {
 	enum c10d_query query;
 	struct bytes string[3];
 	int64_t number;
-	size_t count;	   /* keys, values or pairs in the list */
-	struct bytes list; /* its strings in wire form: read with c10d_list_next, built with c10d_put_string */
-	size_t size;	   /* of the message on the wire; set by the decoder */
+	size_t count; /* keys, values or pairs in the list */
+	/* its strings in wire form: read with c10d_list_next, built with c10d_put_string */
+	struct bytes list;
+	size_t size; /* of the message on the wire; set by the decoder */
 };
 
 const char *c10d_query_name(enum c10d_query query); /* "COMPARE_SET" */
@@ -110,11 +111,11 @@ void c10d_put_u32(struct buf *buf, uint32_t number);
 /* How far the decoding of one message has come, so that a message that arrives in pieces is never
  * read twice. A zeroed parser is ready, and is ready again after a whole message. */
 struct c10d_parser {
-	size_t need;	   /* bytes of the message without which no progress can be made */
-	size_t pos;	   /* bytes understood */
-	unsigned field;	   /* of the signature */
+	size_t need;	/* bytes of the message without which no progress can be made */
+	size_t pos;	/* bytes understood */
+	unsigned field; /* of the signature */
 	bool in_list;
-	uint64_t left;	   /* strings of the list still to come */
+	uint64_t left; /* strings of the list still to come */
 	size_t list_at;
 	unsigned strings;
 	struct {
@@ -129,8 +130,9 @@ struct c10d_parser {
 /* Decode one message that begins at `data`. Call again with the same beginning and more bytes until
  * it is whole: 1 (ret_… points into `data` and takes ret_…->size bytes), 0 (more bytes are needed,
  * at least parser->need in all), or -EPROTO/-EMSGSIZE (nothing that follows can be understood). */
-int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *limits, const void *data,
-		       size_t len, struct c10d_message *ret_request, struct err *err);
+int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *limits,
+		       const void *data, size_t len, struct c10d_message *ret_request,
+		       struct err *err);
 
 /* The reply to `query`; `count` is the number of keys asked for by a MULTI_GET. */
 int c10d_parse_reply(struct c10d_parser *parser, const struct c10d_limits *limits,

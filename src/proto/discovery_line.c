@@ -51,13 +51,15 @@ static int read_object(const char *text, size_t len, struct members *members)
 	return r < 0 ? r : json_in_end(&in);
 }
 
-int discovery_line_parse(const char *text, size_t len, struct discovery_line *ret_line, struct err *err)
+int discovery_line_parse(const char *text, size_t len, struct discovery_line *ret_line,
+			 struct err *err)
 {
 	AUTO(members_done) struct members members = { .coordinator = BUF_INIT };
 	if (len > DISCOVERY_LINE_MAX)
 		return err_set(err, EINVAL, "longer than %d bytes", DISCOVERY_LINE_MAX);
 	if (read_object(text, len, &members) < 0)
-		return err_set(err, EINVAL, "no JSON object with a text \"coordinator\" and a number \"epoch\"");
+		return err_set(err, EINVAL,
+			       "no JSON object with a text \"coordinator\" and a number \"epoch\"");
 	if (!members.has_coordinator || !members.has_epoch)
 		return err_set(err, EINVAL, "\"%s\" is missing",
 			       members.has_coordinator ? "epoch" : "coordinator");

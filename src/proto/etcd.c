@@ -18,7 +18,8 @@ static void put_base64(struct buf *out, const char *text)
 	size_t size = sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_ORIGINAL);
 	char *at = (char *)buf_reserve(out, size + 1);
 	*at = '"';
-	sodium_bin2base64(at + 1, size, (const unsigned char *)text, len, sodium_base64_VARIANT_ORIGINAL);
+	sodium_bin2base64(at + 1, size, (const unsigned char *)text, len,
+			  sodium_base64_VARIANT_ORIGINAL);
 	buf_commit(out, size); /* the quote, and all but the NUL */
 	buf_append_char(out, '"');
 }
@@ -32,7 +33,8 @@ void etcd_put_read(struct buf *out, const char *key)
 
 void etcd_put_campaign(struct buf *out, const char *key, const char *value, int64_t lease)
 {
-	buf_append_str(out, "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"EQUAL\",\"create_revision\":\"0\",\"key\":");
+	buf_append_str(out, "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"EQUAL\",\"create_"
+			    "revision\":\"0\",\"key\":");
 	put_base64(out, key);
 	buf_append_str(out, "}],\"success\":[{\"request_put\":{\"key\":");
 	put_base64(out, key);
@@ -72,7 +74,8 @@ int etcd_put_authenticate(struct buf *out, const char *user, const char *passwor
 	return 0;
 }
 
-/* Answers. Where an object is wanted and something else is there, jansson's functions find nothing. */
+/* Answers. Where an object is wanted and something else is there, jansson's functions find
+ * nothing. */
 
 static void json_drop(json_t **json)
 {
@@ -125,8 +128,9 @@ static void get_value(const json_t *pair, char value[ETCD_VALUE_MAX])
 {
 	const char *base64 = json_string_value(json_object_get(pair, "value"));
 	size_t len = 0;
-	if (!base64 || sodium_base642bin((unsigned char *)value, ETCD_VALUE_MAX - 1, base64, strlen(base64),
-					 NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) != 0)
+	if (!base64 ||
+	    sodium_base642bin((unsigned char *)value, ETCD_VALUE_MAX - 1, base64, strlen(base64),
+			      NULL, &len, NULL, sodium_base64_VARIANT_ORIGINAL) != 0)
 		len = 0;
 	value[len] = '\0';
 	if (strlen(value) != len)
@@ -158,7 +162,8 @@ int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct
 	return 0;
 }
 
-int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key, struct err *err)
+int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key,
+		      struct err *err)
 {
 	AUTO(json_drop) json_t *answer = load(text, len);
 	struct etcd_key key = { .present = false };
@@ -179,7 +184,8 @@ int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_k
 	return 0;
 }
 
-int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s, struct err *err)
+int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s,
+		   struct err *err)
 {
 	AUTO(json_drop) json_t *answer = load(text, len);
 	uint64_t lease, ttl_s;

@@ -1,9 +1,9 @@
-/* What is said to etcd's JSON gateway (version 3.4 and later, /v3/...) and what it answers, as far as an
- * election needs it.
+/* What is said to etcd's JSON gateway (version 3.4 and later, /v3/...) and what it answers, as far
+ * as an election needs it.
  *
- * Keys and values are base64 in JSON, numbers are texts, and members that are 0 are left out. Answers
- * are bytes from outside: lengths are checked before anything is kept, what we do not know is
- * skipped, and what we miss makes the answer wrong (-EPROTO).
+ * Keys and values are base64 in JSON, numbers are texts, and members that are 0 are left out.
+ * Answers are bytes from outside: lengths are checked before anything is kept, what we do not know
+ * is skipped, and what we miss makes the answer wrong (-EPROTO).
  */
 #ifndef PROTO_ETCD_H
 #define PROTO_ETCD_H
@@ -29,7 +29,8 @@ void etcd_put_campaign(struct buf *out, const char *key, const char *value, int6
 void etcd_put_grant(struct buf *out, uint64_t ttl_s);
 void etcd_put_lease(struct buf *out, int64_t lease); /* KEEP and REVOKE */
 void etcd_put_watch(struct buf *out, const char *key, uint64_t from_revision);
-int etcd_put_authenticate(struct buf *out, const char *user, const char *password); /* -EINVAL: no UTF-8 */
+int etcd_put_authenticate(struct buf *out, const char *user,
+			  const char *password); /* -EINVAL: no UTF-8 */
 
 struct etcd_key {
 	bool present;
@@ -44,7 +45,8 @@ int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct
 /* Whether the key was created now; its create_revision if so, else the key that is there. */
 int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key,
 		      struct err *err);
-int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s, struct err *err);
+int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s,
+		   struct err *err);
 int etcd_get_keep(const char *text, size_t len, bool *ret_alive, struct err *err);
 int etcd_get_token(const char *text, size_t len, char ret_token[ETCD_TOKEN_MAX], struct err *err);
 

@@ -8,20 +8,13 @@
 #include "base/clock.h"
 
 static const char *const names[] = {
-	[EVENT_JOB_STARTED] = "job.started",
-	[EVENT_ROUND_FORMED] = "round.formed",
-	[EVENT_WORKER_STARTED] = "worker.started",
-	[EVENT_WORKER_EXITED] = "worker.exited",
-	[EVENT_GROUP_FAILED] = "group.failed",
-	[EVENT_GROUP_DONE] = "group.done",
-	[EVENT_GROUP_GONE] = "group.gone",
-	[EVENT_WORKER_CONDEMNED] = "worker.condemned",
-	[EVENT_STOP_REQUESTED] = "stop.requested",
-	[EVENT_RESTART_REQUESTED] = "restart.requested",
-	[EVENT_GROUP_RESTART] = "group.restart",
-	[EVENT_TIMER_EXPIRED] = "timer.expired",
-	[EVENT_TIMER_REJECTED] = "timer.rejected",
-	[EVENT_JOB_ENDED] = "job.ended",
+	[EVENT_JOB_STARTED] = "job.started",	   [EVENT_ROUND_FORMED] = "round.formed",
+	[EVENT_WORKER_STARTED] = "worker.started", [EVENT_WORKER_EXITED] = "worker.exited",
+	[EVENT_GROUP_FAILED] = "group.failed",	   [EVENT_GROUP_DONE] = "group.done",
+	[EVENT_GROUP_GONE] = "group.gone",	   [EVENT_WORKER_CONDEMNED] = "worker.condemned",
+	[EVENT_STOP_REQUESTED] = "stop.requested", [EVENT_RESTART_REQUESTED] = "restart.requested",
+	[EVENT_GROUP_RESTART] = "group.restart",   [EVENT_TIMER_EXPIRED] = "timer.expired",
+	[EVENT_TIMER_REJECTED] = "timer.rejected", [EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
 
@@ -35,7 +28,8 @@ static void set_number(json_t *object, const char *name, uint64_t value)
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
-/* Not jansson's json_string(): proto/json.h has a function of that name, which the linker prefers. */
+/* Not jansson's json_string(): proto/json.h has a function of that name, which the linker
+ * prefers. */
 static void set_text(json_t *object, const char *name, const char *value)
 {
 	if (value)
@@ -68,7 +62,8 @@ static void add_body(json_t *object, const struct event_body *body)
 	if (body->metrics) {
 		json_t *metrics = json_object();
 		for (size_t i = 0; i < body->metric_count; i++)
-			json_object_set_new(metrics, body->metrics[i].name, json_integer(body->metrics[i].value));
+			json_object_set_new(metrics, body->metrics[i].name,
+					    json_integer(body->metrics[i].value));
 		json_object_set_new(object, "metrics", metrics);
 	}
 	if (body->status) {
@@ -94,8 +89,8 @@ void event_line(struct buf *out, enum event_kind kind, const struct event_head *
 	set_number(object, "round", head->round);
 	if (head->ballot_round)
 		json_object_set_new(object, "ballot",
-				    json_pack("{s:I,s:I}", "epoch", (json_int_t)head->epoch, "round",
-					      (json_int_t)head->ballot_round));
+				    json_pack("{s:I,s:I}", "epoch", (json_int_t)head->epoch,
+					      "round", (json_int_t)head->ballot_round));
 	set_number(object, "restarts", head->restarts);
 	add_body(object, body);
 	char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);

@@ -1,5 +1,5 @@
-/* Events: one JSON object a line for each thing that happened in a job. One table has them all; they
- * are documented in muster-events(7). */
+/* Events: one JSON object a line for each thing that happened in a job. One table has them all;
+ * they are documented in muster-events(7). */
 #ifndef PROTO_EVENT_H
 #define PROTO_EVENT_H
 
@@ -25,7 +25,8 @@ enum event_kind {
 
 const char *event_name(enum event_kind kind);
 
-/* What every event has. `round` counts the rounds of this job on this host, from 1; 0: before them. */
+/* What every event has. `round` counts the rounds of this job on this host, from 1; 0: before
+ * them. */
 struct event_head {
 	const char *run_id;
 	const char *host;
@@ -53,13 +54,13 @@ struct event_body {
 	uint64_t world_size;
 	uint64_t nodes; /* of the round; with it, our rank among them */
 	uint64_t group_rank;
-	const char *reason; /* of a failure, a restart or a rejection */
-	const char *detail; /* what exactly was rejected, or why a worker could not be started */
-	const char *scope;  /* of a timer */
-	const char *status; /* "exit code 3", "SIGKILL" */
+	const char *reason;   /* of a failure, a restart or a rejection */
+	const char *detail;   /* what exactly was rejected, or why a worker could not be started */
+	const char *scope;    /* of a timer */
+	const char *status;   /* "exit code 3", "SIGKILL" */
 	const int *exit_code; /* NULL: none */
 	const char *signal;
-	const char *error_file; /* where a worker was told to record an exception */
+	const char *error_file;		    /* where a worker was told to record an exception */
 	const struct event_number *metrics; /* of a whole job; NULL: none */
 	size_t metric_count;
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */

@@ -31,7 +31,8 @@ static int read_member(struct json_in *in, const char *key, struct event_in *eve
 		void *field = (char *)event + members[i].offset;
 		if (!str_eq(members[i].name, key))
 			continue;
-		return members[i].type == MEMBER_TEXT ? json_in_string(in, field) : json_in_int(in, field);
+		return members[i].type == MEMBER_TEXT ? json_in_string(in, field)
+						      : json_in_int(in, field);
 	}
 	return json_in_skip(in);
 }

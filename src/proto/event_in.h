@@ -13,7 +13,7 @@ struct event_in {
 	int64_t timestamp; /* wall-clock ms */
 	int64_t world_size;
 	int64_t exit_code;
-	struct buf signal;     /* a name */
+	struct buf signal; /* a name */
 	struct buf error_file;
 };
 

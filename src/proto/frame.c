@@ -32,7 +32,8 @@ static const struct {
 	{ "PUT ", 4, true, "an HTTP client" },
 	{ "OPTIONS ", 8, true, "an HTTP client" },
 	{ "HTTP/", 5, false, "an HTTP server" },
-	{ "\0\xce\xf7\x85\x3c", 5, false, "a PyTorch TCPStore client (torchrun, or a worker with a wrong MASTER_PORT)" },
+	{ "\0\xce\xf7\x85\x3c", 5, false,
+	  "a PyTorch TCPStore client (torchrun, or a worker with a wrong MASTER_PORT)" },
 	{ "\x16\x03", 2, false, "a TLS client" },
 	{ "SSH-", 4, false, "an SSH peer" },
 };
@@ -40,7 +41,8 @@ static const struct {
 static int find_stranger(const void *data, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_LEN(strangers); i++)
-		if (len >= strangers[i].len && memcmp(data, strangers[i].bytes, strangers[i].len) == 0)
+		if (len >= strangers[i].len &&
+		    memcmp(data, strangers[i].bytes, strangers[i].len) == 0)
 			return (int)i;
 	return -1;
 }
@@ -52,14 +54,16 @@ int frame_check_opening(const void *data, size_t len, struct err *err)
 	const unsigned char *bytes = data;
 	if (memcmp(bytes, MAGIC, MAGIC_SIZE) != 0) {
 		int stranger = find_stranger(bytes, FRAME_OPENING_SIZE);
-		return err_set(err, EPROTO, "it does not speak muster's protocol: it seems to be %s",
+		return err_set(err, EPROTO,
+			       "it does not speak muster's protocol: it seems to be %s",
 			       stranger < 0 ? "another program" : strangers[stranger].who);
 	}
 	unsigned major = bytes[MAGIC_SIZE], minor = bytes[MAGIC_SIZE + 1];
 	if (major != FRAME_MAJOR)
-		return err_set(err, EPROTONOSUPPORT,
-			       "it speaks version %u.%u of the protocol, this muster (%s) speaks %u.%u", major,
-			       minor, MUSTER_VERSION, FRAME_MAJOR, FRAME_MINOR);
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"it speaks version %u.%u of the protocol, this muster (%s) speaks %u.%u",
+			major, minor, MUSTER_VERSION, FRAME_MAJOR, FRAME_MINOR);
 	return 1;
 }
 
@@ -71,7 +75,8 @@ bool frame_is_http(const void *data, size_t len)
 
 /* ---- frames ---- */
 
-int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *ret_size, struct err *err)
+int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *ret_size,
+	       struct err *err)
 {
 	if (len < FRAME_HEADER_SIZE)
 		return 0;
@@ -81,8 +86,8 @@ int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *re
 	pack_u16(&p, &body_len);
 	pack_u8(&p, &type);
 	if (body_len > FRAME_BODY_MAX)
-		return err_set(err, EMSGSIZE, "a frame of %u bytes, more than the %u that any has", body_len,
-			       FRAME_BODY_MAX);
+		return err_set(err, EMSGSIZE, "a frame of %u bytes, more than the %u that any has",
+			       body_len, FRAME_BODY_MAX);
 	if (len - FRAME_HEADER_SIZE < body_len)
 		return 0;
 	*ret_frame = (struct frame){ .type = type, .body = bytes_of(p.at, body_len) };
@@ -170,8 +175,8 @@ static int get(const struct frame *frame, enum frame_type type, walk_fn *walk, v
 	assert(size <= sizeof(body));
 	memset(&body, 0, sizeof(body));
 	if (frame->type != type)
-		return err_set(err, EPROTO, "%s where %s was expected", frame_type_name(frame->type),
-			       frame_type_name((uint8_t)type));
+		return err_set(err, EPROTO, "%s where %s was expected",
+			       frame_type_name(frame->type), frame_type_name((uint8_t)type));
 	struct pack p = pack_reader(frame->body.data, frame->body.len);
 	walk(&p, &body);
 	if (p.bad)
@@ -196,9 +201,11 @@ void frame_put_challenge(struct buf *out, const struct frame_challenge *challeng
 	put(out, FRAME_CHALLENGE, walk_challenge, challenge);
 }
 
-int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge, struct err *err)
+int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge,
+			struct err *err)
 {
-	return get(frame, FRAME_CHALLENGE, walk_challenge, ret_challenge, sizeof(*ret_challenge), err);
+	return get(frame, FRAME_CHALLENGE, walk_challenge, ret_challenge, sizeof(*ret_challenge),
+		   err);
 }
 
 void frame_put_proof(struct buf *out, const struct frame_proof *proof)
@@ -238,7 +245,8 @@ void frame_put_standing(struct buf *out, const struct frame_standing *standing)
 	put(out, FRAME_STANDING, walk_standing, standing);
 }
 
-int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing, struct err *err)
+int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing,
+		       struct err *err)
 {
 	return get(frame, FRAME_STANDING, walk_standing, ret_standing, sizeof(*ret_standing), err);
 }
@@ -246,8 +254,9 @@ int frame_get_standing(const struct frame *frame, struct frame_standing *ret_sta
 const char *frame_type_name(uint8_t type)
 {
 	static const char *const names[] = {
-		[FRAME_HELLO] = "HELLO",     [FRAME_CHALLENGE] = "CHALLENGE", [FRAME_PROOF] = "PROOF",
-		[FRAME_WELCOME] = "WELCOME", [FRAME_REFUSED] = "REFUSED",     [FRAME_STANDING] = "STANDING",
+		[FRAME_HELLO] = "HELLO",     [FRAME_CHALLENGE] = "CHALLENGE",
+		[FRAME_PROOF] = "PROOF",     [FRAME_WELCOME] = "WELCOME",
+		[FRAME_REFUSED] = "REFUSED", [FRAME_STANDING] = "STANDING",
 	};
 	if (type >= FRAME_MESSAGE)
 		return "a message";

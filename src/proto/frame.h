@@ -9,10 +9,11 @@
  *     PROOF   I do
  *                                              WELCOME    so do I
  *                                              STANDING   (to a probe) whether it coordinates
- *     messages of core/rounds/msg.h, both ways        or REFUSED at any point before, with the reason
+ *     messages of core/rounds/msg.h, both ways        or REFUSED at any point before, with the
+ * reason
  *
- * CHALLENGE and PROOF are left out where there is no token. The opening and REFUSED stay as they are
- * in all versions, so that a peer of any other can be told so. docs/PROTOCOL.md has every byte.
+ * CHALLENGE and PROOF are left out where there is no token. The opening and REFUSED stay as they
+ * are in all versions, so that a peer of any other can be told so. docs/PROTOCOL.md has every byte.
  *
  * Pure functions on bytes.
  */
@@ -112,8 +113,8 @@ int frame_check_opening(const void *data, size_t len, struct err *err);
 /* Whether the foreign bytes are an HTTP request: such a client understands an answer. */
 bool frame_is_http(const void *data, size_t len);
 
-/* Splits off the frame at `data`: 1, 0 (more bytes are needed) or -EMSGSIZE (longer than any of ours).
- * *ret_size is what it takes in all. */
+/* Splits off the frame at `data`: 1, 0 (more bytes are needed) or -EMSGSIZE (longer than any of
+ * ours). *ret_size is what it takes in all. */
 int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *ret_size,
 	       struct err *err);
 
@@ -126,11 +127,15 @@ void frame_put_standing(struct buf *out, const struct frame_standing *standing);
 
 /* Each of a frame of its type; -EPROTO if the body is not one. */
 int frame_get_hello(const struct frame *frame, struct frame_hello *ret_hello, struct err *err);
-int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge, struct err *err);
+int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge,
+			struct err *err);
 int frame_get_proof(const struct frame *frame, struct frame_proof *ret_proof, struct err *err);
-int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welcome, struct err *err);
-int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refused, struct err *err);
-int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing, struct err *err);
+int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welcome,
+		      struct err *err);
+int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refused,
+		      struct err *err);
+int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing,
+		       struct err *err);
 
 /* For other codecs of frames: a whole one; the body has at most FRAME_BODY_MAX bytes. */
 void frame_put(struct buf *out, uint8_t type, const void *body, size_t len);

@@ -30,15 +30,22 @@ static char next_char(struct json_in *in)
 enum json_kind json_in_peek(struct json_in *in)
 {
 	switch (next_char(in)) {
-	case 'n': return JSON_NULL;
+	case 'n':
+		return JSON_NULL;
 	case 't':
-	case 'f': return JSON_BOOL;
-	case '"': return JSON_STRING;
-	case '[': return JSON_ARRAY;
-	case '{': return JSON_OBJECT;
+	case 'f':
+		return JSON_BOOL;
+	case '"':
+		return JSON_STRING;
+	case '[':
+		return JSON_ARRAY;
+	case '{':
+		return JSON_OBJECT;
 	case '-':
-	case '0' ... '9': return JSON_NUMBER;
-	default: return JSON_NONE;
+	case '0' ... '9':
+		return JSON_NUMBER;
+	default:
+		return JSON_NONE;
 	}
 }
 
@@ -291,13 +298,20 @@ int json_in_skip(struct json_in *in)
 	double number;
 	bool flag;
 	switch (json_in_peek(in)) {
-	case JSON_NULL: return json_in_null(in);
-	case JSON_BOOL: return json_in_bool(in, &flag);
-	case JSON_NUMBER: return json_in_double(in, &number);
-	case JSON_STRING: return skip_string(in);
-	case JSON_ARRAY: return skip_items(in, false);
-	case JSON_OBJECT: return skip_items(in, true);
-	case JSON_NONE: break;
+	case JSON_NULL:
+		return json_in_null(in);
+	case JSON_BOOL:
+		return json_in_bool(in, &flag);
+	case JSON_NUMBER:
+		return json_in_double(in, &number);
+	case JSON_STRING:
+		return skip_string(in);
+	case JSON_ARRAY:
+		return skip_items(in, false);
+	case JSON_OBJECT:
+		return skip_items(in, true);
+	case JSON_NONE:
+		break;
 	}
 	return -EINVAL;
 }
@@ -311,7 +325,10 @@ int json_in_end(struct json_in *in)
 /* Length of the UTF-8 sequence at `p`, 0 if it is none (overlong and surrogates included). */
 static size_t utf8_len(const unsigned char *p)
 {
-	size_t len = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : 0;
+	size_t len = p[0] >= 0xf0 && p[0] < 0xf5   ? 4
+		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+						   : 0;
 	for (size_t i = 1; i < len; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;

@@ -49,7 +49,7 @@ int json_in_member(struct json_in *in, struct buf *ret_key);
 int json_in_element(struct json_in *in);
 
 int json_in_string(struct json_in *in, struct buf *ret_text); /* replaces what the buffer held */
-int json_in_int(struct json_in *in, int64_t *ret_value);	    /* no fraction, no exponent */
+int json_in_int(struct json_in *in, int64_t *ret_value);      /* no fraction, no exponent */
 int json_in_double(struct json_in *in, double *ret_value);
 int json_in_bool(struct json_in *in, bool *ret_value);
 int json_in_null(struct json_in *in);

@@ -138,8 +138,8 @@ static int refuse_twins(const struct order *first, const struct order *second, s
 {
 	AUTO(buf_done) struct buf command = BUF_INIT;
 	order_append_command(second, 0, &command);
-	return err_set(err, EEXIST, "order %u runs the same as order %u: %s", second->line, first->line,
-		       buf_str(&command));
+	return err_set(err, EEXIST, "order %u runs the same as order %u: %s", second->line,
+		       first->line, buf_str(&command));
 }
 
 static int check_hashes(struct orders *orders, bool allow_duplicates, struct err *err)
@@ -167,8 +167,8 @@ static int check_ids(const struct orders *orders, struct err *err)
 			continue;
 		struct order *first = map_get(&seen, order->id, strlen(order->id));
 		if (first)
-			return err_set(err, EEXIST, "orders %u and %u have the same id '%s'", first->line,
-				       order->line, order->id);
+			return err_set(err, EEXIST, "orders %u and %u have the same id '%s'",
+				       first->line, order->line, order->id);
 		map_put(&seen, order->id, strlen(order->id), order);
 	}
 	return 0;
@@ -212,7 +212,8 @@ int order_parse_timeout(const char *text, uint64_t *ret_ns, uint32_t *ret_percen
 		if (str_to_u64(number, &percent) < 0 || percent == 0 || percent > 1000000)
 			return err_set(err, EINVAL, "invalid percentage '%s'", text);
 	} else if (str_to_duration_ns(text, &ns) < 0 || ns == 0) {
-		return err_set(err, EINVAL, "invalid time '%s' (such as 30, 1.5s, 2m or 200%%)", text);
+		return err_set(err, EINVAL, "invalid time '%s' (such as 30, 1.5s, 2m or 200%%)",
+			       text);
 	}
 	*ret_ns = ns;
 	*ret_percent = (uint32_t)percent;

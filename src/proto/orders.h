@@ -20,14 +20,15 @@
 /* What few orders have, so that the many stay small. */
 struct order_extra {
 	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
-	struct strv args; /* what a template was filled with, one of every list; no part of its identity */
+	/* what a template was filled with, one of every list; no part of its identity */
+	struct strv args;
 	char *cwd, *stdin_path, *group;
 };
 
 struct order {
-	char *id;    /* NULL: the beginning of the hash */
-	char *shell; /* a line for the shell, or NULL */
-	char **argv; /* words to execute, NULL-terminated, or NULL */
+	char *id;		   /* NULL: the beginning of the hash */
+	char *shell;		   /* a line for the shell, or NULL */
+	char **argv;		   /* words to execute, NULL-terminated, or NULL */
 	struct order_extra *extra; /* or NULL */
 	uint64_t timeout_ns;	   /* 0: not said */
 	uint64_t cpu_timeout_ns;   /* 0: not said */
@@ -37,7 +38,8 @@ struct order {
 	int32_t retries;	   /* -1: not said */
 	int32_t runs;		   /* 0: not said */
 	bool uses_slot;		   /* the command has ORDER_SLOT_MARK where "{%}" stood */
-	unsigned char hash[ORDER_HASH_BYTES]; /* of what it runs: command, environment, directory, input */
+	/* of what it runs: command, environment, directory, input */
+	unsigned char hash[ORDER_HASH_BYTES];
 };
 
 /* Stands for "{%}" in a command; no argument may contain it. */
@@ -52,9 +54,10 @@ struct orders {
 
 void orders_done(struct orders *orders);
 
-/* Adds the order on one line of a file; blank lines and those that begin with # add none. A line that
- * begins with { is JSON. The error does not name the line; the caller knows it. */
-int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number, struct err *err);
+/* Adds the order on one line of a file; blank lines and those that begin with # add none. A line
+ * that begins with { is JSON. The error does not name the line; the caller knows it. */
+int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number,
+		    struct err *err);
 
 /* "words ::: a b ::: x y": the words joined by blanks are a shell line; all combinations of the
  * arguments are put in, quoted, where {}, {1}, {2}, … stand ({.} {/} {//} {/.}: without extension,

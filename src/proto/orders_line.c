@@ -60,7 +60,8 @@ static int read_words(struct json_in *in, struct order *order)
 
 static int read_cmd(struct json_in *in, struct order *order)
 {
-	return json_in_peek(in) == JSON_ARRAY ? read_words(in, order) : read_text(in, &order->shell);
+	return json_in_peek(in) == JSON_ARRAY ? read_words(in, order)
+					      : read_text(in, &order->shell);
 }
 
 static int read_cores(struct json_in *in, struct order *order)
@@ -174,7 +175,8 @@ static int unknown_key(const char *name, struct err *err)
 		}
 	}
 	if (nearest)
-		return err_set(err, EINVAL, "unknown key '%s'; did you mean '%s'?", name, nearest->name);
+		return err_set(err, EINVAL, "unknown key '%s'; did you mean '%s'?", name,
+			       nearest->name);
 	return err_set(err, EINVAL, "unknown key '%s'", name);
 }
 
@@ -188,13 +190,14 @@ static int read_object(struct json_in *in, struct order *order, struct err *err)
 			return unknown_key(buf_str(&name), err);
 		r = key->read(in, order);
 		if (r < 0)
-			return err_set(err, EINVAL, "column %zu: key '%s' must be %s", json_in_column(in),
-				       key->name, key->what);
+			return err_set(err, EINVAL, "column %zu: key '%s' must be %s",
+				       json_in_column(in), key->name, key->what);
 	}
 	if (r < 0 || json_in_end(in) < 0)
 		return err_set(err, EINVAL, "column %zu: not a JSON object", json_in_column(in));
 	if (!order->shell == !order->argv)
-		return err_set(err, EINVAL, "%s", order->shell ? "two commands" : "key 'cmd' is missing");
+		return err_set(err, EINVAL, "%s",
+			       order->shell ? "two commands" : "key 'cmd' is missing");
 	return 0;
 }
 
@@ -203,7 +206,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number, struct err *err)
+int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number,
+		    struct err *err)
 {
 	while (len > 0 && is_blank(line[len - 1]))
 		len--;

@@ -16,7 +16,8 @@ struct source {
 	size_t count;
 };
 
-struct template {
+struct template
+{
 	char *text;
 	bool has_place; /* {} or the like: nothing is appended */
 	struct source sources[SOURCES_MAX];
@@ -94,11 +95,17 @@ static char *apply_form(const char *arg, char form)
 {
 	const char *base = base_name(arg);
 	switch (form) {
-	case '.': return mem_strndup(arg, stem_len(arg));
-	case '/': return mem_strdup(base);
-	case 'b': return mem_strndup(base, stem_len(base));
-	case 'd': return base == arg ? mem_strdup(".") : mem_strndup(arg, (size_t)MAX(base - arg - 1, 1));
-	default: return mem_strdup(arg);
+	case '.':
+		return mem_strndup(arg, stem_len(arg));
+	case '/':
+		return mem_strdup(base);
+	case 'b':
+		return mem_strndup(base, stem_len(base));
+	case 'd':
+		return base == arg ? mem_strdup(".")
+				   : mem_strndup(arg, (size_t)MAX(base - arg - 1, 1));
+	default:
+		return mem_strdup(arg);
 	}
 }
 

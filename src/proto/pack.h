@@ -7,9 +7,9 @@
  *         pack_u64(p, &ballot->round);
  *     }
  *
- * Integers are little-endian and have no padding. Writing leaves the fields alone. Whatever does not
- * fit, is missing or is out of its range makes the walk bad, for good; fields that were read before
- * are then worth nothing.
+ * Integers are little-endian and have no padding. Writing leaves the fields alone. Whatever does
+ * not fit, is missing or is out of its range makes the walk bad, for good; fields that were read
+ * before are then worth nothing.
  */
 #ifndef PROTO_PACK_H
 #define PROTO_PACK_H
@@ -51,13 +51,13 @@ void pack_bool(struct pack *p, bool *value);   /* one byte, 0 or 1 */
 void pack_text(struct pack *p, char *text, size_t size);
 
 /* One byte below `count`. */
-#define PACK_ENUM(p, field, count)                                                                 \
-	do {                                                                                       \
-		uint8_t pack_byte_ = (uint8_t)(field);                                             \
-		pack_u8((p), &pack_byte_);                                                         \
-		pack_require((p), pack_byte_ < (unsigned)(count));                                 \
-		if (!(p)->writing && !(p)->bad)                                                    \
-			(field) = pack_byte_;                                                      \
+#define PACK_ENUM(p, field, count) \
+	do { \
+		uint8_t pack_byte_ = (uint8_t)(field); \
+		pack_u8((p), &pack_byte_); \
+		pack_require((p), pack_byte_ < (unsigned)(count)); \
+		if (!(p)->writing && !(p)->bad) \
+			(field) = pack_byte_; \
 	} while (0)
 
 #endif

@@ -436,8 +436,8 @@ int result_read(const char *line, size_t len, struct result *ret_result, struct 
 	if (r >= 0)
 		r = json_in_end(&in);
 	if (r < 0)
-		return err_set(err, EINVAL, "column %zu%s%s: not a line of a result file", json_in_column(&in),
-			       buf_len(&key) ? ", key " : "", buf_str(&key));
+		return err_set(err, EINVAL, "column %zu%s%s: not a line of a result file",
+			       json_in_column(&in), buf_len(&key) ? ", key " : "", buf_str(&key));
 	if (other)
 		return 0;
 	if (!ret_result->id || !has_reason)
@@ -464,7 +464,8 @@ int result_read_file(const char *path, result_fn *on_result, void *arg, struct b
 	uint64_t end = 0;
 	int r = 0;
 	errno = 0;
-	for (ssize_t len; r >= 0 && (len = getline(&line, &cap, file)) > 0 && line[len - 1] == '\n';) {
+	for (ssize_t len;
+	     r >= 0 && (len = getline(&line, &cap, file)) > 0 && line[len - 1] == '\n';) {
 		number++;
 		if ((size_t)len > RESULT_LINE_MAX)
 			r = err_set(err, EFBIG, "longer than %zu bytes", RESULT_LINE_MAX);

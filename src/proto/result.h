@@ -1,5 +1,6 @@
-/* The result file of a batch: JSON Lines. The first line is a header with facts about the host; then
- * one line per attempt, appended when the attempt is over. muster-batch(5) describes every key.
+/* The result file of a batch: JSON Lines. The first line is a header with facts about the host;
+ * then one line per attempt, appended when the attempt is over. muster-batch(5) describes every
+ * key.
  *
  * A value that could not be had is absent, and `missing` says why; it is never 0.
  */
@@ -50,12 +51,12 @@ struct result {
 	char *shell;
 	struct strv argv;
 	struct strv args; /* of a template; they are in the command already */
-	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
+	struct strv env;  /* "NAME=value" sets, "NAME" alone unsets */
 	char *cwd, *stdin_path, *group;
 	int width; /* cores asked for; 0: not said */
 
-	int attempt;	  /* 1, 2, …: retries */
-	int run;	  /* 0, 1, …: repetitions */
+	int attempt; /* 1, 2, …: retries */
+	int run;     /* 0, 1, …: repetitions */
 	bool warmup;
 	char variant[16]; /* "": none; "A", "B" */
 	int block;	  /* block of an A/B measurement; -1: none */
@@ -65,10 +66,10 @@ struct result {
 	char start[40]; /* ISO 8601, UTC */
 	bool has[RESULT_VALUE_COUNT];
 	int64_t value[RESULT_VALUE_COUNT];
-	char *cores;			/* "2-3"; NULL: not pinned */
-	char *count_source, *env_hash;	/* of the counts; NULL: none */
-	struct strv suspect;		/* why the sample should not be trusted */
-	struct strv missing;		/* "field=why" */
+	char *cores;			   /* "2-3"; NULL: not pinned */
+	char *count_source, *env_hash;	   /* of the counts; NULL: none */
+	struct strv suspect;		   /* why the sample should not be trusted */
+	struct strv missing;		   /* "field=why" */
 	struct result_output out, err_out; /* stdout, stderr */
 };
 
@@ -83,9 +84,9 @@ void result_miss(struct result *result, const char *field, const char *why);
 /* Appends the attempt as one line, newline included. */
 void result_write(const struct result *result, struct buf *out);
 
-/* Reads one line (newline optional) into `ret_result`, which must be RESULT_INIT or done; the caller
- * owns it even after a failure. Unknown keys are skipped. Returns 1 for an attempt, 0 for another
- * kind of line (a header: it has the key "muster"), -EINVAL for what is no result line. */
+/* Reads one line (newline optional) into `ret_result`, which must be RESULT_INIT or done; the
+ * caller owns it even after a failure. Unknown keys are skipped. Returns 1 for an attempt, 0 for
+ * another kind of line (a header: it has the key "muster"), -EINVAL for what is no result line. */
 int result_read(const char *line, size_t len, struct result *ret_result, struct err *err);
 
 /* A whole file: calls `on_result` for every attempt in order (borrowed for the call; it may take

@@ -6,13 +6,13 @@
 #include "proto/pack.h"
 
 /* A field that is added to one of these has to be walked below, and to be drawn in the test. */
-static_assert(sizeof(struct node_info) == 736 && sizeof(struct memory) == 336 && sizeof(struct cause) == 120 &&
-		      sizeof(struct round_ref) == 24 && sizeof(struct msg_join) == 352 &&
-		      sizeof(struct msg_formed) == 328 && sizeof(struct msg_failed) == 120 &&
-		      sizeof(struct msg_stop) == 128 && sizeof(struct msg_leave) == 8 &&
-		      sizeof(struct msg_closed) == 128 && sizeof(struct msg_refused) == 164 &&
-		      sizeof(struct msg_ping) == 16 && sizeof(struct msg_pong) == 80 &&
-		      sizeof(struct msg_peers) == 546,
+static_assert(sizeof(struct node_info) == 736 && sizeof(struct memory) == 336 &&
+		      sizeof(struct cause) == 120 && sizeof(struct round_ref) == 24 &&
+		      sizeof(struct msg_join) == 352 && sizeof(struct msg_formed) == 328 &&
+		      sizeof(struct msg_failed) == 120 && sizeof(struct msg_stop) == 128 &&
+		      sizeof(struct msg_leave) == 8 && sizeof(struct msg_closed) == 128 &&
+		      sizeof(struct msg_refused) == 164 && sizeof(struct msg_ping) == 16 &&
+		      sizeof(struct msg_pong) == 80 && sizeof(struct msg_peers) == 546,
 	      "a message has changed: change its walk");
 
 /* ---- the parts ---- */
@@ -27,7 +27,8 @@ static void pack_round_ref(struct pack *p, struct round_ref *ref)
 {
 	pack_ballot(p, &ref->ballot);
 	pack_u32(p, &ref->nodes);
-	pack_require(p, ref->nodes <= MSG_NODES_MAX && (ref->nodes == 0) == ballot_is_none(ref->ballot));
+	pack_require(p, ref->nodes <= MSG_NODES_MAX &&
+				(ref->nodes == 0) == ballot_is_none(ref->ballot));
 }
 
 /* A rank, or -1 for none. */

@@ -58,12 +58,13 @@ void shell_join(struct buf *out, char *const *argv)
 static bool is_shell_word(const char *word)
 {
 	static const char *const words[] = {
-		".",	   ":",	     "alias", "bg",   "break",	"case",	    "cd",     "command", "continue",
-		"do",	   "done",   "elif",  "else", "esac",	"eval",	    "exec",   "exit",	 "export",
-		"fc",	   "fg",     "fi",    "for",  "function", "getopts", "hash",  "if",	 "in",
-		"jobs",	   "kill",   "let",   "local", "read",	"readonly", "return", "select",	 "set",
-		"shift",   "source", "test",  "then", "time",	"times",    "trap",   "type",	 "ulimit",
-		"umask",   "unalias", "unset", "until", "wait",	"while",
+		".",	    ":",      "alias",	"bg",	"break",  "case",   "cd",	"command",
+		"continue", "do",     "done",	"elif", "else",	  "esac",   "eval",	"exec",
+		"exit",	    "export", "fc",	"fg",	"fi",	  "for",    "function", "getopts",
+		"hash",	    "if",     "in",	"jobs", "kill",	  "let",    "local",	"read",
+		"readonly", "return", "select", "set",	"shift",  "source", "test",	"then",
+		"time",	    "times",  "trap",	"type", "ulimit", "umask",  "unalias",	"unset",
+		"until",    "wait",   "while",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (str_eq(words[i], word))

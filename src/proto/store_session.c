@@ -20,7 +20,8 @@ static void reply_byte(const struct context *c, unsigned char byte)
 	buf_append(c->out, &byte, 1);
 }
 
-static int check_reply_size(const struct context *c, const struct c10d_message *request, size_t size)
+static int check_reply_size(const struct context *c, const struct c10d_message *request,
+			    size_t size)
 {
 	if (size <= c->limits->reply_max)
 		return 0;
@@ -263,7 +264,8 @@ void store_session_done(struct store_session *session, struct store_table *table
 static int execute(const struct context *c, const struct c10d_message *request)
 {
 	if (!c->session->validated && request->query != C10D_VALIDATE)
-		return err_set(c->err, EPROTO, "%s before VALIDATE", c10d_query_name(request->query));
+		return err_set(c->err, EPROTO, "%s before VALIDATE",
+			       c10d_query_name(request->query));
 	int r = handlers[request->query](c, request);
 	if (r < 0)
 		return r;

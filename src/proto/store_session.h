@@ -14,19 +14,21 @@
 
 struct store_session_limits {
 	struct c10d_limits wire;
-	size_t reply_max;    /* bytes of one reply: a MULTI_GET may name the same key again and again */
-	size_t replies_high; /* no further request is executed while this many bytes of replies wait */
+	/* bytes of one reply: a MULTI_GET may name the same key again and again */
+	size_t reply_max;
+	/* no further request is executed while this many bytes of replies wait */
+	size_t replies_high;
 };
 
-#define STORE_SESSION_LIMITS_DEFAULT                                                               \
-	((struct store_session_limits){ .wire = C10D_LIMITS_DEFAULT,                               \
-					.reply_max = STORE_REPLY_MAX,                              \
+#define STORE_SESSION_LIMITS_DEFAULT \
+	((struct store_session_limits){ .wire = C10D_LIMITS_DEFAULT, \
+					.reply_max = STORE_REPLY_MAX, \
 					.replies_high = STORE_REPLIES_HIGH })
 
 struct store_session {
 	struct store_waiter waiter;
 	struct c10d_parser parser;
-	bool validated; /* the handshake has been seen */
+	bool validated;	    /* the handshake has been seen */
 	uint64_t *executed; /* [C10D_QUERY_COUNT], counted up; borrowed, NULL: nobody counts */
 };
 
@@ -35,12 +37,13 @@ void store_session_init(struct store_session *session, uint64_t *executed);
 /* Before the memory goes: takes its wait out of the table. */
 void store_session_done(struct store_session *session, struct store_table *table);
 
-/* Executes the whole requests at the start of `data` and appends their replies to `out`. Returns the
- * bytes consumed; fewer than `len` if the rest is half a request (session->parser.need says how
+/* Executes the whole requests at the start of `data` and appends their replies to `out`. Returns
+ * the bytes consumed; fewer than `len` if the rest is half a request (session->parser.need says how
  * much it takes) or `out` has reached replies_high. -errno: the connection must be closed
  * once `out`, the replies to the requests before the bad one, has been sent.
  *
- * Others whose waits ended are left in store_table_next_released(); each gets STORE_RELEASED_BYTE. */
+ * Others whose waits ended are left in store_table_next_released(); each gets STORE_RELEASED_BYTE.
+ */
 ssize_t store_session_feed(struct store_session *session, struct store_table *table,
 			   const struct store_session_limits *limits, const void *data, size_t len,
 			   struct buf *out, struct err *err);

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define FAR_FUTURE_S 1e9 /* a deadline beyond it is none */
-#define NUMBER_MAX 128 /* characters of a number that we look into; Python writes up to 24 */
+#define NUMBER_MAX 128	 /* characters of a number that we look into; Python writes up to 24 */
 #define REPLACEMENT 0xfffd
 
 static const char *const fault_texts[] = {
@@ -71,7 +71,8 @@ static bool accept_word(struct scanner *in, const char *word)
 
 static void skip_blanks(struct scanner *in)
 {
-	while (more(in) && (*in->at == ' ' || *in->at == '\t' || *in->at == '\r' || *in->at == '\n'))
+	while (more(in) &&
+	       (*in->at == ' ' || *in->at == '\t' || *in->at == '\r' || *in->at == '\n'))
 		in->at++;
 }
 
@@ -160,7 +161,8 @@ static bool string_body(struct scanner *in, struct buf *out)
 {
 	for (;;) {
 		const char *run = in->at;
-		while (more(in) && (unsigned char)*in->at >= 0x20 && *in->at != '"' && *in->at != '\\')
+		while (more(in) && (unsigned char)*in->at >= 0x20 && *in->at != '"' &&
+		       *in->at != '\\')
 			in->at++;
 		buf_append(out, run, (size_t)(in->at - run));
 		if (accept(in, '"'))
@@ -341,7 +343,8 @@ static void on_member(void *arg, const struct buf *name, const struct value *val
 	}
 }
 
-/* Length of the UTF-8 sequence at `at`, 0 if it is none (overlong forms and surrogates are none). */
+/* Length of the UTF-8 sequence at `at`, 0 if it is none (overlong forms and surrogates are
+ * none). */
 static size_t utf8_sequence(const unsigned char *at, size_t left)
 {
 	if (at[0] < 0x80)

@@ -1,7 +1,8 @@
 /* The lines that torch's FileTimerClient writes into its FIFO, and a splitter for the byte stream
  * that they arrive in.
  *
- *     {"version": 1, "pid": 18266, "scope_id": "step", "expiration_time": 1700000000.25, "signal": 9}
+ *     {"version": 1, "pid": 18266, "scope_id": "step", "expiration_time": 1700000000.25, "signal":
+ * 9}
  *
  * Accepted is what Python's json module accepts: any member order, unknown members, all escapes,
  * NaN and the infinities; the last of equal members counts. `pid` and `signal` must be integers,
@@ -12,7 +13,7 @@
 
 #include "base/buf.h"
 
-#define TIMER_LINE_MAX 16384   /* bytes before the newline */
+#define TIMER_LINE_MAX 16384	/* bytes before the newline */
 #define TIMER_LINE_DEPTH_MAX 32 /* nested arrays and objects in unknown members */
 
 /* Why a line was dropped. Reported once per kind, counted always. */
@@ -25,7 +26,7 @@ enum timer_fault {
 	TIMER_FAULT_MEMBER_MISSING,
 	TIMER_FAULT_MEMBER_TYPE,
 	TIMER_FAULT_OUT_OF_RANGE, /* an integer beyond 64 bits */
-	TIMER_FAULT_TORN,         /* its rest did not come in time */
+	TIMER_FAULT_TORN,	  /* its rest did not come in time */
 	TIMER_FAULT_COUNT,
 };
 
@@ -42,19 +43,20 @@ struct timer_line {
 
 void timer_line_done(struct timer_line *line);
 
-/* Parses one line without its newline; `line` is reused from call to call. On a fault its content is
- * unspecified. */
+/* Parses one line without its newline; `line` is reused from call to call. On a fault its content
+ * is unspecified. */
 enum timer_fault timer_line_parse(const char *text, size_t len, struct timer_line *line);
 
-/* The monotonic time of a deadline that is neither NaN nor a release. The worker's wall clock is ours too,
- * so the distance to now is right on receipt; from then on steps of the wall clock do not matter. */
+/* The monotonic time of a deadline that is neither NaN nor a release. The worker's wall clock is
+ * ours too, so the distance to now is right on receipt; from then on steps of the wall clock do not
+ * matter. */
 uint64_t timer_line_deadline_ns(double expiration_s, uint64_t wall_ns, uint64_t now_ns);
 
 /* Cuts a stream into lines. Feed bytes in any pieces; then take lines until none is left. */
 struct timer_splitter {
 	struct buf pending;
 	size_t scanned; /* bytes of `pending` known to hold no newline */
-	bool skipping;  /* inside a line that was too long */
+	bool skipping;	/* inside a line that was too long */
 };
 
 #define TIMER_SPLITTER_INIT ((struct timer_splitter){ .pending = BUF_INIT })

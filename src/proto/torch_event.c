@@ -11,12 +11,9 @@
 #define TIME_TEXT_MAX 40
 
 static const char *const states[] = {
-	[TORCH_RENDEZVOUS] = "RENDEZVOUS",
-	[TORCH_ASSIGN_WORKER_RANKS] = "ASSIGN_WORKER_RANKS",
-	[TORCH_START] = "START",
-	[TORCH_SUCCEEDED] = "SUCCEEDED",
-	[TORCH_FAILED] = "FAILED",
-	[TORCH_TERMINATED] = "TERMINATED",
+	[TORCH_RENDEZVOUS] = "RENDEZVOUS", [TORCH_ASSIGN_WORKER_RANKS] = "ASSIGN_WORKER_RANKS",
+	[TORCH_START] = "START",	   [TORCH_SUCCEEDED] = "SUCCEEDED",
+	[TORCH_FAILED] = "FAILED",	   [TORCH_TERMINATED] = "TERMINATED",
 };
 static_assert(ARRAY_LEN(states) == TORCH_STATE_COUNT, "every state needs a name");
 
@@ -75,12 +72,13 @@ static char *inner_metadata(const struct torch_event *event)
 {
 	const struct torch_worker *worker = event->worker;
 	json_t *object = json_pack("{s:o,s:o}", "group_world_size",
-				   number_if(event->group_world_size, event->group_world_size), "entry_point",
-				   text_if(event->entry_point));
+				   number_if(event->group_world_size, event->group_world_size),
+				   "entry_point", text_if(event->entry_point));
 	if (worker) {
 		json_object_set_new(object, "local_rank", listed(true, worker->local_rank));
 		json_object_set_new(object, "role_rank", listed(true, worker->role_rank));
-		json_object_set_new(object, "role_world_size", listed(true, worker->role_world_size));
+		json_object_set_new(object, "role_world_size",
+				    listed(true, worker->role_world_size));
 		json_object_set_new(object, "exit_code", listed(worker->failed, worker->exit_code));
 		json_object_set_new(object, "worker_pid", listed(worker->failed, worker->pid));
 	}
@@ -95,30 +93,35 @@ static json_t *metadata(const struct torch_event *event)
 	char pid[PID_TEXT_MAX];
 	snprintf(pid, sizeof(pid), "%d", worker ? (int)worker->pid : 0);
 	char *inner = event->watchdog ? watchdog_metadata(event) : inner_metadata(event);
-	json_t *object = json_pack("{s:o,s:o,s:o,s:o}", "run_id", text_if(event->run_id), "global_rank",
-				   number_if(worker, worker ? worker->global_rank : 0), "group_rank",
-				   number_if(event->group_world_size, event->group_rank), "worker_id",
-				   text_if(worker ? pid : NULL));
+	json_t *object =
+		json_pack("{s:o,s:o,s:o,s:o}", "run_id", text_if(event->run_id), "global_rank",
+			  number_if(worker, worker ? worker->global_rank : 0), "group_rank",
+			  number_if(event->group_world_size, event->group_rank), "worker_id",
+			  text_if(worker ? pid : NULL));
 	json_object_set_new(object, "role", text_if(event->role));
 	json_object_set_new(object, "hostname", text_if(event->host));
-	json_object_set_new(object, "state", text_if(event->watchdog ? "RUNNING" : states[event->state]));
+	json_object_set_new(object, "state",
+			    text_if(event->watchdog ? "RUNNING" : states[event->state]));
 	json_object_set_new(object, "total_run_time", json_integer((json_int_t)event->run_time_s));
 	json_object_set_new(object, "rdzv_backend", text_if(event->rdzv_backend));
 	json_object_set_new(object, "raw_error", text_if(event->raw_error));
 	json_object_set_new(object, "metadata", text_if(inner));
 	json_object_set_new(object, "agent_restarts", json_integer(event->restarts));
 	if (!event->watchdog)
-		json_object_set_new(object, "duration_ms", number_if(event->duration_ms >= 0, event->duration_ms));
+		json_object_set_new(object, "duration_ms",
+				    number_if(event->duration_ms >= 0, event->duration_ms));
 	free(inner);
 	return object;
 }
 
 void torch_event_line(struct buf *out, const struct torch_event *event)
 {
-	json_t *object = json_pack("{s:s+,s:s,s:I,s:o}", "name", event->watchdog ? "" : "torchelastic.worker.status.",
-				   event->watchdog ? watchdog_names[event->watchdog] : states[event->state],
-				   "source", event->worker ? "WORKER" : "AGENT", "timestamp",
-				   (json_int_t)(event->wall_ns / NS_PER_MS), "metadata", metadata(event));
+	json_t *object =
+		json_pack("{s:s+,s:s,s:I,s:o}", "name",
+			  event->watchdog ? "" : "torchelastic.worker.status.",
+			  event->watchdog ? watchdog_names[event->watchdog] : states[event->state],
+			  "source", event->worker ? "WORKER" : "AGENT", "timestamp",
+			  (json_int_t)(event->wall_ns / NS_PER_MS), "metadata", metadata(event));
 	char *text = json_dumps(object, JSON_ENSURE_ASCII);
 	json_decref(object);
 	buf_printf(out, "%s\n", text);

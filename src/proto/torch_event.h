@@ -41,12 +41,12 @@ struct torch_timer {
 
 struct torch_event {
 	enum torch_state state;
-	enum torch_watchdog watchdog;	 /* instead of `state` */
-	const struct torch_timer *timer; /* of the last two of them */
+	enum torch_watchdog watchdog;	   /* instead of `state` */
+	const struct torch_timer *timer;   /* of the last two of them */
 	const struct torch_worker *worker; /* NULL: the event is the agent's own */
 	uint64_t wall_ns;
 	const char *run_id, *role, *host, *rdzv_backend;
-	const char *entry_point; /* without its directory */
+	const char *entry_point;	       /* without its directory */
 	uint32_t group_rank, group_world_size; /* size 0: before the first round */
 	uint64_t run_time_s;
 	uint32_t restarts;

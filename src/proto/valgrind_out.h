@@ -1,11 +1,12 @@
-/* The totals in the output files of valgrind's cachegrind and callgrind. Both are text with a line of
- * event names and a line of their sums:
+/* The totals in the output files of valgrind's cachegrind and callgrind. Both are text with a line
+ * of event names and a line of their sums:
  *
  *     events: Ir
  *     fn=main            (megabytes of costs per line, not looked at)
  *     summary: 300130739
  *
- * Callgrind writes "totals:" as well, which wins: its "summary:" is empty under --toggle-collect. */
+ * Callgrind writes "totals:" as well, which wins: its "summary:" is empty under --toggle-collect.
+ */
 #ifndef PROTO_VALGRIND_OUT_H
 #define PROTO_VALGRIND_OUT_H
 

@@ -14,7 +14,8 @@ static int parse_pids(const char *text, struct warm_answer *ret)
 			continue;
 		AUTO_FREE char *word = mem_strndup(piece, len);
 		int64_t pid;
-		if (ret->count == WARM_BATCH_MAX || str_to_i64(word, &pid) < 0 || pid <= 0 || pid > INT32_MAX)
+		if (ret->count == WARM_BATCH_MAX || str_to_i64(word, &pid) < 0 || pid <= 0 ||
+		    pid > INT32_MAX)
 			return -EPROTO;
 		ret->pids[ret->count++] = (pid_t)pid;
 	}

@@ -1,7 +1,8 @@
 /* The messages of the watchdog socket (AF_UNIX, SOCK_SEQPACKET, path in MUSTER_WATCHDOG): one fixed
  * head in the host's byte order, then the scope's bytes. Documented in muster-timer(1).
  *
- * A message arms timers of the process that connected, as the kernel names it; there is no pid in it.
+ * A message arms timers of the process that connected, as the kernel names it; there is no pid in
+ * it.
  */
 #ifndef PROTO_WATCH_MSG_H
 #define PROTO_WATCH_MSG_H
@@ -20,7 +21,8 @@ enum watch_op {
 };
 
 enum watch_flag {
-	WATCH_FLAG_NEST = 1,   /* on top of an armed timer of the same scope, instead of renewing it */
+	WATCH_FLAG_NEST =
+		1, /* on top of an armed timer of the same scope, instead of renewing it */
 	WATCH_FLAG_WORKER = 2, /* for the worker that the sender belongs to, not for the sender */
 	WATCH_FLAG_REPLY = 4,  /* send a struct watch_reply; WATCH_OP_HEARTBEAT always gets one */
 };

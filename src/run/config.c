@@ -52,7 +52,8 @@ static int parse_nodes(const char *text, struct run_config *config, struct err *
 		const char *piece = str_split(&rest, ':', &len);
 		AUTO_FREE char *number = mem_strndup(piece, len);
 		if (parts == 2 || str_to_i64_python(number, &bounds[parts++]) < 0)
-			return err_set(err, EINVAL, "--nnodes: '%.64s' is neither N nor MIN:MAX", text);
+			return err_set(err, EINVAL, "--nnodes: '%.64s' is neither N nor MIN:MAX",
+				       text);
 	}
 	int64_t min = bounds[0], max = bounds[parts - 1];
 	if (min < 1 || min > max || max > UINT32_MAX)
@@ -81,14 +82,17 @@ static int count_cpus(uint32_t *ret_count, struct err *err)
 	return err_set(err, errno, "--nproc-per-node: cannot read the CPU affinity: %m");
 }
 
-static int count_devices(const char *text, enum device_kind kind, uint32_t *ret_count, struct err *err)
+static int count_devices(const char *text, enum device_kind kind, uint32_t *ret_count,
+			 struct err *err)
 {
 	struct devices devices;
 	int r = devices_find(kind, &devices, err);
 	if (r < 0)
 		return err_wrap(err, "--nproc-per-node=%s", text);
 	if (devices.count == 0)
-		return err_set(err, EINVAL, "--nproc-per-node: '%s': there is no such device; give the number", text);
+		return err_set(err, EINVAL,
+			       "--nproc-per-node: '%s': there is no such device; give the number",
+			       text);
 	*ret_count = devices.count;
 	return 0;
 }
@@ -98,8 +102,10 @@ static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
 	int64_t count;
 	int r = str_to_i64_python(text, &count);
 	if (r == -ERANGE || (r == 0 && count > RUN_NPROC_MAX))
-		return err_set(err, EINVAL, "--nproc-per-node: '%.64s' is more than the %d workers a host may have",
-			       text, RUN_NPROC_MAX);
+		return err_set(
+			err, EINVAL,
+			"--nproc-per-node: '%.64s' is more than the %d workers a host may have",
+			text, RUN_NPROC_MAX);
 	if (r == 0 && count < 1)
 		return err_set(err, EINVAL, "--nproc-per-node: '%.64s' must be at least 1", text);
 	if (r == 0) {
@@ -117,7 +123,8 @@ static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
 				       count_devices(text, DEVICE_XPU, ret_nproc, NULL) == 0
 			       ? 0
 			       : count_cpus(ret_nproc, err);
-	return err_set(err, EINVAL, "--nproc-per-node: '%.64s' is neither a number nor cpu, gpu, xpu or auto",
+	return err_set(err, EINVAL,
+		       "--nproc-per-node: '%.64s' is neither a number nor cpu, gpu, xpu or auto",
 		       text);
 }
 
@@ -135,7 +142,8 @@ static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
 		if (sig < 0)
 			return err_set(err, EINVAL, "--signals-to-handle: '%s' is no signal", name);
 		if (sig == SIGKILL || sig == SIGSTOP || sig == SIGCHLD)
-			return err_set(err, EINVAL, "--signals-to-handle: '%s' cannot be handled", name);
+			return err_set(err, EINVAL, "--signals-to-handle: '%s' cannot be handled",
+				       name);
 		sigaddset(&set, sig);
 	}
 	*ret_set = set;
@@ -183,7 +191,8 @@ static int check_preload(const char *text, struct err *err)
 	size_t len;
 	while ((name = str_split(&rest, ',', &len)))
 		if (len == 0 || strspn(name, ".") > 0 || len != strcspn(name, " \t,;'\"/\\()"))
-			return err_set(err, EINVAL, "--preload: '%.*s' is not the name of a module", (int)len, name);
+			return err_set(err, EINVAL, "--preload: '%.*s' is not the name of a module",
+				       (int)len, name);
 	return 0;
 }
 
@@ -192,7 +201,8 @@ static int parse_events(const char *handler, bool *ret_console, struct err *err)
 	*ret_console = str_eq(handler, "console");
 	if (*ret_console || str_eq(handler, "null") || str_eq(handler, "dynamic_rendezvous"))
 		return 0;
-	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console", handler);
+	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console",
+		       handler);
 }
 
 static int check_ports(const struct run_options *options, struct err *err)
@@ -211,7 +221,8 @@ static int check_ports(const struct run_options *options, struct err *err)
 static void place_store(const struct run_options *options, struct run_config *config)
 {
 	struct rendezvous *rdzv = &config->rdzv;
-	bool fixed = options->rdzv.master_port != RENDEZVOUS_PORT_UNSET && !options->rdzv.standalone;
+	bool fixed =
+		options->rdzv.master_port != RENDEZVOUS_PORT_UNSET && !options->rdzv.standalone;
 	config->store_access = (enum store_access)options->store_access;
 	config->master_port = (uint16_t)options->store_port;
 	config->master_addr = rdzv->local_addr;
@@ -250,9 +261,9 @@ static char *random_id(void)
 		abort(); /* cannot happen for 16 bytes once the kernel has booted */
 	b[6] = (b[6] & 0x0f) | 0x40;
 	b[8] = (b[8] & 0x3f) | 0x80;
-	return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-			  b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-			  b[13], b[14], b[15]);
+	return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+			  b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+			  b[12], b[13], b[14], b[15]);
 }
 
 /* Nodes that are to meet must all call the job the same. */
@@ -271,7 +282,8 @@ static int shutdown_time(const struct run_options *options, uint64_t *ret_ns, st
 	} else if (!text) {
 		*ret_ns = RUN_SHUTDOWN_DEFAULT_S * NS_PER_S;
 	} else if (str_to_duration_ns(text, ret_ns) < 0) {
-		return err_set(err, EINVAL, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT: '%.64s' is not a time in seconds",
+		return err_set(err, EINVAL,
+			       "TORCH_ELASTIC_SHUTDOWN_TIMEOUT: '%.64s' is not a time in seconds",
 			       text);
 	}
 	return 0;
@@ -286,7 +298,9 @@ static int check_numbers(const struct run_options *options, struct err *err)
 		return err_set(err, EINVAL, "--monitor-interval: %g must be more than 0",
 			       options->monitor_interval);
 	if (options->no_python && options->module && !options->run_path)
-		return err_set(err, EINVAL, "--no-python and --module exclude each other: a module needs Python");
+		return err_set(
+			err, EINVAL,
+			"--no-python and --module exclude each other: a module needs Python");
 	return 0;
 }
 
@@ -315,7 +329,8 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.http = options->http && *options->http ? options->http : NULL,
 	};
 	int r;
-	if ((r = check_numbers(options, err)) < 0 || (r = parse_nodes(options->rdzv.nnodes, &config, err)) < 0 ||
+	if ((r = check_numbers(options, err)) < 0 ||
+	    (r = parse_nodes(options->rdzv.nnodes, &config, err)) < 0 ||
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
@@ -323,7 +338,8 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
-	    (options->virtual_local_rank && (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
+	    (options->virtual_local_rank &&
+	     (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
 	    (r = run_streams_make(options, config.nproc, &config.streams, err)) < 0 ||
 	    (r = run_placement_make(options, config.nproc, &config.placement, err)) < 0) {
 		run_config_done(&config);

@@ -1,7 +1,7 @@
 /* What `muster run` was asked to do, checked and complete: all that the job works from.
  *
- * The rules and defaults are those of torchrun; docs/differences.md lists where we differ. A wrong value is
- * found here, before any process or file exists.
+ * The rules and defaults are those of torchrun; docs/differences.md lists where we differ. A wrong
+ * value is found here, before any process or file exists.
  */
 #ifndef RUN_CONFIG_H
 #define RUN_CONFIG_H
@@ -30,7 +30,7 @@ struct run_config {
 
 	/* Where the agent of group rank 0 serves the workers' store. */
 	const char *master_addr; /* NULL: known when the nodes have met */
-	uint16_t master_port; /* 0: a fresh one each round */
+	uint16_t master_port;	 /* 0: a fresh one each round */
 	enum store_access store_access;
 
 	uint32_t max_restarts;
@@ -54,12 +54,13 @@ struct run_config {
 
 	struct guard_config guard;
 	bool console_events; /* torch's events on stderr */
-	const char *events; /* a file, fd:N or -; NULL: only in a log directory */
-	int lifeline;	    /* a descriptor at whose end the job is stopped; -1: none */
-	const char *http; /* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
+	const char *events;  /* a file, fd:N or -; NULL: only in a log directory */
+	int lifeline;	     /* a descriptor at whose end the job is stopped; -1: none */
+	/* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
+	const char *http;
 
 	const char *preload; /* MODULE,MODULE... for warm workers; NULL: none */
-	struct entry entry; /* what each worker executes */
+	struct entry entry;  /* what each worker executes */
 };
 
 #define RUN_CONFIG_INIT ((struct run_config){ .nproc = 0 })

@@ -30,7 +30,8 @@ static void save(const struct diagnosis *diagnosis)
 {
 	if (!diagnosis->path)
 		return;
-	AUTO(fd_close) int fd = open(diagnosis->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	AUTO(fd_close)
+	int fd = open(diagnosis->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (fd >= 0)
 		fd_write_all(fd, buf_data(&diagnosis->text), buf_len(&diagnosis->text));
 }
@@ -39,8 +40,8 @@ static void *collect(void *arg)
 {
 	struct diagnosis *diagnosis = arg;
 	struct err err = ERR_INIT;
-	if (stacks_collect(diagnosis->workers, diagnosis->count, diagnosis->deadline_ns, diagnosis->cancel_fd,
-			   &diagnosis->text, &err) < 0)
+	if (stacks_collect(diagnosis->workers, diagnosis->count, diagnosis->deadline_ns,
+			   diagnosis->cancel_fd, &diagnosis->text, &err) < 0)
 		buf_printf(&diagnosis->text, "%s\n", err.msg);
 	else
 		save(diagnosis);

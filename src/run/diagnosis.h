@@ -1,5 +1,5 @@
-/* Looking at the stacks of workers without holding up the loop: a thread of its own waits for py-spy
- * (watch/stacks.h) and writes what it says to a file; the loop then hears it. */
+/* Looking at the stacks of workers without holding up the loop: a thread of its own waits for
+ * py-spy (watch/stacks.h) and writes what it says to a file; the loop then hears it. */
 #ifndef RUN_DIAGNOSIS_H
 #define RUN_DIAGNOSIS_H
 

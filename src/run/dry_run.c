@@ -79,8 +79,9 @@ static struct worker_round first_round(const struct run_config *config)
 		.master_addr = config->rdzv.is_static ? config->rdzv.endpoints[0].host
 			       : config->master_addr  ? config->master_addr
 						      : "<chosen at the start>",
-		.master_port = config->rdzv.is_static && !config->master_port ? config->rdzv.endpoints[0].port
-									      : config->master_port,
+		.master_port = config->rdzv.is_static && !config->master_port
+				       ? config->rdzv.endpoints[0].port
+				       : config->master_port,
 		.max_restarts = config->max_restarts,
 		.signals = config->signals_text,
 		.virtual_local_rank = config->virtual_local_rank,
@@ -88,8 +89,8 @@ static struct worker_round first_round(const struct run_config *config)
 }
 
 static int describe_worker(const struct run_config *config, const struct worker_round *round,
-			   uint32_t local_rank, char *const *inherited, struct strv *env, struct buf *out,
-			   struct err *err)
+			   uint32_t local_rank, char *const *inherited, struct strv *env,
+			   struct buf *out, struct err *err)
 {
 	int r = worker_env_rank(round, inherited, local_rank, "<made at the start>", env, err);
 	if (r < 0)

@@ -5,8 +5,8 @@
 #include "run/config.h"
 
 /* Appends for every worker its command, its CPUs and the variables it gets on top of ours, as shell
- * words. Ranks are those of the first round if all nodes are alike; what is only known at the start (a
- * port, a directory) stands as "<…>". -EINVAL if a worker's environment cannot be made. */
+ * words. Ranks are those of the first round if all nodes are alike; what is only known at the start
+ * (a port, a directory) stands as "<…>". -EINVAL if a worker's environment cannot be made. */
 int dry_run_describe(const struct run_config *config, char *const *inherited, struct buf *out,
 		     struct err *err);
 

@@ -31,7 +31,8 @@ static const char run_path_bootstrap[] =
 	"    path = os.environ.get('TORCHELASTIC_ERROR_FILE')\n"
 	"    if path and not os.path.exists(path):\n"
 	"        import json, time, traceback\n"
-	"        info = {'py_callstack': traceback.format_exc(), 'timestamp': str(int(time.time()))}\n"
+	"        info = {'py_callstack': traceback.format_exc(), 'timestamp': "
+	"str(int(time.time()))}\n"
 	"        text = '%s: %s' % (type(e).__name__, e)\n"
 	"        with open(path, 'w') as file:\n"
 	"            json.dump({'message': {'message': text, 'extraInfo': info}}, file)\n"
@@ -48,7 +49,8 @@ static bool is_program(const char *path)
 	return is_file(path) && access(path, X_OK) == 0;
 }
 
-/* The first program `name` in the directories of PATH, owned by the caller; NULL if there is none. */
+/* The first program `name` in the directories of PATH, owned by the caller; NULL if there is
+ * none. */
 static char *search_path(const char *name)
 {
 	const char *rest = getenv("PATH"), *piece;
@@ -111,7 +113,8 @@ static int find_python(char **ret_path, struct err *err)
 		path = search_path("python3");
 	if (!path)
 		return err_set(err, ENOENT,
-			       "no Python interpreter: neither python nor python3 is on PATH; name one in PYTHON_EXEC");
+			       "no Python interpreter: neither python nor python3 is on PATH; name "
+			       "one in PYTHON_EXEC");
 	*ret_path = path;
 	return 0;
 }
@@ -134,13 +137,16 @@ static int check_script(const char *word, struct err *err)
 	if (stat(word, &st) < 0)
 		return err_set(err, errno, "script '%s': %m", word);
 	if (access(word, R_OK) < 0)
-		return err_set(err, EACCES, "script '%s' cannot be read: check its permissions", word);
+		return err_set(err, EACCES, "script '%s' cannot be read: check its permissions",
+			       word);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	AUTO_FREE char *main_file = mem_printf("%s/__main__.py", word);
 	if (is_file(main_file))
 		return 0;
-	return err_set(err, EISDIR, "'%s' is a directory without a __main__.py; name a script in it, or a module with -m",
+	return err_set(err, EISDIR,
+		       "'%s' is a directory without a __main__.py; name a script in it, or a "
+		       "module with -m",
 		       word);
 }
 
@@ -198,7 +204,8 @@ static int use_program(struct entry *entry, const char *word, struct err *err)
 	if (there)
 		return err_set(err, EACCES, "'%s' is not executable: chmod +x it", word);
 	if (!strchr(word, '/') && is_program(word))
-		return err_set(err, ENOENT, "program '%s' is not on PATH; for the one here write './%s'", word,
+		return err_set(err, ENOENT,
+			       "program '%s' is not on PATH; for the one here write './%s'", word,
 			       word);
 	return err_set(err, ENOENT, "program '%s': no such file%s", word,
 		       strchr(word, '/') ? "" : " on PATH");
@@ -211,7 +218,8 @@ static int use_word(struct entry *entry, const char *word, struct err *err)
 	if (there && !S_ISDIR(st.st_mode)) {
 		if (str_ends(word, ".py") || access(word, X_OK) < 0)
 			return use_script(entry, word, err);
-		take_program(entry, word, strchr(word, '/') ? mem_strdup(word) : mem_printf("./%s", word));
+		take_program(entry, word,
+			     strchr(word, '/') ? mem_strdup(word) : mem_printf("./%s", word));
 		return 0;
 	}
 	char *path = strchr(word, '/') || str_ends(word, ".py") ? NULL : search_path(word);
@@ -222,12 +230,13 @@ static int use_word(struct entry *entry, const char *word, struct err *err)
 	if (there)
 		return use_script(entry, word, err);
 	AUTO_FREE char *cwd = getcwd(NULL, 0);
-	return err_set(err, ENOENT, "'%s': no such script or program (in %s%s); check the name", word,
-		       cwd ? cwd : "this directory", strchr(word, '/') || str_ends(word, ".py") ? "" : " or on PATH");
+	return err_set(err, ENOENT, "'%s': no such script or program (in %s%s); check the name",
+		       word, cwd ? cwd : "this directory",
+		       strchr(word, '/') || str_ends(word, ".py") ? "" : " or on PATH");
 }
 
-int entry_resolve(enum entry_kind kind, const char *word, char *const *args, struct entry *ret_entry,
-		  struct err *err)
+int entry_resolve(enum entry_kind kind, const char *word, char *const *args,
+		  struct entry *ret_entry, struct err *err)
 {
 	static int (*const uses[])(struct entry *, const char *, struct err *) = {
 		[ENTRY_AUTO] = use_word,
@@ -315,21 +324,26 @@ int entry_explain_spawn(const struct entry *entry, int error, struct err *err)
 	switch (error) {
 	case ENOENT:
 		if (read_interpreter(entry->path, interpreter, sizeof(interpreter)))
-			err_set(err, error, "'%s': its interpreter '%s' does not exist", entry->path, interpreter);
+			err_set(err, error, "'%s': its interpreter '%s' does not exist",
+				entry->path, interpreter);
 		else
 			err_set(err, error, "'%s': %m", entry->path);
 		return EXIT_CODE_NOT_FOUND;
 	case EACCES:
 	case EPERM:
-		err_set(err, error, "'%s': %m: check its permissions and the mount options (noexec)", entry->path);
+		err_set(err, error,
+			"'%s': %m: check its permissions and the mount options (noexec)",
+			entry->path);
 		return EXIT_CODE_NOT_EXEC;
 	case ENOEXEC:
-		err_set(err, error, "'%s': neither a program for this machine nor a script with a #! line",
+		err_set(err, error,
+			"'%s': neither a program for this machine nor a script with a #! line",
 			entry->path);
 		return EXIT_CODE_NOT_EXEC;
 	case E2BIG:
 		err_set(err, error,
-			"'%s': arguments and environment together are longer than the system allows (a quarter of "
+			"'%s': arguments and environment together are longer than the system "
+			"allows (a quarter of "
 			"'ulimit -s'); pass them in a file",
 			entry->path);
 		return EXIT_CODE_NOT_EXEC;

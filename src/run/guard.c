@@ -16,7 +16,7 @@
 #include "watch/procinfo.h"
 #include "watch/socket.h"
 
-struct guarded { /* one worker */
+struct guarded {   /* one worker */
 	pid_t pid; /* 0: not running */
 	struct hang hang;
 };
@@ -62,15 +62,16 @@ static void log_snapshot(pid_t pid)
 	log_lines(buf_str(&text));
 }
 
-/* -- verdicts ----------------------------------------------------------------------------------- */
+/* -- verdicts
+ * ----------------------------------------------------------------------------------- */
 
 static void start_looking(struct guard *guard);
 
 static void execute(struct guard *guard, const struct verdict *verdict)
 {
 	if (verdict->signal > 0)
-		guard->hooks.on_condemned(guard->hooks.arg, verdict->rank, verdict->reason, verdict->signal,
-					  verdict->final);
+		guard->hooks.on_condemned(guard->hooks.arg, verdict->rank, verdict->reason,
+					  verdict->signal, verdict->final);
 }
 
 static void on_diagnosed(void *arg, const char *text)
@@ -80,7 +81,8 @@ static void on_diagnosed(void *arg, const char *text)
 	guard->diagnosis = NULL;
 	log_lines(text);
 	guard->hooks.on_stacks(guard->hooks.arg, text);
-	if (guard->workers[verdict.rank].pid != verdict.pid) { /* it ended meanwhile; the others are looked at again */
+	if (guard->workers[verdict.rank].pid !=
+	    verdict.pid) { /* it ended meanwhile; the others are looked at again */
 		start_looking(guard);
 		return;
 	}
@@ -121,7 +123,8 @@ static void judge(struct guard *guard, const struct verdict *verdict, uint64_t d
 		execute(guard, verdict);
 }
 
-/* -- timers ------------------------------------------------------------------------------------- */
+/* -- timers
+ * ------------------------------------------------------------------------------------- */
 
 static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 {
@@ -132,10 +135,14 @@ static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 	const char *signal = expiry->signal > 0 ? str_signal_name(expiry->signal) : NULL;
 	log_warn("rank %zu (process %d) did not finish '%.200s' within %s (CPU used since: %s); %s",
 		 guard->rank_base + expiry->rank, (int)expiry->pid, expiry->scope, limit, cpu,
-		 expiry->signal <= 0 ? "only reported, as asked" : signal ? signal : "a real-time signal");
+		 expiry->signal <= 0 ? "only reported, as asked"
+		 : signal	     ? signal
+				     : "a real-time signal");
 	log_snapshot(expiry->pid);
 	guard->hooks.on_expired(guard->hooks.arg, expiry);
-	struct verdict verdict = { .rank = expiry->rank, .reason = FAILURE_TIMER, .signal = expiry->signal };
+	struct verdict verdict = { .rank = expiry->rank,
+				   .reason = FAILURE_TIMER,
+				   .signal = expiry->signal };
 	judge(guard, &verdict, guard->config.diagnose_timer_ns);
 }
 
@@ -143,11 +150,13 @@ static void on_rejected(void *arg, enum watchdog_rejection rejection, const char
 {
 	struct guard *guard = arg;
 	const char *reason = watchdog_rejection_name(rejection);
-	log_warn("watchdog: request not obeyed: %s (%s); further ones are only counted", reason, detail);
+	log_warn("watchdog: request not obeyed: %s (%s); further ones are only counted", reason,
+		 detail);
 	guard->hooks.on_rejected(guard->hooks.arg, reason, detail);
 }
 
-/* -- hangs -------------------------------------------------------------------------------------- */
+/* -- hangs
+ * -------------------------------------------------------------------------------------- */
 
 static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint64_t since_ns)
 {
@@ -160,11 +169,15 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 			log_snapshot(guard->workers[i].pid);
 	/* No signal reaches a process in D state, so a new one on this host would join it there. */
 	bool final = kind == HANG_UNINTERRUPTIBLE || guard->config.hang_action == HANG_ACTION_STOP;
-	bool only_report = kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT;
-	struct verdict verdict = { .rank = rank, .reason = FAILURE_HANG, .signal = only_report ? 0 : SIGKILL,
+	bool only_report =
+		kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT;
+	struct verdict verdict = { .rank = rank,
+				   .reason = FAILURE_HANG,
+				   .signal = only_report ? 0 : SIGKILL,
 				   .final = final };
 	if (!only_report)
-		event_del(guard->look); /* one verdict ends the round; the others hang because of it, or with it */
+		/* one verdict ends the round; the others hang because of it, or with it */
+		event_del(guard->look);
 	/* Who looks at a process in D state joins it there. */
 	judge(guard, &verdict, kind == HANG_UNINTERRUPTIBLE ? 0 : guard->config.diagnose_hang_ns);
 }
@@ -172,7 +185,8 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 static bool is_uninterruptible(const struct guard *guard, pid_t pid)
 {
 	struct procinfo info;
-	return guard->config.hang.uninterruptible_ns && procinfo_read(pid, &info) == 0 && info.state == 'D';
+	return guard->config.hang.uninterruptible_ns && procinfo_read(pid, &info) == 0 &&
+	       info.state == 'D';
 }
 
 static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
@@ -186,8 +200,9 @@ static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 		uint64_t progress = heartbeat_read(&guard->heartbeat, i);
 		if (guard->hooks.progress)
 			progress += guard->hooks.progress(guard->hooks.arg, i);
-		enum hang_kind kind = hang_look(&worker->hang, &guard->config.hang, progress,
-						is_uninterruptible(guard, worker->pid), now_ns, &since_ns);
+		enum hang_kind kind =
+			hang_look(&worker->hang, &guard->config.hang, progress,
+				  is_uninterruptible(guard, worker->pid), now_ns, &since_ns);
 		if (kind)
 			on_hang(guard, i, kind, since_ns);
 	}
@@ -202,9 +217,11 @@ static void start_looking(struct guard *guard)
 		event_add(guard->look, &tv);
 }
 
-/* -- rounds ------------------------------------------------------------------------------------- */
+/* -- rounds
+ * ------------------------------------------------------------------------------------- */
 
-void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base, struct strv *env)
+void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base,
+		 struct strv *env)
 {
 	guard_gone(guard);
 	guard->rank_base = rank_base;
@@ -248,7 +265,8 @@ void guard_gone(struct guard *guard)
 	guard->count = 0;
 }
 
-/* -- life cycle --------------------------------------------------------------------------------- */
+/* -- life cycle
+ * --------------------------------------------------------------------------------- */
 
 static int open_fifo(struct guard *guard, struct err *err)
 {
@@ -267,15 +285,15 @@ static void open_socket(struct guard *guard)
 	int r = jobdir_init(&guard->jobdir, &err);
 	if (r == 0) {
 		guard->socket_path = jobdir_file(&guard->jobdir, "watchdog");
-		r = watch_socket_new(guard->base, guard->watchdog, &guard->heartbeat, guard->socket_path,
-				     &guard->socket, &err);
+		r = watch_socket_new(guard->base, guard->watchdog, &guard->heartbeat,
+				     guard->socket_path, &guard->socket, &err);
 	}
 	if (r < 0)
 		log_warn("no watchdog socket for this job: %s", err.msg);
 }
 
-int guard_new(const struct guard_config *config, struct event_base *base, const struct guard_hooks *hooks,
-	      struct guard **ret, struct err *err)
+int guard_new(const struct guard_config *config, struct event_base *base,
+	      const struct guard_hooks *hooks, struct guard **ret, struct err *err)
 {
 	struct guard *guard = NEW(struct guard);
 	guard->config = *config;
@@ -317,7 +335,8 @@ char *guard_file(const struct guard *guard, const char *name)
 	return guard->jobdir.path[0] ? jobdir_file(&guard->jobdir, name) : NULL;
 }
 
-/* -- reports ------------------------------------------------------------------------------------ */
+/* -- reports
+ * ------------------------------------------------------------------------------------ */
 
 struct watchdog_stats guard_stats(const struct guard *guard)
 {
@@ -339,8 +358,9 @@ size_t guard_timers(const struct guard *guard, size_t rank)
 {
 	size_t count = 0;
 	if (rank < guard->count && guard->workers[rank].pid)
-		for (const struct deadline *at = watchdog_timers_of(guard->watchdog, guard->workers[rank].pid); at;
-		     at = deadlines_of_next(at))
+		for (const struct deadline *at =
+			     watchdog_timers_of(guard->watchdog, guard->workers[rank].pid);
+		     at; at = deadlines_of_next(at))
 			count++;
 	return count;
 }

@@ -13,8 +13,8 @@
 #include "run/tell/torch_events.h"
 #include "sys/proctree.h"
 
-/* How soon to look again for processes that a dead warden left to us: the kernel tells of their end,
- * but not of the moment when a fork loop stops. */
+/* How soon to look again for processes that a dead warden left to us: the kernel tells of their
+ * end, but not of the moment when a fork loop stops. */
 #define SWEEP_PERIOD_NS (5 * NS_PER_MS)
 
 void job_push_group(struct job *job, struct group_event event)
@@ -33,8 +33,9 @@ void job_push_agent(struct job *job, struct agent_event event)
 
 static void arm_timer(struct job *job)
 {
-	uint64_t deadline_ns = MIN(MIN(group_deadline_ns(&job->group), membership_deadline_ns(&job->membership)),
-				   job->sweep_ns);
+	uint64_t deadline_ns =
+		MIN(MIN(group_deadline_ns(&job->group), membership_deadline_ns(&job->membership)),
+		    job->sweep_ns);
 	if (deadline_ns == NS_NEVER || job->ended) {
 		event_del(job->timer);
 		return;
@@ -76,7 +77,8 @@ static void sweep(struct job *job)
 	}
 	job->sweep_ns = NS_NEVER;
 	struct err err = ERR_INIT;
-	if (start_warden(job, &err) < 0 || warden_watch(job->warden, job->base, on_warden, job) < 0) {
+	if (start_warden(job, &err) < 0 ||
+	    warden_watch(job->warden, job->base, on_warden, job) < 0) {
 		log_error("cannot replace the warden: %s", err.msg);
 		_exit(125); /* nothing is alive, and nothing can be started any more */
 	}
@@ -104,7 +106,8 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 	output_worker_ended(job->output, id);
 	if (rank >= 0) {
 		job_not_started(job);
-		job_push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank, .error = error });
+		job_push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED,
+							  .rank = (size_t)rank, .error = error });
 	}
 	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
 }
@@ -126,15 +129,16 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		if (job->config->console_events)
 			torch_events_started(&job->workers, &job->result->history, (size_t)rank);
 		job_push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
-						      .when_ns = event->ns });
+							  .when_ns = event->ns });
 		break;
 	case WARDEN_SPAWN_FAILED:
 		output_worker_ended(job->output, event->id);
 		if (rank < 0)
 			break;
 		job_not_started(job);
-		job_push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
-						      .error = event->error });
+		job_push_group(job,
+			       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
+						     .error = event->error });
 		break;
 	case WARDEN_EXITED:
 		output_worker_ended(job->output, event->id);
@@ -143,8 +147,10 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		if (rank >= 0)
 			job_tell_exited(job, (size_t)rank, event);
 		if (rank >= 0)
-			job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
-							      .status = event->status, .when_ns = event->ns });
+			job_push_group(job,
+				       (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
+							     .status = event->status,
+							     .when_ns = event->ns });
 		break;
 	case WARDEN_EMPTY:
 		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
@@ -155,7 +161,8 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		log_warn("process %d (%s) %s", (int)event->pid, event->comm,
 			 event->error == EPERM ? "may not be signalled by us and stays"
 					       : "was killed but does not end yet");
-		job_push_group(job, (struct group_event){ GROUP_EV_SURVIVOR, .error = event->error });
+		job_push_group(job,
+			       (struct group_event){ GROUP_EV_SURVIVOR, .error = event->error });
 		break;
 	case WARDEN_LOST:
 		log_warn("the warden was killed; starting over with a new one");
@@ -199,15 +206,18 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	while (signals_next(&job->signals, &sig, &meaning)) {
 		switch (meaning) {
 		case SIGNAL_STOP:
-			if (job->ended) { /* only a paused terminal keeps us: the user does not wait */
+			/* only a paused terminal keeps us: the user does not wait */
+			if (job->ended) {
 				job->result->hurried = true;
 				event_base_loopbreak(job->base);
 				break;
 			}
-			events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = str_signal_name(sig)));
+			events_add(&job->events, EVENT_STOP_REQUESTED,
+				   EVENTS_ALL(.signal = str_signal_name(sig)));
 			if (!job->result->history.stop_signal)
 				job->result->history.stop_signal = sig;
-			job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = sig });
+			job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED,
+								  .signal = sig });
 			break;
 		case SIGNAL_RELAY:
 			if (job->warden)
@@ -264,10 +274,13 @@ static int set_up_loop(struct job *job, struct err *err)
 		return err_set(err, errno ? errno : ENOMEM, "cannot make the event loop: %m");
 
 	job->timer = evtimer_new(job->base, on_timer, job);
-	job->on_signal = event_new(job->base, job->signals.fd, EV_READ | EV_PERSIST, on_signal, job);
-	job->on_output = event_new(job->base, output_fd(job->output), EV_READ | EV_PERSIST, on_output, job);
+	job->on_signal =
+		event_new(job->base, job->signals.fd, EV_READ | EV_PERSIST, on_signal, job);
+	job->on_output =
+		event_new(job->base, output_fd(job->output), EV_READ | EV_PERSIST, on_output, job);
 	if (job->config->lifeline >= 0)
-		job->on_lifeline = event_new(job->base, job->config->lifeline, EV_READ | EV_PERSIST, job_on_lifeline, job);
+		job->on_lifeline = event_new(job->base, job->config->lifeline, EV_READ | EV_PERSIST,
+					     job_on_lifeline, job);
 	if (job->on_lifeline && event_add(job->on_lifeline, NULL) < 0)
 		return err_set(err, errno, "--lifeline=%d: %m", job->config->lifeline);
 	if (event_add(job->on_signal, NULL) < 0 || event_add(job->on_output, NULL) < 0 ||
@@ -282,7 +295,8 @@ static int set_up(struct job *job, struct err *err)
 	int r = start_warden(job, err);
 	if (r < 0)
 		return r;
-	uint64_t nofile_soft = fd_limit_raise(); /* the store may get a connection from every worker */
+	uint64_t nofile_soft =
+		fd_limit_raise(); /* the store may get a connection from every worker */
 	r = signals_open(&job->config->stop_signals, &job->signals, err);
 	if (r < 0)
 		return r;
@@ -302,7 +316,8 @@ static int set_up(struct job *job, struct err *err)
 	if (r < 0)
 		return r;
 	if (job->config->preload)
-		job->workers.preload = preload_new(job->config, nofile_soft, job->base, on_preload_failed, job);
+		job->workers.preload =
+			preload_new(job->config, nofile_soft, job->base, on_preload_failed, job);
 	preload_start(job->workers.preload, job->warden);
 	r = job_start_guard(job, err);
 	if (r < 0)
@@ -356,7 +371,10 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 {
 	*ret_result = (struct job_result){ .logdir = LOGDIR_INIT };
 	struct job job = {
-		.config = config, .result = ret_result, .signals.fd = -1, .sweep_ns = NS_NEVER,
+		.config = config,
+		.result = ret_result,
+		.signals.fd = -1,
+		.sweep_ns = NS_NEVER,
 		.store = ROUND_STORE_INIT,
 	};
 	history_begin(&ret_result->history, clock_now_ns());

@@ -42,9 +42,12 @@ void job_tell_exited(struct job *job, size_t rank, const struct warden_event *ev
 	struct event_body body = job_about(job, rank);
 	body.status = buf_str(&status);
 	body.exit_code = event->status.kind == EXIT_CODE ? &event->status.value : NULL;
-	body.signal = event->status.kind == EXIT_SIGNAL ? str_signal_name(event->status.value) : NULL;
-	body.user_us = (uint64_t)event->usage.ru_utime.tv_sec * 1000000 + (uint64_t)event->usage.ru_utime.tv_usec;
-	body.system_us = (uint64_t)event->usage.ru_stime.tv_sec * 1000000 + (uint64_t)event->usage.ru_stime.tv_usec;
+	body.signal =
+		event->status.kind == EXIT_SIGNAL ? str_signal_name(event->status.value) : NULL;
+	body.user_us = (uint64_t)event->usage.ru_utime.tv_sec * 1000000 +
+		       (uint64_t)event->usage.ru_utime.tv_usec;
+	body.system_us = (uint64_t)event->usage.ru_stime.tv_sec * 1000000 +
+			 (uint64_t)event->usage.ru_stime.tv_usec;
 	body.max_rss_kb = (uint64_t)event->usage.ru_maxrss;
 	events_add(&job->events, EVENT_WORKER_EXITED, &body);
 }
@@ -82,11 +85,11 @@ static void record_round(struct job *job)
 	if (history_last(history)->end != ATTEMPT_RUNNING)
 		return;
 	history_end_attempt(history,
-			    job->group.failed	   ? ATTEMPT_FAILED
-			    : history->stop_signal ? ATTEMPT_STOPPED
-			    : job->restart_asked   ? ATTEMPT_RESTARTED
+			    job->group.failed			   ? ATTEMPT_FAILED
+			    : history->stop_signal		   ? ATTEMPT_STOPPED
+			    : job->restart_asked		   ? ATTEMPT_RESTARTED
 			    : history_cause(history_last(history)) ? ATTEMPT_FAILED
-						   : ATTEMPT_REGROUP,
+								   : ATTEMPT_REGROUP,
 			    clock_now_ns());
 }
 
@@ -113,10 +116,11 @@ static void tell_stuck(struct job *job)
 		rank++;
 	record_round(job);
 	job_push_agent(job, (struct agent_event){
-				.type = AGENT_GROUP_STUCK,
-				.cause = { .local_rank = (int32_t)rank, .pid = job->workers.pids[rank] },
-				.died_ns = clock_now_ns(),
-			});
+				    .type = AGENT_GROUP_STUCK,
+				    .cause = { .local_rank = (int32_t)rank,
+					       .pid = job->workers.pids[rank] },
+				    .died_ns = clock_now_ns(),
+			    });
 }
 
 void job_not_started(struct job *job)
@@ -133,7 +137,8 @@ static void spawn(struct job *job, size_t rank)
 		return;
 	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
 	job_not_started(job);
-	job_push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
+	job_push_group(job,
+		       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
 }
 
 /* What goes through the warden. Between two wardens everything is being killed anyway. */
@@ -197,7 +202,8 @@ static void tell_restart(struct job *job, const struct history_attempt *before, 
 	report_restart(before, restarts, job->config->max_restarts, &line);
 	log_warn("%s", buf_str(&line));
 	const struct history_failure *cause = history_cause(before);
-	const char *reason = cause ? failure_reason_name(cause->reason) : attempt_end_name(before->end);
+	const char *reason =
+		cause ? failure_reason_name(cause->reason) : attempt_end_name(before->end);
 	events_add(&job->events, EVENT_GROUP_RESTART, EVENTS_ALL(.reason = reason));
 }
 
@@ -205,7 +211,8 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 {
 	struct history *history = &job->result->history;
 	const struct history_attempt *before = history_last(history);
-	uint64_t since_ns = before ? before->ended_ns : history->started_ns, now_ns = clock_now_ns();
+	uint64_t since_ns = before ? before->ended_ns : history->started_ns,
+		 now_ns = clock_now_ns();
 	if (before)
 		tell_restart(job, before, formed->restarts);
 	job->no_store = ERR_INIT;
@@ -213,8 +220,9 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 		log_error("%s", job->no_store.msg);
 	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
 	torch_metrics_formed(&job->torch, job->config->nproc, now_ns);
-	events_add(&job->events, EVENT_ROUND_FORMED, EVENTS_ALL(.world_size = formed->world_size, .nodes = formed->nodes,
-									 .group_rank = formed->group_rank));
+	events_add(&job->events, EVENT_ROUND_FORMED,
+		   EVENTS_ALL(.world_size = formed->world_size, .nodes = formed->nodes,
+			      .group_rank = formed->group_rank));
 	workers_begin(&job->workers, formed);
 	if (job->config->console_events) {
 		torch_events_round(&job->workers, history, now_ns - since_ns);
@@ -235,7 +243,9 @@ static void end_job(struct job *job, const struct outcome *outcome)
 {
 	job->result->outcome = *outcome;
 	job->ended = true;
-	torch_metrics_end(&job->torch, outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED, clock_now_ns());
+	torch_metrics_end(&job->torch,
+			  outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED,
+			  clock_now_ns());
 	if (job->membership.node && outcome->kind == OUTCOME_FAILED && outcome->has_cause)
 		blame(job, &outcome->cause);
 	if (job->config->console_events)
@@ -254,10 +264,11 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		if (action->why == GROUP_STOP_ROUND && action->has_cause)
 			history_blame(&job->result->history, &action->cause, clock_now_ns());
 		job_push_group(job, (struct group_event){
-					GROUP_EV_STOP,
-					.signal = action->signal ? action->signal : job->group.stop_signal,
-					.grace_ns = job->config->shutdown_ns,
-				});
+					    GROUP_EV_STOP,
+					    .signal = action->signal ? action->signal
+								     : job->group.stop_signal,
+					    .grace_ns = job->config->shutdown_ns,
+				    });
 		break;
 	case AGENT_GROUP_KILL:
 		torch_metrics_stop(&job->torch, clock_now_ns());

@@ -1,5 +1,5 @@
-/* What others want of the job: the guard, people and programs over HTTP, whoever started us, and the
- * other nodes. */
+/* What others want of the job: the guard, people and programs over HTTP, whoever started us, and
+ * the other nodes. */
 #include "run/job_private.h"
 
 #include <stdlib.h>
@@ -20,9 +20,10 @@ static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int
 	body.signal = str_signal_name(signal);
 	events_add(&job->events, EVENT_WORKER_CONDEMNED, &body);
 	job_push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
-					      .signal = signal });
+						  .signal = signal });
 	if (final)
-		job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+		job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED,
+							  .signal = SIGTERM });
 	job_pump(job);
 }
 
@@ -41,7 +42,8 @@ static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 static void on_rejected(void *arg, const char *reason, const char *detail)
 {
 	struct job *job = arg;
-	events_add(&job->events, EVENT_TIMER_REJECTED, EVENTS_ALL(.reason = reason, .detail = detail));
+	events_add(&job->events, EVENT_TIMER_REJECTED,
+		   EVENTS_ALL(.reason = reason, .detail = detail));
 }
 
 static uint64_t progress_of(void *arg, size_t rank)
@@ -54,7 +56,8 @@ static void hold_worker(void *arg, size_t rank, bool still)
 {
 	struct job *job = arg;
 	if (job->warden)
-		warden_signal(job->warden, workers_id_of(&job->workers, rank), still ? SIGSTOP : SIGCONT);
+		warden_signal(job->warden, workers_id_of(&job->workers, rank),
+			      still ? SIGSTOP : SIGCONT);
 }
 
 static char *stacks_path(void *arg)
@@ -95,7 +98,8 @@ static void on_stop_asked(void *arg)
 	events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = "SIGTERM"));
 	if (!job->result->history.stop_signal)
 		job->result->history.stop_signal = SIGTERM;
-	job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	job_push_agent(job,
+		       (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
 	job_pump(job);
 }
 
@@ -115,7 +119,8 @@ void job_on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 static bool on_restart_asked(void *arg)
 {
 	struct job *job = arg;
-	if (membership_agent(&job->membership)->state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
+	if (membership_agent(&job->membership)->state != AGENT_RUNNING ||
+	    job->group.state != GROUP_ACTIVE)
 		return false;
 	job->restart_asked = true;
 	events_add(&job->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
@@ -174,7 +179,9 @@ static void on_store_client(void *arg, int fd, const struct addr *peer)
 int job_join_others(struct job *job, struct err *err)
 {
 	static const struct node_handler handler = {
-		.on_actions = on_actions, .on_placed = on_placed, .on_store_client = on_store_client,
+		.on_actions = on_actions,
+		.on_placed = on_placed,
+		.on_store_client = on_store_client,
 	};
 	return membership_init(&job->membership, job->base, job->config, &handler, job, err);
 }

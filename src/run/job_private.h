@@ -1,5 +1,5 @@
-/* What the files of the job share: the loop (job.c), what the machines want done (job_act.c), and what
- * others want of the job (job_ask.c). */
+/* What the files of the job share: the loop (job.c), what the machines want done (job_act.c), and
+ * what others want of the job (job_ask.c). */
 #ifndef RUN_JOB_PRIVATE_H
 #define RUN_JOB_PRIVATE_H
 

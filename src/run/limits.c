@@ -11,15 +11,16 @@ static void add(struct err *err, const char *text)
 	snprintf(err->msg + len, sizeof(err->msg) - len, "; %s", text);
 }
 
-static void add_limit(struct err *err, __rlimit_resource_t resource, const char *what, const char *remedy)
+static void add_limit(struct err *err, __rlimit_resource_t resource, const char *what,
+		      const char *remedy)
 {
 	struct rlimit limit;
 	char text[160];
 	if (getrlimit(resource, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		snprintf(text, sizeof(text), "no more %s are allowed: %s", what, remedy);
 	else
-		snprintf(text, sizeof(text), "at most %llu %s are allowed: %s", (unsigned long long)limit.rlim_cur,
-			 what, remedy);
+		snprintf(text, sizeof(text), "at most %llu %s are allowed: %s",
+			 (unsigned long long)limit.rlim_cur, what, remedy);
 	add(err, text);
 }
 
@@ -29,7 +30,8 @@ void limits_explain(int error, struct err *err)
 		return;
 	switch (error) {
 	case EAGAIN:
-		add_limit(err, RLIMIT_NPROC, "processes", "raise 'ulimit -u' or the cgroup's pids.max");
+		add_limit(err, RLIMIT_NPROC, "processes",
+			  "raise 'ulimit -u' or the cgroup's pids.max");
 		break;
 	case EMFILE:
 		add_limit(err, RLIMIT_NOFILE, "open files", "raise 'ulimit -n'");

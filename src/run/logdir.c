@@ -13,7 +13,8 @@
 #include "sys/thread.h"
 
 #define SUFFIX_LEN 8
-#define MKDIR_TRIES 100 /* random names before giving up: one suffices unless someone plays tricks */
+#define MKDIR_TRIES \
+	100 /* random names before giving up: one suffices unless someone plays tricks */
 #define REMEDY "choose a directory you can write to with --log-dir, or /dev/null for none"
 
 /* Makes PREFIXxxxxxxxx, readable by the owner only, and returns its name in *ret_path. */
@@ -79,7 +80,8 @@ static char *run_prefix(const char *base, const char *run_id)
 	return prefix;
 }
 
-static int open_named(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err)
+static int open_named(struct logdir *logdir, const char *log_dir, const char *run_id,
+		      struct err *err)
 {
 	AUTO_FREE char *prefix = run_prefix(log_dir, run_id);
 	int r = make_parents(log_dir);
@@ -98,7 +100,9 @@ static int open_temporary(struct logdir *logdir, const char *run_id, struct err 
 		r = make_random(prefix, &logdir->run);
 	}
 	if (r < 0)
-		err_set(err, -r, "no log directory under '%s': %m; workers cannot leave an error.json; " REMEDY,
+		err_set(err, -r,
+			"no log directory under '%s': %m; workers cannot leave an "
+			"error.json; " REMEDY,
 			parent);
 	return 0;
 }
@@ -147,7 +151,8 @@ int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err)
 	/* The first time the tree itself has just been made here: it answers. */
 	if (logdir->starts == 1)
 		make_attempt(making);
-	else if (!thread_call_until(make_attempt, making, making_free, clock_now_ns() + LOGDIR_WAIT_NS))
+	else if (!thread_call_until(make_attempt, making, making_free,
+				    clock_now_ns() + LOGDIR_WAIT_NS))
 		return 0;
 
 	int error = making->error;

@@ -3,10 +3,10 @@
  *     BASE/RUNID_xxxxxxxx/attempt_N/LOCALRANK/{error.json,stdout.log,stderr.log}
  *     BASE/RUNID_xxxxxxxx/report.json
  *
- * BASE is --log-dir (made with its parents if missing), or a fresh directory "torchelastic_xxxxxxxx"
- * under $TMPDIR, which is removed at the end unless something was written into it. /dev/null is no
- * tree at all. N counts the starts of this host's workers, whatever the reason (a failure, a node that
- * joined), so no round ever writes over what an earlier one wrote.
+ * BASE is --log-dir (made with its parents if missing), or a fresh directory
+ * "torchelastic_xxxxxxxx" under $TMPDIR, which is removed at the end unless something was written
+ * into it. /dev/null is no tree at all. N counts the starts of this host's workers, whatever the
+ * reason (a failure, a node that joined), so no round ever writes over what an earlier one wrote.
  */
 #ifndef RUN_LOGDIR_H
 #define RUN_LOGDIR_H
@@ -16,9 +16,9 @@
 #include "base/util.h"
 
 struct logdir {
-	char *base;	/* only the temporary one, which we remove; else NULL */
-	char *run;	/* BASE/RUNID_xxxxxxxx; NULL: no tree */
-	char *attempt;	/* of the current round; NULL: none yet, or it could not be made */
+	char *base;	 /* only the temporary one, which we remove; else NULL */
+	char *run;	 /* BASE/RUNID_xxxxxxxx; NULL: no tree */
+	char *attempt;	 /* of the current round; NULL: none yet, or it could not be made */
 	uint32_t starts; /* attempts so far */
 };
 
@@ -28,8 +28,8 @@ struct logdir {
  * one the job goes on without a tree: then 0 is returned, `run` is NULL and err says why. */
 int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
 
-/* Makes the directories of one round: attempt_N and one for each worker. A file system that does not
- * answer is waited for LOGDIR_WAIT_NS and no longer: the directories then come when it does. */
+/* Makes the directories of one round: attempt_N and one for each worker. A file system that does
+ * not answer is waited for LOGDIR_WAIT_NS and no longer: the directories then come when it does. */
 #define LOGDIR_WAIT_NS (50 * NS_PER_MS)
 int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err);
 

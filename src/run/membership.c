@@ -42,8 +42,9 @@ static struct agent_config make_agent_config(const struct run_config *config)
 	return agent;
 }
 
-int membership_init(struct membership *membership, struct event_base *base, const struct run_config *config,
-		    const struct node_handler *handler, void *arg, struct err *err)
+int membership_init(struct membership *membership, struct event_base *base,
+		    const struct run_config *config, const struct node_handler *handler, void *arg,
+		    struct err *err)
 {
 	struct agent_config agent = make_agent_config(config);
 	membership->node = NULL;
@@ -69,8 +70,8 @@ void membership_set_store(struct membership *membership, const char *host, uint1
 		agent_set_store(&membership->local.agent, host, port);
 }
 
-void membership_step(struct membership *membership, const struct agent_event *event, uint64_t now_ns,
-		     struct agent_actions *actions)
+void membership_step(struct membership *membership, const struct agent_event *event,
+		     uint64_t now_ns, struct agent_actions *actions)
 {
 	if (membership->node)
 		node_step(membership->node, event, now_ns, actions);
@@ -80,7 +81,8 @@ void membership_step(struct membership *membership, const struct agent_event *ev
 
 uint64_t membership_deadline_ns(const struct membership *membership)
 {
-	return membership->node ? node_deadline_ns(membership->node) : local_deadline_ns(&membership->local);
+	return membership->node ? node_deadline_ns(membership->node)
+				: local_deadline_ns(&membership->local);
 }
 
 const struct agent *membership_agent(const struct membership *membership)

@@ -32,7 +32,7 @@ struct run_options {
 	uint64_t hang_timeout_ns, start_timeout_ns; /* 0: off */
 	int hang_action;
 	uint64_t diagnose_ns; /* NS_NEVER: not given */
-	const char *http; /* NULL: not over TCP */
+	const char *http;     /* NULL: not over TCP */
 	const char *events;
 	int64_t lifeline; /* -1: none */
 	const char *role;
@@ -45,7 +45,7 @@ struct run_options {
 	const char *prefix; /* NULL: only what is tee'd gets one */
 	bool merge_output;
 	uint64_t log_max_size; /* 0: no limit */
-	int64_t store_port; /* 0: a fresh one each round */
+	int64_t store_port;    /* 0: a fresh one each round */
 	int store_access;
 	const char *logs_specs;
 	int numa_binding; /* -1: not given */

@@ -13,7 +13,8 @@
 #include "run/options.h"
 #include "sys/topology.h"
 
-static_assert(BINDING_DEVICE_CORE_COMPLEX - BINDING_DEVICE_NODE == 3, "in the order of the option's choices");
+static_assert(BINDING_DEVICE_CORE_COMPLEX - BINDING_DEVICE_NODE == 3,
+	      "in the order of the option's choices");
 
 static int make_request(const struct run_options *options, struct binding_request *ret_request,
 			struct err *err)
@@ -24,11 +25,13 @@ static int make_request(const struct run_options *options, struct binding_reques
 	if (options->bind)
 		return binding_parse(options->bind, ret_request, err);
 	if (options->numa_binding >= 0)
-		ret_request->mode = (enum binding_mode)(BINDING_DEVICE_NODE + options->numa_binding);
+		ret_request->mode =
+			(enum binding_mode)(BINDING_DEVICE_NODE + options->numa_binding);
 	return 0;
 }
 
-/* The nodes of the workers' devices by local rank, in turn if there are fewer devices; NULL: none. */
+/* The nodes of the workers' devices by local rank, in turn if there are fewer devices; NULL:
+ * none. */
 static int *device_nodes(uint32_t nproc)
 {
 	struct devices devices;
@@ -45,8 +48,8 @@ static int *device_nodes(uint32_t nproc)
 	return nodes;
 }
 
-/* Containers often forbid it; then memory comes from where the CPUs are anyway, as the kernel's default
- * has it. Setting the policy we have already changes nothing. */
+/* Containers often forbid it; then memory comes from where the CPUs are anyway, as the kernel's
+ * default has it. Setting the policy we have already changes nothing. */
 static bool may_set_memory_policy(void)
 {
 	int mode = MPOL_DEFAULT;
@@ -72,7 +75,8 @@ int run_placement_make(const struct run_options *options, uint32_t nproc,
 	if (flat_reason)
 		log_warn("binding without knowing the host's caches and nodes: %s", flat_reason);
 
-	AUTO_FREE int *nodes = request.mode <= BINDING_DEVICE_CORE_COMPLEX ? device_nodes(nproc) : NULL;
+	AUTO_FREE int *nodes =
+		request.mode <= BINDING_DEVICE_CORE_COMPLEX ? device_nodes(nproc) : NULL;
 	request.device_nodes = nodes;
 	placement.plan = NEW_ARRAY(struct binding, nproc);
 	r = binding_plan(&placement.topology, &request, nproc, placement.plan, err);
@@ -93,7 +97,8 @@ void run_placement_done(struct run_placement *placement)
 
 static_assert(sizeof(unsigned long) == sizeof(uint64_t), "masks are the kernel's as they are");
 
-/* The smallest mask that holds the set: the kernel takes any size, the warden's messages like it small. */
+/* The smallest mask that holds the set: the kernel takes any size, the warden's messages like it
+ * small. */
 static size_t mask_size(const struct cpuset *cpus)
 {
 	size_t words = CPUSET_WORDS;
@@ -145,6 +150,7 @@ void run_placement_draw(const struct run_placement *placement, struct buf *out)
 		cpuset_format(&binding->cpus, out);
 		if (binding->mem_node >= 0)
 			buf_printf(out, ", node %d", binding->mem_node);
-		buf_printf(out, ", %d thread%s\n", binding->threads, binding->threads == 1 ? "" : "s");
+		buf_printf(out, ", %d thread%s\n", binding->threads,
+			   binding->threads == 1 ? "" : "s");
 	}
 }

@@ -26,8 +26,8 @@
 #define ANSWER_MAX 4096
 #define FDS_EACH 4 /* gate, stdin, stdout, stderr */
 
-/* What the interpreter runs: the text on standard input, which then stays the link to us. What lies in
- * the working directory is not to be taken for a module of the library. */
+/* What the interpreter runs: the text on standard input, which then stays the link to us. What lies
+ * in the working directory is not to be taken for a module of the library. */
 static const char bootstrap[] = "import sys; sys.path[:] = filter(None, sys.path); "
 				"import socket; link = socket.socket(fileno=0); "
 				"text = {'__name__': 'template'}; "
@@ -36,7 +36,8 @@ static const char bootstrap[] = "import sys; sys.path[:] = filter(None, sys.path
 
 /* Read by libraries when they are loaded: OpenMP and BLAS, the dynamic linker, malloc, Python. */
 static const char *const load_time[] = {
-	"OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "LD_", "MALLOC_", "GLIBC_", "PYTHON",
+	"OMP_",	 "GOMP_", "KMP_",    "MKL_",   "OPENBLAS_", "GOTO_",
+	"BLIS_", "LD_",	  "MALLOC_", "GLIBC_", "PYTHON",
 };
 
 /* A start that is not the warden's yet. */
@@ -120,7 +121,8 @@ static void remove_starts(struct preload *preload, size_t first, size_t count)
 /* The usual way. */
 static void start_cold(struct preload *preload, const struct start *start)
 {
-	int r = start->cancelled ? 0 : warden_spawn(preload->warden, start->id, &start->spec, 0, NULL);
+	int r = start->cancelled ? 0
+				 : warden_spawn(preload->warden, start->id, &start->spec, 0, NULL);
 	if (r < 0)
 		preload->on_failed(preload->arg, start->id, -r);
 }
@@ -145,8 +147,8 @@ static void turn_off(struct preload *preload)
 	fd_close(&preload->link);
 }
 
-/* Whoever still waits is started in the usual way. What the template may have forked for them finds its
- * gate gone, and ends. */
+/* Whoever still waits is started in the usual way. What the template may have forked for them finds
+ * its gate gone, and ends. */
 static void give_up(struct preload *preload, const char *why)
 {
 	if (preload->state == PRELOAD_OFF)
@@ -201,7 +203,8 @@ static void put_start(struct buf *out, const struct spawn_spec *spec)
 	put_memory(out, spec);
 }
 
-/* The descriptors of one worker: its gate, which it reads, then stdio. `null` stands in for nothing. */
+/* The descriptors of one worker: its gate, which it reads, then stdio. `null` stands in for
+ * nothing. */
 static void put_fds(const struct start *start, int gate, int null, int *ret_fds)
 {
 	ret_fds[0] = gate;
@@ -215,7 +218,9 @@ static int send_with_fds(int link, const int *fds, size_t count)
 {
 	char byte = 'F', control[CMSG_SPACE(sizeof(int) * (1 + WARM_BATCH_MAX * FDS_EACH))];
 	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
 				  .msg_controllen = CMSG_SPACE(sizeof(int) * count) };
 	memset(control, 0, sizeof(control));
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -226,7 +231,8 @@ static int send_with_fds(int link, const int *fds, size_t count)
 	return sendmsg(link, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Sends the first `count` starts. The caller closes the template's ends of their gates, failed or not. */
+/* Sends the first `count` starts. The caller closes the template's ends of their gates, failed or
+ * not. */
 static int send_batch(struct preload *preload, size_t count, int gates[WARM_BATCH_MAX], int null)
 {
 	int fds[1 + WARM_BATCH_MAX * FDS_EACH];
@@ -253,13 +259,14 @@ static int send_batch(struct preload *preload, size_t count, int gates[WARM_BATC
 
 /* Asks for everybody who waits, if the template has nothing else to do.
  *
- *	we tell the warden to signal the orphans of a round;  the round ends;  we ask for new workers,
- *	they are forked and orphaned;  the warden gets to our first request, and signals them
+ *	we tell the warden to signal the orphans of a round;  the round ends;  we ask for new
+ *workers, they are forked and orphaned;  the warden gets to our first request, and signals them
  *
  * So the warden must have caught up with us first. */
 static void ask(struct preload *preload)
 {
-	if (preload->state != PRELOAD_READY || preload->asked || preload->syncing || preload->count == 0)
+	if (preload->state != PRELOAD_READY || preload->asked || preload->syncing ||
+	    preload->count == 0)
 		return;
 	preload->syncing = true;
 	warden_sync(preload->warden);
@@ -291,7 +298,8 @@ static void ask_now(struct preload *preload)
 
 static void adopt(struct preload *preload, const struct start *start, pid_t pid)
 {
-	int r = start->cancelled ? 0 : warden_adopt(preload->warden, start->id, pid, start->gate, NULL);
+	int r = start->cancelled ? 0
+				 : warden_adopt(preload->warden, start->id, pid, start->gate, NULL);
 	if (r < 0)
 		preload->on_failed(preload->arg, start->id, -r);
 }
@@ -318,7 +326,8 @@ static void take_answer(struct preload *preload, const char *data, size_t len)
 		return give_up(preload, "the template talks nonsense");
 	switch (answer.type) {
 	case WARM_READY:
-		log_info("--preload: ready after %.0f ms", (double)(clock_now_ns() - preload->since_ns) / NS_PER_MS);
+		log_info("--preload: ready after %.0f ms",
+			 (double)(clock_now_ns() - preload->since_ns) / NS_PER_MS);
 		preload->state = PRELOAD_READY;
 		ask(preload);
 		break;
@@ -340,7 +349,8 @@ static void on_link(evutil_socket_t fd, short what UNUSED, void *arg)
 		return take_answer(preload, data, (size_t)len);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* It is ending, and how its exit will tell; or it has closed the link, and then it will be late. */
+	/* It is ending, and how its exit will tell; or it has closed the link, and then it will be
+	 * late. */
 	event_del(preload->on_link);
 	event_add(preload->on_late, &(struct timeval){ .tv_sec = ANSWER_S });
 }
@@ -425,10 +435,12 @@ static int open_link(struct preload *preload, int *ret_theirs, struct err *err)
 	if (fd_set_nonblock(preload->link, true) < 0 ||
 	    send(preload->link, preload_source, len, MSG_NOSIGNAL) != (ssize_t)len)
 		return err_set(err, errno, "send the template: %m");
-	preload->on_link = event_new(preload->base, preload->link, EV_READ | EV_PERSIST, on_link, preload);
+	preload->on_link =
+		event_new(preload->base, preload->link, EV_READ | EV_PERSIST, on_link, preload);
 	preload->on_turn = event_new(preload->base, -1, 0, on_turn, preload);
 	preload->on_late = event_new(preload->base, -1, 0, on_late, preload);
-	if (!preload->on_link || !preload->on_turn || !preload->on_late || event_add(preload->on_link, NULL) < 0)
+	if (!preload->on_link || !preload->on_turn || !preload->on_late ||
+	    event_add(preload->on_link, NULL) < 0)
 		return err_set(err, ENOMEM, "watch the template: %m");
 	return 0;
 }
@@ -457,12 +469,16 @@ void preload_lost(struct preload *preload)
 	remove_starts(preload, 0, preload->count);
 }
 
-struct preload *preload_new(const struct run_config *config, uint64_t nofile_soft, struct event_base *base,
-			    preload_failed_fn *on_failed, void *arg)
+struct preload *preload_new(const struct run_config *config, uint64_t nofile_soft,
+			    struct event_base *base, preload_failed_fn *on_failed, void *arg)
 {
 	struct preload *preload = NEW(struct preload);
-	*preload = (struct preload){ .config = config, .nofile_soft = nofile_soft, .base = base,
-				     .on_failed = on_failed, .arg = arg, .link = -1 };
+	*preload = (struct preload){ .config = config,
+				     .nofile_soft = nofile_soft,
+				     .base = base,
+				     .on_failed = on_failed,
+				     .arg = arg,
+				     .link = -1 };
 	make_env(config, &preload->env);
 	return preload;
 }
@@ -526,7 +542,8 @@ static bool must_start_cold(const struct preload *preload, const struct spawn_sp
 	AUTO(buf_done) struct buf why = BUF_INIT;
 	if (!preload_env_differs(spec->envp, strv_argv(&preload->env), &why))
 		return false;
-	log_warn("--preload: rank %s is started in the usual way: %s", rank_of(spec->envp), buf_str(&why));
+	log_warn("--preload: rank %s is started in the usual way: %s", rank_of(spec->envp),
+		 buf_str(&why));
 	return true;
 }
 
@@ -541,7 +558,8 @@ int preload_spawn(struct preload *preload, struct warden *warden, uint64_t id,
 		return err_set(err, -r, "cannot keep the descriptors of a worker: %m");
 	ARRAY_RESERVE(preload->starts, preload->count, preload->cap);
 	preload->starts[preload->count++] = start;
-	event_active(preload->on_turn, 0, 0); /* later, so that all that start together are one batch */
+	event_active(preload->on_turn, 0,
+		     0); /* later, so that all that start together are one batch */
 	return 0;
 }
 

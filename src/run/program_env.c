@@ -38,14 +38,16 @@ int program_kinds_parse(const char *text, void *field, struct err *err)
 	return 0;
 }
 
-static void set_jax(const struct worker_round *round, uint32_t local_rank, uint16_t port, struct strv *env)
+static void set_jax(const struct worker_round *round, uint32_t local_rank, uint16_t port,
+		    struct strv *env)
 {
 	env_setf(env, "JAX_COORDINATOR_ADDRESS", "%s:%u", round->master_addr, port);
 	env_setf(env, "JAX_NUM_PROCESSES", "%u", round->world_size);
 	env_setf(env, "JAX_PROCESS_ID", "%u", round->rank_base + local_rank);
 
-	/* jax.distributed.initialize() without arguments takes count and id from a launcher it knows. It
-	 * knows Open MPI's by the address of its daemon, which JAX itself has no use for. */
+	/* jax.distributed.initialize() without arguments takes count and id from a launcher it
+	 * knows. It knows Open MPI's by the address of its daemon, which JAX itself has no use for.
+	 */
 	env_setf(env, "OMPI_MCA_orte_hnp_uri", "0.0;tcp://%s:%u", round->master_addr, port);
 	env_setf(env, "OMPI_COMM_WORLD_SIZE", "%u", round->world_size);
 	env_setf(env, "OMPI_COMM_WORLD_RANK", "%u", round->rank_base + local_rank);

@@ -16,7 +16,8 @@ enum program_kind {
 /* For the option table: adds the kinds in "jax,mpi" to the `unsigned` at `field`. */
 int program_kinds_parse(const char *text, void *field, struct err *err);
 
-/* Sets the variables of one worker. `jax_port`: where rank 0's JAX serves; see program_port_reserve(). */
+/* Sets the variables of one worker. `jax_port`: where rank 0's JAX serves; see
+ * program_port_reserve(). */
 void program_env_rank(unsigned kinds, const struct worker_round *round, uint32_t local_rank,
 		      uint16_t jax_port, struct strv *env);
 

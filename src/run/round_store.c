@@ -23,7 +23,8 @@ void round_store_init(struct round_store *store, struct event_base *base, uint16
 	store->access = access;
 }
 
-int round_store_place(struct round_store *store, const char *host, const struct addr *addr, struct err *err)
+int round_store_place(struct round_store *store, const char *host, const struct addr *addr,
+		      struct err *err)
 {
 	if (store->named)
 		return 0;
@@ -137,7 +138,8 @@ static bool is_told(struct round_store_news *news, char ret_hidden[HIDDEN_TEXT_M
 	}
 	ret_hidden[0] = '\0';
 	if (news->hidden > 0)
-		snprintf(ret_hidden, HIDDEN_TEXT_MAX, " (and %llu more before)", (unsigned long long)news->hidden);
+		snprintf(ret_hidden, HIDDEN_TEXT_MAX, " (and %llu more before)",
+			 (unsigned long long)news->hidden);
 	*news = (struct round_store_news){ .next_ns = now_ns + ROUND_STORE_TELL_NS };
 	return true;
 }
@@ -150,7 +152,8 @@ static bool on_connect(void *arg, const struct addr *peer)
 	char text[ADDR_TEXT_MAX], hidden[HIDDEN_TEXT_MAX];
 	addr_format_ip(peer, text);
 	if (is_told(&store->refused, hidden))
-		log_warn("the workers' store refused %s, which is no host of this job; --store-access=any lets it in%s",
+		log_warn("the workers' store refused %s, which is no host of this job; "
+			 "--store-access=any lets it in%s",
 			 text, hidden);
 	return false;
 }
@@ -202,7 +205,8 @@ int round_store_begin(struct round_store *store, bool serve, struct err *err)
 	}
 	if (store->listen_fd < 0 && !store->shares_port) {
 		/* The port was taken when it was offered. */
-		int r = store->port ? open_port(store, err) : err_set(err, EADDRNOTAVAIL, "the workers' store has no port");
+		int r = store->port ? open_port(store, err)
+				    : err_set(err, EADDRNOTAVAIL, "the workers' store has no port");
 		if (r < 0)
 			return r;
 	}
@@ -210,7 +214,8 @@ int round_store_begin(struct round_store *store, bool serve, struct err *err)
 	config.on_connect = on_connect;
 	config.on_drop = on_drop;
 	config.arg = store;
-	int r = store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server, err);
+	int r = store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server,
+				 err);
 	if (r == 0)
 		let_in(store);
 	return r;

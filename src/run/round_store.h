@@ -2,8 +2,8 @@
  *
  * Before each round a listener is opened and its address offered; if the round is served from here,
  * the store goes on with that very listener, so no other process can take the port in between.
- * Offering again ends the store of the round before, with its keys, connections and memory: a worker
- * never meets what a dead one left.
+ * Offering again ends the store of the round before, with its keys, connections and memory: a
+ * worker never meets what a dead one left.
  */
 #ifndef RUN_ROUND_STORE_H
 #define RUN_ROUND_STORE_H
@@ -25,14 +25,15 @@ enum store_access {
 #define ROUND_STORE_TELL_NS (10 * NS_PER_S)
 #define ROUND_STORE_LOCAL_MAX 16 /* addresses of this host that count */
 
-/* A kind of news that strangers can cause as often as they like: told once in ROUND_STORE_TELL_NS. */
+/* A kind of news that strangers can cause as often as they like: told once in
+ * ROUND_STORE_TELL_NS. */
 struct round_store_news {
 	uint64_t next_ns; /* not before then */
 	uint64_t hidden;  /* since the last one that was told */
 };
 
 struct round_store {
-	struct event_base *base; /* borrowed */
+	struct event_base *base;  /* borrowed */
 	char host[ADDR_HOST_MAX]; /* what workers are told; empty: it has no place yet */
 	bool named;		  /* the user chose the place */
 	struct addr addr;	  /* where to listen; port 0: a fresh one each round */
@@ -42,7 +43,7 @@ struct round_store {
 	struct round_store_caller {
 		int fd;
 		struct addr peer;
-	} *callers; /* brought before the round began */
+	} * callers; /* brought before the round began */
 	size_t caller_count, caller_cap;
 	int listen_fd;		     /* of the next round; -1: none */
 	struct store_server *server; /* of this round, if it is served from here */
@@ -62,24 +63,26 @@ void round_store_init(struct round_store *store, struct event_base *base, uint16
 /* The user's choice of a place, which is then kept. `host` is looked up once, here. */
 int round_store_name(struct round_store *store, const char *host, struct err *err);
 
-/* Another place from the next round on, unless the user has chosen one: `host` stands for `addr`. */
-int round_store_place(struct round_store *store, const char *host, const struct addr *addr, struct err *err);
+/* Another place from the next round on, unless the user has chosen one: `host` stands for
+ * `addr`. */
+int round_store_place(struct round_store *store, const char *host, const struct addr *addr,
+		      struct err *err);
 void round_store_done(struct round_store *store);
 
-/* Ends the store of the last round and listens for the next one. It must have a place. `ret_port` is
- * written in any case: a port of the user's choice that is taken just now is tried again when the round
- * begins. */
+/* Ends the store of the last round and listens for the next one. It must have a place. `ret_port`
+ * is written in any case: a port of the user's choice that is taken just now is tried again when
+ * the round begins. */
 int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err);
 
-/* A connection that was accepted elsewhere, non-blocking; owned from now on. One that comes before the
- * round has begun here waits for that: others may have heard of it earlier. */
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. One that comes before
+ * the round has begun here waits for that: others may have heard of it earlier. */
 void round_store_adopt(struct round_store *store, int fd, const struct addr *peer);
 
 /* Hosts that may connect in the next round. */
 void round_store_admit(struct round_store *store, const struct msg_peers *peers);
 
-/* The round has formed: serves it from here, or gives the offered port up. Where it should be served
- * and cannot be, no worker must be started. */
+/* The round has formed: serves it from here, or gives the offered port up. Where it should be
+ * served and cannot be, no worker must be started. */
 int round_store_begin(struct round_store *store, bool serve, struct err *err);
 
 /* Requests executed so far, in all rounds, and the connections open now. */

@@ -1,9 +1,9 @@
 /* The signals of `muster run`, as a descriptor for the loop.
  *
  * From signals_open() on, every signal that means something to the job waits in the descriptor and
- * nothing interrupts anything. INT, TERM and QUIT count even when they were inherited ignored (a job
- * started with `&`); HUP inherited ignored (nohup) stays ignored. Workers do not inherit any of this:
- * the warden gives them default dispositions and an empty mask.
+ * nothing interrupts anything. INT, TERM and QUIT count even when they were inherited ignored (a
+ * job started with `&`); HUP inherited ignored (nohup) stays ignored. Workers do not inherit any of
+ * this: the warden gives them default dispositions and an empty mask.
  */
 #ifndef RUN_SIGNALS_H
 #define RUN_SIGNALS_H
@@ -27,7 +27,8 @@ struct signals {
 int signals_open(const sigset_t *stop, struct signals *ret_signals, struct err *err);
 void signals_close(struct signals *signals);
 
-/* Nothing is left that a signal could harm: from now on each of them does what it does to any program. */
+/* Nothing is left that a signal could harm: from now on each of them does what it does to any
+ * program. */
 void signals_release(void);
 
 /* Takes one waiting signal: 1 with its meaning, 0 when there is none. */

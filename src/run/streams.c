@@ -22,17 +22,16 @@ static_assert(ARRAY_LEN(kinds) == OUTPUT_STREAM_COUNT, "every stream needs its n
 static const char *choose_prefix(const struct run_options *options)
 {
 	const char *from_env = getenv(PREFIX_VARIABLE);
-	return options->prefix		     ? options->prefix
-	       : from_env && *from_env	     ? from_env
-					     : NULL;
+	return options->prefix ? options->prefix : from_env && *from_env ? from_env : NULL;
 }
 
-int run_streams_make(const struct run_options *options, uint32_t nproc, struct run_streams *ret_streams,
-		     struct err *err)
+int run_streams_make(const struct run_options *options, uint32_t nproc,
+		     struct run_streams *ret_streams, struct err *err)
 {
 	bool through_pipe = options->capture == RUN_CAPTURE_ALWAYS ||
 			    (options->capture == RUN_CAPTURE_AUTO && !isatty(STDERR_FILENO));
-	AUTO(run_streams_done) struct run_streams streams = {
+	AUTO(run_streams_done)
+	struct run_streams streams = {
 		.redirects = mem_alloc(nproc),
 		.tee = mem_alloc(nproc),
 		.shown = mem_alloc(nproc * sizeof(bool)),
@@ -50,9 +49,11 @@ int run_streams_make(const struct run_options *options, uint32_t nproc, struct r
 	if (stream_ranks_parse(options->local_ranks_filter, nproc, streams.shown, err) < 0)
 		return err_wrap(err, "--local-ranks-filter");
 	if (options->duplicate_stdout_filters)
-		stream_filters_parse(options->duplicate_stdout_filters, &streams.output.filters[OUTPUT_STDOUT]);
+		stream_filters_parse(options->duplicate_stdout_filters,
+				     &streams.output.filters[OUTPUT_STDOUT]);
 	if (options->duplicate_stderr_filters)
-		stream_filters_parse(options->duplicate_stderr_filters, &streams.output.filters[OUTPUT_STDERR]);
+		stream_filters_parse(options->duplicate_stderr_filters,
+				     &streams.output.filters[OUTPUT_STDERR]);
 	*ret_streams = streams;
 	streams = RUN_STREAMS_INIT;
 	return 0;
@@ -74,8 +75,8 @@ static const char *own(struct strv *paths, char *path)
 	return path;
 }
 
-static struct output_route route(const struct run_streams *streams, const char *attempt, uint32_t rank,
-				 enum output_stream kind, struct strv *paths)
+static struct output_route route(const struct run_streams *streams, const char *attempt,
+				 uint32_t rank, enum output_stream kind, struct strv *paths)
 {
 	bool tee = attempt && (streams->tee[rank] & kinds[kind].bit);
 	bool redirect = attempt && (streams->redirects[rank] & kinds[kind].bit);
@@ -85,15 +86,17 @@ static struct output_route route(const struct run_streams *streams, const char *
 	if (tee || redirect)
 		route.file = own(paths, mem_printf("%s/%u/%s", attempt, rank, kinds[kind].file));
 	if (tee && shown && streams->output.filters[kind].count > 0)
-		route.filter_file = own(paths, mem_printf("%s/%s", attempt, kinds[kind].filter_file));
+		route.filter_file =
+			own(paths, mem_printf("%s/%s", attempt, kinds[kind].filter_file));
 	return route;
 }
 
-void run_streams_route(const struct run_streams *streams, const struct logdir *logdir, uint32_t local_rank,
-		       struct strv *paths, struct output_worker *worker)
+void run_streams_route(const struct run_streams *streams, const struct logdir *logdir,
+		       uint32_t local_rank, struct strv *paths, struct output_worker *worker)
 {
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
-		worker->route[i] = route(streams, logdir->attempt, local_rank, (enum output_stream)i, paths);
+		worker->route[i] =
+			route(streams, logdir->attempt, local_rank, (enum output_stream)i, paths);
 	const struct output_route *errors = &worker->route[OUTPUT_STDERR];
 	bool piped = errors->file || (errors->console && errors->prefix);
 	worker->keep_tail = streams->tail_always || (streams->tail_if_piped && piped);

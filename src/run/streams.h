@@ -1,10 +1,10 @@
 /* Which of a worker's streams go where: the options --redirects, --tee, --local-ranks-filter,
- * --duplicate-*-filters, --prefix, --merge-output, --capture and --log-max-size, checked, and what they
- * mean for one worker.
+ * --duplicate-*-filters, --prefix, --merge-output, --capture and --log-max-size, checked, and what
+ * they mean for one worker.
  *
- * As with torchrun a stream is either shown, or redirected to its log file, or both (tee, with a prefix
- * on each line), and without a log tree everything is simply shown. --prefix and --merge-output are
- * ours: they put a prefix on all that is shown and need no file for it.
+ * As with torchrun a stream is either shown, or redirected to its log file, or both (tee, with a
+ * prefix on each line), and without a log tree everything is simply shown. --prefix and
+ * --merge-output are ours: they put a prefix on all that is shown and need no file for it.
  */
 #ifndef RUN_STREAMS_H
 #define RUN_STREAMS_H
@@ -26,12 +26,13 @@ struct run_streams {
 #define RUN_STREAMS_INIT ((struct run_streams){ .redirects = NULL })
 
 /* Borrows the texts of `options`. */
-int run_streams_make(const struct run_options *options, uint32_t nproc, struct run_streams *ret_streams,
-		     struct err *err);
+int run_streams_make(const struct run_options *options, uint32_t nproc,
+		     struct run_streams *ret_streams, struct err *err);
 void run_streams_done(struct run_streams *streams);
 
-/* Sets the routes of one worker, and whether its tail is kept. The paths in them belong to `paths`. */
-void run_streams_route(const struct run_streams *streams, const struct logdir *logdir, uint32_t local_rank,
-		       struct strv *paths, struct output_worker *worker);
+/* Sets the routes of one worker, and whether its tail is kept. The paths in them belong to
+ * `paths`. */
+void run_streams_route(const struct run_streams *streams, const struct logdir *logdir,
+		       uint32_t local_rank, struct strv *paths, struct output_worker *worker);
 
 #endif

@@ -74,7 +74,8 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 }
 
 /* The one device of a worker: item [local_rank] of the list muster was given, or that number. */
-static int set_device(char *const *inherited, uint32_t local_rank, struct strv *env, struct err *err)
+static int set_device(char *const *inherited, uint32_t local_rank, struct strv *env,
+		      struct err *err)
 {
 	const char *devices = lookup(inherited, DEVICES_VARIABLE), *rest = devices, *piece = NULL;
 	size_t len = 0;
@@ -85,8 +86,8 @@ static int set_device(char *const *inherited, uint32_t local_rank, struct strv *
 	for (uint32_t i = 0; i <= local_rank; i++)
 		if (!(piece = str_split(&rest, ',', &len)))
 			return err_set(err, EINVAL,
-				       "--virtual-local-rank: local rank %u exceeds the devices in " DEVICES_VARIABLE
-				       "=%.64s",
+				       "--virtual-local-rank: local rank %u exceeds the devices "
+				       "in " DEVICES_VARIABLE "=%.64s",
 				       local_rank, devices);
 	while (len && *piece == ' ')
 		piece++, len--;

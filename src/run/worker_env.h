@@ -1,8 +1,9 @@
 /* The environment of the workers: what muster itself was given, overlaid with the variables that
- * torch.distributed and the programs around it read (RANK, WORLD_SIZE, MASTER_ADDR, TORCHELASTIC_*).
+ * torch.distributed and the programs around it read (RANK, WORLD_SIZE, MASTER_ADDR,
+ * TORCHELASTIC_*).
  *
- * worker_env_round() builds it once a round; worker_env_rank() then turns it into that of one worker
- * after the other, in place, so that a thousand workers do not cost a thousand copies.
+ * worker_env_round() builds it once a round; worker_env_rank() then turns it into that of one
+ * worker after the other, in place, so that a thousand workers do not cost a thousand copies.
  */
 #ifndef RUN_WORKER_ENV_H
 #define RUN_WORKER_ENV_H

@@ -43,7 +43,8 @@ void workers_done(struct workers *workers)
 	free(workers->keeps_tail);
 }
 
-/* All nodes must know it before anyone has said it: with several it is the one after the store's. */
+/* All nodes must know it before anyone has said it: with several it is the one after the
+ * store's. */
 static void choose_jax_port(struct workers *workers, const struct msg_formed *formed)
 {
 	struct err err = ERR_INIT;
@@ -98,8 +99,8 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 }
 
 /* Where the worker's stdout and stderr go; -1: to muster's own. */
-static int open_output(struct workers *workers, uint32_t local_rank, int ret_fds[OUTPUT_STREAM_COUNT],
-		       struct err *err)
+static int open_output(struct workers *workers, uint32_t local_rank,
+		       int ret_fds[OUTPUT_STREAM_COUNT], struct err *err)
 {
 	AUTO(strv_done) struct strv paths = STRV_INIT;
 	struct output_worker worker = {
@@ -110,7 +111,8 @@ static int open_output(struct workers *workers, uint32_t local_rank, int ret_fds
 		.group_rank = workers->round.group_rank,
 		.host = workers->host,
 	};
-	worker.count = workers->config->guard.hang.silent_ns || workers->config->guard.hang.start_ns;
+	worker.count =
+		workers->config->guard.hang.silent_ns || workers->config->guard.hang.start_ns;
 	run_streams_route(&workers->config->streams, workers->logdir, local_rank, &paths, &worker);
 	workers->keeps_tail[local_rank] = worker.keep_tail;
 	return output_add(workers->output, &worker, ret_fds, err);
@@ -120,11 +122,13 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 {
 	const struct run_config *config = workers->config;
 	AUTO_FREE char *error_file = logdir_error_file(workers->logdir, local_rank);
-	int r = worker_env_rank(&workers->round, environ, local_rank, error_file, &workers->env, err);
+	int r = worker_env_rank(&workers->round, environ, local_rank, error_file, &workers->env,
+				err);
 	if (r < 0)
 		return r;
 	run_placement_env(&config->placement, environ, local_rank, &workers->env);
-	program_env_rank(config->env_kinds, &workers->round, local_rank, workers->jax_port, &workers->env);
+	program_env_rank(config->env_kinds, &workers->round, local_rank, workers->jax_port,
+			 &workers->env);
 
 	int fds[OUTPUT_STREAM_COUNT];
 	r = open_output(workers, local_rank, fds, err);
@@ -132,8 +136,8 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		return r;
 	AUTO(fd_close) int out = fds[OUTPUT_STDOUT];
 	AUTO(fd_close) int errors = fds[OUTPUT_STDERR];
-	bool reads = workers->stdin_is_ours &&
-		     (local_rank == 0 || config->stdin_mode == RUN_STDIN_ALL);
+	bool reads =
+		workers->stdin_is_ours && (local_rank == 0 || config->stdin_mode == RUN_STDIN_ALL);
 
 	AUTO(strv_done) struct strv argv = STRV_INIT;
 	entry_argv(&config->entry, local_rank, &argv);
@@ -146,7 +150,8 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 			   errors >= 0 ? errors : SPAWN_INHERIT },
 	};
 	run_placement_spawn(&config->placement, local_rank, &spec);
-	return preload_spawn(workers->preload, workers->warden, workers_id_of(workers, local_rank), &spec, err);
+	return preload_spawn(workers->preload, workers->warden, workers_id_of(workers, local_rank),
+			     &spec, err);
 }
 
 int64_t workers_rank_of(const struct workers *workers, uint64_t id)
@@ -181,8 +186,8 @@ static int by_death(const void *a, const void *b)
 	return *x < *y ? -1 : 1;
 }
 
-static void record_one(const struct workers *workers, const struct worker *worker, uint32_t local_rank,
-		       struct history *history)
+static void record_one(const struct workers *workers, const struct worker *worker,
+		       uint32_t local_rank, struct history *history)
 {
 	struct history_failure *failure = history_add(history);
 	failure->rank = workers->round.rank_base + local_rank;
@@ -203,7 +208,8 @@ static void record_one(const struct workers *workers, const struct worker *worke
 		free(error_file);
 }
 
-void workers_record(const struct workers *workers, const struct group *group, struct history *history)
+void workers_record(const struct workers *workers, const struct group *group,
+		    struct history *history)
 {
 	const struct worker **failed = NEW_ARRAY(const struct worker *, group->count);
 	size_t count = 0;

@@ -23,7 +23,7 @@ struct workers {
 	struct output *output;
 	struct logdir *logdir;
 	struct guard *guard;
-	struct warden *warden; /* the present one: job.c replaces it when it dies */
+	struct warden *warden;	 /* the present one: job.c replaces it when it dies */
 	struct preload *preload; /* NULL: no worker is warm */
 
 	struct worker_round round; /* the one under way */
@@ -34,19 +34,19 @@ struct workers {
 	uint16_t jax_port;
 	uint64_t first_id; /* of local rank 0 */
 	uint64_t next_id;
-	pid_t *pids;	    /* by local rank; 0: not started yet */
+	pid_t *pids;	       /* by local rank; 0: not started yet */
 	struct rusage *usages; /* by local rank, of those that ended */
-	bool *keeps_tail;   /* by local rank: the end of its stderr is kept */
-	uint64_t nofile_soft; /* their limit of open files, as muster was given it */
-	bool stdin_is_ours; /* the first worker may read muster's own */
+	bool *keeps_tail;      /* by local rank: the end of its stderr is kept */
+	uint64_t nofile_soft;  /* their limit of open files, as muster was given it */
+	bool stdin_is_ours;    /* the first worker may read muster's own */
 };
 
 void workers_init(struct workers *workers, const struct run_config *config, struct output *output,
 		  struct logdir *logdir);
 void workers_done(struct workers *workers);
 
-/* A round is about to start on this host: makes its log directories and environment. Trouble with the
- * directories is logged and the round goes on without them. */
+/* A round is about to start on this host: makes its log directories and environment. Trouble with
+ * the directories is logged and the round goes on without them. */
 void workers_begin(struct workers *workers, const struct msg_formed *formed);
 
 /* Asks the warden to start one. -errno: it could not even be asked for. */
@@ -64,6 +64,7 @@ static inline uint64_t workers_id_of(const struct workers *workers, size_t local
 void workers_relay(struct workers *workers, const struct group *group, int sig);
 
 /* Writes down who failed in the round that just ended, in the order of their deaths. */
-void workers_record(const struct workers *workers, const struct group *group, struct history *history);
+void workers_record(const struct workers *workers, const struct group *group,
+		    struct history *history);
 
 #endif

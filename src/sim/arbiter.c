@@ -1,5 +1,5 @@
-/* The arbiter: an election service with leases. It can be cut off like anybody else, and its word can be
- * late. */
+/* The arbiter: an election service with leases. It can be cut off like anybody else, and its word
+ * can be late. */
 #include "base/clock.h"
 #include "sim/world.h"
 
@@ -26,8 +26,11 @@ void arbiter_elect(struct world *world)
 		    leader->generation == world->arbiter_generation;
 	if (seen)
 		world->arbiter_seen_ns = world->now_ns;
-	if (!seen && (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ARBITER_TTL_NS)) {
-		uint32_t from = world->options.faults ? (uint32_t)rng_range(&world->rng, 0, world->count - 1) : 0;
+	if (!seen &&
+	    (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ARBITER_TTL_NS)) {
+		uint32_t from = world->options.faults
+					? (uint32_t)rng_range(&world->rng, 0, world->count - 1)
+					: 0;
 		for (uint32_t k = 0; k < world->count; k++) {
 			uint32_t i = (from + k) % world->count;
 			if (!arbiter_sees(world, &world->hosts[i]))
@@ -36,7 +39,8 @@ void arbiter_elect(struct world *world)
 			world->arbiter_generation = world->hosts[i].generation;
 			world->arbiter_epoch++;
 			world->arbiter_seen_ns = world->now_ns;
-			world_trace(world, "arbiter elects h%u, epoch %lu", i, world->arbiter_epoch);
+			world_trace(world, "arbiter elects h%u, epoch %lu", i,
+				    world->arbiter_epoch);
 			break;
 		}
 	}
@@ -61,7 +65,8 @@ void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint
 		return;
 	if (leader == host->index)
 		host_coordinate(world, host, epoch);
-	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = epoch });
+	host_agent_step(world, host,
+			&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = epoch });
 	if (host->process && !host->link)
 		arbiter_seek(world, host);
 }

@@ -3,19 +3,20 @@
  * 1. Workers of one ballot only, over all agents with a live link on which they have joined, after
  *    every step.
  * 2. When a round forms, older workers are dead everywhere: on hosts that are cut off too. Excepted
- *    are frozen hosts, workers that nobody can kill, and for a moment hosts whose connection something
- *    on the way has torn down.
- * 3. The ranks of a round are exactly 0..n-1: of nodes, of workers, and of workers within each role. A
- *    given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is formed once.
+ *    are frozen hosts, workers that nobody can kill, and for a moment hosts whose connection
+ * something on the way has torn down.
+ * 3. The ranks of a round are exactly 0..n-1: of nodes, of workers, and of workers within each
+ * role. A given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is formed
+ * once.
  * 4. Members start only what was formed, once, with the seat they were given, and agree on master
  *    address, world size, restarts and ballot.
- * 5. The budget is never exceeded, charged at most once per ballot, and only when a worker's failure
- *    ended it.
+ * 5. The budget is never exceeded, charged at most once per ballot, and only when a worker's
+ * failure ended it.
  * 6. Rounds for changes of members are bounded in time.
  * 7. Once faults stop, the job ends in bounded time; if nobody was lost, not by a time-out.
  * 8. All who hear the end of the job hear the same: success only when all members of the last round
- *    were done, failure only when a worker of it failed. Nobody who has been in a round is refused for its
- *    MIN:MAX, unless a job with another one has formed rounds too.
+ *    were done, failure only when a worker of it failed. Nobody who has been in a round is refused
+ * for its MIN:MAX, unless a job with another one has formed rounds too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,8 @@ static bool take_seats(struct world *world, const struct coordinator *c, struct 
 			continue;
 		struct seat *seat = &round->seats[MIN(member->group_rank, round->nodes - 1)];
 		if (member->group_rank >= round->nodes || seat->nproc) {
-			check_broken(world, "group rank %u twice or not below %u", member->group_rank,
-				     round->nodes);
+			check_broken(world, "group rank %u twice or not below %u",
+				     member->group_rank, round->nodes);
 			return false;
 		}
 		*seat = (struct seat){
@@ -99,23 +100,25 @@ static void check_seats(struct world *world, const struct round_record *round)
 		const struct host *host = &world->hosts[seat->host];
 		uint32_t *role = &in_role[seat->host % SIM_ROLES];
 		if (seat->rank_base != workers || seat->role_rank_base != *role)
-			check_broken(world, "rank %u begins at worker %u, %u in its role; expected %u, %u",
+			check_broken(world,
+				     "rank %u begins at worker %u, %u in its role; expected %u, %u",
 				     rank, seat->rank_base, seat->role_rank_base, workers, *role);
 		workers += seat->nproc;
 		*role += seat->nproc;
 		if (host->node_rank >= 0 && (uint32_t)host->node_rank < round->nodes &&
 		    rank != (uint32_t)host->node_rank)
-			check_broken(world, "h%u has rank %u, not the %d it was given", seat->host, rank,
-				     host->node_rank);
+			check_broken(world, "h%u has rank %u, not the %d it was given", seat->host,
+				     rank, host->node_rank);
 		world->misfit_formed |= host->max_nodes != world->max_nodes;
 		if (round->nodes < host->min_nodes || round->nodes > host->max_nodes)
-			check_broken(world, "a round of %u nodes with h%u, --nnodes=%u:%u", round->nodes,
-				     seat->host, host->min_nodes, host->max_nodes);
+			check_broken(world, "a round of %u nodes with h%u, --nnodes=%u:%u",
+				     round->nodes, seat->host, host->min_nodes, host->max_nodes);
 	}
 	if (workers != round->world_size)
 		check_broken(world, "%u workers in a world of %u", workers, round->world_size);
 	for (uint32_t rank = 0; rank < round->nodes; rank++)
-		if (round->seats[rank].role_world_size != in_role[round->seats[rank].host % SIM_ROLES])
+		if (round->seats[rank].role_world_size !=
+		    in_role[round->seats[rank].host % SIM_ROLES])
 			check_broken(world, "rank %u was told a role of %u", rank,
 				     round->seats[rank].role_world_size);
 }
@@ -136,15 +139,17 @@ static void check_no_older_workers(struct world *world, struct ballot ballot)
 		world->over = true;
 		return;
 	}
-	/* A coordinator that was started anew, alone, cannot know of workers that live out their lease. */
+	/* A coordinator that was started anew, alone, cannot know of workers that live out their
+	 * lease. */
 	if (ballot.round == 1 && world->amnesia > 0)
 		return;
 	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
-		if (host->group_alive && !ballot_eq(host->group_ballot, ballot) && !excused(world, host))
+		if (host->group_alive && !ballot_eq(host->group_ballot, ballot) &&
+		    !excused(world, host))
 			check_broken(world, "h%u has workers of %lu.%lu when %lu.%lu forms", i,
-				     host->group_ballot.epoch, host->group_ballot.round, ballot.epoch,
-				     ballot.round);
+				     host->group_ballot.epoch, host->group_ballot.round,
+				     ballot.epoch, ballot.round);
 	}
 }
 
@@ -156,7 +161,8 @@ void check_charge(struct world *world, struct host *host, struct ballot ballot, 
 	if (count > 1 || !round || round->charged_by == host->term)
 		check_broken(world, "%lu.%lu charged more than once", ballot.epoch, ballot.round);
 	else if (round->failed == 0 || by_members)
-		check_broken(world, "%lu.%lu charged, but members had changed", ballot.epoch, ballot.round);
+		check_broken(world, "%lu.%lu charged, but members had changed", ballot.epoch,
+			     ballot.round);
 	else
 		round->charged_by = host->term;
 	host->term_charged = true;
@@ -214,7 +220,8 @@ void check_formed(struct world *world, struct host *host)
 }
 
 /* A round that runs no more: by a failure, or by a change of members? */
-void check_round_ended(struct world *world, struct host *host, const struct coordinator_event *event)
+void check_round_ended(struct world *world, struct host *host,
+		       const struct coordinator_event *event)
 {
 	struct round_record *round = check_round(world, host->term_ballot);
 	const struct msg *msg = event->type == COORDINATOR_MSG ? event->msg : NULL;
@@ -230,14 +237,16 @@ void check_group_start(struct world *world, struct host *host, const struct msg_
 {
 	struct round_record *round = check_round(world, host->group_ballot);
 	if (!round) {
-		check_broken(world, "h%u starts workers of a round that nobody formed", host->index);
+		check_broken(world, "h%u starts workers of a round that nobody formed",
+			     host->index);
 		return;
 	}
 	if (round->nodes != formed->nodes || round->world_size != formed->world_size ||
 	    round->restarts != formed->restarts || round->master_port != formed->master_port ||
 	    formed->max_restarts != world->max_restarts ||
 	    strcmp(round->master_host, formed->master_host) != 0 ||
-	    strcmp(formed->master_host, world->hosts[round->seats[0].host].agent.config.node.name) != 0)
+	    strcmp(formed->master_host,
+		   world->hosts[round->seats[0].host].agent.config.node.name) != 0)
 		check_broken(world, "h%u was told another %lu.%lu than was formed", host->index,
 			     round->ballot.epoch, round->ballot.round);
 	struct seat *seat = &round->seats[MIN(formed->group_rank, round->nodes - 1)];
@@ -285,7 +294,8 @@ void check_ruling(struct world *world, const struct host *host)
 {
 	const struct coordinator *c = host->coordinator;
 	const struct round_record *round = check_round(world, c->roster.heard.ballot);
-	bool right = round && (c->ruling == RULING_DONE ? round->done == round->nodes : round->failed > 0);
+	bool right = round &&
+		     (c->ruling == RULING_DONE ? round->done == round->nodes : round->failed > 0);
 	if (!right)
 		check_broken(world, "c%u rules %lu.%lu %s, which it was not", host->index,
 			     c->roster.heard.ballot.epoch, c->roster.heard.ballot.round,
@@ -299,13 +309,15 @@ static void check_closed(struct world *world, const struct host *host, bool done
 		return;
 	*(done ? &world->heard_done : &world->heard_failed) = true;
 	if (world->heard_done && world->heard_failed)
-		check_broken(world, "h%u %s, another the opposite", host->index, done ? "done" : "failed");
+		check_broken(world, "h%u %s, another the opposite", host->index,
+			     done ? "done" : "failed");
 	world->closed = true;
 }
 
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
 {
-	static const char *const names[] = { "done", "failed", "signal", "timed out", "refused", "unknown" };
+	static const char *const names[] = { "done",	  "failed",  "signal",
+					     "timed out", "refused", "unknown" };
 	static_assert(ARRAY_LEN(names) == OUTCOME_KIND_COUNT, "every outcome needs a name");
 	uint32_t *counts = world->result->outcomes;
 	world_trace(world, "h%u ends: %s", host->index, names[outcome->kind]);
@@ -318,8 +330,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	    !ballot_is_none(host->agent.memory.member_of[0]))
 		check_broken(world, "h%u has been in a round and is refused", host->index);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
-	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit && !world->closed &&
-	    world->now_ns > world->faults_end_ns + world->join_timeout_ns)
+	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit &&
+	    !world->closed && world->now_ns > world->faults_end_ns + world->join_timeout_ns)
 		check_broken(world, "h%u timed out although nobody was lost", host->index);
 	if (outcome->kind != OUTCOME_DONE)
 		world->amnesia++;

@@ -6,7 +6,8 @@
 
 void faults_start(struct world *world)
 {
-	uint64_t length_s = world->noise ? rng_range(&world->rng, 1200, 3600) : rng_range(&world->rng, 10, 240);
+	uint64_t length_s =
+		world->noise ? rng_range(&world->rng, 1200, 3600) : rng_range(&world->rng, 10, 240);
 	world->faults_end_ns = world->now_ns + length_s * NS_PER_S;
 	world_at(world, world->now_ns + rng_range(&world->rng, 0, 10 * NS_PER_S), HAPPEN_FAULT, 0);
 }
@@ -156,10 +157,11 @@ static void lag_link(struct world *world, struct link *link)
 		bool slow = rng_chance(&world->rng, 60);
 		link->lag_ns[dir] = slow ? rng_range(&world->rng, 100, 8000) * NS_PER_MS : 0;
 	}
-	link->lag_until_ns = MIN(world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S,
-				 world->faults_end_ns);
-	world_trace(world, "h%u link slow, %lu ms to and %lu ms from the coordinator", link->host[TO_AGENT],
-		    link->lag_ns[TO_COORDINATOR] / NS_PER_MS, link->lag_ns[TO_AGENT] / NS_PER_MS);
+	link->lag_until_ns =
+		MIN(world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S, world->faults_end_ns);
+	world_trace(world, "h%u link slow, %lu ms to and %lu ms from the coordinator",
+		    link->host[TO_AGENT], link->lag_ns[TO_COORDINATOR] / NS_PER_MS,
+		    link->lag_ns[TO_AGENT] / NS_PER_MS);
 }
 
 static void any_link(struct world *world, void (*fault)(struct world *, struct link *))
@@ -234,7 +236,8 @@ static void lose_arbiter(struct world *world, struct host *host)
 
 static void one_link(struct world *world, struct host *host)
 {
-	static void (*const faults[])(struct world *, struct link *) = { reset_link, half_open_link, lag_link };
+	static void (*const faults[])(struct world *, struct link *) = { reset_link, half_open_link,
+									 lag_link };
 	for (size_t i = world->link_count; i-- > 0;) {
 		struct link *link = world->links[i];
 		if (link->host[TO_COORDINATOR] == host->index && link_usable(world, link) &&
@@ -247,10 +250,12 @@ static void one_link(struct world *world, struct host *host)
 
 void faults_provoke(struct world *world, uint32_t host)
 {
-	if (!rng_chance(&world->rng, world->malice_percent) || world->now_ns >= world->faults_end_ns)
+	if (!rng_chance(&world->rng, world->malice_percent) ||
+	    world->now_ns >= world->faults_end_ns)
 		return;
 	static const uint64_t delays_ms[] = { 1, 5, 50, 1000, 6000 };
-	uint64_t longest_ns = delays_ms[rng_range(&world->rng, 0, ARRAY_LEN(delays_ms) - 1)] * NS_PER_MS;
+	uint64_t longest_ns =
+		delays_ms[rng_range(&world->rng, 0, ARRAY_LEN(delays_ms) - 1)] * NS_PER_MS;
 	uint64_t at_ns = world->now_ns + rng_range(&world->rng, 0, longest_ns);
 	world_at(world, at_ns, HAPPEN_PROVOKED, host);
 	/* Leases last four seconds: what heals within ten is the most interesting. */
@@ -260,8 +265,8 @@ void faults_provoke(struct world *world, uint32_t host)
 void faults_provoked(struct world *world, struct host *host)
 {
 	static void (*const faults[])(struct world *, struct host *) = {
-		cut_off, cut_off, part_from_one, stand_still, one_link, one_link, one_link, crash_host,
-		lose_arbiter,
+		cut_off,  cut_off,  part_from_one, stand_still,	 one_link,
+		one_link, one_link, crash_host,	   lose_arbiter,
 	};
 	if (world->now_ns >= world->faults_end_ns)
 		return;
@@ -291,8 +296,8 @@ static void end_faults(struct world *world)
 void faults_next(struct world *world)
 {
 	static void (*const faults[])(struct world *) = {
-		partition, partition,	  heal,	     heal,  freeze,    slow_down, crash,
-		user_stops, user_restarts, reset, half_open, lag, arbiter_cuts, arbiter_lags,
+		partition,  partition,	   heal,  heal,	     freeze, slow_down,	   crash,
+		user_stops, user_restarts, reset, half_open, lag,    arbiter_cuts, arbiter_lags,
 	};
 	if (world->now_ns >= world->faults_end_ns) {
 		end_faults(world);
@@ -303,7 +308,7 @@ void faults_next(struct world *world)
 		user_comes_and_goes(world);
 	else
 		faults[rng_range(&world->rng, 0, ARRAY_LEN(faults) - 1)](world);
-	uint64_t pause_ns = rng_range(&world->rng, 10, rng_chance(&world->rng, 30) ? 1000 : 20000) *
-			    NS_PER_MS;
+	uint64_t pause_ns =
+		rng_range(&world->rng, 10, rng_chance(&world->rng, 30) ? 1000 : 20000) * NS_PER_MS;
 	world_at(world, MIN(world->now_ns + pause_ns, world->faults_end_ns), HAPPEN_FAULT, 0);
 }

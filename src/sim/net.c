@@ -1,5 +1,5 @@
-/* The network: ordered links that keep what they carry until it can arrive, as TCP does, and never say
- * that a path is cut. Directions can be cut apart from each other. */
+/* The network: ordered links that keep what they carry until it can arrive, as TCP does, and never
+ * say that a path is cut. Directions can be cut apart from each other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "sim/world.h"
 
-#define RETRY_NS (300 * NS_PER_MS) /* at first; twice as long each time, up to what the world allows */
+#define RETRY_NS \
+	(300 * NS_PER_MS) /* at first; twice as long each time, up to what the world allows */
 
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
 {
@@ -32,7 +33,8 @@ void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t 
 {
 	struct host *peer = &world->hosts[index];
 	bool answers = peer->up && !world_frozen(world, peer) &&
-		       net_reaches(world, host->index, index) && net_reaches(world, index, host->index);
+		       net_reaches(world, host->index, index) &&
+		       net_reaches(world, index, host->index);
 	uint64_t delay_ns = answers ? 2 * net_latency_ns(world, peer) : FINDER_PROBE_NS;
 	if (answers && delay_ns >= FINDER_PROBE_NS)
 		answers = false;
@@ -54,7 +56,8 @@ void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t 
 
 void net_connect(struct world *world, struct host *host, uint32_t index)
 {
-	uint64_t delay_ns = index == host->index ? 0 : 2 * net_latency_ns(world, &world->hosts[index]);
+	uint64_t delay_ns =
+		index == host->index ? 0 : 2 * net_latency_ns(world, &world->hosts[index]);
 	struct happening_event *event =
 		world_at(world, world->now_ns + delay_ns, HAPPEN_CONNECTED, host->index);
 	event->index = index;
@@ -85,16 +88,17 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 	struct host *peer = &world->hosts[index];
 	if (host->agent_ended || host->link)
 		return;
-	if (!peer->process || !peer->coordinator || peer->coordinator->state == COORDINATOR_DEPOSED ||
-	    world_frozen(world, peer) || !net_reaches(world, host->index, index) ||
-	    !net_reaches(world, index, host->index)) {
+	if (!peer->process || !peer->coordinator ||
+	    peer->coordinator->state == COORDINATOR_DEPOSED || world_frozen(world, peer) ||
+	    !net_reaches(world, host->index, index) || !net_reaches(world, index, host->index)) {
 		world_at(world, world->now_ns + FINDER_PROBE_NS / 2, HAPPEN_LOST, host->index);
 		return;
 	}
 	host->link = new_link(world, host, peer)->id;
 	host->was_linked = true;
 	host_agent_step(world, host,
-			&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = host->dead_indexes });
+			&(struct agent_event){ .type = AGENT_LINK_UP,
+					       .dead_indexes = host->dead_indexes });
 }
 
 static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)
@@ -187,7 +191,8 @@ static void tell_down(struct world *world, struct link *link, int dir, bool dead
 static void deliver(struct world *world, struct link *link, int dir, const struct packet *packet)
 {
 	struct host *host = &world->hosts[link->host[dir]];
-	bool there = host->process && host->generation == link->generation[dir] && link->open[dir] &&
+	bool there = host->process && host->generation == link->generation[dir] &&
+		     link->open[dir] &&
 		     (dir == TO_AGENT || (host->coordinator && host->term == link->term));
 	if (!there) {
 		/* Nobody has this connection: the sender is told so. */
@@ -205,7 +210,8 @@ static void deliver(struct world *world, struct link *link, int dir, const struc
 				      &(struct coordinator_event){ .type = COORDINATOR_MSG,
 								   .link = link->id,
 								   .msg = packet->msg,
-								   .greeted_ns = link->greeted_ns });
+								   .greeted_ns =
+									   link->greeted_ns });
 }
 
 void net_pump(struct world *world, struct link *link, int dir)
@@ -213,7 +219,8 @@ void net_pump(struct world *world, struct link *link, int dir)
 	struct host *host = &world->hosts[link->host[dir]];
 	uint32_t from = link->host[!dir];
 	if (!net_reaches(world, from, host->index) || !host->up) {
-		link->retry_ns[dir] = MIN(MAX(2 * link->retry_ns[dir], RETRY_NS), world->retry_max_ns);
+		link->retry_ns[dir] =
+			MIN(MAX(2 * link->retry_ns[dir], RETRY_NS), world->retry_max_ns);
 		world_arm(world, &link->pump[dir], world->now_ns + link->retry_ns[dir]);
 		return;
 	}
@@ -226,7 +233,8 @@ void net_pump(struct world *world, struct link *link, int dir)
 	deliver(world, link, dir, packet);
 	packet_free(packet);
 	if (link->first[dir] && !heap_node_queued(&link->pump[dir].node))
-		world_arm(world, &link->pump[dir], MAX(link->first[dir]->arrives_ns, world->now_ns));
+		world_arm(world, &link->pump[dir],
+			  MAX(link->first[dir]->arrives_ns, world->now_ns));
 }
 
 /* Something on the way tears the connection down, and both ends hear of it. */
@@ -238,7 +246,8 @@ void net_reset(struct world *world, struct link *link)
 	tell_down(world, link, TO_COORDINATOR, true);
 }
 
-/* One end's system gives the connection up; the other believes in it until it writes and is told. */
+/* One end's system gives the connection up; the other believes in it until it writes and is
+ * told. */
 void net_half_open(struct world *world, struct link *link, int dir)
 {
 	if (dir == TO_AGENT)
@@ -256,8 +265,8 @@ bool net_live(const struct world *world, uint64_t id)
 	const struct host *coordinator = &world->hosts[link->host[TO_COORDINATOR]];
 	return coordinator->coordinator && coordinator->term == link->term &&
 	       net_reaches(world, agent->index, coordinator->index) &&
-	       net_reaches(world, coordinator->index, agent->index) && !world_frozen(world, agent) &&
-	       !world_frozen(world, coordinator);
+	       net_reaches(world, coordinator->index, agent->index) &&
+	       !world_frozen(world, agent) && !world_frozen(world, coordinator);
 }
 
 void net_done(struct world *world)

@@ -1,6 +1,6 @@
-/* The simulator: agents and their coordinators, the real state machines, in virtual time on a network
- * that delays, cuts, half-opens and heals, with hosts that die, freeze and come back. Everything comes
- * from one seed, so that whatever happens can be made to happen again.
+/* The simulator: agents and their coordinators, the real state machines, in virtual time on a
+ * network that delays, cuts, half-opens and heals, with hosts that die, freeze and come back.
+ * Everything comes from one seed, so that whatever happens can be made to happen again.
  *
  * After every step the invariants are checked (check.c lists them); the run ends at the first that
  * does not hold.
@@ -32,10 +32,10 @@ struct sim_result {
 	uint64_t steps;
 	uint64_t virtual_ns;
 	uint32_t agents;
-	uint32_t rounds;     /* formed */
-	uint32_t restarts;   /* charged */
-	uint32_t takeovers;  /* coordinators beyond the first */
-	uint32_t faults;     /* injected */
+	uint32_t rounds;      /* formed */
+	uint32_t restarts;    /* charged */
+	uint32_t takeovers;   /* coordinators beyond the first */
+	uint32_t faults;      /* injected */
 	uint32_t outcomes[8]; /* by enum outcome_kind */
 };
 

@@ -1,4 +1,5 @@
-/* Worker groups: they run, fail, finish, take their time to stop, and now and then cannot be killed. */
+/* Worker groups: they run, fail, finish, take their time to stop, and now and then cannot be
+ * killed. */
 #include "base/clock.h"
 #include "sim/world.h"
 
@@ -36,7 +37,8 @@ void workers_start(struct world *world, struct host *host, const struct agent_ac
 	check_group_start(world, host, &action->formed);
 	host->group_alive = !world->result->broken;
 	if (rng_chance(&world->rng, world->failure_percent))
-		plan(world, host, GROUP_NEXT_FAIL, rng_range(&world->rng, NS_PER_MS, world->work_ns / 2));
+		plan(world, host, GROUP_NEXT_FAIL,
+		     rng_range(&world->rng, NS_PER_MS, world->work_ns / 2));
 	else
 		plan(world, host, GROUP_NEXT_DONE,
 		     rng_range(&world->rng, 100 * NS_PER_MS, world->work_ns));

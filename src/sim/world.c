@@ -8,8 +8,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define BUSY_STEPS_MAX(agents) (10000 + 100 * (uint64_t)(agents)) /* with less than 1 ms between them */
-#define AFTERMATH_NS (900 * NS_PER_S) /* once the faults are over the job ends within this */
+#define BUSY_STEPS_MAX(agents) \
+	(10000 + 100 * (uint64_t)(agents)) /* with less than 1 ms between them */
+#define AFTERMATH_NS (900 * NS_PER_S)	   /* once the faults are over the job ends within this */
 
 /* Time. */
 
@@ -47,7 +48,8 @@ void world_arm(struct world *world, struct happening_event *event, uint64_t at_n
 		heap_update(&world->queue, &event->node, MAX(at_ns, world->now_ns));
 }
 
-struct happening_event *world_at(struct world *world, uint64_t at_ns, enum happening what, uint32_t host)
+struct happening_event *world_at(struct world *world, uint64_t at_ns, enum happening what,
+				 uint32_t host)
 {
 	struct happening_event *event = NEW(struct happening_event);
 	event->what = what;
@@ -95,8 +97,8 @@ static void agent_exit(struct world *world, struct host *host, const struct outc
 	check_outcome(world, host, outcome);
 	/* Whoever was refused is started once more, as by a user who thinks that it helps. */
 	if (outcome->kind == OUTCOME_REFUSED && world->now_ns < world->faults_end_ns)
-		world_at(world, world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S, HAPPEN_BOOT,
-			 host->index);
+		world_at(world, world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S,
+			 HAPPEN_BOOT, host->index);
 	/* A process that coordinates stays until all know that the job is over. */
 	if (!host->coordinator || host->coordinator->state != COORDINATOR_CLOSED)
 		host_end_process(world, host, false);
@@ -397,7 +399,8 @@ static void choose_troubles(struct world *world)
 	world->pace.interval_ns = rng_range(rng, 5, 60) * NS_PER_S;
 }
 
-/* Node ranks that are given, sometimes twice or too high, and a host that was started for another job. */
+/* Node ranks that are given, sometimes twice or too high, and a host that was started for another
+ * job. */
 static void choose_differences(struct world *world)
 {
 	struct rng *rng = &world->rng;
@@ -406,7 +409,8 @@ static void choose_differences(struct world *world)
 		struct host *host = &world->hosts[i];
 		host->min_nodes = world->min_nodes;
 		host->max_nodes = world->max_nodes;
-		host->node_rank = given && rng_chance(rng, 80) ? (int32_t)(i % (world->max_nodes + 1)) : -1;
+		host->node_rank =
+			given && rng_chance(rng, 80) ? (int32_t)(i % (world->max_nodes + 1)) : -1;
 	}
 	world->misfit = world->options.faults && rng_chance(rng, 5);
 	if (!world->misfit)
@@ -419,7 +423,8 @@ static void choose_differences(struct world *world)
 static void choose_job(struct world *world)
 {
 	struct rng *rng = &world->rng;
-	world->count = world->options.agents ? world->options.agents : (uint32_t)rng_range(rng, 1, 7);
+	world->count =
+		world->options.agents ? world->options.agents : (uint32_t)rng_range(rng, 1, 7);
 	world->max_nodes = world->options.agents > 64 ? world->count
 						      : (uint32_t)rng_range(rng, 1, world->count);
 	world->min_nodes = (uint32_t)rng_range(rng, 1, world->max_nodes);
@@ -427,7 +432,8 @@ static void choose_job(struct world *world)
 	world->join_timeout_ns = rng_range(rng, 60, 200) * NS_PER_S;
 	world->last_call_ns = rng_range(rng, 0, 10) * NS_PER_S;
 	choose_troubles(world);
-	world->mode = world->options.mode ? world->options.mode : (enum sim_mode)rng_range(rng, 1, 3);
+	world->mode =
+		world->options.mode ? world->options.mode : (enum sim_mode)rng_range(rng, 1, 3);
 	world->endpoints = world->mode == SIM_MODE_ENDPOINTS
 				   ? MIN((uint32_t)rng_range(rng, 2, 3), world->count)
 				   : 1;
@@ -438,8 +444,9 @@ static void choose_job(struct world *world)
 void world_init(struct world *world, const struct sim_options *options, struct buf *trace,
 		struct sim_result *result)
 {
-	*world = (struct world){ .options = *options, .trace = trace, .result = result,
-				 .queue = HEAP_INIT };
+	*world = (struct world){
+		.options = *options, .trace = trace, .result = result, .queue = HEAP_INIT
+	};
 	memset(result, 0, sizeof(*result));
 	world->rng.state = options->seed * 0x2545f4914f6cdd1du + 1;
 	world->now_ns = NS_PER_S;
@@ -453,13 +460,14 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 		world->arbiter_cut = memset(NEW_ARRAY(bool, world->count), 0, world->count);
 	}
 	world_trace(world, "%u agents, --nnodes=%u:%u, %u restarts, mode %d, %u endpoints",
-		    world->count, world->min_nodes, world->max_nodes, world->max_restarts, world->mode,
-		    world->endpoints);
+		    world->count, world->min_nodes, world->max_nodes, world->max_restarts,
+		    world->mode, world->endpoints);
 	choose_differences(world);
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
-		world_at(world, world->now_ns + rng_range(&world->rng, 0, spread_ns), HAPPEN_BOOT, i);
+		world_at(world, world->now_ns + rng_range(&world->rng, 0, spread_ns), HAPPEN_BOOT,
+			 i);
 	}
 	world->faults_end_ns = world->now_ns;
 	if (options->faults)
@@ -498,8 +506,9 @@ static void happen(struct world *world, struct happening_event *event)
 		break;
 	case HAPPEN_COORDINATOR:
 		if (host->coordinator)
-			host_coordinator_step(world, host,
-					      &(struct coordinator_event){ .type = COORDINATOR_TIMER });
+			host_coordinator_step(
+				world, host,
+				&(struct coordinator_event){ .type = COORDINATOR_TIMER });
 		break;
 	case HAPPEN_FINDER:
 		host_finder_step(world, host, &(struct finder_event){ .type = FINDER_TIMER });
@@ -572,7 +581,8 @@ static void one_step(struct world *world, struct happening_event *event)
 
 void world_run(struct world *world)
 {
-	for (struct heap_node *node; !world->result->broken && !world->over && (node = heap_pop(&world->queue));) {
+	for (struct heap_node *node;
+	     !world->result->broken && !world->over && (node = heap_pop(&world->queue));) {
 		if (node->key > world->now_ns + NS_PER_MS)
 			world->busy_steps = 0;
 		else if (++world->busy_steps > BUSY_STEPS_MAX(world->count))
@@ -580,7 +590,8 @@ void world_run(struct world *world)
 		world->now_ns = MAX(world->now_ns, node->key);
 		one_step(world, container_of(node, struct happening_event, node));
 		check_step(world);
-		if (world->running == 0 && world->boots == 0 && world->now_ns >= world->faults_end_ns)
+		if (world->running == 0 && world->boots == 0 &&
+		    world->now_ns >= world->faults_end_ns)
 			break;
 		if (world->now_ns > world->faults_end_ns + AFTERMATH_NS + 2 * world->work_ns)
 			check_broken(world, "%u agents still wait %lu s after the last fault",

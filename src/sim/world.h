@@ -11,8 +11,8 @@
 
 enum happening {
 	HAPPEN_NEVER,
-	HAPPEN_BOOT,	  /* the process on `host` starts */
-	HAPPEN_AGENT,	  /* its agent's timer */
+	HAPPEN_BOOT,  /* the process on `host` starts */
+	HAPPEN_AGENT, /* its agent's timer */
 	HAPPEN_COORDINATOR,
 	HAPPEN_FINDER,
 	HAPPEN_GROUP,	  /* what host->group_next says */
@@ -21,10 +21,10 @@ enum happening {
 	HAPPEN_CONNECTED, /* to `index` */
 	HAPPEN_LOST,	  /* a connection that could not be made */
 	HAPPEN_FAULT,
-	HAPPEN_PROVOKED,  /* a fault aimed at `host` */
+	HAPPEN_PROVOKED, /* a fault aimed at `host` */
 	HAPPEN_HEAL,
 	HAPPEN_ELECTION,
-	HAPPEN_LEADER,	  /* `host` hears the arbiter's word: `index`, `epoch` */
+	HAPPEN_LEADER, /* `host` hears the arbiter's word: `index`, `epoch` */
 };
 
 /* Embedded ones are reused; the others are freed after they have happened. */
@@ -57,16 +57,16 @@ struct host {
 	uint32_t index;
 	uint32_t min_nodes, max_nodes;
 	int32_t node_rank; /* given, -1: none */
-	bool up;	  /* has power */
-	bool process;	  /* muster runs on it */
+	bool up;	   /* has power */
+	bool process;	   /* muster runs on it */
 	uint32_t generation;
 	int64_t clock_offset_ns, clock_ppm;
 	uint64_t slow_ns;
 	uint64_t frozen_until_ns, thawed_ns, reset_ns, crashed_ns;
 	struct agent agent;
 	bool agent_ended;
-	uint64_t link; /* of the agent; 0: none */
-	bool was_linked; /* since the search before this one */
+	uint64_t link;	       /* of the agent; 0: none */
+	bool was_linked;       /* since the search before this one */
 	uint64_t dead_indexes; /* as the finder said last */
 	struct finder finder;
 	struct coordinator *coordinator; /* NULL: none */
@@ -99,11 +99,12 @@ enum { TO_COORDINATOR, TO_AGENT };
 
 struct link {
 	uint64_t id;
-	uint32_t host[2]; /* where packets of a direction go to: [TO_COORDINATOR] is the coordinator's */
+	/* where packets of a direction go to: [TO_COORDINATOR] is the coordinator's */
+	uint32_t host[2];
 	uint32_t generation[2];
-	uint64_t term;	 /* of the coordinator */
+	uint64_t term;	     /* of the coordinator */
 	uint64_t greeted_ns; /* on its clock */
-	bool open[2];	 /* the end at host[dir] */
+	bool open[2];	     /* the end at host[dir] */
 	struct packet *first[2], *last[2];
 	uint64_t lag_ns[2], lag_until_ns; /* what is sent until then takes so much longer */
 	uint64_t retry_ns[2];
@@ -121,7 +122,7 @@ struct round_record {
 	struct ballot ballot;
 	uint64_t term; /* of its coordinator */
 	uint32_t nodes, world_size, restarts;
-	struct seat *seats; /* by group rank */
+	struct seat *seats;  /* by group rank */
 	uint64_t charged_by; /* the term that charged a restart for it */
 	bool ended_by_members;
 	uint32_t done, failed; /* groups */
@@ -146,12 +147,12 @@ struct world {
 	uint64_t join_timeout_ns, last_call_ns;
 	uint64_t scale_up_delay_ns, close_timeout_ns;
 	struct pace pace;
-	bool misfit; /* a host has another MIN:MAX than the others */
-	bool misfit_formed; /* and has been in a round */
-	bool noise; /* an hour of agents that come and go */
-	uint64_t work_ns; /* so long a group takes at most */
+	bool misfit;				 /* a host has another MIN:MAX than the others */
+	bool misfit_formed;			 /* and has been in a round */
+	bool noise;				 /* an hour of agents that come and go */
+	uint64_t work_ns;			 /* so long a group takes at most */
 	uint32_t failure_percent, stuck_percent; /* of groups */
-	uint32_t malice_percent; /* of decisions provoke a fault */
+	uint32_t malice_percent;		 /* of decisions provoke a fault */
 	uint64_t retry_max_ns; /* how long a cut network may take to notice that it has healed */
 	struct link **links;
 	size_t link_count, link_cap;
@@ -162,12 +163,12 @@ struct world {
 	uint64_t arbiter_epoch, arbiter_seen_ns;
 	uint64_t next_term;
 	uint64_t faults_end_ns;
-	uint32_t amnesia; /* processes that ended without a word, members perhaps */
-	uint32_t running; /* processes */
-	uint32_t boots;	  /* to come */
-	bool closed;	  /* someone heard CLOSED */
+	uint32_t amnesia;	       /* processes that ended without a word, members perhaps */
+	uint32_t running;	       /* processes */
+	uint32_t boots;		       /* to come */
+	bool closed;		       /* someone heard CLOSED */
 	bool heard_done, heard_failed; /* and what it said */
-	bool over;	  /* what follows is another job */
+	bool over;		       /* what follows is another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
 	uint32_t groups_alive;
@@ -182,7 +183,8 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 void world_run(struct world *world);
 void world_done(struct world *world);
 
-struct happening_event *world_at(struct world *world, uint64_t at_ns, enum happening what, uint32_t host);
+struct happening_event *world_at(struct world *world, uint64_t at_ns, enum happening what,
+				 uint32_t host);
 void world_arm(struct world *world, struct happening_event *event, uint64_t at_ns);
 uint64_t world_local_ns(const struct world *world, const struct host *host);
 bool world_frozen(const struct world *world, const struct host *host);
@@ -194,7 +196,8 @@ void host_finder_step(struct world *world, struct host *host, struct finder_even
 void host_coordinate(struct world *world, struct host *host, uint64_t epoch); /* 0: no arbiter's */
 void host_supersede(struct world *world, struct host *host);
 void host_boot(struct world *world, struct host *host);
-void host_end_process(struct world *world, struct host *host, bool power); /* power: nobody is told */
+void host_end_process(struct world *world, struct host *host,
+		      bool power); /* power: nobody is told */
 void host_rearm(struct world *world, struct host *host);
 
 /* net.c */
@@ -215,13 +218,15 @@ void net_done(struct world *world);
 void workers_start(struct world *world, struct host *host, const struct agent_action *action);
 void workers_stop(struct world *world, struct host *host);
 void workers_kill(struct world *world, struct host *host);
-void workers_gone(struct world *world, struct host *host); /* with the process that was to watch them */
+void workers_gone(struct world *world,
+		  struct host *host); /* with the process that was to watch them */
 void workers_happen(struct world *world, struct host *host);
 
 /* faults.c */
 void faults_start(struct world *world);
 void faults_next(struct world *world);
-void faults_provoke(struct world *world, uint32_t host); /* a coordinator that has just decided something */
+void faults_provoke(struct world *world,
+		    uint32_t host); /* a coordinator that has just decided something */
 void faults_provoked(struct world *world, struct host *host);
 void faults_heal(struct world *world);
 
@@ -235,7 +240,8 @@ void arbiter_seek(struct world *world, struct host *host);
 void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_formed(struct world *world, struct host *host);
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);
-void check_round_ended(struct world *world, struct host *host, const struct coordinator_event *event);
+void check_round_ended(struct world *world, struct host *host,
+		       const struct coordinator_event *event);
 void check_ruling(struct world *world, const struct host *host);
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
 void check_group_end(struct world *world, struct host *host);

@@ -20,7 +20,8 @@
 static void append_unescaped(struct buf *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		bool escaped = text[i] == '\\' && len - i > OCTAL_LEN && text[i + 1] >= '0' && text[i + 1] <= '3';
+		bool escaped = text[i] == '\\' && len - i > OCTAL_LEN && text[i + 1] >= '0' &&
+			       text[i + 1] <= '3';
 		if (!escaped) {
 			buf_append_char(out, text[i]);
 			continue;
@@ -165,7 +166,8 @@ int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns)
 		if (now_ns >= deadline_ns)
 			return -ETIMEDOUT;
 		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		poll(&(struct pollfd){ .fd = fd, .events = POLLPRI }, 1, (int)MIN(left_ms, (uint64_t)INT32_MAX));
+		poll(&(struct pollfd){ .fd = fd, .events = POLLPRI }, 1,
+		     (int)MIN(left_ms, (uint64_t)INT32_MAX));
 	}
 }
 

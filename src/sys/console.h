@@ -1,5 +1,5 @@
-/* One of our own stdout and stderr, or both if they are one file: a screen with a descriptor. Used by
- * the output thread alone, which may block here for as long as the terminal is paused. */
+/* One of our own stdout and stderr, or both if they are one file: a screen with a descriptor. Used
+ * by the output thread alone, which may block here for as long as the terminal is paused. */
 #ifndef SYS_CONSOLE_H
 #define SYS_CONSOLE_H
 

@@ -23,7 +23,8 @@ static const struct {
 } sources[] = {
 	[COUNTER_NONE] = { .name = "none" },
 	[COUNTER_PERF] = { .name = "perf" },
-	[COUNTER_CACHEGRIND] = { "cachegrind", { "--tool=cachegrind", "--cache-sim=no" },
+	[COUNTER_CACHEGRIND] = { "cachegrind",
+				 { "--tool=cachegrind", "--cache-sim=no" },
 				 "--cachegrind-out-file" },
 	[COUNTER_CALLGRIND] = { "callgrind", { "--tool=callgrind" }, "--callgrind-out-file" },
 };
@@ -83,7 +84,8 @@ void counter_wrap(enum counter_source source, const char *prefix, char *const *a
 		  struct strv *ret_argv)
 {
 	strv_add(ret_argv, "valgrind");
-	for (size_t i = 0; i < ARRAY_LEN(sources[source].options) && sources[source].options[i]; i++)
+	for (size_t i = 0; i < ARRAY_LEN(sources[source].options) && sources[source].options[i];
+	     i++)
 		strv_add(ret_argv, sources[source].options[i]);
 	strv_add(ret_argv, "--quiet");
 	strv_add(ret_argv, "--log-file=/dev/null"); /* its remarks are not the order's output */
@@ -99,7 +101,8 @@ static int add_file(const char *path, uint64_t *count, struct err *err)
 	int r = file_read(path, OUT_MAX, &text, err);
 	uint64_t one = 0;
 	if (r >= 0)
-		r = valgrind_out_instructions((const char *)buf_data(&text), buf_len(&text), &one, err);
+		r = valgrind_out_instructions((const char *)buf_data(&text), buf_len(&text), &one,
+					      err);
 	unlink(path);
 	*count += one;
 	return r < 0 ? r : 0;
@@ -109,7 +112,8 @@ int counter_collect(const char *prefix, uint64_t *ret_count, struct err *err)
 {
 	const char *slash = strrchr(prefix, '/');
 	const char *base = slash ? slash + 1 : prefix;
-	AUTO_FREE char *folder = slash ? mem_strndup(prefix, (size_t)(slash - prefix)) : mem_strdup(".");
+	AUTO_FREE char *folder =
+		slash ? mem_strndup(prefix, (size_t)(slash - prefix)) : mem_strdup(".");
 	DIR *dir = opendir(folder);
 	if (!dir)
 		return err_set(err, errno, "%s: %m", folder);

@@ -31,8 +31,9 @@ static inline bool counter_is_valgrind(enum counter_source source)
 	return source == COUNTER_CACHEGRIND || source == COUNTER_CALLGRIND;
 }
 
-/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. Debian's `valgrind` is a shell
- * script around valgrind.bin: it would put the directory it is called from into the environment. */
+/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. Debian's `valgrind` is a
+ * shell script around valgrind.bin: it would put the directory it is called from into the
+ * environment. */
 char *counter_valgrind_path(void);
 
 /* The words that run `argv` under valgrind, with every process it starts; the totals go to files
@@ -40,8 +41,8 @@ char *counter_valgrind_path(void);
 void counter_wrap(enum counter_source source, const char *prefix, char *const *argv,
 		  struct strv *ret_argv);
 
-/* Adds up and removes the files of a run; -ENODATA when one has no total (it was killed), or there is
- * none. */
+/* Adds up and removes the files of a run; -ENODATA when one has no total (it was killed), or there
+ * is none. */
 int counter_collect(const char *prefix, uint64_t *ret_count, struct err *err);
 
 /* Switches the randomisation of addresses off for everything started from now on; 0 or -errno where

@@ -1,5 +1,5 @@
-/* The CPU quota of the cgroups we are in: cpu.max (v2) or cpu.cfs_quota_us (v1), the smallest one on
- * the way from our group to the mount. */
+/* The CPU quota of the cgroups we are in: cpu.max (v2) or cpu.cfs_quota_us (v1), the smallest one
+ * on the way from our group to the mount. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,10 +71,12 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* Our path in the hierarchy: a line "N:controllers:/path" of /proc/self/cgroup; v2 is "0::/path". */
+/* Our path in the hierarchy: a line "N:controllers:/path" of /proc/self/cgroup; v2 is
+ * "0::/path". */
 static char *own_path(char *lines, bool v2)
 {
-	for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+	for (char *save, *line = strtok_r(lines, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
 		char *controllers = strchr(line, ':');
 		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
 		if (!path)
@@ -119,7 +121,8 @@ static bool parse_mount(char *line, bool v2, struct mount *ret_mount)
 
 static bool find_mount(char *lines, bool v2, struct mount *ret_mount)
 {
-	for (char *save, *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+	for (char *save, *line = strtok_r(lines, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save))
 		if (parse_mount(line, v2, ret_mount))
 			return true;
 	return false;
@@ -136,7 +139,8 @@ static const char *below_mount(const char *path, const char *mount_root)
 	return "";
 }
 
-static uint64_t smallest_upwards(const char *root, const struct mount *mount, const char *path, bool v2)
+static uint64_t smallest_upwards(const char *root, const struct mount *mount, const char *path,
+				 bool v2)
 {
 	uint64_t smallest = NO_QUOTA;
 	AUTO_FREE char *dir = mem_printf("%s%s", mount->point, below_mount(path, mount->root));

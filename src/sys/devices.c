@@ -16,7 +16,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define ANSWER_WITHIN_NS (60 * NS_PER_S) /* a driver that has to wake eight devices takes a while */
+/* a driver that has to wake eight devices takes a while */
+#define ANSWER_WITHIN_NS (60 * NS_PER_S)
 #define PCI_ID_MAX 32
 #define ZE_MAX 64
 
@@ -77,12 +78,14 @@ static void find_xpus(struct devices *ret_devices)
 	if (!library)
 		return;
 	int (*init)(uint32_t) = (int (*)(uint32_t))dlsym(library, "zeInit");
-	int (*get_drivers)(uint32_t *, void **) = (int (*)(uint32_t *, void **))dlsym(library, "zeDriverGet");
+	int (*get_drivers)(uint32_t *, void **) =
+		(int (*)(uint32_t *, void **))dlsym(library, "zeDriverGet");
 	int (*get_devices)(void *, uint32_t *, void **) =
 		(int (*)(void *, uint32_t *, void **))dlsym(library, "zeDeviceGet");
 	void *drivers[ZE_MAX];
 	uint32_t driver_count = ZE_MAX;
-	if (!init || !get_drivers || !get_devices || init(0) != 0 || get_drivers(&driver_count, drivers) != 0)
+	if (!init || !get_drivers || !get_devices || init(0) != 0 ||
+	    get_drivers(&driver_count, drivers) != 0)
 		return;
 	for (uint32_t i = 0; i < driver_count; i++) {
 		uint32_t count = 0;
@@ -114,7 +117,8 @@ static int read_answer(int fd, uint64_t deadline_ns, struct devices *ret_devices
 	size_t got = 0;
 	while (got < sizeof(devices)) {
 		uint64_t now_ns = clock_now_ns();
-		int left_ms = now_ns >= deadline_ns ? 0 : (int)((deadline_ns - now_ns) / NS_PER_MS) + 1;
+		int left_ms =
+			now_ns >= deadline_ns ? 0 : (int)((deadline_ns - now_ns) / NS_PER_MS) + 1;
 		struct pollfd waiting = { .fd = fd, .events = POLLIN };
 		if (left_ms == 0 || poll(&waiting, 1, left_ms) == 0)
 			return -ETIMEDOUT;
@@ -148,8 +152,8 @@ int devices_find(enum device_kind kind, struct devices *ret_devices, struct err 
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return r == -EIO	  ? err_set(err, EIO, "the vendor's library crashed while counting devices")
+	return r == -EIO ? err_set(err, EIO, "the vendor's library crashed while counting devices")
 	       : r == -ETIMEDOUT ? err_set(err, ETIMEDOUT, "the vendor's library did not answer")
-	       : r < 0		  ? err_set(err, -r, "count devices: %m")
-				  : 0;
+	       : r < 0		 ? err_set(err, -r, "count devices: %m")
+				 : 0;
 }

@@ -39,7 +39,8 @@ struct disk {
 	bool started;
 	pthread_t thread;
 
-	pthread_mutex_t lock; /* guards all below and the upper part of the files; never held over I/O */
+	/* guards all below and the upper part of the files; never held over I/O */
+	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t moved;
 	struct list files;
@@ -62,9 +63,9 @@ static void tell(struct disk *disk, const char *path, int error)
 	pthread_mutex_unlock(&disk->lock);
 	if (!first)
 		return;
-	AUTO_FREE char *text = mem_printf("cannot write %s: %s; the job goes on, the log is incomplete",
-					  path, error == ETIMEDOUT ? "the file system does not answer"
-								    : strerror(error));
+	AUTO_FREE char *text = mem_printf(
+		"cannot write %s: %s; the job goes on, the log is incomplete", path,
+		error == ETIMEDOUT ? "the file system does not answer" : strerror(error));
 	disk->trouble(disk->trouble_arg, text);
 }
 
@@ -121,7 +122,8 @@ static size_t room_before_rotation(const struct disk *disk, const struct disk_fi
 	return newline ? (size_t)(newline - data) + 1 : len;
 }
 
-/* Writes to the open file; returns how much of it got there and sets *ret_error if that is not all. */
+/* Writes to the open file; returns how much of it got there and sets *ret_error if that is not all.
+ */
 static size_t write_file(const struct disk *disk, struct disk_file *file, const unsigned char *data,
 			 size_t len, int *ret_error)
 {
@@ -307,7 +309,8 @@ void disk_close(struct disk *disk, struct disk_file *file)
 static const char *give_up(struct disk *disk)
 {
 	const char *stuck = NULL;
-	list_foreach(it, &disk->files) {
+	list_foreach(it, &disk->files)
+	{
 		struct disk_file *file = list_entry(it, struct disk_file, all);
 		size_t in_flight = file == disk->writing ? disk->writing_len : 0;
 		if (file != disk->writing && buf_len(&file->pending) == 0)
@@ -345,8 +348,7 @@ void disk_free(struct disk *disk)
 	}
 	if (disk->started)
 		pthread_join(disk->thread, NULL);
-	list_foreach(it, &disk->files)
-		release(list_entry(it, struct disk_file, all));
+	list_foreach(it, &disk->files) release(list_entry(it, struct disk_file, all));
 	map_done(&disk->open);
 	pthread_cond_destroy(&disk->work);
 	pthread_cond_destroy(&disk->moved);
@@ -357,12 +359,14 @@ void disk_free(struct disk *disk)
 void disk_missing(struct disk *disk, struct buf *out)
 {
 	pthread_mutex_lock(&disk->lock);
-	list_foreach(it, &disk->files) {
+	list_foreach(it, &disk->files)
+	{
 		const struct disk_file *file = list_entry(it, struct disk_file, all);
 		if (file->error)
-			buf_printf(out, "%s: %" PRIu64 " bytes are missing (%s)\n", file->path, file->missing,
+			buf_printf(out, "%s: %" PRIu64 " bytes are missing (%s)\n", file->path,
+				   file->missing,
 				   file->error == ETIMEDOUT ? "the file system does not answer"
-							     : strerror(file->error));
+							    : strerror(file->error));
 	}
 	pthread_mutex_unlock(&disk->lock);
 }

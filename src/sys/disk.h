@@ -1,10 +1,10 @@
 /* Log files, opened and written by a thread of their own, because a file system can be slow for
  * minutes: a full disk, a quota, an NFS server that is gone.
  *
- * Callers hand bytes over and go on. A slow disk makes them wait (that is the back-pressure that slows
- * the writer down); a disk on which nothing has moved for DISK_HANG_NS does not: from then on bytes
- * are counted as missing until it moves again. A write that fails costs its own bytes only; the next
- * one is tried again, so a log goes on when space is freed. Nothing here ever ends a job.
+ * Callers hand bytes over and go on. A slow disk makes them wait (that is the back-pressure that
+ * slows the writer down); a disk on which nothing has moved for DISK_HANG_NS does not: from then on
+ * bytes are counted as missing until it moves again. A write that fails costs its own bytes only;
+ * the next one is tried again, so a log goes on when space is freed. Nothing here ever ends a job.
  *
  * All functions but disk_missing() belong to one thread, the caller's.
  */
@@ -30,10 +30,12 @@ struct disk *disk_new(uint64_t max_size, uint64_t hang_ns, disk_trouble_fn *trou
 /* Waits until everything is on its way to the disk, or until the disk has hung. */
 void disk_flush(struct disk *disk);
 
-/* Call disk_flush() first. A disk that hangs keeps its thread and its memory: they cannot be had. */
+/* Call disk_flush() first. A disk that hangs keeps its thread and its memory: they cannot be
+ * had. */
 void disk_free(struct disk *disk);
 
-/* Creates or empties the file, in the background. One file is shared by all who open the same path. */
+/* Creates or empties the file, in the background. One file is shared by all who open the same
+ * path. */
 struct disk_file *disk_open(struct disk *disk, const char *path);
 void disk_write(struct disk *disk, struct disk_file *file, const void *data, size_t len);
 void disk_close(struct disk *disk, struct disk_file *file);

@@ -51,7 +51,8 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	list_init(&output->events);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
 		strv_add_all(&output->filters[i], strv_argv(&config->filters[i]));
-		console_init(&output->consoles[i], i == OUTPUT_STDOUT ? STDOUT_FILENO : STDERR_FILENO);
+		console_init(&output->consoles[i],
+			     i == OUTPUT_STDOUT ? STDOUT_FILENO : STDERR_FILENO);
 	}
 	output->epoll_fd = -1;
 	output->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -118,8 +119,7 @@ void output_free(struct output *output)
 	if (output->started)
 		pthread_join(output->thread, NULL);
 	disk_free(output->disk);
-	map_foreach(it, &output->workers)
-		free_worker(it->value);
+	map_foreach(it, &output->workers) free_worker(it->value);
 	map_done(&output->workers);
 	for (struct list *link; (link = list_shift(&output->events));)
 		free(list_entry(link, struct event_node, link));
@@ -136,14 +136,15 @@ void output_free(struct output *output)
 	free(output);
 }
 
-void output_render_prefix(const struct output *output, const struct prefix_names *names, const char *rank,
-			  const char *local_rank, struct buf *out)
+void output_render_prefix(const struct output *output, const struct prefix_names *names,
+			  const char *rank, const char *local_rank, struct buf *out)
 {
 	char group_rank[24];
 	snprintf(group_rank, sizeof(group_rank), "%" PRId64, names->group_rank);
 	const struct template_name known[] = {
-		{ "role_name", names->role_name }, { "rank", rank },	   { "local_rank", local_rank },
-		{ "group_rank", group_rank },	   { "host", names->host },
+		{ "role_name", names->role_name }, { "rank", rank },
+		{ "local_rank", local_rank },	   { "group_rank", group_rank },
+		{ "host", names->host },
 	};
 	template_render(output->prefix_template, known, ARRAY_LEN(known), out);
 }
@@ -177,9 +178,10 @@ static bool has_file(const struct output_route *route)
 /* Both streams end up in one place, and nothing on the way tells them apart. */
 static bool can_share_pipe(const struct output *output, const struct output_worker *worker)
 {
-	const struct output_route *out = &worker->route[OUTPUT_STDOUT], *error = &worker->route[OUTPUT_STDERR];
-	return output->one_console && out->console && error->console && out->prefix == error->prefix &&
-	       !has_file(out) && !has_file(error);
+	const struct output_route *out = &worker->route[OUTPUT_STDOUT],
+				  *error = &worker->route[OUTPUT_STDERR];
+	return output->one_console && out->console && error->console &&
+	       out->prefix == error->prefix && !has_file(out) && !has_file(error);
 }
 
 static bool needs_pipe(const struct output_worker *worker, enum output_stream kind)
@@ -210,8 +212,9 @@ static int make_pipe(int ret_fds[2])
 }
 
 /* Makes the pipe and what the thread must know of it. */
-static int add_stream(struct output *output, struct worker *worker, const struct output_worker *spec,
-		      enum output_stream kind, int *ret_fd, struct err *err)
+static int add_stream(struct output *output, struct worker *worker,
+		      const struct output_worker *spec, enum output_stream kind, int *ret_fd,
+		      struct err *err)
 {
 	int fds[2];
 	int r = make_pipe(fds);
@@ -247,19 +250,24 @@ static int inherit_or_discard(const struct output_route *route, int *ret_fd, str
 	return *ret_fd < 0 ? err_set(err, errno, "/dev/null: %m") : 0;
 }
 
-static int add_streams(struct output *output, struct worker *worker, const struct output_worker *spec,
-		       int ret_fds[OUTPUT_STREAM_COUNT], struct err *err)
+static int add_streams(struct output *output, struct worker *worker,
+		       const struct output_worker *spec, int ret_fds[OUTPUT_STREAM_COUNT],
+		       struct err *err)
 {
 	bool pipes[] = { needs_pipe(spec, OUTPUT_STDOUT), needs_pipe(spec, OUTPUT_STDERR) };
 	if ((pipes[0] || pipes[1]) && can_share_pipe(output, spec)) {
-		int r = add_stream(output, worker, spec, OUTPUT_STDERR, &ret_fds[OUTPUT_STDERR], err);
+		int r = add_stream(output, worker, spec, OUTPUT_STDERR, &ret_fds[OUTPUT_STDERR],
+				   err);
 		if (r < 0)
 			return r;
 		ret_fds[OUTPUT_STDOUT] = fcntl(ret_fds[OUTPUT_STDERR], F_DUPFD_CLOEXEC, 0);
-		return ret_fds[OUTPUT_STDOUT] < 0 ? err_set(err, errno, "pipe for a worker's output: %m") : 0;
+		return ret_fds[OUTPUT_STDOUT] < 0
+			       ? err_set(err, errno, "pipe for a worker's output: %m")
+			       : 0;
 	}
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
-		int r = pipes[i] ? add_stream(output, worker, spec, (enum output_stream)i, &ret_fds[i], err)
+		int r = pipes[i] ? add_stream(output, worker, spec, (enum output_stream)i,
+					      &ret_fds[i], err)
 				 : inherit_or_discard(&spec->route[i], &ret_fds[i], err);
 		if (r < 0)
 			return r;
@@ -397,8 +405,7 @@ void output_log(void *arg, enum log_level level UNUSED, const char *line, size_t
 
 void output_finish(struct output *output)
 {
-	map_foreach(it, &output->workers)
-		tell_ended(output, it->value);
+	map_foreach(it, &output->workers) tell_ended(output, it->value);
 	pthread_mutex_lock(&output->lock);
 	output->finishing = true;
 	pthread_mutex_unlock(&output->lock);
@@ -439,8 +446,8 @@ void output_missing(struct output *output, struct buf *out)
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
 		if (output->console_error[i])
 			buf_printf(out, "%s: %" PRIu64 " bytes are missing (%s)\n",
-				   i == OUTPUT_STDOUT ? "stdout" : "stderr", output->console_missing[i],
-				   strerror(output->console_error[i]));
+				   i == OUTPUT_STDOUT ? "stdout" : "stderr",
+				   output->console_missing[i], strerror(output->console_error[i]));
 	pthread_mutex_unlock(&output->lock);
 	if (disk)
 		disk_missing(disk, out);

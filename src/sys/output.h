@@ -1,13 +1,14 @@
 /* What the workers print: to muster's own stdout and stderr, to log files, and the last of it kept
  * for the report. One thread reads the workers' pipes and writes; the supervising loop never does.
  *
- * - Nothing is lost, nothing is torn: lines come out whole and in each worker's order. A terminal or a
- *   disk that is slow (Ctrl-S, NFS) slows the workers through their pipes and nobody else. Memory is
- *   bounded: a pipe, a line (LINE_SPLIT_MAX) and a tail (TAIL_MAX) a stream.
- * - The thread, its pipes and log files exist only if a worker or a message needs them; workers whose
- *   output is neither changed nor kept inherit muster's own.
+ * - Nothing is lost, nothing is torn: lines come out whole and in each worker's order. A terminal
+ * or a disk that is slow (Ctrl-S, NFS) slows the workers through their pipes and nobody else.
+ * Memory is bounded: a pipe, a line (LINE_SPLIT_MAX) and a tail (TAIL_MAX) a stream.
+ * - The thread, its pipes and log files exist only if a worker or a message needs them; workers
+ * whose output is neither changed nor kept inherit muster's own.
  * - Our stdout and stderr are shared with others, so they are never made non-blocking.
- * - Log files are written by a second thread (sys/disk.h), so that a dead file server stops nothing.
+ * - Log files are written by a second thread (sys/disk.h), so that a dead file server stops
+ * nothing.
  *
  * All functions belong to the supervising loop's thread and return at once, output_free() excepted.
  * Watch output_fd() for reading and take the news with output_next().
@@ -33,8 +34,8 @@ enum output_stream {
 };
 
 struct output_config {
-	const char *prefix;    /* template, see output_add(); NULL: OUTPUT_PREFIX_DEFAULT */
-	uint32_t merge;	       /* this many workers: lines they print alike are shown once; 0: not */
+	const char *prefix; /* template, see output_add(); NULL: OUTPUT_PREFIX_DEFAULT */
+	uint32_t merge;	    /* this many workers: lines they print alike are shown once; 0: not */
 	uint64_t log_max_size; /* a log file is set aside as NAME.1 beyond this; 0: never */
 	/* A line of a worker that has one of these in it goes to the worker's filter file too. */
 	struct strv filters[OUTPUT_STREAM_COUNT];
@@ -92,8 +93,8 @@ void output_forget(struct output *output, uint64_t id);
 /* Prints whole lines to our stderr, in order, before what comes later. Never dropped. */
 void output_print(struct output *output, const char *text, size_t len);
 
-/* A sink for log_set_sink(), `arg` is the output: messages while a terminal is paused are kept up to
- * a limit, then counted. */
+/* A sink for log_set_sink(), `arg` is the output: messages while a terminal is paused are kept up
+ * to a limit, then counted. */
 void output_log(void *arg, enum log_level level, const char *line, size_t len);
 
 /* No worker comes any more: all that are left count as ended, and once everything is written comes
@@ -101,8 +102,8 @@ void output_log(void *arg, enum log_level level, const char *line, size_t len);
 void output_finish(struct output *output);
 
 enum output_event_type {
-	OUTPUT_DRAINED,	 /* of worker `id`: everything it wrote has been read */
-	OUTPUT_TROUBLE,	 /* `text`: a log file or our own output cannot be written; said once each */
+	OUTPUT_DRAINED, /* of worker `id`: everything it wrote has been read */
+	OUTPUT_TROUBLE, /* `text`: a log file or our own output cannot be written; said once each */
 	OUTPUT_FINISHED,
 };
 
@@ -115,7 +116,8 @@ struct output_event {
 int output_fd(const struct output *output);
 bool output_next(struct output *output, struct output_event *ret_event);
 
-/* Appends one line for each place that lost something and why: "FILE: N bytes are missing (reason)". */
+/* Appends one line for each place that lost something and why: "FILE: N bytes are missing
+ * (reason)". */
 void output_missing(struct output *output, struct buf *out);
 
 #endif

@@ -15,8 +15,9 @@
 
 #define CHUNK ((size_t)64 * 1024) /* a pipe's usual size */
 #define BATCH 64
-#define SHOW_AFTER_NS (100 * NS_PER_MS) /* a line that has not ended by then is a prompt or a bar */
-#define MESSAGES_WRITER 1		/* what muster itself says, as the screen's writer */
+/* a line that has not ended by then is a prompt or a bar */
+#define SHOW_AFTER_NS (100 * NS_PER_MS)
+#define MESSAGES_WRITER 1 /* what muster itself says, as the screen's writer */
 
 /* What belongs to the thread alone. */
 struct pump {
@@ -53,8 +54,9 @@ static void flush_console(struct pump *pump, struct console *console)
 	output->console_error[kind] = console->error;
 	pthread_mutex_unlock(&output->lock);
 	if (r < 0) {
-		AUTO_FREE char *text = mem_printf("cannot write to %s: %s; the job goes on without it",
-						  kind == OUTPUT_STDOUT ? "stdout" : "stderr", strerror(-r));
+		AUTO_FREE char *text =
+			mem_printf("cannot write to %s: %s; the job goes on without it",
+				   kind == OUTPUT_STDOUT ? "stdout" : "stderr", strerror(-r));
 		post_trouble(output, text);
 	}
 }
@@ -95,7 +97,8 @@ static void show_merged(struct pump *pump, struct console *console, struct merge
 		buf_printf(&prefix, "%ux ", merged->count);
 	output_render_prefix(pump->output, names, buf_str(&ranks), buf_str(&local_ranks), &prefix);
 	struct line line = { merged->text, merged->len, merged->end, .continues = false };
-	screen_put(&console->screen, UINT64_MAX - merged->seq, buf_str(&prefix), &line, &console->out);
+	screen_put(&console->screen, UINT64_MAX - merged->seq, buf_str(&prefix), &line,
+		   &console->out);
 	merge_line_free(merged);
 }
 
@@ -104,7 +107,8 @@ static void show_due_merged(struct pump *pump, uint64_t now_ns)
 	struct output *output = pump->output;
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
 		struct console *console = &output->consoles[i];
-		for (struct merge_line *line; (line = merge_next(&pump->merges[i], output->merge, now_ns));)
+		for (struct merge_line *line;
+		     (line = merge_next(&pump->merges[i], output->merge, now_ns));)
 			show_merged(pump, console, line);
 		if (buf_len(&console->out) >= CHUNK)
 			flush_console(pump, console);
@@ -134,8 +138,8 @@ static void handle_line(struct pump *pump, struct stream *stream, const struct l
 		return;
 	struct console *console = output_console(output, stream->kind);
 	if (stream->merge) {
-		merge_add(&pump->merges[console - output->consoles], stream->worker->local_rank, line,
-			  clock_now_ns());
+		merge_add(&pump->merges[console - output->consoles], stream->worker->local_rank,
+			  line, clock_now_ns());
 		return;
 	}
 	screen_put(&console->screen, stream->number, stream->prefix, line, &console->out);
@@ -143,10 +147,12 @@ static void handle_line(struct pump *pump, struct stream *stream, const struct l
 		flush_console(pump, console);
 }
 
-/* An unfinished line is shown to a person after a while; screen_show() knows whether one is there. */
+/* An unfinished line is shown to a person after a while; screen_show() knows whether one is
+ * there. */
 static void plan_show(struct pump *pump, struct stream *stream)
 {
-	bool wanted = stream->console && output_console(pump->output, stream->kind)->screen.terminal &&
+	bool wanted = stream->console &&
+		      output_console(pump->output, stream->kind)->screen.terminal &&
 		      buf_len(line_split_partial(&stream->split)) > 0;
 	if (wanted)
 		heap_update(&pump->shows, &stream->show, clock_now_ns() + SHOW_AFTER_NS);
@@ -154,7 +160,8 @@ static void plan_show(struct pump *pump, struct stream *stream)
 		heap_remove(&pump->shows, &stream->show);
 }
 
-static void handle_bytes(struct pump *pump, struct stream *stream, const unsigned char *data, size_t len)
+static void handle_bytes(struct pump *pump, struct stream *stream, const unsigned char *data,
+			 size_t len)
 {
 	struct output *output = pump->output;
 	if (stream->tail) {
@@ -180,7 +187,8 @@ static void end_worker_if_drained(struct pump *pump, struct worker *worker)
 {
 	if (worker->open_streams > 0 || !worker->draining)
 		return;
-	output_post(pump->output, &(struct output_event){ .type = OUTPUT_DRAINED, .id = worker->id });
+	output_post(pump->output,
+		    &(struct output_event){ .type = OUTPUT_DRAINED, .id = worker->id });
 	list_unlink(&worker->link);
 	pthread_mutex_lock(&pump->output->lock);
 	worker->with_pump = false;
@@ -213,7 +221,8 @@ static size_t read_stream(struct pump *pump, struct stream *stream, size_t limit
 		n = read(stream->fd, pump->chunk, MIN(limit, CHUNK));
 	while (n < 0 && errno == EINTR);
 	if (n > 0) {
-		atomic_fetch_add_explicit(&stream->worker->bytes, (uint64_t)n, memory_order_relaxed);
+		atomic_fetch_add_explicit(&stream->worker->bytes, (uint64_t)n,
+					  memory_order_relaxed);
 		handle_bytes(pump, stream, pump->chunk, (size_t)n);
 	} else if (n == 0 || errno != EAGAIN) {
 		end_stream(pump, stream);
@@ -221,8 +230,8 @@ static size_t read_stream(struct pump *pump, struct stream *stream, size_t limit
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Something the worker left behind holds its pipe open. What was written until now still counts; what
- * comes after it does not, or a babbling heir would hold us for ever. */
+/* Something the worker left behind holds its pipe open. What was written until now still counts;
+ * what comes after it does not, or a babbling heir would hold us for ever. */
 static void stop_waiting(struct pump *pump, struct stream *stream)
 {
 	int left = 0;
@@ -237,13 +246,15 @@ static void stop_waiting(struct pump *pump, struct stream *stream)
 	end_stream(pump, stream);
 }
 
-/* Opening happens in the background, so the order of this and of the worker's start does not matter. */
+/* Opening happens in the background, so the order of this and of the worker's start does not
+ * matter. */
 static void open_files(struct output *output, struct stream *stream)
 {
 	if (!stream->file_path && !stream->filter_path)
 		return;
 	if (!output->disk) {
-		struct disk *disk = disk_new(output->log_max_size, DISK_HANG_NS, post_trouble, output);
+		struct disk *disk =
+			disk_new(output->log_max_size, DISK_HANG_NS, post_trouble, output);
 		pthread_mutex_lock(&output->lock);
 		output->disk = disk;
 		pthread_mutex_unlock(&output->lock);
@@ -289,7 +300,9 @@ static void print_messages(struct pump *pump, const struct buf *messages, uint64
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	buf_append(&text, buf_data(messages), buf_len(messages));
 	if (dropped > 0)
-		buf_printf(&text, "muster: %" PRIu64 " messages were dropped while nobody could read them\n",
+		buf_printf(&text,
+			   "muster: %" PRIu64
+			   " messages were dropped while nobody could read them\n",
 			   dropped);
 	if (buf_len(&text) == 0)
 		return;

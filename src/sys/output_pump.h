@@ -1,7 +1,8 @@
-/* The inside of sys/output.h: what the supervising loop and the output thread share, and the thread.
+/* The inside of sys/output.h: what the supervising loop and the output thread share, and the
+ * thread.
  *
- * The loop prepares a `struct worker`, hands it to the thread through `added` and keeps it in `workers`
- * for its tail. It is freed when both have let go of it.
+ * The loop prepares a `struct worker`, hands it to the thread through `added` and keeps it in
+ * `workers` for its tail. It is freed when both have let go of it.
  */
 #ifndef SYS_OUTPUT_PUMP_H
 #define SYS_OUTPUT_PUMP_H
@@ -36,7 +37,7 @@ struct stream {
 	enum output_stream kind;
 	bool console;
 	bool tail;
-	bool merge; /* its lines wait for their likes */
+	bool merge;   /* its lines wait for their likes */
 	char *prefix; /* "": none */
 	char *filter_prefix;
 	char *file_path;
@@ -53,7 +54,7 @@ struct worker {
 	uint32_t local_rank;
 	struct prefix_names names;
 	struct stream streams[OUTPUT_STREAM_COUNT];
-	bool ended; /* of the loop: it has told the thread */
+	bool ended;		/* of the loop: it has told the thread */
 	_Atomic uint64_t bytes; /* read so far; written by the thread, read by the loop */
 
 	/* Of the thread: */
@@ -101,15 +102,15 @@ struct output {
 	struct buf messages; /* for stderr */
 	uint64_t dropped_messages;
 	bool finishing;
-	bool exited; /* the thread takes no messages any more */
+	bool exited;	   /* the thread takes no messages any more */
 	struct disk *disk; /* made by the thread, asked about losses by the loop */
 	uint64_t console_missing[OUTPUT_STREAM_COUNT];
 	int console_error[OUTPUT_STREAM_COUNT];
 };
 
 /* "[default3]:" for local ranks and ranks as texts. */
-void output_render_prefix(const struct output *output, const struct prefix_names *names, const char *rank,
-			  const char *local_rank, struct buf *out);
+void output_render_prefix(const struct output *output, const struct prefix_names *names,
+			  const char *rank, const char *local_rank, struct buf *out);
 struct console *output_console(struct output *output, enum output_stream kind);
 void output_post(struct output *output, const struct output_event *event);
 void output_worker_release(struct worker *worker); /* frees if nobody holds it; with the lock */

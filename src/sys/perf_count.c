@@ -11,7 +11,8 @@ static const struct {
 	bool user_only; /* the kernel's part depends on interrupts and is nobody's program */
 	const char *name;
 } events[] = {
-	[PERF_INSTRUCTIONS] = { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true, "instructions" },
+	[PERF_INSTRUCTIONS] = { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true,
+				"instructions" },
 	[PERF_TASK_CLOCK] = { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false, "task clock" },
 };
 static_assert(ARRAY_LEN(events) == PERF_EVENT_COUNT, "every event needs a row");

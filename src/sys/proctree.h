@@ -1,9 +1,9 @@
 /* The caller's own descendants: finding, signalling and removing them, and never anybody else.
  *
  * A process id alone may mean another process a moment later. Direct children cannot change under
- * us, because only we reap them; everything deeper is signalled through a pidfd, after checking that
- * the chain of parents up to us was whole while the pidfd was held. So all of this is for the one
- * thread that reaps.
+ * us, because only we reap them; everything deeper is signalled through a pidfd, after checking
+ * that the chain of parents up to us was whole while the pidfd was held. So all of this is for the
+ * one thread that reaps.
  */
 #ifndef SYS_PROCTREE_H
 #define SYS_PROCTREE_H

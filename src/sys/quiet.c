@@ -11,9 +11,9 @@
 #define PROC_MAX ((size_t)1 << 20)
 #define SYS_MAX 64
 
-#define LOAD_SHARE 0.05	     /* of the CPUs' time that others may take */
+#define LOAD_SHARE 0.05 /* of the CPUs' time that others may take */
 #define STEAL_SHARE 0.02
-#define FREQUENCY_DROP 0.90  /* of the clock before */
+#define FREQUENCY_DROP 0.90 /* of the clock before */
 
 static const char *const names[] = {
 	[QUIET_LOAD] = "load",	       [QUIET_STEAL] = "steal",		[QUIET_SWAP] = "swap",
@@ -73,7 +73,8 @@ int quiet_parse_stat(const char *text, const struct cpuset *cpus, struct quiet_s
 			int r = parse_cpu(line + 3, end, cpus, state);
 			if (r < 0)
 				return r;
-		} else if (len >= sizeof(running) && memcmp(line, running, sizeof(running) - 1) == 0) {
+		} else if (len >= sizeof(running) &&
+			   memcmp(line, running, sizeof(running) - 1) == 0) {
 			const char *at = line + sizeof(running) - 1;
 			if (!next_number(&at, end, &state->running))
 				return -EINVAL;
@@ -111,7 +112,8 @@ static bool cpu_number(int cpu, const char *file, uint64_t *ret_number)
 
 static void read_cpu_files(const struct cpuset *cpus, struct quiet_state *state)
 {
-	cpuset_foreach(cpu, cpus) {
+	cpuset_foreach(cpu, cpus)
+	{
 		uint64_t number;
 		if (cpu_number(cpu, "thermal_throttle/core_throttle_count", &number))
 			state->throttled += number;
@@ -161,19 +163,24 @@ double quiet_foreign_share(const struct quiet_state *before, const struct quiet_
 /* Two ticks may be rounding at both ends, of each CPU. */
 static bool beyond(uint64_t ns, double share, uint64_t available, int cpus)
 {
-	return ns > 2 * QUIET_TICK_NS * (uint64_t)MAX(cpus, 1) && (double)ns > share * (double)available;
+	return ns > 2 * QUIET_TICK_NS * (uint64_t)MAX(cpus, 1) &&
+	       (double)ns > share * (double)available;
 }
 
-unsigned quiet_faults(const struct quiet_state *before, const struct quiet_state *after, uint64_t own_ns)
+unsigned quiet_faults(const struct quiet_state *before, const struct quiet_state *after,
+		      uint64_t own_ns)
 {
 	uint64_t available = available_ns(before, after);
 	const bool found[] = {
-		[QUIET_LOAD] = beyond(foreign_ns(before, after, own_ns), LOAD_SHARE, available, after->cpus),
-		[QUIET_STEAL] = beyond(after->steal_ns - before->steal_ns, STEAL_SHARE, available, after->cpus),
+		[QUIET_LOAD] = beyond(foreign_ns(before, after, own_ns), LOAD_SHARE, available,
+				      after->cpus),
+		[QUIET_STEAL] = beyond(after->steal_ns - before->steal_ns, STEAL_SHARE, available,
+				       after->cpus),
 		[QUIET_SWAP] = after->swapped != before->swapped,
 		[QUIET_THROTTLE] = after->throttled != before->throttled,
-		[QUIET_FREQUENCY] = before->khz_min && after->khz_min &&
-				    (double)after->khz_min < FREQUENCY_DROP * (double)before->khz_min,
+		[QUIET_FREQUENCY] =
+			before->khz_min && after->khz_min &&
+			(double)after->khz_min < FREQUENCY_DROP * (double)before->khz_min,
 	};
 	static_assert(ARRAY_LEN(found) == QUIET_FAULT_COUNT, "every fault is looked for");
 	unsigned faults = 0;

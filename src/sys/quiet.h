@@ -25,7 +25,7 @@ struct quiet_state {
 int quiet_read(const struct cpuset *cpus, struct quiet_state *ret_state, struct err *err);
 
 enum quiet_fault {
-	QUIET_LOAD,	 /* something else used the CPUs */
+	QUIET_LOAD, /* something else used the CPUs */
 	QUIET_STEAL,
 	QUIET_SWAP,
 	QUIET_THROTTLE,
@@ -40,7 +40,8 @@ const char *quiet_fault_name(enum quiet_fault fault);
  * measured program itself took in between. The kernel counts in ticks of 10 ms: less than two of
  * them is nothing. */
 #define QUIET_TICK_NS 10000000ull
-unsigned quiet_faults(const struct quiet_state *before, const struct quiet_state *after, uint64_t own_ns);
+unsigned quiet_faults(const struct quiet_state *before, const struct quiet_state *after,
+		      uint64_t own_ns);
 
 /* The CPUs' share of time not spent on `own_ns`, 0 to 1, between two states. */
 double quiet_foreign_share(const struct quiet_state *before, const struct quiet_state *after,

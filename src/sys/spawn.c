@@ -73,7 +73,8 @@ static void join_cgroup(int cgroup_fd)
 	ssize_t ignored UNUSED = fd < 0 ? -1 : write(fd, "0", 1);
 }
 
-/* Everything up to and including the exec; comes back only on failure, with the step that failed. */
+/* Everything up to and including the exec; comes back only on failure, with the step that
+ * failed. */
 static enum spawn_step become(const struct plan *plan)
 {
 	const struct spawn_spec *spec = plan->spec;
@@ -83,7 +84,8 @@ static enum spawn_step become(const struct plan *plan)
 		return SPAWN_PARENT;
 	if (setsid() < 0)
 		return SPAWN_SESSION;
-	/* Yama keeps it over the exec, and lets only ancestors attach otherwise. Other kernels do not know it. */
+	/* Yama keeps it over the exec, and lets only ancestors attach otherwise. Other kernels do
+	 * not know it. */
 	if (spec->tracer > 0)
 		prctl(PR_SET_PTRACER, (unsigned long)spec->tracer);
 	if (plan->join_cgroup)
@@ -112,7 +114,8 @@ static int child_main(void *arg)
 	enum spawn_step step = become(plan);
 	plan->error = errno;
 	plan->step = step;
-	return 127; /* the caller ends the process with it; _exit() would upset the address sanitizer here */
+	/* the caller ends the process with it; _exit() would upset the address sanitizer here */
+	return 127;
 }
 
 static void *child_stack(void)
@@ -145,7 +148,8 @@ static long clone3_child(struct clone_args *args, struct plan *plan)
 			 "syscall\n"
 			 "1:"
 			 : "=a"(result)
-			 : [exit] "i"(SYS_exit), "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : [exit] "i"(SYS_exit), "a"(SYS_clone3), "D"(args),
+			   "S"(sizeof(*args)), [arg] "r"(child_arg), [fn] "r"(child_fn)
 			 : "rcx", "r11", "memory");
 	return result;
 #elif defined(__aarch64__)
@@ -163,7 +167,8 @@ static long clone3_child(struct clone_args *args, struct plan *plan)
 			 "svc #0\n"
 			 "1:"
 			 : "+r"(x0)
-			 : [exit] "i"(SYS_exit), "r"(x1), "r"(x8), [arg] "r"(child_arg), [fn] "r"(child_fn)
+			 : [exit] "i"(SYS_exit), "r"(x1),
+			   "r"(x8), [arg] "r"(child_arg), [fn] "r"(child_fn)
 			 : "memory", "x30");
 	return x0;
 #else
@@ -207,7 +212,8 @@ static long make_child(struct plan *plan, int *pidfd)
 	return clone_plain(plan, stack, pidfd);
 }
 
-int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd, enum spawn_step *ret_step)
+int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd,
+		enum spawn_step *ret_step)
 {
 	struct plan plan = { .spec = spec, .parent = getpid() };
 	int pidfd = -1;

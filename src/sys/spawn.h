@@ -17,19 +17,20 @@ enum spawn_stdio {
 };
 
 struct spawn_spec {
-	const char *path;   /* executed as it is: no search in PATH */
+	const char *path; /* executed as it is: no search in PATH */
 	char *const *argv;
 	char *const *envp;
-	const char *cwd;    /* NULL: that of the parent */
-	int stdio[3];	    /* descriptors, or enum spawn_stdio */
-	const cpu_set_t *cpus; /* NULL: those of the parent */
-	size_t cpus_size;      /* bytes */
-	int mem_mode;	       /* MPOL_* of <linux/mempolicy.h>; 0: that of the parent */
+	const char *cwd;		/* NULL: that of the parent */
+	int stdio[3];			/* descriptors, or enum spawn_stdio */
+	const cpu_set_t *cpus;		/* NULL: those of the parent */
+	size_t cpus_size;		/* bytes */
+	int mem_mode;			/* MPOL_* of <linux/mempolicy.h>; 0: that of the parent */
 	const unsigned long *mem_nodes; /* bit mask for mem_mode */
 	size_t mem_nodes_size;		/* bytes */
-	uint64_t nofile_soft;  /* soft limit of open files; 0: that of the parent */
-	pid_t tracer;	       /* may look into it, with its descendants, where Yama asks for that; 0: nobody */
-	int cgroup_fd;	       /* directory of a cgroup v2 to be born in, if possible; 0: none */
+	uint64_t nofile_soft;		/* soft limit of open files; 0: that of the parent */
+	/* may look into it, with its descendants, where Yama asks for that; 0: nobody */
+	pid_t tracer;
+	int cgroup_fd; /* directory of a cgroup v2 to be born in, if possible; 0: none */
 };
 
 /* The step that failed. */
@@ -51,9 +52,10 @@ enum spawn_step {
 /* "execute", "change to the directory": fits "cannot %s %s: %s". */
 const char *spawn_step_name(enum spawn_step step);
 
-/* Returns after the program was executed (or the child is gone): 0 with its pid, and with a pidfd if
- * ret_pidfd is not NULL; else -errno and the step that failed. stdio: SPAWN_NULL leaves the parent's;
- * SPAWN_INHERIT must have been resolved. */
-int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd, enum spawn_step *ret_step);
+/* Returns after the program was executed (or the child is gone): 0 with its pid, and with a pidfd
+ * if ret_pidfd is not NULL; else -errno and the step that failed. stdio: SPAWN_NULL leaves the
+ * parent's; SPAWN_INHERIT must have been resolved. */
+int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd,
+		enum spawn_step *ret_step);
 
 #endif

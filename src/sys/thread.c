@@ -80,7 +80,8 @@ static void *call_main(void *arg)
 	return NULL;
 }
 
-bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *), uint64_t deadline_ns)
+bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *),
+		       uint64_t deadline_ns)
 {
 	struct call *call = NEW(struct call);
 	*call = (struct call){ .work = work, .abandon = abandon, .arg = arg };

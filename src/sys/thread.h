@@ -15,9 +15,10 @@ void thread_cond_init(pthread_cond_t *cond);
 /* False when the deadline has passed. May wake for no reason. */
 bool thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
-/* Calls `work(arg)` in a thread of its own and waits for it, but not beyond the deadline. True: it is
- * done, and `arg` is the caller's again. False: it goes on alone and ends with `abandon(arg)`. Where no
- * thread can be had the call is made here. */
-bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *), uint64_t deadline_ns);
+/* Calls `work(arg)` in a thread of its own and waits for it, but not beyond the deadline. True: it
+ * is done, and `arg` is the caller's again. False: it goes on alone and ends with `abandon(arg)`.
+ * Where no thread can be had the call is made here. */
+bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *),
+		       uint64_t deadline_ns);
 
 #endif

@@ -97,8 +97,8 @@ static int convert(hwloc_topology_t source, struct topology *ret_topology, struc
 		hwloc_obj_t parent = ancestor_of(pu, HWLOC_OBJ_CORE);
 		if (pu->os_index >= CPUSET_MAX) {
 			topology_done(&topology);
-			return err_set(err, ERANGE, "CPU %u: more than %d are not supported", pu->os_index,
-				       CPUSET_MAX);
+			return err_set(err, ERANGE, "CPU %u: more than %d are not supported",
+				       pu->os_index, CPUSET_MAX);
 		}
 		bool twin = parent && parent == last;
 		thread = twin ? thread + 1 : 0;

@@ -1,6 +1,7 @@
 /* Reads the host's topology into the plain `struct topology` of core/host/topology.h.
  *
- * hwloc is loaded (dlopen) by the first call that needs it: whoever pins nothing does not pay for it.
+ * hwloc is loaded (dlopen) by the first call that needs it: whoever pins nothing does not pay for
+ * it.
  */
 #ifndef SYS_TOPOLOGY_H
 #define SYS_TOPOLOGY_H
@@ -13,7 +14,8 @@ int topology_read(struct topology *ret_topology, const char **ret_flat_reason, s
 
 /* hwloc's description of a machine that does not exist: "package:2 l3:4 core:4 pu:2"; all CPUs
  * allowed, no quota. CPU numbers follow "pu:2(indexes=…)" as hwloc explains them. */
-int topology_read_synthetic(const char *description, struct topology *ret_topology, struct err *err);
+int topology_read_synthetic(const char *description, struct topology *ret_topology,
+			    struct err *err);
 
 /* Our affinity mask (which the kernel keeps within the cpuset). */
 int topology_affinity(struct cpuset *ret_set, struct err *err);

@@ -23,14 +23,15 @@
 #define FREE_WAIT_MS 1000
 #define LEAF_NAME_MAX 32
 #define CGROUP_WAIT_NS (200 * NS_PER_MS)
-#define CROWDED_RETRY_MS 10 /* there is no event for "descriptors in flight are below the limit" */
+/* there is no event for "descriptors in flight are below the limit" */
+#define CROWDED_RETRY_MS 10
 
 struct warden {
 	struct wire wire;
 	pid_t pid;
 	char leaf[LEAF_NAME_MAX]; /* name of its cgroup */
-	size_t starting;     /* requests to start that were not answered yet */
-	bool deaf;	     /* sending failed; what it had said before is still read */
+	size_t starting;	  /* requests to start that were not answered yet */
+	bool deaf;		  /* sending failed; what it had said before is still read */
 	bool lost, told_lost;
 	struct event *on_readable, *on_writable, *on_retry; /* NULL unless watched */
 	warden_ready_fn *on_ready;
@@ -129,7 +130,8 @@ static void update_watch(struct warden *warden)
 		return;
 	bool waits = !warden->deaf && wire_waits(&warden->wire);
 	if (waits && warden->wire.crowded)
-		event_add(warden->on_retry, &(struct timeval){ .tv_usec = CROWDED_RETRY_MS * 1000 });
+		event_add(warden->on_retry,
+			  &(struct timeval){ .tv_usec = CROWDED_RETRY_MS * 1000 });
 	else if (waits)
 		event_add(warden->on_writable, NULL);
 	else
@@ -152,12 +154,14 @@ static void on_io(evutil_socket_t fd UNUSED, short what, void *arg)
 		warden->on_ready(warden, warden->arg);
 }
 
-int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready, void *arg)
+int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready,
+		 void *arg)
 {
 	warden->on_ready = on_ready;
 	warden->arg = arg;
 	warden->on_readable = event_new(base, warden->wire.fd, EV_READ | EV_PERSIST, on_io, warden);
-	warden->on_writable = event_new(base, warden->wire.fd, EV_WRITE | EV_PERSIST, on_io, warden);
+	warden->on_writable =
+		event_new(base, warden->wire.fd, EV_WRITE | EV_PERSIST, on_io, warden);
 	warden->on_retry = event_new(base, -1, 0, on_io, warden);
 	if (!warden->on_readable || !warden->on_writable || !warden->on_retry)
 		return -ENOMEM;
@@ -215,7 +219,8 @@ static int tell_lost(struct warden *warden, struct warden_event *ret_event)
 	if (warden->on_readable)
 		event_del(warden->on_readable);
 	update_watch(warden);
-	*ret_event = (struct warden_event){ .type = WARDEN_LOST, .pidfd = -1, .ns = clock_now_ns() };
+	*ret_event =
+		(struct warden_event){ .type = WARDEN_LOST, .pidfd = -1, .ns = clock_now_ns() };
 	return 1;
 }
 

@@ -1,12 +1,12 @@
-/* The warden: a tiny process, the parent of all workers, that outlives whatever happens to the agent
- * (the process that calls this) just long enough to leave nothing behind.
+/* The warden: a tiny process, the parent of all workers, that outlives whatever happens to the
+ *agent (the process that calls this) just long enough to leave nothing behind.
  *
- * It starts programs, reaps them and everything they orphan, and reports. It is a child subreaper in
- * a session of its own, and neither its name nor its command line is that of the program, so a kill
- * of the agent's process group or by its name misses it. When the agent is gone it kills all of its
- * descendants, again and again until none is left, and exits. When the warden is gone (WARDEN_LOST)
- * the workers die by their parent-death signal, and what they leave comes to the agent, a subreaper
- * too: proctree_sweep() it, then make a new warden.
+ * It starts programs, reaps them and everything they orphan, and reports. It is a child subreaper
+ *in a session of its own, and neither its name nor its command line is that of the program, so a
+ *kill of the agent's process group or by its name misses it. When the agent is gone it kills all of
+ *its descendants, again and again until none is left, and exits. When the warden is gone
+ *(WARDEN_LOST) the workers die by their parent-death signal, and what they leave comes to the
+ *agent, a subreaper too: proctree_sweep() it, then make a new warden.
  *
  * Where it can make a cgroup v2 leaf, its programs are born in that, and it is killed as one. That
  * reaches also those whom we may not signal.
@@ -56,11 +56,11 @@ struct warden_event {
 	uint64_t start_ns; /* monotonic: just before the process was made */
 	uint64_t ns;	   /* monotonic: executed; reaped; empty */
 	struct exit_status status;
-	struct rusage usage;	/* of the main process and the children it waited for */
-	int error;		/* errno. SURVIVOR: EPERM may not be signalled, EBUSY does not die */
-	enum spawn_step step;	/* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
-	char comm[16];		/* SURVIVOR: its name */
-	char state;		/* SURVIVOR: its state letter ('D': uninterruptible sleep) */
+	struct rusage usage;  /* of the main process and the children it waited for */
+	int error;	      /* errno. SURVIVOR: EPERM may not be signalled, EBUSY does not die */
+	enum spawn_step step; /* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
+	char comm[16];	      /* SURVIVOR: its name */
+	char state;	      /* SURVIVOR: its state letter ('D': uninterruptible sleep) */
 };
 
 struct warden_opts {
@@ -71,16 +71,17 @@ struct warden_opts {
  * copy of the caller, and what that weighs, every worker's ru_maxrss starts from. */
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err);
 
-/* Hangs up: the warden kills what it still has, and ends. Waits at most a second for that, so that no
- * zombie is left; what takes longer (D state) the warden goes on with alone. A program that is about
- * to exit need not call it. Not from inside warden_next(). */
+/* Hangs up: the warden kills what it still has, and ends. Waits at most a second for that, so that
+ * no zombie is left; what takes longer (D state) the warden goes on with alone. A program that is
+ * about to exit need not call it. Not from inside warden_next(). */
 void warden_free(struct warden *warden);
 
 pid_t warden_pid(const struct warden *warden);
 
 /* Calls on_ready from the loop when warden_next() has something. */
 typedef void warden_ready_fn(struct warden *warden, void *arg);
-int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready, void *arg);
+int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready,
+		 void *arg);
 
 /* Without a loop: waits until warden_next() may have something. 0, or -ETIMEDOUT. */
 int warden_wait(struct warden *warden, uint64_t deadline_ns);
@@ -92,9 +93,9 @@ int warden_next(struct warden *warden, struct warden_event *ret_event);
 enum warden_spawn_flags {
 	WARDEN_PIDFD = 1 << 0, /* SPAWNED brings a pidfd */
 	WARDEN_QUIET = 1 << 1, /* no SPAWNED, only its EXITED or SPAWN_FAILED */
-	/* It stands beside the workers: not in their cgroup, and neither EMPTY nor any signal but its
-	 * own (warden_signal) nor warden_kill_all() is about it or what is below it. It ends with the
-	 * warden. */
+	/* It stands beside the workers: not in their cgroup, and neither EMPTY nor any signal but
+	 * its own (warden_signal) nor warden_kill_all() is about it or what is below it. It ends
+	 * with the warden. */
 	WARDEN_ASIDE = 1 << 2,
 };
 
@@ -107,9 +108,9 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 
 /* Takes an orphan that the warden has inherited for the main process of a worker, as if it had been
  * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if
- * there is no such child. `gate` (borrowed) is the writing end of a pipe on which the process waits:
- * it gets one byte when the warden has it. Pid 0: there will be none, which is told as a start that
- * failed (ECANCELED) in its turn. Fails as warden_spawn(). */
+ * there is no such child. `gate` (borrowed) is the writing end of a pipe on which the process
+ * waits: it gets one byte when the warden has it. Pid 0: there will be none, which is told as a
+ * start that failed (ECANCELED) in its turn. Fails as warden_spawn(). */
 int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err);
 
 /* Asks for WARDEN_SYNCED, once every request before this one has been carried out and no killing is
@@ -119,8 +120,8 @@ void warden_sync(struct warden *warden);
 /* To the main process of one worker; nothing happens if that has ended. */
 void warden_signal(struct warden *warden, uint64_t id, int sig);
 
-/* To all descendants that belong to no living main process, whoever left them behind. SIGKILL: again
- * and again until none is left. */
+/* To all descendants that belong to no living main process, whoever left them behind. SIGKILL:
+ * again and again until none is left. */
 void warden_signal_orphans(struct warden *warden, int sig);
 
 /* To every descendant. Not for SIGKILL. */

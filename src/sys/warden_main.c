@@ -24,7 +24,8 @@
  * and slows down. */
 #define KILL_PERIOD_MIN_NS (10 * NS_PER_MS)
 #define KILL_PERIOD_MAX_NS (500 * NS_PER_MS)
-#define CROWDED_RETRY_NS (10 * NS_PER_MS) /* no event says that descriptors in flight have landed */
+/* no event says that descriptors in flight have landed */
+#define CROWDED_RETRY_NS (10 * NS_PER_MS)
 #define SURVIVOR_AFTER_NS (500 * NS_PER_MS) /* killed that long ago and still there: tell */
 
 enum kill_scope {
@@ -44,8 +45,8 @@ struct main_process {
 struct wardship {
 	struct wire wire;
 	pid_t agent;
-	int agent_fd;	/* pidfd of the agent; -1 if there is none */
-	int stdio[3];	/* what the agent had; for SPAWN_INHERIT */
+	int agent_fd;	      /* pidfd of the agent; -1 if there is none */
+	int stdio[3];	      /* what the agent had; for SPAWN_INHERIT */
 	const char *leaf;     /* its name */
 	struct cgroup cgroup; /* of all programs, if any */
 	bool cgroup_spent;    /* it was killed: see renew_cgroup() */
@@ -59,13 +60,14 @@ struct wardship {
 	enum kill_scope killing;
 	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
 	struct pids newcomers; /* adopted, and still to be moved into the cgroup */
-	struct pids killed; /* children that got SIGKILL and are not reaped yet, oldest first */
-	struct pids named;  /* survivors already told */
+	struct pids killed;    /* children that got SIGKILL and are not reaped yet, oldest first */
+	struct pids named;     /* survivors already told */
 };
 
 /* --- telling the agent ------------------------------------------------------------------------ */
 
-static void tell(struct wardship *ward, const struct warden_event *event, bool answers_spawn, int pidfd)
+static void tell(struct wardship *ward, const struct warden_event *event, bool answers_spawn,
+		 int pidfd)
 {
 	if (ward->agent_gone)
 		return;
@@ -90,7 +92,8 @@ static void tell_empty(struct wardship *ward)
 
 static void tell_synced(struct wardship *ward)
 {
-	tell(ward, &(struct warden_event){ .type = WARDEN_SYNCED, .ns = clock_now_ns() }, false, -1);
+	tell(ward, &(struct warden_event){ .type = WARDEN_SYNCED, .ns = clock_now_ns() }, false,
+	     -1);
 	ward->sync_due = false;
 }
 
@@ -104,9 +107,9 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 	for (int i = 0; i < 3; i++) {
 		if (head->stdio[i] >= 0 && next >= frame->fd_count)
 			return frame->fds_lost ? -EMFILE : -EPROTO;
-		spec->stdio[i] = head->stdio[i] >= 0		     ? frame->fds[next++]
+		spec->stdio[i] = head->stdio[i] >= 0		   ? frame->fds[next++]
 				 : head->stdio[i] == SPAWN_INHERIT ? ward->stdio[i]
-								     : SPAWN_NULL;
+								   : SPAWN_NULL;
 	}
 	return 0;
 }
@@ -119,14 +122,23 @@ static void add_main(struct wardship *ward, const struct main_process *main)
 
 static void refuse(struct wardship *ward, uint64_t id, enum spawn_step step, int error)
 {
-	tell(ward, &(struct warden_event){ .type = WARDEN_SPAWN_FAILED, .id = id, .step = step,
-					   .error = error, .ns = clock_now_ns() }, true, -1);
+	tell(ward,
+	     &(struct warden_event){ .type = WARDEN_SPAWN_FAILED,
+				     .id = id,
+				     .step = step,
+				     .error = error,
+				     .ns = clock_now_ns() },
+	     true, -1);
 }
 
 static void tell_spawned(struct wardship *ward, const struct main_process *main, int pidfd)
 {
-	tell(ward, &(struct warden_event){ .type = WARDEN_SPAWNED, .id = main->id, .pid = main->pid,
-					   .start_ns = main->start_ns, .ns = clock_now_ns() },
+	tell(ward,
+	     &(struct warden_event){ .type = WARDEN_SPAWNED,
+				     .id = main->id,
+				     .pid = main->pid,
+				     .start_ns = main->start_ns,
+				     .ns = clock_now_ns() },
 	     true, pidfd);
 }
 
@@ -147,7 +159,9 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 	view.spec.cgroup_fd = ward->cgroup.path && !aside ? ward->cgroup.fd : 0;
 	view.spec.tracer = ward->agent;
 	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
-	struct main_process main = { .id = id, .quiet = view.head.flags & WARDEN_QUIET, .aside = aside,
+	struct main_process main = { .id = id,
+				     .quiet = view.head.flags & WARDEN_QUIET,
+				     .aside = aside,
 				     .start_ns = clock_now_ns() };
 	AUTO(fd_close) int pidfd = -1;
 	enum spawn_step step;
@@ -179,9 +193,14 @@ static bool is_spared(struct wardship *ward, pid_t pid)
 static void tell_exit(struct wardship *ward, struct main_process *main, int wait_status,
 		      const struct rusage *usage)
 {
-	tell(ward, &(struct warden_event){ .type = WARDEN_EXITED, .id = main->id, .pid = main->pid,
-					   .start_ns = main->start_ns, .ns = clock_now_ns(),
-					   .status = exit_status_from_wait(wait_status), .usage = *usage },
+	tell(ward,
+	     &(struct warden_event){ .type = WARDEN_EXITED,
+				     .id = main->id,
+				     .pid = main->pid,
+				     .start_ns = main->start_ns,
+				     .ns = clock_now_ns(),
+				     .status = exit_status_from_wait(wait_status),
+				     .usage = *usage },
 	     main->quiet, -1);
 	*main = ward->mains[--ward->main_count];
 }
@@ -240,17 +259,20 @@ static void handle_adopt(struct wardship *ward, const struct wire_frame *frame)
 		return refuse(ward, request.id, SPAWN_REQUEST, EMFILE);
 	if (!is_orphan(ward, request.pid))
 		return refuse(ward, request.id, SPAWN_PARENT, ECHILD);
-	struct main_process main = { .id = request.id, .pid = request.pid, .start_ns = clock_now_ns() };
+	struct main_process main = { .id = request.id,
+				     .pid = request.pid,
+				     .start_ns = clock_now_ns() };
 	add_main(ward, &main);
 	tell_spawned(ward, &main, -1);
-	ssize_t ignored UNUSED = write(frame->fds[0], "", 1); /* if it is dead, that comes as its exit */
+	ssize_t ignored UNUSED =
+		write(frame->fds[0], "", 1); /* if it is dead, that comes as its exit */
 	pids_add(&ward->newcomers, request.pid);
 }
 
-/* The kernel takes its time to move a process, half of what a warm start takes otherwise (it waits until
- * no processor can be in the middle of a fork): so this comes last. What the process starts meanwhile is
- * killed as a descendant; the cgroup is a help, no condition. Before the next reap(), so that the numbers
- * still mean these processes. */
+/* The kernel takes its time to move a process, half of what a warm start takes otherwise (it waits
+ * until no processor can be in the middle of a fork): so this comes last. What the process starts
+ * meanwhile is killed as a descendant; the cgroup is a help, no condition. Before the next reap(),
+ * so that the numbers still mean these processes. */
 static void move_newcomers(struct wardship *ward)
 {
 	if (ward->newcomers.count > 0 && !ward->agent_gone)
@@ -269,15 +291,18 @@ static void name_survivor(void *arg, pid_t pid, int error)
 		return;
 	pids_add(&ward->named, pid);
 	struct proc_info info = proctree_info(pid);
-	struct warden_event event = { .type = WARDEN_SURVIVOR, .pid = pid, .error = error,
-				      .state = info.state, .ns = clock_now_ns() };
+	struct warden_event event = { .type = WARDEN_SURVIVOR,
+				      .pid = pid,
+				      .error = error,
+				      .state = info.state,
+				      .ns = clock_now_ns() };
 	memcpy(event.comm, info.comm, sizeof(event.comm));
 	tell(ward, &event, false, -1);
 }
 
-/* A child that was killed before is left alone: the list keeps its order, the newest are at the end,
- * so one walk along both lists tells them apart. (A number that was used again is caught by the
- * clock, which forgets.) */
+/* A child that was killed before is left alone: the list keeps its order, the newest are at the
+ * end, so one walk along both lists tells them apart. (A number that was used again is caught by
+ * the clock, which forgets.) */
 static bool killed_before(const struct pids *killed, size_t *at, pid_t pid)
 {
 	for (size_t i = *at; i < killed->count; i++)
@@ -298,10 +323,12 @@ static size_t kill_children(struct wardship *ward)
 	proctree_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t pid = children.items[i];
-		if (is_spared(ward, pid) || (ward->killing == KILL_ORPHANS && find_main_by_pid(ward, pid)))
+		if (is_spared(ward, pid) ||
+		    (ward->killing == KILL_ORPHANS && find_main_by_pid(ward, pid)))
 			continue;
 		pids_add(&targets, pid);
-		if (!killed_before(&ward->killed, &at, pid) && kill(pid, SIGKILL) < 0 && errno != ESRCH)
+		if (!killed_before(&ward->killed, &at, pid) && kill(pid, SIGKILL) < 0 &&
+		    errno != ESRCH)
 			name_survivor(ward, pid, errno);
 	}
 	size_t count = targets.count;
@@ -377,7 +404,8 @@ static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 		proctree_children(getpid(), &children);
 		for (size_t i = 0; i < children.count; i++)
 			if (!is_spared(ward, children.items[i]) &&
-			    (ward->killing == KILL_ALL || !find_main_by_pid(ward, children.items[i])))
+			    (ward->killing == KILL_ALL ||
+			     !find_main_by_pid(ward, children.items[i])))
 				name_survivor(ward, children.items[i], EBUSY);
 	}
 	ward->kill_period_ns = MIN(ward->kill_period_ns * 2, KILL_PERIOD_MAX_NS);
@@ -404,7 +432,8 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 			if (ward->mains[i].id == request.id)
 				kill(ward->mains[i].pid, request.sig);
 	} else if (request.sig == SIGKILL && request.scope == SCOPE_ALL && !reap(ward)) {
-		/* Nothing to kill: answered at once, so that a start right behind it is not refused. */
+		/* Nothing to kill: answered at once, so that a start right behind it is not
+		 * refused. */
 		tell_empty(ward);
 	} else if (request.sig == SIGKILL) {
 		start_killing(ward, request.scope == SCOPE_ALL ? KILL_ALL : KILL_ORPHANS);
@@ -475,7 +504,8 @@ static void wait_for_something(struct wardship *ward)
 	struct timespec left, *timeout = NULL;
 	if (wake_ns != NS_NEVER) {
 		uint64_t now_ns = clock_now_ns(), left_ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
-		left = (struct timespec){ (time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S) };
+		left = (struct timespec){ (time_t)(left_ns / NS_PER_S),
+					  (long)(left_ns % NS_PER_S) };
 		timeout = &left;
 	}
 	sigset_t all_but_child;
@@ -588,10 +618,12 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t a
 	set_command_line(name);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-	struct wardship ward = { .agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT };
+	struct wardship ward = {
+		.agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT
+	};
 	set_descriptors(&ward, link);
-	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to remove
-	 * the leaf. */
+	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to
+	 * remove the leaf. */
 	if (agent != 1)
 		cgroup_make(leaf, &ward.cgroup, NULL);
 	ward.agent_fd = pidfd_open(agent, 0);

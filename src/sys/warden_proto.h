@@ -29,8 +29,8 @@ struct request_adopt {
 	pid_t pid;
 };
 
-/* Followed by the CPU set, the memory nodes, then NUL-terminated strings: path, working directory if
- * any, arguments, environment. The frame carries one descriptor per stdio[i] >= 0, in order. */
+/* Followed by the CPU set, the memory nodes, then NUL-terminated strings: path, working directory
+ * if any, arguments, environment. The frame carries one descriptor per stdio[i] >= 0, in order. */
 struct request_spawn {
 	uint64_t id;
 	uint64_t nofile_soft;
@@ -60,8 +60,8 @@ struct warden_reply {
 	bool answers_spawn; /* it is the first word about a request to start */
 };
 
-/* The warden's own main: never returns. `link` is its end of the pair, `leaf` the name for its cgroup;
- * the process is fresh from fork(). */
+/* The warden's own main: never returns. `link` is its end of the pair, `leaf` the name for its
+ * cgroup; the process is fresh from fork(). */
 _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent);
 
 #endif

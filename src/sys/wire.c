@@ -98,7 +98,8 @@ int wire_end(struct wire *wire, const int *fds, size_t fd_count)
 	if (fd_count > 0) {
 		ARRAY_RESERVE(wire->out_fds, wire->out_fd_count, wire->out_fd_cap);
 		struct wire_fds *carried = &wire->out_fds[wire->out_fd_count++];
-		*carried = (struct wire_fds){ .count = fd_count, .pos = wire->out_pos + wire->frame_start };
+		*carried = (struct wire_fds){ .count = fd_count,
+					      .pos = wire->out_pos + wire->frame_start };
 		memcpy(carried->fds, fds, fd_count * sizeof(int));
 	}
 	int r = wire_flush(wire);
@@ -207,7 +208,8 @@ static size_t wanted(const struct wire *wire)
 		return READ_CHUNK;
 	memcpy(&header, buf_data(&wire->in), sizeof(header));
 	size_t whole = sizeof(header) + header.len;
-	return whole > buf_len(&wire->in) ? MAX(READ_CHUNK, whole - buf_len(&wire->in)) : READ_CHUNK;
+	return whole > buf_len(&wire->in) ? MAX(READ_CHUNK, whole - buf_len(&wire->in))
+					  : READ_CHUNK;
 }
 
 ssize_t wire_fill(struct wire *wire)
@@ -216,8 +218,10 @@ ssize_t wire_fill(struct wire *wire)
 	union control control;
 	size_t len = wanted(wire);
 	struct iovec iov = { buf_reserve(&wire->in, len), len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
-			      .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 	do
 		n = recvmsg(wire->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -240,7 +244,8 @@ int wire_next(struct wire *wire, struct wire_frame *ret_frame)
 	if (buf_len(&wire->in) - sizeof(header) < header.len)
 		return 0;
 
-	*ret_frame = (struct wire_frame){ .type = header.type, .data = buf_data(&wire->in) + sizeof(header),
+	*ret_frame = (struct wire_frame){ .type = header.type,
+					  .data = buf_data(&wire->in) + sizeof(header),
 					  .len = header.len };
 	if (header.fd_count > 0 && wire->in_fd_count > 0) {
 		ret_frame->fd_count = wire->in_fds[0].count;

@@ -39,7 +39,8 @@ struct wire_frame {
 	uint32_t type;
 	const unsigned char *data; /* good until the next wire_fill() */
 	size_t len;
-	int fds[WIRE_FDS_MAX]; /* the receiver's; those it does not take, wire_frame_done() closes */
+	/* the receiver's; those it does not take, wire_frame_done() closes */
+	int fds[WIRE_FDS_MAX];
 	size_t fd_count;
 	bool fds_lost; /* there were more, but this process is at its limit of open files */
 };
@@ -47,9 +48,9 @@ struct wire_frame {
 void wire_init(struct wire *wire, int fd); /* takes `fd`, a stream socket */
 void wire_done(struct wire *wire);
 
-/* Frames of one type. Nothing else may touch `out` between begin and end. `fds` are borrowed for the
- * call: duplicated if the frame cannot leave at once. Fails (frame withdrawn) only with EMFILE, or
- * for good with EPIPE and the like. */
+/* Frames of one type. Nothing else may touch `out` between begin and end. `fds` are borrowed for
+ * the call: duplicated if the frame cannot leave at once. Fails (frame withdrawn) only with EMFILE,
+ * or for good with EPIPE and the like. */
 void wire_begin(struct wire *wire, uint32_t type);
 int wire_end(struct wire *wire, const int *fds, size_t fd_count);
 void wire_end_later(struct wire *wire); /* without descriptors; leaves with the next flush */

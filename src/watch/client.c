@@ -91,7 +91,8 @@ int watch_client_map_heartbeat(int fd, void **ret_page)
 		r = watch_client_receive(fd, &page_fd);
 	if (r < 0)
 		return r;
-	void *page = mmap(NULL, HEARTBEAT_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+	void *page =
+		mmap(NULL, HEARTBEAT_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
 	*ret_page = page;

@@ -1,16 +1,18 @@
-/* The worker's end of the watchdog socket, for libmuster and `muster timer`. Plain blocking calls with
- * a bound; no state, no logging, safe in any process. */
+/* The worker's end of the watchdog socket, for libmuster and `muster timer`. Plain blocking calls
+ * with a bound; no state, no logging, safe in any process. */
 #ifndef WATCH_CLIENT_H
 #define WATCH_CLIENT_H
 
 #include "proto/watch_msg.h"
 
-#define WATCH_CLIENT_PATIENCE_S 5 /* with a launcher that does not read: then a call is -ETIMEDOUT */
+#define WATCH_CLIENT_PATIENCE_S \
+	5 /* with a launcher that does not read: then a call is -ETIMEDOUT */
 
 /* A connected descriptor, or -errno. */
 int watch_client_connect(const char *path);
 
-/* Fills the head and the scope; returns the length to send, or -errno for values that cannot be sent. */
+/* Fills the head and the scope; returns the length to send, or -errno for values that cannot be
+ * sent. */
 int watch_client_fill(struct watch_msg *msg, enum watch_op op, unsigned flags, const char *scope,
 		      double seconds, int signal);
 

@@ -14,7 +14,7 @@
 #include "proto/timer_line.h"
 
 #define READ_SIZE 65536
-#define READS_PER_TURN 16	/* then the rest of the loop has its turn */
+#define READS_PER_TURN 16 /* then the rest of the loop has its turn */
 
 struct fifo {
 	struct watchdog *watchdog;
@@ -33,11 +33,13 @@ struct fifo {
 	bool told_nan;
 };
 
-/* -- requests ----------------------------------------------------------------------------------- */
+/* -- requests
+ * ----------------------------------------------------------------------------------- */
 
 static void reject_line(struct fifo *fifo, enum timer_fault fault)
 {
-	watchdog_reject(fifo->watchdog, REJECT_LINE, fifo->told[fault] ? NULL : timer_fault_text(fault));
+	watchdog_reject(fifo->watchdog, REJECT_LINE,
+			fifo->told[fault] ? NULL : timer_fault_text(fault));
 	fifo->told[fault] = true;
 }
 
@@ -54,10 +56,12 @@ static void obey(struct fifo *fifo, struct timer_line *line)
 		watchdog_release(fifo->watchdog, line->pid, false, scope);
 		return;
 	}
-	/* No kernel has a signal beyond SIGRTMAX; a request for one still means that the worker must end. */
+	/* No kernel has a signal beyond SIGRTMAX; a request for one still means that the worker
+	 * must end. */
 	int signal = line->signal > SIGRTMAX ? SIGKILL : line->signal < 0 ? 0 : (int)line->signal;
 	watchdog_acquire(fifo->watchdog, line->pid, false, scope, DEADLINE_RENEW, signal,
-			 timer_line_deadline_ns(line->expiration_s, clock_wall_ns(), clock_now_ns()));
+			 timer_line_deadline_ns(line->expiration_s, clock_wall_ns(),
+						clock_now_ns()));
 }
 
 static void take_lines(struct fifo *fifo)
@@ -65,9 +69,9 @@ static void take_lines(struct fifo *fifo)
 	const char *text;
 	size_t len;
 	for (enum timer_split what; (what = timer_splitter_next(&fifo->splitter, &text, &len));) {
-		enum timer_fault fault = what == TIMER_SPLIT_LINE ?
-						 timer_line_parse(text, len, &fifo->line) :
-						 TIMER_FAULT_TOO_LONG;
+		enum timer_fault fault = what == TIMER_SPLIT_LINE
+						 ? timer_line_parse(text, len, &fifo->line)
+						 : TIMER_FAULT_TOO_LONG;
 		if (fault)
 			reject_line(fifo, fault);
 		else
@@ -158,7 +162,8 @@ static void set_listening(struct watchdog_channel *channel, bool on)
 		event_del(fifo->readable);
 }
 
-/* -- life cycle --------------------------------------------------------------------------------- */
+/* -- life cycle
+ * --------------------------------------------------------------------------------- */
 
 static int remove_old(const char *path, struct err *err)
 {
@@ -166,7 +171,8 @@ static int remove_old(const char *path, struct err *err)
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : err_set(err, errno, "%s: %m", path);
 	if (!S_ISFIFO(st.st_mode) || st.st_uid != geteuid())
-		return err_set(err, EEXIST, "%s exists and is not a FIFO of this user; not replaced", path);
+		return err_set(err, EEXIST,
+			       "%s exists and is not a FIFO of this user; not replaced", path);
 	return unlink(path) < 0 ? err_set(err, errno, "unlink %s: %m", path) : 0;
 }
 
@@ -192,8 +198,8 @@ static int make(struct fifo *fifo, const char *path, struct err *err)
 	return 0;
 }
 
-int fifo_new(struct event_base *base, struct watchdog *watchdog, const char *path, struct fifo **ret,
-	     struct err *err)
+int fifo_new(struct event_base *base, struct watchdog *watchdog, const char *path,
+	     struct fifo **ret, struct err *err)
 {
 	struct fifo *fifo = NEW(struct fifo);
 	fifo->watchdog = watchdog;

@@ -1,7 +1,7 @@
 /* Signs of life without system calls: one page of shared memory per worker with a counter in it.
  *
- * The worker's side (libmuster) adds to the counter; this side only looks whether it moved. A worker
- * sees its own page and no other.
+ * The worker's side (libmuster) adds to the counter; this side only looks whether it moved. A
+ * worker sees its own page and no other.
  */
 #ifndef WATCH_HEARTBEAT_H
 #define WATCH_HEARTBEAT_H

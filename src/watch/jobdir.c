@@ -126,12 +126,14 @@ void jobdir_foreach(jobdir_fn *on_job, void *arg)
 			walk_parent(&walk, parents.items[i]);
 }
 
-/* The lock is made under another name and put in place locked, so that no one ever finds it free. */
+/* The lock is made under another name and put in place locked, so that no one ever finds it
+ * free. */
 static int make_lock(const char *dir_path, struct err *err)
 {
 	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
 	AUTO_FREE char *fresh = mem_printf("%s/" LOCK_NAME ".new", dir_path);
-	AUTO(fd_close) int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	AUTO(fd_close)
+	int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || rename(fresh, path) < 0)
 		return err_set(err, errno, "lock %s: %m", path);
 	return fd_take(&fd);

@@ -1,9 +1,9 @@
 /* The private directory of a running job on this host, and the list of them.
  *
- * It holds what others talk to: the watchdog's FIFO and socket, the status socket. Its mode is 0700 and
- * it lies in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which must be ours
- * and closed to others as well. A lock in it is held for as long as the job runs: a directory whose
- * lock is free belongs to a job that was killed, and the next job removes it.
+ * It holds what others talk to: the watchdog's FIFO and socket, the status socket. Its mode is 0700
+ * and it lies in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which must be
+ * ours and closed to others as well. A lock in it is held for as long as the job runs: a directory
+ * whose lock is free belongs to a job that was killed, and the next job removes it.
  */
 #ifndef WATCH_JOBDIR_H
 #define WATCH_JOBDIR_H

@@ -208,5 +208,6 @@ void procinfo_snapshot(pid_t pid, struct buf *out)
 		shown++;
 	}
 	if (shown < info.threads)
-		buf_printf(out, "  and %u more thread%s\n", info.threads - shown, info.threads - shown == 1 ? "" : "s");
+		buf_printf(out, "  and %u more thread%s\n", info.threads - shown,
+			   info.threads - shown == 1 ? "" : "s");
 }

@@ -46,7 +46,8 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-/* -- requests ----------------------------------------------------------------------------------- */
+/* -- requests
+ * ----------------------------------------------------------------------------------- */
 
 /* Replies go to clients that wait for them; one that does not read them loses them. */
 static void reply(struct client *client, int result, int fd)
@@ -142,8 +143,7 @@ static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 static void drain(struct watchdog_channel *channel)
 {
 	struct watch_socket *server = container_of(channel, struct watch_socket, channel);
-	list_foreach(link, &server->clients)
-		read_client(list_entry(link, struct client, link));
+	list_foreach(link, &server->clients) read_client(list_entry(link, struct client, link));
 }
 
 static void set_event(struct event *event, bool on)
@@ -162,7 +162,8 @@ static void listen_to_all(struct watchdog_channel *channel, bool on)
 		set_event(list_entry(link, struct client, link)->readable, on);
 }
 
-/* -- connections -------------------------------------------------------------------------------- */
+/* -- connections
+ * -------------------------------------------------------------------------------- */
 
 static void client_new(struct watch_socket *server, int *fd)
 {
@@ -175,7 +176,8 @@ static void client_new(struct watch_socket *server, int *fd)
 	client->server = server;
 	client->pid = cred.pid;
 	client->fd = fd_take(fd);
-	client->readable = event_new(server->base, client->fd, EV_READ | EV_PERSIST, on_readable, client);
+	client->readable =
+		event_new(server->base, client->fd, EV_READ | EV_PERSIST, on_readable, client);
 	event_add(client->readable, NULL);
 	list_append(&server->clients, &client->link);
 	server->client_count++;
@@ -185,7 +187,8 @@ static void on_acceptable(UNUSED evutil_socket_t listener, UNUSED short what, vo
 {
 	struct watch_socket *server = arg;
 	for (;;) {
-		AUTO(fd_close) int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		AUTO(fd_close)
+		int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return;
 		client_new(server, &fd);
@@ -201,7 +204,8 @@ static int listen_at(struct watch_socket *server, const char *path, struct err *
 	server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (server->fd < 0)
 		return err_set(err, errno, "socket: %m");
-	/* The mode of the inode under construction follows the socket's own, so nobody can come first. */
+	/* The mode of the inode under construction follows the socket's own, so nobody can come
+	 * first. */
 	fchmod(server->fd, 0600);
 	if (bind(server->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
 	    listen(server->fd, SOMAXCONN) < 0)
@@ -210,8 +214,9 @@ static int listen_at(struct watch_socket *server, const char *path, struct err *
 	return 0;
 }
 
-int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct heartbeat *heartbeat,
-		     const char *path, struct watch_socket **ret, struct err *err)
+int watch_socket_new(struct event_base *base, struct watchdog *watchdog,
+		     struct heartbeat *heartbeat, const char *path, struct watch_socket **ret,
+		     struct err *err)
 {
 	struct watch_socket *server = NEW(struct watch_socket);
 	server->base = base;
@@ -240,8 +245,7 @@ void watch_socket_free(struct watch_socket *server)
 	if (!server)
 		return;
 	watchdog_remove_channel(&server->channel);
-	list_foreach(link, &server->clients)
-		client_free(list_entry(link, struct client, link));
+	list_foreach(link, &server->clients) client_free(list_entry(link, struct client, link));
 	if (server->acceptable)
 		event_free(server->acceptable);
 	fd_close(&server->fd);

@@ -1,8 +1,9 @@
 /* The socket channel of the watchdog, for libmuster and anybody who can send a packet.
  *
- * A client connects once and keeps the connection. It is who the kernel says it is (peer credentials),
- * durations are relative, and a client that sends faster than we read waits instead of failing.
- * Closing the connection changes nothing: timers end with a release or with their process.
+ * A client connects once and keeps the connection. It is who the kernel says it is (peer
+ * credentials), durations are relative, and a client that sends faster than we read waits instead
+ * of failing. Closing the connection changes nothing: timers end with a release or with their
+ * process.
  */
 #ifndef WATCH_SOCKET_H
 #define WATCH_SOCKET_H
@@ -16,8 +17,9 @@
 struct watch_socket;
 
 /* Listens at `path`, mode 0600. `heartbeat` is borrowed. */
-int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct heartbeat *heartbeat,
-		     const char *path, struct watch_socket **ret, struct err *err);
+int watch_socket_new(struct event_base *base, struct watchdog *watchdog,
+		     struct heartbeat *heartbeat, const char *path, struct watch_socket **ret,
+		     struct err *err);
 void watch_socket_free(struct watch_socket *server); /* closes the connections, removes the path */
 
 #endif

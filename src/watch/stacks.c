@@ -20,7 +20,7 @@
 #define DUMP_MAX ((size_t)1 << 20)
 #define CHUNK 4096
 
-struct dump { /* one py-spy */
+struct dump {	     /* one py-spy */
 	pid_t child; /* 0: it could not be started */
 	int fd;
 	struct buf text;
@@ -30,7 +30,9 @@ static int spawn_dump(const struct stacks_worker *worker, int out_fd, pid_t *ret
 {
 	char number[16];
 	snprintf(number, sizeof(number), "%d", (int)worker->pid);
-	char *const argv[] = { PROGRAM, "dump", "--pid", number, worker->stopped ? "--nonblocking" : NULL, NULL };
+	char *const argv[] = {
+		PROGRAM, "dump", "--pid", number, worker->stopped ? "--nonblocking" : NULL, NULL
+	};
 	sigset_t none, all;
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -91,7 +93,8 @@ static void dumps_read(struct dump *dumps, size_t count, uint64_t deadline_ns, i
 		if (open_count == 0 || now_ns >= deadline_ns)
 			return;
 		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		if (poll(fds, count + 1, (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0 && errno != EINTR)
+		if (poll(fds, count + 1, (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0 &&
+		    errno != EINTR)
 			return;
 		if (fds[count].revents)
 			return;
@@ -106,7 +109,8 @@ static void cut_error(struct buf *text)
 {
 	const char *end = buf_len(text) ? memchr(buf_data(text), '\n', buf_len(text)) : NULL;
 	AUTO(buf_done) struct buf line = BUF_INIT;
-	buf_append(&line, buf_data(text), end ? (size_t)(end - (const char *)buf_data(text)) : buf_len(text));
+	buf_append(&line, buf_data(text),
+		   end ? (size_t)(end - (const char *)buf_data(text)) : buf_len(text));
 	buf_clear(text);
 	buf_printf(text, "no stack: " PROGRAM ": %s\n", buf_str(&line));
 }
@@ -120,7 +124,8 @@ static void dump_finish(struct dump *dump, int error)
 	bool late = dump->fd >= 0;
 	int status = 0;
 	if (late)
-		kill(dump->child, SIGKILL); /* ours and not yet waited for: the pid is still its own */
+		kill(dump->child,
+		     SIGKILL); /* ours and not yet waited for: the pid is still its own */
 	while (waitpid(dump->child, &status, 0) < 0 && errno == EINTR)
 		;
 	fd_close(&dump->fd);
@@ -132,8 +137,8 @@ static void dump_finish(struct dump *dump, int error)
 	}
 }
 
-int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns, int cancel_fd,
-		   struct buf *out, struct err *err)
+int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
+		   int cancel_fd, struct buf *out, struct err *err)
 {
 	AUTO(stack_groups_done) struct stack_groups groups = STACK_GROUPS_INIT;
 	bool missing = false;
@@ -148,7 +153,8 @@ int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t d
 		dumps_read(dumps, n, deadline_ns, cancel_fd);
 		for (size_t i = 0; i < n; i++) {
 			dump_finish(&dumps[i], errors[i]);
-			stack_groups_add(&groups, workers[first + i].rank, (const char *)buf_data(&dumps[i].text),
+			stack_groups_add(&groups, workers[first + i].rank,
+					 (const char *)buf_data(&dumps[i].text),
 					 buf_len(&dumps[i].text));
 			buf_done(&dumps[i].text);
 		}

@@ -28,8 +28,8 @@ struct watchdog {
 	struct event_base *base;
 	struct watchdog_hooks hooks;
 	struct deadlines deadlines;
-	struct map watched;	  /* pid -> struct watched */
-	struct map workers;	  /* pid of a main process -> local rank + 1 */
+	struct map watched; /* pid -> struct watched */
+	struct map workers; /* pid of a main process -> local rank + 1 */
 	struct list channels;
 	struct event *timer;
 	uint64_t timer_ns; /* when it fires; NS_NEVER: not set */
@@ -53,7 +53,8 @@ const char *watchdog_rejection_name(enum watchdog_rejection rejection)
 	return rejection_names[rejection];
 }
 
-void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection, const char *detail)
+void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection,
+		     const char *detail)
 {
 	watchdog->rejected[rejection]++;
 	if (detail && watchdog->hooks.on_rejected)
@@ -76,7 +77,8 @@ static int reject_pid(struct watchdog *watchdog, enum watchdog_rejection rejecti
 	return -code;
 }
 
-/* -- processes ---------------------------------------------------------------------------------- */
+/* -- processes
+ * ---------------------------------------------------------------------------------- */
 
 static void watched_free(struct watched *watched)
 {
@@ -99,9 +101,10 @@ static bool pidfd_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-/* Which worker `pid` belongs to. A child of the warden that is no worker is an orphan that the warden
- * inherited; its session still tells where it came from. */
-static int find_worker(struct watchdog *watchdog, pid_t pid, pid_t *ret_worker_pid, size_t *ret_rank)
+/* Which worker `pid` belongs to. A child of the warden that is no worker is an orphan that the
+ * warden inherited; its session still tells where it came from. */
+static int find_worker(struct watchdog *watchdog, pid_t pid, pid_t *ret_worker_pid,
+		       size_t *ret_rank)
 {
 	pid_t top;
 	int r = procinfo_chain(pid, watchdog->warden_pid, &top);
@@ -123,8 +126,8 @@ static int find_worker(struct watchdog *watchdog, pid_t pid, pid_t *ret_worker_p
 	return 0;
 }
 
-static struct watched *watched_new(struct watchdog *watchdog, pid_t pid, pid_t worker_pid, size_t rank,
-				   int *pidfd)
+static struct watched *watched_new(struct watchdog *watchdog, pid_t pid, pid_t worker_pid,
+				   size_t rank, int *pidfd)
 {
 	struct watched *watched = NEW(struct watched);
 	watched->watchdog = watchdog;
@@ -132,7 +135,8 @@ static struct watched *watched_new(struct watchdog *watchdog, pid_t pid, pid_t w
 	watched->worker_pid = worker_pid;
 	watched->rank = rank;
 	watched->pidfd = fd_take(pidfd);
-	watched->on_exit = event_new(watchdog->base, watched->pidfd, EV_READ, on_process_exit, watched);
+	watched->on_exit =
+		event_new(watchdog->base, watched->pidfd, EV_READ, on_process_exit, watched);
 	event_add(watched->on_exit, NULL);
 	map_put(&watchdog->watched, &pid, sizeof(pid), watched);
 	return watched;
@@ -165,7 +169,8 @@ static int admit(struct watchdog *watchdog, int64_t number, struct watched **ret
 	return 0;
 }
 
-static int admit_owner(struct watchdog *watchdog, int64_t pid, bool whole_worker, struct watched **ret)
+static int admit_owner(struct watchdog *watchdog, int64_t pid, bool whole_worker,
+		       struct watched **ret)
 {
 	int r = admit(watchdog, pid, ret);
 	if (r == 0 && whole_worker && (*ret)->worker_pid != (*ret)->pid)
@@ -182,10 +187,11 @@ int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank)
 	return r;
 }
 
-/* -- timers ------------------------------------------------------------------------------------- */
+/* -- timers
+ * ------------------------------------------------------------------------------------- */
 
-/* The timer only ever moves to earlier: one that fires too early costs less than setting it anew for
- * every release. */
+/* The timer only ever moves to earlier: one that fires too early costs less than setting it anew
+ * for every release. */
 static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 {
 	uint64_t next_ns = deadlines_next(&watchdog->deadlines);
@@ -201,7 +207,8 @@ static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 
 void watchdog_drain(struct watchdog *watchdog)
 {
-	list_foreach(link, &watchdog->channels) {
+	list_foreach(link, &watchdog->channels)
+	{
 		struct watchdog_channel *channel = list_entry(link, struct watchdog_channel, link);
 		channel->drain(channel);
 	}
@@ -272,8 +279,8 @@ int watchdog_acquire(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 	if (r < 0)
 		return r;
 	uint64_t now_ns = clock_now_ns();
-	struct deadline *deadline = deadlines_acquire(&watchdog->deadlines, (uint64_t)watched->pid, scope,
-						      mode, signal, deadline_ns, now_ns);
+	struct deadline *deadline = deadlines_acquire(&watchdog->deadlines, (uint64_t)watched->pid,
+						      scope, mode, signal, deadline_ns, now_ns);
 	if (!deadline)
 		return reject_pid(watchdog, REJECT_TOO_MANY, ENOSPC, pid);
 	deadline->cpu_ns = procinfo_cpu_ns(watched->pid);
@@ -290,7 +297,8 @@ int watchdog_release(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 	return r;
 }
 
-/* -- life cycle --------------------------------------------------------------------------------- */
+/* -- life cycle
+ * --------------------------------------------------------------------------------- */
 
 struct watchdog *watchdog_new(struct event_base *base, const struct watchdog_hooks *hooks)
 {
@@ -298,8 +306,8 @@ struct watchdog *watchdog_new(struct event_base *base, const struct watchdog_hoo
 	watchdog->base = base;
 	watchdog->hooks = *hooks;
 	watchdog->deadlines = DEADLINES_INIT;
-	if (getrandom(watchdog->deadlines.by_key.hash_key, sizeof(watchdog->deadlines.by_key.hash_key),
-		      GRND_NONBLOCK) < 0)
+	if (getrandom(watchdog->deadlines.by_key.hash_key,
+		      sizeof(watchdog->deadlines.by_key.hash_key), GRND_NONBLOCK) < 0)
 		watchdog->deadlines.by_key.hash_key[0] = clock_now_ns();
 	watchdog->watched = MAP_INIT;
 	watchdog->workers = MAP_INIT;
@@ -320,7 +328,8 @@ static void set_expected(struct watchdog *watchdog, size_t expected)
 	watchdog->expected = expected;
 	if (listened == listens)
 		return;
-	list_foreach(link, &watchdog->channels) {
+	list_foreach(link, &watchdog->channels)
+	{
 		struct watchdog_channel *channel = list_entry(link, struct watchdog_channel, link);
 		channel->listen(channel, listens);
 	}
@@ -346,8 +355,7 @@ void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid)
 void watchdog_forget_all(struct watchdog *watchdog)
 {
 	set_expected(watchdog, 0);
-	map_foreach(entry, &watchdog->watched)
-		watched_free(entry->value);
+	map_foreach(entry, &watchdog->watched) watched_free(entry->value);
 	map_done(&watchdog->workers);
 	watchdog->workers = MAP_INIT;
 }

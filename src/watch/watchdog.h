@@ -6,8 +6,8 @@
  * through that pidfd, so whatever a pid means later, nobody else is hit. A process that ends takes
  * its timers along; that is an event of its pidfd, nothing is polled.
  *
- * When a deadline passes, the channels are read once more before anybody is given up: a release that
- * waited in a pipe while we were slow counts.
+ * When a deadline passes, the channels are read once more before anybody is given up: a release
+ * that waited in a pipe while we were slow counts.
  */
 #ifndef WATCH_WATCHDOG_H
 #define WATCH_WATCHDOG_H
@@ -21,22 +21,22 @@ struct watchdog;
 
 /* Why a request was not obeyed. All are counted, the first of each kind is told (on_rejected). */
 enum watchdog_rejection {
-	REJECT_LINE,	   /* not a request; `detail` says what is wrong with it */
-	REJECT_PID,	   /* 0, 1, negative, or more than a pid can be */
-	REJECT_GONE,	   /* no such process */
-	REJECT_FOREIGN,	   /* not a worker of ours, nor a descendant of one */
-	REJECT_DEADLINE,   /* NaN */
-	REJECT_TOO_MANY,   /* more timers than one process may have */
+	REJECT_LINE,	 /* not a request; `detail` says what is wrong with it */
+	REJECT_PID,	 /* 0, 1, negative, or more than a pid can be */
+	REJECT_GONE,	 /* no such process */
+	REJECT_FOREIGN,	 /* not a worker of ours, nor a descendant of one */
+	REJECT_DEADLINE, /* NaN */
+	REJECT_TOO_MANY, /* more timers than one process may have */
 	REJECT_COUNT,
 };
 
 const char *watchdog_rejection_name(enum watchdog_rejection rejection);
 
 struct watchdog_expiry {
-	size_t rank;	  /* local rank of the worker */
-	pid_t pid;	  /* the process that armed the timer: the worker or a descendant */
+	size_t rank; /* local rank of the worker */
+	pid_t pid;   /* the process that armed the timer: the worker or a descendant */
 	const char *scope;
-	int signal;	  /* <= 0: nothing is to be sent, this is only told */
+	int signal; /* <= 0: nothing is to be sent, this is only told */
 	uint64_t armed_ns;
 	uint64_t deadline_ns;
 	uint64_t late_ns; /* how long after the deadline this is told */
@@ -64,12 +64,12 @@ void watchdog_expect(struct watchdog *watchdog, size_t count);
 /* A worker is known by its local rank from its start until the group is gone. */
 void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid);
 void watchdog_skip_worker(struct watchdog *watchdog); /* one that could not be started */
-void watchdog_forget_all(struct watchdog *watchdog); /* workers, processes, timers */
+void watchdog_forget_all(struct watchdog *watchdog);  /* workers, processes, timers */
 
 /* -- for the channels ------------------------------------------------------------------------- */
 
-/* 0, or -EINVAL/-ESRCH/-EPERM after counting and telling the rejection. With `whole_worker` the timer
- * belongs to the worker's main process and outlives `pid`, one of its descendants. */
+/* 0, or -EINVAL/-ESRCH/-EPERM after counting and telling the rejection. With `whole_worker` the
+ * timer belongs to the worker's main process and outlives `pid`, one of its descendants. */
 int watchdog_acquire(struct watchdog *watchdog, int64_t pid, bool whole_worker, const char *scope,
 		     enum deadline_mode mode, int signal, uint64_t deadline_ns);
 int watchdog_release(struct watchdog *watchdog, int64_t pid, bool whole_worker, const char *scope);
@@ -78,9 +78,11 @@ int watchdog_release(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank);
 
 /* Counts, and tells unless `detail` is NULL. */
-void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection, const char *detail);
+void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection,
+		     const char *detail);
 
-/* A channel is asked to read what is waiting before anything expires, and not to read for a while. */
+/* A channel is asked to read what is waiting before anything expires, and not to read for a
+ * while. */
 struct watchdog_channel {
 	struct list link; /* private */
 	void (*drain)(struct watchdog_channel *channel);

@@ -1,13 +1,15 @@
-/* Bytes from a server into the client's decoder. Byte 0 is the query asked, byte 1 the number of keys
- * asked for; whatever comes, byte by byte or whole, gives the same, and what is accepted encodes to
- * the same bytes again. */
+/* Bytes from a server into the client's decoder. Byte 0 is the query asked, byte 1 the number of
+ * keys asked for; whatever comes, byte by byte or whole, gives the same, and what is accepted
+ * encodes to the same bytes again. */
 #include <stdlib.h>
 
 #include "proto/c10d.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct c10d_limits limits = { .key_max = 64, .value_max = 4096, .keys_max = 64, .message_max = 16384 };
+static const struct c10d_limits limits = {
+	.key_max = 64, .value_max = 4096, .keys_max = 64, .message_max = 16384
+};
 
 static int parse_whole(enum c10d_query query, size_t count, const uint8_t *data, size_t size,
 		       struct c10d_message *ret_reply)
@@ -23,7 +25,8 @@ static int parse_bytewise(enum c10d_query query, size_t count, const uint8_t *da
 	for (size_t len = 0; len <= size; len++) {
 		uint8_t *piece = malloc(len ? len : 1);
 		memcpy(piece, data, len);
-		int r = c10d_parse_reply(&parser, &limits, query, count, piece, len, ret_reply, NULL);
+		int r = c10d_parse_reply(&parser, &limits, query, count, piece, len, ret_reply,
+					 NULL);
 		free(piece);
 		if (r != 0)
 			return r;
@@ -43,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (r <= 0)
 		return 0;
-	if (whole.size != bytewise.size || whole.number != bytewise.number || whole.count != bytewise.count)
+	if (whole.size != bytewise.size || whole.number != bytewise.number ||
+	    whole.count != bytewise.count)
 		abort();
 	struct buf again = BUF_INIT;
 	c10d_put_reply(&again, &whole);

@@ -1,6 +1,7 @@
 /* Bytes from clients into the server's sessions: nothing crashes, memory stays within its limits,
  * and the replies do not depend on how the stream was cut. The first two bytes choose the cuts, the
- * rest is what the first client sends; a second client waits and hears of what the first one does. */
+ * rest is what the first client sends; a second client waits and hears of what the first one does.
+ */
 #include <stdlib.h>
 
 #include "proto/store_session.h"
@@ -42,8 +43,29 @@ static size_t feed(struct run *run, int who, const uint8_t *data, size_t len)
 
 static void second_client_waits(struct run *run)
 {
-	static const uint8_t request[] = { C10D_VALIDATE, 0xce, 0xf7, 0x85, 0x3c, C10D_WAIT, 1, 0, 0, 0, 0, 0, 0, 0,
-					   1, 0, 0, 0, 0, 0, 0, 0, 'k' };
+	static const uint8_t request[] = { C10D_VALIDATE,
+					   0xce,
+					   0xf7,
+					   0x85,
+					   0x3c,
+					   C10D_WAIT,
+					   1,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   1,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   0,
+					   'k' };
 	if (feed(run, 1, request, sizeof(request)) != sizeof(request))
 		abort();
 }

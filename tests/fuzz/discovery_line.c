@@ -1,4 +1,5 @@
-/* Whatever a discovery program prints: no crash, and what is accepted can be written and read again. */
+/* Whatever a discovery program prints: no crash, and what is accepted can be written and read
+ * again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Whatever something that poses as etcd answers to any request: no crash, and what is accepted is sane.
- * The first byte says what was asked. */
+/* Whatever something that poses as etcd answers to any request: no crash, and what is accepted is
+ * sane. The first byte says what was asked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_key(&key);
 		break;
 	case 2:
-		if (etcd_get_grant(text, len, &lease, &ttl_s, &err) == 0 && (lease < 1 || ttl_s < 1))
+		if (etcd_get_grant(text, len, &lease, &ttl_s, &err) == 0 &&
+		    (lease < 1 || ttl_s < 1))
 			abort();
 		break;
 	case 3:

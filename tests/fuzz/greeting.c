@@ -1,6 +1,6 @@
-/* Bytes from a stranger into both sides of a greeting, with and without a token: nothing crashes, and
- * state, answers and what is left over do not depend on how the stream was cut. The first byte chooses
- * the side, the token and the cuts. */
+/* Bytes from a stranger into both sides of a greeting, with and without a token: nothing crashes,
+ * and state, answers and what is left over do not depend on how the stream was cut. The first byte
+ * chooses the side, the token and the cuts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ struct run {
 	struct buf kept, out;
 };
 
-static void converse(struct run *run, bool accepting, const struct link_self *self, const uint8_t *data,
-		     size_t size, size_t step)
+static void converse(struct run *run, bool accepting, const struct link_self *self,
+		     const uint8_t *data, size_t size, size_t step)
 {
 	run->kept = run->out = BUF_INIT;
 	if (accepting)
@@ -23,7 +23,8 @@ static void converse(struct run *run, bool accepting, const struct link_self *se
 		greeting_connect(&run->greeting, self, ROLE_AGENT, &run->out);
 	for (size_t at = 0; at < size && run->greeting.state < GREETING_KNOWN; at += step) {
 		buf_append(&run->kept, data + at, MIN(step, size - at));
-		size_t used = greeting_feed(&run->greeting, buf_data(&run->kept), buf_len(&run->kept), &run->out);
+		size_t used = greeting_feed(&run->greeting, buf_data(&run->kept),
+					    buf_len(&run->kept), &run->out);
 		buf_consume(&run->kept, used);
 	}
 }
@@ -44,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct run whole, split;
 	converse(&whole, accepting, &self, data + 1, size - 1, size);
 	converse(&split, accepting, &self, data + 1, size - 1, 1 + (size_t)(data[0] >> 2));
-	if (whole.greeting.state != split.greeting.state || buf_len(&whole.out) != buf_len(&split.out) ||
+	if (whole.greeting.state != split.greeting.state ||
+	    buf_len(&whole.out) != buf_len(&split.out) ||
 	    strcmp(whole.greeting.why, split.greeting.why) != 0)
 		abort();
 	if (accepting && self.token && whole.greeting.state == GREETING_KNOWN)

@@ -1,4 +1,5 @@
-/* Any bytes as an order list: no crash, and what is accepted has one command and a stable identity. */
+/* Any bytes as an order list: no crash, and what is accepted has one command and a stable
+ * identity. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* What workers print is any bytes at all: cut into lines and put on a screen with others' lines, none
- * of them may get lost, be changed, or share a line with another writer. */
+/* What workers print is any bytes at all: cut into lines and put on a screen with others' lines,
+ * none of them may get lost, be changed, or share a line with another writer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +15,13 @@ static void check(bool ok)
 }
 
 /* Cuts the input into pieces by its own first byte; returns the lines put together again. */
-static void split(const unsigned char *data, size_t size, bool blocks, struct buf *all, struct buf *shown)
+static void split(const unsigned char *data, size_t size, bool blocks, struct buf *all,
+		  struct buf *shown)
 {
 	struct line_split split = { .blocks = blocks };
 	struct screen screen = { .terminal = false };
-	struct line line, other = { (const unsigned char *)"other\n", 6, LINE_NEWLINE, .continues = false };
+	struct line line,
+		other = { (const unsigned char *)"other\n", 6, LINE_NEWLINE, .continues = false };
 	size_t piece = size ? 1 + data[0] % 37 : 1;
 	for (size_t at = 0; at < size; at += piece) {
 		line_split_push(&split, data + at, MIN(piece, size - at));
@@ -48,7 +50,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 			continue;
 		const unsigned char *at = buf_data(&shown), *end = at + buf_len(&shown);
 		for (; (at = memmem(at, (size_t)(end - at), "other\n", 6)); at += 6)
-			check(at == buf_data(&shown) || at[-1] == '\n' || memmem(data, size, "other\n", 6));
+			check(at == buf_data(&shown) || at[-1] == '\n' ||
+			      memmem(data, size, "other\n", 6));
 	}
 	return 0;
 }

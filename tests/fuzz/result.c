@@ -1,4 +1,5 @@
-/* Any bytes as a line of a result file: what is accepted must survive being written and read again. */
+/* Any bytes as a line of a result file: what is accepted must survive being written and read
+ * again. */
 #include <stdlib.h>
 #include <string.h>
 

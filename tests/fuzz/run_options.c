@@ -1,5 +1,5 @@
-/* Option values that are small languages of their own: whatever is typed, no crash, and a plan never
- * leaves the CPUs that are ours. */
+/* Option values that are small languages of their own: whatever is typed, no crash, and a plan
+ * never leaves the CPUs that are ours. */
 #include <stdlib.h>
 #include <string.h>
 

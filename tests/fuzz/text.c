@@ -1,4 +1,5 @@
-/* What workers wrote last, cleaned for a terminal: no control character but tab and newline is left. */
+/* What workers wrote last, cleaned for a terminal: no control character but tab and newline is
+ * left. */
 #include <assert.h>
 #include <stdint.h>
 

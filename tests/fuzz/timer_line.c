@@ -1,4 +1,5 @@
-/* Whatever bytes come through the FIFO, in whatever pieces: no crash, and what is accepted is sane. */
+/* Whatever bytes come through the FIFO, in whatever pieces: no crash, and what is accepted is
+ * sane. */
 #include <stdlib.h>
 #include <string.h>
 

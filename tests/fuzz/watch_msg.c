@@ -1,4 +1,5 @@
-/* Whatever packet comes to the watchdog socket: a scope that is accepted is a C string within bounds. */
+/* Whatever packet comes to the watchdog socket: a scope that is accepted is a C string within
+ * bounds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ESCAPERS 2 /* of each kind */
+#define ESCAPERS 2	/* of each kind */
 #define CHAIN_MAX_S 120 /* longer than any test waits */
 
 static const char *record_path;
@@ -146,8 +146,8 @@ static bool is_late(time_t since)
 	return now.tv_sec - since > CHAIN_MAX_S;
 }
 
-/* Each process lives for one fork: gone before anyone can look it up and signal it. Ends by itself in
- * the end, or a test that fails would burn the machine's processes for good. */
+/* Each process lives for one fork: gone before anyone can look it up and signal it. Ends by itself
+ * in the end, or a test that fails would burn the machine's processes for good. */
 static void run_chain(void)
 {
 	struct timespec start;
@@ -191,16 +191,11 @@ static const struct kind {
 	void (*prepare)(void); /* in the worker itself */
 	void (*escape)(void);  /* in a child of it */
 } kinds[] = {
-	{ "child", NULL, settle },
-	{ "group", NULL, run_group },
-	{ "session", NULL, run_session },
-	{ "daemon", NULL, run_daemon },
-	{ "bare", NULL, run_bare },
-	{ "deaf", ignore_signals, run_deaf },
-	{ "chain", NULL, run_chain },
-	{ "reaper", be_reaper, run_daemon },
-	{ "stopped", NULL, run_stopped },
-	{ "stopped-daemon", NULL, run_stopped_daemon },
+	{ "child", NULL, settle },	  { "group", NULL, run_group },
+	{ "session", NULL, run_session }, { "daemon", NULL, run_daemon },
+	{ "bare", NULL, run_bare },	  { "deaf", ignore_signals, run_deaf },
+	{ "chain", NULL, run_chain },	  { "reaper", be_reaper, run_daemon },
+	{ "stopped", NULL, run_stopped }, { "stopped-daemon", NULL, run_stopped_daemon },
 };
 
 static const struct kind *find_kind(const char *name)

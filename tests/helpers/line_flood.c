@@ -1,5 +1,5 @@
-/* Lines that can be checked: a worker writes them, a reader of all workers' output proves that not a
- * byte was lost or torn and that each worker's order was kept.
+/* Lines that can be checked: a worker writes them, a reader of all workers' output proves that not
+ * a byte was lost or torn and that each worker's order was kept.
  *
  * line_flood write MEGABYTES            as a worker (RANK), to stdout
  * line_flood check WORKERS MEGABYTES    the output of all, with or without prefix, on stdin
@@ -64,7 +64,8 @@ static int check_all(int workers, long limit)
 		strcpy(end, "\n"); /* a terminal has made "\r\n" of it */
 		int len = make_line(expected, rank, next[rank]++);
 		if ((size_t)len != strlen(text) || memcmp(text, expected, (size_t)len) != 0) {
-			fprintf(stderr, "rank %d, line %ld: not as written: %s", rank, next[rank] - 1, line);
+			fprintf(stderr, "rank %d, line %ld: not as written: %s", rank,
+				next[rank] - 1, line);
 			return 1;
 		}
 		total[rank] += len;

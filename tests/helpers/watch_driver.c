@@ -1,11 +1,12 @@
 /* A watchdog and nothing else: runs workers as its own children, prints what it is told, one line
- * each, and signals what expired. Stands in for the launcher where only the watchdog is in question.
+ * each, and signals what expired. Stands in for the launcher where only the watchdog is in
+ * question.
  *
  *     watch_driver FIFO SOCKET N COMMAND…
  *
  * "expired RANK PID SIGNAL LATE_NS SCOPE", "rejected NAME: DETAIL", "exited RANK STATUS"; a line on
- * standard input is answered with "stats ARMED REQUESTS EXPIRED REJECTED CPU_NS". Ends with its last
- * worker; with N = 0 at the end of standard input.
+ * standard input is answered with "stats ARMED REQUESTS EXPIRED REJECTED CPU_NS". Ends with its
+ * last worker; with N = 0 at the end of standard input.
  */
 #include <errno.h>
 #include <signal.h>
@@ -51,7 +52,9 @@ static void on_child(UNUSED evutil_socket_t sig, UNUSED short what, void *arg)
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		for (size_t i = 0; i < driver->count; i++)
 			if (driver->pids[i] == pid) {
-				printf("exited %zu %d\n", i, WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status));
+				printf("exited %zu %d\n", i,
+				       WIFSIGNALED(status) ? -WTERMSIG(status)
+							   : WEXITSTATUS(status));
 				driver->alive--;
 			}
 	if (driver->alive == 0)
@@ -110,9 +113,10 @@ int main(int argc, char **argv)
 				 .alive = (size_t)count };
 	event_config_free(config);
 	driver.pids = calloc((size_t)count + 1, sizeof(pid_t));
-	driver.watchdog = watchdog_new(driver.base, &(struct watchdog_hooks){ .on_expired = on_expired,
-									      .on_rejected = on_rejected,
-									      .arg = &driver });
+	driver.watchdog =
+		watchdog_new(driver.base, &(struct watchdog_hooks){ .on_expired = on_expired,
+								    .on_rejected = on_rejected,
+								    .arg = &driver });
 	watchdog_set_warden(driver.watchdog, getpid());
 
 	struct heartbeat heartbeat = HEARTBEAT_INIT;
@@ -121,7 +125,8 @@ int main(int argc, char **argv)
 	struct watch_socket *server = NULL;
 	struct err err = ERR_INIT;
 	if (fifo_new(driver.base, driver.watchdog, argv[1], &fifo, &err) < 0 ||
-	    watch_socket_new(driver.base, driver.watchdog, &heartbeat, argv[2], &server, &err) < 0) {
+	    watch_socket_new(driver.base, driver.watchdog, &heartbeat, argv[2], &server, &err) <
+		    0) {
 		fprintf(stderr, "watch_driver: %s\n", err.msg);
 		fifo_free(fifo);
 		return 1;
@@ -130,7 +135,8 @@ int main(int argc, char **argv)
 	setenv("MUSTER_WATCHDOG", argv[2], 1);
 
 	struct event *child = evsignal_new(driver.base, SIGCHLD, on_child, &driver);
-	driver.input = event_new(driver.base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, &driver);
+	driver.input =
+		event_new(driver.base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, &driver);
 	event_add(child, NULL);
 	event_add(driver.input, NULL);
 	for (size_t i = 0; i < driver.count; i++)
@@ -139,7 +145,8 @@ int main(int argc, char **argv)
 	event_base_dispatch(driver.base);
 
 	for (size_t i = 0; i < driver.count; i++)
-		printf("heartbeats %zu %llu\n", i, (unsigned long long)heartbeat_read(&heartbeat, i));
+		printf("heartbeats %zu %llu\n", i,
+		       (unsigned long long)heartbeat_read(&heartbeat, i));
 	fifo_free(fifo);
 	watch_socket_free(server);
 	heartbeat_done(&heartbeat);

@@ -15,11 +15,21 @@ TEST(a_host_and_port_are_read_in_all_their_forms)
 		const char *text, *host;
 		int port; /* -1: refused */
 	} cases[] = {
-		{ "node1:29500", "node1", 29500 }, { "node1", "node1", 7 },	  { ":80", "", 80 },
-		{ "1.2.3.4:0", "1.2.3.4", 0 },	   { "[::1]:80", "::1", 80 },	  { "[::1]", "::1", 7 },
-		{ "fe80::1", "fe80::1", 7 },	   { "::", "::", 7 },		  { "", "", 7 },
-		{ "node1:", "", -1 },		   { "node1:65536", "", -1 },	  { "node1:x", "", -1 },
-		{ "[::1", "", -1 },		   { "[::1]x", "", -1 },	  { "node1:-1", "", -1 },
+		{ "node1:29500", "node1", 29500 },
+		{ "node1", "node1", 7 },
+		{ ":80", "", 80 },
+		{ "1.2.3.4:0", "1.2.3.4", 0 },
+		{ "[::1]:80", "::1", 80 },
+		{ "[::1]", "::1", 7 },
+		{ "fe80::1", "fe80::1", 7 },
+		{ "::", "::", 7 },
+		{ "", "", 7 },
+		{ "node1:", "", -1 },
+		{ "node1:65536", "", -1 },
+		{ "node1:x", "", -1 },
+		{ "[::1", "", -1 },
+		{ "[::1]x", "", -1 },
+		{ "node1:-1", "", -1 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct addr_name name = { .port = 1 };
@@ -34,7 +44,8 @@ TEST(a_host_and_port_are_read_in_all_their_forms)
 	char longest[400];
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
-	ck_assert_int_eq(addr_name_parse(longest, 1, &(struct addr_name){ .port = 0 }, NULL), -EINVAL);
+	ck_assert_int_eq(addr_name_parse(longest, 1, &(struct addr_name){ .port = 0 }, NULL),
+			 -EINVAL);
 }
 
 TEST(an_ip_stays_an_ip_and_mapped_ipv4_is_shown_as_ipv4)

@@ -21,7 +21,8 @@ static void step(const struct agent_event *event)
 
 static void step_type(enum agent_event_type type)
 {
-	step(&(struct agent_event){ .type = type, .cause = { .local_rank = 1 }, .died_ns = now_ns });
+	step(&(struct agent_event){
+		.type = type, .cause = { .local_rank = 1 }, .died_ns = now_ns });
 }
 
 static void receive(const struct msg *msg)
@@ -31,9 +32,10 @@ static void receive(const struct msg *msg)
 
 static void receive_formed(uint64_t round)
 {
-	receive(&(struct msg){ .type = MSG_FORMED,
-			       .ballot = { 5, round },
-			       .formed = { .nodes = 2, .group_rank = 1, .rank_base = 4, .world_size = 8 } });
+	receive(&(struct msg){
+		.type = MSG_FORMED,
+		.ballot = { 5, round },
+		.formed = { .nodes = 2, .group_rank = 1, .rank_base = 4, .world_size = 8 } });
 }
 
 static void receive_stop(enum ruling ruling)
@@ -50,8 +52,14 @@ static void stop_requested(void)
 static void enter(enum agent_state state)
 {
 	struct agent_config config = {
-		.node = { .id = { 1, 1 }, .min_nodes = 1, .max_nodes = 2, .nproc = 4, .node_rank = -1,
-			  .period_ns = NS_PER_S, .lease_periods = 4, .name = "host" },
+		.node = { .id = { 1, 1 },
+			  .min_nodes = 1,
+			  .max_nodes = 2,
+			  .nproc = 4,
+			  .node_rank = -1,
+			  .period_ns = NS_PER_S,
+			  .lease_periods = 4,
+			  .name = "host" },
 		.join_timeout_ns = 60 * NS_PER_S,
 	};
 	now_ns = 1000 * NS_PER_S;
@@ -96,8 +104,12 @@ static void enter(enum agent_state state)
 static const char *done(void)
 {
 	static const char *const names[] = {
-		[AGENT_SEND] = "",	     [AGENT_PEERS] = "peers",	  [AGENT_GROUP_START] = "start",
-		[AGENT_GROUP_STOP] = "stop", [AGENT_GROUP_KILL] = "kill", [AGENT_HANG_UP] = "hang-up",
+		[AGENT_SEND] = "",
+		[AGENT_PEERS] = "peers",
+		[AGENT_GROUP_START] = "start",
+		[AGENT_GROUP_STOP] = "stop",
+		[AGENT_GROUP_KILL] = "kill",
+		[AGENT_HANG_UP] = "hang-up",
 		[AGENT_EXIT] = "exit",
 	};
 	static char text[256];
@@ -140,25 +152,45 @@ enum stimulus {
 static void apply(enum stimulus stimulus)
 {
 	switch (stimulus) {
-	case START: step_type(AGENT_START); break;
-	case LINK_UP: step_type(AGENT_LINK_UP); break;
-	case LINK_DOWN: step_type(AGENT_LINK_DOWN); break;
-	case FORMED: receive_formed(1); break;
-	case FORMED_NEXT: receive_formed(2); break;
-	case STOP: receive_stop(RULING_NONE); break;
-	case STOP_RULED: receive_stop(RULING_DONE); break;
+	case START:
+		step_type(AGENT_START);
+		break;
+	case LINK_UP:
+		step_type(AGENT_LINK_UP);
+		break;
+	case LINK_DOWN:
+		step_type(AGENT_LINK_DOWN);
+		break;
+	case FORMED:
+		receive_formed(1);
+		break;
+	case FORMED_NEXT:
+		receive_formed(2);
+		break;
+	case STOP:
+		receive_stop(RULING_NONE);
+		break;
+	case STOP_RULED:
+		receive_stop(RULING_DONE);
+		break;
 	case CLOSED:
-		receive(&(struct msg){ .type = MSG_CLOSED, .ballot = round_1,
+		receive(&(struct msg){ .type = MSG_CLOSED,
+				       .ballot = round_1,
 				       .closed = { .ruling = RULING_FAILED } });
 		break;
 	case REFUSED:
-		receive(&(struct msg){ .type = MSG_REFUSED, .ballot = round_1, .refused = { .text = "no" } });
+		receive(&(struct msg){
+			.type = MSG_REFUSED, .ballot = round_1, .refused = { .text = "no" } });
 		break;
 	case PONG:
-		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1,
+		receive(&(struct msg){ .type = MSG_PONG,
+				       .ballot = round_1,
 				       .pong = { .cookie = now_ns, .heard = { round_1, 2 } } });
 		break;
-	case PEERS: receive(&(struct msg){ .type = MSG_PEERS, .ballot = round_1, .peers = { .count = 1 } }); break;
+	case PEERS:
+		receive(&(struct msg){
+			.type = MSG_PEERS, .ballot = round_1, .peers = { .count = 1 } });
+		break;
 	case PAST:
 		agent.memory.heard.ballot = (struct ballot){ 9, 9 };
 		receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1 });
@@ -167,15 +199,32 @@ static void apply(enum stimulus stimulus)
 		now_ns = agent.answered_ns + 4 * NS_PER_S;
 		step_type(AGENT_TIMER);
 		break;
-	case FAILED: step_type(AGENT_GROUP_FAILED); break;
-	case DONE: step_type(AGENT_GROUP_DONE); break;
-	case GONE: step_type(AGENT_GROUP_GONE); break;
-	case STUCK: step_type(AGENT_GROUP_STUCK); break;
-	case SIGNAL: stop_requested(); break;
-	case RESTART: step_type(AGENT_RESTART_REQUESTED); break;
-	case BARRED: step(&(struct agent_event){ .type = AGENT_BARRED, .text = "another job" }); break;
-	case SUPERSEDED: step(&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = round_1.epoch + 1 }); break;
-	case STIMULUS_COUNT: break;
+	case FAILED:
+		step_type(AGENT_GROUP_FAILED);
+		break;
+	case DONE:
+		step_type(AGENT_GROUP_DONE);
+		break;
+	case GONE:
+		step_type(AGENT_GROUP_GONE);
+		break;
+	case STUCK:
+		step_type(AGENT_GROUP_STUCK);
+		break;
+	case SIGNAL:
+		stop_requested();
+		break;
+	case RESTART:
+		step_type(AGENT_RESTART_REQUESTED);
+		break;
+	case BARRED:
+		step(&(struct agent_event){ .type = AGENT_BARRED, .text = "another job" });
+		break;
+	case SUPERSEDED:
+		step(&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = round_1.epoch + 1 });
+		break;
+	case STIMULUS_COUNT:
+		break;
 	}
 }
 
@@ -185,7 +234,10 @@ struct cell {
 	const char *actions;
 };
 
-#define TO(state, text) { true, state, text }
+#define TO(state, text) \
+	{ \
+		true, state, text \
+	}
 
 /* What is not listed changes nothing. */
 static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
@@ -284,10 +336,11 @@ TEST(every_event_in_every_state_does_what_the_table_says)
 			apply(stimulus);
 			enum agent_state next = cell->set ? cell->next : state;
 			ck_assert_msg(agent.state == next, "%s, stimulus %d: now %s, not %s",
-				      agent_state_name(state), stimulus, agent_state_name(agent.state),
-				      agent_state_name(next));
+				      agent_state_name(state), stimulus,
+				      agent_state_name(agent.state), agent_state_name(next));
 			ck_assert_msg(strcmp(done(), cell->set ? cell->actions : "") == 0,
-				      "%s, stimulus %d: %s", agent_state_name(state), stimulus, done());
+				      "%s, stimulus %d: %s", agent_state_name(state), stimulus,
+				      done());
 		}
 	}
 }
@@ -317,7 +370,8 @@ TEST(pings_keep_the_lease_from_the_time_they_were_sent)
 	ck_assert_str_eq(done(), "PING");
 	uint64_t sent_ns = actions.items[0].msg.ping.cookie;
 	now_ns += 3 * NS_PER_S;
-	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .cookie = sent_ns } });
+	receive(&(struct msg){
+		.type = MSG_PONG, .ballot = round_1, .pong = { .cookie = sent_ns } });
 	agent.next_ping_ns = NS_NEVER;
 	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
 }
@@ -349,7 +403,8 @@ TEST(the_coordinator_died_if_its_link_closed_and_its_endpoint_refuses)
 		step_type(AGENT_GROUP_GONE);
 		agent.memory.coordinator_index = 3;
 		step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
-		step(&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = refuses ? 8 : 7 });
+		step(&(struct agent_event){ .type = AGENT_LINK_UP,
+					    .dead_indexes = refuses ? 8 : 7 });
 		ck_assert_str_eq(done(), "JOIN");
 		const struct memory *memory = &actions.items[0].msg.join.memory;
 		ck_assert_int_eq(memory->coordinator_died, refuses);
@@ -363,7 +418,8 @@ TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear
 	step_type(AGENT_GROUP_GONE);
 	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
 	step_type(AGENT_LINK_UP); /* to another one */
-	receive(&(struct msg){ .type = MSG_PONG, .ballot = round_1, .pong = { .coordinator_id = 77 } });
+	receive(&(struct msg){
+		.type = MSG_PONG, .ballot = round_1, .pong = { .coordinator_id = 77 } });
 	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
 	step_type(AGENT_LINK_UP);
 	ck_assert_str_eq(done(), "JOIN");

@@ -65,11 +65,13 @@ TEST(map_finds_what_was_put_and_forgets_what_was_removed)
 	for (intptr_t i = 1; i <= 1000; i++)
 		map_put(&map, key, (size_t)snprintf(key, sizeof(key), "key%d", (int)i), (void *)i);
 	for (intptr_t i = 2; i <= 1000; i += 2)
-		ck_assert_ptr_eq(map_remove(&map, key, (size_t)snprintf(key, sizeof(key), "key%d", (int)i)),
+		ck_assert_ptr_eq(map_remove(&map, key,
+					    (size_t)snprintf(key, sizeof(key), "key%d", (int)i)),
 				 (void *)i);
 	ck_assert_uint_eq(map.count, 500);
 	size_t seen = 0;
-	map_foreach(entry, &map) {
+	map_foreach(entry, &map)
+	{
 		ck_assert((intptr_t)entry->value % 2 == 1);
 		seen++;
 		map_remove(&map, entry->key, entry->key_len);
@@ -86,9 +88,16 @@ TEST(integers_follow_python)
 		int result;
 		int64_t value;
 	} cases[] = {
-		{ "7", 0, 7 },	      { " +7 ", 0, 7 },	   { "-3", 0, -3 },	 { "1_0", 0, 10 },
-		{ "_1", -EINVAL, 0 }, { "1__0", -EINVAL, 0 }, { "0x3", -EINVAL, 0 }, { "", -EINVAL, 0 },
-		{ "1e9", -EINVAL, 0 }, { "99999999999999999999", -ERANGE, 0 },
+		{ "7", 0, 7 },
+		{ " +7 ", 0, 7 },
+		{ "-3", 0, -3 },
+		{ "1_0", 0, 10 },
+		{ "_1", -EINVAL, 0 },
+		{ "1__0", -EINVAL, 0 },
+		{ "0x3", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+		{ "1e9", -EINVAL, 0 },
+		{ "99999999999999999999", -ERANGE, 0 },
 		{ "-9223372036854775808", 0, INT64_MIN },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -185,7 +194,8 @@ TEST(list_survives_unlinking_while_walking)
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		list_append(&head, &links[i]);
 	size_t seen = 0;
-	list_foreach(link, &head) {
+	list_foreach(link, &head)
+	{
 		ck_assert_ptr_eq(link, &links[seen++]);
 		list_unlink(link);
 	}

@@ -17,8 +17,13 @@ static struct batch_order orders[64];
 
 static struct batch_opts options(void)
 {
-	struct batch_opts opts = { .jobs = 2, .retry_on = retry_rule_any(), .retry_delay_ns = S, .deadline_ns = NS_NEVER,
-				   .groups = 1, .gates = 4, .order = SCHEDULE_LISTED };
+	struct batch_opts opts = { .jobs = 2,
+				   .retry_on = retry_rule_any(),
+				   .retry_delay_ns = S,
+				   .deadline_ns = NS_NEVER,
+				   .groups = 1,
+				   .gates = 4,
+				   .order = SCHEDULE_LISTED };
 	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
 	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
 	return opts;
@@ -32,15 +37,24 @@ static void step(enum batch_event_type type, int slot, uint64_t now)
 /* The main process of a slot ends; `left`: something it started does not. */
 static void ends(int slot, int code, bool left, uint64_t now)
 {
-	struct batch_event event = { .type = BATCH_EXITED, .slot = slot, .status = { .kind = EXIT_CODE, .value = code },
-				     .start_ns = now - S, .end_ns = now, .empty = !left };
+	struct batch_event event = { .type = BATCH_EXITED,
+				     .slot = slot,
+				     .status = { .kind = EXIT_CODE, .value = code },
+				     .start_ns = now - S,
+				     .end_ns = now,
+				     .empty = !left };
 	batch_step(&batch, &event, now, &actions);
 }
 
 static void dies(int slot, int sig, bool oom, uint64_t now)
 {
-	struct batch_event event = { .type = BATCH_EXITED, .slot = slot, .status = { .kind = EXIT_SIGNAL, .value = sig },
-				     .start_ns = now - 1, .end_ns = now, .empty = true, .oom = oom };
+	struct batch_event event = { .type = BATCH_EXITED,
+				     .slot = slot,
+				     .status = { .kind = EXIT_SIGNAL, .value = sig },
+				     .start_ns = now - 1,
+				     .end_ns = now,
+				     .empty = true,
+				     .oom = oom };
 	batch_step(&batch, &event, now, &actions);
 }
 
@@ -66,8 +80,10 @@ static void finish(void)
 /* "spawn0 kill1 finish0:timeout end": what was asked for since the last look. */
 static const char *told(void)
 {
-	static const char *const names[] = { [BATCH_SPAWN] = "spawn", [BATCH_SIGNAL] = "signal", [BATCH_KILL] = "kill",
-					     [BATCH_QUERY_CPU] = "cpu", [BATCH_FINISH] = "finish", [BATCH_END] = "end" };
+	static const char *const names[] = {
+		[BATCH_SPAWN] = "spawn",   [BATCH_SIGNAL] = "signal", [BATCH_KILL] = "kill",
+		[BATCH_QUERY_CPU] = "cpu", [BATCH_FINISH] = "finish", [BATCH_END] = "end"
+	};
 	static struct buf text;
 	buf_clear(&text);
 	for (size_t i = 0; i < actions.count; i++) {
@@ -181,9 +197,11 @@ TEST(only_the_reasons_asked_for_are_retried)
 		int code, sig;
 		bool oom, retried;
 	} cases[] = {
-		{ "exit=75", 75, 0, false, true }, { "exit=75", 1, 0, false, false }, { "exit", 1, 0, false, true },
-		{ "oom", 0, SIGKILL, true, true }, { "oom", 0, SIGKILL, false, false }, { "signal", 0, SIGSEGV, false, true },
-		{ "timeout,oom", 1, 0, false, false }, { "any", 1, 0, false, true }, { "signal", 0, SIGKILL, true, false },
+		{ "exit=75", 75, 0, false, true },     { "exit=75", 1, 0, false, false },
+		{ "exit", 1, 0, false, true },	       { "oom", 0, SIGKILL, true, true },
+		{ "oom", 0, SIGKILL, false, false },   { "signal", 0, SIGSEGV, false, true },
+		{ "timeout,oom", 1, 0, false, false }, { "any", 1, 0, false, true },
+		{ "signal", 0, SIGKILL, true, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct batch_opts opts = options();
@@ -208,10 +226,14 @@ TEST(halt_follows_gnu_parallel)
 		int codes[3];
 		const char *expected; /* after the last */
 	} cases[] = {
-		{ "now,fail=1", { 1 }, "finish0:exit signal1:2" }, { "soon,fail=1", { 1 }, "finish0:exit" },
-		{ "soon,fail=2", { 1, 1 }, "finish0:exit" },	     { "now,success=1", { 0 }, "finish0:ok signal1:2" },
-		{ "now,done=2", { 1, 0 }, "finish0:ok signal1:2" },  { "never", { 1 }, "finish0:exit spawn0" },
-		{ "soon,fail=20%", { 1, 1 }, "finish0:exit" },	     { "2", { 1 }, "finish0:exit signal1:2" },
+		{ "now,fail=1", { 1 }, "finish0:exit signal1:2" },
+		{ "soon,fail=1", { 1 }, "finish0:exit" },
+		{ "soon,fail=2", { 1, 1 }, "finish0:exit" },
+		{ "now,success=1", { 0 }, "finish0:ok signal1:2" },
+		{ "now,done=2", { 1, 0 }, "finish0:ok signal1:2" },
+		{ "never", { 1 }, "finish0:exit spawn0" },
+		{ "soon,fail=20%", { 1, 1 }, "finish0:exit" },
+		{ "2", { 1 }, "finish0:exit signal1:2" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct batch_opts opts = options();
@@ -219,7 +241,10 @@ TEST(halt_follows_gnu_parallel)
 		memset(orders, 0, sizeof(orders));
 		begin(&opts, 10);
 		told();
-		int last = strstr(cases[i].rule, "2") && !strstr(cases[i].rule, "=1") && cases[i].rule[0] != '2' ? 1 : 0;
+		int last = strstr(cases[i].rule, "2") && !strstr(cases[i].rule, "=1") &&
+					   cases[i].rule[0] != '2'
+				   ? 1
+				   : 0;
 		for (int n = 0; n <= last; n++) {
 			told();
 			ends(0, cases[i].codes[n], false, S);
@@ -228,7 +253,10 @@ TEST(halt_follows_gnu_parallel)
 		finish();
 	}
 	struct halt_rule rule;
-	static const char *const wrong[] = { "", "now", "now,fail", "now,fail=0", "now,fail=x", "later,fail=1", "now,fail=101%", "3" };
+	static const char *const wrong[] = {
+		"",	      "now",	      "now,fail",      "now,fail=0",
+		"now,fail=x", "later,fail=1", "now,fail=101%", "3"
+	};
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_msg(halt_rule_parse(wrong[i], &rule, NULL) == -EINVAL, "%s", wrong[i]);
 }
@@ -287,9 +315,11 @@ TEST(cpu_time_is_looked_at_when_it_can_be_used_up)
 	ck_assert_uint_eq(batch_next_deadline(&batch), 5 * S);
 	step(BATCH_TICK, 0, 5 * S);
 	ck_assert_str_eq(told(), "cpu0");
-	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 4 * S }, 5 * S, &actions);
+	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 4 * S }, 5 * S,
+		   &actions);
 	ck_assert_uint_eq(batch_next_deadline(&batch), 8 * S);
-	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 10 * S }, 8 * S, &actions);
+	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 10 * S }, 8 * S,
+		   &actions);
 	ck_assert_str_eq(told(), "signal0:15");
 	ends(0, 0, false, 8 * S);
 	ck_assert_str_eq(told(), "finish0:cpu-timeout end");
@@ -386,7 +416,8 @@ TEST(signal_ladders_end_in_kill)
 	ck_assert_int_eq(ladder_parse("INT,2000,TERM,500,KILL", &ladder, NULL), 0);
 	ck_assert_uint_eq(ladder.count, 3);
 	ck_assert_uint_eq(ladder.steps[1].wait_ns, 500 * NS_PER_MS);
-	static const char *const wrong[] = { "", "TERM", "TERM,100", "TERM,x,KILL", "KILL,1", "FOO,1,KILL", ",KILL" };
+	static const char *const wrong[] = { "",       "TERM",	     "TERM,100", "TERM,x,KILL",
+					     "KILL,1", "FOO,1,KILL", ",KILL" };
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_msg(ladder_parse(wrong[i], &ladder, NULL) == -EINVAL, "%s", wrong[i]);
 }
@@ -394,13 +425,17 @@ TEST(signal_ladders_end_in_kill)
 /* The order's own runs as their variants, hooks as s, p and c, since the last look. */
 static const char *spawned(void)
 {
-	static const char hooks[] = { [BATCH_HOOK_SETUP] = 's', [BATCH_HOOK_PREPARE] = 'p', [BATCH_HOOK_CLEANUP] = 'c' };
+	static const char hooks[] = {
+		[BATCH_HOOK_SETUP] = 's', [BATCH_HOOK_PREPARE] = 'p', [BATCH_HOOK_CLEANUP] = 'c'
+	};
 	static char text[16];
 	size_t n = 0;
 	for (size_t i = 0; i < actions.count && n + 1 < sizeof(text); i++) {
 		const struct batch_trial *trial = &actions.items[i].outcome.trial;
 		if (actions.items[i].type == BATCH_SPAWN)
-			text[n++] = trial->hook ? hooks[trial->hook] : trial->variant ? trial->variant : 'x';
+			text[n++] = trial->hook	     ? hooks[trial->hook]
+				    : trial->variant ? trial->variant
+						     : 'x';
 	}
 	text[n] = '\0';
 	actions.count = 0;
@@ -410,7 +445,8 @@ static const char *spawned(void)
 TEST(variants_run_in_blocks_with_their_hooks_around_them)
 {
 	struct batch_opts opts = options();
-	opts.hooks[BATCH_HOOK_SETUP] = opts.hooks[BATCH_HOOK_PREPARE] = opts.hooks[BATCH_HOOK_CLEANUP] = true;
+	opts.hooks[BATCH_HOOK_SETUP] = opts.hooks[BATCH_HOOK_PREPARE] =
+		opts.hooks[BATCH_HOOK_CLEANUP] = true;
 	struct repeat_rules rules;
 	repeat_rules_init(&rules);
 	rules.runs = 2;

@@ -11,7 +11,8 @@
 #define EIGHT_CACHES "package:2 numanode:2 l3:2 core:2 pu:1"
 
 /* The plan as "0-3 4-7", or "error: …". `allowed` NULL: all CPUs. */
-static const char *plan(const char *machine, const char *allowed, struct binding_request request, uint32_t nproc)
+static const char *plan(const char *machine, const char *allowed, struct binding_request request,
+			uint32_t nproc)
 {
 	static char text[2048];
 	AUTO(topology_done) struct topology topology = TOPOLOGY_INIT;
@@ -39,7 +40,8 @@ static const char *plan(const char *machine, const char *allowed, struct binding
 
 TEST(device_node_counts_ranks_as_devices_spread_over_the_nodes)
 {
-	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_NODE), 4), "0-7 0-7 8-15 8-15");
+	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_NODE), 4),
+			 "0-7 0-7 8-15 8-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_NODE), 3), "0-7 0-7 8-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "2-3,8-9", MODE(BINDING_DEVICE_NODE), 2), "2-3 8-9");
 }
@@ -50,33 +52,40 @@ TEST(device_nodes_are_followed_where_there_are_devices)
 	struct binding_request request = { .mode = BINDING_DEVICE_NODE, .device_nodes = nodes };
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, request, 4), "8-15 0-7 8-15 0-7");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "0-7", request, 1),
-			 "error: local rank 0 has its device on NUMA node 1, of which no CPU may be used; try --bind");
+			 "error: local rank 0 has its device on NUMA node 1, of which no CPU may "
+			 "be used; try --bind");
 }
 
 TEST(device_socket_is_the_union_of_the_nodes_in_a_package)
 {
-	ck_assert_str_eq(plan(EIGHT_CACHES, NULL, MODE(BINDING_DEVICE_SOCKET), 4), "0-7 0-7 8-15 8-15");
+	ck_assert_str_eq(plan(EIGHT_CACHES, NULL, MODE(BINDING_DEVICE_SOCKET), 4),
+			 "0-7 0-7 8-15 8-15");
 	/* A node outside the cpuset is no reason to fail. */
-	ck_assert_str_eq(plan(EIGHT_CACHES, "0-3,8-11", MODE(BINDING_DEVICE_SOCKET), 2), "0-3 8-11");
+	ck_assert_str_eq(plan(EIGHT_CACHES, "0-3,8-11", MODE(BINDING_DEVICE_SOCKET), 2),
+			 "0-3 8-11");
 }
 
 TEST(device_exclusive_divides_whole_cores_and_gives_the_first_one_more)
 {
-	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_EXCLUSIVE), 4), "0-3 4-7 8-11 12-15");
+	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_EXCLUSIVE), 4),
+			 "0-3 4-7 8-11 12-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_DEVICE_EXCLUSIVE), 6),
 			 "0-3 4-5 6-7 8-11 12-13 14-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "0,2-5,8-15", MODE(BINDING_DEVICE_EXCLUSIVE), 4),
 			 "0,2-3 4-5 8-11 12-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "0-3,8-15", MODE(BINDING_DEVICE_EXCLUSIVE), 6),
-			 "error: NUMA node 0 has 2 cores for 3 workers; start fewer, or share with --numa-binding=node");
+			 "error: NUMA node 0 has 2 cores for 3 workers; start fewer, or share with "
+			 "--numa-binding=node");
 }
 
 TEST(device_core_complex_takes_the_largest_caches_first)
 {
 	ck_assert_str_eq(plan(EIGHT_CACHES, NULL, MODE(BINDING_DEVICE_CORE_COMPLEX), 8),
 			 "0-1 2-3 4-5 6-7 8-9 10-11 12-13 14-15");
-	ck_assert_str_eq(plan(EIGHT_CACHES, "1-7", MODE(BINDING_DEVICE_CORE_COMPLEX), 4), "2-3 1 4-5 6-7");
-	ck_assert_str_eq(plan(EIGHT_CACHES, "0-3", MODE(BINDING_DEVICE_CORE_COMPLEX), 3), "0-1 2-3 0-1");
+	ck_assert_str_eq(plan(EIGHT_CACHES, "1-7", MODE(BINDING_DEVICE_CORE_COMPLEX), 4),
+			 "2-3 1 4-5 6-7");
+	ck_assert_str_eq(plan(EIGHT_CACHES, "0-3", MODE(BINDING_DEVICE_CORE_COMPLEX), 3),
+			 "0-1 2-3 0-1");
 }
 
 TEST(bind_core_divides_all_cores_with_their_twins)
@@ -84,7 +93,8 @@ TEST(bind_core_divides_all_cores_with_their_twins)
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, MODE(BINDING_CORE), 3), "0-5 6-11 12-15");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "1,4-5,9", MODE(BINDING_CORE), 3), "1 4-5 9");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "0-1", MODE(BINDING_CORE), 2),
-			 "error: --bind=core: 1 cores for 2 workers; start fewer, or share with --bind=numa");
+			 "error: --bind=core: 1 cores for 2 workers; start fewer, or share with "
+			 "--bind=numa");
 }
 
 TEST(bind_to_caches_nodes_and_sockets_spreads_the_workers)

@@ -171,14 +171,16 @@ static void on_local_down(void *arg)
 	link_is_down(local_host(arg), true);
 }
 
-static void on_note(void *arg, enum coordinating_note note, const char *name UNUSED, const char *text)
+static void on_note(void *arg, enum coordinating_note note, const char *name UNUSED,
+		    const char *text)
 {
 	struct world *w = arg;
 	w->notes[note]++;
 	strcpy(w->last_note, text);
 }
 
-static const struct coordinating_handler handler = { on_step_down, on_finished, on_local_msg, on_local_down, on_note };
+static const struct coordinating_handler handler = { on_step_down, on_finished, on_local_msg,
+						     on_local_down, on_note };
 
 static void world_init(struct world *w)
 {
@@ -211,9 +213,16 @@ static struct host *add_host(struct world *w, bool local, uint32_t min, uint32_t
 {
 	struct host *host = &w->hosts[w->count++];
 	struct agent_config config = {
-		.node = { .id = { 1, w->count }, .min_nodes = min, .max_nodes = max, .nproc = 2, .node_rank = -1,
-			  .max_restarts = 3, .period_ns = local ? 0 : 3600 * NS_PER_S, .lease_periods = 4,
-			  .role = "default", .store_host = "127.0.0.1" },
+		.node = { .id = { 1, w->count },
+			  .min_nodes = min,
+			  .max_nodes = max,
+			  .nproc = 2,
+			  .node_rank = -1,
+			  .max_restarts = 3,
+			  .period_ns = local ? 0 : 3600 * NS_PER_S,
+			  .lease_periods = 4,
+			  .role = "default",
+			  .store_host = "127.0.0.1" },
 		.join_timeout_ns = 600 * NS_PER_S,
 	};
 	snprintf(config.node.name, sizeof(config.node.name), "host%zu", w->count);
@@ -333,7 +342,8 @@ TEST(superseding_hangs_up_on_all_and_leaves_a_standby)
 	coordinating_supersede(w->coordinating);
 	ck_assert(!coordinating_active(w->coordinating));
 	ck_assert_int_eq(w->stepped_down, 0); /* not from inside the call */
-	WAIT_FOR(w, w->stepped_down == 1 && !w->hosts[0].linked && !w->hosts[1].linked && !w->hosts[2].linked);
+	WAIT_FOR(w, w->stepped_down == 1 && !w->hosts[0].linked && !w->hosts[1].linked &&
+			    !w->hosts[2].linked);
 	ck_assert(!w->hosts[0].running && !w->hosts[1].running && !w->hosts[2].running);
 	/* And anew: all know a round, so nobody is in a hurry; they are let in. */
 	coordinate(w);

@@ -23,8 +23,10 @@ static void step(const struct coordinator_event *event)
 
 static void receive(uint64_t link, const struct msg *msg)
 {
-	step(&(struct coordinator_event){
-		.type = COORDINATOR_MSG, .link = link, .msg = msg, .greeted_ns = now_ns - under_way_ns });
+	step(&(struct coordinator_event){ .type = COORDINATOR_MSG,
+					  .link = link,
+					  .msg = msg,
+					  .greeted_ns = now_ns - under_way_ns });
 }
 
 static void begin(const struct coordinator_config *config, uint32_t min, uint32_t max)
@@ -38,9 +40,15 @@ static void begin(const struct coordinator_config *config, uint32_t min, uint32_
 
 static struct node_info node_of(uint64_t link)
 {
-	struct node_info node = { .id = { link, 0 }, .min_nodes = min_nodes, .max_nodes = max_nodes,
-				  .nproc = 2, .node_rank = -1, .max_restarts = max_restarts,
-				  .period_ns = NS_PER_S, .lease_periods = 4, .store_port = (uint16_t)link };
+	struct node_info node = { .id = { link, 0 },
+				  .min_nodes = min_nodes,
+				  .max_nodes = max_nodes,
+				  .nproc = 2,
+				  .node_rank = -1,
+				  .max_restarts = max_restarts,
+				  .period_ns = NS_PER_S,
+				  .lease_periods = 4,
+				  .store_port = (uint16_t)link };
 	snprintf(node.name, sizeof(node.name), "h%u", (unsigned)link);
 	snprintf(node.store_host, sizeof(node.store_host), "h%u", (unsigned)link);
 	return node;
@@ -91,7 +99,8 @@ static void leave(uint64_t link, enum leave_why why, bool empty)
 
 static void link_down(uint64_t link, bool dead)
 {
-	step(&(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN, .link = link, .dead = dead });
+	step(&(struct coordinator_event){
+		.type = COORDINATOR_LINK_DOWN, .link = link, .dead = dead });
 }
 
 static void timer(void)
@@ -114,7 +123,8 @@ static uint32_t sent(enum msg_type type)
 {
 	uint32_t count = 0;
 	for (size_t i = 0; i < actions.count; i++)
-		count += actions.items[i].type == COORDINATOR_SEND && actions.items[i].msg.type == type;
+		count += actions.items[i].type == COORDINATOR_SEND &&
+			 actions.items[i].msg.type == type;
 	return count;
 }
 
@@ -169,26 +179,47 @@ enum stimulus {
 static void apply(enum stimulus stimulus)
 {
 	switch (stimulus) {
-	case NEW_JOINS: join(7); break;
-	case MEMBER_JOINS: join(1); break;
-	case FAILED: report(1, MSG_FAILED); break;
-	case DONE: report(1, MSG_DONE); break;
-	case LEAVES: leave(1, LEAVE_SIGNAL, true); break;
-	case LEAVES_SLOWLY: leave(1, LEAVE_SIGNAL, false); break;
-	case PING: report(1, MSG_PING); break;
-	case RESET: link_down(1, true); break;
-	case UNREACHABLE: link_down(1, false); break;
+	case NEW_JOINS:
+		join(7);
+		break;
+	case MEMBER_JOINS:
+		join(1);
+		break;
+	case FAILED:
+		report(1, MSG_FAILED);
+		break;
+	case DONE:
+		report(1, MSG_DONE);
+		break;
+	case LEAVES:
+		leave(1, LEAVE_SIGNAL, true);
+		break;
+	case LEAVES_SLOWLY:
+		leave(1, LEAVE_SIGNAL, false);
+		break;
+	case PING:
+		report(1, MSG_PING);
+		break;
+	case RESET:
+		link_down(1, true);
+		break;
+	case UNREACHABLE:
+		link_down(1, false);
+		break;
 	case SILENCE:
 		now_ns += 5 * NS_PER_S;
 		timer();
 		break;
-	case SUPERSEDED: step(&(struct coordinator_event){ .type = COORDINATOR_SUPERSEDED }); break;
+	case SUPERSEDED:
+		step(&(struct coordinator_event){ .type = COORDINATOR_SUPERSEDED });
+		break;
 	case HIGHER_BALLOT:
 		receive(1, &(struct msg){ .type = MSG_LEAVE,
 					  .ballot = { UINT64_MAX, 1 },
 					  .leave = { LEAVE_SUPERSEDED, true } });
 		break;
-	case STIMULUS_COUNT: break;
+	case STIMULUS_COUNT:
+		break;
 	}
 }
 
@@ -230,8 +261,9 @@ TEST(every_event_in_every_state_leads_where_the_table_says)
 			enter(state);
 			apply(stimulus);
 			enum coordinator_state expected =
-				next[state][stimulus] ? (enum coordinator_state)(next[state][stimulus] - 1)
-						      : state;
+				next[state][stimulus]
+					? (enum coordinator_state)(next[state][stimulus] - 1)
+					: state;
 			ck_assert_msg(c.state == expected, "%s, stimulus %d: now %s",
 				      coordinator_state_name(state), stimulus,
 				      coordinator_state_name(c.state));
@@ -259,9 +291,11 @@ TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 		struct node_info node = node_of(link);
 		node.addr_count = ADDRS;
 		for (size_t i = 0; i < ADDRS; i++)
-			node.addrs[i] = (struct msg_addr){ 4, { 10, 0, (uint8_t)link, (uint8_t)i } };
-		receive(link, &(struct msg){ .type = MSG_JOIN,
-					     .join = { .node = &node, .memory = { .group_rank = -1 } } });
+			node.addrs[i] =
+				(struct msg_addr){ 4, { 10, 0, (uint8_t)link, (uint8_t)i } };
+		receive(link,
+			&(struct msg){ .type = MSG_JOIN,
+				       .join = { .node = &node, .memory = { .group_rank = -1 } } });
 	}
 	ck_assert_uint_eq(sent(MSG_FORMED), NODES);
 	size_t addrs = 0, firsts = 0;
@@ -410,8 +444,11 @@ static void begin_takeover(uint32_t nodes)
 
 static struct memory remembering(struct ballot ballot, uint32_t nodes)
 {
-	return (struct memory){ .heard = { ballot, nodes }, .base = { ballot, nodes },
-				.member_of = { ballot }, .group_rank = -1, .coordinator_index = -1 };
+	return (struct memory){ .heard = { ballot, nodes },
+				.base = { ballot, nodes },
+				.member_of = { ballot },
+				.group_rank = -1,
+				.coordinator_index = -1 };
 }
 
 TEST(a_takeover_needs_more_than_half_and_patience)
@@ -487,7 +524,8 @@ TEST(who_was_started_wrongly_and_comes_first_does_not_end_the_job)
 	join_with(1, &memory);
 	ck_assert_uint_eq(sent(MSG_REFUSED), 1);
 	ck_assert_uint_eq(actions.items[0].link, 7);
-	ck_assert_ptr_nonnull(strstr(actions.items[0].msg.refused.text, "--nnodes=1:2, this agent --nnodes=1:3"));
+	ck_assert_ptr_nonnull(
+		strstr(actions.items[0].msg.refused.text, "--nnodes=1:2, this agent --nnodes=1:3"));
 	join_with(2, &memory);
 	ck_assert_uint_eq(sent(MSG_FORMED), 2);
 }

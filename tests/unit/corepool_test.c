@@ -27,7 +27,8 @@ static struct corepool pool_of(const char *description, const char *allowed, enu
 {
 	AUTO(topology_done) struct topology topology = machine(description, allowed);
 	struct corepool pool;
-	ck_assert_int_eq(corepool_init(&pool, &topology, &(struct corepool_opts){ .smt = smt }, NULL), 0);
+	ck_assert_int_eq(
+		corepool_init(&pool, &topology, &(struct corepool_opts){ .smt = smt }, NULL), 0);
 	return pool;
 }
 
@@ -50,7 +51,8 @@ static const char *take(struct corepool *pool, int width)
 
 TEST(orders_get_whole_cores_and_twins_stay_idle)
 {
-	AUTO(corepool_done) struct corepool pool = pool_of("package:2 core:4 " LINUX_SMT, NULL, COREPOOL_SMT_AVOID);
+	AUTO(corepool_done)
+	struct corepool pool = pool_of("package:2 core:4 " LINUX_SMT, NULL, COREPOOL_SMT_AVOID);
 	ck_assert_int_eq(corepool_max_width(&pool), 8);
 	for (int i = 0; i < 8; i++) {
 		char expected[8];
@@ -62,7 +64,8 @@ TEST(orders_get_whole_cores_and_twins_stay_idle)
 
 TEST(one_order_may_use_both_twins)
 {
-	AUTO(corepool_done) struct corepool pool = pool_of("package:2 core:4 " LINUX_SMT, NULL, COREPOOL_SMT_USE);
+	AUTO(corepool_done)
+	struct corepool pool = pool_of("package:2 core:4 " LINUX_SMT, NULL, COREPOOL_SMT_USE);
 	ck_assert_int_eq(corepool_max_width(&pool), 16);
 	ck_assert_str_eq(take(&pool, 2), "0,8");
 	/* Three threads block two cores and use three CPUs. */
@@ -73,7 +76,8 @@ TEST(one_order_may_use_both_twins)
 
 TEST(shared_cores_come_last_and_are_marked_on_both_sides)
 {
-	AUTO(corepool_done) struct corepool pool = pool_of("core:2 pu:2(indexes=0,2,1,3)", NULL, COREPOOL_SMT_SHARE);
+	AUTO(corepool_done)
+	struct corepool pool = pool_of("core:2 pu:2(indexes=0,2,1,3)", NULL, COREPOOL_SMT_SHARE);
 	struct placement a, b, c;
 	ck_assert(corepool_take(&pool, 1, &a));
 	ck_assert(corepool_take(&pool, 1, &b));
@@ -89,7 +93,9 @@ TEST(shared_cores_come_last_and_are_marked_on_both_sides)
 
 TEST(an_order_stays_in_an_l3_group_and_a_node_if_it_fits)
 {
-	AUTO(corepool_done) struct corepool pool = pool_of("package:2 [numa] l3:4 core:4 pu:1", NULL, COREPOOL_SMT_AVOID);
+	AUTO(corepool_done)
+	struct corepool pool =
+		pool_of("package:2 [numa] l3:4 core:4 pu:1", NULL, COREPOOL_SMT_AVOID);
 	ck_assert_str_eq(take(&pool, 3), "0-2");
 	ck_assert_str_eq(take(&pool, 3), "4-6");
 	ck_assert_str_eq(take(&pool, 6), "8-13"); /* two whole groups of node 0 */
@@ -102,7 +108,8 @@ TEST(an_order_stays_in_an_l3_group_and_a_node_if_it_fits)
 
 TEST(holes_in_the_cpuset_are_respected)
 {
-	AUTO(corepool_done) struct corepool pool = pool_of("package:1 l3:2 core:4 pu:1", "1,3-5,7", COREPOOL_SMT_AVOID);
+	AUTO(corepool_done)
+	struct corepool pool = pool_of("package:1 l3:2 core:4 pu:1", "1,3-5,7", COREPOOL_SMT_AVOID);
 	ck_assert_int_eq(corepool_max_width(&pool), 5);
 	ck_assert_str_eq(take(&pool, 2), "1,3");
 	ck_assert_str_eq(take(&pool, 3), "4-5,7");
@@ -135,7 +142,8 @@ TEST(a_quota_limits_the_pool_but_leaves_one)
 		AUTO(topology_done) struct topology topology = machine("core:8 pu:1", NULL);
 		topology.quota_milli = cases[i].milli;
 		AUTO(corepool_done) struct corepool pool;
-		ck_assert_int_eq(corepool_init(&pool, &topology, &(struct corepool_opts){ 0 }, NULL), 0);
+		ck_assert_int_eq(
+			corepool_init(&pool, &topology, &(struct corepool_opts){ 0 }, NULL), 0);
 		ck_assert_int_eq(corepool_max_width(&pool), cases[i].width);
 	}
 }
@@ -158,12 +166,14 @@ TEST(no_allowed_cpu_is_an_error)
 {
 	AUTO(topology_done) struct topology topology = machine("core:2 pu:1", "7");
 	struct corepool pool;
-	ck_assert_int_eq(corepool_init(&pool, &topology, &(struct corepool_opts){ 0 }, NULL), -ENODEV);
+	ck_assert_int_eq(corepool_init(&pool, &topology, &(struct corepool_opts){ 0 }, NULL),
+			 -ENODEV);
 }
 
 TEST(spreading_uses_both_nodes)
 {
-	AUTO(topology_done) struct topology topology = machine("package:2 [numa] l3:2 core:2 pu:1", NULL);
+	AUTO(topology_done)
+	struct topology topology = machine("package:2 [numa] l3:2 core:2 pu:1", NULL);
 	AUTO(corepool_done) struct corepool pool;
 	struct corepool_opts opts = { .place = COREPOOL_SPREAD };
 	ck_assert_int_eq(corepool_init(&pool, &topology, &opts, NULL), 0);
@@ -215,12 +225,15 @@ static void check_placement(const struct topology *topology, const struct corepo
 		room[pool->units[i].node]++;
 	for (size_t i = 0; i < ARRAY_LEN(room); i++)
 		most = MAX(most, room[i]);
-	cpuset_foreach(cpu, &cpus) {
+	cpuset_foreach(cpu, &cpus)
+	{
 		const struct topo_cpu *info = topology_find(topology, cpu);
 		ck_assert(info->allowed);
 		first_node = first_node < 0 ? info->node : first_node;
 		if (last->placement.width <= most)
-			ck_assert_msg(info->node == first_node, "width %d of %d: units %d+%d", last->placement.width, most, last->placement.first, last->placement.count);
+			ck_assert_msg(info->node == first_node, "width %d of %d: units %d+%d",
+				      last->placement.width, most, last->placement.first,
+				      last->placement.count);
 	}
 }
 
@@ -247,13 +260,18 @@ static void play(const struct topology *topology, unsigned seed)
 	ck_assert_int_eq(corepool_init(&pool, topology, &(struct corepool_opts){ 0 }, NULL), 0);
 	memset(jobs, 0, sizeof(jobs));
 	for (uint32_t i = 0; i < JOBS; i++) {
-		jobs[i].item = (struct schedule_item){ .index = i, .width = 1 + rand() % corepool_max_width(&pool) };
+		jobs[i].item =
+			(struct schedule_item){ .index = i,
+						.width = 1 + rand() % corepool_max_width(&pool) };
 		jobs[i].ns = 1 + (uint64_t)(rand() % 1000);
-		schedule_add(&schedule, &jobs[i].item, schedule_key(&jobs[i].item, (enum schedule_order)(seed % 3), jobs[i].ns, seed));
+		schedule_add(&schedule, &jobs[i].item,
+			     schedule_key(&jobs[i].item, (enum schedule_order)(seed % 3),
+					  jobs[i].ns, seed));
 	}
 	while (done < JOBS) {
 		struct placement placement;
-		for (struct schedule_item *item; (item = schedule_next(&schedule, &pool, &placement));) {
+		for (struct schedule_item *item;
+		     (item = schedule_next(&schedule, &pool, &placement));) {
 			struct job *job = container_of(item, struct job, item);
 			active[active_count++] = (struct active){ job, placement, now + job->ns };
 			check_placement(topology, &pool, active, active_count);
@@ -291,7 +309,8 @@ TEST(every_order_runs_alone_on_its_cores_whatever_the_machine)
 		{ "package:2 l3:2 core:3 pu:1", "0-10" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(machines); i++) {
-		AUTO(topology_done) struct topology topology = machine(machines[i].description, machines[i].allowed);
+		AUTO(topology_done)
+		struct topology topology = machine(machines[i].description, machines[i].allowed);
 		for (unsigned seed = 0; seed < 12; seed++)
 			play(&topology, seed);
 	}

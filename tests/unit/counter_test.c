@@ -40,7 +40,8 @@ TEST(a_program_has_one_number_and_its_children_belong_to_it)
 		return; /* not installed here; the end-to-end tests need it */
 	char folder[] = "/tmp/muster-count-XXXXXX";
 	ck_assert_ptr_nonnull(mkdtemp(folder));
-	char *alone[] = { "/bin/true", NULL }, *with_child[] = { "/bin/sh", "-c", "/bin/true; exit 0", NULL };
+	char *alone[] = { "/bin/true", NULL },
+	     *with_child[] = { "/bin/sh", "-c", "/bin/true; exit 0", NULL };
 	uint64_t first = count_of(folder, alone), second = count_of(folder, alone);
 	ck_assert_uint_gt(first, 1000);
 	ck_assert_uint_eq(first, second);

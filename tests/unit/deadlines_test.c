@@ -18,7 +18,8 @@ static void nest(struct deadlines *d, uint64_t process, const char *scope, uint6
 }
 
 /* Expires one timer and compares; process 0: nothing must be due. */
-static void expect_expired(struct deadlines *d, uint64_t now_ns, uint64_t process, const char *scope)
+static void expect_expired(struct deadlines *d, uint64_t now_ns, uint64_t process,
+			   const char *scope)
 {
 	struct deadline *deadline = deadlines_expire(d, now_ns);
 	if (process == 0) {
@@ -113,7 +114,8 @@ TEST(the_earliest_expired_timer_with_a_signal_decides)
 		deadlines_acquire(&d, 1, scope, DEADLINE_RENEW, signals[i], 10 + (uint64_t)i, 1);
 	}
 	int told = 0, sent = 0;
-	for (struct deadline *deadline; (deadline = deadlines_expire(&d, 100)); deadline_free(deadline)) {
+	for (struct deadline *deadline; (deadline = deadlines_expire(&d, 100));
+	     deadline_free(deadline)) {
 		told++;
 		if (deadline->signal > 0) {
 			sent = deadline->signal;
@@ -152,7 +154,8 @@ TEST(agrees_with_a_plain_list_under_random_operations)
 	uint64_t model[PROCESSES][SCOPES] = { 0 }; /* 0: not armed */
 	unsigned seed = 42;
 	for (uint64_t now = 1; now < 20000; now++) {
-		unsigned process = (unsigned)rand_r(&seed) % PROCESSES, scope = (unsigned)rand_r(&seed) % SCOPES;
+		unsigned process = (unsigned)rand_r(&seed) % PROCESSES,
+			 scope = (unsigned)rand_r(&seed) % SCOPES;
 		char name[200];
 		snprintf(name, sizeof(name), "scope-%0*u", scope == 0 ? 150 : 1, scope);
 		switch (rand_r(&seed) % 5) {
@@ -162,7 +165,8 @@ TEST(agrees_with_a_plain_list_under_random_operations)
 			acquire(&d, process, name, model[process][scope]);
 			break;
 		case 2:
-			ck_assert_int_eq(deadlines_release(&d, process, name), model[process][scope] != 0);
+			ck_assert_int_eq(deadlines_release(&d, process, name),
+					 model[process][scope] != 0);
 			model[process][scope] = 0;
 			break;
 		case 3:
@@ -175,8 +179,10 @@ TEST(agrees_with_a_plain_list_under_random_operations)
 		default:
 			break;
 		}
-		for (struct deadline *deadline; (deadline = deadlines_expire(&d, now)); deadline_free(deadline)) {
-			unsigned which = (unsigned)(deadline->scope[strlen(deadline->scope) - 1] - '0');
+		for (struct deadline *deadline; (deadline = deadlines_expire(&d, now));
+		     deadline_free(deadline)) {
+			unsigned which =
+				(unsigned)(deadline->scope[strlen(deadline->scope) - 1] - '0');
 			ck_assert_uint_eq(model[deadline->process][which], deadline->deadline_ns);
 			model[deadline->process][which] = 0;
 		}

@@ -46,7 +46,8 @@ static struct discover_exec *start_script(struct heard *heard, const char *scrip
 	argv[2] = (char *)script;
 	const struct discover_exec_config config = { .argv = argv, .envp = environ };
 	heard->base = event_base_new();
-	ck_assert_int_eq(discover_exec_new(heard->base, &config, &handler, heard, &discovery, &err), 0);
+	ck_assert_int_eq(discover_exec_new(heard->base, &config, &handler, heard, &discovery, &err),
+			 0);
 	return discovery;
 }
 
@@ -91,10 +92,13 @@ TEST(it_gets_the_arguments)
 TEST(epochs_never_go_back_and_a_repetition_is_no_news)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
-	run(&heard, SAY("a:1", "3") SAY("a:1", "3") SAY("b:1", "3") SAY("b:1", "2") SAY("a:1", "4") STAY, 2);
+	run(&heard,
+	    SAY("a:1", "3") SAY("a:1", "3") SAY("b:1", "3") SAY("b:1", "2") SAY("a:1", "4") STAY,
+	    2);
 	ck_assert_str_eq(buf_str(&heard.words), "a:1@3 a:1@4 ");
-	ck_assert_str_eq(buf_str(&heard.notes), "['b:1' in epoch 3 is not believed: 'a:1' had epoch 3]"
-						"['b:1' in epoch 2 is not believed: 'a:1' had epoch 3]");
+	ck_assert_str_eq(buf_str(&heard.notes),
+			 "['b:1' in epoch 3 is not believed: 'a:1' had epoch 3]"
+			 "['b:1' in epoch 2 is not believed: 'a:1' had epoch 3]");
 }
 
 TEST(bad_lines_are_told_and_left_out)
@@ -129,8 +133,10 @@ TEST(a_chatterbox_is_held_back)
 	ck_assert_uint_le(buf_len(&heard.notes), 3 * (size_t)DISCOVER_EXEC_NOTES_PER_S * 20);
 }
 
-/* A script with a place of its own, which goes afterwards: %s in it is a directory that does not exist. */
-static void run_with_mark(struct heard *heard, const char *format, unsigned wanted, bool *ret_marked)
+/* A script with a place of its own, which goes afterwards: %s in it is a directory that does not
+ * exist. */
+static void run_with_mark(struct heard *heard, const char *format, unsigned wanted,
+			  bool *ret_marked)
 {
 	char dir[] = "/tmp/discovery-test-XXXXXX", mark[64], script[512];
 	ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -145,11 +151,14 @@ TEST(one_that_ends_is_started_again_and_its_last_words_count)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	bool marked;
-	run_with_mark(&heard, "mkdir %s && { " SAY("a:1", "1") "exit 3; }; " SAY("a:1", "1") SAY("b:1", "2") STAY, 2,
-		      &marked);
+	run_with_mark(&heard,
+		      "mkdir %s && { " SAY("a:1", "1") "exit 3; }; " SAY("a:1", "1") SAY("b:1", "2")
+			      STAY,
+		      2, &marked);
 	ck_assert(marked);
 	ck_assert_str_eq(buf_str(&heard.words), "a:1@1 b:1@2 ");
-	ck_assert_ptr_nonnull(strstr(buf_str(&heard.notes), "sh ended (exit code 3) and will be started again"));
+	ck_assert_ptr_nonnull(
+		strstr(buf_str(&heard.notes), "sh ended (exit code 3) and will be started again"));
 }
 
 TEST(one_that_closes_its_output_is_replaced)
@@ -171,7 +180,8 @@ TEST(a_program_that_is_not_there_is_an_error)
 	struct err err = ERR_INIT;
 	struct discover_exec *discovery;
 	struct event_base *base = event_base_new();
-	ck_assert_int_eq(discover_exec_new(base, &config, &handler, NULL, &discovery, &err), -ENOENT);
+	ck_assert_int_eq(discover_exec_new(base, &config, &handler, NULL, &discovery, &err),
+			 -ENOENT);
 	ck_assert_str_eq(err.msg, "cannot start /nonexistent/discovery: No such file or directory");
 	event_base_free(base);
 	ck_assert_int_eq(waitpid(-1, NULL, 0), -1);

@@ -73,7 +73,8 @@ TEST(lengths_are_limited)
 	host[sizeof(host) - 2] = '\0';
 	ck_assert(discovery_coordinator_ok(host));
 
-	AUTO_FREE char *blanks = mem_printf("%*s{\"coordinator\":\"a:1\",\"epoch\":1}", DISCOVERY_LINE_MAX, "");
+	AUTO_FREE char *blanks =
+		mem_printf("%*s{\"coordinator\":\"a:1\",\"epoch\":1}", DISCOVERY_LINE_MAX, "");
 	struct discovery_line line;
 	ck_assert_int_eq(parse(blanks, &line), -EINVAL);
 }

@@ -42,8 +42,12 @@ static enum election_request asked(void)
 
 static void key(const char *value, uint64_t epoch)
 {
-	step((struct election_event){ .type = ELECTION_KEY, .present = value != NULL, .value = value,
-				      .epoch = epoch, .lease = 70, .revision = epoch + 5 });
+	step((struct election_event){ .type = ELECTION_KEY,
+				      .present = value != NULL,
+				      .value = value,
+				      .epoch = epoch,
+				      .lease = 70,
+				      .revision = epoch + 5 });
 }
 
 static void assert_announced(const char *value, uint64_t epoch)

@@ -59,7 +59,8 @@ static const char *joined(const struct strv *argv)
 	static char text[2048];
 	text[0] = '\0';
 	for (size_t i = 0; i < argv->count; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "", argv->items[i]);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
+			 argv->items[i]);
 	return text;
 }
 
@@ -75,7 +76,8 @@ TEST(entry_runs_scripts_by_python_and_programs_themselves)
 	static const char *const scripts[] = { "train.py", "tool.py", "script", "./train.py" };
 	for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
 		ck_assert_int_eq(resolve(ENTRY_AUTO, scripts[i]), 0);
-		snprintf(expected, sizeof(expected), "%s/bin/python3 -u %s a b", directory, scripts[i]);
+		snprintf(expected, sizeof(expected), "%s/bin/python3 -u %s a b", directory,
+			 scripts[i]);
 		ck_assert_str_eq(joined(&entry.argv), expected);
 		ck_assert(entry.python);
 		ck_assert_str_eq(entry.title, scripts[i]);
@@ -154,12 +156,18 @@ TEST(entry_refuses_what_cannot_be_run)
 TEST(macros_are_replaced_and_every_other_dollar_stays)
 {
 	static const char *const cases[][2] = {
-		{ "$local_rank", "3" },		    { "x${local_rank}y", "x3y" },
-		{ "$local_rankx", "$local_rankx" }, { "$local_rank-$local_rank", "3-3" },
-		{ "echo $$", "echo $$" },	    { "$$local_rank", "$$local_rank" },
-		{ "$$$local_rank", "$$3" },	    { "$5 ${ $ ${rank}", "$5 ${ $ ${rank}" },
-		{ "$LOCAL_RANK", "$LOCAL_RANK" },   { "${local_rank", "${local_rank" },
-		{ "$", "$" },			    { "", "" },
+		{ "$local_rank", "3" },
+		{ "x${local_rank}y", "x3y" },
+		{ "$local_rankx", "$local_rankx" },
+		{ "$local_rank-$local_rank", "3-3" },
+		{ "echo $$", "echo $$" },
+		{ "$$local_rank", "$$local_rank" },
+		{ "$$$local_rank", "$$3" },
+		{ "$5 ${ $ ${rank}", "$5 ${ $ ${rank}" },
+		{ "$LOCAL_RANK", "$LOCAL_RANK" },
+		{ "${local_rank", "${local_rank" },
+		{ "$", "$" },
+		{ "", "" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		AUTO(strv_done) struct strv argv = STRV_INIT;

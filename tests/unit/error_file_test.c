@@ -14,7 +14,8 @@
 
 static const char sample[] =
 	"{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": {\"py_callstack\": "
-	"\"Traceback (most recent call last):\\nValueError: boom\\n\", \"timestamp\": \"1794771769\"}}}";
+	"\"Traceback (most recent call last):\\nValueError: boom\\n\", \"timestamp\": "
+	"\"1794771769\"}}}";
 
 static struct error_file file;
 

@@ -7,9 +7,12 @@
 #include "proto/etcd.h"
 
 /* Answers as captured from etcd 3.4. */
-#define HEADER "\"header\":{\"cluster_id\":\"324952591200643719\",\"member_id\":\"3319814642761637952\",\"revision\":\"2\",\"raft_term\":\"2\"}"
-#define PAIR                                                                                        \
-	"{\"key\":\"L211c3Rlci94\",\"create_revision\":\"2\",\"mod_revision\":\"2\",\"version\":\"1\"," \
+#define HEADER \
+	"\"header\":{\"cluster_id\":\"324952591200643719\",\"member_id\":\"3319814642761637952\"," \
+	"\"revision\":\"2\",\"raft_term\":\"2\"}"
+#define PAIR \
+	"{\"key\":\"L211c3Rlci94\",\"create_revision\":\"2\",\"mod_revision\":\"2\",\"version\":" \
+	"\"1\"," \
 	"\"value\":\"aGVsbG8=\",\"lease\":\"2324035401755657735\"}"
 
 TEST(requests_are_what_the_gateway_takes)
@@ -19,14 +22,19 @@ TEST(requests_are_what_the_gateway_takes)
 	ck_assert_str_eq(buf_str(&out), "{\"key\":\"L211c3Rlci94\"}");
 	buf_clear(&out);
 	etcd_put_campaign(&out, "/muster/x", "hello", 7);
-	ck_assert_str_eq(buf_str(&out),
-			 "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"EQUAL\",\"create_revision\":\"0\","
-			 "\"key\":\"L211c3Rlci94\"}],\"success\":[{\"request_put\":{\"key\":\"L211c3Rlci94\","
-			 "\"value\":\"aGVsbG8=\",\"lease\":\"7\"}}],\"failure\":[{\"request_range\":"
-			 "{\"key\":\"L211c3Rlci94\"}}]}");
+	ck_assert_str_eq(
+		buf_str(&out),
+		"{\"compare\":[{\"target\":\"CREATE\",\"result\":\"EQUAL\",\"create_revision\":"
+		"\"0\","
+		"\"key\":\"L211c3Rlci94\"}],\"success\":[{\"request_put\":{\"key\":"
+		"\"L211c3Rlci94\","
+		"\"value\":\"aGVsbG8=\",\"lease\":\"7\"}}],\"failure\":[{\"request_range\":"
+		"{\"key\":\"L211c3Rlci94\"}}]}");
 	buf_clear(&out);
 	etcd_put_watch(&out, "/muster/x", 8);
-	ck_assert_str_eq(buf_str(&out), "{\"create_request\":{\"key\":\"L211c3Rlci94\",\"start_revision\":\"8\"}}");
+	ck_assert_str_eq(
+		buf_str(&out),
+		"{\"create_request\":{\"key\":\"L211c3Rlci94\",\"start_revision\":\"8\"}}");
 	buf_clear(&out);
 	ck_assert_int_eq(etcd_put_authenticate(&out, "a\"b", "p\\w"), 0);
 	ck_assert_str_eq(buf_str(&out), "{\"name\":\"a\\\"b\",\"password\":\"p\\\\w\"}");
@@ -61,8 +69,10 @@ TEST(a_strange_value_is_the_empty_one)
 	static const char *const values[] = { "\"AAAA\"", "\"not base64!\"", "7", "null" };
 	struct etcd_key key;
 	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-		AUTO_FREE char *text = mem_printf(
-			"{" HEADER ",\"kvs\":[{\"create_revision\":\"2\",\"value\":%s}]}", values[i]);
+		AUTO_FREE char *text =
+			mem_printf("{" HEADER
+				   ",\"kvs\":[{\"create_revision\":\"2\",\"value\":%s}]}",
+				   values[i]);
 		ck_assert_int_eq(get_read(text, &key), 0);
 		ck_assert(key.present);
 		ck_assert_str_eq(key.value, "");
@@ -80,9 +90,16 @@ TEST(a_strange_value_is_the_empty_one)
 TEST(answers_without_what_we_need_are_wrong)
 {
 	static const char *const cases[] = {
-		"", "{}", "[]", "{\"header\":7}", "{\"header\":{\"revision\":\"x\"}}",
-		"{\"header\":{\"revision\":\"-1\"}}", "{\"header\":{\"revision\":\"99999999999999999999\"}}",
-		"{" HEADER ",\"kvs\":[{}]}", "{" HEADER ",\"kvs\":[7]}", "{" HEADER,
+		"",
+		"{}",
+		"[]",
+		"{\"header\":7}",
+		"{\"header\":{\"revision\":\"x\"}}",
+		"{\"header\":{\"revision\":\"-1\"}}",
+		"{\"header\":{\"revision\":\"99999999999999999999\"}}",
+		"{" HEADER ",\"kvs\":[{}]}",
+		"{" HEADER ",\"kvs\":[7]}",
+		"{" HEADER,
 	};
 	struct etcd_key key;
 	bool won, alive;
@@ -93,7 +110,8 @@ TEST(answers_without_what_we_need_are_wrong)
 		const char *text = cases[i];
 		size_t len = strlen(text);
 		struct err err = ERR_INIT;
-		ck_assert_msg(etcd_get_read(text, len, &key, &err) == -EPROTO && err.code == EPROTO, "%s", text);
+		ck_assert_msg(etcd_get_read(text, len, &key, &err) == -EPROTO && err.code == EPROTO,
+			      "%s", text);
 		ck_assert_int_eq(etcd_get_grant(text, len, &lease, &ttl_s, NULL), -EPROTO);
 		ck_assert_int_eq(etcd_get_keep(text, len, &alive, NULL), -EPROTO);
 		ck_assert_int_eq(etcd_get_token(text, len, token, NULL), -EPROTO);
@@ -103,8 +121,9 @@ TEST(answers_without_what_we_need_are_wrong)
 
 TEST(a_campaign_is_won_with_the_revision_of_its_write)
 {
-	static const char text[] = "{" HEADER ",\"succeeded\":true,\"responses\":[{\"response_put\":{"
-				   "\"header\":{\"revision\":\"2\"}}}]}";
+	static const char text[] =
+		"{" HEADER ",\"succeeded\":true,\"responses\":[{\"response_put\":{"
+		"\"header\":{\"revision\":\"2\"}}}]}";
 	struct etcd_key key;
 	bool won = false;
 	ck_assert_int_eq(etcd_get_campaign(text, strlen(text), &won, &key, NULL), 0);
@@ -114,8 +133,9 @@ TEST(a_campaign_is_won_with_the_revision_of_its_write)
 
 TEST(a_lost_campaign_tells_who_won)
 {
-	static const char text[] = "{" HEADER ",\"responses\":[{\"response_range\":{\"header\":{\"revision\":\"2\"},"
-				   "\"kvs\":[" PAIR "],\"count\":\"1\"}}]}";
+	static const char text[] =
+		"{" HEADER ",\"responses\":[{\"response_range\":{\"header\":{\"revision\":\"2\"},"
+		"\"kvs\":[" PAIR "],\"count\":\"1\"}}]}";
 	struct etcd_key key;
 	bool won = true;
 	ck_assert_int_eq(etcd_get_campaign(text, strlen(text), &won, &key, NULL), 0);
@@ -125,7 +145,8 @@ TEST(a_lost_campaign_tells_who_won)
 
 TEST(a_lease_that_is_gone_has_no_time_to_live)
 {
-	static const char kept[] = "{\"result\":{" HEADER ",\"ID\":\"2324035401755657735\",\"TTL\":\"5\"}}";
+	static const char kept[] =
+		"{\"result\":{" HEADER ",\"ID\":\"2324035401755657735\",\"TTL\":\"5\"}}";
 	static const char gone[] = "{\"result\":{" HEADER ",\"ID\":\"2324035401755657735\"}}";
 	bool alive = false;
 	ck_assert_int_eq(etcd_get_keep(kept, strlen(kept), &alive, NULL), 0);
@@ -136,7 +157,8 @@ TEST(a_lease_that_is_gone_has_no_time_to_live)
 
 TEST(a_token_that_could_break_a_header_is_refused)
 {
-	static const char good[] = "{\"token\":\"abc.17\"}", bad[] = "{\"token\":\"a\\r\\nHost: x\"}";
+	static const char good[] = "{\"token\":\"abc.17\"}",
+			  bad[] = "{\"token\":\"a\\r\\nHost: x\"}";
 	char token[ETCD_TOKEN_MAX];
 	ck_assert_int_eq(etcd_get_token(good, strlen(good), token, NULL), 0);
 	ck_assert_str_eq(token, "abc.17");
@@ -154,12 +176,17 @@ TEST(a_watch_tells_of_changes_and_of_its_end)
 	struct err err = ERR_INIT;
 	ck_assert_int_eq(get_watch("{\"result\":{" HEADER ",\"created\":true}}", &what, NULL), 0);
 	ck_assert_int_eq(what, ETCD_WATCH_NOTHING);
-	ck_assert_int_eq(get_watch("{\"result\":{" HEADER ",\"events\":[{\"type\":\"DELETE\"}]}}", &what, NULL), 0);
+	ck_assert_int_eq(get_watch("{\"result\":{" HEADER ",\"events\":[{\"type\":\"DELETE\"}]}}",
+				   &what, NULL),
+			 0);
 	ck_assert_int_eq(what, ETCD_WATCH_CHANGED);
-	ck_assert_int_eq(get_watch("{\"result\":{\"canceled\":true,\"cancel_reason\":\"comp\\u00e9\"}}", &what, &err),
-			 -ECANCELED);
+	ck_assert_int_eq(
+		get_watch("{\"result\":{\"canceled\":true,\"cancel_reason\":\"comp\\u00e9\"}}",
+			  &what, &err),
+		-ECANCELED);
 	ck_assert_str_eq(err.msg, "comp??");
-	ck_assert_int_eq(get_watch("{\"error\":{\"message\":\"no leader\"}}", &what, &err), -ECANCELED);
+	ck_assert_int_eq(get_watch("{\"error\":{\"message\":\"no leader\"}}", &what, &err),
+			 -ECANCELED);
 	ck_assert_str_eq(err.msg, "no leader");
 	ck_assert_int_eq(get_watch("nonsense", &what, NULL), -EPROTO);
 }
@@ -167,7 +194,8 @@ TEST(a_watch_tells_of_changes_and_of_its_end)
 TEST(reasons_of_etcd_are_kept_short_and_printable)
 {
 	char reason[ETCD_REASON_MAX];
-	static const char text[] = "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}";
+	static const char text[] =
+		"{\"error\":\"etcdserver: requested lease not found\",\"code\":5}";
 	etcd_get_error(text, strlen(text), reason);
 	ck_assert_str_eq(reason, "etcdserver: requested lease not found");
 	etcd_get_error("<html>", 6, reason);

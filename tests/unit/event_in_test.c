@@ -19,10 +19,17 @@ TEST(what_is_written_is_read_back)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	int exit_code = 3;
-	struct event_head head = { .run_id = "job", .host = "node", .wall_ns = 1794801217469000000, .round = 2,
+	struct event_head head = { .run_id = "job",
+				   .host = "node",
+				   .wall_ns = 1794801217469000000,
+				   .round = 2,
 				   .restarts = 1 };
-	struct event_body body = { .rank = 5, .local_rank = 1, .pid = 4711, .status = "exit code 3",
-				   .exit_code = &exit_code, .error_file = "/tmp/a b\"\xc3\xbc/error.json" };
+	struct event_body body = { .rank = 5,
+				   .local_rank = 1,
+				   .pid = 4711,
+				   .status = "exit code 3",
+				   .exit_code = &exit_code,
+				   .error_file = "/tmp/a b\"\xc3\xbc/error.json" };
 	event_line(&line, EVENT_WORKER_EXITED, &head, &body);
 	ck_assert_int_eq(parse(buf_str(&line)), 0);
 	ck_assert_str_eq(buf_str(&event.name), "worker.exited");
@@ -56,8 +63,14 @@ TEST(members_of_later_versions_are_passed_over)
 
 TEST(what_is_no_event_is_refused)
 {
-	static const char *const wrong[] = { "", "{}", "[]", "{\"event\":\"\"}", "{\"event\":7}", "{\"event\":\"x\"",
-					     "{\"event\":\"x\"} y", "{\"event\":\"x\",\"pid\":\"7\"}" };
+	static const char *const wrong[] = { "",
+					     "{}",
+					     "[]",
+					     "{\"event\":\"\"}",
+					     "{\"event\":7}",
+					     "{\"event\":\"x\"",
+					     "{\"event\":\"x\"} y",
+					     "{\"event\":\"x\",\"pid\":\"7\"}" };
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_int_eq(parse(wrong[i]), -EINVAL);
 }

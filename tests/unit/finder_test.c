@@ -16,15 +16,18 @@ static void step(const struct finder_event *event)
 static void start(int32_t own)
 {
 	now_ns = 1000 * NS_PER_S;
-	finder_init(&finder, &(struct finder_config){ .count = 3, .own = own,
-						      .failover_after_ns = 10 * NS_PER_S });
+	finder_init(&finder, &(struct finder_config){
+				     .count = 3, .own = own, .failover_after_ns = 10 * NS_PER_S });
 	step(&(struct finder_event){ .type = FINDER_START });
 }
 
 static void answer(uint32_t index, enum finder_answer answer, struct ballot ballot)
 {
-	step(&(struct finder_event){ .type = FINDER_ANSWER, .index = index, .probe = finder.probe,
-				     .answer = answer, .ballot = ballot });
+	step(&(struct finder_event){ .type = FINDER_ANSWER,
+				     .index = index,
+				     .probe = finder.probe,
+				     .answer = answer,
+				     .ballot = ballot });
 }
 
 static bool did(enum finder_action_type type)

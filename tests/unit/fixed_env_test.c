@@ -10,7 +10,8 @@
 static char *caller_a[] = { "USER=a", "LANG=de", "TOKEN=x", "PATH=/a", NULL };
 static char *caller_b[] = { "PATH=/b:/c", "LONG=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "TOKEN=x", NULL };
 
-static void make(const char *text, char *const *caller, struct strv *env, char hash[FIXED_ENV_HASH_MAX])
+static void make(const char *text, char *const *caller, struct strv *env,
+		 char hash[FIXED_ENV_HASH_MAX])
 {
 	struct fixed_env_rule rule = FIXED_ENV_RULE_INIT;
 	ck_assert_int_eq(fixed_env_parse(text, &rule, NULL), 0);

@@ -14,7 +14,8 @@
 static const struct exit_status exit_0 = { .kind = EXIT_CODE, .value = 0 };
 static const struct exit_status exit_3 = { .kind = EXIT_CODE, .value = 3 };
 
-/* The actions of a step as text, so that an expectation is one line: "tell-failed:1 signal:0=SIGTERM". */
+/* The actions of a step as text, so that an expectation is one line: "tell-failed:1
+ * signal:0=SIGTERM". */
 static void step(struct group *group, const struct group_event *event, struct buf *out)
 {
 	static const char *const names[] = {
@@ -41,16 +42,17 @@ static void step(struct group *group, const struct group_event *event, struct bu
 	group_actions_done(&actions);
 }
 
-#define STEP(group, expected, ...)                                                                 \
-	do {                                                                                       \
-		AUTO(buf_done) struct buf text = BUF_INIT;                                         \
-		step(group, &(struct group_event){ __VA_ARGS__ }, &text);                          \
-		ck_assert_str_eq(buf_str(&text), expected);                                        \
+#define STEP(group, expected, ...) \
+	do { \
+		AUTO(buf_done) struct buf text = BUF_INIT; \
+		step(group, &(struct group_event){ __VA_ARGS__ }, &text); \
+		ck_assert_str_eq(buf_str(&text), expected); \
 	} while (0)
 
-#define START(group, n) STEP(group, (n) == 1 ? "spawn:0" : "spawn:0 spawn:1", GROUP_EV_START, .count = (n))
+#define START(group, n) \
+	STEP(group, (n) == 1 ? "spawn:0" : "spawn:0 spawn:1", GROUP_EV_START, .count = (n))
 #define SPAWNED(group, i) STEP(group, "", GROUP_EV_SPAWNED, .rank = (i), .when_ns = NOW - SECOND)
-#define EXITED(group, expected, i, how)                                                            \
+#define EXITED(group, expected, i, how) \
 	STEP(group, expected, GROUP_EV_EXITED, .rank = (i), .status = (how), .when_ns = NOW)
 #define EMPTY(group, expected) STEP(group, expected, GROUP_EV_EMPTY)
 
@@ -65,14 +67,16 @@ static void make(struct group *group, enum group_state state)
 	SPAWNED(group, 1);
 	struct buf ignored = BUF_INIT;
 	if (state == GROUP_STOPPING)
-		step(group, &(struct group_event){ GROUP_EV_STOP, .signal = SIGTERM, .grace_ns = GRACE },
+		step(group,
+		     &(struct group_event){ GROUP_EV_STOP, .signal = SIGTERM, .grace_ns = GRACE },
 		     &ignored);
 	if (state == GROUP_KILLING)
 		step(group, &(struct group_event){ GROUP_EV_KILL }, &ignored);
 	if (state == GROUP_LINGERING)
 		for (size_t i = 0; i < 2; i++)
 			step(group,
-			     &(struct group_event){ GROUP_EV_EXITED, .rank = i, .status = exit_0, .when_ns = NOW },
+			     &(struct group_event){ GROUP_EV_EXITED, .rank = i, .status = exit_0,
+						    .when_ns = NOW },
 			     &ignored);
 	buf_done(&ignored);
 	ck_assert_int_eq(group->state, state);
@@ -101,19 +105,29 @@ TEST(every_row_of_the_table_does_what_it_says)
 
 		{ GROUP_ACTIVE, { GROUP_EV_START, .count = 3 }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_SPAWNED, .when_ns = NOW }, GROUP_ACTIVE, "" },
-		{ GROUP_ACTIVE, { GROUP_EV_SPAWN_FAILED, .rank = 1, .error = ENOENT }, GROUP_STOPPING,
+		{ GROUP_ACTIVE,
+		  { GROUP_EV_SPAWN_FAILED, .rank = 1, .error = ENOENT },
+		  GROUP_STOPPING,
 		  "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM" },
-		{ GROUP_ACTIVE, { GROUP_EV_EXITED, .rank = 1, .status = { EXIT_SIGNAL, SIGSEGV, true } },
-		  GROUP_STOPPING, "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM" },
-		{ GROUP_ACTIVE, { GROUP_EV_EXITED, .rank = 0, .status = { EXIT_UNKNOWN } }, GROUP_STOPPING,
+		{ GROUP_ACTIVE,
+		  { GROUP_EV_EXITED, .rank = 1, .status = { EXIT_SIGNAL, SIGSEGV, true } },
+		  GROUP_STOPPING,
+		  "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM" },
+		{ GROUP_ACTIVE,
+		  { GROUP_EV_EXITED, .rank = 0, .status = { EXIT_UNKNOWN } },
+		  GROUP_STOPPING,
 		  "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM" },
 		{ GROUP_ACTIVE, { GROUP_EV_EXITED, .status = { EXIT_CODE, 0 } }, GROUP_ACTIVE, "" },
-		{ GROUP_ACTIVE, { GROUP_EV_EXPIRED, .rank = 1, .reason = FAILURE_TIMER, .signal = SIGUSR1 },
-		  GROUP_STOPPING, "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM signal:1=SIGUSR1" },
+		{ GROUP_ACTIVE,
+		  { GROUP_EV_EXPIRED, .rank = 1, .reason = FAILURE_TIMER, .signal = SIGUSR1 },
+		  GROUP_STOPPING,
+		  "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM signal:1=SIGUSR1" },
 		{ GROUP_ACTIVE, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_EMPTY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_LOST }, GROUP_IDLE, "tell-failed:0 tell-gone" },
-		{ GROUP_ACTIVE, { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 }, GROUP_STOPPING,
+		{ GROUP_ACTIVE,
+		  { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 },
+		  GROUP_STOPPING,
 		  "orphans=SIGINT signal:0=SIGINT signal:1=SIGINT" },
 		{ GROUP_ACTIVE, { GROUP_EV_KILL }, GROUP_KILLING, "kill-all" },
 		{ GROUP_ACTIVE, { GROUP_EV_TIMER }, GROUP_ACTIVE, "" },
@@ -122,13 +136,17 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_STOPPING, { GROUP_EV_START }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_SPAWNED, .when_ns = NOW }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_SPAWN_FAILED }, GROUP_STOPPING, "" },
-		{ GROUP_STOPPING, { GROUP_EV_EXITED, .status = { EXIT_CODE, 1 } }, GROUP_STOPPING,
+		{ GROUP_STOPPING,
+		  { GROUP_EV_EXITED, .status = { EXIT_CODE, 1 } },
+		  GROUP_STOPPING,
 		  "orphans=SIGTERM" },
 		{ GROUP_STOPPING, { GROUP_EV_EXPIRED, .signal = SIGKILL }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_EMPTY }, GROUP_STOPPING, "" },
 		{ GROUP_STOPPING, { GROUP_EV_LOST }, GROUP_IDLE, "tell-gone" },
-		{ GROUP_STOPPING, { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 }, GROUP_STOPPING,
+		{ GROUP_STOPPING,
+		  { GROUP_EV_STOP, .signal = SIGINT, .grace_ns = 1 },
+		  GROUP_STOPPING,
 		  "orphans=SIGINT signal:0=SIGINT signal:1=SIGINT" },
 		{ GROUP_STOPPING, { GROUP_EV_KILL }, GROUP_KILLING, "kill-all" },
 		{ GROUP_STOPPING, { GROUP_EV_TIMER }, GROUP_KILLING, "kill-all" },
@@ -142,7 +160,10 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_LINGERING, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_LINGERING, "" },
 		{ GROUP_LINGERING, { GROUP_EV_EMPTY }, GROUP_IDLE, "tell-gone" },
 		{ GROUP_LINGERING, { GROUP_EV_LOST }, GROUP_IDLE, "tell-gone" },
-		{ GROUP_LINGERING, { GROUP_EV_STOP, .signal = SIGTERM }, GROUP_KILLING, "kill-all" },
+		{ GROUP_LINGERING,
+		  { GROUP_EV_STOP, .signal = SIGTERM },
+		  GROUP_KILLING,
+		  "kill-all" },
 		{ GROUP_LINGERING, { GROUP_EV_KILL }, GROUP_KILLING, "kill-all" },
 		{ GROUP_LINGERING, { GROUP_EV_TIMER }, GROUP_KILLING, "kill-all" },
 		{ GROUP_LINGERING, { GROUP_EV_PAUSED, .grace_ns = 5 }, GROUP_LINGERING, "" },
@@ -173,7 +194,8 @@ TEST(every_row_of_the_table_does_what_it_says)
 	}
 	for (size_t state = 0; state < GROUP_STATE_COUNT; state++)
 		for (size_t event = 0; event < GROUP_EVENT_COUNT; event++)
-			ck_assert_msg(covered[state][event], "no row for state %zu, event %zu", state, event);
+			ck_assert_msg(covered[state][event], "no row for state %zu, event %zu",
+				      state, event);
 }
 
 TEST(group_is_done_when_the_last_worker_ends_well_and_gone_when_its_leftovers_are)
@@ -204,7 +226,8 @@ TEST(group_does_not_wait_for_the_end_of_workers_that_were_never_started)
 	struct group group;
 	group_init(&group, SIGTERM, GRACE);
 	START(&group, 2);
-	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM", GROUP_EV_SPAWN_FAILED, .error = EMFILE);
+	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM", GROUP_EV_SPAWN_FAILED,
+	     .error = EMFILE);
 	STEP(&group, "kill-all", GROUP_EV_SPAWN_FAILED, .rank = 1, .error = EMFILE);
 	EMPTY(&group, "tell-gone");
 	group_done(&group);
@@ -237,8 +260,8 @@ TEST(second_interrupt_kills_but_a_second_terminate_does_not)
 {
 	struct group group;
 	make(&group, GROUP_ACTIVE);
-	STEP(&group, "orphans=SIGINT signal:0=SIGINT signal:1=SIGINT", GROUP_EV_STOP, .signal = SIGINT,
-	     .grace_ns = GRACE);
+	STEP(&group, "orphans=SIGINT signal:0=SIGINT signal:1=SIGINT", GROUP_EV_STOP,
+	     .signal = SIGINT, .grace_ns = GRACE);
 	STEP(&group, "kill-all", GROUP_EV_STOP, .signal = SIGINT, .grace_ns = GRACE);
 	group_done(&group);
 
@@ -307,8 +330,8 @@ TEST(watchdog_condemns_one_worker_and_it_stays_the_cause)
 {
 	struct group group;
 	make(&group, GROUP_ACTIVE);
-	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM signal:0=SIGKILL", GROUP_EV_EXPIRED,
-	     .rank = 0, .reason = FAILURE_TIMER, .signal = SIGKILL);
+	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM signal:0=SIGKILL",
+	     GROUP_EV_EXPIRED, .rank = 0, .reason = FAILURE_TIMER, .signal = SIGKILL);
 	EXITED(&group, "orphans=SIGTERM", 0, ((struct exit_status){ EXIT_SIGNAL, SIGKILL, false }));
 	ck_assert(!group.workers[0].stopped);
 	ck_assert_int_eq(group.workers[0].reason, FAILURE_TIMER);

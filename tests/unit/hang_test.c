@@ -42,13 +42,16 @@ TEST(uninterruptible_sleep_must_last_without_a_break)
 	ck_assert_int_eq(hang_look(&hang, &policy, 2, false, 5 * S, &since_ns), HANG_NONE);
 	ck_assert_int_eq(hang_look(&hang, &policy, 3, true, 6 * S, &since_ns), HANG_NONE);
 	ck_assert_int_eq(hang_look(&hang, &policy, 3, true, 15 * S, &since_ns), HANG_NONE);
-	ck_assert_int_eq(hang_look(&hang, &policy, 3, true, 16 * S, &since_ns), HANG_UNINTERRUPTIBLE);
+	ck_assert_int_eq(hang_look(&hang, &policy, 3, true, 16 * S, &since_ns),
+			 HANG_UNINTERRUPTIBLE);
 	ck_assert_uint_eq(since_ns, 6 * S);
 }
 
 TEST(nothing_asked_for_means_no_looking)
 {
 	ck_assert_uint_eq(hang_period_ns(&(struct hang_policy){ 0 }), 0);
-	ck_assert_uint_eq(hang_period_ns(&(struct hang_policy){ .start_ns = 5 * S, .silent_ns = 600 * S }), S / 2);
+	ck_assert_uint_eq(
+		hang_period_ns(&(struct hang_policy){ .start_ns = 5 * S, .silent_ns = 600 * S }),
+		S / 2);
 	ck_assert_uint_eq(hang_period_ns(&(struct hang_policy){ .silent_ns = 3600 * S }), S);
 }

@@ -15,7 +15,8 @@ static void begin(void)
 	history_begin_attempt(&history, 0, 4, 20);
 }
 
-static struct history_failure *add(uint32_t rank, struct exit_status status, bool stopped, uint64_t when)
+static struct history_failure *add(uint32_t rank, struct exit_status status, bool stopped,
+				   uint64_t when)
 {
 	struct history_failure *failure = history_add(&history);
 	failure->rank = failure->local_rank = rank;
@@ -51,7 +52,8 @@ TEST(exit_code_is_that_of_the_first_cause)
 	ck_assert_int_eq(end(ATTEMPT_FAILED), 3);
 
 	begin();
-	struct history_failure *failure = add(0, (struct exit_status){ .kind = EXIT_UNKNOWN }, false, 30);
+	struct history_failure *failure =
+		add(0, (struct exit_status){ .kind = EXIT_UNKNOWN }, false, 30);
 	failure->reason = FAILURE_SPAWN;
 	failure->spawn_errno = ENOEXEC;
 	ck_assert_int_eq(end(ATTEMPT_FAILED), EXIT_CODE_NOT_EXEC);

@@ -90,7 +90,8 @@ TEST(lines_in_blocks_lose_and_reorder_nothing)
 			line_split_push(&split, input + at, len);
 			while (line_split_next(&split, &line)) {
 				buf_append(&out, line.text, line.len);
-				ck_assert(line.text[line.len - 1] == (line.end == LINE_NEWLINE ? '\n' : '\r'));
+				ck_assert(line.text[line.len - 1] ==
+					  (line.end == LINE_NEWLINE ? '\n' : '\r'));
 			}
 		}
 		if (line_split_finish(&split, &line))
@@ -101,7 +102,8 @@ TEST(lines_in_blocks_lose_and_reorder_nothing)
 	}
 }
 
-static void put(struct screen *screen, uint64_t writer, const char *text, enum line_end end, struct buf *out)
+static void put(struct screen *screen, uint64_t writer, const char *text, enum line_end end,
+		struct buf *out)
 {
 	char prefix[8] = { '[', (char)('0' + writer), ']', 0 };
 	struct line line = { (const unsigned char *)text, strlen(text), end, .continues = false };
@@ -187,7 +189,8 @@ TEST(tail_keeps_the_last_bytes_only)
 			AUTO(buf_done) struct buf kept = BUF_INIT;
 			tail_copy(&tail, &kept);
 			ck_assert_uint_eq(buf_len(&kept), MIN(total, TAIL_MAX));
-			ck_assert(memcmp(buf_data(&kept), stream + total - buf_len(&kept), buf_len(&kept)) == 0);
+			ck_assert(memcmp(buf_data(&kept), stream + total - buf_len(&kept),
+					 buf_len(&kept)) == 0);
 		}
 		tail_done(&tail);
 	}
@@ -197,18 +200,21 @@ TEST(template_replaces_known_names_and_leaves_the_rest)
 {
 	const struct template_name names[] = { { "rank", "7" }, { "role_name", "trainer" } };
 	AUTO(buf_done) struct buf out = BUF_INIT;
-	template_render("[${role_name}$rank] $rankx ${other} $$ ${rank $5 $", names, ARRAY_LEN(names), &out);
+	template_render("[${role_name}$rank] $rankx ${other} $$ ${rank $5 $", names,
+			ARRAY_LEN(names), &out);
 	ck_assert_str_eq(buf_str(&out), "[trainer7] $rankx ${other} $ ${rank $5 $");
 }
 
 static void add(struct merge *merge, uint32_t writer, const char *text, uint64_t now_ns)
 {
-	struct line line = { (const unsigned char *)text, strlen(text), LINE_NEWLINE, .continues = false };
+	struct line line = { (const unsigned char *)text, strlen(text), LINE_NEWLINE,
+			     .continues = false };
 	merge_add(merge, writer, &line, now_ns);
 }
 
 /* Everything that is ready, as "0-2:text|". */
-static void expect_merged(struct merge *merge, uint32_t alive, uint64_t now_ns, const char *expected)
+static void expect_merged(struct merge *merge, uint32_t alive, uint64_t now_ns,
+			  const char *expected)
 {
 	AUTO(buf_done) struct buf out = BUF_INIT;
 	for (struct merge_line *line; (line = merge_next(merge, alive, now_ns));) {
@@ -280,7 +286,8 @@ TEST(stream_map_takes_one_mask_or_a_list_of_ranks_of_any_size)
 	ck_assert(masks[0] == 3 && masks[12] == 3);
 	ck_assert_int_eq(stream_map_parse("0:1,12:2,99:3", 13, masks, NULL), 0);
 	ck_assert(masks[0] == 1 && masks[1] == 0 && masks[12] == 2);
-	static const char *const wrong[] = { "", "4", "33", "0:4", "a:1", "1:", ":1", "0:1,", "0:1;1:1", "-1:1" };
+	static const char *const wrong[] = { "",   "4",	 "33",	 "0:4",	    "a:1",
+					     "1:", ":1", "0:1,", "0:1;1:1", "-1:1" };
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_int_eq(stream_map_parse(wrong[i], 13, masks, NULL), -EINVAL);
 }

@@ -16,7 +16,6 @@
 #include "loop.h"
 #include "unit.h"
 
-
 /* ---- a world with a listener and one connecting side ---- */
 
 struct world {
@@ -202,7 +201,9 @@ static const struct msg pong = { .type = MSG_PONG, .pong = { .cookie = 43 } };
 static void exchange(struct world *w)
 {
 	connect_up(w);
-	struct node_info node = { .min_nodes = 1, .max_nodes = 2, .nproc = 3, .node_rank = -1, .name = "here" };
+	struct node_info node = {
+		.min_nodes = 1, .max_nodes = 2, .nproc = 3, .node_rank = -1, .name = "here"
+	};
 	struct msg join = { .type = MSG_JOIN, .join = { .node = &node, .attempt = 7 } };
 	join.join.memory.coordinator_index = join.join.memory.group_rank = -1;
 	link_send(w->client, &join);
@@ -239,7 +240,8 @@ TEST(a_listener_on_all_addresses_takes_ipv4_too)
 	world_init(&w, "::");
 	addr_from_ip("127.0.0.1", addr_port(&w.addr), &w.addr);
 	connect_up(&w);
-	ck_assert_msg(str_starts(link_peer_name(w.server), "127.0.0.1:"), "%s", link_peer_name(w.server));
+	ck_assert_msg(str_starts(link_peer_name(w.server), "127.0.0.1:"), "%s",
+		      link_peer_name(w.server));
 	world_done(&w);
 }
 
@@ -293,7 +295,8 @@ TEST(a_message_out_of_range_is_told_to_its_sender)
 	struct world w;
 	world_init(&w, "127.0.0.1");
 	connect_up(&w);
-	link_send(w.client, &(struct msg){ .type = MSG_LEAVE, .leave = { .why = LEAVE_WHY_COUNT } });
+	link_send(w.client,
+		  &(struct msg){ .type = MSG_LEAVE, .leave = { .why = LEAVE_WHY_COUNT } });
 	WAIT_FOR(&w, w.client_down);
 	ck_assert_int_eq(w.client_end.kind, LINK_BROKEN);
 	ck_assert(!w.client_end.dead);
@@ -387,12 +390,14 @@ TEST(a_cancelled_probe_answers_nobody)
 	world_done(&w);
 }
 
-/* Nothing that is sent to this end of a connection arrives any more, as if its cable had been cut. */
+/* Nothing that is sent to this end of a connection arrives any more, as if its cable had been
+ * cut. */
 static void cut_cable(struct link *end)
 {
 	struct sock_filter drop_all[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 	const struct sock_fprog program = { ARRAY_LEN(drop_all), drop_all };
-	ck_assert_int_eq(setsockopt(end->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+	ck_assert_int_eq(
+		setsockopt(end->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
 }
 
 /* The system tells the cause once, to the reader or to the writer, and both must take it right. */
@@ -403,7 +408,8 @@ static void expect_silence(bool writer_first)
 	connect_up(&w);
 	cut_cable(w.server);
 	/* The system gives up after minutes; not in a test. */
-	setsockopt(w.client->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){ 300 }, sizeof(unsigned));
+	setsockopt(w.client->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &(unsigned){ 300 },
+		   sizeof(unsigned));
 	link_send(w.client, &ping);
 	event_base_loop(w.base, EVLOOP_NONBLOCK);
 	struct pollfd given_up = { .fd = w.client->fd };
@@ -445,7 +451,9 @@ TEST(a_missing_token_is_refused_on_both_sides)
 	struct world w;
 	world_init(&w, "127.0.0.1");
 	w.server_self.token = &token;
-	expect_refusal(&w, "it requires a token: give --rdzv-conf token_file=FILE or set MUSTER_TOKEN", "it has no token");
+	expect_refusal(&w,
+		       "it requires a token: give --rdzv-conf token_file=FILE or set MUSTER_TOKEN",
+		       "it has no token");
 }
 
 TEST(a_wrong_token_is_refused_on_both_sides)
@@ -472,7 +480,8 @@ TEST(an_agent_of_another_run_is_refused_by_name)
 	struct world w;
 	world_init(&w, "127.0.0.1");
 	w.client_self.run_id = "other\033[31m";
-	expect_refusal(&w, "the run 'job', this one is 'other?[31m'", "the run 'other?[31m', not to 'job'");
+	expect_refusal(&w, "the run 'job', this one is 'other?[31m'",
+		       "the run 'other?[31m', not to 'job'");
 }
 
 /* ---- strangers on a raw socket ---- */
@@ -489,7 +498,8 @@ struct raw {
 static void raw_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 {
 	struct raw *raw = arg;
-	ssize_t n = recv(fd, raw->answer + raw->len, sizeof(raw->answer) - 1 - raw->len, MSG_DONTWAIT);
+	ssize_t n =
+		recv(fd, raw->answer + raw->len, sizeof(raw->answer) - 1 - raw->len, MSG_DONTWAIT);
 	raw->len += n > 0 ? (size_t)n : 0;
 	if (n <= 0)
 		event_del(raw->readable);
@@ -499,7 +509,8 @@ static void raw_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 
 static void raw_open(struct raw *raw, struct world *w)
 {
-	*raw = (struct raw){ .base = w->base, .fd = socket(w->addr.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	*raw = (struct raw){ .base = w->base,
+			     .fd = socket(w->addr.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) };
 	ck_assert_int_eq(connect(raw->fd, &w->addr.any, addr_len(&w->addr)), 0);
 	raw->readable = event_new(w->base, raw->fd, EV_READ | EV_PERSIST, raw_readable, raw);
 	event_add(raw->readable, NULL);
@@ -555,7 +566,9 @@ TEST(another_version_is_told_so_in_a_frame_that_all_versions_read)
 	struct frame frame;
 	size_t size;
 	struct frame_refused refused;
-	ck_assert_int_eq(frame_next(raw.answer + FRAME_OPENING_SIZE, raw.len - FRAME_OPENING_SIZE, &frame, &size, NULL), 1);
+	ck_assert_int_eq(frame_next(raw.answer + FRAME_OPENING_SIZE, raw.len - FRAME_OPENING_SIZE,
+				    &frame, &size, NULL),
+			 1);
 	ck_assert_int_eq(frame_get_refused(&frame, &refused, NULL), 0);
 	ck_assert_int_eq(refused.reason, REFUSAL_VERSION);
 	ck_assert_msg(strstr(w.turned_away, "version 9.2"), "%s", w.turned_away);
@@ -584,7 +597,8 @@ TEST(a_stranger_that_says_nothing_delays_nobody)
 /* ---- the greeting alone ---- */
 
 /* Gives what is in `from` to the greeting, `step` bytes at a time, as a link would. */
-static void pass(struct greeting *to, struct buf *from, struct buf *kept, size_t step, struct buf *answers)
+static void pass(struct greeting *to, struct buf *from, struct buf *kept, size_t step,
+		 struct buf *answers)
 {
 	while (buf_len(from) > 0) {
 		size_t len = MIN(step, buf_len(from));

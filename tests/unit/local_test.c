@@ -209,9 +209,8 @@ TEST(a_worker_that_cannot_be_killed_ends_this_host)
 {
 	struct agent_config config = config_of(3);
 	start(&config);
-	step(&(struct agent_event){ .type = AGENT_GROUP_STUCK,
-				    .cause = { .local_rank = 2 },
-				    .died_ns = now_ns });
+	step(&(struct agent_event){
+		.type = AGENT_GROUP_STUCK, .cause = { .local_rank = 2 }, .died_ns = now_ns });
 	ck_assert_int_eq(only(AGENT_EXIT)->outcome.kind, OUTCOME_FAILED);
 	ck_assert_int_eq(actions.items[0].outcome.cause.rank, 2);
 }

@@ -15,13 +15,13 @@ static void on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg 
 }
 
 /* Turns the loop until `happened`. */
-#define WAIT_FOR(w, happened)                                                                      \
-	do {                                                                                       \
-		struct event *deadline_ = evtimer_new((w)->base, on_deadline, NULL);               \
-		evtimer_add(deadline_, &(struct timeval){ .tv_sec = DEADLINE_S });                 \
-		while (!(happened))                                                                \
-			event_base_loop((w)->base, EVLOOP_ONCE);                                   \
-		event_free(deadline_);                                                             \
+#define WAIT_FOR(w, happened) \
+	do { \
+		struct event *deadline_ = evtimer_new((w)->base, on_deadline, NULL); \
+		evtimer_add(deadline_, &(struct timeval){ .tv_sec = DEADLINE_S }); \
+		while (!(happened)) \
+			event_base_loop((w)->base, EVLOOP_ONCE); \
+		event_free(deadline_); \
 	} while (0)
 
 #endif

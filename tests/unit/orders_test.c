@@ -37,8 +37,12 @@ TEST(json_lines_have_every_key)
 {
 	AUTO(orders_done) struct orders orders = ORDERS_INIT;
 	struct err err = ERR_INIT;
-	int r = add(&orders, "{\"id\":\"x\",\"cmd\":[\"./a\",\"b c\"],\"cores\":2,\"timeout\":\"2m\",\"cpu_timeout\":1.5,\"retries\":0,"
-		    "\"env\":{\"A\":\"1\",\"B\":null},\"cwd\":\"/tmp\",\"stdin\":\"in\",\"group\":\"g\",\"runs\":3}", &err);
+	int r = add(&orders,
+		    "{\"id\":\"x\",\"cmd\":[\"./a\",\"b "
+		    "c\"],\"cores\":2,\"timeout\":\"2m\",\"cpu_timeout\":1.5,\"retries\":0,"
+		    "\"env\":{\"A\":\"1\",\"B\":null},\"cwd\":\"/"
+		    "tmp\",\"stdin\":\"in\",\"group\":\"g\",\"runs\":3}",
+		    &err);
 	ck_assert_msg(r == 0, "%s", err.msg);
 	struct order *order = &orders.items[0];
 	ck_assert_str_eq(order->argv[1], "b c");
@@ -61,11 +65,14 @@ TEST(broken_orders_are_refused_by_key)
 	static const struct {
 		const char *line, *message;
 	} cases[] = {
-		{ "{\"cmd\":\"x\",\"timeuot\":1}", "unknown key 'timeuot'; did you mean 'timeout'?" },
+		{ "{\"cmd\":\"x\",\"timeuot\":1}",
+		  "unknown key 'timeuot'; did you mean 'timeout'?" },
 		{ "{\"cmd\":\"x\",\"surprise\":1}", "unknown key 'surprise'" },
 		{ "{\"id\":\"x\"}", "key 'cmd' is missing" },
-		{ "{\"cmd\":\"x\",\"cores\":0}", "column 21: key 'cores' must be a number from 1 to 4096" },
-		{ "{\"cmd\":\"\"}", "column 10: key 'cmd' must be a shell line or a list of words" },
+		{ "{\"cmd\":\"x\",\"cores\":0}",
+		  "column 21: key 'cores' must be a number from 1 to 4096" },
+		{ "{\"cmd\":\"\"}",
+		  "column 10: key 'cmd' must be a shell line or a list of words" },
 		{ "{\"cmd\":[]}", "column 10: key 'cmd' must be a shell line or a list of words" },
 		{ "{\"cmd\":\"a\",\"cmd\":[\"b\"]}", "two commands" },
 		{ "{\"cmd\":\"x\"", "column 11: not a JSON object" },
@@ -78,7 +85,8 @@ TEST(broken_orders_are_refused_by_key)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		AUTO(orders_done) struct orders orders = ORDERS_INIT;
 		struct err err = ERR_INIT;
-		ck_assert_msg(add(&orders, cases[i].line, &err) == -EINVAL, "accepted %s", cases[i].line);
+		ck_assert_msg(add(&orders, cases[i].line, &err) == -EINVAL, "accepted %s",
+			      cases[i].line);
 		if (cases[i].message)
 			ck_assert_str_eq(err.msg, cases[i].message);
 	}
@@ -87,12 +95,19 @@ TEST(broken_orders_are_refused_by_key)
 TEST(identity_is_what_runs_and_nothing_else)
 {
 	static const char *const same[] = {
-		"{\"cmd\":\"x y\",\"env\":{\"A\":\"1\",\"B\":\"2\"}}", "{\"id\":\"n\",\"cores\":4,\"timeout\":3,\"env\":{\"B\":\"2\",\"A\":\"1\"},\"cmd\":\"x y\"}",
+		"{\"cmd\":\"x y\",\"env\":{\"A\":\"1\",\"B\":\"2\"}}",
+		"{\"id\":\"n\",\"cores\":4,\"timeout\":3,\"env\":{\"B\":\"2\",\"A\":\"1\"},\"cmd\":"
+		"\"x y\"}",
 	};
 	static const char *const different[] = {
-		"x y", "{\"cmd\":[\"x\",\"y\"]}", "{\"cmd\":[\"x y\"]}", "{\"cmd\":\"x y\",\"cwd\":\"/\"}",
-		"{\"cmd\":\"x y\",\"stdin\":\"/\"}", "{\"cmd\":\"x y\",\"env\":{\"A\":\"1\"}}",
-		"{\"cmd\":\"x y\",\"env\":{\"A\":null}}", "{\"cmd\":\"x y\",\"env\":{\"A\":\"\"}}",
+		"x y",
+		"{\"cmd\":[\"x\",\"y\"]}",
+		"{\"cmd\":[\"x y\"]}",
+		"{\"cmd\":\"x y\",\"cwd\":\"/\"}",
+		"{\"cmd\":\"x y\",\"stdin\":\"/\"}",
+		"{\"cmd\":\"x y\",\"env\":{\"A\":\"1\"}}",
+		"{\"cmd\":\"x y\",\"env\":{\"A\":null}}",
+		"{\"cmd\":\"x y\",\"env\":{\"A\":\"\"}}",
 	};
 	AUTO(orders_done) struct orders orders = ORDERS_INIT, others = ORDERS_INIT;
 	ck_assert_int_eq(add(&orders, same[0], NULL), 0);
@@ -119,8 +134,9 @@ TEST(duplicates_are_refused_or_told_apart)
 	ck_assert_int_eq(orders_check_unique(&orders, true, &err), -EEXIST);
 }
 
-#define TEMPLATE(orders, ...)                                                                      \
-	orders_add_template(orders, (int)ARRAY_LEN(((char *[]){ __VA_ARGS__ })), (char *[]){ __VA_ARGS__ }, NULL)
+#define TEMPLATE(orders, ...) \
+	orders_add_template(orders, (int)ARRAY_LEN(((char *[]){ __VA_ARGS__ })), \
+			    (char *[]){ __VA_ARGS__ }, NULL)
 
 TEST(arguments_are_put_in_quoted)
 {
@@ -169,8 +185,9 @@ TEST(without_a_command_the_arguments_are_commands)
 TEST(only_lines_a_shell_would_not_change_are_run_without_one)
 {
 	static const char *const plain[] = { "/bin/true", "sleep  1", "a -x --y=z b,c:d@e 50%" };
-	static const char *const shell[] = { "a | b", "a;b", "a 'b'", "cd x", "A=1 b", "exit 3", "a $b", "a *", "a ~", "a #b",
-					     ": x", "a {b}", "a [b]", "a\\b", "a&", "a>b", "a\nb", "" };
+	static const char *const shell[] = { "a | b", "a;b",  "a 'b'", "cd x", "A=1 b", "exit 3",
+					     "a $b",  "a *",  "a ~",   "a #b", ": x",	"a {b}",
+					     "a [b]", "a\\b", "a&",    "a>b",  "a\nb",	"" };
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
 		AUTO(strv_done) struct strv words = STRV_INIT;
 		ck_assert_msg(shell_split_plain(plain[i], &words), "%s", plain[i]);

@@ -98,7 +98,9 @@ TEST(output_prefixes_whole_lines_and_keeps_a_partial_last_one)
 {
 	int fd = capture(true);
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker a = { .id = 1, .route = { { .console = true, .prefix = true } }, .role_name = "default" };
+	struct output_worker a = { .id = 1,
+				   .route = { { .console = true, .prefix = true } },
+				   .role_name = "default" };
 	struct output_worker b = a;
 	b.id = 2;
 	b.local_rank = b.rank = 1;
@@ -122,7 +124,9 @@ TEST(output_keeps_the_order_of_both_streams_when_they_are_one_file)
 {
 	int fd = capture(true);
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker worker = { .id = 1, .route = { { .console = true }, { .console = true } }, .keep_tail = true };
+	struct output_worker worker = { .id = 1,
+					.route = { { .console = true }, { .console = true } },
+					.keep_tail = true };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	for (int i = 0; i < 100; i++)
@@ -137,7 +141,9 @@ TEST(output_leaves_stdout_alone_when_only_stderr_is_kept)
 {
 	int fd = capture(false);
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker worker = { .id = 1, .route = { { .console = true }, { .console = true } }, .keep_tail = true };
+	struct output_worker worker = { .id = 1,
+					.route = { { .console = true }, { .console = true } },
+					.keep_tail = true };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	ck_assert_int_eq(fds[0], -1);
@@ -186,7 +192,8 @@ TEST(output_does_not_wait_for_ever_for_an_heir_that_holds_the_pipe)
 TEST(output_of_a_worker_that_needs_nothing_makes_no_pipe)
 {
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker worker = { .id = 1, .route = { { .console = true }, { .console = true } } };
+	struct output_worker worker = { .id = 1,
+					.route = { { .console = true }, { .console = true } } };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	ck_assert_int_eq(fds[0], -1);
@@ -218,7 +225,10 @@ TEST(output_shows_a_line_that_all_print_once)
 	int fds[3][2];
 	for (uint32_t i = 0; i < 3; i++) {
 		struct output_route shown = { .console = true, .prefix = true };
-		struct output_worker worker = { .id = i, .local_rank = i, .rank = 4 + i, .role_name = "w",
+		struct output_worker worker = { .id = i,
+						.local_rank = i,
+						.rank = 4 + i,
+						.role_name = "w",
 						.route = { shown, shown } };
 		ck_assert_int_eq(output_add(output, &worker, fds[i], NULL), 0);
 	}
@@ -241,8 +251,10 @@ TEST(output_writes_log_files_raw_and_copies_lines_that_match)
 	strv_add(&config.filters[OUTPUT_STDOUT], "loss");
 	struct output *output = new_output(&config);
 	strv_done(&config.filters[OUTPUT_STDOUT]);
-	struct output_worker worker = { .id = 1, .rank = 12, .host = "n1",
-		.route = { { .file = log, .filter_file = filtered } } };
+	struct output_worker worker = { .id = 1,
+					.rank = 12,
+					.host = "n1",
+					.route = { { .file = log, .filter_file = filtered } } };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	say(fds[0], "loss 3\nother\r50%\rloss 2");
@@ -258,9 +270,11 @@ TEST(output_goes_on_when_a_log_cannot_be_written_and_says_what_is_missing)
 {
 	int fd = capture(true);
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker worker = { .id = 1,
+	struct output_worker worker = {
+		.id = 1,
 		.route = { { .console = true, .prefix = true, .file = "/dev/full" },
-			   { .file = "/dev/null/nowhere" } } };
+			   { .file = "/dev/null/nowhere" } }
+	};
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	say(fds[0], "hello\n");
@@ -271,7 +285,8 @@ TEST(output_goes_on_when_a_log_cannot_be_written_and_says_what_is_missing)
 	wait_for(output, OUTPUT_FINISHED);
 	AUTO(buf_done) struct buf missing = BUF_INIT;
 	output_missing(output, &missing);
-	ck_assert_ptr_nonnull(strstr(buf_str(&missing), "/dev/full: 6 bytes are missing (No space left on device)"));
+	ck_assert_ptr_nonnull(strstr(buf_str(&missing),
+				     "/dev/full: 6 bytes are missing (No space left on device)"));
 	ck_assert_ptr_nonnull(strstr(buf_str(&missing), "/dev/null/nowhere: 4 bytes are missing"));
 	AUTO_FREE char *text = collect(output, fd);
 	ck_assert_str_eq(text, "[0]:hello\n");
@@ -336,8 +351,8 @@ TEST(disk_that_hangs_stops_nobody_and_is_told_once)
 	disk_flush(disk);
 	ck_assert_int_eq(troubles, 1);
 	AUTO(buf_done) struct buf missing = BUF_INIT;
-	AUTO_FREE char *expected =
-		mem_printf("%s: %zu bytes are missing (the file system does not answer)\n", path, sent);
+	AUTO_FREE char *expected = mem_printf(
+		"%s: %zu bytes are missing (the file system does not answer)\n", path, sent);
 	disk_missing(disk, &missing);
 	ck_assert_str_eq(buf_str(&missing), expected);
 	disk_free(disk);

@@ -9,8 +9,8 @@
 #include "base/fd.h"
 #include "sys/perf_count.h"
 
-/* A starter as the warden is one: for every byte it gets it runs a shell that runs another, reaps it
- * and answers; before that it burns CPU time of its own. */
+/* A starter as the warden is one: for every byte it gets it runs a shell that runs another, reaps
+ * it and answers; before that it burns CPU time of its own. */
 struct starter {
 	pid_t pid;
 	int to, from;

@@ -11,7 +11,11 @@
 TEST(a_name_may_hold_anything)
 {
 	struct procinfo info;
-	ck_assert_int_eq(procinfo_parse_stat("7 (a) b) S (c) D 3 7 9 0 -1 0 0 0 0 0 200 50 0 0 20 0 4 0 12 1 10 0", &info), 0);
+	ck_assert_int_eq(
+		procinfo_parse_stat(
+			"7 (a) b) S (c) D 3 7 9 0 -1 0 0 0 0 0 200 50 0 0 20 0 4 0 12 1 10 0",
+			&info),
+		0);
 	ck_assert_str_eq(info.comm, "a) b) S (c");
 	ck_assert_int_eq(info.state, 'D');
 	ck_assert_int_eq(info.ppid, 3);
@@ -22,7 +26,10 @@ TEST(a_name_may_hold_anything)
 
 TEST(what_is_no_stat_is_refused)
 {
-	static const char *const texts[] = { "", "7", "7 (a", "7 (a)", "7 (a) S", "7 (a) S x 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1" };
+	static const char *const texts[] = {
+		"",	 "7",	    "7 (a",
+		"7 (a)", "7 (a) S", "7 (a) S x 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
+	};
 	struct procinfo info;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		ck_assert_int_eq(procinfo_parse_stat(texts[i], &info), -EBADMSG);

@@ -30,7 +30,8 @@ TEST(only_the_cpus_used_are_looked_at)
 	cpus = cpus_of(7, 8);
 	state = (struct quiet_state){ 0 };
 	ck_assert_int_eq(quiet_parse_stat(stat, &cpus, &state), -EINVAL);
-	ck_assert_int_eq(quiet_parse_stat("cpu0 1 2\n", &(struct cpuset){ .words = { 1 } }, &state), -EINVAL);
+	ck_assert_int_eq(quiet_parse_stat("cpu0 1 2\n", &(struct cpuset){ .words = { 1 } }, &state),
+			 -EINVAL);
 	ck_assert_int_eq(quiet_parse_stat("", &cpus, &state), -EINVAL);
 }
 
@@ -47,7 +48,9 @@ TEST(the_programs_own_time_is_not_foreign)
 TEST(the_rounding_of_ticks_is_no_load)
 {
 	struct quiet_state before = { .ns = 0, .cpus = 1 };
-	struct quiet_state after = { .ns = 30 * NS_PER_MS, .busy_ns = 2 * QUIET_TICK_NS, .cpus = 1 };
+	struct quiet_state after = { .ns = 30 * NS_PER_MS,
+				     .busy_ns = 2 * QUIET_TICK_NS,
+				     .cpus = 1 };
 	ck_assert_uint_eq(quiet_faults(&before, &after, 1 * NS_PER_MS), 0);
 }
 
@@ -60,8 +63,9 @@ TEST(swapping_throttling_stealing_and_a_falling_clock_are_told_apart)
 	after.throttled = 1;
 	after.steal_ns = NS_PER_S / 10;
 	after.khz_min = 2000000;
-	ck_assert_uint_eq(quiet_faults(&before, &after, 0), 1u << QUIET_SWAP | 1u << QUIET_THROTTLE |
-								   1u << QUIET_STEAL | 1u << QUIET_FREQUENCY);
+	ck_assert_uint_eq(quiet_faults(&before, &after, 0),
+			  1u << QUIET_SWAP | 1u << QUIET_THROTTLE | 1u << QUIET_STEAL |
+				  1u << QUIET_FREQUENCY);
 	after.khz_min = 0; /* not known is not suspicious */
 	ck_assert_uint_eq(quiet_faults(&before, &after, 0) & 1u << QUIET_FREQUENCY, 0);
 }

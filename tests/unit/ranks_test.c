@@ -15,7 +15,9 @@ TEST(ranks_run_through_uneven_nodes_and_roles)
 		{ .node_rank = -1, .last_rank = 2, .nproc = 3, .role = "train" },
 		{ .node_rank = -1, .last_rank = 3, .nproc = 2, .role = "ps" },
 	};
-	static const uint32_t expected[][3] = { { 0, 0, 5 }, { 2, 0, 3 }, { 3, 2, 5 }, { 6, 1, 3 } };
+	static const uint32_t expected[][3] = {
+		{ 0, 0, 5 }, { 2, 0, 3 }, { 3, 2, 5 }, { 6, 1, 3 }
+	};
 	ck_assert_uint_eq(ranks_assign(nodes, ARRAY_LEN(nodes)), 8);
 	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
 		ck_assert_uint_eq(nodes[i].group_rank, i);

@@ -112,7 +112,8 @@ TEST(a_master_or_a_node_rank_means_static)
 TEST(what_cannot_work_is_refused_by_name)
 {
 	reset();
-	refused(2, "--nnodes: '1:1': several nodes need --rdzv-endpoint=HOST, the same on all of them, or "
+	refused(2, "--nnodes: '1:1': several nodes need --rdzv-endpoint=HOST, the same on all of "
+		   "them, or "
 		   "--master-addr=HOST and --node-rank=N");
 	options.standalone = true;
 	refused(2, "--standalone: there is one node, and --nnodes is '1:1'");
@@ -159,20 +160,21 @@ TEST(etcd_becomes_the_command_line_of_its_program)
 
 	options.backend = "etcd-v2";
 	options.endpoint = "http://a,b";
-	options.conf = "protocol=https,ca_cert=ca,ssl_cert=c,ssl_cert_key=k,user=u,password_file=p,etcd_prefix=/x,"
-			    "lease_ttl=7,timeout=5";
+	options.conf = "protocol=https,ca_cert=ca,ssl_cert=c,ssl_cert_key=k,user=u,password_file=p,"
+		       "etcd_prefix=/x,"
+		       "lease_ttl=7,timeout=5";
 	taken(3);
-	assert_program((const char *const[]){ "--endpoints=http://a,https://b", "--ca-file=ca", "--cert-file=c",
-					      "--key-file=k", "--user=u", "--password-file=p", "--prefix=/x", "--ttl=7",
-					      "--", NULL });
+	assert_program((const char *const[]){
+		"--endpoints=http://a,https://b", "--ca-file=ca", "--cert-file=c", "--key-file=k",
+		"--user=u", "--password-file=p", "--prefix=/x", "--ttl=7", "--", NULL });
 	ck_assert_str_eq(rdzv.program_reaches, "a");
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 5 * NS_PER_S);
 
 	options.endpoint = "";
 	options.conf = "cacert=ca,cert=c,key=k";
 	taken(1);
-	assert_program((const char *const[]){ "--endpoints=localhost", "--ca-file=ca", "--cert-file=c", "--key-file=k",
-					      "--", NULL });
+	assert_program((const char *const[]){ "--endpoints=localhost", "--ca-file=ca",
+					      "--cert-file=c", "--key-file=k", "--", NULL });
 	ck_assert_str_eq(rdzv.program_reaches, "");
 }
 
@@ -198,9 +200,11 @@ TEST(settings_have_torchruns_names_and_defaults)
 	ck_assert_uint_eq(rdzv.lease_periods, 4);
 	ck_assert_uint_eq(rendezvous_period_ns(&rdzv, 4), NS_PER_S);
 	ck_assert_uint_eq(rendezvous_period_ns(&rdzv, 10000), 5 * NS_PER_S);
-	options.conf = " join_timeout = 5 ,last_call_timeout=1.5,close_timeout=2,keep_alive_interval=5,"
-			    "keep_alive_max_attempt=3,is_host=No,quorum=any,failover_after=1m,scale_up_delay=0,"
-			    "read_timeout=60,heartbeat_timeout=5,protocol=http,store_type=tcp,timeout=900,rank=3";
+	options.conf =
+		" join_timeout = 5 ,last_call_timeout=1.5,close_timeout=2,keep_alive_interval=5,"
+		"keep_alive_max_attempt=3,is_host=No,quorum=any,failover_after=1m,scale_up_delay=0,"
+		"read_timeout=60,heartbeat_timeout=5,protocol=http,store_type=tcp,timeout=900,rank="
+		"3";
 	taken(4);
 	ck_assert_uint_eq(rdzv.join_timeout_ns, 5 * NS_PER_S);
 	ck_assert_uint_eq(rdzv.last_call_ns, 1500 * NS_PER_MS);
@@ -223,11 +227,14 @@ TEST(bad_settings_are_refused_by_key)
 		{ "join_timeout=", "--rdzv-conf: 'join_timeout=' is not KEY=VALUE" },
 		{ "=1", "--rdzv-conf: '=1' is not KEY=VALUE" },
 		{ "timeout=3,,", "--rdzv-conf: '' is not KEY=VALUE" },
-		{ "join_timeout=0", "--rdzv-conf: 'join_timeout=0' is not a time above 0, such as 30 or 1.5s" },
-		{ "keep_alive_max_attempt=0", "--rdzv-conf: 'keep_alive_max_attempt=0' is not a number from 1 on" },
+		{ "join_timeout=0",
+		  "--rdzv-conf: 'join_timeout=0' is not a time above 0, such as 30 or 1.5s" },
+		{ "keep_alive_max_attempt=0",
+		  "--rdzv-conf: 'keep_alive_max_attempt=0' is not a number from 1 on" },
 		{ "is_host=perhaps", "--rdzv-conf: 'is_host=perhaps' is not true or false" },
 		{ "quorum=none", "--rdzv-conf: 'quorum=none' is not majority or any" },
-		{ "store_type=file", "--rdzv-conf: 'store_type=file' is not tcp, which is the only store there is" },
+		{ "store_type=file",
+		  "--rdzv-conf: 'store_type=file' is not tcp, which is the only store there is" },
 	};
 	reset();
 	options.endpoint = "a";

@@ -95,7 +95,8 @@ TEST(runs_stop_when_the_median_is_known_precisely_enough)
 		uint64_t state = 7;
 		while (repeat_next(&repeat, &step)) {
 			state = state * 6364136223846793005u + 1442695040888963407u;
-			repeat_record(&repeat, 1000000 + (state >> 40) % (uint64_t)(noise * 5000), true);
+			repeat_record(&repeat, 1000000 + (state >> 40) % (uint64_t)(noise * 5000),
+				      true);
 		}
 		bool precise = repeat_reach(&repeat) <= 0.01;
 		ck_assert(precise || repeat.taken[0] == REPEAT_MAX_RUNS);

@@ -26,7 +26,9 @@ static void begin(void)
 	strcpy(history.host, "localhost");
 	history_begin_attempt(&history, 0, 4, 0);
 	config = (struct run_config){ .run_id = strdup("job"), .role = "default", .nproc = 4 };
-	config.entry = (struct entry){ .path = strdup("/usr/bin/python"), .title = strdup("exit3.py"), .python = true };
+	config.entry = (struct entry){ .path = strdup("/usr/bin/python"),
+				       .title = strdup("exit3.py"),
+				       .python = true };
 	report = (struct report){ &config, &history, NULL };
 }
 
@@ -83,7 +85,8 @@ TEST(torchrun_table_is_byte_exact)
 			 "  rank      : 1 (local_rank: 1)\n"
 			 "  exitcode  : 3 (pid: 20023) \n"
 			 "  error_file: <N/A>\n"
-			 "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
+			 "  traceback : To enable traceback see: "
+			 "https://pytorch.org/docs/stable/elastic/errors.html\n"
 			 "============================================================\n");
 	end();
 }
@@ -94,7 +97,8 @@ TEST(torchrun_table_is_as_wide_as_it_must_be)
 	add(0, EXIT_SIGNAL, SIGKILL, false);
 	finish(ATTEMPT_FAILED);
 	report_torchrun(&report, &out);
-	ck_assert_ptr_nonnull(strstr(buf_str(&out), "\n======================================================\n"));
+	ck_assert_ptr_nonnull(strstr(buf_str(&out),
+				     "\n======================================================\n"));
 	ck_assert_ptr_nonnull(strstr(buf_str(&out), "Failures:\n  <NO_OTHER_FAILURES>\n-"));
 	end();
 }
@@ -118,20 +122,23 @@ TEST(people_read_the_cause_first_and_what_to_try_last)
 	finish(ATTEMPT_FAILED);
 	report.log_dir = "/logs/job_x";
 	report_people(&report, false, &out);
-	ck_assert_str_eq(buf_str(&out),
-			 "muster: job failed: rank 1 of 4 ended with SIGKILL after 500 ms\n"
-			 "  first cause     rank 1 (local rank 1) on localhost, pid 20023, 2026-11-15 19:42:42\n"
-			 "  command         exit3.py --lr 0.1 \n"
-			 "  output          the end of its stderr\n"
-			 "                  step 2\n"
-			 "                  last \xef\xbf\xbd words\n"
-			 "  other failures  2 ended with SIGTERM when the group was stopped (ranks 2, 3)\n"
-			 "                  1 ended with exit code 7 (rank 0)\n"
-			 "  attempts        1: 800 ms, rank 2 ended with exit code 1\n"
-			 "                  2: 0 ms, rank 1 ended with SIGKILL\n"
-			 "  report          /logs/job_x/report.json\n"
-			 "  try             muster did not send it: most often the kernel's out-of-memory killer; look at "
-			 "'dmesg -T | grep -i oom' and lower the memory a worker needs\n");
+	ck_assert_str_eq(
+		buf_str(&out),
+		"muster: job failed: rank 1 of 4 ended with SIGKILL after 500 ms\n"
+		"  first cause     rank 1 (local rank 1) on localhost, pid 20023, 2026-11-15 "
+		"19:42:42\n"
+		"  command         exit3.py --lr 0.1 \n"
+		"  output          the end of its stderr\n"
+		"                  step 2\n"
+		"                  last \xef\xbf\xbd words\n"
+		"  other failures  2 ended with SIGTERM when the group was stopped (ranks 2, 3)\n"
+		"                  1 ended with exit code 7 (rank 0)\n"
+		"  attempts        1: 800 ms, rank 2 ended with exit code 1\n"
+		"                  2: 0 ms, rank 1 ended with SIGKILL\n"
+		"  report          /logs/job_x/report.json\n"
+		"  try             muster did not send it: most often the kernel's out-of-memory "
+		"killer; look at "
+		"'dmesg -T | grep -i oom' and lower the memory a worker needs\n");
 	end();
 }
 
@@ -143,8 +150,9 @@ TEST(people_get_one_line_for_a_start_that_failed)
 	cause->spawn_errno = ENOEXEC;
 	finish(ATTEMPT_FAILED);
 	report_people(&report, false, &out);
-	ck_assert_str_eq(buf_str(&out), "muster: job failed: rank 0 of 4 could not be started: '/usr/bin/python': "
-					"neither a program for this machine nor a script with a #! line\n");
+	ck_assert_str_eq(buf_str(&out),
+			 "muster: job failed: rank 0 of 4 could not be started: '/usr/bin/python': "
+			 "neither a program for this machine nor a script with a #! line\n");
 	end();
 }
 
@@ -155,7 +163,8 @@ TEST(people_get_one_line_for_a_job_they_stopped)
 	add(0, EXIT_SIGNAL, SIGKILL, true);
 	finish(ATTEMPT_STOPPED);
 	report_people(&report, false, &out);
-	ck_assert_str_eq(buf_str(&out), "muster: stopped by SIGINT after 1.0 s; 1 worker had to be killed\n");
+	ck_assert_str_eq(buf_str(&out),
+			 "muster: stopped by SIGINT after 1.0 s; 1 worker had to be killed\n");
 	end();
 }
 
@@ -183,7 +192,8 @@ TEST(hint_names_the_interpreter_that_lacks_a_module)
 	buf_append_str(&cause->tail, "ModuleNotFoundError: No module named 'x'\n");
 	finish(ATTEMPT_FAILED);
 	report_people(&report, true, &out);
-	ck_assert_ptr_nonnull(strstr(buf_str(&out), "install the module for /usr/bin/python, or name another"));
+	ck_assert_ptr_nonnull(
+		strstr(buf_str(&out), "install the module for /usr/bin/python, or name another"));
 	ck_assert_ptr_nonnull(strstr(buf_str(&out), "\x1b[1;31mmuster: job failed\x1b[0m"));
 	end();
 }
@@ -222,7 +232,8 @@ TEST(text_is_harmless_after_cleaning)
 		{ "10%\r20%\r30%", "30%" },
 		{ "win\r\n", "win\n" },
 		{ "a\b\ab", "ab" },
-		{ "\xc3\xa9 \xc3 \xed\xa0\x80", "\xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "\xc3\xa9 \xc3 \xed\xa0\x80",
+		  "\xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
 		{ "cut\x1b[3", "cut" },
 		{ "cut\x1b", "cut" },
 	};

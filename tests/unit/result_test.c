@@ -39,7 +39,8 @@ TEST(a_result_survives_writing_and_reading)
 	result_write(&in, &line);
 
 	struct err err = ERR_INIT;
-	ck_assert_msg(read_text(buf_str(&line), &back, &err) == 1, "%s in %s", err.msg, buf_str(&line));
+	ck_assert_msg(read_text(buf_str(&line), &back, &err) == 1, "%s in %s", err.msg,
+		      buf_str(&line));
 	ck_assert_str_eq(back.id, in.id);
 	ck_assert_str_eq(back.hash, in.hash);
 	ck_assert_uint_eq(back.argv.count, 2);
@@ -68,29 +69,46 @@ TEST(a_value_that_is_missing_is_absent_and_not_zero)
 	result_miss(&in, "wall_ns", "never started");
 	result_write(&in, &line);
 	ck_assert_ptr_null(strstr(buf_str(&line), "\"wall_ns\":0"));
-	ck_assert_ptr_nonnull(strstr(buf_str(&line), "\"missing\":{\"wall_ns\":\"never started\"}"));
+	ck_assert_ptr_nonnull(
+		strstr(buf_str(&line), "\"missing\":{\"wall_ns\":\"never started\"}"));
 }
 
 TEST(broken_result_lines_are_refused)
 {
 	static const char *const lines[] = {
-		"", "x", "[]", "{", "{}", "{\"id\":1,\"reason\":\"ok\"}", "{\"id\":\"a\"}", "{\"id\":\"a\",\"reason\":\"no\"}",
-		"{\"id\":\"a\",\"reason\":\"ok\"} x", "{\"id\":\"a\\u0000\",\"reason\":\"ok\"}", "{\"id\":\"a\",\"reason\":\"ok\",}",
-		"{\"id\":\"a\",\"reason\":\"ok\",\"exit\":-1}", "{\"id\":\"a\",\"reason\":\"ok\",\"wall_ns\":01}",
-		"{\"id\":\"a\",\"reason\":\"ok\",\"wall_ns\":1.5}", "{\"id\":\"a\",\"reason\":\"ok\",\"x\":\"\\ud800\"}",
+		"",
+		"x",
+		"[]",
+		"{",
+		"{}",
+		"{\"id\":1,\"reason\":\"ok\"}",
+		"{\"id\":\"a\"}",
+		"{\"id\":\"a\",\"reason\":\"no\"}",
+		"{\"id\":\"a\",\"reason\":\"ok\"} x",
+		"{\"id\":\"a\\u0000\",\"reason\":\"ok\"}",
+		"{\"id\":\"a\",\"reason\":\"ok\",}",
+		"{\"id\":\"a\",\"reason\":\"ok\",\"exit\":-1}",
+		"{\"id\":\"a\",\"reason\":\"ok\",\"wall_ns\":01}",
+		"{\"id\":\"a\",\"reason\":\"ok\",\"wall_ns\":1.5}",
+		"{\"id\":\"a\",\"reason\":\"ok\",\"x\":\"\\ud800\"}",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		AUTO(result_done) struct result result = RESULT_INIT;
-		ck_assert_msg(read_text(lines[i], &result, NULL) == -EINVAL, "accepted: %s", lines[i]);
+		ck_assert_msg(read_text(lines[i], &result, NULL) == -EINVAL, "accepted: %s",
+			      lines[i]);
 	}
 }
 
 TEST(headers_and_unknown_keys_are_passed_over)
 {
 	AUTO(result_done) struct result result = RESULT_INIT;
-	ck_assert_int_eq(read_text("{\"muster\":\"batch\",\"v\":1,\"host\":{\"a\":[1,{}]}}", &result, NULL), 0);
+	ck_assert_int_eq(read_text("{\"muster\":\"batch\",\"v\":1,\"host\":{\"a\":[1,{}]}}",
+				   &result, NULL),
+			 0);
 	result_done(&result);
-	ck_assert_int_eq(read_text("{\"new\":[{\"a\":null},-1.5e3],\"id\":\"a\",\"reason\":\"ok\"}", &result, NULL), 1);
+	ck_assert_int_eq(read_text("{\"new\":[{\"a\":null},-1.5e3],\"id\":\"a\",\"reason\":\"ok\"}",
+				   &result, NULL),
+			 1);
 }
 
 TEST(nesting_is_bounded)
@@ -125,11 +143,16 @@ TEST(a_torn_last_line_is_ignored_but_a_broken_one_inside_is_named)
 	struct err err = ERR_INIT;
 	uint64_t end;
 	int count;
-	ck_assert_int_eq(read_file_with("{\"muster\":\"batch\"}\n{\"id\":\"a\",\"reason\":\"ok\"}\n{\"id\":\"b\",\"rea",
-					&count, &end, &err), 0);
+	ck_assert_int_eq(read_file_with("{\"muster\":\"batch\"}\n{\"id\":\"a\",\"reason\":\"ok\"}"
+					"\n{\"id\":\"b\",\"rea",
+					&count, &end, &err),
+			 0);
 	ck_assert_int_eq(count, 1);
 	ck_assert_uint_eq(end, 44);
-	ck_assert_int_eq(read_file_with("{\"muster\":\"batch\"}\n{\"id\":\"a\"\n{\"id\":\"a\",\"reason\":\"ok\"}\n",
-					&count, &end, &err), -EINVAL);
+	ck_assert_int_eq(
+		read_file_with(
+			"{\"muster\":\"batch\"}\n{\"id\":\"a\"\n{\"id\":\"a\",\"reason\":\"ok\"}\n",
+			&count, &end, &err),
+		-EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, ":2: "));
 }

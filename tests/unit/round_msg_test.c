@@ -344,11 +344,11 @@ TEST(values_out_of_their_range_are_not_sent)
 {
 	struct node_info node;
 	struct msg msg;
-#define WITH(type, change)                                                                         \
-	do {                                                                                       \
-		draw_msg((type), &node, &msg);                                                     \
-		change;                                                                            \
-		expect_unsendable(&msg);                                                           \
+#define WITH(type, change) \
+	do { \
+		draw_msg((type), &node, &msg); \
+		change; \
+		expect_unsendable(&msg); \
 	} while (0)
 	WITH(MSG_JOIN, node.min_nodes = 0);
 	WITH(MSG_JOIN, node.min_nodes = node.max_nodes + 1);
@@ -442,7 +442,8 @@ TEST(frames_do_not_depend_on_how_the_stream_is_cut)
 
 TEST(a_frame_longer_than_any_is_refused_before_it_has_come)
 {
-	const unsigned char header[] = { (FRAME_BODY_MAX + 1) & 0xff, (FRAME_BODY_MAX + 1) >> 8, FRAME_HELLO };
+	const unsigned char header[] = { (FRAME_BODY_MAX + 1) & 0xff, (FRAME_BODY_MAX + 1) >> 8,
+					 FRAME_HELLO };
 	struct frame frame;
 	size_t size;
 	ck_assert_int_eq(frame_next(header, sizeof(header), &frame, &size, NULL), -EMSGSIZE);
@@ -450,7 +451,9 @@ TEST(a_frame_longer_than_any_is_refused_before_it_has_come)
 
 TEST(the_greeting_comes_out_as_it_went_in)
 {
-	struct frame_hello hello = { .role = ROLE_PROBE, .has_token = true, .version = "1.2.3", .run_id = "job é" };
+	struct frame_hello hello = {
+		.role = ROLE_PROBE, .has_token = true, .version = "1.2.3", .run_id = "job é"
+	};
 	memset(hello.nonce, 0xa5, sizeof(hello.nonce));
 	AUTO(buf_done) struct buf bytes = BUF_INIT;
 	frame_put_hello(&bytes, &hello);
@@ -535,5 +538,6 @@ TEST(another_major_version_is_refused_and_another_minor_is_not)
 	ck_assert_int_eq(opening((char *)buf_data(&ours), FRAME_OPENING_SIZE, &err), 1);
 	ck_assert_int_eq(opening("MUSTER\1\77", 8, &err), 1);
 	ck_assert_int_eq(opening("MUSTER\2\0", 8, &err), -EPROTONOSUPPORT);
-	ck_assert_msg(strstr(err.msg, "version 2.0") && strstr(err.msg, MUSTER_VERSION), "%s", err.msg);
+	ck_assert_msg(strstr(err.msg, "version 2.0") && strstr(err.msg, MUSTER_VERSION), "%s",
+		      err.msg);
 }

@@ -20,12 +20,12 @@ static int make(void)
 	return run_config_make(&options, &config, &err);
 }
 
-#define REFUSED(field, value, message)                                                             \
-	do {                                                                                       \
-		options = run_options_default;                                                     \
-		options.field = (value);                                                           \
-		ck_assert_int_eq(make(), -EINVAL);                                                 \
-		ck_assert_str_eq(err.msg, message);                                                \
+#define REFUSED(field, value, message) \
+	do { \
+		options = run_options_default; \
+		options.field = (value); \
+		ck_assert_int_eq(make(), -EINVAL); \
+		ck_assert_str_eq(err.msg, message); \
 	} while (0)
 
 TEST(config_defaults_are_one_node_one_worker_no_restart)
@@ -43,7 +43,8 @@ TEST(config_defaults_are_one_node_one_worker_no_restart)
 	ck_assert_ptr_null(config.log_dir);
 	for (int sig = 1; sig < 32; sig++)
 		ck_assert_int_eq(sigismember(&config.stop_signals, sig),
-				 sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT);
+				 sig == SIGTERM || sig == SIGINT || sig == SIGHUP ||
+					 sig == SIGQUIT);
 	run_config_done(&config);
 }
 
@@ -51,21 +52,27 @@ TEST(config_refuses_each_bad_number_of_workers_by_value)
 {
 	REFUSED(nproc_per_node, "0", "--nproc-per-node: '0' must be at least 1");
 	REFUSED(nproc_per_node, "-1", "--nproc-per-node: '-1' must be at least 1");
-	REFUSED(nproc_per_node, "abc", "--nproc-per-node: 'abc' is neither a number nor cpu, gpu, xpu or auto");
-	REFUSED(nproc_per_node, "1e9", "--nproc-per-node: '1e9' is neither a number nor cpu, gpu, xpu or auto");
+	REFUSED(nproc_per_node, "abc",
+		"--nproc-per-node: 'abc' is neither a number nor cpu, gpu, xpu or auto");
+	REFUSED(nproc_per_node, "1e9",
+		"--nproc-per-node: '1e9' is neither a number nor cpu, gpu, xpu or auto");
 	REFUSED(nproc_per_node, "1000000000",
 		"--nproc-per-node: '1000000000' is more than the 65536 workers a host may have");
 	REFUSED(nproc_per_node, "99999999999999999999999",
-		"--nproc-per-node: '99999999999999999999999' is more than the 65536 workers a host may have");
+		"--nproc-per-node: '99999999999999999999999' is more than the 65536 workers a host "
+		"may have");
 }
 
 TEST(config_refuses_streams_and_places_it_cannot_read)
 {
 	REFUSED(tee, "4",
-		"--tee: '4' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as 0:1,12:3");
+		"--tee: '4' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as "
+		"0:1,12:3");
 	REFUSED(redirects, "1:9",
-		"--redirects: '1:9' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as 0:1,12:3");
-	REFUSED(local_ranks_filter, "a", "--local-ranks-filter: 'a' is not a list of local ranks such as 0,3");
+		"--redirects: '1:9' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such "
+		"as 0:1,12:3");
+	REFUSED(local_ranks_filter, "a",
+		"--local-ranks-filter: 'a' is not a list of local ranks such as 0,3");
 	REFUSED(bind, "moon",
 		"--bind: 'moon' is neither none, core, l3, numa, socket nor explicit:LIST:LIST");
 	REFUSED(bind, "explicit:x", "--bind=explicit: 'x' is not a list of CPUs such as 0-3,8");
@@ -93,7 +100,8 @@ TEST(config_refuses_each_bad_number_of_nodes_by_value)
 	REFUSED(rdzv.nnodes, "", "--nnodes: '' is neither N nor MIN:MAX");
 	REFUSED(rdzv.nnodes, "1:x", "--nnodes: '1:x' is neither N nor MIN:MAX");
 	REFUSED(rdzv.nnodes, "2",
-		"--nnodes: '2': several nodes need --rdzv-endpoint=HOST, the same on all of them, or "
+		"--nnodes: '2': several nodes need --rdzv-endpoint=HOST, the same on all of them, "
+		"or "
 		"--master-addr=HOST and --node-rank=N");
 	REFUSED(rdzv.node_rank, 1, "--node-rank: 1 must be below the number of nodes, which is 1");
 }
@@ -114,7 +122,8 @@ TEST(config_refuses_other_bad_values)
 	setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon", 1);
 	options = run_options_default;
 	ck_assert_int_eq(make(), -EINVAL);
-	ck_assert_str_eq(err.msg, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT: 'soon' is not a time in seconds");
+	ck_assert_str_eq(err.msg,
+			 "TORCH_ELASTIC_SHUTDOWN_TIMEOUT: 'soon' is not a time in seconds");
 }
 
 TEST(config_takes_master_and_names_as_given)
@@ -161,16 +170,19 @@ TEST(exit_set_holds_codes_ranges_and_signals)
 		struct exit_status status;
 		bool in;
 	} cases[] = {
-		{ { EXIT_CODE, 2, false }, true },	{ { EXIT_CODE, 1, false }, false },
-		{ { EXIT_CODE, 64, false }, true },	{ { EXIT_CODE, 78, false }, true },
-		{ { EXIT_CODE, 79, false }, false },	{ { EXIT_CODE, SIGSEGV, false }, false },
+		{ { EXIT_CODE, 2, false }, true },	  { { EXIT_CODE, 1, false }, false },
+		{ { EXIT_CODE, 64, false }, true },	  { { EXIT_CODE, 78, false }, true },
+		{ { EXIT_CODE, 79, false }, false },	  { { EXIT_CODE, SIGSEGV, false }, false },
 		{ { EXIT_SIGNAL, SIGSEGV, true }, true }, { { EXIT_SIGNAL, SIGBUS, false }, true },
-		{ { EXIT_SIGNAL, 2, false }, false },	{ { EXIT_UNKNOWN, 2, false }, false },
+		{ { EXIT_SIGNAL, 2, false }, false },	  { { EXIT_UNKNOWN, 2, false }, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		ck_assert_msg(exit_set_contains(&set, &cases[i].status) == cases[i].in, "case %zu", i);
-	static const char *const bad[] = { "256", "5-2", "-3", "1,,2", "SIGFOO", "3-", "1x",
-					   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+		ck_assert_msg(exit_set_contains(&set, &cases[i].status) == cases[i].in, "case %zu",
+			      i);
+	static const char *const bad[] = {
+		"256",	  "5-2", "-3", "1,,2",
+		"SIGFOO", "3-",	 "1x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		ck_assert_msg(exit_set_parse(bad[i], &set, &err) == -EINVAL, "%s", bad[i]);
 	ck_assert_int_eq(exit_set_parse("", &set, &err), 0);

@@ -10,10 +10,10 @@
 static struct run_options options;
 static struct err err;
 
-#define PARSE(...)                                                                                 \
-	(options = run_options_default, err = ERR_INIT,                                            \
-	 opt_parse(run_opts, OPT_STOP_AT_POSITIONAL, &options,                                     \
-		   (int)ARRAY_LEN(((char *[]){ "run", __VA_ARGS__ })),                             \
+#define PARSE(...) \
+	(options = run_options_default, err = ERR_INIT, \
+	 opt_parse(run_opts, OPT_STOP_AT_POSITIONAL, &options, \
+		   (int)ARRAY_LEN(((char *[]){ "run", __VA_ARGS__ })), \
 		   (char *[]){ "run", __VA_ARGS__, NULL }, NULL, &err))
 
 static const struct opt *find(const char *name)
@@ -73,14 +73,19 @@ TEST(every_option_of_torchrun_is_known_with_its_variable)
 
 TEST(options_stop_at_the_command)
 {
-	ck_assert_int_eq(PARSE("--nproc_per_node", "4", "--max-restarts=3", "train.py", "--max-restarts", "9"), 4);
+	ck_assert_int_eq(PARSE("--nproc_per_node", "4", "--max-restarts=3", "train.py",
+			       "--max-restarts", "9"),
+			 4);
 	ck_assert_str_eq(options.nproc_per_node, "4");
 	ck_assert_int_eq(options.max_restarts, 3);
-	ck_assert_int_eq(PARSE("-m", "--shutdown-timeout=1.5", "--restart-backoff=1s:2m", "pkg"), 4);
+	ck_assert_int_eq(PARSE("-m", "--shutdown-timeout=1.5", "--restart-backoff=1s:2m", "pkg"),
+			 4);
 	ck_assert(options.module);
 	ck_assert_uint_eq(options.shutdown_ns, 1500 * NS_PER_MS);
 	ck_assert_uint_eq(options.restart_backoff.max_ns, 120 * NS_PER_S);
-	ck_assert_int_eq(PARSE("--report=torchrun", "--exit-code", "torchrun", "--stdin=all", "--capture=never", "x"), 6);
+	ck_assert_int_eq(PARSE("--report=torchrun", "--exit-code", "torchrun", "--stdin=all",
+			       "--capture=never", "x"),
+			 6);
 	ck_assert_int_eq(options.report, RUN_STYLE_TORCHRUN);
 	ck_assert_int_eq(options.exit_code, RUN_STYLE_TORCHRUN);
 	ck_assert_int_eq(options.stdin_mode, RUN_STDIN_ALL);
@@ -96,7 +101,8 @@ TEST(variables_give_defaults_and_the_command_line_wins)
 	ck_assert_str_eq(options.nproc_per_node, "2");
 	ck_assert(options.rdzv.standalone);
 	ck_assert_int_lt(PARSE("x"), 0);
-	ck_assert_str_eq(err.msg, "PET_MAX_RESTARTS (default of '--max-restarts'): invalid integer 'z'");
+	ck_assert_str_eq(err.msg,
+			 "PET_MAX_RESTARTS (default of '--max-restarts'): invalid integer 'z'");
 }
 
 TEST(the_first_double_dash_next_to_the_command_goes)
@@ -113,7 +119,8 @@ TEST(the_first_double_dash_next_to_the_command_goes)
 		while (cases[i][count])
 			count++;
 		options = run_options_default;
-		int first = opt_parse(run_opts, OPT_STOP_AT_POSITIONAL, &options, count, cases[i], NULL, &err);
+		int first = opt_parse(run_opts, OPT_STOP_AT_POSITIONAL, &options, count, cases[i],
+				      NULL, &err);
 		ck_assert_str_eq(cases[i][first], "s");
 		const char *word = run_opts_args(cases[i], first)[0];
 		ck_assert_int_eq(word == NULL, expected[i] == NULL);

@@ -17,18 +17,22 @@ static uint64_t true_time(void *arg UNUSED, const struct schedule_item *item)
 	return container_of(item, const struct job, item)->ns;
 }
 
-static void queue_jobs(struct schedule *schedule, struct job *jobs, size_t count, enum schedule_order order)
+static void queue_jobs(struct schedule *schedule, struct job *jobs, size_t count,
+		       enum schedule_order order)
 {
 	for (size_t i = 0; i < count; i++) {
 		jobs[i].item.index = (uint32_t)i;
 		jobs[i].item.node = HEAP_NODE_INIT;
-		schedule_add(schedule, &jobs[i].item, schedule_key(&jobs[i].item, order, jobs[i].ns, 1));
+		schedule_add(schedule, &jobs[i].item,
+			     schedule_key(&jobs[i].item, order, jobs[i].ns, 1));
 	}
 }
 
 TEST(the_longest_work_starts_first)
 {
-	struct job jobs[] = { { { .width = 1 }, 10 }, { { .width = 2 }, 6 }, { { .width = 1 }, 11 } };
+	struct job jobs[] = { { { .width = 1 }, 10 },
+			      { { .width = 2 }, 6 },
+			      { { .width = 1 }, 11 } };
 	AUTO(schedule_done) struct schedule schedule = SCHEDULE_INIT;
 	AUTO(corepool_done) struct corepool pool;
 	struct placement placement;
@@ -69,8 +73,10 @@ TEST(a_wide_order_at_the_head_does_not_block_narrow_ones)
 TEST(random_order_repeats_with_its_seed)
 {
 	struct schedule_item item = { .index = 7, .width = 1 };
-	ck_assert_uint_eq(schedule_key(&item, SCHEDULE_RANDOM, 0, 3), schedule_key(&item, SCHEDULE_RANDOM, 0, 3));
-	ck_assert_uint_ne(schedule_key(&item, SCHEDULE_RANDOM, 0, 3), schedule_key(&item, SCHEDULE_RANDOM, 0, 4));
+	ck_assert_uint_eq(schedule_key(&item, SCHEDULE_RANDOM, 0, 3),
+			  schedule_key(&item, SCHEDULE_RANDOM, 0, 3));
+	ck_assert_uint_ne(schedule_key(&item, SCHEDULE_RANDOM, 0, 3),
+			  schedule_key(&item, SCHEDULE_RANDOM, 0, 4));
 }
 
 /* 8 cores, 200 orders, widths 1/2/4/8, log-normal times: how far from the lower bound? */
@@ -86,7 +92,8 @@ static double makespan_ratio(unsigned seed)
 	for (int i = 0; i < JOBS; i++) {
 		double u = (rand() + 1.0) / (RAND_MAX + 2.0), v = (rand() + 1.0) / (RAND_MAX + 2.0);
 		double normal = sqrt(-2 * log(u)) * cos(2 * M_PI * v);
-		jobs[i] = (struct job){ .item = { .width = 1 << rand() % 4 }, .ns = (uint64_t)(1e9 * exp(normal)) };
+		jobs[i] = (struct job){ .item = { .width = 1 << rand() % 4 },
+					.ns = (uint64_t)(1e9 * exp(normal)) };
 		area += (double)jobs[i].ns * jobs[i].item.width;
 		longest = MAX(longest, (double)jobs[i].ns);
 	}
@@ -112,7 +119,9 @@ TEST(mixed_widths_end_within_one_percent_of_the_lower_bound)
 
 TEST(the_eta_counts_what_is_running_and_the_limit_on_jobs)
 {
-	struct job jobs[] = { { { .width = 1 }, 10 }, { { .width = 1 }, 10 }, { { .width = 1 }, 10 } };
+	struct job jobs[] = { { { .width = 1 }, 10 },
+			      { { .width = 1 }, 10 },
+			      { { .width = 1 }, 10 } };
 	AUTO(schedule_done) struct schedule schedule = SCHEDULE_INIT;
 	AUTO(corepool_done) struct corepool pool;
 	corepool_init_anonymous(&pool, 4);

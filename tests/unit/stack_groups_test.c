@@ -20,12 +20,17 @@ static const char *print(void)
 
 TEST(alike_stacks_are_one_group_and_the_odd_one_comes_first)
 {
-	add(0, "Process 10: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 10 (idle): \"MainThread\"\n    f (a.py:1)\n");
-	add(1, "Process 11: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 11 (idle): \"MainThread\"\n    f (a.py:1)\n");
-	add(2, "Process 12: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 12 (idle): \"MainThread\"\n    g (a.py:2)\n");
+	add(0, "Process 10: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 10 (idle): "
+	       "\"MainThread\"\n    f (a.py:1)\n");
+	add(1, "Process 11: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 11 (idle): "
+	       "\"MainThread\"\n    f (a.py:1)\n");
+	add(2, "Process 12: python a.py\nPython v3.11.7 (/usr/bin/python3)\n\nThread 12 (idle): "
+	       "\"MainThread\"\n    g (a.py:2)\n");
 	add(5, "Thread 0x7F11 (idle): \"MainThread\"\n    f (a.py:1)\n");
-	ck_assert_str_eq(print(), "1 of 4 workers (rank 2):\nThread (idle): \"MainThread\"\n    g (a.py:2)\n"
-				  "3 of 4 workers (ranks 0-1,5):\nThread (idle): \"MainThread\"\n    f (a.py:1)\n");
+	ck_assert_str_eq(
+		print(),
+		"1 of 4 workers (rank 2):\nThread (idle): \"MainThread\"\n    g (a.py:2)\n"
+		"3 of 4 workers (ranks 0-1,5):\nThread (idle): \"MainThread\"\n    f (a.py:1)\n");
 	buf_done(&out);
 }
 
@@ -43,6 +48,7 @@ TEST(no_stack_and_broken_ones_do_no_harm)
 	add(0, "");
 	add(1, "Thread ");
 	add(2, "Thread 5");
-	ck_assert_str_eq(print(), "1 of 3 workers (rank 0):\n2 of 3 workers (ranks 1-2):\nThread \n");
+	ck_assert_str_eq(print(),
+			 "1 of 3 workers (rank 0):\n2 of 3 workers (ranks 1-2):\nThread \n");
 	buf_done(&out);
 }

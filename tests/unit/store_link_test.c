@@ -38,8 +38,8 @@ static void fixture_done(struct fixture *f)
 	event_base_free(f->base);
 }
 
-#define WITH_FIXTURE(f)                                                                            \
-	AUTO(fixture_done) struct fixture f;                                                       \
+#define WITH_FIXTURE(f) \
+	AUTO(fixture_done) struct fixture f; \
 	fixture_init(&f)
 
 static int turn(struct fixture *f)
@@ -47,7 +47,8 @@ static int turn(struct fixture *f)
 	int r = 0;
 	event_base_loop(f->base, EVLOOP_NONBLOCK);
 	for (size_t i = 0; i < ARRAY_LEN(f->link); i++) {
-		struct pollfd pfd = { .fd = store_link_fd(f->link[i]), .events = store_link_events(f->link[i]) };
+		struct pollfd pfd = { .fd = store_link_fd(f->link[i]),
+				      .events = store_link_events(f->link[i]) };
 		if (poll(&pfd, 1, 0) > 0 && store_link_step(f->link[i], NULL) < 0)
 			r = -1;
 	}
@@ -71,7 +72,8 @@ static void note(void *arg, int result, const struct c10d_message *reply UNUSED)
 		strcat(current->log, result == -ECANCELED ? "x" : "!");
 }
 
-static void ask(struct fixture *f, int who, enum c10d_query query, const char *key, const char *name)
+static void ask(struct fixture *f, int who, enum c10d_query query, const char *key,
+		const char *name)
 {
 	current = f;
 	AUTO(buf_done) struct buf list = BUF_INIT;

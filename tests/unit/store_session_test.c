@@ -48,18 +48,22 @@ static void ask(struct fixture *f, int who, struct c10d_message request)
 {
 	AUTO(buf_done) struct buf wire = BUF_INIT;
 	c10d_put_request(&wire, &request);
-	ck_assert_int_eq(feed(f, who, bytes_of(buf_data(&wire), buf_len(&wire)), NULL), (ssize_t)buf_len(&wire));
+	ck_assert_int_eq(feed(f, who, bytes_of(buf_data(&wire), buf_len(&wire)), NULL),
+			 (ssize_t)buf_len(&wire));
 }
 
 static void ask_wait(struct fixture *f, int who, const char *key)
 {
 	AUTO(buf_done) struct buf list = BUF_INIT;
 	c10d_put_string(&list, B(key));
-	ask(f, who, (struct c10d_message){ .query = C10D_WAIT, .count = 1, .list = bytes_of(buf_data(&list), buf_len(&list)) });
+	ask(f, who,
+	    (struct c10d_message){ .query = C10D_WAIT,
+				   .count = 1,
+				   .list = bytes_of(buf_data(&list), buf_len(&list)) });
 }
 
-#define WITH_FIXTURE(f)                                                                            \
-	AUTO(fixture_done) struct fixture f;                                                       \
+#define WITH_FIXTURE(f) \
+	AUTO(fixture_done) struct fixture f; \
 	fixture_init(&f)
 
 TEST(a_connection_begins_with_validate_in_any_number_of_pieces)
@@ -101,7 +105,8 @@ TEST(a_client_that_ends_its_own_wait_hears_of_it_before_later_answers)
 	WITH_FIXTURE(f);
 	AUTO(buf_done) struct buf wire = BUF_INIT;
 	ask_wait(&f, 0, "k");
-	c10d_put_request(&wire, &(struct c10d_message){ .query = C10D_SET, .string = { B("k"), B("v") } });
+	c10d_put_request(&wire,
+			 &(struct c10d_message){ .query = C10D_SET, .string = { B("k"), B("v") } });
 	c10d_put_request(&wire, &(struct c10d_message){ .query = C10D_PING, .number = 0x07070707 });
 	feed(&f, 0, bytes_of(buf_data(&wire), buf_len(&wire)), NULL);
 	ck_assert_uint_eq(buf_len(&f.out[0]), 5);
@@ -125,7 +130,8 @@ TEST(one_client_waits_for_one_thing_at_a_time)
 	WITH_FIXTURE(f);
 	ask_wait(&f, 0, "k");
 	AUTO(buf_done) struct buf wire = BUF_INIT;
-	c10d_put_request(&wire, &(struct c10d_message){ .query = C10D_BARRIER, .string = { B("b") }, .number = 2 });
+	c10d_put_request(&wire, &(struct c10d_message){
+					.query = C10D_BARRIER, .string = { B("b") }, .number = 2 });
 	struct err err;
 	ck_assert_int_eq(feed(&f, 0, bytes_of(buf_data(&wire), buf_len(&wire)), &err), -EPROTO);
 	ck_assert_str_eq(err.msg, "BARRIER while another wait is unanswered");
@@ -135,10 +141,12 @@ TEST(no_more_requests_are_executed_while_replies_pile_up)
 {
 	WITH_FIXTURE(f);
 	f.limits.replies_high = 64;
-	ask(&f, 1, (struct c10d_message){ .query = C10D_SET, .string = { B("k"), B("0123456789") } });
+	ask(&f, 1,
+	    (struct c10d_message){ .query = C10D_SET, .string = { B("k"), B("0123456789") } });
 	AUTO(buf_done) struct buf wire = BUF_INIT;
 	for (int i = 0; i < 100; i++)
-		c10d_put_request(&wire, &(struct c10d_message){ .query = C10D_GET, .string = { B("k") } });
+		c10d_put_request(&wire,
+				 &(struct c10d_message){ .query = C10D_GET, .string = { B("k") } });
 	size_t total = 0;
 	while (buf_len(&wire) > 0) {
 		ssize_t n = feed(&f, 0, bytes_of(buf_data(&wire), buf_len(&wire)), NULL);
@@ -156,13 +164,17 @@ TEST(a_reply_is_limited_however_small_its_request)
 	WITH_FIXTURE(f);
 	f.limits.reply_max = 1000;
 	static const char value[400];
-	ask(&f, 0, (struct c10d_message){ .query = C10D_SET, .string = { B("k"), bytes_of(value, sizeof(value)) } });
+	ask(&f, 0,
+	    (struct c10d_message){ .query = C10D_SET,
+				   .string = { B("k"), bytes_of(value, sizeof(value)) } });
 	AUTO(buf_done) struct buf list = BUF_INIT;
 	AUTO(buf_done) struct buf wire = BUF_INIT;
 	for (int i = 0; i < 3; i++)
 		c10d_put_string(&list, B("k"));
-	c10d_put_request(&wire, &(struct c10d_message){ .query = C10D_MULTI_GET, .count = 3,
-							.list = bytes_of(buf_data(&list), buf_len(&list)) });
+	c10d_put_request(
+		&wire, &(struct c10d_message){ .query = C10D_MULTI_GET,
+					       .count = 3,
+					       .list = bytes_of(buf_data(&list), buf_len(&list)) });
 	struct err err;
 	ck_assert_int_eq(feed(&f, 0, bytes_of(buf_data(&wire), buf_len(&wire)), &err), -EMSGSIZE);
 	ck_assert_str_eq(err.msg, "MULTI_GET wants a reply of 1224 bytes; the limit is 1000");
@@ -173,7 +185,8 @@ TEST(a_reply_is_limited_however_small_its_request)
 static void random_request(struct buf *wire, struct buf *list, unsigned short seed[3])
 {
 	static const char *const keys[] = { "a", "b", "init/", "" };
-	struct c10d_message m = { .query = (enum c10d_query)(1 + nrand48(seed) % (C10D_QUERY_COUNT - 1)) };
+	struct c10d_message m = { .query = (enum c10d_query)(1 + nrand48(seed) %
+									 (C10D_QUERY_COUNT - 1)) };
 	if (m.query == C10D_WAIT || m.query == C10D_BARRIER)
 		m.query = C10D_CHECK;
 	for (int i = 0; i < 3; i++)
@@ -184,7 +197,8 @@ static void random_request(struct buf *wire, struct buf *list, unsigned short se
 	for (size_t i = 0; i < m.count * (m.query == C10D_MULTI_SET ? 2 : 1); i++)
 		c10d_put_string(list, B(keys[nrand48(seed) % 4]));
 	m.list = bytes_of(buf_data(list), buf_len(list));
-	if (m.query == C10D_ADD) /* a counter of its own: a value that is no number ends a session */
+	if (m.query ==
+	    C10D_ADD) /* a counter of its own: a value that is no number ends a session */
 		m.string[0] = B("counter");
 	c10d_put_request(wire, &m);
 }

@@ -14,19 +14,20 @@ static void open_table(struct store_table *table)
 	store_table_init(table, STORE_TABLE_BYTES_MAX, hash_key);
 }
 
-#define TABLE(name)                                                                                \
-	AUTO(store_table_done) struct store_table name;                                            \
+#define TABLE(name) \
+	AUTO(store_table_done) struct store_table name; \
 	open_table(&name)
 
-#define WAITER(name)                                                                               \
-	struct store_waiter name;                                                                  \
+#define WAITER(name) \
+	struct store_waiter name; \
 	store_waiter_init(&name)
 
 static void assert_value(const struct store_table *table, const char *key, const char *expected)
 {
 	struct bytes value;
 	ck_assert_msg(store_table_get(table, B(key), &value), "%s is absent", key);
-	ck_assert_msg(bytes_eq(value, B(expected)), "%s is '%.*s'", key, (int)value.len, value.data);
+	ck_assert_msg(bytes_eq(value, B(expected)), "%s is '%.*s'", key, (int)value.len,
+		      value.data);
 }
 
 TEST(values_are_replaced_appended_to_and_deleted)
@@ -54,8 +55,10 @@ TEST(compare_set_has_the_four_outcomes_of_pytorch)
 {
 	TABLE(table);
 	struct bytes value;
-	ck_assert_int_eq(store_table_compare_set(&table, B("k"), B("old"), B("new"), &value, NULL), 0);
-	ck_assert(bytes_eq(value, B("old"))); /* absent, something expected: looks like a lost race */
+	ck_assert_int_eq(store_table_compare_set(&table, B("k"), B("old"), B("new"), &value, NULL),
+			 0);
+	ck_assert(
+		bytes_eq(value, B("old"))); /* absent, something expected: looks like a lost race */
 	ck_assert(!store_table_has(&table, B("k")));
 	store_table_compare_set(&table, B("k"), B(""), B("new"), &value, NULL);
 	ck_assert(bytes_eq(value, B("new")));
@@ -75,9 +78,14 @@ TEST(add_reads_numbers_as_strtoll_and_wraps)
 		int result;
 		int64_t sum;
 	} cases[] = {
-		{ "12abc", 1, 0, 13 },	   { "0x10", 1, 0, 1 },	   { " \t\n+7", 1, 0, 8 },
-		{ "-0", -5, 0, -5 },	   { "", 1, -EINVAL, 0 },  { "abc", 1, -EINVAL, 0 },
-		{ "- 1", 1, -EINVAL, 0 },  { "+", 1, -EINVAL, 0 },
+		{ "12abc", 1, 0, 13 },
+		{ "0x10", 1, 0, 1 },
+		{ " \t\n+7", 1, 0, 8 },
+		{ "-0", -5, 0, -5 },
+		{ "", 1, -EINVAL, 0 },
+		{ "abc", 1, -EINVAL, 0 },
+		{ "- 1", 1, -EINVAL, 0 },
+		{ "+", 1, -EINVAL, 0 },
 		{ "9223372036854775807", 1, 0, INT64_MIN },
 		{ "-9223372036854775808", 0, 0, INT64_MIN },
 		{ "9223372036854775808", 0, -EINVAL, 0 },
@@ -89,8 +97,8 @@ TEST(add_reads_numbers_as_strtoll_and_wraps)
 		int64_t sum = 0;
 		store_table_set(&table, B("n"), B(cases[i].text), NULL);
 		int r = store_table_add(&table, B("n"), cases[i].delta, &sum, NULL);
-		ck_assert_msg(r == cases[i].result && sum == cases[i].sum, "'%s' gave %d, %lld", cases[i].text, r,
-			      (long long)sum);
+		ck_assert_msg(r == cases[i].result && sum == cases[i].sum, "'%s' gave %d, %lld",
+			      cases[i].text, r, (long long)sum);
 	}
 	TABLE(table);
 	int64_t sum;
@@ -102,7 +110,8 @@ TEST(a_wait_ends_when_the_last_key_is_there_by_whatever_operation)
 {
 	TABLE(table);
 	WAITER(w);
-	const struct bytes keys[] = { B("set"), B("add"), B("append"), B("cas"), B("queue"), B("set") };
+	const struct bytes keys[] = { B("set"), B("add"),   B("append"),
+				      B("cas"), B("queue"), B("set") };
 	ck_assert_int_eq(store_table_wait(&table, &w, keys, ARRAY_LEN(keys), NULL), 0);
 	store_table_set(&table, B("set"), B("1"), NULL);
 	ck_assert(store_table_delete(&table, B("set"))); /* seen is seen */
@@ -213,9 +222,12 @@ TEST(what_would_exceed_the_memory_limit_is_refused_and_changes_nothing)
 	static const char big[4096];
 	WAITER(w);
 	struct err err;
-	ck_assert_int_eq(store_table_set(&table, B("k"), bytes_of(big, sizeof(big)), &err), -ENOSPC);
-	ck_assert_int_eq(store_table_push(&table, B("k"), bytes_of(big, sizeof(big)), &err), -ENOSPC);
-	ck_assert_int_eq(store_table_append(&table, B("k"), bytes_of(big, sizeof(big)), &err), -ENOSPC);
+	ck_assert_int_eq(store_table_set(&table, B("k"), bytes_of(big, sizeof(big)), &err),
+			 -ENOSPC);
+	ck_assert_int_eq(store_table_push(&table, B("k"), bytes_of(big, sizeof(big)), &err),
+			 -ENOSPC);
+	ck_assert_int_eq(store_table_append(&table, B("k"), bytes_of(big, sizeof(big)), &err),
+			 -ENOSPC);
 	struct bytes keys[200];
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		keys[i] = B("missing");

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "proto/timer_line.h"
 
-#define LINE(expiration, signal)                                                                   \
-	"{\"version\": 1, \"pid\": 18266, \"scope_id\": \"scope1\", \"expiration_time\": " expiration  \
-	", \"signal\": " signal "}"
+#define LINE(expiration, signal) \
+	"{\"version\": 1, \"pid\": 18266, \"scope_id\": \"scope1\", " \
+	"\"expiration_time\": " expiration ", \"signal\": " signal "}"
 
 static enum timer_fault parse(const char *text, struct timer_line *line)
 {
@@ -48,7 +48,8 @@ TEST(lines_of_the_real_client_give_their_values)
 	ck_assert(isnan(line.expiration_s));
 }
 
-#define WITH_SCOPE(scope) "{\"pid\":1,\"scope_id\":\"" scope "\",\"expiration_time\":2,\"signal\":9}"
+#define WITH_SCOPE(scope) \
+	"{\"pid\":1,\"scope_id\":\"" scope "\",\"expiration_time\":2,\"signal\":9}"
 
 TEST(scopes_come_back_as_utf8)
 {
@@ -60,7 +61,8 @@ TEST(scopes_come_back_as_utf8)
 		{ WITH_SCOPE("\\/\\b\\f\\r"), "/\b\f\r" },
 		{ WITH_SCOPE("\xc3\xa9"), "\xc3\xa9" },
 		{ WITH_SCOPE("x\\u0000y"), "x\xef\xbf\xbdy" },
-		{ WITH_SCOPE("\\ud83d\\u0041"), "\xef\xbf\xbd" "A" },
+		{ WITH_SCOPE("\\ud83d\\u0041"), "\xef\xbf\xbd"
+						"A" },
 		{ WITH_SCOPE("\\ude00"), "\xef\xbf\xbd" },
 		{ WITH_SCOPE(""), "" },
 	};
@@ -74,11 +76,14 @@ TEST(scopes_come_back_as_utf8)
 TEST(order_unknown_members_and_version_do_not_matter)
 {
 	static const char *const texts[] = {
-		"{\"signal\": 9, \"expiration_time\": 2, \"scope_id\": \"s\", \"pid\": 4, \"version\": 99}",
+		"{\"signal\": 9, \"expiration_time\": 2, \"scope_id\": \"s\", \"pid\": 4, "
+		"\"version\": 99}",
 		"{\"signal\":9,\"expiration_time\":2,\"scope_id\":\"s\",\"pid\":4}",
-		" \t{ \"x\" : [1, {\"y\": null}, [], {}, true, -1.5e-3, NaN], \"signal\":9,\"expiration_time\":2,"
+		" \t{ \"x\" : [1, {\"y\": null}, [], {}, true, -1.5e-3, NaN], "
+		"\"signal\":9,\"expiration_time\":2,"
 		"\"scope_id\":\"s\",\"pid\":4 } \r",
-		"{\"pid\": \"no\", \"signal\":9,\"expiration_time\":2,\"scope_id\":\"s\",\"pid\":4}",
+		"{\"pid\": \"no\", "
+		"\"signal\":9,\"expiration_time\":2,\"scope_id\":\"s\",\"pid\":4}",
 	};
 	AUTO(timer_line_done) struct timer_line line = TIMER_LINE_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -114,7 +119,8 @@ TEST(each_fault_has_its_name)
 		  TIMER_FAULT_MEMBER_TYPE },
 		{ "{\"pid\":1.0,\"scope_id\":\"s\",\"expiration_time\":2,\"signal\":9}",
 		  TIMER_FAULT_MEMBER_TYPE },
-		{ "{\"pid\":1,\"scope_id\":7,\"expiration_time\":2,\"signal\":9}", TIMER_FAULT_MEMBER_TYPE },
+		{ "{\"pid\":1,\"scope_id\":7,\"expiration_time\":2,\"signal\":9}",
+		  TIMER_FAULT_MEMBER_TYPE },
 		{ WITH_SCOPE("\\x"), TIMER_FAULT_SYNTAX },
 		{ WITH_SCOPE("\\u12g4"), TIMER_FAULT_SYNTAX },
 		{ WITH_SCOPE("\x01"), TIMER_FAULT_SYNTAX },
@@ -200,10 +206,12 @@ TEST(a_deadline_is_its_distance_to_the_wall_clock_on_receipt)
 	ck_assert_uint_eq(timer_line_deadline_ns(1699999999, wall_ns, now_ns), now_ns);
 	ck_assert_uint_eq(timer_line_deadline_ns(INFINITY, wall_ns, now_ns), NS_NEVER);
 	ck_assert_uint_eq(timer_line_deadline_ns(1e300, wall_ns, now_ns), NS_NEVER);
-	/* The clock was set forward or back an hour before: worker and launcher both read the new one. */
+	/* The clock was set forward or back an hour before: worker and launcher both read the new
+	 * one. */
 	for (int hours = -1; hours <= 1; hours++) {
 		uint64_t stepped_ns = (uint64_t)(1700000000 + hours * 3600) * NS_PER_S;
-		ck_assert_uint_eq(timer_line_deadline_ns(1700000000 + hours * 3600 + 5, stepped_ns, now_ns),
+		ck_assert_uint_eq(timer_line_deadline_ns(1700000000 + hours * 3600 + 5, stepped_ns,
+							 now_ns),
 				  55 * NS_PER_S);
 	}
 }

@@ -32,7 +32,8 @@ TEST(cpu_lists_survive_a_round_trip)
 
 TEST(broken_cpu_lists_are_refused)
 {
-	static const char *const lists[] = { "a", "1-", "-1", "3-1", "1,", ",1", "1 2", "4096", "1--2", "99999999999" };
+	static const char *const lists[] = { "a",  "1-",  "-1",	  "3-1",  "1,",
+					     ",1", "1 2", "4096", "1--2", "99999999999" };
 	struct cpuset set;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		ck_assert_msg(cpuset_parse(lists[i], &set, NULL) == -EINVAL, "'%s'", lists[i]);
@@ -59,8 +60,9 @@ TEST(synthetic_machines_come_in_topological_order)
 	struct topology t;
 	struct err err = ERR_INIT;
 	/* Linux numbers the second threads of all cores after the first ones. */
-	int r = topology_read_synthetic("package:2 l3:2 core:2 pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)",
-					&t, &err);
+	int r = topology_read_synthetic(
+		"package:2 l3:2 core:2 pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)", &t,
+		&err);
 	ck_assert_msg(r == 0, "%s", err.msg);
 	ck_assert_uint_eq(t.count, 16);
 	ck_assert_int_eq(t.cpus[1].id, 8);
@@ -133,33 +135,48 @@ static uint64_t quota_in(const char *const *files)
 
 TEST(the_smallest_quota_on_the_way_up_counts_in_v2)
 {
-	const char *const files[] = {
-		"/proc/self/cgroup", "0::/a/b\n",
-		"/proc/self/mountinfo", "30 23 0:27 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
-		"/sys/fs/cgroup/a/cpu.max", "150000 100000\n",
-		"/sys/fs/cgroup/a/b/cpu.max", "max 100000\n", NULL };
+	const char *const files[] = { "/proc/self/cgroup",
+				      "0::/a/b\n",
+				      "/proc/self/mountinfo",
+				      "30 23 0:27 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 "
+				      "cgroup2 rw,nsdelegate\n",
+				      "/sys/fs/cgroup/a/cpu.max",
+				      "150000 100000\n",
+				      "/sys/fs/cgroup/a/b/cpu.max",
+				      "max 100000\n",
+				      NULL };
 	ck_assert_uint_eq(quota_in(files), 1500);
 }
 
 TEST(quota_of_v1_is_read_next_to_other_controllers)
 {
 	const char *const files[] = {
-		"/proc/self/cgroup", "4:memory:/x\n2:cpu,cpuacct:/docker/abc\n0::/\n",
+		"/proc/self/cgroup",
+		"4:memory:/x\n2:cpu,cpuacct:/docker/abc\n0::/\n",
 		"/proc/self/mountinfo",
-		"31 23 0:28 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro master:3 - cgroup cgroup rw,cpu,cpuacct\n"
+		"31 23 0:28 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro master:3 - cgroup cgroup "
+		"rw,cpu,cpuacct\n"
 		"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-		"/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "250000\n",
-		"/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n", NULL };
+		"/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us",
+		"250000\n",
+		"/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us",
+		"100000\n",
+		NULL
+	};
 	ck_assert_uint_eq(quota_in(files), 2500);
 }
 
 TEST(no_quota_is_zero)
 {
-	const char *const v1[] = {
-		"/proc/self/cgroup", "2:cpu:/\n",
-		"/proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
-		"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n",
-		"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n", NULL };
+	const char *const v1[] = { "/proc/self/cgroup",
+				   "2:cpu:/\n",
+				   "/proc/self/mountinfo",
+				   "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+				   "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+				   "-1\n",
+				   "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
+				   "100000\n",
+				   NULL };
 	const char *const nothing[] = { "/proc/self/cgroup", "\n:\n::\n", NULL };
 	ck_assert_uint_eq(quota_in(v1), 0);
 	ck_assert_uint_eq(quota_in(nothing), 0);

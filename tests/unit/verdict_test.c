@@ -38,7 +38,8 @@ static struct verdict_evidence compare_walls(uint64_t *state, size_t runs, doubl
 	}
 	stats_sort(a, runs);
 	stats_sort(b, runs);
-	struct verdict_evidence e = { .ratio = stats_median_ratio(a, runs, b, runs, 0.95), .runs = runs };
+	struct verdict_evidence e = { .ratio = stats_median_ratio(a, runs, b, runs, 0.95),
+				      .runs = runs };
 	e.p = e.q = stats_rank_sum(a, runs, b, runs).p;
 	return e;
 }
@@ -146,7 +147,9 @@ TEST(the_runs_said_to_be_needed_do_decide)
 TEST(runs_needed_grow_with_the_closeness_to_the_threshold)
 {
 	struct verdict_rule rule = { .alpha = 0.05, .same_within = 0.01, .change_beyond = 0.01 };
-	struct verdict_evidence e = { .ratio = { 1.05, 1.00, 1.10 }, .p = 0.01, .q = 0.01, .runs = 10 };
+	struct verdict_evidence e = {
+		.ratio = { 1.05, 1.00, 1.10 }, .p = 0.01, .q = 0.01, .runs = 10
+	};
 	size_t clear = verdict_runs_needed(&rule, &e);
 	e.ratio = (struct ratio){ 1.03, 0.98, 1.08 };
 	ck_assert_uint_gt(verdict_runs_needed(&rule, &e), clear);
@@ -157,7 +160,9 @@ TEST(runs_needed_grow_with_the_closeness_to_the_threshold)
 TEST(a_sample_too_small_for_any_test_is_told_the_smallest_that_is_not)
 {
 	struct verdict_rule rule = { .alpha = 0.05, .same_within = 0.01, .change_beyond = 0.01 };
-	struct verdict_evidence e = { .ratio = { 1.5, 0, INFINITY }, .p = NAN, .q = NAN, .runs = 1 };
+	struct verdict_evidence e = {
+		.ratio = { 1.5, 0, INFINITY }, .p = NAN, .q = NAN, .runs = 1
+	};
 	ck_assert_uint_eq(verdict_runs_needed(&rule, &e), 3); /* 4 a side: p = 2/70 */
 	e.paired = true;
 	ck_assert_uint_eq(verdict_runs_needed(&rule, &e), 5); /* 6 blocks: p = 2/64 */

@@ -20,16 +20,19 @@ static void begin(enum agent_state state)
 static const char *said_at(uint64_t now_s)
 {
 	buf_clear(&text);
-	return waiting_say(&waiting, &agent, "node1:29400 is silent", NULL, now_s * NS_PER_S, &text) ? buf_str(&text)
-												     : "";
+	return waiting_say(&waiting, &agent, "node1:29400 is silent", NULL, now_s * NS_PER_S, &text)
+		       ? buf_str(&text)
+		       : "";
 }
 
 TEST(who_seeks_says_every_ten_seconds_what_was_tried)
 {
 	begin(AGENT_SEEKING);
 	ck_assert_str_eq(said_at(19), "");
-	ck_assert_str_eq(said_at(20), "no coordinator for 10.0 s: node1:29400 is silent; check that muster runs there "
-				      "and that the port can be reached; giving up in 9 min 50 s");
+	ck_assert_str_eq(
+		said_at(20),
+		"no coordinator for 10.0 s: node1:29400 is silent; check that muster runs there "
+		"and that the port can be reached; giving up in 9 min 50 s");
 	ck_assert_str_eq(said_at(21), "");
 	ck_assert_str_ne(said_at(30), "");
 }
@@ -38,11 +41,14 @@ TEST(who_has_joined_says_how_many_nodes_are_here)
 {
 	begin(AGENT_JOINED);
 	agent.present = 1;
-	ck_assert_str_eq(said_at(20), "waiting for 10.0 s: 1 of 2 to 4 nodes is here; giving up in 9 min 50 s");
+	ck_assert_str_eq(said_at(20),
+			 "waiting for 10.0 s: 1 of 2 to 4 nodes is here; giving up in 9 min 50 s");
 	buf_clear(&text);
 	ck_assert(waiting_say(&waiting, &agent, "", "127.0.0.1", 40 * NS_PER_S, &text));
-	ck_assert_str_eq(buf_str(&text), "waiting for 30.0 s: 1 of 2 to 4 nodes is here, and only this host can reach "
-					 "127.0.0.1; giving up in 9 min 30 s");
+	ck_assert_str_eq(
+		buf_str(&text),
+		"waiting for 30.0 s: 1 of 2 to 4 nodes is here, and only this host can reach "
+		"127.0.0.1; giving up in 9 min 30 s");
 }
 
 TEST(a_spare_says_so_once)
@@ -70,8 +76,10 @@ TEST(waiting_in_vain_tells_what_was_missing)
 	agent.present = 1;
 	buf_clear(&text);
 	waiting_in_vain(&agent, true, "", &text);
-	ck_assert_str_eq(buf_str(&text), "no round within 10 min 0 s (join_timeout): 1 of 2 to 4 nodes came");
+	ck_assert_str_eq(buf_str(&text),
+			 "no round within 10 min 0 s (join_timeout): 1 of 2 to 4 nodes came");
 	buf_clear(&text);
 	waiting_in_vain(&agent, false, "node1:29400 refuses", &text);
-	ck_assert_str_eq(buf_str(&text), "no round within 10 min 0 s (join_timeout): node1:29400 refuses");
+	ck_assert_str_eq(buf_str(&text),
+			 "no round within 10 min 0 s (join_timeout): node1:29400 refuses");
 }

@@ -50,10 +50,13 @@ static struct warden_event await(struct warden *warden, enum warden_event_type t
 
 static char *no_env[] = { NULL };
 
-static void start_full(struct warden *warden, uint64_t id, const char *script, int out, unsigned flags)
+static void start_full(struct warden *warden, uint64_t id, const char *script, int out,
+		       unsigned flags)
 {
 	char *argv[] = { (char *)"sh", (char *)"-c", (char *)script, NULL };
-	struct spawn_spec spec = { .path = "/bin/sh", .argv = argv, .envp = no_env,
+	struct spawn_spec spec = { .path = "/bin/sh",
+				   .argv = argv,
+				   .envp = no_env,
 				   .stdio = { SPAWN_NULL, out, SPAWN_NULL } };
 	ck_assert_int_eq(warden_spawn(warden, id, &spec, flags, NULL), 0);
 }
@@ -116,7 +119,9 @@ TEST(a_missing_program_is_an_error_of_the_start)
 {
 	struct warden *warden = new_warden();
 	char *argv[] = { (char *)"x", NULL };
-	struct spawn_spec spec = { .path = "/nonexistent/x", .argv = argv, .envp = no_env,
+	struct spawn_spec spec = { .path = "/nonexistent/x",
+				   .argv = argv,
+				   .envp = no_env,
 				   .stdio = { SPAWN_NULL, SPAWN_NULL, SPAWN_NULL } };
 	ck_assert_int_eq(warden_spawn(warden, 5, &spec, 0, NULL), 0);
 	struct warden_event failed = next_event(warden);
@@ -145,7 +150,9 @@ TEST(arguments_beyond_the_kernels_limit_are_refused_and_the_warden_lives_on)
 	text[sizeof(text) - 1] = '\0';
 	for (int i = 0; i < 8000; i++)
 		strv_add(&argv, text);
-	struct spawn_spec spec = { .path = "/bin/true", .argv = strv_argv(&argv), .envp = no_env,
+	struct spawn_spec spec = { .path = "/bin/true",
+				   .argv = strv_argv(&argv),
+				   .envp = no_env,
 				   .stdio = { SPAWN_NULL, SPAWN_NULL, SPAWN_NULL } };
 	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, NULL), 0);
 	start(warden, 2, "exit 0");
@@ -215,10 +222,16 @@ TEST(working_directory_cpus_limit_and_memory_policy_are_set)
 	unsigned long nodes = 1;
 	char *argv[] = { (char *)"sh", (char *)"-c",
 			 (char *)"pwd; grep Cpus_allowed_list /proc/$$/status; ulimit -Sn; "
-				 "grep -c bind:0 /proc/$$/numa_maps", NULL };
-	struct spawn_spec spec = { .path = "/bin/sh", .argv = argv, .envp = no_env, .cwd = "/usr",
-				   .stdio = { SPAWN_NULL, ends[1], SPAWN_NULL }, .cpus = &cpus,
-				   .cpus_size = sizeof(cpus), .nofile_soft = 99 };
+				 "grep -c bind:0 /proc/$$/numa_maps",
+			 NULL };
+	struct spawn_spec spec = { .path = "/bin/sh",
+				   .argv = argv,
+				   .envp = no_env,
+				   .cwd = "/usr",
+				   .stdio = { SPAWN_NULL, ends[1], SPAWN_NULL },
+				   .cpus = &cpus,
+				   .cpus_size = sizeof(cpus),
+				   .nofile_soft = 99 };
 	if (access("/proc/self/numa_maps", R_OK) == 0) {
 		spec.mem_mode = 2; /* MPOL_BIND */
 		spec.mem_nodes = &nodes;
@@ -230,7 +243,8 @@ TEST(working_directory_cpus_limit_and_memory_policy_are_set)
 	ck_assert_int_eq(fd_read_all(ends[0], 4096, &out, NULL), 0);
 	int limit, bound = -1;
 	char where[32], allowed[32];
-	int n = sscanf(buf_str(&out), "%31s Cpus_allowed_list: %31s %d %d", where, allowed, &limit, &bound);
+	int n = sscanf(buf_str(&out), "%31s Cpus_allowed_list: %31s %d %d", where, allowed, &limit,
+		       &bound);
 	ck_assert_int_ge(n, 3);
 	ck_assert_str_eq(where, "/usr");
 	ck_assert_str_eq(allowed, "0");
@@ -280,7 +294,9 @@ TEST(a_signal_to_orphans_reaches_the_whole_tree_below_them)
 	AUTO(buf_done) struct buf out = BUF_INIT;
 	int ends[2];
 	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-	start_full(warden, 1, "sh -c 'sh -c \"trap \\\"echo deep; exit\\\" TERM; echo up; while :; do sleep 0.01; done\"; :' & exit 0",
+	start_full(warden, 1,
+		   "sh -c 'sh -c \"trap \\\"echo deep; exit\\\" TERM; echo up; while :; do sleep "
+		   "0.01; done\"; :' & exit 0",
 		   ends[1], 0);
 	close(ends[1]);
 	char up[3];
@@ -297,7 +313,8 @@ TEST(kill_all_leaves_nothing_and_cancels_starts_that_come_meanwhile)
 {
 	struct warden *warden = new_warden();
 	for (uint64_t id = 0; id < 20; id++)
-		start(warden, id, "trap '' TERM; setsid sh -c 'sleep 1000 & sleep 1000' & kill -STOP $$");
+		start(warden, id,
+		      "trap '' TERM; setsid sh -c 'sleep 1000 & sleep 1000' & kill -STOP $$");
 	for (uint64_t id = 0; id < 20; id++)
 		ck_assert_int_eq(await(warden, WARDEN_SPAWNED).id, id);
 	warden_kill_all(warden);
@@ -363,7 +380,9 @@ TEST(an_adopted_orphan_is_let_in_and_counts_as_a_main_process)
 	struct warden *warden = new_warden();
 	int gate[2];
 	ck_assert_int_eq(pipe2(gate, O_CLOEXEC), 0);
-	pid_t orphan = make_orphan(warden, "sh -c 'trap \"exit 5\" TERM; echo $$; while :; do sleep 0.01; done' & exit 0");
+	pid_t orphan = make_orphan(
+		warden,
+		"sh -c 'trap \"exit 5\" TERM; echo $$; while :; do sleep 0.01; done' & exit 0");
 	ck_assert_int_eq(warden_adopt(warden, 9, orphan, gate[1], NULL), 0);
 	struct warden_event spawned = next_event(warden);
 	ck_assert_int_eq(spawned.type, WARDEN_SPAWNED);
@@ -436,7 +455,9 @@ TEST(who_stands_aside_outlives_the_group_and_what_it_orphans_does_not)
 	struct warden *warden = new_warden();
 	int ends[2];
 	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-	start_full(warden, 7, "p=$(sh -c 'sleep 1000 >/dev/null & echo $!'); echo $p; exec sleep 1000", ends[1], WARDEN_ASIDE);
+	start_full(warden, 7,
+		   "p=$(sh -c 'sleep 1000 >/dev/null & echo $!'); echo $p; exec sleep 1000",
+		   ends[1], WARDEN_ASIDE);
 	pid_t aside = await(warden, WARDEN_SPAWNED).pid;
 	char text[32] = "";
 	ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
@@ -546,8 +567,9 @@ TEST(the_warden_bears_a_neutral_name_and_leads_its_own_session)
 
 TEST(the_v2_hierarchy_is_found_alone_beside_v1_and_below_the_top)
 {
-	static const char hybrid[] = "32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
-				     "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+	static const char hybrid[] =
+		"32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
+		"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 	static const struct {
 		const char *mountinfo, *membership, *path;
 	} cases[] = {
@@ -555,8 +577,8 @@ TEST(the_v2_hierarchy_is_found_alone_beside_v1_and_below_the_top)
 		{ hybrid, "0::/user.slice/a.scope\n", "/sys/fs/cgroup/unified/user.slice/a.scope" },
 		{ hybrid, "4:memory:/x\n", NULL },
 		{ "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw\n", "0::/\n", NULL },
-		{ "30 1 0:26 /pod/c1 /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n", "0::/pod/c1/job\n",
-		  "/sys/fs/cgroup/job" },
+		{ "30 1 0:26 /pod/c1 /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n",
+		  "0::/pod/c1/job\n", "/sys/fs/cgroup/job" },
 		{ "30 1 0:26 / /mnt/a\\040b rw - cgroup2 none rw\n", "0::/x\n", "/mnt/a b/x" },
 		{ "", "", NULL },
 		{ "30 1 0:26 / - cgroup2 none rw\n", "0::/x\n", NULL },

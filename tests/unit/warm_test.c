@@ -29,7 +29,8 @@ TEST(answers_of_a_template_are_understood)
 
 TEST(what_is_no_answer_is_refused)
 {
-	static const char *const wrong[] = { "", "x", "Ready", "F -1", "F 0", "F 1x", "F 2147483648", "F 1,2" };
+	static const char *const wrong[] = { "",    "x",    "Ready",	    "F -1",
+					     "F 0", "F 1x", "F 2147483648", "F 1,2" };
 	struct warm_answer answer;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		ck_assert_int_eq(parse(wrong[i], &answer), -EPROTO);

@@ -104,12 +104,15 @@ TEST(worker_environment_respects_what_the_user_chose)
 
 TEST(worker_environment_keeps_odd_bytes_and_ends_doubles)
 {
-	static char *const inherited[] = { "\xff\xfe=\x80", "no equals sign", "=C:", "RANK=7", "RANK=8", "", NULL };
+	static char *const inherited[] = {
+		"\xff\xfe=\x80", "no equals sign", "=C:", "RANK=7", "RANK=8", "", NULL
+	};
 	ck_assert_int_eq(make(&sample, inherited, 0), 0);
 	size_t ranks = 0, odd = 0;
 	for (size_t i = 0; i < env.count; i++) {
 		ranks += strncmp(env.items[i], "RANK=", 5) == 0;
-		odd += strcmp(env.items[i], "\xff\xfe=\x80") == 0 || strcmp(env.items[i], "no equals sign") == 0 ||
+		odd += strcmp(env.items[i], "\xff\xfe=\x80") == 0 ||
+		       strcmp(env.items[i], "no equals sign") == 0 ||
 		       strcmp(env.items[i], "=C:") == 0 || strcmp(env.items[i], "") == 0;
 	}
 	ck_assert_uint_eq(ranks, 1);

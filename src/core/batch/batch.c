@@ -42,7 +42,8 @@ void batch_actions_done(struct batch_actions *actions)
 	*actions = (struct batch_actions){ .items = NULL };
 }
 
-static struct batch_action *act(struct batch_actions *actions, enum batch_action_type type, int slot)
+static struct batch_action *act(struct batch_actions *actions, enum batch_action_type type,
+				int slot)
 {
 	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
 	struct batch_action *action = &actions->items[actions->count++];
@@ -69,7 +70,8 @@ static void admit(struct batch *batch, struct batch_order *order)
 {
 	order->attempt = 1;
 	order->warmup_left = order->warmup;
-	order->key = schedule_key(&order->item, batch->opts.order, order->estimate_ns, batch->opts.seed);
+	order->key =
+		schedule_key(&order->item, batch->opts.order, order->estimate_ns, batch->opts.seed);
 	batch->total += !order->is_canary;
 	if (order->gate && !batch->gates[order->gate].open) {
 		order->state = BATCH_HELD;
@@ -160,7 +162,8 @@ static uint64_t wall_deadline(const struct batch *batch, const struct batch_slot
 /* --- one slot --- */
 
 /* CPU time cannot grow faster than the cores do; unpinned orders may use them all. */
-static uint64_t cpu_check_after(const struct batch *batch, const struct batch_slot *slot, uint64_t used_ns)
+static uint64_t cpu_check_after(const struct batch *batch, const struct batch_slot *slot,
+				uint64_t used_ns)
 {
 	uint64_t left = slot->order->cpu_timeout_ns - used_ns;
 	bool pinned = batch->pool->units[slot->placement.first].cpu_count > 0;
@@ -172,11 +175,14 @@ static struct batch_trial trial_of(const struct batch_order *order)
 {
 	struct repeat_step step;
 	if (order->repeat && repeat_next(order->repeat, &step))
-		return (struct batch_trial){ order->attempt, (int)step.run, step.warmup, step.variant, step.block };
-	return (struct batch_trial){ order->attempt, order->run, order->warmup_left > 0, .block = -1 };
+		return (struct batch_trial){ order->attempt, (int)step.run, step.warmup,
+					     step.variant, step.block };
+	return (struct batch_trial){ order->attempt, order->run, order->warmup_left > 0,
+				     .block = -1 };
 }
 
-static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
+		  struct batch_actions *actions)
 {
 	struct batch_order *order = slot->order;
 	slot->state = SLOT_RUNNING;
@@ -196,7 +202,8 @@ static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 }
 
 /* The next step of the ladder; the last one, KILL, is for good. */
-static void climb(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+static void climb(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
+		  struct batch_actions *actions)
 {
 	bool last = slot->step + 1 >= slot->ladder->count;
 	struct batch_action *action =
@@ -218,11 +225,13 @@ static void stop_slot(struct batch *batch, struct batch_slot *slot, enum reason 
 	climb(batch, slot, now_ns, actions);
 }
 
-static void stop_all(struct batch *batch, enum batch_stop stop, uint64_t now_ns, struct batch_actions *actions)
+static void stop_all(struct batch *batch, enum batch_stop stop, uint64_t now_ns,
+		     struct batch_actions *actions)
 {
 	batch->stop = MAX(batch->stop, stop);
 	for (int i = 0; i < batch->opts.jobs; i++)
-		stop_slot(batch, &batch->slots[i], REASON_KILLED, &batch->opts.stop_ladder, now_ns, actions);
+		stop_slot(batch, &batch->slots[i], REASON_KILLED, &batch->opts.stop_ladder, now_ns,
+			  actions);
 }
 
 static void kill_all(struct batch *batch, enum batch_stop stop, struct batch_actions *actions)
@@ -250,7 +259,8 @@ static enum reason reason_of(const struct batch_slot *slot)
 	case EXIT_CODE:
 		if (slot->status.value == 0)
 			return REASON_OK;
-		return slot->oom && slot->status.value == SHELL_SIGKILL_CODE ? REASON_OOM : REASON_EXIT;
+		return slot->oom && slot->status.value == SHELL_SIGKILL_CODE ? REASON_OOM
+									     : REASON_EXIT;
 	case EXIT_SIGNAL:
 		return slot->oom ? REASON_OOM : REASON_SIGNAL;
 	case EXIT_UNKNOWN:
@@ -313,8 +323,9 @@ static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_o
 		outcome->final = true;
 		return false;
 	}
-	outcome->retry = batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
-			 retry_rule_matches(&batch->opts.retry_on, outcome->reason, &outcome->status);
+	outcome->retry =
+		batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
+		retry_rule_matches(&batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
 		return false;
@@ -345,8 +356,10 @@ static void leave_slot(struct batch *batch, struct batch_slot *slot)
 	batch->running--;
 }
 
-/* After a hook: true if that was all, or what it was for is under way. Else its order ends with it. */
-static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+/* After a hook: true if that was all, or what it was for is under way. Else its order ends with
+ * it. */
+static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
+		      struct batch_actions *actions)
 {
 	struct batch_order *order = slot->order;
 	bool ok = reason_of(slot) == REASON_OK;
@@ -364,7 +377,8 @@ static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now
 	return true;
 }
 
-static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns, struct batch_actions *actions)
+static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
+		   struct batch_actions *actions)
 {
 	struct batch_order *order = slot->order;
 	if (slot->hook && pass_hook(batch, slot, now_ns, actions))
@@ -395,7 +409,8 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 		spawn(batch, slot, now_ns, actions);
 		return;
 	}
-	if (outcome.final && batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary && !batch->killing) {
+	if (outcome.final && batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
+	    !batch->killing) {
 		slot->hook = BATCH_HOOK_CLEANUP;
 		slot->order_ok = outcome.reason == REASON_OK;
 		spawn(batch, slot, now_ns, actions);
@@ -425,52 +440,60 @@ static void on_exited(struct batch *batch, struct batch_slot *slot, const struct
 	act(actions, BATCH_KILL, number_of(batch, slot));
 }
 
-static void on_spawn_failed(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
-			    uint64_t now_ns, struct batch_actions *actions)
+static void on_spawn_failed(struct batch *batch, struct batch_slot *slot,
+			    const struct batch_event *event UNUSED, uint64_t now_ns,
+			    struct batch_actions *actions)
 {
 	if (slot->why == REASON_OK)
 		slot->why = REASON_SPAWN;
 	finish(batch, slot, now_ns, actions);
 }
 
-static void on_empty(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
-		     uint64_t now_ns, struct batch_actions *actions)
+static void on_empty(struct batch *batch, struct batch_slot *slot,
+		     const struct batch_event *event UNUSED, uint64_t now_ns,
+		     struct batch_actions *actions)
 {
 	finish(batch, slot, now_ns, actions);
 }
 
-static void on_lost(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
-		    uint64_t now_ns, struct batch_actions *actions)
+static void on_lost(struct batch *batch, struct batch_slot *slot,
+		    const struct batch_event *event UNUSED, uint64_t now_ns,
+		    struct batch_actions *actions)
 {
 	if (slot->why == REASON_OK && !slot->timed)
 		slot->why = REASON_LOST;
 	finish(batch, slot, now_ns, actions);
 }
 
-static void on_cpu_used(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
-			uint64_t now_ns, struct batch_actions *actions)
+static void on_cpu_used(struct batch *batch, struct batch_slot *slot,
+			const struct batch_event *event, uint64_t now_ns,
+			struct batch_actions *actions)
 {
 	if (!slot->order->cpu_timeout_ns)
 		return;
 	if (event->cpu_ns >= slot->order->cpu_timeout_ns)
-		stop_slot(batch, slot, REASON_CPU_TIMEOUT, &batch->opts.timeout_ladder, now_ns, actions);
+		stop_slot(batch, slot, REASON_CPU_TIMEOUT, &batch->opts.timeout_ladder, now_ns,
+			  actions);
 	else
 		slot->cpu_check_ns = ns_add(now_ns, cpu_check_after(batch, slot, event->cpu_ns));
 }
 
-static void running_tick(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
-			 uint64_t now_ns, struct batch_actions *actions)
+static void running_tick(struct batch *batch, struct batch_slot *slot,
+			 const struct batch_event *event UNUSED, uint64_t now_ns,
+			 struct batch_actions *actions)
 {
 	if (wall_deadline(batch, slot) <= now_ns) {
-		stop_slot(batch, slot, REASON_TIMEOUT, &batch->opts.timeout_ladder, now_ns, actions);
+		stop_slot(batch, slot, REASON_TIMEOUT, &batch->opts.timeout_ladder, now_ns,
+			  actions);
 	} else if (slot->cpu_check_ns <= now_ns) {
 		slot->cpu_check_ns = NS_NEVER;
 		act(actions, BATCH_QUERY_CPU, number_of(batch, slot));
 	}
 }
 
-static void stopping_tick(struct batch *batch, struct batch_slot *slot, const struct batch_event *event UNUSED,
-			  uint64_t now_ns, struct batch_actions *actions)
+static void stopping_tick(struct batch *batch, struct batch_slot *slot,
+			  const struct batch_event *event UNUSED, uint64_t now_ns,
+			  struct batch_actions *actions)
 {
 	if (slot->step_ns <= now_ns)
 		climb(batch, slot, now_ns, actions);
@@ -498,8 +521,8 @@ static slot_fn *const slot_table[SLOT_STATE_COUNT][BATCH_EVENT_COUNT] = {
 	},
 };
 
-static void slot_event(struct batch *batch, int number, const struct batch_event *event, uint64_t now_ns,
-		       struct batch_actions *actions)
+static void slot_event(struct batch *batch, int number, const struct batch_event *event,
+		       uint64_t now_ns, struct batch_actions *actions)
 {
 	struct batch_slot *slot = &batch->slots[number];
 	slot_fn *handler = slot_table[slot->state][event->type];
@@ -521,7 +544,8 @@ static void start_orders(struct batch *batch, uint64_t now_ns, struct batch_acti
 {
 	struct placement placement;
 	while (batch->stop == BATCH_GO && batch->running < batch->opts.jobs) {
-		struct schedule_item *item = schedule_next(&batch->schedule, batch->pool, &placement);
+		struct schedule_item *item =
+			schedule_next(&batch->schedule, batch->pool, &placement);
 		if (!item)
 			return;
 		struct batch_slot *slot = idle_slot(batch);
@@ -561,7 +585,8 @@ static void on_interrupt(struct batch *batch, uint64_t now_ns, struct batch_acti
 
 static void maybe_end(struct batch *batch, struct batch_actions *actions)
 {
-	bool more = batch->stop == BATCH_GO && (batch->schedule.queued > 0 || batch->waiting.count > 0);
+	bool more =
+		batch->stop == BATCH_GO && (batch->schedule.queued > 0 || batch->waiting.count > 0);
 	if (batch->ended || batch->running > 0 || more)
 		return;
 	batch->ended = true;
@@ -607,7 +632,8 @@ uint64_t batch_next_deadline(const struct batch *batch)
 	return next;
 }
 
-const struct batch_order *batch_running(const struct batch *batch, int number, uint64_t *ret_since_ns)
+const struct batch_order *batch_running(const struct batch *batch, int number,
+					uint64_t *ret_since_ns)
 {
 	const struct batch_slot *slot = &batch->slots[number];
 	if (slot->state == SLOT_IDLE)
@@ -620,12 +646,14 @@ const struct batch_order *batch_running(const struct batch *batch, int number, u
 static uint64_t order_estimate(void *arg, const struct schedule_item *item)
 {
 	const struct batch_order *order = container_of(item, const struct batch_order, item);
-	return expected_ns(arg, order) * (uint64_t)MAX(order->runs - order->run + order->warmup_left, 1);
+	return expected_ns(arg, order) *
+	       (uint64_t)MAX(order->runs - order->run + order->warmup_left, 1);
 }
 
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 {
-	AUTO_FREE struct schedule_running *running = NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
+	AUTO_FREE struct schedule_running *running =
+		NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
 	size_t count = 0;
 	if (batch->learned[0].count == 0)
 		return NS_NEVER;
@@ -639,6 +667,6 @@ uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 		uint64_t left = whole > passed ? whole - passed : passed / 10;
 		running[count++] = (struct schedule_running){ slot->placement, left };
 	}
-	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs, order_estimate,
-			    (void *)batch);
+	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs,
+			    order_estimate, (void *)batch);
 }

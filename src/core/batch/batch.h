@@ -5,8 +5,8 @@
  *     batch_step(&batch, &event, now_ns, &actions);     // carry the actions out, in order
  *     arm_timer(batch_next_deadline(&batch));           // its expiry is a BATCH_TICK
  *
- * An order runs in a slot, on cores of its own, as often as it is to be repeated. Its cores are free
- * again, and a retry may begin, only when its last process is gone.
+ * An order runs in a slot, on cores of its own, as often as it is to be repeated. Its cores are
+ * free again, and a retry may begin, only when its last process is gone.
  */
 #ifndef CORE_BATCH_BATCH_H
 #define CORE_BATCH_BATCH_H
@@ -18,7 +18,7 @@
 
 enum batch_order_state {
 	BATCH_QUEUED,
-	BATCH_HELD,    /* waits for a canary */
+	BATCH_HELD, /* waits for a canary */
 	BATCH_RUNNING,
 	BATCH_WAITING, /* for its next attempt */
 	BATCH_OK,
@@ -37,12 +37,13 @@ struct batch_order {
 	uint32_t gate;		   /* held until this gate opens; 0: none */
 	uint32_t opens;		   /* its success opens this gate; 0: none */
 	int32_t retries, runs, warmup;
-	int32_t run;		   /* the first to do: 0, or where an earlier batch stopped */
-	struct repeat *repeat;	   /* decides instead of runs, warmup and run; borrowed; NULL: they do */
-	bool is_canary;		   /* not one of the list: is not counted */
+	int32_t run; /* the first to do: 0, or where an earlier batch stopped */
+	/* decides instead of runs, warmup and run; borrowed; NULL: they do */
+	struct repeat *repeat;
+	bool is_canary; /* not one of the list: is not counted */
 	/* --- */
 	uint8_t state;
-	bool is_set_up; /* its SETUP has run */
+	bool is_set_up;	     /* its SETUP has run */
 	int32_t attempt;     /* 1, 2, … */
 	int32_t warmup_left; /* of this attempt's run */
 	uint64_t key;
@@ -50,8 +51,8 @@ struct batch_order {
 };
 
 enum batch_event_type {
-	BATCH_START,	    /* once */
-	BATCH_EXITED,	    /* slot: status, start_ns, end_ns; `empty` if nothing is left of it; `oom` */
+	BATCH_START,  /* once */
+	BATCH_EXITED, /* slot: status, start_ns, end_ns; `empty` if nothing is left of it; `oom` */
 	BATCH_SPAWN_FAILED, /* slot: nothing is left of it */
 	BATCH_EMPTY,	    /* slot: its last process is gone */
 	BATCH_LOST,	    /* slot: the watcher is gone, and so is the order */
@@ -68,7 +69,8 @@ struct batch_event {
 	struct exit_status status;
 	uint64_t start_ns, end_ns, cpu_ns;
 	bool empty, oom;
-	bool suspect; /* EXITED: the host was not quiet; the run counts less (core/batch/repeat.h) */
+	/* EXITED: the host was not quiet; the run counts less (core/batch/repeat.h) */
+	bool suspect;
 };
 
 enum batch_action_type {
@@ -80,7 +82,8 @@ enum batch_action_type {
 	BATCH_END,	 /* nothing runs and nothing will */
 };
 
-/* Commands around the runs of an order, on its cores, not measured. One that fails fails its order. */
+/* Commands around the runs of an order, on its cores, not measured. One that fails fails its
+ * order. */
 enum batch_hook {
 	BATCH_HOOK_NONE,
 	BATCH_HOOK_SETUP,   /* before its first run */
@@ -93,8 +96,8 @@ enum batch_hook {
 struct batch_trial {
 	int attempt, run;
 	bool warmup;
-	char variant; /* 'A', 'B'; 0: there is only one */
-	int block;    /* -1: none */
+	char variant;	      /* 'A', 'B'; 0: there is only one */
+	int block;	      /* -1: none */
 	enum batch_hook hook; /* this runs, not the order itself */
 };
 
@@ -104,8 +107,8 @@ struct batch_outcome {
 	struct exit_status status;
 	bool timed; /* start_ns and end_ns are known */
 	uint64_t start_ns, end_ns;
-	bool shared;	       /* a core was shared with another order */
-	bool final;	       /* nothing of this order follows */
+	bool shared; /* a core was shared with another order */
+	bool final;  /* nothing of this order follows */
 	bool retry;
 	uint64_t retry_in_ns;
 };
@@ -115,7 +118,7 @@ struct batch_action {
 	int slot;
 	int sig;
 	struct batch_order *order;
-	struct cpuset cpus; /* empty: not pinned */
+	struct cpuset cpus;	      /* empty: not pinned */
 	struct batch_outcome outcome; /* SPAWN: only its trial */
 };
 
@@ -135,8 +138,8 @@ struct batch_opts {
 	struct ladder timeout_ladder;
 	struct ladder stop_ladder; /* Ctrl-C, --halt now, --deadline */
 	struct halt_rule halt;
-	uint64_t deadline_ns; /* of the whole batch; NS_NEVER: none */
-	uint32_t groups, gates; /* how many; number 0 of both counts */
+	uint64_t deadline_ns;	      /* of the whole batch; NS_NEVER: none */
+	uint32_t groups, gates;	      /* how many; number 0 of both counts */
 	bool hooks[BATCH_HOOK_COUNT]; /* which there are */
 };
 
@@ -165,7 +168,7 @@ struct batch {
 	struct batch_gate {
 		bool open;
 		uint32_t held; /* orders that wait for it */
-	} *gates;
+	} * gates;
 	int running;
 	enum batch_stop stop;
 	bool killing; /* the second Ctrl-C, or fatal */
@@ -185,7 +188,8 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 uint64_t batch_next_deadline(const struct batch *batch);
 
 /* The order that runs in a slot and since when; NULL: none. */
-const struct batch_order *batch_running(const struct batch *batch, int slot, uint64_t *ret_since_ns);
+const struct batch_order *batch_running(const struct batch *batch, int slot,
+					uint64_t *ret_since_ns);
 
 /* Time until all is done; NS_NEVER while nothing is known. */
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);

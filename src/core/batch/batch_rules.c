@@ -21,7 +21,8 @@ int ladder_parse(const char *text, struct ladder *ret_ladder, struct err *err)
 		uint64_t ms;
 		if (!want_signal) {
 			if (str_to_u64(word, &ms) < 0 || ms > 86400000)
-				return err_set(err, EINVAL, "'%s' is not a number of milliseconds", word);
+				return err_set(err, EINVAL, "'%s' is not a number of milliseconds",
+					       word);
 			ladder.steps[ladder.count - 1].wait_ns = ms * NS_PER_MS;
 			continue;
 		}
@@ -33,7 +34,8 @@ int ladder_parse(const char *text, struct ladder *ret_ladder, struct err *err)
 		ladder.steps[ladder.count++].sig = sig;
 	}
 	if (want_signal || ladder.steps[ladder.count - 1].sig != SIG_KILL)
-		return err_set(err, EINVAL, "'%s' does not end in KILL (such as TERM,5000,KILL)", text);
+		return err_set(err, EINVAL, "'%s' does not end in KILL (such as TERM,5000,KILL)",
+			       text);
 	*ret_ladder = ladder;
 	return 0;
 }
@@ -64,7 +66,8 @@ static int add_retry(struct retry_rule *rule, const char *word, struct err *err)
 	int reason = reason_parse(word);
 	if (reason < 0 || !retry_rule_any().reasons[reason])
 		return err_set(err, EINVAL,
-			       "'%s' is not a reason (exit, exit=N, signal, timeout, cpu-timeout, oom, spawn, lost, any)",
+			       "'%s' is not a reason (exit, exit=N, signal, timeout, cpu-timeout, "
+			       "oom, spawn, lost, any)",
 			       word);
 	rule->reasons[reason] = true;
 	return 0;
@@ -111,7 +114,9 @@ static const char *old_number(const char *text)
 int halt_rule_parse(const char *text, struct halt_rule *ret_rule, struct err *err)
 {
 	static const char *const whens[] = { [HALT_SOON] = "soon", [HALT_NOW] = "now" };
-	static const char *const whats[] = { [HALT_FAIL] = "fail", [HALT_SUCCESS] = "success", [HALT_DONE] = "done" };
+	static const char *const whats[] = {
+		[HALT_FAIL] = "fail", [HALT_SUCCESS] = "success", [HALT_DONE] = "done"
+	};
 	struct halt_rule rule = { .when = HALT_NEVER };
 	char when[8], what[8], number[24];
 	text = old_number(text);
@@ -140,20 +145,24 @@ int halt_rule_parse(const char *text, struct halt_rule *ret_rule, struct err *er
 	bool percent = len > 1 && number[len - 1] == '%';
 	if (percent)
 		number[len - 1] = '\0';
-	if (rule.when == HALT_NEVER || !known || str_to_u64(number, &rule.count) < 0 || rule.count == 0 ||
-	    (percent && rule.count > 100))
+	if (rule.when == HALT_NEVER || !known || str_to_u64(number, &rule.count) < 0 ||
+	    rule.count == 0 || (percent && rule.count > 100))
 		goto invalid;
 	if (percent)
 		rule.percent = (unsigned)rule.count;
 	*ret_rule = rule;
 	return 0;
 invalid:
-	return err_set(err, EINVAL, "'%s' is not a rule such as never, soon,fail=1 or now,fail=10%%", text);
+	return err_set(err, EINVAL,
+		       "'%s' is not a rule such as never, soon,fail=1 or now,fail=10%%", text);
 }
 
-bool halt_rule_met(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded, uint64_t total)
+bool halt_rule_met(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded,
+		   uint64_t total)
 {
-	uint64_t count = rule->what == HALT_FAIL ? failed : rule->what == HALT_SUCCESS ? succeeded : failed + succeeded;
+	uint64_t count = rule->what == HALT_FAIL      ? failed
+			 : rule->what == HALT_SUCCESS ? succeeded
+						      : failed + succeeded;
 	if (rule->when == HALT_NEVER || count == 0)
 		return false;
 	return rule->percent ? count * 100 >= total * rule->percent : count >= rule->count;

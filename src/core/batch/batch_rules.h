@@ -1,5 +1,5 @@
-/* The rules of a batch that come from its command line: which signals end an order, what is retried,
- * when everything stops. */
+/* The rules of a batch that come from its command line: which signals end an order, what is
+ * retried, when everything stops. */
 #ifndef CORE_BATCH_BATCH_RULES_H
 #define CORE_BATCH_BATCH_RULES_H
 
@@ -43,6 +43,7 @@ struct halt_rule {
 };
 
 int halt_rule_parse(const char *text, struct halt_rule *ret_rule, struct err *err);
-bool halt_rule_met(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded, uint64_t total);
+bool halt_rule_met(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded,
+		   uint64_t total);
 
 #endif

@@ -32,7 +32,8 @@ int fixed_env_parse(const char *text, struct fixed_env_rule *ret_rule, struct er
 	size_t len;
 	for (const char *name; (name = str_split(&text, ',', &len));) {
 		if (len == 0 || memchr(name, '=', len))
-			return err_set(err, EINVAL, "'%.*s' is no name of a variable", (int)len, name);
+			return err_set(err, EINVAL, "'%.*s' is no name of a variable", (int)len,
+				       name);
 		strv_take(&ret_rule->keep, mem_strndup(name, len));
 	}
 	ret_rule->clean = true;

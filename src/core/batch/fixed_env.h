@@ -1,5 +1,6 @@
 /* The environment of a measured order. Its size moves the stack and costs instructions at start-up
- * (14 % of a small program were seen), so where counts must repeat it is made of fixed parts only. */
+ * (14 % of a small program were seen), so where counts must repeat it is made of fixed parts only.
+ */
 #ifndef CORE_BATCH_FIXED_ENV_H
 #define CORE_BATCH_FIXED_ENV_H
 

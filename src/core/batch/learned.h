@@ -15,7 +15,7 @@ struct learned {
 };
 
 void learned_add(struct learned *learned, uint64_t ns);
-uint64_t learned_mean(const struct learned *learned);   /* 0: nothing seen */
+uint64_t learned_mean(const struct learned *learned);	/* 0: nothing seen */
 uint64_t learned_median(const struct learned *learned); /* 0: fewer than LEARNED_MIN seen */
 
 #endif

@@ -17,7 +17,8 @@ const struct metric_info metric_table[METRIC_COUNT] = {
 int metric_find(const char *name, size_t len)
 {
 	for (int i = 0; i < METRIC_COUNT; i++)
-		if (strlen(metric_table[i].name) == len && memcmp(metric_table[i].name, name, len) == 0)
+		if (strlen(metric_table[i].name) == len &&
+		    memcmp(metric_table[i].name, name, len) == 0)
 			return i;
 	return -EINVAL;
 }
@@ -28,7 +29,9 @@ struct scale {
 };
 
 /* Ordered from the largest; the last row takes the rest. */
-static const struct scale time_scales[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "µs" }, { 1, "ns" } };
+static const struct scale time_scales[] = {
+	{ 1e9, "s" }, { 1e6, "ms" }, { 1e3, "µs" }, { 1, "ns" }
+};
 static const struct scale size_scales[] = { { 1 << 20, "GiB" }, { 1 << 10, "MiB" }, { 1, "KiB" } };
 
 static void format_scaled(const struct scale *scales, size_t n, double value,

@@ -89,7 +89,8 @@ double repeat_reach(const struct repeat *repeat)
 static bool enough(const struct repeat *repeat)
 {
 	const struct repeat_rules *rules = repeat->rules;
-	uint32_t least = rules->variants ? MIN(repeat->taken[0], repeat->taken[1]) : repeat->taken[0];
+	uint32_t least =
+		rules->variants ? MIN(repeat->taken[0], repeat->taken[1]) : repeat->taken[0];
 	if (rules->runs)
 		return least >= rules->runs;
 	if (rules->variants && repeat->place != 0)

@@ -1,10 +1,10 @@
 /* How often an order runs, and which variant next.
  *
- * The runs of an order follow each other on the same cores: first the warm-up runs, then the measured
- * ones, until there are enough. With two variants they come in blocks of one run each, the first
- * of a block changing by turns (A B, B A, …) or by chance; a block is what is compared as a pair, so
- * that a drift of the host hits both sides alike. The machine is pure: it is asked for the next step and told how it
- * went. */
+ * The runs of an order follow each other on the same cores: first the warm-up runs, then the
+ * measured ones, until there are enough. With two variants they come in blocks of one run each, the
+ * first of a block changing by turns (A B, B A, …) or by chance; a block is what is compared as a
+ * pair, so that a drift of the host hits both sides alike. The machine is pure: it is asked for the
+ * next step and told how it went. */
 #ifndef CORE_BATCH_REPEAT_H
 #define CORE_BATCH_REPEAT_H
 
@@ -20,8 +20,9 @@ struct repeat_rules {
 	uint32_t warmup;   /* runs before the first that counts, a side */
 	uint32_t min_runs; /* at least, when runs is 0 */
 	uint32_t max_runs; /* at most, when runs is 0; 0: REPEAT_MAX_RUNS */
-	double precision;  /* stop when the interval reaches no farther than this share of the median */
-	double confidence; /* of that interval */
+	/* stop when the interval reaches no farther than this share of the median */
+	double precision;
+	double confidence;     /* of that interval */
 	uint64_t min_total_ns; /* without a precision: measure at least so long altogether */
 	bool variants;	       /* A and B */
 	enum repeat_interleave interleave;
@@ -68,7 +69,8 @@ void repeat_record(struct repeat *repeat, uint64_t wall_ns, bool good);
 /* How far the interval reaches now, as a share of the median; infinite when there is none yet. */
 double repeat_reach(const struct repeat *repeat);
 
-/* For an estimate of the work: runs to come, warm-up included; at least min_runs when it depends. */
+/* For an estimate of the work: runs to come, warm-up included; at least min_runs when it
+ * depends. */
 uint32_t repeat_left(const struct repeat *repeat);
 
 #endif

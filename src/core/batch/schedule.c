@@ -126,12 +126,14 @@ struct replay {
 
 static int compare_items(const void *a, const void *b)
 {
-	const struct schedule_item *x = *(struct schedule_item *const *)a, *y = *(struct schedule_item *const *)b;
+	const struct schedule_item *x = *(struct schedule_item *const *)a,
+				   *y = *(struct schedule_item *const *)b;
 	return earlier(x, y) ? -1 : earlier(y, x) ? 1 : 0;
 }
 
 static void replay_init(struct replay *replay, const struct schedule *schedule,
-			const struct corepool *pool, const struct schedule_running *running, size_t count)
+			const struct corepool *pool, const struct schedule_running *running,
+			size_t count)
 {
 	*replay = (struct replay){ .lane_count = schedule->count };
 	corepool_copy(pool, &replay->pool);

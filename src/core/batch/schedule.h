@@ -1,8 +1,8 @@
-/* Which order next: the first in line whose width fits the core pool now. Nobody waits behind a wide
- * order that does not fit (reserving cores for it was measured to cost 39 % of the makespan).
+/* Which order next: the first in line whose width fits the core pool now. Nobody waits behind a
+ * wide order that does not fit (reserving cores for it was measured to cost 39 % of the makespan).
  *
- * The line is sorted by a key, smaller first; schedule_key() makes one. Equal keys leave in the order
- * in which they came.
+ * The line is sorted by a key, smaller first; schedule_key() makes one. Equal keys leave in the
+ * order in which they came.
  */
 #ifndef CORE_BATCH_SCHEDULE_H
 #define CORE_BATCH_SCHEDULE_H
@@ -40,7 +40,8 @@ uint64_t schedule_key(const struct schedule_item *item, enum schedule_order orde
 		      uint64_t estimate_ns, uint64_t seed);
 
 void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_t key);
-void schedule_remove(struct schedule *schedule, struct schedule_item *item); /* nothing if not queued */
+void schedule_remove(struct schedule *schedule,
+		     struct schedule_item *item); /* nothing if not queued */
 
 /* Takes the next item out together with its cores; NULL when nothing fits. */
 struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,
@@ -54,9 +55,9 @@ struct schedule_running {
 	uint64_t left_ns; /* expected */
 };
 
-/* The time until everything is done, found by playing the rest of the schedule: `running` orders hold
- * their cores in `pool`, and at most `jobs` run at a time. Past REPLAY_MAX queued items the work is
- * divided by the cores instead, which is as good then. */
+/* The time until everything is done, found by playing the rest of the schedule: `running` orders
+ * hold their cores in `pool`, and at most `jobs` run at a time. Past REPLAY_MAX queued items the
+ * work is divided by the cores instead, which is as good then. */
 #define SCHEDULE_REPLAY_MAX 10000
 uint64_t schedule_eta(const struct schedule *schedule, const struct corepool *pool,
 		      const struct schedule_running *running, size_t running_count, int jobs,

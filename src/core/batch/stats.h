@@ -10,7 +10,8 @@ void stats_sort(double *values, size_t n);
 /* n >= 1 for all of these. */
 double stats_mean(const double *values, size_t n);
 double stats_median(const double *sorted, size_t n);
-double stats_quantile(const double *sorted, size_t n, double q); /* linear between order statistics */
+double stats_quantile(const double *sorted, size_t n,
+		      double q);		  /* linear between order statistics */
 double stats_mad(const double *sorted, size_t n); /* median absolute deviation, unscaled */
 
 /* Sample standard deviation (n - 1 below the line); 0 for a single value. */

@@ -8,8 +8,9 @@
 bool stats_median_interval(const double *sorted, size_t n, double confidence, double *ret_low,
 			   double *ret_high)
 {
-	/* The interval from the c-th smallest to the c-th largest misses the median on one side with
-	 * probability P(Binomial(n, 1/2) < c): take the largest c that is still rare enough. */
+	/* The interval from the c-th smallest to the c-th largest misses the median on one side
+	 * with probability P(Binomial(n, 1/2) < c): take the largest c that is still rare enough.
+	 */
 	double miss = (1 - confidence) / 2;
 	size_t c = 0;
 	double log_term = -(double)n * M_LN2, sum = 0;
@@ -43,7 +44,8 @@ struct ratio stats_paired_ratio(const double *a, const double *b, size_t n, doub
 }
 
 /* Of the logarithm of the median. For a normal estimate of known error s, the c-th smallest and the
- * c-th largest value bracket it at +-z s, where z belongs to their binomial coverage; read s off. */
+ * c-th largest value bracket it at +-z s, where z belongs to their binomial coverage; read s off.
+ */
 static double log_median_variance(const double *sorted, size_t n)
 {
 	double place = round((double)(n + 1) / 2 - sqrt((double)n));

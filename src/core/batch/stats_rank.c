@@ -68,7 +68,8 @@ struct rank_test stats_signed_rank(const double *differences, size_t n)
 	size_t used = 0;
 	for (size_t i = 0; i < n; i++)
 		if (differences[i] != 0)
-			sizes[used++] = (struct magnitude){ fabs(differences[i]), differences[i] > 0 };
+			sizes[used++] =
+				(struct magnitude){ fabs(differences[i]), differences[i] > 0 };
 	if (used == 0)
 		return (struct rank_test){ .statistic = 0, .p = 1, .exact = true };
 	qsort(sizes, used, sizeof(*sizes), compare_magnitudes);
@@ -154,10 +155,12 @@ static double choose(size_t n, size_t k)
 }
 
 /* P(sum <= observed) and P(sum >= observed) for the doubled ranks of `m` values drawn from the
- * tied ranks: ways[k][s] counts the draws of k values that sum to s, one group of ties at a time. */
+ * tied ranks: ways[k][s] counts the draws of k values that sum to s, one group of ties at a time.
+ */
 static double tied_p(const struct merged *merged, size_t m, size_t n, size_t observed)
 {
-	size_t width = m * (2 * (m + n) - m + 1) + 1; /* the m largest ranks, untied: an upper bound */
+	size_t width =
+		m * (2 * (m + n) - m + 1) + 1; /* the m largest ranks, untied: an upper bound */
 	AUTO_FREE double *ways = mem_alloc((m + 1) * width * sizeof(double));
 	ways[0] = 1;
 	size_t first = 0;

@@ -9,7 +9,8 @@
 #include "base/util.h"
 
 struct rank_test {
-	double statistic; /* signed rank: sum of the positive ranks; rank sum: U of the first sample */
+	/* signed rank: sum of the positive ranks; rank sum: U of the first sample */
+	double statistic;
 	double p;
 	bool exact; /* false: normal approximation with tie and continuity correction */
 };
@@ -27,9 +28,9 @@ struct rank_test stats_rank_sum(const double *a_sorted, size_t m, const double *
 double stats_signed_rank_min_p(size_t n);
 double stats_rank_sum_min_p(size_t m, size_t n);
 
-/* Benjamini-Hochberg: turns p-values into q-values in place of `ret_q` (may be `p` itself). An order
- * with q <= alpha is a discovery of which at most the share alpha is expected to be false. A NaN is
- * no test: it stays NaN and does not count. */
+/* Benjamini-Hochberg: turns p-values into q-values in place of `ret_q` (may be `p` itself). An
+ * order with q <= alpha is a discovery of which at most the share alpha is expected to be false. A
+ * NaN is no test: it stays NaN and does not count. */
 void stats_benjamini_hochberg(const double *p, size_t n, double *ret_q);
 
 #endif

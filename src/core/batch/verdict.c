@@ -41,7 +41,9 @@ struct ratio verdict_count_ratio(const double *a, size_t m, const double *b, siz
 
 enum verdict verdict_of_counts(double tolerance, const struct ratio *ratio)
 {
-	struct verdict_rule rule = { .alpha = 1, .same_within = tolerance, .change_beyond = tolerance };
+	struct verdict_rule rule = { .alpha = 1,
+				     .same_within = tolerance,
+				     .change_beyond = tolerance };
 	return verdict_of(&rule, ratio, 0);
 }
 

@@ -32,7 +32,8 @@ enum verdict verdict_of(const struct verdict_rule *rule, const struct ratio *rat
 
 /* Counts hardly vary, so they are compared as they are: the interval runs from the smallest to the
  * largest ratio any two runs give, and the rule is the tolerance alone. Both sorted, not empty. */
-struct ratio verdict_count_ratio(const double *a_sorted, size_t m, const double *b_sorted, size_t n);
+struct ratio verdict_count_ratio(const double *a_sorted, size_t m, const double *b_sorted,
+				 size_t n);
 enum verdict verdict_of_counts(double tolerance, const struct ratio *ratio);
 
 /* What an undecided comparison rests on. */
@@ -47,7 +48,8 @@ struct verdict_evidence {
  * like now and the interval shrinks with the root of the runs. VERDICT_RUNS_MANY when that is
  * beyond reason: the effect sits on the threshold. */
 #define VERDICT_RUNS_MANY 10000
-size_t verdict_runs_needed(const struct verdict_rule *rule, const struct verdict_evidence *evidence);
+size_t verdict_runs_needed(const struct verdict_rule *rule,
+			   const struct verdict_evidence *evidence);
 
 /* The noise of a host from changes between runs of one and the same program: Q3 + 3 IQR of their
  * sizes |log ratio|. Sorts `sizes`. False with fewer than VERDICT_LEARN_MIN. */

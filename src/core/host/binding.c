@@ -21,10 +21,22 @@ struct parts {
 
 typedef int key_fn(const struct topo_cpu *cpu);
 
-static int key_core(const struct topo_cpu *cpu) { return cpu->core; }
-static int key_l3(const struct topo_cpu *cpu) { return cpu->l3; }
-static int key_node(const struct topo_cpu *cpu) { return cpu->node; }
-static int key_package(const struct topo_cpu *cpu) { return cpu->package; }
+static int key_core(const struct topo_cpu *cpu)
+{
+	return cpu->core;
+}
+static int key_l3(const struct topo_cpu *cpu)
+{
+	return cpu->l3;
+}
+static int key_node(const struct topo_cpu *cpu)
+{
+	return cpu->node;
+}
+static int key_package(const struct topo_cpu *cpu)
+{
+	return cpu->package;
+}
 
 static void parts_done(struct parts *parts)
 {
@@ -80,8 +92,10 @@ static void sort(struct parts *parts, int (*order)(const void *, const void *))
 		qsort(parts->items, parts->count, sizeof(*parts->items), order);
 }
 
-/* Share number `index` of `shares` of the parts: each gets as many, the first ones one more if need be. */
-static void take_share(const struct parts *parts, size_t index, size_t shares, struct cpuset *ret_cpus)
+/* Share number `index` of `shares` of the parts: each gets as many, the first ones one more if need
+ * be. */
+static void take_share(const struct parts *parts, size_t index, size_t shares,
+		       struct cpuset *ret_cpus)
 {
 	size_t each = parts->count / shares, more = parts->count % shares;
 	size_t first = index * each + MIN(index, more);
@@ -91,21 +105,23 @@ static void take_share(const struct parts *parts, size_t index, size_t shares, s
 }
 
 /* Where each worker's device is; nodes_of[nproc]. */
-static void locate(const struct topology *topology, const struct binding_request *request, uint32_t nproc,
-		   int *nodes_of)
+static void locate(const struct topology *topology, const struct binding_request *request,
+		   uint32_t nproc, int *nodes_of)
 {
 	AUTO(parts_done) struct parts nodes = { 0 };
 	collect(topology, -1, key_node, &nodes);
 	sort(&nodes, by_key);
 	for (uint32_t r = 0; r < nproc; r++)
-		nodes_of[r] = request->device_nodes ? MAX(request->device_nodes[r], 0)
-						    : nodes.items[(uint64_t)r * nodes.count / nproc].key;
+		nodes_of[r] = request->device_nodes
+				      ? MAX(request->device_nodes[r], 0)
+				      : nodes.items[(uint64_t)r * nodes.count / nproc].key;
 }
 
 static int no_cpu(int node, uint32_t rank, struct err *err)
 {
 	return err_set(err, EINVAL,
-		       "local rank %u has its device on NUMA node %d, of which no CPU may be used; try --bind",
+		       "local rank %u has its device on NUMA node %d, of which no CPU may be used; "
+		       "try --bind",
 		       rank, node);
 }
 
@@ -119,8 +135,8 @@ static int bind_device_node(const struct topology *topology, int node, struct cp
 	return 0;
 }
 
-/* The package of a node is that of its lowest CPU. Nodes without a CPU of ours (memory only, or outside
- * the cpuset) belong to none. */
+/* The package of a node is that of its lowest CPU. Nodes without a CPU of ours (memory only, or
+ * outside the cpuset) belong to none. */
 static int package_of(const struct topology *topology, const struct part *node)
 {
 	return topology_find(topology, cpuset_next(&node->cpus, 0))->package;
@@ -150,8 +166,9 @@ static void count_neighbours(const int *nodes_of, uint32_t nproc, uint32_t rank,
 	}
 }
 
-static int bind_device_exclusive(const struct topology *topology, const int *nodes_of, uint32_t nproc,
-				 uint32_t rank, struct cpuset *ret_cpus, struct err *err)
+static int bind_device_exclusive(const struct topology *topology, const int *nodes_of,
+				 uint32_t nproc, uint32_t rank, struct cpuset *ret_cpus,
+				 struct err *err)
 {
 	AUTO(parts_done) struct parts cores = { 0 };
 	size_t index, sharers;
@@ -162,7 +179,8 @@ static int bind_device_exclusive(const struct topology *topology, const int *nod
 		return -ENOENT;
 	if (cores.count < sharers)
 		return err_set(err, EINVAL,
-			       "NUMA node %d has %zu cores for %zu workers; start fewer, or share with --numa-binding=node",
+			       "NUMA node %d has %zu cores for %zu workers; start fewer, or share "
+			       "with --numa-binding=node",
 			       nodes_of[rank], cores.count, sharers);
 	take_share(&cores, index, sharers, ret_cpus);
 	return 0;
@@ -189,12 +207,14 @@ static int bind_to_devices(const struct topology *topology, const struct binding
 	locate(topology, request, nproc, nodes_of);
 	for (uint32_t r = 0; r < nproc; r++) {
 		struct cpuset *cpus = &plan[r].cpus;
-		int result = request->mode == BINDING_DEVICE_NODE ? bind_device_node(topology, nodes_of[r], cpus)
-			     : request->mode == BINDING_DEVICE_SOCKET
-				     ? bind_device_socket(topology, nodes_of[r], cpus)
-			     : request->mode == BINDING_DEVICE_EXCLUSIVE
-				     ? bind_device_exclusive(topology, nodes_of, nproc, r, cpus, err)
-				     : bind_device_complex(topology, nodes_of, nproc, r, cpus);
+		int result =
+			request->mode == BINDING_DEVICE_NODE
+				? bind_device_node(topology, nodes_of[r], cpus)
+			: request->mode == BINDING_DEVICE_SOCKET
+				? bind_device_socket(topology, nodes_of[r], cpus)
+			: request->mode == BINDING_DEVICE_EXCLUSIVE
+				? bind_device_exclusive(topology, nodes_of, nproc, r, cpus, err)
+				: bind_device_complex(topology, nodes_of, nproc, r, cpus);
 		if (result < 0)
 			return result == -ENOENT ? no_cpu(nodes_of[r], r, err) : result;
 	}
@@ -208,7 +228,8 @@ static int bind_to_cores(const struct topology *topology, uint32_t nproc, struct
 	collect(topology, -1, key_core, &cores);
 	if (cores.count < nproc)
 		return err_set(err, EINVAL,
-			       "--bind=core: %zu cores for %u workers; start fewer, or share with --bind=numa",
+			       "--bind=core: %zu cores for %u workers; start fewer, or share with "
+			       "--bind=numa",
 			       cores.count, nproc);
 	for (uint32_t r = 0; r < nproc; r++)
 		take_share(&cores, r, nproc, &plan[r].cpus);
@@ -235,7 +256,8 @@ static int bind_to_list(const struct topology *topology, const char *list, uint3
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	cpuset_format(&outside, &text);
 	if (!cpuset_empty(&outside))
-		return err_set(err, EINVAL, "--bind=explicit: CPU %s of local rank %u is not ours to use",
+		return err_set(err, EINVAL,
+			       "--bind=explicit: CPU %s of local rank %u is not ours to use",
 			       buf_str(&text), rank);
 	if (cpuset_empty(ret_cpus))
 		return err_set(err, EINVAL, "--bind=explicit: local rank %u has no CPU", rank);
@@ -251,22 +273,25 @@ static int bind_to_lists(const struct topology *topology, const char *lists, uin
 	while ((piece = str_split(&rest, ':', &len))) {
 		AUTO_FREE char *list = mem_strndup(piece, len);
 		if (r == nproc)
-			return err_set(err, EINVAL, "--bind=explicit: more lists than the %u workers", nproc);
+			return err_set(err, EINVAL,
+				       "--bind=explicit: more lists than the %u workers", nproc);
 		int result = bind_to_list(topology, list, r, &plan[r].cpus, err);
 		if (result < 0)
 			return result;
 		r++;
 	}
 	return r == nproc ? 0
-			  : err_set(err, EINVAL, "--bind=explicit: %u lists for %u workers; divide them by ':'",
+			  : err_set(err, EINVAL,
+				    "--bind=explicit: %u lists for %u workers; divide them by ':'",
 				    r, nproc);
 }
 
-static int bind_all(const struct topology *topology, const struct binding_request *request, uint32_t nproc,
-		    struct binding *plan, struct err *err)
+static int bind_all(const struct topology *topology, const struct binding_request *request,
+		    uint32_t nproc, struct binding *plan, struct err *err)
 {
 	static key_fn *const group_keys[BINDING_MODE_COUNT] = {
-		[BINDING_L3] = key_l3, [BINDING_NUMA] = key_node, [BINDING_SOCKET] = key_package };
+		[BINDING_L3] = key_l3, [BINDING_NUMA] = key_node, [BINDING_SOCKET] = key_package
+	};
 	if (group_keys[request->mode]) {
 		bind_to_groups(topology, group_keys[request->mode], nproc, plan);
 		return 0;
@@ -323,8 +348,8 @@ static void count_threads(const struct topology *topology, uint32_t nproc, struc
 	free(share);
 }
 
-int binding_plan(const struct topology *topology, const struct binding_request *request, uint32_t nproc,
-		 struct binding *ret_plan, struct err *err)
+int binding_plan(const struct topology *topology, const struct binding_request *request,
+		 uint32_t nproc, struct binding *ret_plan, struct err *err)
 {
 	memset(ret_plan, 0, nproc * sizeof(*ret_plan));
 	struct cpuset allowed = topology_allowed(topology);
@@ -359,16 +384,22 @@ int binding_parse(const char *text, struct binding_request *ret_request, struct 
 		}
 	if (!str_starts(text, explicit_word))
 		return err_set(err, EINVAL,
-			       "--bind: '%.64s' is neither none, core, l3, numa, socket nor explicit:LIST:LIST", text);
-	*ret_request = (struct binding_request){ .mode = BINDING_EXPLICIT,
-						 .explicit_lists = text + sizeof(explicit_word) - 1 };
+			       "--bind: '%.64s' is neither none, core, l3, numa, socket nor "
+			       "explicit:LIST:LIST",
+			       text);
+	*ret_request =
+		(struct binding_request){ .mode = BINDING_EXPLICIT,
+					  .explicit_lists = text + sizeof(explicit_word) - 1 };
 	return 0;
 }
 
 /* What stands between two neighbouring CPUs. */
 static const char *divider(const struct topo_cpu *a, const struct topo_cpu *b)
 {
-	return a->package != b->package ? "] [" : a->l3 != b->l3 ? "|" : a->core != b->core ? "/" : "";
+	return a->package != b->package ? "] ["
+	       : a->l3 != b->l3		? "|"
+	       : a->core != b->core	? "/"
+					: "";
 }
 
 void binding_draw(const struct topology *topology, const struct binding *binding, struct buf *out)
@@ -378,7 +409,9 @@ void binding_draw(const struct topology *topology, const struct binding *binding
 		const struct topo_cpu *cpu = &topology->cpus[i];
 		if (i > 0)
 			buf_append_str(out, divider(cpu - 1, cpu));
-		buf_append_char(out, cpuset_has(&binding->cpus, cpu->id) ? 'B' : cpu->allowed ? '.' : '-');
+		buf_append_char(out, cpuset_has(&binding->cpus, cpu->id) ? 'B'
+				     : cpu->allowed			 ? '.'
+									 : '-');
 	}
 	buf_append_char(out, ']');
 }

@@ -2,10 +2,11 @@
  *
  * Only CPUs we were allowed to use (affinity mask, cpuset) are ever given out. Two families:
  *
- * `--numa-binding`, with torchrun's meaning: a worker goes where its device is. Without devices rank r
- * counts as a device on node ⌊r · nodes / nproc⌋ of those with an allowed CPU.
+ * `--numa-binding`, with torchrun's meaning: a worker goes where its device is. Without devices
+ * rank r counts as a device on node ⌊r · nodes / nproc⌋ of those with an allowed CPU.
  * `--bind`, which needs no devices: `core` divides the cores among the workers; `l3`, `numa` and
- * `socket` give worker r the ⌊r · groups / nproc⌋-th cache, node or package; `explicit` lists the CPUs.
+ * `socket` give worker r the ⌊r · groups / nproc⌋-th cache, node or package; `explicit` lists the
+ * CPUs.
  */
 #ifndef CORE_HOST_BINDING_H
 #define CORE_HOST_BINDING_H
@@ -34,7 +35,8 @@ struct binding_request {
 
 struct binding {
 	struct cpuset cpus;
-	int mem_node; /* memory is taken from this node first; -1: several, or the host has but one */
+	/* memory is taken from this node first; -1: several, or the host has but one */
+	int mem_node;
 	uint64_t mem_nodes; /* the same as a mask, as the kernel wants it; 0: none */
 	int threads;	    /* that this worker can run without getting into another's way */
 };
@@ -43,11 +45,11 @@ struct binding {
 int binding_parse(const char *text, struct binding_request *ret_request, struct err *err);
 
 /* Fills ret_plan[nproc]. -EINVAL says what does not fit and what to try. */
-int binding_plan(const struct topology *topology, const struct binding_request *request, uint32_t nproc,
-		 struct binding *ret_plan, struct err *err);
+int binding_plan(const struct topology *topology, const struct binding_request *request,
+		 uint32_t nproc, struct binding *ret_plan, struct err *err);
 
-/* Draws the host with the CPUs of `binding` marked: "[B./..|../..] [../..|../..]". A package stands in
- * brackets, "|" divides caches, "/" cores; "B" is bound, "." is not, "-" is not ours to use. */
+/* Draws the host with the CPUs of `binding` marked: "[B./..|../..] [../..|../..]". A package stands
+ * in brackets, "|" divides caches, "/" cores; "B" is bound, "." is not, "-" is not ours to use. */
 void binding_draw(const struct topology *topology, const struct binding *binding, struct buf *out);
 
 #endif

@@ -230,7 +230,8 @@ static int find_start(const struct corepool *pool, int need, bool also_busy)
 	int best = -1, best_score = 0;
 	for (int first = 0, end; first < pool->count; first = end) {
 		end = domain_end(pool, first, level);
-		for (int start = first; start + need <= end; start = next_start(pool, start, need, level)) {
+		for (int start = first; start + need <= end;
+		     start = next_start(pool, start, need, level)) {
 			if (!range_free(pool, start, need, also_busy))
 				continue;
 			if (pool->place == COREPOOL_COMPACT)
@@ -275,7 +276,8 @@ static void mark_shared(struct corepool *pool, const struct placement *placement
 	for (int i = placement->first; i < placement->first + placement->count; i++)
 		for (int j = 0; j < pool->count; j++) {
 			bool own = j >= placement->first && j < placement->first + placement->count;
-			if (own || !pool->units[j].used || pool->units[j].core != pool->units[i].core)
+			if (own || !pool->units[j].used ||
+			    pool->units[j].core != pool->units[i].core)
 				continue;
 			pool->units[i].shared = pool->units[j].shared = true;
 		}
@@ -286,7 +288,9 @@ bool corepool_take(struct corepool *pool, int width, struct placement *ret_place
 	int start = find_range(pool, width);
 	if (start < 0)
 		return false;
-	struct placement placement = { .first = start, .count = units_for(pool, width), .width = width };
+	struct placement placement = { .first = start,
+				       .count = units_for(pool, width),
+				       .width = width };
 	for (int i = start; i < start + placement.count; i++) {
 		pool->units[i].used = true;
 		pool->units[i].shared = false;

@@ -70,7 +70,8 @@ static int range_end(const struct cpuset *set, int first)
 void cpuset_format(const struct cpuset *set, struct buf *out)
 {
 	const char *separator = "";
-	for (int first = cpuset_next(set, 0), last; first >= 0; first = cpuset_next(set, last + 1)) {
+	for (int first = cpuset_next(set, 0), last; first >= 0;
+	     first = cpuset_next(set, last + 1)) {
 		last = range_end(set, first);
 		buf_printf(out, first == last ? "%s%d" : "%s%d-%d", separator, first, last);
 		separator = ",";
@@ -110,15 +111,18 @@ int cpuset_parse(const char *text, struct cpuset *ret_set, struct err *err)
 			last = take_number(&p);
 		}
 		if (first < 0 || last < first)
-			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8", text);
+			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8",
+				       text);
 		for (int cpu = first; cpu <= last; cpu++)
 			cpuset_add(&set, cpu);
 		bool more = *p == ',';
 		p = more ? p + 1 : skip_blanks(p);
 		if (*p && !more)
-			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8", text);
+			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8",
+				       text);
 		if (more && !*p)
-			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8", text);
+			return err_set(err, EINVAL, "'%s' is not a list of CPUs such as 0-3,8",
+				       text);
 	}
 	*ret_set = set;
 	return 0;

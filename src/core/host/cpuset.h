@@ -36,14 +36,14 @@ int cpuset_count(const struct cpuset *set);
 bool cpuset_empty(const struct cpuset *set);
 bool cpuset_equal(const struct cpuset *a, const struct cpuset *b);
 bool cpuset_intersects(const struct cpuset *a, const struct cpuset *b);
-void cpuset_union(struct cpuset *set, const struct cpuset *other);	/* set |= other */
+void cpuset_union(struct cpuset *set, const struct cpuset *other);     /* set |= other */
 void cpuset_intersect(struct cpuset *set, const struct cpuset *other); /* set &= other */
-void cpuset_subtract(struct cpuset *set, const struct cpuset *other);	/* set &= ~other */
+void cpuset_subtract(struct cpuset *set, const struct cpuset *other);  /* set &= ~other */
 
 /* The smallest member that is at least `from`, or -1. */
 int cpuset_next(const struct cpuset *set, int from);
 
-#define cpuset_foreach(cpu, set)                                                                   \
+#define cpuset_foreach(cpu, set) \
 	for (int cpu = cpuset_next((set), 0); cpu >= 0; cpu = cpuset_next((set), cpu + 1))
 
 /* Appends "0-3,8"; an empty set appends nothing. */

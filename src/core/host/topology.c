@@ -25,7 +25,8 @@ void topology_flat(const struct cpuset *cpus, struct topology *ret_topology)
 	struct topology topology = TOPOLOGY_INIT;
 	size_t total = (size_t)cpuset_count(cpus);
 	topology.cpus = NEW_ARRAY(struct topo_cpu, total ? total : 1);
-	cpuset_foreach(id, cpus) {
+	cpuset_foreach(id, cpus)
+	{
 		topology.cpus[topology.count] =
 			(struct topo_cpu){ .id = id, .core = (int)topology.count, .allowed = true };
 		topology.count++;
@@ -74,8 +75,9 @@ void topology_add_twins(const struct topology *topology, struct cpuset *set)
 	/* Twins are neighbours in the array. */
 	for (size_t first = 0, end; first < topology->count; first = end) {
 		bool used = false;
-		for (end = first;
-		     end < topology->count && topology->cpus[end].core == topology->cpus[first].core; end++)
+		for (end = first; end < topology->count &&
+				  topology->cpus[end].core == topology->cpus[first].core;
+		     end++)
 			used = used || cpuset_has(set, topology->cpus[end].id);
 		for (size_t i = first; used && i < end; i++)
 			cpuset_add(set, topology->cpus[i].id);

@@ -10,12 +10,12 @@
 #include "core/host/cpuset.h"
 
 struct topo_cpu {
-	int id;	     /* the kernel's number */
-	int core;    /* physical core, 0, 1, … over the whole host; SMT twins have the same */
-	int thread;  /* place among the twins of its core: 0 is the first */
-	int l3;	     /* group that shares the last-level cache, 0, 1, … over the whole host */
-	int node;    /* NUMA node, the kernel's number */
-	int package; /* socket, 0, 1, … */
+	int id;	      /* the kernel's number */
+	int core;     /* physical core, 0, 1, … over the whole host; SMT twins have the same */
+	int thread;   /* place among the twins of its core: 0 is the first */
+	int l3;	      /* group that shares the last-level cache, 0, 1, … over the whole host */
+	int node;     /* NUMA node, the kernel's number */
+	int package;  /* socket, 0, 1, … */
 	bool allowed; /* in our affinity mask, and so in our cpuset */
 };
 

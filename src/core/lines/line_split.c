@@ -107,7 +107,8 @@ bool line_split_next(struct line_split *split, struct line *ret_line)
 		return give_partial(split, end, ret_line);
 	}
 	keep(split, split->len);
-	return buf_len(&split->partial) >= LINE_SPLIT_MAX && give_partial(split, LINE_OPEN, ret_line);
+	return buf_len(&split->partial) >= LINE_SPLIT_MAX &&
+	       give_partial(split, LINE_OPEN, ret_line);
 }
 
 bool line_split_finish(struct line_split *split, struct line *ret_line)
@@ -115,5 +116,6 @@ bool line_split_finish(struct line_split *split, struct line *ret_line)
 	forget_given(split);
 	if (buf_len(&split->partial) == 0)
 		return false;
-	return give_partial(split, partial_ends_in_return(split) ? LINE_RETURN : LINE_OPEN, ret_line);
+	return give_partial(split, partial_ends_in_return(split) ? LINE_RETURN : LINE_OPEN,
+			    ret_line);
 }

@@ -1,9 +1,9 @@
 /* Cuts a stream of bytes into lines, whatever pieces it arrives in.
  *
  * A line is given out whole, once. What has no end yet is kept until more comes, until it is longer
- * than LINE_SPLIT_MAX, or until line_split_finish(). A carriage return that no newline follows ends a
- * piece too: that is how progress bars redraw themselves. Any byte may occur, NUL included, and every
- * byte that goes in comes out exactly once, in order.
+ * than LINE_SPLIT_MAX, or until line_split_finish(). A carriage return that no newline follows ends
+ * a piece too: that is how progress bars redraw themselves. Any byte may occur, NUL included, and
+ * every byte that goes in comes out exactly once, in order.
  */
 #ifndef CORE_LINES_LINE_SPLIT_H
 #define CORE_LINES_LINE_SPLIT_H
@@ -26,7 +26,8 @@ struct line {
 };
 
 struct line_split {
-	bool blocks; /* whole lines may come many at a time: for those who put nothing between them */
+	/* whole lines may come many at a time: for those who put nothing between them */
+	bool blocks;
 
 	struct buf partial;
 	const unsigned char *data; /* not yet cut; the caller's */

@@ -32,7 +32,8 @@ static void know_writer(struct merge *merge, uint32_t writer)
 		return;
 	uint32_t count = writer + 1;
 	merge->last_seq = mem_grow(merge->last_seq, count, sizeof(*merge->last_seq));
-	memset(merge->last_seq + merge->writers, 0, (count - merge->writers) * sizeof(*merge->last_seq));
+	memset(merge->last_seq + merge->writers, 0,
+	       (count - merge->writers) * sizeof(*merge->last_seq));
 	merge->writers = count;
 }
 
@@ -90,7 +91,8 @@ void merge_line_writers(struct merge_line *line, int64_t base, struct buf *out)
 {
 	qsort(line->writers, line->count, sizeof(*line->writers), by_number);
 	for (uint32_t i = 0, last; i < line->count; i = last + 1) {
-		for (last = i; last + 1 < line->count && line->writers[last + 1] == line->writers[last] + 1;)
+		for (last = i;
+		     last + 1 < line->count && line->writers[last + 1] == line->writers[last] + 1;)
 			last++;
 		buf_printf(out, "%s%" PRId64, i ? "," : "", base + line->writers[i]);
 		if (last > i)
@@ -100,6 +102,7 @@ void merge_line_writers(struct merge_line *line, int64_t base, struct buf *out)
 
 uint64_t merge_due_ns(const struct merge *merge)
 {
-	return list_empty(&merge->lines) ? NS_NEVER
-					 : list_entry(merge->lines.next, struct merge_line, link)->due_ns;
+	return list_empty(&merge->lines)
+		       ? NS_NEVER
+		       : list_entry(merge->lines.next, struct merge_line, link)->due_ns;
 }

@@ -1,8 +1,9 @@
 /* Lines that many workers print alike, shown once: "8x [default0-7]:epoch 3".
  *
  * A line waits a moment for its likes from other workers. Lines come out in the order in which the
- * first of each came in, and no worker's own lines change their order: a line joins one that waits only
- * if its worker has nothing waiting behind that. Pure; the caller brings the time and takes the lines.
+ * first of each came in, and no worker's own lines change their order: a line joins one that waits
+ * only if its worker has nothing waiting behind that. Pure; the caller brings the time and takes
+ * the lines.
  */
 #ifndef CORE_LINES_MERGE_H
 #define CORE_LINES_MERGE_H
@@ -27,8 +28,8 @@ struct merge_line {
 };
 
 struct merge {
-	struct list lines; /* oldest first */
-	struct map latest; /* text -> the youngest line with it */
+	struct list lines;  /* oldest first */
+	struct map latest;  /* text -> the youngest line with it */
 	uint64_t *last_seq; /* by writer: its youngest line that waits, or waited */
 	uint32_t writers;
 	uint64_t next_seq;

@@ -41,8 +41,8 @@ void screen_put(struct screen *screen, uint64_t writer, const char *prefix, cons
 	screen->owner = writer;
 }
 
-void screen_show(struct screen *screen, uint64_t writer, const char *prefix, const struct buf *partial,
-		 struct buf *out)
+void screen_show(struct screen *screen, uint64_t writer, const char *prefix,
+		 const struct buf *partial, struct buf *out)
 {
 	if (!screen->terminal || buf_len(partial) == 0)
 		return;

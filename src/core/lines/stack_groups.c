@@ -83,7 +83,8 @@ static int compare(const void *a, const void *b)
 static void print_ranks(const struct stack_group *group, struct buf *out)
 {
 	for (size_t i = 0, last; i < group->count; i = last + 1) {
-		for (last = i; last + 1 < group->count && group->ranks[last + 1] == group->ranks[last] + 1;)
+		for (last = i;
+		     last + 1 < group->count && group->ranks[last + 1] == group->ranks[last] + 1;)
 			last++;
 		buf_printf(out, "%s%zu", i ? "," : "", group->ranks[i]);
 		if (last > i)
@@ -97,7 +98,8 @@ void stack_groups_print(struct stack_groups *groups, struct buf *out)
 		qsort(groups->items, groups->count, sizeof(groups->items[0]), compare);
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct stack_group *group = &groups->items[i];
-		buf_printf(out, "%zu of %zu workers (rank%s ", group->count, groups->total, group->count > 1 ? "s" : "");
+		buf_printf(out, "%zu of %zu workers (rank%s ", group->count, groups->total,
+			   group->count > 1 ? "s" : "");
 		print_ranks(group, out);
 		buf_printf(out, "):\n%s", group->text);
 	}

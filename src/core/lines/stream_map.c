@@ -40,7 +40,8 @@ int stream_map_parse(const char *text, uint32_t nproc, uint8_t *ret_masks, struc
 		AUTO_FREE char *pair = mem_strndup(piece, len);
 		if (parse_pair(pair, nproc, ret_masks) < 0)
 			return err_set(err, EINVAL,
-				       "'%.64s' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor a list such as 0:1,12:3",
+				       "'%.64s' is neither 0, 1 (stdout), 2 (stderr), 3 (both) nor "
+				       "a list such as 0:1,12:3",
 				       text);
 	}
 	return 0;
@@ -57,7 +58,8 @@ int stream_ranks_parse(const char *text, uint32_t nproc, bool *ret_chosen, struc
 		AUTO_FREE char *number = mem_strndup(piece, len);
 		int64_t rank;
 		if (str_to_i64_python(number, &rank) < 0)
-			return err_set(err, EINVAL, "'%.64s' is not a list of local ranks such as 0,3", text);
+			return err_set(err, EINVAL,
+				       "'%.64s' is not a list of local ranks such as 0,3", text);
 		if (rank >= 0 && rank < nproc)
 			ret_chosen[rank] = true;
 	}

@@ -19,7 +19,8 @@ static size_t name_len(const char *text)
 	return len;
 }
 
-static const char *find(const struct template_name *names, size_t count, const char *name, size_t len)
+static const char *find(const struct template_name *names, size_t count, const char *name,
+			size_t len)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strlen(names[i].name) == len && strncmp(names[i].name, name, len) == 0)
@@ -43,7 +44,8 @@ static const char *value_at(const char *text, const struct template_name *names,
 	return find(names, count, name, len);
 }
 
-void template_render(const char *text, const struct template_name *names, size_t count, struct buf *out)
+void template_render(const char *text, const struct template_name *names, size_t count,
+		     struct buf *out)
 {
 	while (*text) {
 		size_t plain = strcspn(text, "$");

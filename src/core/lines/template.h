@@ -10,6 +10,7 @@ struct template_name {
 	const char *value;
 };
 
-void template_render(const char *text, const struct template_name *names, size_t count, struct buf *out);
+void template_render(const char *text, const struct template_name *names, size_t count,
+		     struct buf *out);
 
 #endif

@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "core/rounds/formation.h"
 
-static struct msg *send_refused(struct step *s, uint64_t link, enum refusal reason, const char *text)
+static struct msg *send_refused(struct step *s, uint64_t link, enum refusal reason,
+				const char *text)
 {
 	struct msg *msg = step_send(s, link, MSG_REFUSED);
 	msg->refused.reason = reason;
@@ -21,10 +22,11 @@ static bool same_job(const struct coordinator *c, const struct node_info *node)
 	return !c->has_job || (node->min_nodes == c->min_nodes && node->max_nodes == c->max_nodes);
 }
 
-static void other_job_text(char *text, uint32_t job_min, uint32_t job_max, uint32_t min, uint32_t max)
+static void other_job_text(char *text, uint32_t job_min, uint32_t job_max, uint32_t min,
+			   uint32_t max)
 {
-	snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u", job_min,
-		 job_max, min, max);
+	snprintf(text, MSG_TEXT_MAX, "this job has --nnodes=%u:%u, this agent --nnodes=%u:%u",
+		 job_min, job_max, min, max);
 }
 
 static void learn_job(struct coordinator *c, const struct node_info *node)
@@ -34,8 +36,9 @@ static void learn_job(struct coordinator *c, const struct node_info *node)
 	c->max_nodes = node->max_nodes;
 }
 
-/* Whoever came first has said what the job is. But if that was no member of the job, and here is one, it
- * is the other way round: one that was started wrongly must not end the job by coming first. */
+/* Whoever came first has said what the job is. But if that was no member of the job, and here is
+ * one, it is the other way round: one that was started wrongly must not end the job by coming
+ * first. */
 static void correct_job(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -44,7 +47,8 @@ static void correct_job(struct step *s)
 	    ballot_is_none(join->memory.heard.ballot))
 		return;
 	char text[MSG_TEXT_MAX];
-	other_job_text(text, join->node->min_nodes, join->node->max_nodes, c->min_nodes, c->max_nodes);
+	other_job_text(text, join->node->min_nodes, join->node->max_nodes, c->min_nodes,
+		       c->max_nodes);
 	for (size_t i = c->roster.count; i-- > 0;) {
 		struct member *member = c->roster.members[i];
 		if (member->link)
@@ -55,7 +59,8 @@ static void correct_job(struct step *s)
 }
 
 /* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
-static enum refusal check_join(const struct coordinator *c, const struct node_info *node, char *text)
+static enum refusal check_join(const struct coordinator *c, const struct node_info *node,
+			       char *text)
 {
 	if (!same_job(c, node)) {
 		other_job_text(text, c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
@@ -121,16 +126,18 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	return true;
 }
 
-/* Until when to wait for other coordinators, and for members of theirs, after this JOIN: so long they may
- * take to notice that somebody has left them, and live on. */
+/* Until when to wait for other coordinators, and for members of theirs, after this JOIN: so long
+ * they may take to notice that somebody has left them, and live on. */
 static void wait_for_others(struct step *s, const struct member *member, bool again,
 			    struct ballot known)
 {
 	struct coordinator *c = s->c;
 	const struct memory *memory = &s->event->msg->join.memory;
 	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
-	bool left = !again && memory->joined_id != JOINED_NOBODY && memory->joined_id != c->config.id;
-	/* Another round than the one whose members are counted: nobody knows who is in it, and runs. */
+	bool left =
+		!again && memory->joined_id != JOINED_NOBODY && memory->joined_id != c->config.id;
+	/* Another round than the one whose members are counted: nobody knows who is in it, and
+	 * runs. */
 	struct ballot heard = memory->heard.ballot;
 	bool other = !ballot_is_none(known) && !ballot_is_none(heard) && !ballot_eq(known, heard) &&
 		     !(c->own && heard.epoch == c->epoch);
@@ -153,8 +160,8 @@ static void learn_work(struct step *s, const struct member *member)
 		c->failed = true;
 }
 
-/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may have
- * joined another coordinator, and its LEAVE may be next in the same mail. */
+/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may
+ * have joined another coordinator, and its LEAVE may be next in the same mail. */
 static bool may_be_stale(const struct step *s)
 {
 	uint64_t death_ns = node_death_ns(s->event->msg->join.node);

@@ -256,8 +256,8 @@ static void on_link_down(struct step *s)
 	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
-	/* It knows that we left. But it may have formed a round with us that we have not heard of, and the
-	 * others in it take a moment to die. */
+	/* It knows that we left. But it may have formed a round with us that we have not heard of,
+	 * and the others in it take a moment to die. */
 	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
 	if (s->event->dead && !unheard)
 		s->agent->memory.joined_id = JOINED_NOBODY;
@@ -284,7 +284,8 @@ static void joined_formed(struct step *s)
 	if (ballot_compare(s->event->msg->ballot, memory->heard.ballot) <= 0)
 		return;
 	agent->formed = *formed;
-	memory_enter(memory, &(struct round_ref){ s->event->msg->ballot, formed->nodes }, &formed->base);
+	memory_enter(memory, &(struct round_ref){ s->event->msg->ballot, formed->nodes },
+		     &formed->base);
 	memory->coordinator_in_heard = formed->coordinator_in_round;
 	memory->coordinator_index = formed->coordinator_index;
 	memory->group_rank = (int32_t)formed->group_rank;
@@ -293,7 +294,8 @@ static void joined_formed(struct step *s)
 	agent->alive = true;
 	agent->formed_here = true;
 	agent->join_deadline_ns = NS_NEVER;
-	agent->next_ping_ns = s->now_ns; /* until enough have pinged with it, the round before counts as well */
+	agent->next_ping_ns =
+		s->now_ns; /* until enough have pinged with it, the round before counts as well */
 	set_state(agent, AGENT_RUNNING);
 	struct agent_action *action = act(s, AGENT_GROUP_START);
 	action->formed = *formed;
@@ -436,7 +438,8 @@ static void time_out(struct step *s)
 {
 	const struct memory *memory = &s->agent->memory;
 	bool unheard = memory->work == WORK_DONE;
-	struct outcome outcome = make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
+	struct outcome outcome =
+		make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
 	send_leave(s, LEAVE_TIMEOUT);
 	exit_with(s, &outcome);
 }
@@ -529,8 +532,8 @@ static void ending_gone(struct step *s)
 	close_now(s);
 }
 
-/* This host keeps a process that nobody can kill: it takes part in no further round. To the others that
- * is the loss of a member, and no loss if our workers were done. */
+/* This host keeps a process that nobody can kill: it takes part in no further round. To the others
+ * that is the loss of a member, and no loss if our workers were done. */
 static void busy_stuck(struct step *s)
 {
 	if (s->agent->memory.work != WORK_FAILED)
@@ -710,8 +713,7 @@ static const enum input inputs[] = {
 
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
-	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG,
-	[MSG_PEERS] = IN_PEERS,
+	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
 };
 
 /* Only a linked agent that has joined takes messages, and none from a coordinator of the past. */
@@ -748,7 +750,8 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	struct step step = { agent, event, now_ns, actions };
 	enum input input;
 	if (event->type == AGENT_MSG) {
-		/* A host that stood still may find old orders in its mail: the lease comes first. */
+		/* A host that stood still may find old orders in its mail: the lease comes first.
+		 */
 		if (pinging(agent) && now_ns >= lease_end_ns(agent))
 			table[agent->state][IN_TIMER](&step);
 		if (!accept(&step))

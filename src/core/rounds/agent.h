@@ -1,7 +1,8 @@
-/* The agent of one host: takes part in rounds and says when the local worker group starts and stops.
+/* The agent of one host: takes part in rounds and says when the local worker group starts and
+ * stops.
  *
- * A pure machine. The caller (the job loop, a test, the simulator) gives it events with the time and
- * carries out the actions in order:
+ * A pure machine. The caller (the job loop, a test, the simulator) gives it events with the time
+ * and carries out the actions in order:
  *
  *     agent_step(&agent, &(struct agent_event){ .type = AGENT_LINK_UP }, now_ns, &actions);
  *
@@ -9,13 +10,13 @@
  * group. What it promises:
  * - AGENT_START comes first; AGENT_LINK_UP and AGENT_LINK_DOWN alternate, and after the action
  *   AGENT_HANG_UP the link counts as down without an event.
- * - After AGENT_GROUP_START the group tells, each at most once: FAILED (the first worker that failed
- *   by itself, at once), DONE (all workers ended with 0, none on request), and at last GONE (no
- *   process of the group is left), or STUCK if that cannot be reached. What ends because of
+ * - After AGENT_GROUP_START the group tells, each at most once: FAILED (the first worker that
+ * failed by itself, at once), DONE (all workers ended with 0, none on request), and at last GONE
+ * (no process of the group is left), or STUCK if that cannot be reached. What ends because of
  *   GROUP_STOP or GROUP_KILL is no failure. GONE comes also when nothing could be started. After
  *   FAILED and DONE the group ends its other processes by itself.
- * - The store's address in the node info is good for the next round before START and before GONE are
- *   stepped (agent_set_store).
+ * - The store's address in the node info is good for the next round before START and before GONE
+ * are stepped (agent_set_store).
  * - A timer: AGENT_TIMER at agent_deadline_ns() or soon after; late is safe.
  *
  * What it promises in turn: GROUP_START only after GONE of the one before; exactly one AGENT_EXIT,
@@ -34,15 +35,15 @@ struct agent_config {
 };
 
 enum agent_state {
-	AGENT_NEW,	 /* before START */
-	AGENT_SEEKING,	 /* no link, no workers */
-	AGENT_DROPPING,	 /* no link, workers being killed */
-	AGENT_JOINED,	 /* JOIN sent, no workers: waits for FORMED */
-	AGENT_RUNNING,	 /* workers run */
-	AGENT_STOPPING,	 /* link, workers being stopped; JOIN follows */
-	AGENT_WAITING,	 /* own workers are done, waits for the others */
-	AGENT_LEAVING,	 /* the user wants us gone; workers being stopped */
-	AGENT_ENDING,	 /* the job is closed; workers being stopped */
+	AGENT_NEW,	/* before START */
+	AGENT_SEEKING,	/* no link, no workers */
+	AGENT_DROPPING, /* no link, workers being killed */
+	AGENT_JOINED,	/* JOIN sent, no workers: waits for FORMED */
+	AGENT_RUNNING,	/* workers run */
+	AGENT_STOPPING, /* link, workers being stopped; JOIN follows */
+	AGENT_WAITING,	/* own workers are done, waits for the others */
+	AGENT_LEAVING,	/* the user wants us gone; workers being stopped */
+	AGENT_ENDING,	/* the job is closed; workers being stopped */
 	AGENT_ENDED,
 	AGENT_STATE_COUNT,
 };
@@ -58,9 +59,10 @@ enum agent_event_type {
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
-	AGENT_RESTART_REQUESTED, /* a new round, please: only a running one ends, and no budget is charged */
-	AGENT_BARRED,	      /* the coordinator does not talk to us at all: `text` says why */
-	AGENT_SUPERSEDED,     /* discovery knows a newer coordinator: never stops a running round */
+	/* a new round, please: only a running one ends, and no budget is charged */
+	AGENT_RESTART_REQUESTED,
+	AGENT_BARRED,	  /* the coordinator does not talk to us at all: `text` says why */
+	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
 
 struct agent_event {
@@ -68,14 +70,15 @@ struct agent_event {
 	union {
 		const struct msg *msg; /* MSG: borrowed */
 		struct {
-			/* GROUP_FAILED, GROUP_STUCK: reason, status, local rank, pid; the rest is filled in */
+			/* GROUP_FAILED, GROUP_STUCK: reason, status, local rank, pid; the rest is
+			 * filled in */
 			struct cause cause;
 			uint64_t died_ns; /* monotonic time of the death */
 		};
-		int signal; /* STOP_REQUESTED */
-		uint64_t epoch; /* SUPERSEDED: of the newer one */
+		int signal;	  /* STOP_REQUESTED */
+		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
-		bool dead;  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
+		bool dead;	  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
 		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
 	};
 };
@@ -109,11 +112,12 @@ struct outcome {
 
 enum agent_action_type {
 	AGENT_SEND,
-	AGENT_PEERS,	   /* msg: who may use the store that was offered, if it is to serve a round */
+	AGENT_PEERS, /* msg: who may use the store that was offered, if it is to serve a round */
 	AGENT_GROUP_START, /* formed, ballot */
 	AGENT_GROUP_STOP,  /* politely; at most once a group, never after FAILED or DONE */
 	AGENT_GROUP_KILL,  /* at once */
-	AGENT_HANG_UP,	   /* after what was sent so far has been written, as far as the peer takes it */
+	/* after what was sent so far has been written, as far as the peer takes it */
+	AGENT_HANG_UP,
 	AGENT_EXIT,
 };
 
@@ -128,7 +132,8 @@ struct agent_action {
 		struct {
 			enum group_stop_why why;
 			int signal; /* 0: the usual stop signal */
-			bool has_cause; /* a failure somewhere ends the round, and this is what is known of it */
+			/* a failure somewhere ends the round, and this is what is known of it */
+			bool has_cause;
 			struct cause cause;
 		};
 		struct outcome outcome;
@@ -150,12 +155,12 @@ struct agent {
 	struct memory memory;
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
-	bool joined; /* JOIN was sent on this link */
+	bool joined;	  /* JOIN was sent on this link */
 	uint32_t attempt; /* number of this link */
-	bool superseded; /* this link's coordinator is; leave it when no round runs */
+	bool superseded;  /* this link's coordinator is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */
-	bool alive;  /* the group may have processes */
-	int signal;  /* of the first stop request */
+	bool alive;	  /* the group may have processes */
+	int signal;	  /* of the first stop request */
 	uint64_t died_ns; /* of memory.cause, when the failure was ours */
 	uint32_t present; /* agents at the coordinator, as it last said */
 	uint64_t next_ping_ns;

@@ -4,8 +4,9 @@
  * The epoch names the coordinator's term, the round counts formed groups and goes on over epochs.
  * {0, 0} is before everything.
  *
- * An epoch that no arbiter gave out is a count and, in its low bits, a random salt: a coordinator that
- * has heard of nothing (all who knew have died) must not give out ballots that are already taken. */
+ * An epoch that no arbiter gave out is a count and, in its low bits, a random salt: a coordinator
+ * that has heard of nothing (all who knew have died) must not give out ballots that are already
+ * taken. */
 #ifndef CORE_ROUNDS_BALLOT_H
 #define CORE_ROUNDS_BALLOT_H
 

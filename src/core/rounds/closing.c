@@ -22,7 +22,9 @@ void closing_send(struct step *s, const struct member *member)
 	struct msg_closed *closed = &msg->closed;
 	if (ballot_compare(member->memory.heard.ballot, msg->ballot) > 0)
 		msg->ballot = member->memory.heard.ballot;
-	*closed = (struct msg_closed){ .ruling = c->ruling, .restarts = c->restarts, .cause = c->cause };
+	*closed = (struct msg_closed){ .ruling = c->ruling,
+				       .restarts = c->restarts,
+				       .cause = c->cause };
 	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
 }
 
@@ -60,8 +62,8 @@ void closing_advance(struct step *s)
 	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
 	    !formation_has_quorum(c))
 		return;
-	/* The other half may have lost its link and be on its way back: were we gone by then, it would
-	 * take us for dead and go on without us. */
+	/* The other half may have lost its link and be on its way back: were we gone by then, it
+	 * would take us for dead and go on without us. */
 	if (!formation_has_majority(c) && s->now_ns < c->tie_ns)
 		return;
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);

@@ -1,10 +1,12 @@
-/* The end of the job: a ruling is made known to all, and only then acted on. Part of the coordinator. */
+/* The end of the job: a ruling is made known to all, and only then acted on. Part of the
+ * coordinator. */
 #ifndef CORE_ROUNDS_CLOSING_H
 #define CORE_ROUNDS_CLOSING_H
 
 #include "core/rounds/coordinator_step.h"
 
-/* A ruling that an agent brings from a coordinator that is gone, or that the agents' states imply. */
+/* A ruling that an agent brings from a coordinator that is gone, or that the agents' states
+ * imply. */
 enum ruling closing_inherited(const struct coordinator *coordinator);
 
 /* Decides: tells all members the ruling, which they acknowledge with JOIN. */

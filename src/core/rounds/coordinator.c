@@ -84,8 +84,9 @@ static uint64_t backoff_ns(const struct coordinator *c)
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
 		if (member->status == MEMBER_READY)
-			longest = MAX(longest, policy_backoff_ns(member->backoff_ns,
-								 member->backoff_max_ns, c->restarts));
+			longest = MAX(longest,
+				      policy_backoff_ns(member->backoff_ns, member->backoff_max_ns,
+							c->restarts));
 	}
 	return longest;
 }
@@ -192,9 +193,12 @@ static void advance_stopping(struct step *s)
 static void advance(struct step *s)
 {
 	static handler *const by_state[] = {
-		[COORDINATOR_GATHERING] = advance_gathering, [COORDINATOR_RUNNING] = advance_running,
-		[COORDINATOR_STOPPING] = advance_stopping,   [COORDINATOR_CLOSING] = closing_advance,
-		[COORDINATOR_CLOSED] = closing_linger,	     [COORDINATOR_DEPOSED] = NULL,
+		[COORDINATOR_GATHERING] = advance_gathering,
+		[COORDINATOR_RUNNING] = advance_running,
+		[COORDINATOR_STOPPING] = advance_stopping,
+		[COORDINATOR_CLOSING] = closing_advance,
+		[COORDINATOR_CLOSED] = closing_linger,
+		[COORDINATOR_DEPOSED] = NULL,
 	};
 	static_assert(ARRAY_LEN(by_state) == COORDINATOR_STATE_COUNT, "every state needs an entry");
 	if (by_state[s->c->state])
@@ -222,7 +226,8 @@ static void running_join(struct step *s)
 	if (!member)
 		return;
 	if (was_active && member->status == MEMBER_READY) {
-		c->failed = member->memory.work == WORK_FAILED && roster_in_heard(&c->roster, member);
+		c->failed =
+			member->memory.work == WORK_FAILED && roster_in_heard(&c->roster, member);
 		step_stop_round(s, c->failed ? STOP_FAILURE : STOP_MEMBERS);
 	}
 	advance(s);
@@ -346,7 +351,8 @@ static void after_loss(struct step *s, bool active)
 
 static void note_loss(struct step *s, const struct member *member)
 {
-	s->c->tie_ns = MAX(s->c->tie_ns, ns_add(s->now_ns, member->death_ns + member->death_ns / 5));
+	s->c->tie_ns =
+		MAX(s->c->tie_ns, ns_add(s->now_ns, member->death_ns + member->death_ns / 5));
 }
 
 static void lose(struct step *s, struct member *member, bool left)
@@ -359,7 +365,8 @@ static void lose(struct step *s, struct member *member, bool left)
 	after_loss(s, active);
 }
 
-/* The link is of no more use. Who had workers is only doubtful: they may live until its lease ends. */
+/* The link is of no more use. Who had workers is only doubtful: they may live until its lease
+ * ends. */
 static void lose_link(struct step *s, struct member *member)
 {
 	if (member->status == MEMBER_READY) {
@@ -402,9 +409,9 @@ static void on_link_down(struct step *s)
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
 	if (!member)
 		return;
-	/* Unreachable, or gone elsewhere with workers still dying, is not dead. A torn connection ends its
-	 * part in the round at once, but is no proof that the process is dead: only one that said it would
-	 * leave will not turn up on another side. */
+	/* Unreachable, or gone elsewhere with workers still dying, is not dead. A torn connection
+	 * ends its part in the round at once, but is no proof that the process is dead: only one
+	 * that said it would leave will not turn up on another side. */
 	if (s->event->dead && !member->elsewhere)
 		lose(s, member, member->status == MEMBER_LEAVING);
 	else

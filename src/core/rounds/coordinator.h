@@ -1,14 +1,14 @@
 /* The coordinator: decides who is in which round, when to restart, and when the job is over.
  * docs/RENDEZVOUS.md has the rules and the reasons.
  *
- * A pure machine like the agent. The caller owns the links and gives each an id (never 0, never used
- * again); it tells what arrives on them and that they end, and carries out the actions in order. A
- * link needs no event when it comes up: an agent begins to exist with its JOIN. After HANG_UP a link
- * counts as down without an event.
+ * A pure machine like the agent. The caller owns the links and gives each an id (never 0, never
+ * used again); it tells what arrives on them and that they end, and carries out the actions in
+ * order. A link needs no event when it comes up: an agent begins to exist with its JOIN. After
+ * HANG_UP a link counts as down without an event.
  *
- * It says STEP_DOWN when it has learned of a higher ballot: all links have been hung up, the machine
- * is inert, discovery must look again. It says FINISHED once when the job is closed and everybody
- * knows, or had the time to: a process that coordinates stays until then.
+ * It says STEP_DOWN when it has learned of a higher ballot: all links have been hung up, the
+ * machine is inert, discovery must look again. It says FINISHED once when the job is closed and
+ * everybody knows, or had the time to: a process that coordinates stays until then.
  */
 #ifndef CORE_ROUNDS_COORDINATOR_H
 #define CORE_ROUNDS_COORDINATOR_H
@@ -34,14 +34,14 @@ struct coordinator_config {
 	struct pace membership; /* limit on rounds for changes of members */
 };
 
-#define COORDINATOR_CONFIG_INIT                                                                    \
-	((struct coordinator_config){                                                              \
-		.quorum = QUORUM_ANY,                                                              \
-		.index = -1,                                                                       \
-		.last_call_ns = 30 * NS_PER_S,                                                     \
-		.scale_up_delay_ns = 5 * NS_PER_S,                                                 \
-		.close_timeout_ns = 30 * NS_PER_S,                                                 \
-		.membership = { .interval_ns = 60 * NS_PER_S, .burst = 10 },                       \
+#define COORDINATOR_CONFIG_INIT \
+	((struct coordinator_config){ \
+		.quorum = QUORUM_ANY, \
+		.index = -1, \
+		.last_call_ns = 30 * NS_PER_S, \
+		.scale_up_delay_ns = 5 * NS_PER_S, \
+		.close_timeout_ns = 30 * NS_PER_S, \
+		.membership = { .interval_ns = 60 * NS_PER_S, .burst = 10 }, \
 	})
 
 enum coordinator_state {
@@ -68,7 +68,8 @@ struct coordinator_event {
 	/* MSG: when we greeted the peer on this link, without which it could send nothing: so much
 	 * older than now its JOIN can be. Now, for a link within the process. */
 	uint64_t greeted_ns;
-	bool dead; /* LINK_DOWN: closed or reset by the peer, whose process has ended; not: unreachable */
+	/* LINK_DOWN: closed or reset by the peer, whose process has ended; not: unreachable */
+	bool dead;
 };
 
 enum coordinator_action_type {
@@ -107,7 +108,8 @@ struct coordinator {
 	uint32_t world_size, max_restarts;
 	uint32_t done_count;
 	uint32_t acked_base; /* members of `base` that know `heard` */
-	struct ballot bereft; /* the round that all saw lose its coordinator when its successor was formed */
+	/* the round that all saw lose its coordinator when its successor was formed */
+	struct ballot bereft;
 	char master_host[MSG_HOST_MAX];
 	uint16_t master_port;
 	/* Its failure. */

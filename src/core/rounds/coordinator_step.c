@@ -4,7 +4,8 @@
 
 #include "base/mem.h"
 
-struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type, uint64_t link)
+struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
+				    uint64_t link)
 {
 	struct coordinator_actions *actions = s->actions;
 	ARRAY_RESERVE(actions->items, actions->count, actions->cap);

@@ -1,5 +1,5 @@
-/* What the parts of a coordinator share: coordinator.c (rounds and members), admission.c (who may join)
- * and closing.c (the job's end). Nobody else includes this. */
+/* What the parts of a coordinator share: coordinator.c (rounds and members), admission.c (who may
+ * join) and closing.c (the job's end). Nobody else includes this. */
 #ifndef CORE_ROUNDS_COORDINATOR_STEP_H
 #define CORE_ROUNDS_COORDINATOR_STEP_H
 
@@ -14,7 +14,8 @@ struct step {
 };
 
 /* Borrowed until the next action. */
-struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type, uint64_t link);
+struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
+				    uint64_t link);
 struct msg *step_send(struct step *s, uint64_t link, enum msg_type type);
 void step_send_stop(struct step *s, const struct member *member, enum stop_why why);
 
@@ -29,7 +30,8 @@ void step_forget_round(struct step *s);
 /* Tells all who have workers to stop them. */
 void step_stop_round(struct step *s, enum stop_why why);
 
-/* A round above ours exists. One of the past, which we have yet to learn of, if we have formed none. */
+/* A round above ours exists. One of the past, which we have yet to learn of, if we have formed
+ * none. */
 bool step_outranked(const struct step *s, struct ballot ballot);
 
 /* Hangs up on everyone: a higher ballot exists. */

@@ -93,7 +93,8 @@ static void lead(struct step *s)
 	struct election *e = s->e;
 	if (e->state != ELECTION_LEADING) {
 		set_state(e, ELECTION_LEADING);
-		e->keep_ns = s->now_ns; /* if it was kept by a process before us, its time may be short */
+		/* if it was kept by a process before us, its time may be short */
+		e->keep_ns = s->now_ns;
 	}
 	e->read_ns = e->changed ? s->now_ns : NS_NEVER;
 	announce(s, e->config.own);
@@ -196,8 +197,8 @@ static void complain(struct step *s)
 	act(s, ELECTION_COMPLAIN)->since_ns = s->now_ns - e->failing_ns;
 }
 
-/* What became of the request is unknown. Reads and the keeping of a lease are simply asked again; after
- * the others a look at the key tells. */
+/* What became of the request is unknown. Reads and the keeping of a lease are simply asked again;
+ * after the others a look at the key tells. */
 static void on_failed(struct step *s)
 {
 	struct election *e = s->e;
@@ -258,8 +259,8 @@ static void on_resign(struct step *s)
 	e->pause_ns = 0;
 }
 
-#define WHILE_ALIVE                                                                                \
-	[ELECTION_KEY] = on_key, [ELECTION_FAILED] = on_failed, [ELECTION_TIMER] = on_timer,       \
+#define WHILE_ALIVE \
+	[ELECTION_KEY] = on_key, [ELECTION_FAILED] = on_failed, [ELECTION_TIMER] = on_timer, \
 	[ELECTION_RESIGN] = on_resign
 
 /* An empty cell: the event changes nothing in that state. */

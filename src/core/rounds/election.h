@@ -1,19 +1,20 @@
-/* Who coordinates, when a service with leases decides: the rules of one candidate for a key of etcd.
+/* Who coordinates, when a service with leases decides: the rules of one candidate for a key of
+ * etcd.
  *
  * Whoever creates the key leads until it is gone, which it is when the lease that it is tied to has
  * not been kept alive or is revoked. The epoch is the revision at which the key was created: the
  * service counts every write of its whole store, so no epoch comes twice and later ones are higher.
  *
  * A pure machine. The caller asks the service, one request at a time, and watches the key:
- * - Every ELECTION_ASK is answered by one event: KEY, GRANTED, WON, KEPT, REVOKED or FAILED. One that
- *   comes while another request is under way replaces it.
+ * - Every ELECTION_ASK is answered by one event: KEY, GRANTED, WON, KEPT, REVOKED or FAILED. One
+ * that comes while another request is under way replaces it.
  * - ELECTION_WATCH begins to watch the key, and ends the watch before; each change of the key is an
  *   ELECTION_CHANGED, the end of the watch one ELECTION_WATCH_DOWN.
  * - A timer: ELECTION_TIMER at election_deadline_ns() or soon after.
  *
- * Requests that fail go to the next endpoint, and when all have failed they pause. Whatever fails, the
- * word given out last stays: that nobody can be asked says nothing about who leads. A process that
- * takes the place of a dead one with the same id finds its key and keeps it.
+ * Requests that fail go to the next endpoint, and when all have failed they pause. Whatever fails,
+ * the word given out last stays: that nobody can be asked says nothing about who leads. A process
+ * that takes the place of a dead one with the same id finds its key and keeps it.
  */
 #ifndef CORE_ROUNDS_ELECTION_H
 #define CORE_ROUNDS_ELECTION_H
@@ -22,11 +23,12 @@
 #include "base/util.h"
 
 #define ELECTION_TEXT_MAX 320
-#define ELECTION_RETRY_NS NS_PER_S	   /* the pause when no endpoint has answered */
+#define ELECTION_RETRY_NS NS_PER_S	     /* the pause when no endpoint has answered */
 #define ELECTION_COMPLAIN_NS (10 * NS_PER_S) /* between two complaints */
 
 struct election_config {
-	const char *own; /* what the key holds when we lead; borrowed. Different in every candidate */
+	/* what the key holds when we lead; borrowed. Different in every candidate */
+	const char *own;
 	uint64_t ttl_ns; /* of the lease */
 	uint32_t endpoints;
 };
@@ -112,17 +114,18 @@ struct election {
 	enum election_state state;
 	enum election_request asked; /* under way */
 	uint32_t endpoint;
-	uint32_t failures;    /* since the last answer */
-	uint64_t failing_ns;  /* since when */
-	uint64_t complain_ns; /* not before; NS_NEVER: there was no complaint since the last answer */
-	uint64_t pause_ns;    /* no request before */
-	uint64_t read_ns;     /* when to look at the key again */
-	uint64_t keep_ns;     /* when to keep the lease alive */
+	uint32_t failures;   /* since the last answer */
+	uint64_t failing_ns; /* since when */
+	/* not before; NS_NEVER: there was no complaint since the last answer */
+	uint64_t complain_ns;
+	uint64_t pause_ns; /* no request before */
+	uint64_t read_ns;  /* when to look at the key again */
+	uint64_t keep_ns;  /* when to keep the lease alive */
 	uint64_t ttl_ns;
 	int64_t lease;
 	uint64_t epoch; /* of the key, as last read */
 	uint64_t revision;
-	bool changed;	     /* after the last read was asked for */
+	bool changed; /* after the last read was asked for */
 	bool watching;
 	uint64_t watch_ns; /* when the watch was begun */
 	char announced[ELECTION_TEXT_MAX];

@@ -41,7 +41,8 @@ static bool out_of_the_way(const struct finder *finder, uint32_t index, uint64_t
 	if (finder->endpoints[index].answer == FINDER_REFUSED)
 		return true;
 	return finder->endpoints[index].answer == FINDER_SILENT &&
-	       now_ns >= ns_add(finder->endpoints[index].silent_ns, finder->config.failover_after_ns);
+	       now_ns >=
+		       ns_add(finder->endpoints[index].silent_ns, finder->config.failover_after_ns);
 }
 
 /* Ours to coordinate: all were asked, nobody does, and no earlier one may still want to. */
@@ -67,7 +68,8 @@ static uint64_t dead_indexes(const struct finder *finder)
 {
 	uint64_t dead = 0;
 	for (uint32_t i = 0; i < finder->config.count; i++)
-		if (finder->endpoints[i].answer == FINDER_REFUSED && !finder->endpoints[i].was_there)
+		if (finder->endpoints[i].answer == FINDER_REFUSED &&
+		    !finder->endpoints[i].was_there)
 			dead |= (uint64_t)1 << i;
 	return dead;
 }
@@ -102,7 +104,7 @@ static void hurry(struct step *s)
 	for (uint32_t i = 0; i < finder->config.count; i++)
 		if (finder->endpoints[i].asked)
 			return;
-	finder->next_probe_ns = MIN(finder->next_probe_ns, 
+	finder->next_probe_ns = MIN(finder->next_probe_ns,
 				    ns_add(s->now_ns, MAX(finder->config.pace_ns, FINDER_PACE_NS)));
 }
 
@@ -120,8 +122,7 @@ static void note_answer(struct step *s)
 /* A host that stood still finds answers that were true once. */
 static bool late(const struct step *s)
 {
-	return s->event->probe != s->finder->probe ||
-	       s->now_ns > s->finder->next_probe_ns;
+	return s->event->probe != s->finder->probe || s->now_ns > s->finder->next_probe_ns;
 }
 
 static void looking_answer(struct step *s)
@@ -155,7 +156,8 @@ static void looking_timer(struct step *s)
 	take_over(s);
 }
 
-/* Without a round of our own we may be one of two; the higher round wins, then the earlier endpoint. */
+/* Without a round of our own we may be one of two; the higher round wins, then the earlier
+ * endpoint. */
 static void coordinating_answer(struct step *s)
 {
 	if (late(s) || s->event->answer != FINDER_COORDINATES || s->event->settled)

@@ -1,14 +1,15 @@
-/* Who coordinates, when the possible places are a list of endpoints: joins a coordinator that lives,
- * takes over where that is safe, gives way to a better claim. docs/RENDEZVOUS.md has the rules.
+/* Who coordinates, when the possible places are a list of endpoints: joins a coordinator that
+ * lives, takes over where that is safe, gives way to a better claim. docs/RENDEZVOUS.md has the
+ * rules.
  *
  * A pure machine in every agent process. The caller probes endpoints (connect, ask, hang up), links
  * the agent to one, and runs the coordinator; the owner of an endpoint listens on it from the start
  * and answers probes also while it does not coordinate.
  *
- * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, at the latest after
- * FINDER_PROBE_NS as silent; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that fails or
- * when the link ends; FINDER_LOST also when the own coordinator stepped down. The agent's next LINK_UP
- * gets the `dead_indexes` of the action that led to it.
+ * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, at the latest
+ * after FINDER_PROBE_NS as silent; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that
+ * fails or when the link ends; FINDER_LOST also when the own coordinator stepped down. The agent's
+ * next LINK_UP gets the `dead_indexes` of the action that led to it.
  */
 #ifndef CORE_ROUNDS_FINDER_H
 #define CORE_ROUNDS_FINDER_H
@@ -17,9 +18,9 @@
 #include "core/rounds/ballot.h"
 
 #define FINDER_ENDPOINTS_MAX 64
-#define FINDER_PROBE_NS NS_PER_S		/* the patience of a probe */
-#define FINDER_INTERVAL_NS (3 * NS_PER_S / 2)	/* from one to the next */
-#define FINDER_PACE_NS (NS_PER_S / 4)		/* the same when all have answered and none coordinates */
+#define FINDER_PROBE_NS NS_PER_S	      /* the patience of a probe */
+#define FINDER_INTERVAL_NS (3 * NS_PER_S / 2) /* from one to the next */
+#define FINDER_PACE_NS (NS_PER_S / 4) /* the same when all have answered and none coordinates */
 
 enum finder_answer {
 	FINDER_UNASKED,
@@ -32,7 +33,8 @@ enum finder_answer {
 struct finder_config {
 	uint32_t count; /* endpoints */
 	int32_t own;	/* the one that this process listens on, -1: none */
-	uint64_t failover_after_ns; /* so long must an earlier endpoint be silent before a takeover */
+	/* so long must an earlier endpoint be silent before a takeover */
+	uint64_t failover_after_ns;
 	uint64_t pace_ns; /* FINDER_PACE_NS, unless this is more: ten thousand agents ask at once */
 };
 
@@ -75,7 +77,8 @@ struct finder_action {
 	enum finder_action_type type;
 	uint32_t index;
 	uint32_t probe;
-	/* Bit i: endpoint i has refused since the agent's last link ended, from the first question on. */
+	/* Bit i: endpoint i has refused since the agent's last link ended, from the first question
+	 * on. */
 	uint64_t dead_indexes;
 };
 
@@ -91,7 +94,7 @@ struct finder {
 		enum finder_answer answer;
 		uint64_t silent_ns; /* since when, while SILENT */
 		bool asked;	    /* and has not answered yet */
-		bool was_there;	    /* gave another answer than REFUSED since the last link, or none */
+		bool was_there; /* gave another answer than REFUSED since the last link, or none */
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
 	uint32_t probe;

@@ -45,7 +45,8 @@ static bool enough(const struct coordinator *c, struct presence present, bool ha
 		return true;
 	if (ballot_is_none(roster->heard.ballot))
 		return is_majority(present.all, c->max_nodes, 0, false);
-	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c), half_is_enough && c->own))
+	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c),
+			 half_is_enough && c->own))
 		return false;
 	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
 		return true;
@@ -76,7 +77,8 @@ bool formation_has_majority(const struct coordinator *c)
 bool formation_can_have_quorum(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
-	struct presence linked = { tally->linked_heard, tally->linked_base, roster_linked(&c->roster) };
+	struct presence linked = { tally->linked_heard, tally->linked_base,
+				   roster_linked(&c->roster) };
 	return enough(c, linked, true);
 }
 

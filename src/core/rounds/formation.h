@@ -4,8 +4,8 @@
 
 #include "core/rounds/coordinator.h"
 
-/* Members of the last round that are gone for good: they said so. The one who formed it cannot tell us
- * itself: it counts when all who are here saw it die. */
+/* Members of the last round that are gone for good: they said so. The one who formed it cannot tell
+ * us itself: it counts when all who are here saw it die. */
 uint32_t formation_gone(const struct coordinator *coordinator);
 
 /* Enough of the rounds before are here that no other coordinator can have enough of them too. */
@@ -17,8 +17,8 @@ bool formation_has_majority(const struct coordinator *coordinator);
 /* The quorum once all that are linked have come back: false means that others may form rounds. */
 bool formation_can_have_quorum(const struct coordinator *coordinator);
 
-/* Forms the next round from READY agents: sets the rounds, the ranks and the statuses. The caller has
- * checked that there are MIN nodes, nobody is busy, and the quorum. */
+/* Forms the next round from READY agents: sets the rounds, the ranks and the statuses. The caller
+ * has checked that there are MIN nodes, nobody is busy, and the quorum. */
 void formation_form(struct coordinator *coordinator);
 
 /* The FORMED of a member of the current round. */

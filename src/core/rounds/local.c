@@ -73,7 +73,8 @@ void local_step(struct local *local, const struct agent_event *event, uint64_t n
 {
 	agent_step(&local->agent, event, now_ns, &local->from_agent);
 	if (event->type == AGENT_TIMER)
-		tell_coordinator(local, &(struct coordinator_event){ .type = COORDINATOR_TIMER }, now_ns);
+		tell_coordinator(local, &(struct coordinator_event){ .type = COORDINATOR_TIMER },
+				 now_ns);
 	exchange(local, now_ns, actions);
 	if (event->type == AGENT_START) {
 		agent_step(&local->agent, &(struct agent_event){ .type = AGENT_LINK_UP }, now_ns,

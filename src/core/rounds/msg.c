@@ -23,7 +23,8 @@ static const struct {
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 
-void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base)
+void memory_enter(struct memory *memory, const struct round_ref *heard,
+		  const struct round_ref *base)
 {
 	struct ballot oldest = memory->member_of[MEMORY_ROUNDS - 1];
 	memmove(&memory->member_of[1], &memory->member_of[0],

@@ -11,8 +11,8 @@
  * JOIN is the one report of state: it is sent on a new link and after every STOP, always after the
  * last local process is gone, and carries what must outlive a coordinator (struct memory).
  *
- * Messages own nothing. Everything is inline but JOIN's `node`, which is borrowed: from the agent on
- * the way out (valid as long as the agent), from the decoder on the way in (valid for the step).
+ * Messages own nothing. Everything is inline but JOIN's `node`, which is borrowed: from the agent
+ * on the way out (valid as long as the agent), from the decoder on the way in (valid for the step).
  * Times are lengths ("age", "period"), never points in time: clocks of two hosts are not compared.
  */
 #ifndef CORE_ROUNDS_MSG_H
@@ -53,7 +53,7 @@ struct node_info {
 	uint32_t max_restarts;
 	uint64_t backoff_ns, backoff_max_ns; /* before restart n: backoff * 2^(n-1), at most max */
 	uint64_t period_ns;		     /* between two PINGs; 0: the link cannot fall silent */
-	uint32_t lease_periods;		     /* the agent kills its workers after so many unanswered */
+	uint32_t lease_periods; /* the agent kills its workers after so many unanswered */
 	char role[MSG_ROLE_MAX];
 	char name[MSG_NAME_MAX]; /* host name, for people */
 	char store_host[MSG_HOST_MAX];
@@ -103,17 +103,20 @@ enum ruling {
 /* What an agent remembers for a coordinator that does not know the job yet. */
 struct memory {
 	struct round_ref heard; /* the highest round heard of */
-	struct round_ref base;	/* the last one known to have reached more than half of its forerunner */
+	/* the last one known to have reached more than half of its forerunner */
+	struct round_ref base;
 	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
-	bool coordinator_in_heard; /* the host that formed `heard` was a member */
-	int32_t coordinator_index; /* its endpoint's index, -1 if there is none */
-	uint64_t joined_id; /* of the coordinator it joined last, if that may not know yet that it left */
-	bool coordinator_died; /* its link was closed or reset, and its endpoint refused from then on */
-	int32_t group_rank;	   /* in the last round it was a member of, -1 before */
-	uint32_t restarts;	   /* charges to the budget up to `heard` */
-	enum work_state work;	   /* in `heard`; idle if not a member */
-	enum ruling ruling;	   /* on `heard` */
-	struct cause cause;	   /* of WORK_FAILED here, or of RULING_FAILED */
+	bool coordinator_in_heard;		/* the host that formed `heard` was a member */
+	int32_t coordinator_index;		/* its endpoint's index, -1 if there is none */
+	/* of the coordinator it joined last, if that may not know yet that it left */
+	uint64_t joined_id;
+	/* its link was closed or reset, and its endpoint refused from then on */
+	bool coordinator_died;
+	int32_t group_rank;   /* in the last round it was a member of, -1 before */
+	uint32_t restarts;    /* charges to the budget up to `heard` */
+	enum work_state work; /* in `heard`; idle if not a member */
+	enum ruling ruling;   /* on `heard` */
+	struct cause cause;   /* of WORK_FAILED here, or of RULING_FAILED */
 };
 
 static inline bool memory_was_in(const struct memory *memory, struct ballot ballot)
@@ -125,14 +128,16 @@ static inline bool memory_was_in(const struct memory *memory, struct ballot ball
 }
 
 /* The agent becomes a member of a new round: what it did in the one before is past. */
-void memory_enter(struct memory *memory, const struct round_ref *heard, const struct round_ref *base);
+void memory_enter(struct memory *memory, const struct round_ref *heard,
+		  const struct round_ref *base);
 
 #define JOINED_NOBODY 0
 #define JOINED_UNKNOWN UINT64_MAX /* one that never answered */
 
 struct msg_join {
 	const struct node_info *node; /* borrowed */
-	uint32_t attempt; /* counts the agent's links: mail of an older one may arrive after a newer one's */
+	/* counts the agent's links: mail of an older one may arrive after a newer one's */
+	uint32_t attempt;
 	struct memory memory;
 };
 
@@ -157,7 +162,7 @@ struct msg_failed {
 enum stop_why {
 	STOP_FAILURE, /* a worker somewhere failed */
 	STOP_MEMBERS, /* a node was lost, left or is to be added */
-	STOP_RULING, /* the job is over; CLOSED follows */
+	STOP_RULING,  /* the job is over; CLOSED follows */
 	STOP_WHY_COUNT,
 };
 
@@ -215,7 +220,8 @@ struct msg_pong {
 	uint64_t cookie;
 	uint64_t stamp; /* the coordinator's own; comes back in the next PING */
 	struct round_ref heard, base;
-	bool wait; /* a round runs, or a pause before one: who is not in it waits without time-out */
+	/* a round runs, or a pause before one: who is not in it waits without time-out */
+	bool wait;
 	uint32_t present; /* agents linked to the coordinator, for people */
 };
 
@@ -246,7 +252,8 @@ enum msg_type {
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest the sender heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest the
+	 * sender heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;

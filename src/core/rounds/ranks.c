@@ -60,8 +60,8 @@ static uint32_t assign_worker_ranks(struct seating *s)
 		map_put(&roles, node->role, len, (void *)(in_role + node->nproc));
 	}
 	for (size_t i = 0; i < s->count; i++)
-		s->nodes[i].role_world_size = (uint32_t)(uintptr_t)map_get(&roles, s->nodes[i].role,
-									    strlen(s->nodes[i].role));
+		s->nodes[i].role_world_size = (uint32_t)(uintptr_t)map_get(
+			&roles, s->nodes[i].role, strlen(s->nodes[i].role));
 	return world_size;
 }
 

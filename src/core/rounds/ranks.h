@@ -23,8 +23,8 @@ struct ranks_node {
 	uint32_t role_rank_base, role_world_size;
 };
 
-/* Fills in the results and returns the world size. `count` is at least 1; of two nodes with one node
- * rank the first gets it. */
+/* Fills in the results and returns the world size. `count` is at least 1; of two nodes with one
+ * node rank the first gets it. */
 uint32_t ranks_assign(struct ranks_node *nodes, size_t count);
 
 #endif

@@ -24,8 +24,7 @@ void roster_done(struct roster *roster)
 	for (size_t i = 0; i < roster->count; i++)
 		member_free(roster->members[i]);
 	free(roster->members);
-	map_foreach(entry, &roster->roles)
-		free(entry->value);
+	map_foreach(entry, &roster->roles) free(entry->value);
 	map_done(&roster->by_id);
 	map_done(&roster->by_link);
 	map_done(&roster->by_rank);

@@ -1,5 +1,5 @@
-/* The coordinator's list of agents: who is linked, who has workers, and the sums that decide whether
- * a round may be formed, kept up to date with every change so that asking costs nothing.
+/* The coordinator's list of agents: who is linked, who has workers, and the sums that decide
+ * whether a round may be formed, kept up to date with every change so that asking costs nothing.
  *
  * An entry lives while the agent is linked, and on as ABSENT while one of the two rounds that count
  * for the quorum had it as a member.
@@ -23,19 +23,20 @@ enum member_status {
 
 struct member {
 	struct agent_id id;
-	uint64_t link; /* 0: none */
+	uint64_t link;	  /* 0: none */
 	uint32_t attempt; /* which of its links that is */
 	enum member_status status;
-	bool left;	   /* while ABSENT: for good, it said so; it will not join another coordinator */
-	bool elsewhere;	   /* while LEAVING: its process lives on and may join another coordinator */
-	bool acked;	   /* has shown that it knows the round */
-	bool in_round;	   /* member of the coordinator's own last round */
-	bool last_resort;  /* its host was lost too often: only when there are not enough others */
+	bool left; /* while ABSENT: for good, it said so; it will not join another coordinator */
+	bool elsewhere;	  /* while LEAVING: its process lives on and may join another coordinator */
+	bool acked;	  /* has shown that it knows the round */
+	bool in_round;	  /* member of the coordinator's own last round */
+	bool last_resort; /* its host was lost too often: only when there are not enough others */
 	struct memory memory; /* as told in JOIN, and as FORMED will have made it */
-	uint64_t died_ns;  /* of memory.cause, on the coordinator's clock */
-	uint64_t arrival;  /* order of first JOIN */
-	uint64_t heard_ns; /* last sign of life, however long it was under way */
-	uint64_t fresh_ns; /* the agent has answered what we sent then: it was with us later than that */
+	uint64_t died_ns;     /* of memory.cause, on the coordinator's clock */
+	uint64_t arrival;     /* order of first JOIN */
+	uint64_t heard_ns;    /* last sign of life, however long it was under way */
+	/* the agent has answered what we sent then: it was with us later than that */
+	uint64_t fresh_ns;
 	struct heap_node silence;
 	size_t pos; /* in roster.members */
 	/* From its node_info. */
@@ -54,19 +55,19 @@ struct member {
 	uint32_t group_rank, rank_base, role_rank_base, role_world_size;
 };
 
-/* So much silence is death, so old an answer counts no more; 0: the link cannot fall silent. One period
- * more than the agent's own patience: its workers are dead before we count it so. */
+/* So much silence is death, so old an answer counts no more; 0: the link cannot fall silent. One
+ * period more than the agent's own patience: its workers are dead before we count it so. */
 uint64_t node_death_ns(const struct node_info *node);
 
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
-	uint32_t ready_heard, ready_base; /* READY members of the two rounds */
-	uint32_t left_heard, left_base;	  /* those that left for good */
+	uint32_t ready_heard, ready_base;   /* READY members of the two rounds */
+	uint32_t left_heard, left_base;	    /* those that left for good */
 	uint32_t linked_heard, linked_base; /* those that are here, with workers or without */
-	uint32_t ready_witness;		  /* READY members of `heard` that saw its coordinator die */
-	uint32_t ready_done;		  /* READY members of `heard` that were done in it */
+	uint32_t ready_witness; /* READY members of `heard` that saw its coordinator die */
+	uint32_t ready_done;	/* READY members of `heard` that were done in it */
 	uint32_t ready_ruled[RULING_COUNT]; /* READY members of `heard` by the ruling they know */
-	uint32_t ready_willing;		  /* READY and not of last resort */
+	uint32_t ready_willing;		    /* READY and not of last resort */
 };
 
 struct roster {
@@ -86,17 +87,18 @@ void roster_done(struct roster *roster);
 
 struct member *roster_by_link(const struct roster *roster, uint64_t link);
 struct member *roster_by_id(const struct roster *roster, struct agent_id id);
-struct member *roster_by_rank(const struct roster *roster, int32_t node_rank); /* linked, and given it */
+struct member *roster_by_rank(const struct roster *roster,
+			      int32_t node_rank); /* linked, and given it */
 
-/* The entry for a JOIN on `link`, made or brought up to date; it is READY afterwards. Another link of
- * the same agent is forgotten. On a new link the agent is as fresh as our greeting was. */
+/* The entry for a JOIN on `link`, made or brought up to date; it is READY afterwards. Another link
+ * of the same agent is forgotten. On a new link the agent is as fresh as our greeting was. */
 struct member *roster_join(struct roster *roster, uint64_t link, const struct msg_join *join,
 			   uint64_t greeted_ns, uint64_t now_ns);
 
 void roster_set_status(struct roster *roster, struct member *member, enum member_status status);
 
-/* The link is gone or of no more use, but workers may live on: LEAVING until its silence has lasted long
- * enough, and to be found elsewhere unless it said that it leaves for good. */
+/* The link is gone or of no more use, but workers may live on: LEAVING until its silence has lasted
+ * long enough, and to be found elsewhere unless it said that it leaves for good. */
 void roster_doubt(struct roster *roster, struct member *member);
 
 /* The link is gone: ABSENT, or removed if no round needs it. Returns false in the second case. */
@@ -119,7 +121,8 @@ bool roster_in_base(const struct roster *roster, const struct member *member);
 static inline uint32_t roster_busy(const struct roster *roster)
 {
 	const uint32_t *count = roster->tally.count;
-	return count[MEMBER_ACTIVE] + count[MEMBER_DONE] + count[MEMBER_STOPPING] + count[MEMBER_LEAVING];
+	return count[MEMBER_ACTIVE] + count[MEMBER_DONE] + count[MEMBER_STOPPING] +
+	       count[MEMBER_LEAVING];
 }
 
 static inline uint32_t roster_ready(const struct roster *roster)
@@ -132,8 +135,8 @@ static inline uint32_t roster_linked(const struct roster *roster)
 	return roster_busy(roster) + roster_ready(roster);
 }
 
-/* The next member that is no longer fresh at `now_ns`; of LEAVING ones, whose workers live on the answers
- * we gave, one that has been silent for long enough. NULL if there is none. */
+/* The next member that is no longer fresh at `now_ns`; of LEAVING ones, whose workers live on the
+ * answers we gave, one that has been silent for long enough. NULL if there is none. */
 struct member *roster_next_silent(struct roster *roster, uint64_t now_ns);
 
 /* When to ask again. */

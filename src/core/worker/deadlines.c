@@ -183,8 +183,7 @@ struct deadline *deadlines_expire(struct deadlines *deadlines, uint64_t now_ns)
 	/* NS_NEVER is a deadline too, of a timer that only its release ends. */
 	if (deadlines_next(deadlines) > now_ns || deadlines_next(deadlines) == NS_NEVER)
 		return NULL;
-	struct deadline *deadline =
-		container_of(heap_top(&deadlines->heap), struct deadline, node);
+	struct deadline *deadline = container_of(heap_top(&deadlines->heap), struct deadline, node);
 	detach(deadlines, deadline);
 	deadline->next = deadline->prev = NULL;
 	deadlines->expired_total++;

@@ -5,8 +5,8 @@
  * looks at a clock. Arming, releasing and expiring cost O(log n), the next deadline costs O(1).
  *
  * A key may be armed several times on top of each other (nested blocks that share a scope name):
- * DEADLINE_NEST puts a new timer on top, a release takes the top one away. Without it an armed key is
- * renewed in place, which is what torch's clients mean by a second acquire.
+ * DEADLINE_NEST puts a new timer on top, a release takes the top one away. Without it an armed key
+ * is renewed in place, which is what torch's clients mean by a second acquire.
  */
 #ifndef CORE_WORKER_DEADLINES_H
 #define CORE_WORKER_DEADLINES_H
@@ -23,12 +23,12 @@ struct deadline {
 	struct deadline *prev, *next;
 	struct deadline_owner *owner;
 	struct map_entry *entry;
-	uint64_t process;      /* who armed it */
-	const char *scope;     /* borrowed, NUL-terminated */
-	uint64_t armed_ns;     /* when it was armed or last renewed */
+	uint64_t process;  /* who armed it */
+	const char *scope; /* borrowed, NUL-terminated */
+	uint64_t armed_ns; /* when it was armed or last renewed */
 	uint64_t deadline_ns;
-	uint64_t cpu_ns;       /* CPU time of the process then; for the caller to fill and to read */
-	int signal;            /* to send at expiry; <= 0: only tell */
+	uint64_t cpu_ns; /* CPU time of the process then; for the caller to fill and to read */
+	int signal;	 /* to send at expiry; <= 0: only tell */
 };
 
 struct deadlines {
@@ -66,9 +66,9 @@ size_t deadlines_forget(struct deadlines *deadlines, uint64_t process);
 /* When deadlines_expire() has something to say next; NS_NEVER when nothing is armed. */
 uint64_t deadlines_next(const struct deadlines *deadlines);
 
-/* Takes out the expired timer with the earliest deadline, NULL when there is none. The caller owns it and frees it
- * with deadline_free(). After one with a signal the caller forgets the process, so that of several
- * expired timers the earliest with a signal decides. */
+/* Takes out the expired timer with the earliest deadline, NULL when there is none. The caller owns
+ * it and frees it with deadline_free(). After one with a signal the caller forgets the process, so
+ * that of several expired timers the earliest with a signal decides. */
 struct deadline *deadlines_expire(struct deadlines *deadlines, uint64_t now_ns);
 void deadline_free(struct deadline *deadline);
 

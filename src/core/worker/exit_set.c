@@ -47,7 +47,8 @@ int exit_set_parse(const char *text, struct exit_set *ret_set, struct err *err)
 		snprintf(item, sizeof(item), "%.*s", (int)MIN(len, sizeof(item) - 1), piece);
 		if (len >= sizeof(item) || add_item(&set, item) < 0)
 			return err_set(err, EINVAL,
-				       "'%s' is neither an exit code (0 to 255, or a range such as 64-78) nor a "
+				       "'%s' is neither an exit code (0 to 255, or a range such as "
+				       "64-78) nor a "
 				       "signal (such as SIGSEGV)",
 				       item);
 	}

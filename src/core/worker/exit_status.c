@@ -10,7 +10,8 @@ struct exit_status exit_status_from_wait(int wait_status)
 	if (WIFEXITED(wait_status))
 		return (struct exit_status){ EXIT_CODE, WEXITSTATUS(wait_status), false };
 	if (WIFSIGNALED(wait_status))
-		return (struct exit_status){ EXIT_SIGNAL, WTERMSIG(wait_status), WCOREDUMP(wait_status) };
+		return (struct exit_status){ EXIT_SIGNAL, WTERMSIG(wait_status),
+					     WCOREDUMP(wait_status) };
 	return (struct exit_status){ .kind = EXIT_UNKNOWN };
 }
 

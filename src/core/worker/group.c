@@ -256,7 +256,8 @@ static void on_lost(struct step *s)
 static void on_survivor(struct step *s)
 {
 	if (s->event->error == EPERM)
-		s->group->deadline_ns = MIN(s->group->deadline_ns, ns_add(s->now_ns, GROUP_FOREIGN_NS));
+		s->group->deadline_ns =
+			MIN(s->group->deadline_ns, ns_add(s->now_ns, GROUP_FOREIGN_NS));
 }
 
 static void on_stuck(struct step *s)

@@ -2,13 +2,14 @@
  *
  * Pure: group_step() takes one event and the time and appends actions. The shell carries them out
  * through the warden; the agent core above says start, stop and kill and hears FAILED at once, DONE
- * when every worker has ended well, and GONE when nothing of the group is alive any more. Each start
- * ends in exactly one GONE, and between them there is at most one FAILED or DONE. STUCK says that GONE
- * may never come: something neither dies nor may be killed, and nothing new should be started here.
+ * when every worker has ended well, and GONE when nothing of the group is alive any more. Each
+ * start ends in exactly one GONE, and between them there is at most one FAILED or DONE. STUCK says
+ * that GONE may never come: something neither dies nor may be killed, and nothing new should be
+ * started here.
  *
  * A worker has a main process, known by its local rank. What mains leave behind when they end is
- * called the orphans: the warden inherits them and cannot tell whose they were, which is why they are
- * addressed as a whole.
+ * called the orphans: the warden inherits them and cannot tell whose they were, which is why they
+ * are addressed as a whole.
  *
  *     IDLE ──start──► ACTIVE ──all exit 0──► LINGERING ──2 s──► KILLING
  *                       │ failure, stop                            ▲
@@ -21,7 +22,8 @@
 #include "base/clock.h"
 #include "core/worker/exit_status.h"
 
-#define GROUP_LINGER_NS (2 * NS_PER_S) /* for what a worker that ended well left running: uploaders */
+#define GROUP_LINGER_NS \
+	(2 * NS_PER_S) /* for what a worker that ended well left running: uploaders */
 #define GROUP_STUCK_NS (30 * NS_PER_S) /* killed that long ago and still there: it will not end */
 #define GROUP_FOREIGN_NS NS_PER_S      /* the same where all we know is that we may not kill it */
 
@@ -48,9 +50,9 @@ const char *failure_reason_name(enum failure_reason reason);
 
 struct worker {
 	enum worker_state {
-		WORKER_NEW,	/* to be started */
+		WORKER_NEW, /* to be started */
 		WORKER_RUNNING,
-		WORKER_ENDED,	/* `status` is final */
+		WORKER_ENDED, /* `status` is final */
 		WORKER_STATE_COUNT,
 	} state;
 	struct exit_status status;
@@ -66,7 +68,7 @@ struct group {
 	enum group_state state;
 	struct worker *workers; /* by local rank */
 	size_t count;
-	size_t alive; /* main processes started or being started, and not ended */
+	size_t alive;	   /* main processes started or being started, and not ended */
 	int stop_signal;   /* what the others get when one fails */
 	uint64_t grace_ns; /* and the time they have then */
 	int signal;	   /* of the stop under way */
@@ -81,13 +83,14 @@ enum group_event_type {
 	GROUP_EV_SPAWN_FAILED, /* .rank, .error */
 	GROUP_EV_EXITED,       /* .rank, .status, .when_ns: the true time of death */
 	GROUP_EV_EXPIRED,      /* .rank, .reason, .signal: a watchdog wants it ended */
-	GROUP_EV_SURVIVOR,     /* .error: a process could not be killed; EPERM: it is not ours to kill */
-	GROUP_EV_EMPTY,	       /* the warden has no descendant left */
-	GROUP_EV_LOST,	       /* the warden is gone; its descendants were swept */
-	GROUP_EV_STOP,	       /* .signal, .grace_ns; a second one kills */
-	GROUP_EV_KILL,	       /* end everything now */
-	GROUP_EV_TIMER,	       /* group_deadline_ns() has passed */
-	GROUP_EV_PAUSED,       /* .grace_ns: everybody stood still for that long */
+	/* .error: a process could not be killed; EPERM: it is not ours to kill */
+	GROUP_EV_SURVIVOR,
+	GROUP_EV_EMPTY,	 /* the warden has no descendant left */
+	GROUP_EV_LOST,	 /* the warden is gone; its descendants were swept */
+	GROUP_EV_STOP,	 /* .signal, .grace_ns; a second one kills */
+	GROUP_EV_KILL,	 /* end everything now */
+	GROUP_EV_TIMER,	 /* group_deadline_ns() has passed */
+	GROUP_EV_PAUSED, /* .grace_ns: everybody stood still for that long */
 	GROUP_EVENT_COUNT,
 };
 

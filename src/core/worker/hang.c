@@ -25,7 +25,8 @@ static uint64_t shorter(uint64_t a, uint64_t b)
 
 uint64_t hang_period_ns(const struct hang_policy *policy)
 {
-	uint64_t shortest = shorter(shorter(policy->start_ns, policy->silent_ns), policy->uninterruptible_ns);
+	uint64_t shortest =
+		shorter(shorter(policy->start_ns, policy->silent_ns), policy->uninterruptible_ns);
 	if (!shortest)
 		return 0;
 	return MIN(MAX(shortest / HANG_LOOKS, PERIOD_MIN_NS), PERIOD_MAX_NS);
@@ -57,12 +58,14 @@ enum hang_kind hang_look(struct hang *hang, const struct hang_policy *policy, ui
 
 	enum hang_kind kind = HANG_NONE;
 	*ret_since_ns = hang->alive_ns;
-	if (hang->stuck_since_ns && over(hang->stuck_since_ns, policy->uninterruptible_ns, now_ns)) {
+	if (hang->stuck_since_ns &&
+	    over(hang->stuck_since_ns, policy->uninterruptible_ns, now_ns)) {
 		kind = HANG_UNINTERRUPTIBLE;
 		*ret_since_ns = hang->stuck_since_ns;
 	} else if (!hang->spoke && over(hang->alive_ns, policy->start_ns, now_ns)) {
 		kind = HANG_START;
-	} else if ((hang->spoke || !policy->start_ns) && over(hang->alive_ns, policy->silent_ns, now_ns)) {
+	} else if ((hang->spoke || !policy->start_ns) &&
+		   over(hang->alive_ns, policy->silent_ns, now_ns)) {
 		kind = HANG_SILENT;
 	}
 	if (hang->told)

@@ -91,8 +91,8 @@ static int read_regular(const char *path, struct buf *ret_data, struct err *err)
 		return err_set(err, EINVAL, "is not a regular file");
 	int r = fd_read_all(fd, ERROR_FILE_MAX, ret_data, err);
 	if (r == -EFBIG)
-		return err_set(err, EFBIG, "has %lld bytes, more than the %d that are read", (long long)st.st_size,
-			       ERROR_FILE_MAX);
+		return err_set(err, EFBIG, "has %lld bytes, more than the %d that are read",
+			       (long long)st.st_size, ERROR_FILE_MAX);
 	return r < 0 ? err_wrap(err, "cannot be read") : 0;
 }
 
@@ -127,7 +127,8 @@ static int read_in_time(const char *path, struct buf *ret_data, struct err *err)
 		return err_set(err, ETIMEDOUT, "was not read: the file system does not answer");
 	struct reading *reading = NEW(struct reading);
 	*reading = (struct reading){ .path = mem_strdup(path), .data = BUF_INIT, .err = ERR_INIT };
-	if (!thread_call_until(read_now, reading, reading_free, ns_add(clock_now_ns(), DISK_HANG_NS))) {
+	if (!thread_call_until(read_now, reading, reading_free,
+			       ns_add(clock_now_ns(), DISK_HANG_NS))) {
 		disk_hangs = true;
 		return read_in_time(path, ret_data, err);
 	}
@@ -171,7 +172,9 @@ int error_file_pass_up(const char *from, const char *to, int exit_code, struct e
 		return 0;
 	if (r < 0)
 		return err_wrap(err, "%s", from);
-	AUTO(json_drop) json_t *root = json_loadb((const char *)buf_data(&data), buf_len(&data), JSON_ALLOW_NUL, &error);
+	AUTO(json_drop)
+	json_t *root =
+		json_loadb((const char *)buf_data(&data), buf_len(&data), JSON_ALLOW_NUL, &error);
 	if (!root)
 		return err_set(err, EINVAL, "%s: %s", from, error.text);
 	json_t *message = json_object_get(root, "message");

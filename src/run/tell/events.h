@@ -1,5 +1,5 @@
-/* The job's event log: into events.jsonl of a log directory the user named, and to --events. Written
- * by the disk thread (sys/disk.h), so that the supervising loop never waits for a file. */
+/* The job's event log: into events.jsonl of a log directory the user named, and to --events.
+ * Written by the disk thread (sys/disk.h), so that the supervising loop never waits for a file. */
 #ifndef RUN_TELL_EVENTS_H
 #define RUN_TELL_EVENTS_H
 
@@ -22,7 +22,8 @@ struct events {
 	size_t count;
 };
 
-/* `target`: a file, "fd:N" or "-" for stdout; `log_dir`: where events.jsonl goes. Both may be NULL. */
+/* `target`: a file, "fd:N" or "-" for stdout; `log_dir`: where events.jsonl goes. Both may be
+ * NULL. */
 void events_open(struct events *events, const char *run_id, const struct history *history,
 		 const struct agent *agent, const char *target, const char *log_dir);
 void events_close(struct events *events);

@@ -9,38 +9,53 @@ static const struct {
 	const char *text; /* in what the worker wrote last */
 	const char *hint; /* %s: the interpreter */
 } by_text[] = {
-	{ "ModuleNotFoundError", "install the module for %s, or name another interpreter in PYTHON_EXEC" },
-	{ "CUDA out of memory", "lower the batch size, or look with nvidia-smi for another job on the device" },
+	{ "ModuleNotFoundError",
+	  "install the module for %s, or name another interpreter in PYTHON_EXEC" },
+	{ "CUDA out of memory",
+	  "lower the batch size, or look with nvidia-smi for another job on the device" },
 	{ "torch.OutOfMemoryError", "lower the batch size, or look for another job on the device" },
-	{ "MemoryError", "the worker ran out of memory: lower its needs, or raise 'ulimit -v' or the cgroup's limit" },
-	{ "Cannot allocate memory", "the worker ran out of memory: lower its needs, or raise 'ulimit -v' or the cgroup's limit" },
-	{ "Address already in use", "another program has the port: leave --master-port out, and a free one is taken" },
-	{ "EADDRINUSE", "another program has the port: leave --master-port out, and a free one is taken" },
+	{ "MemoryError", "the worker ran out of memory: lower its needs, or raise 'ulimit -v' or "
+			 "the cgroup's limit" },
+	{ "Cannot allocate memory", "the worker ran out of memory: lower its needs, or raise "
+				    "'ulimit -v' or the cgroup's limit" },
+	{ "Address already in use",
+	  "another program has the port: leave --master-port out, and a free one is taken" },
+	{ "EADDRINUSE",
+	  "another program has the port: leave --master-port out, and a free one is taken" },
 	{ "No space left on device", "a disk is full: look with df -h (/dev/shm too)" },
 	{ "Too many open files", "raise 'ulimit -n'" },
 	{ "GLIBC_", "the program was built for a newer system: build it on this one" },
-	{ "Connection refused", "a peer was not there: look at the other failures and earlier attempts for the first death" },
-	{ "Connection reset by peer", "a peer died: look at the other failures for the first death" },
+	{ "Connection refused", "a peer was not there: look at the other failures and earlier "
+				"attempts for the first death" },
+	{ "Connection reset by peer",
+	  "a peer died: look at the other failures for the first death" },
 };
 
 static const struct {
 	int signal;
 	const char *hint;
 } by_signal[] = {
-	{ SIGKILL, "muster did not send it: most often the kernel's out-of-memory killer; look at 'dmesg -T | grep -i oom' and "
+	{ SIGKILL, "muster did not send it: most often the kernel's out-of-memory killer; look at "
+		   "'dmesg -T | grep -i oom' and "
 		   "lower the memory a worker needs" },
-	{ SIGTERM, "muster did not send it: a batch system's time limit or pre-emption, or somebody by hand" },
+	{ SIGTERM, "muster did not send it: a batch system's time limit or pre-emption, or "
+		   "somebody by hand" },
 	{ SIGINT, "muster did not send it: somebody interrupted this worker alone" },
 	{ SIGHUP, "muster did not send it: its terminal or session ended" },
-	{ SIGSEGV, "a crash in native code: open the core with coredumpctl; for Python set PYTHONFAULTHANDLER=1" },
-	{ SIGBUS, "often a full /dev/shm or a file that shrank under a mapping: look with df -h /dev/shm" },
-	{ SIGABRT, "the program gave up by itself: its last lines say why; for Python set PYTHONFAULTHANDLER=1" },
+	{ SIGSEGV, "a crash in native code: open the core with coredumpctl; for Python set "
+		   "PYTHONFAULTHANDLER=1" },
+	{ SIGBUS,
+	  "often a full /dev/shm or a file that shrank under a mapping: look with df -h /dev/shm" },
+	{ SIGABRT, "the program gave up by itself: its last lines say why; for Python set "
+		   "PYTHONFAULTHANDLER=1" },
 	{ SIGFPE, "a division by zero in native code; for Python set PYTHONFAULTHANDLER=1" },
-	{ SIGILL, "built for another processor: look which library was compiled with what this CPU lacks" },
+	{ SIGILL,
+	  "built for another processor: look which library was compiled with what this CPU lacks" },
 	{ SIGPIPE, "it wrote to a pipe whose reader had gone" },
 	{ SIGXCPU, "its CPU time limit is used up: raise 'ulimit -t'" },
 	{ SIGXFSZ, "its file size limit is used up: raise 'ulimit -f'" },
-	{ SIGSYS, "a system call was refused by a filter: look at the container's seccomp profile" },
+	{ SIGSYS,
+	  "a system call was refused by a filter: look at the container's seccomp profile" },
 };
 
 static const struct {
@@ -49,7 +64,8 @@ static const struct {
 } by_code[] = {
 	{ 126, "by a shell's custom: a program in it was found but is not executable" },
 	{ 127, "by a shell's custom: a program in it was not found; check its name and PATH" },
-	{ 137, "by a shell's custom: a program in it got SIGKILL, most often from the out-of-memory killer" },
+	{ 137, "by a shell's custom: a program in it got SIGKILL, most often from the "
+	       "out-of-memory killer" },
 	{ 139, "by a shell's custom: a program in it crashed with SIGSEGV" },
 };
 
@@ -70,7 +86,8 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 		     const char *text, char *room, size_t size)
 {
 	if (failure->reason == FAILURE_WARDEN)
-		return "somebody killed the process that watches the workers; how they ended is not known";
+		return "somebody killed the process that watches the workers; how they ended is "
+		       "not known";
 	if (failure->reason == FAILURE_TIMER || failure->reason == FAILURE_HANG)
 		return "where it stood when it was given up is in the messages above";
 	for (size_t i = 0; i < ARRAY_LEN(by_text); i++) {
@@ -86,6 +103,7 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 	const char *hint = hint_from_status(&failure->status);
 	if (hint || *text || !config->entry.python)
 		return hint;
-	return "decorate the main function with torch.distributed.elastic.multiprocessing.errors.record to see "
+	return "decorate the main function with "
+	       "torch.distributed.elastic.multiprocessing.errors.record to see "
 	       "its traceback here, or use --capture=always";
 }

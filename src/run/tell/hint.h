@@ -1,13 +1,13 @@
-/* One line on what to try next, for somebody who is tired: from how the worker ended and from what it
- * wrote last. A table of what experience says; nothing is better than a guess. */
+/* One line on what to try next, for somebody who is tired: from how the worker ended and from what
+ * it wrote last. A table of what experience says; nothing is better than a guess. */
 #ifndef RUN_TELL_HINT_H
 #define RUN_TELL_HINT_H
 
 #include "run/config.h"
 #include "run/tell/history.h"
 
-/* `text` is its traceback or the end of its stderr, may be "". NULL: nothing to say. The result is a
- * constant or stands in `room`. */
+/* `text` is its traceback or the end of its stderr, may be "". NULL: nothing to say. The result is
+ * a constant or stands in `room`. */
 const char *hint_for(const struct history_failure *failure, const struct run_config *config,
 		     const char *text, char *room, size_t size);
 

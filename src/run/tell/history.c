@@ -11,9 +11,9 @@
 #include "core/worker/exit_code.h"
 
 static const char *const end_names[] = {
-	[ATTEMPT_RUNNING] = "running", [ATTEMPT_DONE] = "done",	      [ATTEMPT_FAILED] = "failed",
-	[ATTEMPT_STOPPED] = "stopped", [ATTEMPT_REGROUP] = "regroup",
-	[ATTEMPT_RESTARTED] = "restarted",
+	[ATTEMPT_RUNNING] = "running", [ATTEMPT_DONE] = "done",
+	[ATTEMPT_FAILED] = "failed",   [ATTEMPT_STOPPED] = "stopped",
+	[ATTEMPT_REGROUP] = "regroup", [ATTEMPT_RESTARTED] = "restarted",
 };
 static_assert(ARRAY_LEN(end_names) == ATTEMPT_END_COUNT, "every end needs a name");
 

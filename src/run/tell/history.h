@@ -1,5 +1,5 @@
-/* What happened in a job: its attempts, who failed in each, and how it all ended. The job loop writes
- * it, the report and the exit code are made from it.
+/* What happened in a job: its attempts, who failed in each, and how it all ended. The job loop
+ * writes it, the report and the exit code are made from it.
  *
  * Times are monotonic nanoseconds; `wall_offset_ns` turns them into wall time for people.
  */
@@ -24,7 +24,7 @@ struct history_failure {
 	struct exit_status status;
 	bool first;	/* of all nodes', as the coordinator found */
 	bool elsewhere; /* on another node, which has its output */
-	bool stopped; /* it ended after it was asked to: a consequence, not a cause */
+	bool stopped;	/* it ended after it was asked to: a consequence, not a cause */
 	uint64_t started_ns, ended_ns;
 	char *error_file; /* where it was told to write its error; NULL: nowhere */
 	bool captured;	  /* `tail` has the end of its stderr; otherwise that went to ours */
@@ -33,10 +33,10 @@ struct history_failure {
 
 enum attempt_end {
 	ATTEMPT_RUNNING,
-	ATTEMPT_DONE,	 /* every worker ended well */
-	ATTEMPT_FAILED,	 /* a worker did not */
-	ATTEMPT_STOPPED, /* by a signal to muster */
-	ATTEMPT_REGROUP, /* nodes came or went */
+	ATTEMPT_DONE,	   /* every worker ended well */
+	ATTEMPT_FAILED,	   /* a worker did not */
+	ATTEMPT_STOPPED,   /* by a signal to muster */
+	ATTEMPT_REGROUP,   /* nodes came or went */
 	ATTEMPT_RESTARTED, /* somebody asked for it */
 	ATTEMPT_END_COUNT,
 };
@@ -80,7 +80,8 @@ struct history_failure *history_add(struct history *history);
 /* NULL before the first attempt. */
 struct history_attempt *history_last(const struct history *history);
 
-/* What the coordinator says ended the attempt, wherever it happened: from now on its first cause. */
+/* What the coordinator says ended the attempt, wherever it happened: from now on its first
+ * cause. */
 void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns);
 
 /* The first cause: the one that was blamed, else the earliest death that was not asked for. NULL if
@@ -88,7 +89,8 @@ void history_blame(struct history *history, const struct cause *cause, uint64_t 
 const struct history_failure *history_cause(const struct history_attempt *attempt);
 
 /* 0 for a job that is done; else the code of its first cause (126 or 127 for one that could not be
- * started, 128 + signal), or 128 + the signal that stopped the job. `entry` explains failed starts. */
+ * started, 128 + signal), or 128 + the signal that stopped the job. `entry` explains failed starts.
+ */
 int history_exit_code(const struct history *history, const struct entry *entry);
 
 #endif

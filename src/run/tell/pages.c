@@ -59,20 +59,24 @@ static bool all_run(const struct pages *pages)
 	return group->state == GROUP_ACTIVE && group->count > 0;
 }
 
-/* -- probes ------------------------------------------------------------------------------------- */
+/* -- probes
+ * ------------------------------------------------------------------------------------- */
 
 static void show_health(void *arg, struct http_reply *reply)
 {
 	const struct pages *pages = arg;
 	if (!pages->workers->warden) {
 		reply->code = 503;
-		buf_append_str(&reply->body, "blind: the warden is gone, and what it left is being cleared away\n");
+		buf_append_str(
+			&reply->body,
+			"blind: the warden is gone, and what it left is being cleared away\n");
 		return;
 	}
 	uint64_t latency_ns = loop_latency_ns(arg);
 	bool healthy = latency_ns < PAGES_LATENCY_MAX_NS;
 	reply->code = healthy ? 200 : 503;
-	buf_printf(&reply->body, "%s: the loop answered within %.6f s\n", healthy ? "ok" : "slow", seconds(latency_ns));
+	buf_printf(&reply->body, "%s: the loop answered within %.6f s\n", healthy ? "ok" : "slow",
+		   seconds(latency_ns));
 }
 
 static void show_ready(void *arg, struct http_reply *reply)
@@ -80,10 +84,12 @@ static void show_ready(void *arg, struct http_reply *reply)
 	const struct pages *pages = arg;
 	bool ready = all_run(pages);
 	reply->code = ready ? 200 : 503;
-	buf_printf(&reply->body, "%s: %s\n", ready ? "ready" : "not ready", group_states[pages->group->state]);
+	buf_printf(&reply->body, "%s: %s\n", ready ? "ready" : "not ready",
+		   group_states[pages->group->state]);
 }
 
-/* -- state -------------------------------------------------------------------------------------- */
+/* -- state
+ * -------------------------------------------------------------------------------------- */
 
 static void add_last_line(const struct pages *pages, size_t rank, json_t *object)
 {
@@ -101,20 +107,25 @@ static json_t *worker_json(const struct pages *pages, size_t i, uint64_t now_ns)
 	struct procinfo info = { 0 };
 	pid_t pid = pages->workers->pids[i];
 	bool runs = worker->state == WORKER_RUNNING && procinfo_read(pid, &info) == 0;
-	json_t *object = json_pack("{s:I,s:I,s:i,s:s,s:I,s:I,s:I}", "rank",
-				   (json_int_t)(pages->workers->round.rank_base + i), "local_rank", (json_int_t)i,
-				   "pid", (int)pid, "state", worker_states[worker->state], "output_bytes",
-				   (json_int_t)output_bytes(pages->output, workers_id_of(pages->workers, i)),
-				   "heartbeats", (json_int_t)guard_heartbeats(pages->guard, i), "timers",
-				   (json_int_t)guard_timers(pages->guard, i));
+	json_t *object =
+		json_pack("{s:I,s:I,s:i,s:s,s:I,s:I,s:I}", "rank",
+			  (json_int_t)(pages->workers->round.rank_base + i), "local_rank",
+			  (json_int_t)i, "pid", (int)pid, "state", worker_states[worker->state],
+			  "output_bytes",
+			  (json_int_t)output_bytes(pages->output, workers_id_of(pages->workers, i)),
+			  "heartbeats", (json_int_t)guard_heartbeats(pages->guard, i), "timers",
+			  (json_int_t)guard_timers(pages->guard, i));
 	if (runs) {
-		json_object_set_new(object, "uptime_s", json_real(seconds(now_ns - MIN(now_ns, worker->started_ns))));
+		json_object_set_new(object, "uptime_s",
+				    json_real(seconds(now_ns - MIN(now_ns, worker->started_ns))));
 		json_object_set_new(object, "cpu_s", json_real(seconds(procinfo_cpu_ns(pid))));
-		json_object_set_new(object, "resident_bytes", json_integer((json_int_t)info.rss_bytes));
+		json_object_set_new(object, "resident_bytes",
+				    json_integer((json_int_t)info.rss_bytes));
 	}
 	uint64_t alive_ns = guard_alive_ns(pages->guard, i);
 	if (alive_ns)
-		json_object_set_new(object, "silent_s", json_real(seconds(now_ns - MIN(now_ns, alive_ns))));
+		json_object_set_new(object, "silent_s",
+				    json_real(seconds(now_ns - MIN(now_ns, alive_ns))));
 	add_last_line(pages, i, object);
 	return object;
 }
@@ -124,12 +135,14 @@ static json_t *node_json(const struct pages *pages)
 {
 	const struct agent *agent = pages->agent;
 	const struct node_info *node = &agent->config.node;
-	json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I}", "state", agent_state_name(agent->state), "min_nodes",
-				   (json_int_t)node->min_nodes, "max_nodes", (json_int_t)node->max_nodes, "epoch",
+	json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I}", "state", agent_state_name(agent->state),
+				   "min_nodes", (json_int_t)node->min_nodes, "max_nodes",
+				   (json_int_t)node->max_nodes, "epoch",
 				   (json_int_t)agent->memory.heard.ballot.epoch, "round",
 				   (json_int_t)agent->memory.heard.ballot.round);
 	if (agent->alive)
-		json_object_set_new(object, "group_rank", json_integer((json_int_t)agent->formed.group_rank));
+		json_object_set_new(object, "group_rank",
+				    json_integer((json_int_t)agent->formed.group_rank));
 	if (agent->linked && agent->present)
 		json_object_set_new(object, "agents", json_integer((json_int_t)agent->present));
 	return object;
@@ -143,15 +156,16 @@ static void show_state(void *arg, struct http_reply *reply)
 	json_t *workers = json_array();
 	for (size_t i = 0; i < pages->group->count; i++)
 		json_array_append_new(workers, worker_json(pages, i, now_ns));
-	json_t *state = json_pack("{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o,s:o}", "run_id",
-				  pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
-				  "version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
-				  pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
-				  "restarts", (json_int_t)restarts(pages), "max_restarts",
-				  (json_int_t)pages->config->max_restarts, "nodes", (json_int_t)round->group_world_size,
-				  "world_size", (json_int_t)round->world_size, "log_dir", pages->log_dir,
-				  "attempt_dir", pages->workers->logdir->attempt, "node", node_json(pages), "workers",
-				  workers);
+	json_t *state = json_pack(
+		"{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o,s:o}", "run_id",
+		pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
+		"version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
+		pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
+		"restarts", (json_int_t)restarts(pages), "max_restarts",
+		(json_int_t)pages->config->max_restarts, "nodes",
+		(json_int_t)round->group_world_size, "world_size", (json_int_t)round->world_size,
+		"log_dir", pages->log_dir, "attempt_dir", pages->workers->logdir->attempt, "node",
+		node_json(pages), "workers", workers);
 	char *text = json_dumps(state, JSON_COMPACT | JSON_ENSURE_ASCII);
 	json_decref(state);
 	reply->type = "application/json";
@@ -159,7 +173,8 @@ static void show_state(void *arg, struct http_reply *reply)
 	free(text);
 }
 
-/* -- metrics ------------------------------------------------------------------------------------ */
+/* -- metrics
+ * ------------------------------------------------------------------------------------ */
 
 static void one(struct buf *out, enum metric metric, double value)
 {
@@ -183,7 +198,8 @@ static double worker_value(const struct pages *pages, enum metric metric, size_t
 	case METRIC_WORKER_UP:
 		return runs;
 	case METRIC_WORKER_CPU:
-		return runs ? seconds(procinfo_cpu_ns(pid)) : usage_seconds(&pages->workers->usages[i]);
+		return runs ? seconds(procinfo_cpu_ns(pid))
+			    : usage_seconds(&pages->workers->usages[i]);
 	case METRIC_WORKER_RSS:
 		return runs && procinfo_read(pid, &info) == 0 ? (double)info.rss_bytes : 0;
 	case METRIC_WORKER_PEAK_RSS:
@@ -218,7 +234,8 @@ static void failures_by_reason(const struct pages *pages, struct buf *out)
 	metrics_begin(out, METRIC_FAILURES);
 	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
 		metrics_sample(out, METRIC_FAILURES, (double)counts[i],
-			       METRICS_LABELS("reason", failure_reason_name((enum failure_reason)i)));
+			       METRICS_LABELS("reason",
+					      failure_reason_name((enum failure_reason)i)));
 }
 
 static void restart_metrics(const struct pages *pages, struct buf *out)
@@ -235,11 +252,13 @@ static void restart_metrics(const struct pages *pages, struct buf *out)
 	metrics_begin(out, METRIC_RESTARTS);
 	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
 		metrics_sample(out, METRIC_RESTARTS, (double)failures[i],
-			       METRICS_LABELS("cause", failure_reason_name((enum failure_reason)i)));
+			       METRICS_LABELS("cause",
+					      failure_reason_name((enum failure_reason)i)));
 	for (size_t i = 0; i < ATTEMPT_END_COUNT; i++)
 		if (others[i])
 			metrics_sample(out, METRIC_RESTARTS, (double)others[i],
-				       METRICS_LABELS("cause", attempt_end_name((enum attempt_end)i)));
+				       METRICS_LABELS("cause",
+						      attempt_end_name((enum attempt_end)i)));
 	one(out, METRIC_RESTARTS_USED, restarts(pages));
 	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
 }
@@ -259,7 +278,8 @@ static void torch_metrics(const struct pages *pages, struct buf *out)
 	const char *role = pages->config->role;
 	uint32_t used = restarts(pages), max = pages->config->max_restarts;
 	metrics_begin(out, METRIC_TORCH_REMAINING);
-	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used), METRICS_LABELS("role", role));
+	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used),
+		       METRICS_LABELS("role", role));
 	metrics_begin(out, METRIC_TORCH_STATE);
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)
 		metrics_sample(out, METRIC_TORCH_STATE, str_eq(states[i], now),
@@ -274,7 +294,8 @@ static void torch_metrics(const struct pages *pages, struct buf *out)
 	}
 	metrics_begin(out, METRIC_TORCH_CALL_MS);
 	for (size_t i = 0; i < TORCH_CALL_COUNT; i++)
-		metrics_sample(out, METRIC_TORCH_CALL_MS, (double)(pages->torch->calls[i].duration_ns / NS_PER_MS),
+		metrics_sample(out, METRIC_TORCH_CALL_MS,
+			       (double)(pages->torch->calls[i].duration_ns / NS_PER_MS),
 			       METRICS_LABELS("name", torch_call_name((enum torch_call)i)));
 }
 
@@ -299,7 +320,8 @@ static void watchdog_metrics(const struct pages *pages, struct buf *out)
 	metrics_begin(out, METRIC_TIMER_REJECTED);
 	for (size_t i = 0; i < REJECT_COUNT; i++)
 		metrics_sample(out, METRIC_TIMER_REJECTED, (double)stats.rejected[i],
-			       METRICS_LABELS("reason", watchdog_rejection_name((enum watchdog_rejection)i)));
+			       METRICS_LABELS("reason",
+					      watchdog_rejection_name((enum watchdog_rejection)i)));
 }
 
 static void show_metrics(void *arg, struct http_reply *reply)
@@ -326,7 +348,8 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	one(out, METRIC_UPTIME, seconds(clock_now_ns() - pages->history->started_ns));
 }
 
-/* -- requests ----------------------------------------------------------------------------------- */
+/* -- requests
+ * ----------------------------------------------------------------------------------- */
 
 static void take_stop(void *arg, struct http_reply *reply)
 {

@@ -1,7 +1,7 @@
 /* What is said when a job has failed: to people, to programs that know torchrun, and in a file.
  *
- * All three are made from the history, after everything has ended; the workers' error files are read
- * then, so a slow disk holds up nobody.
+ * All three are made from the history, after everything has ended; the workers' error files are
+ * read then, so a slow disk holds up nobody.
  */
 #ifndef RUN_TELL_REPORT_H
 #define RUN_TELL_REPORT_H
@@ -15,16 +15,16 @@
 struct report {
 	const struct run_config *config;
 	const struct history *history;
-	const char *log_dir; /* of this run; NULL: there is none */
+	const char *log_dir;	       /* of this run; NULL: there is none */
 	const struct outcome *outcome; /* NULL: the history says it all */
 };
 
-/* For people: the first cause with its traceback or last lines, the others by kind, the attempts, what
- * to try. A start that failed, or a job stopped by a signal, is one line. */
+/* For people: the first cause with its traceback or last lines, the others by kind, the attempts,
+ * what to try. A start that failed, or a job stopped by a signal, is one line. */
 void report_people(const struct report *report, bool colour, struct buf *out);
 
-/* One line for a group that is about to start again: who failed, and which restart of how many this is.
- * `attempt` is the one that ended. */
+/* One line for a group that is about to start again: who failed, and which restart of how many this
+ * is. `attempt` is the one that ended. */
 void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
 		    struct buf *out);
 

@@ -40,7 +40,8 @@ static void put_bool(struct buf *out, const char *key, bool value)
 	buf_append_str(out, value ? "true" : "false");
 }
 
-static void put_time(struct buf *out, const char *key, const struct history *history, uint64_t when_ns)
+static void put_time(struct buf *out, const char *key, const struct history *history,
+		     uint64_t when_ns)
 {
 	char text[CLOCK_ISO_MAX];
 	if (!when_ns)
@@ -194,5 +195,6 @@ int report_pass_up(const struct report *report, struct err *err)
 		return 0;
 	const struct exit_status *status = &cause->status;
 	return error_file_pass_up(cause->error_file, to,
-				  status->kind == EXIT_SIGNAL ? -status->value : status->value, err);
+				  status->kind == EXIT_SIGNAL ? -status->value : status->value,
+				  err);
 }

@@ -72,7 +72,8 @@ static void say_command(struct buf *out, const struct entry *entry)
 	AUTO(buf_done) struct buf line = BUF_INIT, clean = BUF_INIT;
 	size_t first = entry->python ? entry->fixed : 0;
 	for (size_t i = first; i < entry->argv.count; i++)
-		buf_printf(&line, "%s%.*s", i > first ? " " : "", COMMAND_MAX, entry->argv.items[i]);
+		buf_printf(&line, "%s%.*s", i > first ? " " : "", COMMAND_MAX,
+			   entry->argv.items[i]);
 	text_clean(&clean, buf_data(&line), MIN(buf_len(&line), (size_t)COMMAND_MAX));
 	for (char *p = (char *)buf_str(&clean); *p; p++)
 		if (*p == '\n' || *p == '\t')
@@ -110,8 +111,8 @@ static void say_headline(const struct printer *p, const struct report *report,
 	buf_append_char(p->out, '\n');
 }
 
-/* The end of its words: from error.json if it is good, else of its stderr. Returns where they are from
- * in `ret_source`, or says why there are none. */
+/* The end of its words: from error.json if it is good, else of its stderr. Returns where they are
+ * from in `ret_source`, or says why there are none. */
 static void collect_words(const struct history_failure *cause, const struct error_file *file,
 			  struct buf *ret_words, struct buf *ret_source)
 {
@@ -124,12 +125,13 @@ static void collect_words(const struct history_failure *cause, const struct erro
 	if (file->state == ERROR_FILE_BAD)
 		buf_printf(ret_source, "%s %s; ", cause->error_file, file->problem);
 	text_clean(ret_words, buf_data(&cause->tail), buf_len(&cause->tail));
-	buf_append_str(ret_source, !cause->captured	   ? "its output is above"
+	buf_append_str(ret_source, !cause->captured	     ? "its output is above"
 				   : buf_len(ret_words) == 0 ? "it wrote nothing to stderr"
 							     : "the end of its stderr");
 }
 
-static void say_words(const struct printer *p, const struct history_failure *cause, struct buf *words)
+static void say_words(const struct printer *p, const struct history_failure *cause,
+		      struct buf *words)
 {
 	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
 	AUTO(buf_done) struct buf source = BUF_INIT;
@@ -167,8 +169,8 @@ static void say_stacks(const struct printer *p, const struct history_attempt *at
 
 static bool same_kind(const struct history_failure *a, const struct history_failure *b)
 {
-	return a->stopped == b->stopped && a->reason == b->reason && a->status.kind == b->status.kind &&
-	       a->status.value == b->status.value;
+	return a->stopped == b->stopped && a->reason == b->reason &&
+	       a->status.kind == b->status.kind && a->status.value == b->status.value;
 }
 
 static int by_value(const void *a, const void *b)
@@ -211,7 +213,8 @@ static bool seen_before(const struct history_attempt *attempt, const struct hist
 			size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (&attempt->failures[i] != cause && same_kind(&attempt->failures[i], &attempt->failures[index]))
+		if (&attempt->failures[i] != cause &&
+		    same_kind(&attempt->failures[i], &attempt->failures[index]))
 			return true;
 	return false;
 }
@@ -253,7 +256,8 @@ static void say_attempts(const struct printer *p, const struct report *report,
 {
 	const struct history *history = report->history;
 	if (history->count > 1) {
-		size_t first = history->count > ATTEMPTS_SHOWN ? history->count - ATTEMPTS_SHOWN : 0;
+		size_t first =
+			history->count > ATTEMPTS_SHOWN ? history->count - ATTEMPTS_SHOWN : 0;
 		label(p, "attempts");
 		for (size_t i = first; i < history->count; i++) {
 			if (i > first)
@@ -261,7 +265,8 @@ static void say_attempts(const struct printer *p, const struct report *report,
 			say_attempt(p->out, &history->attempts[i], i + 1);
 		}
 	}
-	if (report->config->max_restarts && exit_set_contains(&report->config->no_restart_on, &cause->status)) {
+	if (report->config->max_restarts &&
+	    exit_set_contains(&report->config->no_restart_on, &cause->status)) {
 		label(p, "restart");
 		buf_append_str(p->out, "none: --no-restart-on lists ");
 		exit_status_describe(&cause->status, p->out);
@@ -275,13 +280,15 @@ static void say_stopped(const struct printer *p, const struct report *report)
 	const struct history_attempt *last = history_last(history);
 	size_t killed = 0;
 	for (size_t i = 0; last && i < last->count; i++)
-		killed += last->failures[i].stopped && last->failures[i].status.kind == EXIT_SIGNAL &&
+		killed += last->failures[i].stopped &&
+			  last->failures[i].status.kind == EXIT_SIGNAL &&
 			  last->failures[i].status.value == 9;
 	const char *name = str_signal_name(history->stop_signal);
 	buf_printf(p->out, "muster: stopped by %s after ", name ? name : "a signal");
 	say_duration(p->out, history->started_ns, history->ended_ns);
 	if (killed)
-		buf_printf(p->out, "; %zu worker%s had to be killed", killed, killed > 1 ? "s" : "");
+		buf_printf(p->out, "; %zu worker%s had to be killed", killed,
+			   killed > 1 ? "s" : "");
 	buf_append_char(p->out, '\n');
 }
 
@@ -330,8 +337,8 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	if (cause->reason == FAILURE_SPAWN && history->count == 1)
 		return;
 	label(&p, "first cause");
-	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank, cause->host,
-		   (int)cause->pid);
+	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank,
+		   cause->host, (int)cause->pid);
 	say_time(out, history, cause->ended_ns);
 	buf_append_char(out, '\n');
 	label(&p, "command");

@@ -17,7 +17,9 @@
 /* torch knows the end of a worker as one number: its code, or minus the signal. */
 static int exit_number(const struct exit_status *status)
 {
-	return status->kind == EXIT_SIGNAL ? -status->value : status->kind == EXIT_CODE ? status->value : 1;
+	return status->kind == EXIT_SIGNAL ? -status->value
+	       : status->kind == EXIT_CODE ? status->value
+					   : 1;
 }
 
 static void put_message(struct buf *out, const struct history_failure *failure,
@@ -33,8 +35,8 @@ static void put_message(struct buf *out, const struct history_failure *failure,
 		}
 	} else if (status->kind == EXIT_SIGNAL) {
 		const char *name = str_signal_name(status->value);
-		buf_printf(out, "Signal %d (%s) received by PID %d", status->value, name ? name : "<N/A>",
-			   (int)failure->pid);
+		buf_printf(out, "Signal %d (%s) received by PID %d", status->value,
+			   name ? name : "<N/A>", (int)failure->pid);
 	} else {
 		buf_append_str(out, NO_TRACEBACK);
 	}
@@ -53,7 +55,8 @@ static void put_failure(struct buf *out, const struct history *history, size_t i
 	char when[32];
 	localtime_r(&seconds, &tm);
 	strftime(when, sizeof(when), "%Y-%m-%d_%H:%M:%S", &tm);
-	const char *signal = failure->status.kind == EXIT_SIGNAL ? str_signal_name(failure->status.value) : NULL;
+	const char *signal =
+		failure->status.kind == EXIT_SIGNAL ? str_signal_name(failure->status.value) : NULL;
 	buf_printf(out, "[%zu]:\n  time      : %s\n  host      : %s\n", index, when, failure->host);
 	buf_printf(out, "  rank      : %u (local_rank: %u)\n", failure->rank, failure->local_rank);
 	buf_printf(out, "  exitcode  : %d (pid: %d) %s%s%s\n", exit_number(&failure->status),
@@ -96,7 +99,8 @@ void report_torchrun(const struct report *report, struct buf *out)
 	if (buf_len(&others) == 0)
 		buf_append_str(&others, "  <NO_OTHER_FAILURES>\n");
 
-	buf_append_str(out, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n");
+	buf_append_str(out,
+		       "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n");
 	put_rule(out, '=', width);
 	buf_printf(out, "%s\n", buf_str(&title));
 	put_rule(out, '-', width);

@@ -7,7 +7,12 @@
 /* The length of the well-formed UTF-8 character at `p`, 0 if there is none (RFC 3629). */
 static size_t utf8_len(const unsigned char *p, size_t left)
 {
-	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	size_t len = p[0] < 0x80   ? 1
+		     : p[0] < 0xc2 ? 0
+		     : p[0] < 0xe0 ? 2
+		     : p[0] < 0xf0 ? 3
+		     : p[0] < 0xf5 ? 4
+				   : 0;
 	if (len == 0 || len > left)
 		return 0;
 	for (size_t i = 1; i < len; i++)

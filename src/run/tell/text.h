@@ -5,8 +5,8 @@
 #include "base/buf.h"
 
 /* Appends `data` as a terminal would show it, without the power over the terminal: escape sequences
- * and control characters go, of a line that was drawn over with '\r' the last state stays, and bytes
- * that are no UTF-8 become U+FFFD. Tabs and newlines stay. */
+ * and control characters go, of a line that was drawn over with '\r' the last state stays, and
+ * bytes that are no UTF-8 become U+FFFD. Tabs and newlines stay. */
 void text_clean(struct buf *out, const void *data, size_t len);
 
 /* The last `lines` lines of `text` (a final newline ends a line, it begins none). */

@@ -49,7 +49,8 @@ static struct torch_worker describe(const struct workers *workers, size_t local_
 	};
 }
 
-void torch_events_round(const struct workers *workers, const struct history *history, uint64_t duration_ns)
+void torch_events_round(const struct workers *workers, const struct history *history,
+			uint64_t duration_ns)
 {
 	struct torch_event event = make_event(workers, history, TORCH_RENDEZVOUS);
 	event.duration_ms = (int64_t)(duration_ns / NS_PER_MS);
@@ -59,7 +60,8 @@ void torch_events_round(const struct workers *workers, const struct history *his
 	tell(workers, &event);
 }
 
-void torch_events_started(const struct workers *workers, const struct history *history, size_t local_rank)
+void torch_events_started(const struct workers *workers, const struct history *history,
+			  size_t local_rank)
 {
 	struct torch_worker worker = describe(workers, local_rank);
 	struct torch_event event = make_event(workers, history, TORCH_START);
@@ -67,7 +69,8 @@ void torch_events_started(const struct workers *workers, const struct history *h
 	tell(workers, &event);
 }
 
-void torch_events_watchdog(const struct workers *workers, const struct history *history, bool begins)
+void torch_events_watchdog(const struct workers *workers, const struct history *history,
+			   bool begins)
 {
 	if (!workers->config->guard.file_timer)
 		return;
@@ -104,15 +107,17 @@ static char *raw_error(const struct history_failure *failure)
 	exit_status_describe(&failure->status, &status);
 	const char *message = file.message ? file.message : buf_str(&status);
 	json_t *error = file.traceback
-				? json_pack("{s:{s:s,s:{s:s,s:I}}}", "message", "message", message, "extraInfo",
-					    "py_callstack", file.traceback, "timestamp", (json_int_t)file.timestamp)
+				? json_pack("{s:{s:s,s:{s:s,s:I}}}", "message", "message", message,
+					    "extraInfo", "py_callstack", file.traceback,
+					    "timestamp", (json_int_t)file.timestamp)
 				: json_pack("{s:s}", "message", message);
 	char *text = json_dumps(error, JSON_ENSURE_ASCII);
 	json_decref(error);
 	return text;
 }
 
-static const struct history_failure *failure_of(const struct history_attempt *attempt, size_t local_rank)
+static const struct history_failure *failure_of(const struct history_attempt *attempt,
+						size_t local_rank)
 {
 	for (size_t i = 0; i < attempt->count; i++)
 		if (attempt->failures[i].local_rank == local_rank && !attempt->failures[i].stopped)
@@ -120,11 +125,14 @@ static const struct history_failure *failure_of(const struct history_attempt *at
 	return NULL;
 }
 
-static void tell_worker_end(const struct workers *workers, const struct history *history, size_t local_rank)
+static void tell_worker_end(const struct workers *workers, const struct history *history,
+			    size_t local_rank)
 {
 	const struct history_attempt *last = history_last(history);
 	const struct history_failure *failure = failure_of(last, local_rank);
-	enum torch_state state = failure ? TORCH_FAILED : last->end == ATTEMPT_DONE ? TORCH_SUCCEEDED : TORCH_TERMINATED;
+	enum torch_state state = failure		     ? TORCH_FAILED
+				 : last->end == ATTEMPT_DONE ? TORCH_SUCCEEDED
+							     : TORCH_TERMINATED;
 	struct torch_worker worker = describe(workers, local_rank);
 	struct torch_event event = make_event(workers, history, state);
 	AUTO_FREE char *error = failure ? raw_error(failure) : NULL;
@@ -144,7 +152,8 @@ void torch_events_end(const struct workers *workers, const struct history *histo
 	for (size_t i = 0; last && i < workers->config->nproc; i++)
 		tell_worker_end(workers, history, i);
 	bool done = last && last->end == ATTEMPT_DONE;
-	struct torch_event event = make_event(workers, history, done ? TORCH_SUCCEEDED : TORCH_FAILED);
+	struct torch_event event =
+		make_event(workers, history, done ? TORCH_SUCCEEDED : TORCH_FAILED);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
 	AUTO_FREE char *error = cause ? raw_error(cause) : NULL;
 	event.raw_error = error;

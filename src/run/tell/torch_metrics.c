@@ -91,8 +91,8 @@ void torch_metrics_end(struct torch_metrics *metrics, bool ok, uint64_t now_ns)
 	end(metrics, TORCH_CALL_RUN, ok, now_ns);
 }
 
-static void put(struct event_number *number, const char *prefix, const char *name, const char *suffix,
-		uint64_t value)
+static void put(struct event_number *number, const char *prefix, const char *name,
+		const char *suffix, uint64_t value)
 {
 	snprintf(number->name, sizeof(number->name), "%s%s%s", prefix, name, suffix);
 	number->value = (int64_t)value;
@@ -106,10 +106,12 @@ size_t torch_metrics_list(const struct torch_metrics *metrics, const struct hist
 	for (size_t i = 0; i < TORCH_CALL_COUNT; i++) {
 		put(&ret_list[n++], "", names[i], ".success", metrics->calls[i].success);
 		put(&ret_list[n++], "", names[i], ".failure", metrics->calls[i].failure);
-		put(&ret_list[n++], "", names[i], ".duration.ms", metrics->calls[i].duration_ns / NS_PER_MS);
+		put(&ret_list[n++], "", names[i], ".duration.ms",
+		    metrics->calls[i].duration_ns / NS_PER_MS);
 	}
 	const struct history_attempt *last = history_last(history);
-	uint64_t used = last ? last->restart_count : 0, left = max_restarts - MIN(used, max_restarts);
+	uint64_t used = last ? last->restart_count : 0,
+		 left = max_restarts - MIN(used, max_restarts);
 	bool done = last && last->end == ATTEMPT_DONE;
 	const struct {
 		const char *name;
@@ -121,7 +123,8 @@ size_t torch_metrics_list(const struct torch_metrics *metrics, const struct hist
 		{ ".run_success_no_retries", done && used == 0 },
 		{ ".run_failed_with_retries", !done && used > 0 },
 		{ ".run_failed_no_retries", !done && used == 0 },
-		{ ".flakiness", done ? 100 - (100 * (left + 1) + max_restarts) / (max_restarts + 1) : 100 },
+		{ ".flakiness",
+		  done ? 100 - (100 * (left + 1) + max_restarts) / (max_restarts + 1) : 100 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(run); i++)
 		put(&ret_list[n++], "workers.", role, run[i].name, run[i].value);

@@ -1,6 +1,6 @@
-/* What torch's agent measures of itself, for those who know its metrics: how often each of its steps
- * succeeded and failed and how long it took, and at the end how the run went. /metrics has the steps,
- * the event `job.ended` has everything, under torch's own names. */
+/* What torch's agent measures of itself, for those who know its metrics: how often each of its
+ * steps succeeded and failed and how long it took, and at the end how the run went. /metrics has
+ * the steps, the event `job.ended` has everything, under torch's own names. */
 #ifndef RUN_TELL_TORCH_METRICS_H
 #define RUN_TELL_TORCH_METRICS_H
 

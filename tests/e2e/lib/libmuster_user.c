@@ -1,5 +1,5 @@
-/* A program that uses libmuster as others do: the first argument names what it does, the rest is the
- * command of the workers. It prints what it found, one fact a line. */
+/* A program that uses libmuster as others do: the first argument names what it does, the rest is
+ * the command of the workers. It prints what it found, one fact a line. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,17 +19,19 @@ static void show_event(void *arg, const struct muster_event *event)
 	int *count = arg;
 	(*count)++;
 	if (event->rank >= 0)
-		printf("event %s rank %d pid %d json %d\n", event->name, (int)event->rank, event->pid > 0,
-		       strstr(event->json, event->name) != NULL);
+		printf("event %s rank %d pid %d json %d\n", event->name, (int)event->rank,
+		       event->pid > 0, strstr(event->json, event->name) != NULL);
 }
 
 static void show_result(const struct muster_result *result)
 {
-	printf("exit %d restarts %d workers %zu\n", result->exit_code, (int)result->restarts, result->count);
+	printf("exit %d restarts %d workers %zu\n", result->exit_code, (int)result->restarts,
+	       result->count);
 	for (size_t i = 0; i < result->count; i++) {
 		const struct muster_worker_end *w = &result->workers[i];
-		printf("rank %d local %d code %d signal %d first %d file %s\n", (int)w->rank, (int)w->local_rank,
-		       w->exit_code, w->signal, w->first, w->error_file ? strrchr(w->error_file, '/') : "none");
+		printf("rank %d local %d code %d signal %d first %d file %s\n", (int)w->rank,
+		       (int)w->local_rank, w->exit_code, w->signal, w->first,
+		       w->error_file ? strrchr(w->error_file, '/') : "none");
 	}
 }
 
@@ -57,7 +59,8 @@ static int with_sigchld_ignored(void)
 
 static int with_a_short_config(void)
 {
-	config.size = offsetof(struct muster_launch_config, stdio); /* of a version that had no stdio */
+	config.size =
+		offsetof(struct muster_launch_config, stdio); /* of a version that had no stdio */
 	memset(config.stdio, 0x77, sizeof(config.stdio));
 	return launch();
 }
@@ -145,8 +148,8 @@ static int in_steps(void)
 	} while (r == 0);
 	struct muster_result *result = muster_job_take_result(job);
 	show_result(result);
-	printf("step %d pid %d signal %d\n", muster_job_step(job, NULL, NULL), (int)muster_job_pid(job),
-	       muster_job_signal(job, SIGTERM) == -ESRCH);
+	printf("step %d pid %d signal %d\n", muster_job_step(job, NULL, NULL),
+	       (int)muster_job_pid(job), muster_job_signal(job, SIGTERM) == -ESRCH);
 	muster_result_free(result);
 	muster_job_free(job);
 	return 0;

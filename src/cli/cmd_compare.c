@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/compare_report.h"
+#include "batch/compare/compare_report.h"
 #include "batch/export.h"
 #include "cli/command.h"
 #include "core/worker/exit_code.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "batch/compare_report.h"
+#include "batch/compare/compare_report.h"
 #include "core/batch/stats.h"
 
 #define NAME_MAX_CELLS 32

@@ -1,4 +1,4 @@
-#include "batch/compare_report.h"
+#include "batch/compare/compare_report.h"
 #include "batch/markup.h"
 #include "core/batch/stats.h"
 

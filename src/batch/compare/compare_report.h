@@ -3,7 +3,7 @@
 #ifndef BATCH_COMPARE_REPORT_H
 #define BATCH_COMPARE_REPORT_H
 
-#include "batch/compare.h"
+#include "batch/compare/compare.h"
 
 struct compare_style {
 	bool colour; /* ANSI colours */

@@ -2,8 +2,8 @@
  * a phone squeezes the drawing. */
 #include <math.h>
 
-#include "batch/compare_html_page.h"
-#include "batch/compare_report.h"
+#include "batch/compare/compare_html_page.h"
+#include "batch/compare/compare_report.h"
 #include "batch/markup.h"
 #include "core/batch/stats.h"
 

@@ -1,4 +1,4 @@
-#include "batch/compare.h"
+#include "batch/compare/compare.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "batch/compare_report.h"
+#include "batch/compare/compare_report.h"
 #include "batch/markup.h"
 #include "core/batch/stats.h"
 

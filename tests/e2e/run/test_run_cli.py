@@ -393,3 +393,4 @@ def test_help_and_version(muster):
     assert muster("run", "-h").returncode == 0
     assert muster("rum").returncode == 2
     assert "did you mean 'run'" in muster("rum").stderr
+    assert muster("-v").stderr == "muster: unknown option '-v'; 'muster --help' explains\n"

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
@@ -19,6 +20,8 @@ static const char *const level_names[] = {
 static_assert(ARRAY_LEN(level_names) == LOG_LEVEL_COUNT, "every level needs a name");
 
 static enum log_level threshold = LOG_WARN;
+/* Held while the sink is called: after log_set_sink() no thread is in the old one. */
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 static log_sink_fn *current_sink;
 static void *sink_arg;
 
@@ -34,8 +37,10 @@ enum log_level log_get_level(void)
 
 void log_set_sink(log_sink_fn *sink, void *arg)
 {
+	pthread_mutex_lock(&sink_lock);
 	current_sink = sink;
 	sink_arg = arg;
+	pthread_mutex_unlock(&sink_lock);
 }
 
 int log_parse_level(const char *text)
@@ -76,9 +81,12 @@ void log_at(enum log_level level, const char *fmt, ...)
 	va_end(args);
 	buf_append_char(&line, '\n');
 
-	if (current_sink)
+	pthread_mutex_lock(&sink_lock);
+	bool taken = current_sink;
+	if (taken)
 		current_sink(sink_arg, level, (const char *)buf_data(&line), buf_len(&line));
-	else
+	pthread_mutex_unlock(&sink_lock);
+	if (!taken)
 		fd_write_all(STDERR_FILENO, buf_data(&line), buf_len(&line));
 	errno = saved;
 }

@@ -1,7 +1,8 @@
 /* Messages for people, one line each, on stderr: "muster: warning: text".
  *
  * Libraries below `run`, `batch` and `cli` log at debug level only. A program whose loop must not
- * block on a terminal hands over a sink, and lines go there instead (log_set_sink).
+ * block on a terminal hands over a sink, and lines go there instead (log_set_sink). Any thread may
+ * log; the sink is called by one at a time, and must not log itself.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

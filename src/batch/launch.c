@@ -3,13 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "base/mem.h"
-#include "base/path.h"
 #include "base/str.h"
 #include "proto/shell.h"
+
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 extern char **environ;
 
@@ -26,23 +28,31 @@ void launch_done(struct launch *launch)
 	strv_done(&launch->env);
 }
 
-/* "" if there is none; owned by the caller. */
+/* The first executable file of that name, "" if there is none; owned by the caller. */
 static char *search(const char *program, const char *path)
 {
-	char *file = path_search(program, path);
-	return file ? file : mem_strdup("");
+	struct stat info;
+	size_t len;
+	for (const char *rest = path, *dir; (dir = str_split(&rest, ':', &len));) {
+		char *file = mem_printf("%.*s/%s", (int)(len ? len : 1), len ? dir : ".", program);
+		if (access(file, X_OK) == 0 && stat(file, &info) == 0 && S_ISREG(info.st_mode))
+			return file;
+		free(file);
+	}
+	return mem_strdup("");
 }
 
 static char *find_program(struct launcher *launcher, const char *program, const struct strv *env)
 {
-	const char *own = env->count ? env_get(env, "PATH") : NULL;
+	const char *own = env->count ? env_get(env, "PATH") : NULL,
+		   *path = own ? own : getenv("PATH");
 	if (strchr(program, '/'))
 		return mem_strdup(program);
 	if (own)
 		return search(program, own);
 	char *known = map_get(&launcher->paths, program, strlen(program));
 	if (!known) {
-		known = search(program, NULL);
+		known = search(program, path ? path : PATH_DEFAULT);
 		map_put(&launcher->paths, program, strlen(program), known);
 	}
 	return mem_strdup(known);

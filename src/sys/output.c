@@ -66,21 +66,20 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	return 0;
 }
 
-/* The first worker or message that needs the thread starts it. */
+/* The first worker or message that needs the thread starts it. With the lock. */
 static int start_thread(struct output *output, struct err *err)
 {
 	if (output->started)
 		return 0;
-	output->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	AUTO(fd_close) int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event wake = { .events = EPOLLIN, .data.ptr = NULL };
-	if (output->epoll_fd < 0 ||
-	    epoll_ctl(output->epoll_fd, EPOLL_CTL_ADD, output->wake_fd, &wake) < 0)
+	if (epoll_fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, output->wake_fd, &wake) < 0)
 		return err_set(err, errno, "epoll: %m");
+	output->epoll_fd = epoll_fd;
 	int r = thread_start(&output->thread, output_pump_main, output);
-	if (r < 0) {
-		fd_close(&output->epoll_fd);
+	if (r < 0)
 		return err_set(err, -r, "start the output thread: %m");
-	}
+	fd_take(&epoll_fd);
 	output->started = true;
 	return 0;
 }
@@ -193,14 +192,19 @@ static bool needs_pipe(const struct output_worker *worker, enum output_stream ki
 
 /* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden has
  * been forked by then, so the workers keep the limit that was meant for them. */
+static bool raise_file_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 static int make_pipe(int ret_fds[2])
 {
-	int r = pipe2(ret_fds, O_CLOEXEC);
-	if (r < 0 && errno == EMFILE) {
-		fd_limit_raise();
-		r = pipe2(ret_fds, O_CLOEXEC);
-	}
-	if (r < 0)
+	if (pipe2(ret_fds, O_CLOEXEC) < 0 &&
+	    !(errno == EMFILE && raise_file_limit() && pipe2(ret_fds, O_CLOEXEC) == 0))
 		return -errno;
 	fd_set_nonblock(ret_fds[0], true);
 	return 0;
@@ -299,8 +303,11 @@ int output_add(struct output *output, const struct output_worker *spec,
 	int fds[OUTPUT_STREAM_COUNT] = { -1, -1 };
 	int r = add_streams(output, worker, spec, fds, err);
 	bool piped = worker->streams[OUTPUT_STDOUT].worker || worker->streams[OUTPUT_STDERR].worker;
-	if (r == 0 && piped)
+	if (r == 0 && piped) {
+		pthread_mutex_lock(&output->lock);
 		r = start_thread(output, err);
+		pthread_mutex_unlock(&output->lock);
+	}
 	if (r < 0) {
 		fd_close(&fds[OUTPUT_STDOUT]);
 		fd_close(&fds[OUTPUT_STDERR]);
@@ -371,21 +378,17 @@ void output_forget(struct output *output, uint64_t id)
 
 static void add_message(struct output *output, const char *text, size_t len, size_t limit)
 {
-	if (start_thread(output, NULL) < 0) {
-		fd_write_all(STDERR_FILENO, text, len);
-		return;
-	}
 	pthread_mutex_lock(&output->lock);
-	bool exited = output->exited;
-	if (buf_len(&output->messages) < limit)
+	bool taken = !output->exited && start_thread(output, NULL) == 0;
+	if (taken && buf_len(&output->messages) < limit)
 		buf_append(&output->messages, text, len);
-	else
+	else if (taken)
 		output->dropped_messages++;
 	pthread_mutex_unlock(&output->lock);
-	if (exited)
-		fd_write_all(STDERR_FILENO, text, len);
-	else
+	if (taken)
 		eventfd_write(output->wake_fd, 1);
+	else
+		fd_write_all(STDERR_FILENO, text, len);
 }
 
 void output_print(struct output *output, const char *text, size_t len)
@@ -403,8 +406,10 @@ void output_finish(struct output *output)
 	map_foreach(it, &output->workers) tell_ended(output, it->value);
 	pthread_mutex_lock(&output->lock);
 	output->finishing = true;
+	bool started = output->started;
+	output->exited = !started;
 	pthread_mutex_unlock(&output->lock);
-	if (output->started)
+	if (started)
 		eventfd_write(output->wake_fd, 1);
 	else
 		output_post(output, &(struct output_event){ .type = OUTPUT_FINISHED });

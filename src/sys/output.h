@@ -10,7 +10,8 @@
  * - Log files are written by a second thread (sys/disk.h), so that a dead file server stops
  * nothing.
  *
- * All functions belong to the supervising loop's thread and return at once, output_free() excepted.
+ * All functions belong to the supervising loop's thread and return at once, output_free() excepted;
+ * output_log() may be called by any thread.
  * Watch output_fd() for reading and take the news with output_next().
  */
 #ifndef SYS_OUTPUT_H

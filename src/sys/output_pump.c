@@ -208,7 +208,9 @@ static void end_stream(struct pump *pump, struct stream *stream)
 		disk_close(disk, stream->filter_file);
 	heap_remove(&pump->drains, &stream->drain);
 	heap_remove(&pump->shows, &stream->show);
-	fd_close(&stream->fd); /* which takes it out of the epoll set too */
+	/* Closing would not take it out of the set while a forked process holds a copy. */
+	epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_DEL, stream->fd, NULL);
+	fd_close(&stream->fd);
 	stream->worker->open_streams--;
 	end_worker_if_drained(pump, stream->worker);
 }

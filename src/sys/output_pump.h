@@ -85,24 +85,24 @@ struct output {
 	bool one_console; /* stdout and stderr are one file: consoles[0] is both */
 
 	/* Of the loop: */
-	pthread_t thread;
-	bool started;
 	bool finished;
 	uint64_t next_number;
 	struct map workers; /* id -> struct worker */
 
-	int epoll_fd;  /* what the thread waits on */
+	int epoll_fd;  /* what the thread waits on; set before it starts */
 	int wake_fd;   /* eventfd: there is something for the thread */
 	int notify_fd; /* eventfd: there is something for the loop */
 
 	pthread_mutex_t lock; /* never held over I/O; guards: */
+	pthread_t thread;
+	bool started;
 	struct list added;
 	struct list ended;
 	struct list events;
 	struct buf messages; /* for stderr */
 	uint64_t dropped_messages;
 	bool finishing;
-	bool exited;	   /* the thread takes no messages any more */
+	bool exited;	   /* no thread takes messages any more */
 	struct disk *disk; /* made by the thread, asked about losses by the loop */
 	uint64_t console_missing[OUTPUT_STREAM_COUNT];
 	int console_error[OUTPUT_STREAM_COUNT];

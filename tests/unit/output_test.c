@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -216,6 +218,89 @@ TEST(output_prints_messages_in_order_even_after_the_end)
 	output_log(output, LOG_WARN, "three\n", 6);
 	AUTO_FREE char *text = collect(output, fd);
 	ck_assert_str_eq(text, "one\ntwo\nthree\n");
+}
+
+/* A child that holds a copy of every descriptor but `fds`, as a look-up or a new warden does. */
+static pid_t fork_holder(int fds[2])
+{
+	int ready[2];
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close_both(fds);
+		close_both(ready);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	char byte;
+	ck_assert_int_eq(read(ready[0], &byte, 1), 0);
+	close(ready[0]);
+	return pid;
+}
+
+TEST(output_of_a_worker_ends_while_another_process_has_a_copy_of_its_pipes)
+{
+	int fd = capture(true);
+	struct output *output = new_output(&(struct output_config){ 0 });
+	struct output_route shown = { .console = true, .prefix = true };
+	struct output_worker first = { .id = 1, .route = { shown } };
+	struct output_worker second = { .id = 2, .route = { shown } };
+	int fds[2], others[2];
+	ck_assert_int_eq(output_add(output, &first, fds, NULL), 0);
+	pid_t holder = fork_holder(fds);
+	say(fds[0], "first\n");
+	close_both(fds);
+	/* The first one's pipe has ended and is closed before the second one's line is read. */
+	ck_assert_int_eq(output_add(output, &second, others, NULL), 0);
+	say(others[0], "second\n");
+	close_both(others);
+	output_worker_ended(output, 2);
+	wait_for(output, OUTPUT_DRAINED);
+	output_worker_ended(output, 1);
+	wait_for(output, OUTPUT_DRAINED);
+	output_finish(output);
+	wait_for(output, OUTPUT_FINISHED);
+	kill(holder, SIGKILL); /* it has a copy of the captured stdout too */
+	waitpid(holder, NULL, 0);
+	AUTO_FREE char *text = collect(output, fd);
+	ck_assert_str_eq(text, "[0]:first\n[0]:second\n");
+}
+
+static void *log_a_line(void *output)
+{
+	output_log(output, LOG_WARN, "line\n", 5);
+	return NULL;
+}
+
+TEST(output_thread_is_one_however_many_threads_log_first)
+{
+	for (int run = 0; run < 100; run++) {
+		int fd = capture(true);
+		struct output *output = new_output(&(struct output_config){ 0 });
+		pthread_t threads[4];
+		for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+			ck_assert_int_eq(pthread_create(&threads[i], NULL, log_a_line, output), 0);
+		struct output_worker worker = { .id = 1, .keep_tail = true };
+		int fds[2];
+		ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
+		close_both(fds);
+		for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+			pthread_join(threads[i], NULL);
+		AUTO_FREE char *text = finish(output, fd);
+		ck_assert_str_eq(text, "line\nline\nline\nline\n");
+	}
+}
+
+TEST(output_prints_what_comes_after_an_end_without_a_thread)
+{
+	int fd = capture(true);
+	struct output *output = new_output(&(struct output_config){ 0 });
+	output_finish(output);
+	wait_for(output, OUTPUT_FINISHED);
+	output_log(output, LOG_WARN, "late\n", 5);
+	AUTO_FREE char *text = collect(output, fd);
+	ck_assert_str_eq(text, "late\n");
 }
 
 TEST(output_shows_a_line_that_all_print_once)

@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-from tree import MUSTER
+MUSTER = os.environ["MUSTER"]
 
 
 def compare(*args, status=0, env=None):

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tree import MUSTER, clean_env
-from waits import DEADLINE
+from conftest import DEADLINE, MUSTER, clean_env
 from etcd_cluster import ETCD, etcd_env
 
 LEASE_S = 3

@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 
-from waits import DEADLINE
+from conftest import DEADLINE
 
 PROGRAM = str(pathlib.Path(__file__).with_name("crew_worker.py"))
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 
-from tree import ROOT, clean_env
+from conftest import ROOT, clean_env
 
 SCRIPT = ROOT / "examples/ddp/train.py"
 RANKS = 2

@@ -2,8 +2,7 @@
 
 import signal
 
-from tree import MUSTER, clean_env
-from waits import DEADLINE
+from conftest import DEADLINE, MUSTER, clean_env
 from crew import PROGRAM, Crew
 
 PORT = 29400  # every host has all ports to itself

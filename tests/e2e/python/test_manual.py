@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tree import BUILD, MUSTER, ROOT
+from conftest import BUILD, MUSTER, ROOT
 
 
 def lines(*args):

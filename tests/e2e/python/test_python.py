@@ -6,8 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-from tree import MUSTER, ROOT, python_env
-from waits import DEADLINE
+from conftest import DEADLINE, MUSTER, ROOT, python_env
 
 
 def run_workers(tmp_path, source, *options, nproc=1, launcher=None):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tree import clean_env
+from conftest import clean_env
 
 INSIDE = """
 import json, os, sys

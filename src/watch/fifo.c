@@ -14,7 +14,8 @@
 #include "proto/timer_line.h"
 
 #define READ_SIZE 65536
-#define READS_PER_TURN 16 /* then the rest of the loop has its turn */
+/* Then the rest of the loop has its turn. */
+#define READS_PER_TURN (FIFO_PIPE_SIZE / READ_SIZE)
 
 struct fifo {
 	struct watchdog *watchdog;
@@ -79,21 +80,21 @@ static void take_lines(struct fifo *fifo)
 	}
 }
 
-/* Returns whether more may be waiting. */
-static bool read_some(struct fifo *fifo)
+/* Reads what has been written so far, as much as the pipe holds: a writer that never pauses must
+ * not keep the loop here. */
+static void read_waiting(struct fifo *fifo)
 {
 	char data[READ_SIZE];
 	for (int turn = 0; turn < READS_PER_TURN; turn++) {
 		ssize_t n = read(fifo->fd, data, sizeof(data));
 		if (n <= 0)
-			return false;
+			return;
 		fifo->received += (uint64_t)n;
 		timer_splitter_feed(&fifo->splitter, data, (size_t)n);
 		take_lines(fifo);
 		if ((size_t)n < sizeof(data))
-			return false;
+			return;
 	}
-	return true;
 }
 
 static void watch_torn_line(struct fifo *fifo)
@@ -116,7 +117,7 @@ static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct fifo *fifo = arg;
 	uint64_t now_ns = clock_now_ns();
-	read_some(fifo);
+	read_waiting(fifo);
 	watch_torn_line(fifo);
 	if (now_ns - fifo->read_ns < FIFO_REST_NS) {
 		event_del(fifo->readable);
@@ -129,7 +130,7 @@ static void on_rested(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct fifo *fifo = arg;
 	uint64_t before = fifo->received;
-	read_some(fifo);
+	read_waiting(fifo);
 	watch_torn_line(fifo);
 	if (fifo->received > before)
 		take_rest(fifo);
@@ -147,8 +148,7 @@ static void on_torn(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 static void drain(struct watchdog_channel *channel)
 {
 	struct fifo *fifo = container_of(channel, struct fifo, channel);
-	while (read_some(fifo))
-		;
+	read_waiting(fifo);
 	watch_torn_line(fifo);
 }
 

@@ -217,3 +217,12 @@ def test_what_a_worker_asks_for_at_its_very_start_is_heard(muster, env, tmp_path
                   env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
     assert done.returncode == 0 and "not obeyed" not in done.stderr
     assert "timer.rejected" not in (tmp_path / "events").read_text()
+
+
+def test_a_flood_on_the_fifo_starves_nobody(muster):
+    worker = """
+        if [ $RANK -gt 0 ]; then exec yes '' >"$TORCHELASTIC_TIMER_FILE"; fi
+        printf '{"pid": %d, "scope_id": "s", "expiration_time": %d, "signal": 9}\\n' $$ $(($(date +%s) + 1)) >"$TORCHELASTIC_TIMER_FILE"
+        exec sleep 1000"""
+    done = muster("run", "--nproc-per-node=3", "bash", "-c", worker, env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER="1"))
+    assert done.returncode == 137, done.stderr

@@ -17,6 +17,14 @@ void fd_close(int *fd)
 	*fd = -1;
 }
 
+int fd_open_standard(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_NOCTTY) < 0)
+			return -errno;
+	return 0;
+}
+
 int fd_set_nonblock(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);

@@ -16,6 +16,10 @@ static inline int fd_take(int *fd)
 	return taken;
 }
 
+/* Opens those of the descriptors 0 to 2 that are closed on /dev/null. For the start of a program:
+ * else the next thing it opens becomes its output, and its children's. 0 or -errno. */
+int fd_open_standard(void);
+
 int fd_set_nonblock(int fd, bool on);
 
 /* Writes all of it, through EINTR and short writes. 0 or -errno. For blocking descriptors. */

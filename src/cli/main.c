@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -140,6 +141,8 @@ static int set_log_level(void)
 
 int main(int argc, char **argv)
 {
+	if (fd_open_standard() < 0)
+		return EXIT_CODE_SYSTEM; /* there is nowhere to say why */
 	int status = set_log_level();
 	if (status)
 		return status;

@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 
-from conftest import MUSTER, ROOT, clean_env
+from conftest import DEADLINE, MUSTER, ROOT, clean_env
 
 
 def one_line(result, code, *parts):
@@ -393,3 +393,18 @@ def test_help_and_version(muster):
     assert muster("run", "-h").returncode == 0
     assert muster("rum").returncode == 2
     assert "did you mean 'run'" in muster("rum").stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["run --nproc-per-node=2", "batch -q :::"])
+def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, closed, command):
+    """Else the next thing that muster opens, a socket to its warden, becomes the workers' input or output."""
+    script = tmp_path / "show"
+    script.write_text("#!/bin/bash\nexec 3>>seen\nfor fd in 0 1 2; do readlink /proc/$$/fd/$fd >&3; done\n")
+    script.chmod(0o755)
+    done = subprocess.run(["bash", "-c", f"exec {closed}; exec {MUSTER} {command} ./show"], cwd=tmp_path,
+                          env=clean_env(), timeout=DEADLINE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL)
+    assert done.returncode == 0
+    seen = (tmp_path / "seen").read_text().split()
+    assert seen and not [name for name in seen if name.startswith("socket")]

@@ -363,10 +363,12 @@ static int run(struct setup *setup)
 	struct cpuset cpus = measured_cpus(&setup->plan);
 	measure_set_slots(&setup->measure, setup->plan.jobs);
 	make_hooks(setup);
-	if (measure_quiet_start(&setup->measure, &cpus, QUIET_WAIT_NS, &err) < 0 ||
-	    open_journal(setup, &err) < 0) {
+	int r = measure_quiet_start(&setup->measure, &cpus, QUIET_WAIT_NS, &err);
+	if (r >= 0)
+		r = open_journal(setup, &err);
+	if (r < 0) {
 		log_error("%s", err.msg);
-		return EXIT_CODE_SYSTEM;
+		return r == -EEXIST ? EXIT_CODE_USAGE : EXIT_CODE_SYSTEM;
 	}
 	if (setup->plan.why_unpinned && !setup->config->quiet)
 		log_warn("orders are not pinned to cores: %s", setup->plan.why_unpinned);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +51,20 @@ int journal_open(struct journal *journal, const char *path, bool resume, struct 
 	return 0;
 }
 
+/* No line of the file is whole: is what it has the beginning of a header? */
+static int check_torn_header(const struct journal *journal, struct err *err)
+{
+	static const char expected[] = "{\"muster\":\"batch\"";
+	char found[sizeof(expected) - 1];
+	ssize_t len = pread(journal->fd, found, sizeof(found), 0);
+	if (len < 0)
+		return err_set(err, errno, "%s: %m", journal->path);
+	if (memcmp(found, expected, (size_t)len) != 0)
+		return err_set(err, EEXIST, "%s is not a result file: nothing was written to it",
+			       journal->path);
+	return 0;
+}
+
 int journal_begin(struct journal *journal, uint64_t keep, const struct buf *header, struct err *err)
 {
 	if (journal->fd < 0)
@@ -57,6 +72,9 @@ int journal_begin(struct journal *journal, uint64_t keep, const struct buf *head
 	struct stat info;
 	if (fstat(journal->fd, &info) < 0)
 		return err_set(err, errno, "%s: %m", journal->path);
+	int r = S_ISREG(info.st_mode) && keep == 0 ? check_torn_header(journal, err) : 0;
+	if (r < 0)
+		return r;
 	if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > keep &&
 	    ftruncate(journal->fd, (off_t)keep) < 0)
 		return err_set(err, errno, "%s: cannot cut off a torn line: %m", journal->path);
@@ -64,11 +82,27 @@ int journal_begin(struct journal *journal, uint64_t keep, const struct buf *head
 	return keep ? 0 : journal_append(journal, buf_data(header), buf_len(header), err);
 }
 
+int journal_check(const struct journal *journal, struct err *err)
+{
+	struct stat info;
+	if (journal->fd < 0 || fstat(journal->fd, &info) < 0 || !S_ISREG(info.st_mode))
+		return 0;
+	if (info.st_nlink == 0)
+		return err_set(err, ESTALE, "%s was deleted: its results are lost", journal->path);
+	if ((uint64_t)info.st_size != journal->end)
+		return err_set(err, ESTALE,
+			       "%s was changed by another program: it has %lld bytes, not %llu",
+			       journal->path, (long long)info.st_size,
+			       (unsigned long long)journal->end);
+	return 0;
+}
+
 int journal_append(struct journal *journal, const void *line, size_t len, struct err *err)
 {
-	if (journal->fd < 0)
-		return 0;
-	int r = fd_write_all(journal->fd, line, len);
+	int r = journal_check(journal, err);
+	if (journal->fd < 0 || r < 0)
+		return r;
+	r = fd_write_all(journal->fd, line, len);
 	if (r < 0) {
 		err_set(err, -r, "%s: %m", journal->path);
 		if (ftruncate(journal->fd, (off_t)journal->end) < 0)

@@ -20,15 +20,20 @@ struct journal {
 #define JOURNAL_INIT ((struct journal){ .fd = -1, .log_fd = -1 })
 
 /* `path` may be NULL. A file that has something in it is refused unless `resume`; then what follows
- * `keep` bytes, a torn line, is cut off. The file is locked against a second runner. `header` is
+ * `keep` bytes, a torn line, is cut off; with nothing to keep, a file that does not begin like a
+ * header is refused. The file is locked against a second runner. `header` is
  * written to a new file only. */
 int journal_open(struct journal *journal, const char *path, bool resume, struct err *err);
 int journal_begin(struct journal *journal, uint64_t keep, const struct buf *header,
 		  struct err *err);
 void journal_done(struct journal *journal);
 
-/* Appends a whole line. On failure (a full disk) the file ends where it ended before. */
+/* Appends a whole line to a file that passes journal_check(). On failure (a full disk) the file
+ * ends where it ended before. */
 int journal_append(struct journal *journal, const void *line, size_t len, struct err *err);
+
+/* Is the file still there, and as long as we left it? -ESTALE. */
+int journal_check(const struct journal *journal, struct err *err);
 void journal_sync(struct journal *journal);
 
 /* GNU parallel's job log: opened with its heading; appended to when it exists and `resume`. */

@@ -254,6 +254,9 @@ int runner_run(const struct runner_job *job)
 		event_base_dispatch(runner.base);
 	runner_finish_all(&runner);
 	journal_sync(job->journal);
+	struct err err = ERR_INIT;
+	if (journal_check(job->journal, &err) < 0)
+		runner_fatal(&runner, &err);
 	status_summary(&runner);
 	printer_flush(runner.printer);
 	int code = exit_code(&runner);

@@ -341,6 +341,27 @@ def test_a_full_disk_ends_the_batch_with_a_valid_file(muster, tmp_path):
         subprocess.run(["umount", mount], check=True)
 
 
+@pytest.mark.parametrize("content", ["notes of mine", '{"a": 1}', '{"muster": "sim"', "first\nsecond\n"])
+def test_a_file_that_is_not_a_result_file_is_never_written_to(muster, tmp_path, content):
+    (tmp_path / "mine").write_text(content)
+    r = muster("batch", "--resume", "-o", "mine", ":::", "touch ran")
+    assert r.returncode == 2 and "mine" in r.stderr and "result file" in r.stderr
+    assert (tmp_path / "mine").read_text() == content and not (tmp_path / "ran").exists()
+
+
+def test_a_header_that_was_torn_is_written_again(muster, tmp_path):
+    (tmp_path / "r.jsonl").write_text('{"muster":"bat')
+    assert muster("batch", "--resume", "-o", "r.jsonl", ":::", "true").returncode == 0
+    assert [line["reason"] for line in results(tmp_path / "r.jsonl")] == ["ok"]
+
+
+@pytest.mark.parametrize("harm, told", [("rm r.jsonl", "deleted"), (": >r.jsonl", "changed")])
+@pytest.mark.parametrize("rest", ["true 1", None])
+def test_a_result_file_that_is_deleted_or_cut_stops_the_batch(muster, tmp_path, harm, told, rest):
+    r = muster("batch", "-j1", "-o", "r.jsonl", ":::", "true 0", harm, *filter(None, [rest]))
+    assert r.returncode == 125 and "r.jsonl" in r.stderr and told in r.stderr, r.stderr
+
+
 def test_one_gigabyte_of_output_goes_to_a_file(muster, tmp_path):
     r = muster("batch", "-q", "-o", "r.jsonl", "--results=out", ":::", "head -c 1073741824 /dev/zero", "true",
                timeout=3 * DEADLINE)

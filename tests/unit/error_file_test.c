@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -100,6 +101,44 @@ TEST(error_file_may_be_absent_huge_or_no_file_at_all)
 	error_file_done(&file);
 	unlink("huge");
 	unlink("fifo");
+	rmdir(directory);
+}
+
+TEST(error_passed_up_replaces_nothing_but_a_regular_file_of_ours)
+{
+	char directory[] = "/tmp/error_file_test_XXXXXX";
+	struct err err = ERR_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct stat st;
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	ck_assert_int_eq(chdir(directory), 0);
+	write_file("child", sample, 0);
+	write_file("other", "kept", 0);
+	ck_assert_int_eq(symlink("other", "link"), 0);
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	ck_assert_int_eq(error_file_pass_up("child", "link", 1, &err), -EEXIST);
+	ck_assert_ptr_nonnull(strstr(err.msg, "link"));
+	ck_assert_int_eq(error_file_pass_up("child", "fifo", 1, &err), -EEXIST);
+	ck_assert_int_eq(lstat("fifo", &st), 0);
+	ck_assert(S_ISFIFO(st.st_mode));
+	ck_assert_int_eq(lstat("link", &st), 0);
+	ck_assert(S_ISLNK(st.st_mode));
+	ck_assert_int_eq(file_read("other", 4096, &text, &err), 0);
+	ck_assert_str_eq(buf_str(&text), "kept");
+	/* What a device is given is its own affair: /dev/null takes it, /dev/full does not. */
+	if (mknod("null", S_IFCHR | 0600, makedev(1, 3)) == 0) {
+		ck_assert_int_eq(error_file_pass_up("child", "null", 1, &err), 0);
+		ck_assert_int_eq(lstat("null", &st), 0);
+		ck_assert(S_ISCHR(st.st_mode));
+		unlink("null");
+	}
+	if (geteuid() == 0) {
+		ck_assert_int_eq(chown("other", 1, 1), 0);
+		ck_assert_int_eq(error_file_pass_up("child", "other", 1, &err), -EEXIST);
+	}
+	const char *made[] = { "child", "other", "link", "fifo" };
+	for (size_t i = 0; i < ARRAY_LEN(made); i++)
+		unlink(made[i]);
 	rmdir(directory);
 }
 

@@ -163,6 +163,24 @@ void error_file_done(struct error_file *file)
 	*file = ERROR_FILE_INIT;
 }
 
+/* A new file under the name, in the place of a regular file of ours, which may be open elsewhere.
+ * A device (/dev/null) takes what is written to it. A link, a FIFO or another user's file stays. */
+static int open_to_pass_up(const char *path, struct err *err)
+{
+	struct stat st;
+	bool there = lstat(path, &st) == 0;
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	if (there && S_ISCHR(st.st_mode))
+		flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	else if (there && !(S_ISREG(st.st_mode) && st.st_uid == geteuid()))
+		return err_set(err, EEXIST,
+			       "%s is not a regular file of this user: it was not replaced", path);
+	else if (there && unlink(path) < 0)
+		return err_set(err, errno, "%s: %m", path);
+	int fd = open(path, flags, 0666);
+	return fd < 0 ? err_set(err, errno, "%s: %m", path) : fd;
+}
+
 int error_file_pass_up(const char *from, const char *to, int exit_code, struct err *err)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
@@ -180,12 +198,10 @@ int error_file_pass_up(const char *from, const char *to, int exit_code, struct e
 	json_t *message = json_object_get(root, "message");
 	if (json_is_object(message))
 		json_object_set_new(message, "errorCode", json_integer(exit_code));
-	/* A new file under the name: what stands there may be a link, or open elsewhere. */
-	if (unlink(to) < 0 && errno != ENOENT)
-		return err_set(err, errno, "%s: %m", to);
-	AUTO(fd_close) int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	AUTO(fd_close) int fd = open_to_pass_up(to, err);
+	if (fd < 0)
+		return fd;
 	AUTO_FREE char *text = json_dumps(root, JSON_ENSURE_ASCII);
-	if (fd < 0 || (r = fd_write_all(fd, text, strlen(text))) < 0)
-		return err_set(err, fd < 0 ? errno : -r, "%s: %m", to);
-	return 0;
+	r = fd_write_all(fd, text, strlen(text));
+	return r < 0 ? err_set(err, -r, "%s: %m", to) : 0;
 }

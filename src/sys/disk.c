@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct disk_file {
 	struct list ready; /* in disk->ready while there is something to do */
 	char *path;
 	unsigned users;
+	bool adopted; /* a descriptor of the caller's, not to be found by its path */
 	struct buf pending;
 	uint64_t missing;
 	int error; /* the last reason */
@@ -109,7 +111,7 @@ static int rotate(struct disk_file *file)
 static size_t room_before_rotation(const struct disk *disk, const struct disk_file *file,
 				   const unsigned char *data, size_t len)
 {
-	if (disk->max_size == 0 || file->size + len <= disk->max_size)
+	if (disk->max_size == 0 || file->adopted || file->size + len <= disk->max_size)
 		return len;
 	size_t room = file->size < disk->max_size ? (size_t)(disk->max_size - file->size) : 0;
 	const unsigned char *newline = room ? memrchr(data, '\n', room) : NULL;
@@ -134,6 +136,11 @@ static size_t write_file(const struct disk *disk, struct disk_file *file, const 
 		ssize_t n = part > 0 ? write(file->fd, data + done, part) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
+		/* Others share the descriptor and may have made it non-blocking. */
+		if (n < 0 && errno == EAGAIN && file->adopted) {
+			poll(&(struct pollfd){ .fd = file->fd, .events = POLLOUT }, 1, -1);
+			continue;
+		}
 		if (n < 0) {
 			*ret_error = errno;
 			return done;
@@ -259,20 +266,37 @@ static void make_ready(struct disk *disk, struct disk_file *file)
 	pthread_cond_signal(&disk->work);
 }
 
+/* With the lock. */
+static struct disk_file *add_file(struct disk *disk, const char *path, int fd)
+{
+	struct disk_file *file = NEW(struct disk_file);
+	file->path = mem_strdup(path);
+	file->fd = fd;
+	list_init(&file->ready);
+	list_append(&disk->files, &file->all);
+	return file;
+}
+
 struct disk_file *disk_open(struct disk *disk, const char *path)
 {
 	pthread_mutex_lock(&disk->lock);
 	struct disk_file *file = map_get(&disk->open, path, strlen(path));
 	if (!file) {
-		file = NEW(struct disk_file);
-		file->path = mem_strdup(path);
-		file->fd = -1;
-		list_init(&file->ready);
-		list_append(&disk->files, &file->all);
+		file = add_file(disk, path, -1);
 		map_put(&disk->open, path, strlen(path), file);
 		make_ready(disk, file);
 	}
 	file->users++;
+	pthread_mutex_unlock(&disk->lock);
+	return file;
+}
+
+struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd)
+{
+	pthread_mutex_lock(&disk->lock);
+	struct disk_file *file = add_file(disk, name, fd);
+	file->opened = file->adopted = true;
+	file->users = 1;
 	pthread_mutex_unlock(&disk->lock);
 	return file;
 }
@@ -299,7 +323,7 @@ void disk_write(struct disk *disk, struct disk_file *file, const void *data, siz
 void disk_close(struct disk *disk, struct disk_file *file)
 {
 	pthread_mutex_lock(&disk->lock);
-	if (--file->users == 0)
+	if (--file->users == 0 && !file->adopted)
 		map_remove(&disk->open, file->path, strlen(file->path));
 	make_ready(disk, file);
 	pthread_mutex_unlock(&disk->lock);

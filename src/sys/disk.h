@@ -37,6 +37,10 @@ void disk_free(struct disk *disk);
 /* Creates or empties the file, in the background. One file is shared by all who open the same
  * path. */
 struct disk_file *disk_open(struct disk *disk, const char *path);
+
+/* The same for a descriptor that is open already, under a name for messages: written to as it is,
+ * neither emptied nor set aside. Takes the descriptor. */
+struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd);
 void disk_write(struct disk *disk, struct disk_file *file, const void *data, size_t len);
 void disk_close(struct disk *disk, struct disk_file *file);
 

@@ -1,6 +1,9 @@
 #include "run/tell/events.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,33 +15,47 @@ static void on_trouble(void *arg UNUSED, const char *text)
 	log_warn("events: %s", text);
 }
 
-/* A descriptor of ours is a file by another name. */
-static char *path_of(const char *target)
+/* The descriptor that "-" or "fd:N" names; -1: the target is a file. */
+static int descriptor_of(const char *target)
 {
+	uint64_t fd;
 	if (str_eq(target, "-"))
-		return mem_strdup("/dev/fd/1");
-	if (str_starts(target, "fd:"))
-		return mem_printf("/dev/fd/%s", target + strlen("fd:"));
-	return mem_strdup(target);
+		return STDOUT_FILENO;
+	if (str_starts(target, "fd:") && str_to_u64(target + strlen("fd:"), &fd) == 0)
+		return (int)MIN(fd, (uint64_t)INT_MAX);
+	return -1;
 }
 
-static void add_file(struct events *events, const char *path)
+/* What a descriptor stands for is shared with others: it is written to as it is. */
+static struct disk_file *open_target(struct disk *disk, const char *target)
+{
+	int fd = descriptor_of(target);
+	if (fd < 0)
+		return disk_open(disk, target);
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		log_warn("events: cannot write to %s: %m", target);
+	return copy < 0 ? NULL : disk_adopt(disk, target, copy);
+}
+
+static void add_target(struct events *events, const char *target)
 {
 	if (!events->disk)
 		events->disk = disk_new(0, DISK_HANG_NS, on_trouble, NULL);
-	events->files[events->count++] = disk_open(events->disk, path);
+	struct disk_file *file = open_target(events->disk, target);
+	if (file)
+		events->files[events->count++] = file;
 }
 
 void events_open(struct events *events, const char *run_id, const struct history *history,
 		 const struct agent *agent, const char *target, const char *log_dir)
 {
 	*events = (struct events){ .run_id = run_id, .history = history, .agent = agent };
-	AUTO_FREE char *path = target ? path_of(target) : NULL;
 	AUTO_FREE char *log = log_dir ? mem_printf("%s/events.jsonl", log_dir) : NULL;
-	if (path)
-		add_file(events, path);
+	if (target)
+		add_target(events, target);
 	if (log)
-		add_file(events, log);
+		add_target(events, log);
 }
 
 void events_close(struct events *events)

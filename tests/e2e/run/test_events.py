@@ -67,6 +67,29 @@ def test_events_can_go_to_a_descriptor(muster):
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "job.ended"
 
 
+@pytest.mark.parametrize("target", ["-", "fd:1"])
+def test_events_share_a_file_with_what_is_there_and_what_workers_print(start, tmp_path, target):
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    with open(log, "a") as out:
+        assert start("run", f"--events={target}", "seq", "200", stdout=out).wait(timeout=60) == 0
+    lines = log.read_text().splitlines()
+    assert lines[0] == "before" and [line for line in lines if line.isdigit()] == [str(i + 1) for i in range(200)]
+    events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
+    assert (events[0], events[-1]) == ("job.started", "job.ended") and len(events) + 201 == len(lines)
+
+
+def test_events_for_a_descriptor_that_is_not_open_are_told_and_cost_nothing_else(muster):
+    done = muster("run", "--events=fd:99", "echo", "ran")
+    assert done.returncode == 0 and done.stdout == "ran\n" and "fd:99" in done.stderr
+
+
+def test_an_events_file_that_cannot_be_written_never_stops_a_job(muster):
+    for _ in range(40):
+        done = muster("run", "--events=/dev/full", "-t3", "--nproc-per-node=2", "seq", "5")
+        assert done.returncode == 0 and done.stderr.count("events: cannot write /dev/full") == 1
+
+
 def console_events(stderr):
     return [json.loads(line) for line in stderr.splitlines() if line.startswith('{"name": "torchelastic')]
 

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define CHILD_STACK_SIZE ((size_t)65536)
 
 static const char *const step_names[] = {
@@ -38,6 +40,7 @@ struct plan {
 	const struct spawn_spec *spec;
 	pid_t parent;
 	bool join_cgroup; /* not born in it */
+	uint64_t exec_ns; /* the child's last act before execve() */
 	enum spawn_step step;
 	int error;
 };
@@ -75,7 +78,7 @@ static void join_cgroup(int cgroup_fd)
 
 /* Everything up to and including the exec; comes back only on failure, with the step that
  * failed. */
-static enum spawn_step become(const struct plan *plan)
+static enum spawn_step become(struct plan *plan)
 {
 	const struct spawn_spec *spec = plan->spec;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -104,6 +107,7 @@ static enum spawn_step become(const struct plan *plan)
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	plan->exec_ns = clock_now_ns();
 	execve(spec->path, spec->argv, spec->envp);
 	return SPAWN_EXEC;
 }
@@ -212,13 +216,13 @@ static long make_child(struct plan *plan, int *pidfd)
 	return clone_plain(plan, stack, pidfd);
 }
 
-int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd,
+int spawn_start(const struct spawn_spec *spec, struct spawned *ret_spawned,
 		enum spawn_step *ret_step)
 {
 	struct plan plan = { .spec = spec, .parent = getpid() };
 	int pidfd = -1;
 	*ret_step = SPAWN_CLONE;
-	long pid = make_child(&plan, ret_pidfd ? &pidfd : NULL);
+	long pid = make_child(&plan, spec->wants_pidfd ? &pidfd : NULL);
 	if (pid < 0)
 		return (int)pid;
 	if (plan.step != SPAWN_OK) {
@@ -230,8 +234,6 @@ int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd,
 		return -plan.error;
 	}
 	*ret_step = SPAWN_OK;
-	*ret_pid = (pid_t)pid;
-	if (ret_pidfd)
-		*ret_pidfd = pidfd;
+	*ret_spawned = (struct spawned){ (pid_t)pid, pidfd, plan.exec_ns };
 	return 0;
 }

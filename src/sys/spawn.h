@@ -30,6 +30,7 @@ struct spawn_spec {
 	uint64_t nofile_soft;		/* soft limit of open files; 0: that of the parent */
 	/* may look into it, with its descendants, where Yama asks for that; 0: nobody */
 	pid_t tracer;
+	bool wants_pidfd;
 	int cgroup_fd; /* directory of a cgroup v2 to be born in, if possible; 0: none */
 };
 
@@ -52,10 +53,15 @@ enum spawn_step {
 /* "execute", "change to the directory": fits "cannot %s %s: %s". */
 const char *spawn_step_name(enum spawn_step step);
 
-/* Returns after the program was executed (or the child is gone): 0 with its pid, and with a pidfd
- * if ret_pidfd is not NULL; else -errno and the step that failed. stdio: SPAWN_NULL leaves the
- * parent's; SPAWN_INHERIT must have been resolved. */
-int spawn_start(const struct spawn_spec *spec, pid_t *ret_pid, int *ret_pidfd,
+struct spawned {
+	pid_t pid;
+	int pidfd;	  /* with `wants_pidfd`, the caller's; otherwise -1 */
+	uint64_t exec_ns; /* monotonic: pinned and ready, right before execve() */
+};
+
+/* Returns after the program was executed (or the child is gone): 0; else -errno and the step that
+ * failed. stdio: SPAWN_NULL leaves the parent's; SPAWN_INHERIT must have been resolved. */
+int spawn_start(const struct spawn_spec *spec, struct spawned *ret_spawned,
 		enum spawn_step *ret_step);
 
 #endif

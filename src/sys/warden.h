@@ -53,7 +53,7 @@ struct warden_event {
 	uint64_t id; /* as given to warden_spawn() */
 	pid_t pid;
 	int pidfd;	   /* SPAWNED with WARDEN_PIDFD: the caller's; otherwise -1 */
-	uint64_t start_ns; /* monotonic: just before the process was made */
+	uint64_t start_ns; /* monotonic: right before its execve(), when it was pinned already */
 	uint64_t ns;	   /* monotonic: executed; reaped; empty */
 	struct exit_status status;
 	struct rusage usage;  /* of the main process and the children it waited for */

@@ -158,16 +158,18 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 
 	view.spec.cgroup_fd = ward->cgroup.path && !aside ? ward->cgroup.fd : 0;
 	view.spec.tracer = ward->agent;
-	bool wants_pidfd = view.head.flags & WARDEN_PIDFD;
-	struct main_process main = { .id = id,
-				     .quiet = view.head.flags & WARDEN_QUIET,
-				     .aside = aside,
-				     .start_ns = clock_now_ns() };
-	AUTO(fd_close) int pidfd = -1;
+	view.spec.wants_pidfd = view.head.flags & WARDEN_PIDFD;
+	struct spawned spawned;
 	enum spawn_step step;
-	r = spawn_start(&view.spec, &main.pid, wants_pidfd ? &pidfd : NULL, &step);
+	r = spawn_start(&view.spec, &spawned, &step);
 	if (r < 0)
 		return refuse(ward, id, step, -r);
+	AUTO(fd_close) int pidfd = spawned.pidfd;
+	struct main_process main = { .id = id,
+				     .pid = spawned.pid,
+				     .quiet = view.head.flags & WARDEN_QUIET,
+				     .aside = aside,
+				     .start_ns = spawned.exec_ns };
 	add_main(ward, &main);
 	if (!main.quiet)
 		tell_spawned(ward, &main, pidfd);

@@ -63,6 +63,20 @@ def test_an_order_runs_as_often_as_asked_after_its_warmup(tmp_path):
         assert len({line["cores"] for line in mine}) == 1
 
 
+def test_the_clock_of_a_run_starts_when_its_program_is_executed(tmp_path):
+    """What comes before, pinning above all, is held up for two seconds and must not count."""
+    out = tmp_path / "o.jsonl"
+    held_up = "inject=setsid:delay_exit=2000000"  # microseconds
+    tracer = ["strace", "-f", "-qq", "-e", "trace=setsid", "-e", held_up, "-o", str(tmp_path / "trace")]
+    if subprocess.run([*tracer, "true"], capture_output=True).returncode != 0:
+        pytest.skip("strace cannot trace here")
+    subprocess.run([*tracer, MUSTER, "batch", "-q", "--quiet-check=off", "-o", out, ":::", "/bin/true"], check=True,
+                   stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    assert "DELAYED" in (tmp_path / "trace").read_text()
+    (run,) = attempts(out)
+    assert run["wall_ns"] < 2e9
+
+
 def test_variants_alternate_in_blocks_on_the_same_cores(tmp_path):
     out = tmp_path / "o.jsonl"
     muster("batch", "-q", "--ab", "--runs=4", "--warmup=1", "--quiet-check=off", "-o", out,

@@ -13,7 +13,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "e2e" / "lib"))
 
-from conftest import MUSTER, clean_env, wait_for  # noqa: E402
+from tree import MUSTER, clean_env  # noqa: E402
+from waits import wait_for  # noqa: E402
 from netns import Lab, Unavailable  # noqa: E402
 from netns_job import PORT  # noqa: E402
 

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "e2e" / "lib"))
 
-from conftest import MUSTER, clean_env  # noqa: E402
+from tree import MUSTER, clean_env  # noqa: E402
 from crew import Crew  # noqa: E402
 from netns import Lab  # noqa: E402
 

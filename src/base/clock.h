@@ -21,12 +21,18 @@ static inline uint64_t ns_add(uint64_t a, uint64_t b)
 	return a > NS_NEVER - b ? NS_NEVER : a + b;
 }
 
-/* What is left until a deadline, for a timer that must not be early. */
+/* A time span for a timer that must not be early: rounded up. */
+static inline struct timeval clock_timeval(uint64_t ns)
+{
+	uint64_t us = ns / NS_PER_US + (ns % NS_PER_US != 0);
+	return (struct timeval){ .tv_sec = (time_t)(us / 1000000),
+				 .tv_usec = (suseconds_t)(us % 1000000) };
+}
+
+/* What is left until a deadline. */
 static inline struct timeval clock_left(uint64_t deadline_ns, uint64_t now_ns)
 {
-	uint64_t left_us = (deadline_ns > now_ns ? deadline_ns - now_ns : 0) / NS_PER_US + 1;
-	return (struct timeval){ .tv_sec = (time_t)(left_us / 1000000),
-				 .tv_usec = (suseconds_t)(left_us % 1000000) };
+	return clock_timeval(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
 }
 
 /* "2026-11-16T00:32:10.123456Z" */

@@ -171,6 +171,7 @@ int str_to_size(const char *text, uint64_t *ret_bytes)
 }
 
 #define DISTANCE_MAX 64
+#define NEAREST_MAX 3 /* edits in a word that is still recognised */
 
 void str_make_printable(char *text)
 {
@@ -202,6 +203,15 @@ unsigned str_distance(const char *a, const char *b)
 		}
 	}
 	return row[lb];
+}
+
+const char *str_nearest(const char *typed, const char *name, const char *best)
+{
+	/* Of a word of two letters, one that is wrong leaves too little to guess from. */
+	size_t len = strlen(typed);
+	unsigned limit = len > 0 ? (unsigned)MIN((len - 1) / 2, (size_t)NEAREST_MAX) : 0;
+	unsigned distance = str_distance(typed, name);
+	return distance <= limit && (!best || distance < str_distance(typed, best)) ? name : best;
 }
 
 int str_to_signal(const char *text)

@@ -45,6 +45,10 @@ void str_make_printable(char *text);
 /* Edits (insert, delete, replace, swap neighbours) that turn one text into the other. */
 unsigned str_distance(const char *a, const char *b);
 
+/* For "did you mean": `name` if it is nearer to what was typed than `best` (NULL: none yet) and
+ * near enough to be meant, otherwise `best`. Call it with every name there is. */
+const char *str_nearest(const char *typed, const char *name, const char *best);
+
 /* SIGTERM from "SIGTERM", "TERM", "term" or "15"; -EINVAL. And back: "SIGTERM", or NULL. */
 int str_to_signal(const char *text);
 const char *str_signal_name(int sig);

@@ -3,15 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "proto/shell.h"
-
-#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 extern char **environ;
 
@@ -28,31 +26,23 @@ void launch_done(struct launch *launch)
 	strv_done(&launch->env);
 }
 
-/* The first executable file of that name, "" if there is none; owned by the caller. */
+/* "" if there is none; owned by the caller. */
 static char *search(const char *program, const char *path)
 {
-	struct stat info;
-	size_t len;
-	for (const char *rest = path, *dir; (dir = str_split(&rest, ':', &len));) {
-		char *file = mem_printf("%.*s/%s", (int)(len ? len : 1), len ? dir : ".", program);
-		if (access(file, X_OK) == 0 && stat(file, &info) == 0 && S_ISREG(info.st_mode))
-			return file;
-		free(file);
-	}
-	return mem_strdup("");
+	char *file = path_search(program, path);
+	return file ? file : mem_strdup("");
 }
 
 static char *find_program(struct launcher *launcher, const char *program, const struct strv *env)
 {
-	const char *own = env->count ? env_get(env, "PATH") : NULL,
-		   *path = own ? own : getenv("PATH");
+	const char *own = env->count ? env_get(env, "PATH") : NULL;
 	if (strchr(program, '/'))
 		return mem_strdup(program);
 	if (own)
 		return search(program, own);
 	char *known = map_get(&launcher->paths, program, strlen(program));
 	if (!known) {
-		known = search(program, path ? path : PATH_DEFAULT);
+		known = search(program, NULL);
 		map_put(&launcher->paths, program, strlen(program), known);
 	}
 	return mem_strdup(known);

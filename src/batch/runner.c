@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "batch/cpu_time.h"
@@ -18,22 +19,13 @@
 #define BAR_PERIOD_NS (200 * NS_PER_MS)
 #define PLAIN_PERIOD_NS (30 * NS_PER_S)
 
-static struct timeval timeval_of(uint64_t ns)
-{
-	/* Rounded up: a timer that is early would find nothing to do. */
-	uint64_t us = ns / NS_PER_US + (ns % NS_PER_US != 0);
-	return (struct timeval){ .tv_sec = (time_t)(us / 1000000),
-				 .tv_usec = (suseconds_t)(us % 1000000) };
-}
-
 static void arm(struct event *timer, uint64_t deadline_ns)
 {
-	uint64_t now = clock_now_ns();
 	if (deadline_ns == NS_NEVER) {
 		event_del(timer);
 		return;
 	}
-	struct timeval wait = timeval_of(deadline_ns > now ? deadline_ns - now : 0);
+	struct timeval wait = clock_left(deadline_ns, clock_now_ns());
 	event_add(timer, &wait);
 }
 
@@ -153,17 +145,6 @@ static void move_aside(const struct plan *plan, struct warden *const *wardens)
 		sched_setaffinity(warden_pid(wardens[i]), sizeof(*spare), (const cpu_set_t *)spare);
 }
 
-/* Outputs that wait for a slow terminal keep their files open. The orders keep the limit they had:
- * their wardens are older than this. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int init(struct runner *runner, const struct runner_job *job)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
@@ -243,10 +224,12 @@ int runner_run(const struct runner_job *job)
 	if (init(&runner, job) < 0)
 		return EXIT_CODE_SYSTEM;
 	signal(SIGPIPE, SIG_IGN);
-	raise_file_limit();
+	/* Outputs that wait for a slow terminal keep their files open. The orders keep the limit
+	 * they had: their wardens are older than this. */
+	fd_limit_raise();
 	move_aside(job->plan, job->wardens);
 	if (runner.bar || runner.plain) {
-		struct timeval period = timeval_of(runner.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
+		struct timeval period = clock_timeval(runner.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
 		event_add(runner.status_timer, &period);
 	}
 	runner_post(&runner, &(struct batch_event){ .type = BATCH_START });

@@ -90,11 +90,11 @@ static int start(struct event_base *base, const struct store_options *o,
 		return fd;
 	struct addr addr;
 	int r = addr_of_socket(fd, &addr, err);
-	if (r == 0)
-		r = store_server_new(base, fd_take(&fd), &config, ret_server, err);
-	fd_close(&fd);
-	if (r < 0)
+	if (r < 0) {
+		fd_close(&fd);
 		return r;
+	}
+	*ret_server = store_server_new(base, fd, &config);
 	char text[ADDR_TEXT_MAX];
 	addr_format(&addr, text);
 	printf("listening on %s\n", text);

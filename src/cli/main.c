@@ -57,18 +57,14 @@ static void print_overview(FILE *out)
 
 static int unknown_command(const char *name)
 {
-	const struct command *nearest = NULL;
-	unsigned best = 3;
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		unsigned distance = str_distance(name, commands[i]->name);
-		if (distance < best) {
-			best = distance;
-			nearest = commands[i];
-		}
-	}
-	if (nearest)
+	const char *nearest = NULL;
+	for (size_t i = 0; *name != '-' && i < ARRAY_LEN(commands); i++)
+		nearest = str_nearest(name, commands[i]->name, nearest);
+	if (*name == '-')
+		fprintf(stderr, "muster: unknown option '%s'; 'muster --help' explains\n", name);
+	else if (nearest)
 		fprintf(stderr, "muster: unknown command '%s'; did you mean '%s'?\n", name,
-			nearest->name);
+			nearest);
 	else
 		fprintf(stderr, "muster: unknown command '%s'; 'muster help' lists them\n", name);
 	return EXIT_CODE_USAGE;

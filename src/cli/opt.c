@@ -8,7 +8,6 @@
 #include "base/str.h"
 
 #define HELP_COLUMN 30
-#define SUGGEST_DISTANCE 3
 
 static bool is_option(const struct opt *opt)
 {
@@ -39,21 +38,11 @@ static int suggest(const struct opt *opts, const char *typed, size_t len, struct
 {
 	char word[64];
 	snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), typed);
-	const struct opt *nearest = NULL;
-	unsigned best = SUGGEST_DISTANCE + 1;
-	opt_foreach(opt, opts)
-	{
-		if (!is_option(opt))
-			continue;
-		unsigned distance = str_distance(word, opt->name);
-		if (distance < best) {
-			best = distance;
-			nearest = opt;
-		}
-	}
+	const char *nearest = NULL;
+	opt_foreach(opt, opts) if (is_option(opt)) nearest = str_nearest(word, opt->name, nearest);
 	if (nearest)
 		return err_set(err, EINVAL, "unknown option '--%s'; did you mean '--%s'?", word,
-			       nearest->name);
+			       nearest);
 	return err_set(err, EINVAL, "unknown option '--%s'", word);
 }
 

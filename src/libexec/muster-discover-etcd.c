@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
 #include "core/rounds/election.h"
 #include "core/worker/exit_code.h"
@@ -306,16 +306,13 @@ static int open_leave_fd(int *ret_fd, struct err *err)
 static void make_value(struct program *program)
 {
 	const char *id = getenv("MUSTER_DISCOVERY_ID");
-	uint64_t random[2] = { 0 };
 	if (id && discovery_coordinator_ok(id) && strlen(id) <= ID_MAX) {
 		snprintf(program->value, sizeof(program->value), "%s %s", program->options->own,
 			 id);
 		return;
 	}
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		abort(); /* cannot happen for 16 bytes once the kernel has booted */
 	snprintf(program->value, sizeof(program->value), "%s %016" PRIx64 "%016" PRIx64,
-		 program->options->own, random[0], random[1]);
+		 program->options->own, random_u64(), random_u64());
 }
 
 static int discover(const struct etcd_options *options)

@@ -4,22 +4,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "base/str.h"
-
-static void draw_nonce(unsigned char nonce[FRAME_NONCE_SIZE])
-{
-	if (getrandom(nonce, FRAME_NONCE_SIZE, 0) != FRAME_NONCE_SIZE)
-		memset(nonce, 0, FRAME_NONCE_SIZE); /* cannot be: so few bytes are given whole */
-}
 
 static void put_hello(struct greeting *greeting, enum frame_role role, struct buf *out)
 {
 	struct frame_hello *hello = &greeting->hello;
 	hello->role = role;
 	hello->has_token = greeting->self->token != NULL;
-	draw_nonce(hello->nonce);
+	random_bytes(hello->nonce, FRAME_NONCE_SIZE);
 	snprintf(hello->version, sizeof(hello->version), "%s", MUSTER_VERSION);
 	snprintf(hello->run_id, sizeof(hello->run_id), "%s", greeting->self->run_id);
 	frame_put_hello(out, hello);
@@ -126,7 +120,7 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 		fail(greeting, LINK_REFUSED,
 		     "it has a token, and this side has none: give the same to all, or to none");
 	} else if (self->token) {
-		draw_nonce(greeting->challenge.nonce);
+		random_bytes(greeting->challenge.nonce, FRAME_NONCE_SIZE);
 		frame_put_challenge(out, &greeting->challenge);
 		greeting->state = GREETING_PROOF;
 	} else {

@@ -8,11 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/random.h"
 
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
 #define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
@@ -425,18 +425,14 @@ static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *ar
 	}
 }
 
-int store_server_new(struct event_base *base, int listen_fd,
-		     const struct store_server_config *config, struct store_server **ret_server,
-		     struct err *err)
+struct store_server *store_server_new(struct event_base *base, int listen_fd,
+				      const struct store_server_config *config)
 {
-	AUTO(fd_close) int owned_fd = listen_fd;
-	uint64_t hash_key[2];
-	if (getrandom(hash_key, sizeof(hash_key), 0) != (ssize_t)sizeof(hash_key))
-		return err_set(err, errno, "getrandom: %m");
+	uint64_t hash_key[2] = { random_u64(), random_u64() };
 	struct store_server *server = NEW(struct store_server);
 	server->config = *config;
 	server->base = base;
-	server->listen_fd = fd_take(&owned_fd);
+	server->listen_fd = listen_fd;
 	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->scratch = mem_alloc(SCRATCH_SIZE);
 	store_table_init(&server->table, config->table_max, hash_key);
@@ -447,8 +443,7 @@ int store_server_new(struct event_base *base, int listen_fd,
 		     server);
 	if (listen_fd >= 0)
 		event_add(&server->accept_event, NULL);
-	*ret_server = server;
-	return 0;
+	return server;
 }
 
 void store_server_free(struct store_server *server)

@@ -50,11 +50,10 @@ struct store_server_config {
 				       .connections_max = STORE_CONNECTIONS_MAX, \
 				       .stall_ns = STORE_STALL_NS })
 
-/* Serves on `listen_fd` (from addr_listen), which it owns from now on, also on failure; -1: only
- * those that somebody else has accepted for it. */
-int store_server_new(struct event_base *base, int listen_fd,
-		     const struct store_server_config *config, struct store_server **ret_server,
-		     struct err *err);
+/* Serves on `listen_fd` (from addr_listen), which it owns from now on; -1: only connections that
+ * others have accepted for it. */
+struct store_server *store_server_new(struct event_base *base, int listen_fd,
+				      const struct store_server_config *config);
 void store_server_free(struct store_server *server);
 
 /* A connection that was accepted elsewhere, non-blocking; owned from now on. */

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
 #include "nodes/coordinating_notes.h"
 
@@ -441,8 +441,7 @@ static uint64_t draw(void)
 {
 	uint64_t value = 0;
 	while (value == 0 || value == UINT64_MAX)
-		if (getrandom(&value, sizeof(value), 0) != sizeof(value))
-			value = 0;
+		value = random_u64();
 	return value;
 }
 

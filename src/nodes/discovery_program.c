@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
 #include "net/discover_exec.h"
 #include "nodes/discovery.h"
@@ -117,11 +117,9 @@ static const struct discover_exec_handler exec_handler = { on_coordinator, on_no
 static void set_environment(struct program *p)
 {
 	const struct rendezvous *rdzv = p->base.rdzv;
-	uint64_t id[2] = { 0 };
-	if (getrandom(id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
-		id[0] = clock_now_ns() ^ (uint64_t)getpid() << 32;
 	strv_add_all(&p->envp, environ);
-	env_setf(&p->envp, "MUSTER_DISCOVERY_ID", "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+	env_setf(&p->envp, "MUSTER_DISCOVERY_ID", "%016" PRIx64 "%016" PRIx64, random_u64(),
+		 random_u64());
 	if (rdzv->endpoint_text && *rdzv->endpoint_text)
 		env_set(&p->envp, "MUSTER_RDZV_ENDPOINT", rdzv->endpoint_text);
 }

@@ -165,18 +165,11 @@ static const struct order_key *find_key(const char *name)
 
 static int unknown_key(const char *name, struct err *err)
 {
-	const struct order_key *nearest = NULL;
-	unsigned best = 3;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		unsigned distance = str_distance(name, keys[i].name);
-		if (distance < best) {
-			best = distance;
-			nearest = &keys[i];
-		}
-	}
+	const char *nearest = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		nearest = str_nearest(name, keys[i].name, nearest);
 	if (nearest)
-		return err_set(err, EINVAL, "unknown key '%s'; did you mean '%s'?", name,
-			       nearest->name);
+		return err_set(err, EINVAL, "unknown key '%s'; did you mean '%s'?", name, nearest);
 	return err_set(err, EINVAL, "unknown key '%s'", name);
 }
 

@@ -7,11 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
 #include "run/worker_env.h"
 #include "watch/stacks.h"
@@ -257,8 +257,7 @@ static int choose_rendezvous(const struct run_options *options, struct run_confi
 static char *random_id(void)
 {
 	unsigned char b[16];
-	if (getrandom(b, sizeof(b), 0) != sizeof(b))
-		abort(); /* cannot happen for 16 bytes once the kernel has booted */
+	random_bytes(b, sizeof(b));
 	b[6] = (b[6] & 0x0f) | 0x40;
 	b[8] = (b[8] & 0x3f) | 0x80;
 	return mem_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",

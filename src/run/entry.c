@@ -13,11 +13,11 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "core/worker/exit_code.h"
 #include "run/limits.h"
 
-#define PATH_DEFAULT "/bin:/usr/bin"
 #define SHEBANG_MAX 256 /* what the kernel reads of a "#!" line */
 
 /* What --run-path does: the script runs as __main__ with its own sys.argv, and an exception it lets
@@ -44,35 +44,13 @@ static bool is_file(const char *path)
 	return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-static bool is_program(const char *path)
-{
-	return is_file(path) && access(path, X_OK) == 0;
-}
-
-/* The first program `name` in the directories of PATH, owned by the caller; NULL if there is
- * none. */
-static char *search_path(const char *name)
-{
-	const char *rest = getenv("PATH"), *piece;
-	size_t len;
-	if (!rest)
-		rest = PATH_DEFAULT;
-	while ((piece = str_split(&rest, ':', &len))) {
-		char *path = mem_printf("%.*s/%s", len ? (int)len : 1, len ? piece : ".", name);
-		if (is_program(path))
-			return path;
-		free(path);
-	}
-	return NULL;
-}
-
 static char *beside(const char *program, const char *name)
 {
 	const char *slash = strrchr(program, '/');
 	if (!slash)
 		return NULL;
 	char *path = mem_printf("%.*s/%s", (int)(slash - program), program, name);
-	if (is_program(path))
+	if (path_is_program(path))
 		return path;
 	free(path);
 	return NULL;
@@ -97,8 +75,8 @@ static int find_python(char **ret_path, struct err *err)
 {
 	const char *chosen = getenv("PYTHON_EXEC");
 	if (chosen && *chosen) {
-		char *path = strchr(chosen, '/') ? mem_strdup(chosen) : search_path(chosen);
-		if (path && is_program(path)) {
+		char *path = strchr(chosen, '/') ? mem_strdup(chosen) : path_search(chosen, NULL);
+		if (path && path_is_program(path)) {
 			*ret_path = path;
 			return 0;
 		}
@@ -108,9 +86,9 @@ static int find_python(char **ret_path, struct err *err)
 	}
 	char *path = python_beside_muster();
 	if (!path)
-		path = search_path("python");
+		path = path_search("python", NULL);
 	if (!path)
-		path = search_path("python3");
+		path = path_search("python3", NULL);
 	if (!path)
 		return err_set(err, ENOENT,
 			       "no Python interpreter: neither python nor python3 is on PATH; name "
@@ -191,8 +169,8 @@ static void take_program(struct entry *entry, const char *word, char *path)
 
 static int use_program(struct entry *entry, const char *word, struct err *err)
 {
-	char *path = strchr(word, '/') ? mem_strdup(word) : search_path(word);
-	if (path && is_program(path)) {
+	char *path = strchr(word, '/') ? mem_strdup(word) : path_search(word, NULL);
+	if (path && path_is_program(path)) {
 		take_program(entry, word, path);
 		return 0;
 	}
@@ -203,7 +181,7 @@ static int use_program(struct entry *entry, const char *word, struct err *err)
 		return err_set(err, EISDIR, "'%s' is a directory, not a program", word);
 	if (there)
 		return err_set(err, EACCES, "'%s' is not executable: chmod +x it", word);
-	if (!strchr(word, '/') && is_program(word))
+	if (!strchr(word, '/') && path_is_program(word))
 		return err_set(err, ENOENT,
 			       "program '%s' is not on PATH; for the one here write './%s'", word,
 			       word);
@@ -222,7 +200,7 @@ static int use_word(struct entry *entry, const char *word, struct err *err)
 			     strchr(word, '/') ? mem_strdup(word) : mem_printf("./%s", word));
 		return 0;
 	}
-	char *path = strchr(word, '/') || str_ends(word, ".py") ? NULL : search_path(word);
+	char *path = strchr(word, '/') || str_ends(word, ".py") ? NULL : path_search(word, NULL);
 	if (path) {
 		take_program(entry, word, path);
 		return 0;

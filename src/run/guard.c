@@ -211,10 +211,9 @@ static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 static void start_looking(struct guard *guard)
 {
 	uint64_t period_ns = hang_period_ns(&guard->config.hang);
-	struct timeval tv = { .tv_sec = (time_t)(period_ns / NS_PER_S),
-			      .tv_usec = (suseconds_t)(period_ns % NS_PER_S / NS_PER_US) };
+	struct timeval period = clock_timeval(period_ns);
 	if (period_ns)
-		event_add(guard->look, &tv);
+		event_add(guard->look, &period);
 }
 
 /* -- rounds

@@ -4,11 +4,11 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
 #include "sys/thread.h"
 
@@ -24,8 +24,7 @@ static int make_random(const char *prefix, char **ret_path)
 	for (int i = 0; i < MKDIR_TRIES; i++) {
 		unsigned char random[SUFFIX_LEN];
 		char suffix[SUFFIX_LEN + 1] = "";
-		if (getrandom(random, sizeof(random), 0) != sizeof(random))
-			return -EIO;
+		random_bytes(random, sizeof(random));
 		for (int k = 0; k < SUFFIX_LEN; k++)
 			suffix[k] = letters[random[k] % (sizeof(letters) - 1)];
 		char *path = mem_printf("%s%s", prefix, suffix);

@@ -1,11 +1,11 @@
 #include "run/membership.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 
 static void add_addrs(struct node_info *node)
 {
@@ -35,8 +35,7 @@ static struct agent_config make_agent_config(const struct run_config *config)
 		.no_restart_on = config->no_restart_on,
 		.join_timeout_ns = config->rdzv.join_timeout_ns,
 	};
-	if (getrandom(&agent.node.id, sizeof(agent.node.id), GRND_NONBLOCK) < 0)
-		agent.node.id.lo = clock_now_ns() ^ (uint64_t)getpid() << 32;
+	random_bytes(&agent.node.id, sizeof(agent.node.id));
 	snprintf(agent.node.role, sizeof(agent.node.role), "%s", config->role);
 	gethostname(agent.node.name, sizeof(agent.node.name) - 1);
 	return agent;

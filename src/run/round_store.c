@@ -214,11 +214,9 @@ int round_store_begin(struct round_store *store, bool serve, struct err *err)
 	config.on_connect = on_connect;
 	config.on_drop = on_drop;
 	config.arg = store;
-	int r = store_server_new(store->base, fd_take(&store->listen_fd), &config, &store->server,
-				 err);
-	if (r == 0)
-		let_in(store);
-	return r;
+	store->server = store_server_new(store->base, fd_take(&store->listen_fd), &config);
+	let_in(store);
+	return 0;
 }
 
 void round_store_done(struct round_store *store)

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "proto/valgrind_out.h"
 #include "sys/perf_count.h"
@@ -39,19 +40,13 @@ const char *counter_source_name(enum counter_source source)
 
 char *counter_valgrind_path(void)
 {
-	const char *path = getenv("PATH"), *piece;
-	size_t len;
-	for (path = path ? path : "/usr/bin:/bin"; (piece = str_split(&path, ':', &len));) {
-		AUTO_FREE char *file = mem_printf("%.*s/valgrind", (int)len, piece);
-		if (access(file, X_OK) < 0)
-			continue;
-		char *program = mem_printf("%s.bin", file);
-		if (access(program, X_OK) == 0)
-			return program;
-		free(program);
-		return mem_strdup(file);
-	}
-	return NULL;
+	char *file = path_search("valgrind", NULL);
+	if (!file)
+		return NULL;
+	char *program = mem_printf("%s.bin", file);
+	bool wrapped = path_is_program(program);
+	free(wrapped ? file : program);
+	return wrapped ? program : file;
 }
 
 int counter_check(enum counter_source source, struct err *err)

@@ -192,19 +192,14 @@ static bool needs_pipe(const struct output_worker *worker, enum output_stream ki
 
 /* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden has
  * been forked by then, so the workers keep the limit that was meant for them. */
-static bool raise_file_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
-		return false;
-	limit.rlim_cur = limit.rlim_max;
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
 static int make_pipe(int ret_fds[2])
 {
-	if (pipe2(ret_fds, O_CLOEXEC) < 0 &&
-	    !(errno == EMFILE && raise_file_limit() && pipe2(ret_fds, O_CLOEXEC) == 0))
+	int r = pipe2(ret_fds, O_CLOEXEC);
+	if (r < 0 && errno == EMFILE) {
+		fd_limit_raise();
+		r = pipe2(ret_fds, O_CLOEXEC);
+	}
+	if (r < 0)
 		return -errno;
 	fd_set_nonblock(ret_fds[0], true);
 	return 0;

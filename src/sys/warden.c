@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "sys/cgroup.h"
 #include "sys/warden_proto.h"
 
@@ -41,10 +42,7 @@ struct warden {
 /* Random, because pids of two namespaces may meet in one hierarchy, and we kill by this name. */
 static void name_leaf(char leaf[LEAF_NAME_MAX])
 {
-	uint64_t id;
-	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-		id = clock_now_ns();
-	snprintf(leaf, LEAF_NAME_MAX, "warden-%016llx", (unsigned long long)id);
+	snprintf(leaf, LEAF_NAME_MAX, "warden-%016" PRIx64, random_u64());
 }
 
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err)

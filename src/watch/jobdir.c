@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/strv.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -145,10 +145,8 @@ static int make_in(struct jobdir *jobdir, const char *parent, struct err *err)
 	if (r < 0)
 		return r;
 	walk_parent(&(struct walk){ .on_job = NULL }, parent);
-	uint32_t random;
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return err_set(err, errno, "getrandom: %m");
-	snprintf(jobdir->path, sizeof(jobdir->path), "%s/%d-%08x", parent, (int)getpid(), random);
+	snprintf(jobdir->path, sizeof(jobdir->path), "%s/%d-%08x", parent, (int)getpid(),
+		 (uint32_t)random_u64());
 	if (mkdir(jobdir->path, 0700) < 0)
 		return err_set(err, errno, "mkdir %s: %m", jobdir->path);
 	r = make_lock(jobdir->path, err);

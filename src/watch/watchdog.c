@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "watch/procinfo.h"
 
 /* A process with the right to arm timers. Its number is its pid while it lives. */
@@ -198,11 +198,8 @@ static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 	if (next_ns >= watchdog->timer_ns)
 		return;
 	watchdog->timer_ns = next_ns;
-	/* Up to the next microsecond, lest it fires just before the deadline. */
-	uint64_t wait_us = next_ns <= now_ns ? 0 : (next_ns - now_ns) / NS_PER_US + 1;
-	struct timeval tv = { .tv_sec = (time_t)(wait_us / 1000000),
-			      .tv_usec = (suseconds_t)(wait_us % 1000000) };
-	event_add(watchdog->timer, &tv);
+	struct timeval left = clock_left(next_ns, now_ns);
+	event_add(watchdog->timer, &left);
 }
 
 void watchdog_drain(struct watchdog *watchdog)
@@ -306,9 +303,8 @@ struct watchdog *watchdog_new(struct event_base *base, const struct watchdog_hoo
 	watchdog->base = base;
 	watchdog->hooks = *hooks;
 	watchdog->deadlines = DEADLINES_INIT;
-	if (getrandom(watchdog->deadlines.by_key.hash_key,
-		      sizeof(watchdog->deadlines.by_key.hash_key), GRND_NONBLOCK) < 0)
-		watchdog->deadlines.by_key.hash_key[0] = clock_now_ns();
+	random_bytes(watchdog->deadlines.by_key.hash_key,
+		     sizeof(watchdog->deadlines.by_key.hash_key));
 	watchdog->watched = MAP_INIT;
 	watchdog->workers = MAP_INIT;
 	list_init(&watchdog->channels);

@@ -13,6 +13,8 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/mem.h"
+#include "base/path.h"
 #include "base/str.h"
 
 TEST(buf_keeps_bytes_in_order_through_growth_and_consumption)
@@ -163,6 +165,25 @@ TEST(distance_counts_edits)
 	ck_assert_uint_eq(str_distance("nproc-per-node", "nproc-per-nod"), 1);
 	ck_assert_uint_eq(str_distance("tee", "ete"), 1);
 	ck_assert_uint_eq(str_distance("abc", "xyz"), 3);
+}
+
+TEST(nearest_name_shares_enough_with_what_was_typed)
+{
+	ck_assert_str_eq(str_nearest("rum", "run", NULL), "run");
+	ck_assert_str_eq(str_nearest("stor", "store", "stop"), "stop"); /* as near: the first */
+	ck_assert_str_eq(str_nearest("statsu", "status", "stacks"), "status");
+	ck_assert_ptr_null(str_nearest("-v", "kv", NULL));
+	ck_assert_ptr_null(str_nearest("", "kv", NULL));
+	ck_assert_ptr_null(str_nearest("abc", "xyz", NULL));
+}
+
+TEST(programs_are_found_in_the_directories_of_a_path)
+{
+	AUTO_FREE char *found = path_search("sh", "/nonexistent:/bin");
+	ck_assert_str_eq(found, "/bin/sh");
+	ck_assert_ptr_null(path_search("sh", "/nonexistent:"));
+	ck_assert_ptr_null(path_search("bin", "/usr"));	   /* a directory */
+	ck_assert_ptr_null(path_search("passwd", "/etc")); /* not executable */
 }
 
 TEST(env_sets_replaces_and_unsets)

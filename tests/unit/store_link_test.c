@@ -25,7 +25,7 @@ static void fixture_init(struct fixture *f)
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(addr_of_socket(fd, &f->addr, NULL), 0);
 	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
-	ck_assert_int_eq(store_server_new(f->base, fd, &config, &f->server, NULL), 0);
+	f->server = store_server_new(f->base, fd, &config);
 	for (size_t i = 0; i < ARRAY_LEN(f->link); i++)
 		ck_assert_int_eq(store_link_open(&f->addr, &f->link[i], NULL), 0);
 }

@@ -11,12 +11,13 @@ import re
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 
 import pytest
-from conftest import BUILD, DEADLINE, MUSTER, clean_env, wait_for
+from proc import alive, start_time
+from tree import BUILD, MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 
 def results(path):
@@ -39,16 +40,15 @@ def write(path, *lines):
     return path
 
 
-def alive(marker):
+def marked(marker):
     """Processes with the marker in their command line."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             command = open(f"/proc/{pid}/cmdline", "rb").read()
-            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
         except OSError:
             continue
-        if marker.encode() in command and state != "Z" and int(pid) != os.getpid():
+        if marker.encode() in command and alive(pid) and int(pid) != os.getpid():
             found.append(int(pid))
     return found
 
@@ -80,7 +80,7 @@ def test_3_and_4_a_timeout_waits_for_the_whole_tree_before_the_retry(muster, tmp
     first, second = results(tmp_path / "r.jsonl")
     assert (first["reason"], second["reason"], second["attempt"]) == ("timeout", "timeout", 2)
     assert first["signal"] == "SIGKILL"
-    assert alive(marker) == []
+    assert marked(marker) == []
 
 
 def test_5_many_short_orders_start_without_polling(muster, tmp_path):
@@ -208,7 +208,7 @@ def test_kill_9_at_random_points_loses_and_repeats_nothing(start, tmp_path):
     good = collections.Counter(line["hash"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "ok")
     assert len(good) == orders_count and set(good.values()) == {1}, f"seed {seed}"
     assert kills == 100, "the list ended too early to be killed often enough"
-    wait_for(lambda: not alive(str(tmp_path)), "everything to be gone")
+    wait_for(lambda: not marked(str(tmp_path)), "everything to be gone")
 
 
 def test_a_torn_last_line_is_cut_off_and_a_second_runner_is_refused(muster, start, tmp_path):
@@ -233,12 +233,8 @@ KINDS = ["child", "group", "session", "daemon", "bare", "deaf", "chain", "reaper
 ENDS = {"exit": "ok", "crash": "signal", "wait": "timeout"}
 
 
-def is_alive(pid, start_time):
-    try:
-        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    except OSError:
-        return False
-    return fields[19] == start_time and fields[0] != "Z"
+def is_alive(pid, started):
+    return alive(pid) and start_time(pid) == started
 
 
 def test_nothing_is_left_of_any_escape_artist_and_no_neighbour_is_killed(muster, tmp_path):
@@ -269,7 +265,7 @@ def test_an_order_whose_watcher_is_killed_is_lost_and_tried_again(start, tmp_pat
         os.kill(int(pid), signal.SIGKILL)
     assert process.wait(timeout=DEADLINE) == 0
     assert collections.Counter(line["reason"] for line in results(tmp_path / "r.jsonl")) == {"lost": 2, "ok": 2}
-    assert alive(f"3{os.getpid()}") == []
+    assert marked(f"3{os.getpid()}") == []
 
 
 def test_cpu_time_of_the_whole_tree_is_limited(muster, tmp_path):
@@ -315,7 +311,7 @@ def test_ctrl_c_leaves_a_journal_that_can_be_resumed(start, muster, tmp_path, pr
         if presses == 2:  # two that are pending at the same time would be one
             wait_for(lambda: int(pending(process.pid), 16) & 2 == 0, "the signal to be taken")
     assert process.wait(timeout=DEADLINE) == 130
-    assert alive(f"3{os.getpid()}") == []
+    assert marked(f"3{os.getpid()}") == []
     assert collections.Counter(line["reason"] for line in results(tmp_path / "r.jsonl"))["killed"] == 1
     assert "--resume goes on from here" in process.stderr.read()
 

@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-MUSTER = os.environ["MUSTER"]
+from tree import MUSTER
 
 
 def compare(*args, status=0, env=None):

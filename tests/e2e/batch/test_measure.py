@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-MUSTER = os.environ["MUSTER"]
-SPIN = str(Path(os.environ["BUILD"]) / "helpers" / "spin")
+from tree import MUSTER, SANITIZER, helper
 
+SPIN = str(helper("spin"))
 
-under_valgrind = pytest.mark.skipif(Path(os.environ["BUILD"]).name == "san",
-                                    reason="a program with sanitizers does not run under valgrind")
+under_valgrind = pytest.mark.skipif(bool(SANITIZER), reason="a program with sanitizers does not run under valgrind")
 
 
 def muster(*args, status=0, cwd=None, env=None):

@@ -2,15 +2,15 @@
 
 import itertools
 import math
-import os
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-ORACLE = Path(os.environ["BUILD"]) / "helpers" / "stats_oracle"
+from tree import helper
+
+ORACLE = helper("stats_oracle")
 
 
 def ask(questions):

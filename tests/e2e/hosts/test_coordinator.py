@@ -10,7 +10,8 @@ import urllib.request
 import pytest
 
 import link_peer
-from conftest import DEADLINE, clean_env, read_line, wait_for
+from tree import clean_env
+from waits import DEADLINE, read_line, wait_for
 from link_peer import Peer
 
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from agents import agent_pid
-from conftest import gone
+from proc import gone
 from etcd_cluster import loopback_address, make_certificates
 from oracle import Oracle
 

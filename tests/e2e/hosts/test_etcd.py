@@ -13,7 +13,8 @@ import threading
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, ROOT, clean_env, wait_for
+from tree import BUILD, MUSTER, ROOT, clean_env
+from waits import DEADLINE, wait_for
 from etcd_cluster import Cluster, loopback_address, make_certificates
 
 PROGRAM = BUILD / "libexec" / "muster-discover-etcd"

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from conftest import DEADLINE, MUSTER, clean_env
+from tree import MUSTER, clean_env
+from waits import DEADLINE
 from etcd_cluster import ETCD, etcd_env
 
 LEASE_S = 3

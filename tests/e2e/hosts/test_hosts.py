@@ -6,17 +6,12 @@ import textwrap
 
 import pytest
 
-from agents import Port, agent_pid
-from conftest import gone, wait_for
+from agents import agent_pid
+from ports import Port
+from proc import gone
+from waits import wait_for
 
 STOPPED = 128 + signal.SIGTERM
-
-
-@pytest.fixture
-def port():
-    found = Port()
-    yield found
-    found.socket.close()
 
 
 def coordinator(agents, *args, **environ):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import MUSTER
+from tree import MUSTER
 from netns_job import PORT, Job
 
 # A server that knows us waits for what we have to say.

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import textwrap
 
-from conftest import alive, clean_env, read_line, wait_for
+from proc import alive, state
+from tree import clean_env
+from waits import read_line, wait_for
 import netns
-from netns import state
 
 ECHO = textwrap.dedent("""
     import socket

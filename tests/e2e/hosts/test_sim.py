@@ -3,16 +3,13 @@
 A mutant is a line or two of the cores replaced by wrong ones. What they are in is compiled anew, into a
 program of its own; the product contains no trace of them."""
 
-import os
-import pathlib
 import shlex
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-MUSTER = os.environ["MUSTER"]
-BUILD = pathlib.Path(os.environ["BUILD"])
+from tree import BUILD, MUSTER, ROOT, SANITIZER
+
 SEEDS = 2000
 
 # name: lines of the cores as they are, and as they are not
@@ -100,9 +97,8 @@ def compile_mutant(directory, edits):
     files = mutate(directory, edits)
     replaced = [BUILD / "obj/core/rounds" / file.replace(".c", ".o") for file in files]
     objects = [path for path in sorted((BUILD / "obj").rglob("*.o")) if path.parent.name not in ("lib", "libexec") and path not in replaced]
-    sanitizer = os.environ.get("SAN")
     flags = ["-D_GNU_SOURCE", "-std=gnu17", "-O1", "-I" + str(ROOT / "src"), "-pthread"]
-    flags += ["-fsanitize=" + sanitizer] if sanitizer else []
+    flags += ["-fsanitize=" + SANITIZER] if SANITIZER else []
     packages = "libevent_core libevent_extra jansson hwloc libsodium".split()
     libraries = shlex.split(subprocess.run(["pkg-config", "--libs", *packages], stdout=subprocess.PIPE, text=True, check=True).stdout)
     program = directory / "muster"

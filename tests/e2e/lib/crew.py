@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 
-from conftest import DEADLINE
+from waits import DEADLINE
 
 PROGRAM = str(pathlib.Path(__file__).with_name("crew_worker.py"))
 

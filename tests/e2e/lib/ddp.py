@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 
-from conftest import ROOT, clean_env
+from tree import ROOT, clean_env
 
 SCRIPT = ROOT / "examples/ddp/train.py"
 RANKS = 2

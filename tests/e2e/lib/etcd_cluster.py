@@ -1,12 +1,12 @@
 """A real etcd, one member or several, on addresses of its own on loopback."""
 
 import base64
+import itertools
 import json
 import platform
 import random
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import urllib.error
@@ -14,10 +14,11 @@ import urllib.request
 
 import pytest
 
-from conftest import DEADLINE, clean_env, wait_for
+from ports import Port
+from tree import clean_env
+from waits import DEADLINE, wait_for
 
 ETCD = shutil.which("etcd")
-STARTS = 5  # a port may be taken between our asking for one and its use
 
 
 def etcd_env():
@@ -31,18 +32,10 @@ def loopback_address():
     return f"127.{random.randint(1, 254)}.{random.randint(0, 254)}.{random.randint(1, 254)}"
 
 
-def free_ports(address, count):
-    sockets = [socket.create_server((address, 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Member:
     def __init__(self, cluster, name, client_url, peer_url, directory):
         self.cluster, self.name, self.client_url, self.peer_url = cluster, name, client_url, peer_url
-        self.directory = directory
+        self.data, self.log = directory / name, directory / f"{name}.log"
         self.process = None
 
     @property
@@ -50,12 +43,12 @@ class Member:
         return self.client_url.split("//")[1]
 
     def start(self):
-        args = [ETCD, "--name", self.name, "--data-dir", self.directory / self.name, "--unsafe-no-fsync",
+        args = [ETCD, "--name", self.name, "--data-dir", self.data, "--unsafe-no-fsync",
                 "--listen-client-urls", self.client_url, "--advertise-client-urls", self.client_url,
                 "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
                 "--initial-cluster", ",".join(f"{m.name}={m.peer_url}" for m in self.cluster.members),
                 *self.cluster.options]
-        with open(self.directory / f"{self.name}.log", "ab") as log:
+        with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*map(str, args)], env=etcd_env(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
 
@@ -106,24 +99,23 @@ class Cluster:
             self.options += ["--cert-file", tls / "server.pem", "--key-file", tls / "server.key"]
             self.context = ssl.create_default_context(cafile=tls / "ca.pem")
             self.context.load_cert_chain(tls / "client.pem", tls / "client.key")
-        for attempt in range(STARTS):
-            place = directory / f"etcd{attempt}"
-            place.mkdir()
-            if self.start(place, size):
-                return
+        self.ports = [Port(self.address) for _ in range(2 * size)]
+        urls = [f"{scheme}://{port.endpoint}" for port, scheme in zip(self.ports, itertools.cycle([self.scheme, "http"]))]
+        place = directory / f"etcd{self.ports[0].number}"
+        place.mkdir()
+        self.members = [Member(self, f"m{i}", urls[2 * i], urls[2 * i + 1], place) for i in range(size)]
+        try:
+            self.start()
+        except BaseException:
             self.close()
-        raise AssertionError(f"etcd did not start; see {directory}")
+            raise
 
-    def start(self, place, size):
-        address = self.address
-        ports = free_ports(address, 2 * size)
-        self.members = [Member(self, f"m{i}", f"{self.scheme}://{address}:{ports[2 * i]}",
-                               f"http://{address}:{ports[2 * i + 1]}", place) for i in range(size)]
+    def start(self):
         for member in self.members:
             member.start()
-        ended = lambda: any(m.process.poll() is not None for m in self.members)
+        ended = lambda: [m for m in self.members if m.process.poll() is not None]
         wait_for(lambda: ended() or all(m.answers() for m in self.members), "etcd")
-        return not ended()
+        assert not ended(), "etcd did not start:\n" + ended()[0].log.read_text(errors="replace")
 
     @property
     def endpoints(self):
@@ -133,6 +125,8 @@ class Cluster:
         for member in self.members:
             if member.process and member.process.poll() is None:
                 member.kill()
+        for port in self.ports:
+            port.close()
 
 
 def make_certificates(directory, address):

@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-from conftest import DEADLINE
+from waits import DEADLINE
 
 OPENING = b"MUSTER\x01\x00"
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED, STANDING = range(1, 7)

@@ -18,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 
-from conftest import DEADLINE, alive, clean_env, wait_for
+from proc import alive, children, state
+from process import Process
+from tree import admin_env, clean_env
+from waits import DEADLINE, wait_for
 
 RELAY = str(pathlib.Path(__file__).with_name("netns_relay.py"))
 NOBODY = "02:00:00:00:00:ff"  # a hardware address that no host has
@@ -26,19 +29,6 @@ NOBODY = "02:00:00:00:00:ff"  # a hardware address that no host has
 
 class Unavailable(Exception):
     """Namespaces cannot be made here, and why."""
-
-
-def children(pid):
-    with contextlib.suppress(OSError):
-        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
-
-
-def state(pid):
-    """The letter of the process's state, as in ps; Z for one that is not there."""
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return "Z"
 
 
 class Space:
@@ -55,7 +45,7 @@ class Space:
         self.process = subprocess.Popen(
             [*enter, "unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *flags,
              "bash", "-euc", f"ip link set lo up\n{setup}\necho ready\nread _ || true"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=admin_env())
         if self.process.stdout.readline() != "ready\n":
             self.process.kill()
             raise Unavailable(self.process.communicate()[1].strip())
@@ -74,7 +64,8 @@ class Space:
 
     def call(self, *argv, **kwargs):
         """Runs a command there to its end; the standard output."""
-        done = subprocess.run(self.command(*argv), text=True, capture_output=True, timeout=DEADLINE, **kwargs)
+        done = subprocess.run(self.command(*argv), text=True, capture_output=True, timeout=DEADLINE,
+                              **{"env": admin_env(), **kwargs})
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 
@@ -87,34 +78,17 @@ class Space:
         self.process.communicate(timeout=DEADLINE)
 
 
-class Process:
+class Guest(Process):
     """A program on a host; `pid` is what it is called outside."""
 
     def __init__(self, host, popen, log):
-        self.host, self.popen, self.log = host, popen, log
+        self.host = host
         found = wait_for(lambda: children(popen.pid) or popen.poll() is not None, "a process to start")
-        self.pid = found[0] if found is not True else None
+        super().__init__(host.name, popen, log, found[0] if found is not True else None)
 
     def signal(self, number):
-        if self.pid and self.popen.poll() is None:
+        if self.running():
             os.kill(self.pid, number)
-
-    def kill(self):
-        self.signal(signal.SIGKILL)
-
-    def wait(self, timeout=DEADLINE):
-        """The exit status, negative for a signal."""
-        try:
-            return self.popen.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.host.name} has not ended within {timeout} s:\n{self.text()}") from None
-
-    def running(self):
-        return self.popen.poll() is None
-
-    def text(self):
-        """What it has printed so far."""
-        return self.log.read_text(errors="replace")
 
 
 class Host:
@@ -156,7 +130,7 @@ class Host:
             self.space.command("env", "-C", cwd or self.lab.directory, *argv), stdin=subprocess.DEVNULL,
             stdout=log.open("w"), stderr=subprocess.STDOUT,
             env=dict(env or clean_env(), TMPDIR="/run/here", XDG_RUNTIME_DIR="/run/here"))
-        process = Process(self, popen, log)
+        process = Guest(self, popen, log)
         self.started.append(process)
         return process
 

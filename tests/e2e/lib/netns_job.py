@@ -2,7 +2,8 @@
 
 import signal
 
-from conftest import DEADLINE, MUSTER, clean_env
+from tree import MUSTER, clean_env
+from waits import DEADLINE
 from crew import PROGRAM, Crew
 
 PORT = 29400  # every host has all ports to itself

@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 
-from conftest import DEADLINE
+from waits import DEADLINE
 
 PROGRAM = pathlib.Path(__file__).with_name("oracle_program.py")
 

@@ -6,7 +6,8 @@ import struct
 import subprocess
 import sys
 
-from conftest import MUSTER, clean_env, read_line
+from tree import MUSTER, clean_env
+from waits import read_line
 
 HELLO = b"\x00\xce\xf7\x85\x3c"
 

@@ -8,50 +8,24 @@ import json
 import os
 import re
 import signal
-import socket
 import sys
 import textwrap
 
 import pytest
-from conftest import DEADLINE, gone, python_env, read_line
-
-# What most of the launching programs begin with.
-HEAD = """
-import json, os, sys
-from muster.launcher import *
-
-def config(nproc=2, **more):
-    return LaunchConfig(**{**dict(min_nodes=1, max_nodes=1, nproc_per_node=nproc, run_id="job", max_restarts=0), **more})
-
-def show(value):
-    print(json.dumps(value))
-"""
-
-
-def program(entries, main):
-    """A program that launches: functions for workers, and what runs only in the launcher."""
-    main = textwrap.indent(textwrap.dedent(main), "    ")
-    return f"{HEAD}\n{textwrap.dedent(entries)}\nif __name__ == '__main__':\n{main}"
-
+from launching import HEAD, launching_program
+from proc import gone
+from tree import python_env
+from waits import DEADLINE, read_line
 
 @pytest.fixture
 def launch(python):
     """launch(entries, main) runs such a program and gives the last line it printed, read as JSON."""
 
     def call(entries, main, **kwargs):
-        done = python(program(entries, main), **kwargs)
+        done = python(launching_program(entries, main), **kwargs)
         return json.loads(done.stdout.splitlines()[-1])
 
     return call
-
-
-@pytest.fixture
-def port():
-    """One from the kernel, kept for the test: it is bound, so nobody is given it, but not listened on."""
-    with socket.socket() as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind(("127.0.0.1", 0))
-        yield s.getsockname()[1]
 
 
 # -- scripts and programs --
@@ -157,7 +131,7 @@ def test_a_function_of_a_module_and_a_program_run_as_one(tmp_path, python):
 
 def test_closures_go_by_cloudpickle_and_say_so_without(python):
     pytest.importorskip("cloudpickle")
-    source = program("", """
+    source = launching_program("", """
         amount = 5
         def add(x): return x + amount
         def inner():
@@ -200,7 +174,7 @@ def test_a_sum_over_ranks_with_static_rendezvous_and_gloo(launch, port):
             dist.destroy_process_group()
             return [value.item(), os.environ["MASTER_PORT"]]
         """, f"""
-        c = config(4, rdzv_backend="static", rdzv_endpoint="127.0.0.1:{port}", rdzv_configs={{"rank": 0}})
+        c = config(4, rdzv_backend="static", rdzv_endpoint="{port.endpoint}", rdzv_configs={{"rank": 0}})
         r = elastic_launch(c, total)()
         show([sorted({{v[0] for v in r.values()}}), all(c.rdzv_endpoint.endswith(v[1]) for v in r.values()), len(r)])
         """) == [[6], True, 4]
@@ -230,7 +204,7 @@ def test_a_worker_exception_is_a_child_failed_error(launch):
 
 
 def test_a_worker_exception_is_one_event_of_the_agent(python):
-    done = python(program("def fail(): raise RuntimeError('injected')",
+    done = python(launching_program("def fail(): raise RuntimeError('injected')",
                           "elastic_launch(config(1, event_log_handler='console'), fail)()"), check=False)
     events = [json.loads(line) for line in done.stderr.splitlines() if line.startswith('{"')]
     ends = [e for e in events if e["source"] == "AGENT" and e["metadata"]["state"] in ("SUCCEEDED", "FAILED")]
@@ -305,7 +279,7 @@ def test_a_program_that_is_not_muster_is_an_error_of_the_launcher(launch):
 
 def test_the_error_is_handed_up_by_record(python, tmp_path):
     file = tmp_path / "mine.json"
-    source = program("def fail(): raise RuntimeError('injected')", """
+    source = launching_program("def fail(): raise RuntimeError('injected')", """
         import muster
         muster.record(lambda: elastic_launch(config(1), fail)())()
         """)
@@ -375,7 +349,7 @@ def test_events_reach_the_caller_in_order(launch):
 
 # -- signals --
 
-SLEEPER = program("""
+SLEEPER = launching_program("""
     def sleep():
         import signal
         print("ready", os.getpid(), flush=True)

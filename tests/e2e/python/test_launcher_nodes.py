@@ -12,9 +12,10 @@ import uuid
 
 import pytest
 
-from conftest import DEADLINE, python_env, read_line, wait_for
+from tree import python_env
+from waits import DEADLINE, read_line, wait_for
 from etcd_cluster import Cluster
-from test_launcher import port, program  # noqa: F401 - a fixture
+from launching import launching_program
 
 AGES = 600  # longer than any test: what must not be waited for
 
@@ -39,7 +40,7 @@ class Nodes:
                     "max_restarts": 0, "rdzv_configs": conf, **more}
         script = self.tmp_path / f"agent{self.started}.py"
         self.started += 1
-        script.write_text(program(entries, f"""
+        script.write_text(launching_program(entries, f"""
             ended = []
             try:
                 c = LaunchConfig({nodes}, 2, on_event=lambda e: ended.append(e["event"]), **{settings!r})
@@ -67,9 +68,9 @@ def etcd(tmp_path_factory):
 
 
 @pytest.fixture(params=["c10d", "etcd"])
-def nodes(request, start, tmp_path, port):  # noqa: F811 - the fixture
+def nodes(request, start, tmp_path, port):
     etcd = request.getfixturevalue("etcd") if request.param == "etcd" else None
-    endpoint = etcd.endpoints if etcd else f"127.0.0.1:{port}"
+    endpoint = etcd.endpoints if etcd else port.endpoint
     return Nodes(request.param, endpoint, etcd, start, tmp_path)
 
 

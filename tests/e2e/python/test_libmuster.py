@@ -1,16 +1,16 @@
 """libmuster as a program outside this tree meets it: installed, found by pkg-config, linked both ways."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, ROOT, clean_env, gone
+from proc import gone
+from tree import BUILD, MUSTER, ROOT, SANITIZER, clean_env
+from waits import DEADLINE
 
-SAN = os.environ.get("SAN", "")
 HERE = ROOT / "tests/e2e/lib"
 
 
@@ -20,7 +20,7 @@ def installed(tmp_path_factory):
     if not shutil.which("make") or not shutil.which("pkg-config"):
         pytest.skip("make and pkg-config are needed")
     prefix = tmp_path_factory.mktemp("prefix")
-    done = subprocess.run(["make", "-s", "install", f"BUILD={os.path.relpath(BUILD, ROOT)}", f"SAN={SAN}",
+    done = subprocess.run(["make", "-s", "install", f"BUILD={os.path.relpath(BUILD, ROOT)}", f"SAN={SANITIZER}",
                            f"PREFIX={prefix}"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return prefix
@@ -37,7 +37,7 @@ def build(prefix, source, target, how):
     flags = pkg_config(prefix, "--cflags", "--libs", *(["--static"] if how == "static" else []))
     if how == "static":
         flags = [str(prefix / "lib/libmuster.a") if f == "-lmuster" else f for f in flags]
-    sanitize = [f"-fsanitize={SAN}"] if SAN else []
+    sanitize = [f"-fsanitize={SANITIZER}"] if SANITIZER else []
     subprocess.run(["gcc", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", *sanitize, "-o", str(target), str(source),
                     *flags, f"-Wl,-rpath,{prefix}/lib", "-pthread"], check=True)
     return target

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, MUSTER, ROOT
+from tree import BUILD, MUSTER, ROOT
 
 
 def lines(*args):

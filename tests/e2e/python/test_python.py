@@ -6,7 +6,8 @@ import subprocess
 import sys
 import textwrap
 
-from conftest import DEADLINE, MUSTER, ROOT, python_env
+from tree import MUSTER, ROOT, python_env
+from waits import DEADLINE
 
 
 def run_workers(tmp_path, source, *options, nproc=1, launcher=None):

@@ -12,9 +12,9 @@ import zipfile
 import pytest
 
 import ddp
-from conftest import BUILD, ROOT, clean_env
+from tree import BUILD, ROOT, SANITIZER, clean_env
 
-pytestmark = pytest.mark.skipif(bool(os.environ.get("SAN")), reason="wheels are built without sanitizers")
+pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="wheels are built without sanitizers")
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 OURS = ("libevent", "libjansson", "libhwloc", "libsodium", "libcurl")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import clean_env
+from tree import clean_env
 
 ALWAYS = {"event", "seq", "timestamp", "ts", "mono_ns", "run_id", "host", "round", "restarts"}
 

@@ -12,7 +12,9 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, alive, clean_env, wait_for
+from proc import alive
+from tree import BUILD, MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 FLOOD = str(BUILD / "helpers" / "line_flood")
 ESCAPES = re.compile(rb"\x1b\[[0-9;]*[mK]")
@@ -61,11 +63,8 @@ def show(request, tmp_path):
     return call
 
 
-def script(tmp_path, text):
-    path = tmp_path / "worker.sh"
-    path.write_text("#!/bin/bash\n" + text)
-    path.chmod(0o755)
-    return path
+def script(place, text):
+    return place("worker.sh", "#!/bin/bash\n" + text, 0o755)
 
 
 def attempt(log_dir, number=0):
@@ -73,8 +72,8 @@ def attempt(log_dir, number=0):
     return tree / f"attempt_{number}"
 
 
-def test_tee_shows_whole_lines_with_a_prefix_and_keeps_the_file_raw(show, tmp_path):
-    worker = script(tmp_path, 'printf "out $RANK\\npar"; printf "tial $RANK\\n"; echo "err $RANK" >&2\n')
+def test_tee_shows_whole_lines_with_a_prefix_and_keeps_the_file_raw(show, place, tmp_path):
+    worker = script(place, 'printf "out $RANK\\npar"; printf "tial $RANK\\n"; echo "err $RANK" >&2\n')
     code, text, raw = show("run", "--nproc-per-node=3", "--tee=3", "--log-dir=logs", worker)
     assert code == 0
     expected = [f"[default{r}]:{line} {r}" for r in range(3) for line in ("out", "partial", "err")]
@@ -86,16 +85,16 @@ def test_tee_shows_whole_lines_with_a_prefix_and_keeps_the_file_raw(show, tmp_pa
     assert (b"\x1b[" in raw) == show.terminal, "prefixes have a colour on a terminal, and only there"
 
 
-def test_a_last_line_without_end_is_printed_once_with_one_prefix(show, tmp_path):
-    code, text, _ = show("run", "--tee=1", script(tmp_path, "printf 'one\\nno'; sleep 0.3; printf ' end'\n"))
+def test_a_last_line_without_end_is_printed_once_with_one_prefix(show, place):
+    code, text, _ = show("run", "--tee=1", script(place, "printf 'one\\nno'; sleep 0.3; printf ' end'\n"))
     assert (code, text) == (0, b"[default0]:one\n[default0]:no end")
 
 
-def test_a_prompt_is_seen_on_a_terminal_before_its_line_ends(start, tmp_path):
+def test_a_prompt_is_seen_on_a_terminal_before_its_line_ends(start, place, tmp_path):
     go = tmp_path / "go"
     os.mkfifo(go)
     master, slave = pty.openpty()
-    start("run", "--prefix=> ", script(tmp_path, f"printf 'name? '; cat {go}; echo done\n"), stdin=slave,
+    start("run", "--prefix=> ", script(place, f"printf 'name? '; cat {go}; echo done\n"), stdin=slave,
           stdout=slave, stderr=slave, env=clean_env(TERM="dumb"))
     os.close(slave)
     seen = b""
@@ -107,9 +106,9 @@ def test_a_prompt_is_seen_on_a_terminal_before_its_line_ends(start, tmp_path):
     assert seen == b"> name? done\r\n"
 
 
-def test_a_progress_bar_stays_one_line(show, tmp_path):
+def test_a_progress_bar_stays_one_line(show, place):
     bar = "for i in 1 2 3; do printf '\\r%d0%%' $i; done; echo; echo next\n"
-    code, text, _ = show("run", "--tee=1", script(tmp_path, bar))
+    code, text, _ = show("run", "--tee=1", script(place, bar))
     assert code == 0
     assert text == b"\r[default0]:10%\r[default0]:20%\r[default0]:30%\n[default0]:next\n"
 
@@ -121,8 +120,8 @@ def test_every_byte_passes_unchanged(show, tmp_path):
     assert (attempt(tmp_path / "logs") / "0" / "stdout.log").read_bytes() == bytes(range(256)) * 4
 
 
-def test_redirects_and_tee_can_name_any_rank(muster, tmp_path):
-    worker = script(tmp_path, "echo out $RANK; echo err $RANK >&2\n")
+def test_redirects_and_tee_can_name_any_rank(muster, place, tmp_path):
+    worker = script(place, "echo out $RANK; echo err $RANK >&2\n")
     done = muster("run", "--nproc-per-node=12", "--redirects=11:1,1:3", "--tee=10:2", "--log-dir=logs", worker)
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == sorted(f"out {r}" for r in range(11) if r != 1)
@@ -134,8 +133,8 @@ def test_redirects_and_tee_can_name_any_rank(muster, tmp_path):
     assert sorted(os.listdir(logs)) == sorted(map(str, range(12)))
 
 
-def test_ranks_that_are_filtered_out_are_written_but_not_shown(muster, tmp_path):
-    worker = script(tmp_path, "echo out $RANK; echo err $RANK >&2\n")
+def test_ranks_that_are_filtered_out_are_written_but_not_shown(muster, place, tmp_path):
+    worker = script(place, "echo out $RANK; echo err $RANK >&2\n")
     done = muster("run", "--nproc-per-node=3", "--tee=1", "--local-ranks-filter=0,2", "--log-dir=logs",
                   "--duplicate-stdout-filters=out", worker)
     assert done.returncode == 0
@@ -147,13 +146,13 @@ def test_ranks_that_are_filtered_out_are_written_but_not_shown(muster, tmp_path)
     assert sorted((logs / "filtered_stdout.log").read_text().splitlines()) == shown
 
 
-def test_without_a_log_tree_everything_is_simply_shown(muster, tmp_path):
-    done = muster("run", "--tee=3", "--redirects=3", "--log-dir=/dev/null", script(tmp_path, "echo here\n"))
+def test_without_a_log_tree_everything_is_simply_shown(muster, place):
+    done = muster("run", "--tee=3", "--redirects=3", "--log-dir=/dev/null", script(place, "echo here\n"))
     assert (done.returncode, done.stdout) == (0, "here\n")
 
 
-def test_prefixes_follow_the_template(muster, tmp_path):
-    worker = script(tmp_path, "echo x\n")
+def test_prefixes_follow_the_template(muster, place):
+    worker = script(place, "echo x\n")
     template = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
     done = muster("run", "--tee=1", "--role=trainer", worker,
                   env=clean_env(**{template: "<${role_name} $rank/$local_rank $other $$>"}))
@@ -162,8 +161,8 @@ def test_prefixes_follow_the_template(muster, tmp_path):
     assert sorted(done.stdout.splitlines()) == [f"{os.uname().nodename}.0.{r} x" for r in range(2)]
 
 
-def test_lines_printed_alike_are_shown_once(show, tmp_path):
-    worker = script(tmp_path, "echo same; echo mine $RANK\n")
+def test_lines_printed_alike_are_shown_once(show, place):
+    worker = script(place, "echo same; echo mine $RANK\n")
     code, text, _ = show("run", "--nproc-per-node=4", "--merge-output", worker)
     assert code == 0
     lines = text.decode().splitlines()
@@ -171,8 +170,8 @@ def test_lines_printed_alike_are_shown_once(show, tmp_path):
     assert sorted(lines[1:]) == [f"[default{r}]:mine {r}" for r in range(4)]
 
 
-def test_log_files_are_set_aside_at_their_limit(muster, tmp_path):
-    worker = script(tmp_path, "for i in $(seq 1000 1999); do echo $i; done\n")
+def test_log_files_are_set_aside_at_their_limit(muster, place, tmp_path):
+    worker = script(place, "for i in $(seq 1000 1999); do echo $i; done\n")
     assert muster("run", "--redirects=1", "--log-max-size=1K", "--log-dir=logs", worker).returncode == 0
     directory = attempt(tmp_path / "logs") / "0"
     now, before = (directory / "stdout.log").read_text(), (directory / "stdout.log.1").read_text()
@@ -181,8 +180,8 @@ def test_log_files_are_set_aside_at_their_limit(muster, tmp_path):
     assert len(before) <= 1024 and len(now) <= 1024 and len(before) > 900
 
 
-def test_both_streams_keep_their_order_in_one_file(tmp_path):
-    worker = script(tmp_path, "for i in $(seq 500); do echo o$i; echo e$i >&2; done\n")
+def test_both_streams_keep_their_order_in_one_file(place, tmp_path):
+    worker = script(place, "for i in $(seq 500); do echo o$i; echo e$i >&2; done\n")
     with open(tmp_path / "all", "wb") as out:
         subprocess.run([MUSTER, "run", worker], env=clean_env(), cwd=tmp_path, stdin=subprocess.DEVNULL,
                        stdout=out, stderr=out, timeout=DEADLINE, check=True)
@@ -190,8 +189,8 @@ def test_both_streams_keep_their_order_in_one_file(tmp_path):
     assert (tmp_path / "all").read_text().split() == expected
 
 
-def test_the_report_has_the_tail_of_what_a_dead_worker_wrote(muster, tmp_path):
-    worker = script(tmp_path, "echo first >&2; seq 10000 >&2; printf 'the last words' >&2; kill -9 $$\n")
+def test_the_report_has_the_tail_of_what_a_dead_worker_wrote(muster, place, tmp_path):
+    worker = script(place, "echo first >&2; seq 10000 >&2; printf 'the last words' >&2; kill -9 $$\n")
     done = muster("run", "--log-dir=logs", worker)
     assert done.returncode == 137
     (tree,) = (tmp_path / "logs").iterdir()
@@ -248,17 +247,17 @@ def test_a_slow_reader_slows_the_workers_and_costs_no_memory(start):
         assert peak_kb < 40 * 1024
 
 
-def test_more_streams_than_the_soft_limit_of_open_files(tmp_path):
-    worker = script(tmp_path, "ulimit -n\n")
+def test_more_streams_than_the_soft_limit_of_open_files(place, tmp_path):
+    worker = script(place, "ulimit -n\n")
     done = subprocess.run(["bash", "-c", f"ulimit -Sn 40; {MUSTER} run --nproc-per-node=40 --redirects=2 --prefix= {worker}"],
                           env=clean_env(), cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "40\n" * 40, "and the workers keep the limit they were given"
 
 
-def test_the_shared_stdout_is_never_made_non_blocking(tmp_path):
+def test_the_shared_stdout_is_never_made_non_blocking(place):
     read, write = os.pipe()
-    subprocess.run([MUSTER, "run", "--prefix=x", script(tmp_path, "echo a\n")], env=clean_env(), stdout=write,
+    subprocess.run([MUSTER, "run", "--prefix=x", script(place, "echo a\n")], env=clean_env(), stdout=write,
                    stderr=write, stdin=subprocess.DEVNULL, timeout=DEADLINE, check=True)
     assert not fcntl.fcntl(write, fcntl.F_GETFL) & os.O_NONBLOCK
     os.close(write)
@@ -276,9 +275,9 @@ def test_a_reader_that_leaves_does_not_end_the_job(start, tmp_path):
     assert re.search(r"^stdout: \d+ bytes are missing \(Broken pipe\)$", errors, re.M)
 
 
-def test_a_paused_terminal_does_not_stop_the_restarts(tmp_path):
+def test_a_paused_terminal_does_not_stop_the_restarts(place, tmp_path):
     count = tmp_path / "count"
-    worker = script(tmp_path, f"[ $RANK = 0 ] || exec sleep 60\n"
+    worker = script(place, f"[ $RANK = 0 ] || exec sleep 60\n"
                     f"echo start $TORCHELASTIC_RESTART_COUNT; echo $TORCHELASTIC_RESTART_COUNT >>{count}; exit 1\n")
     master, slave = pty.openpty()
     os.write(master, b"\x13")  # Ctrl-S, before anything is written
@@ -295,8 +294,8 @@ def test_a_paused_terminal_does_not_stop_the_restarts(tmp_path):
     assert re.findall(r"\[default0\]:start (\d)", text) == list("012345")
 
 
-def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(tmp_path):
-    worker = script(tmp_path, "echo something; echo $$ >pid.new; mv pid.new pid; exec sleep 60\n")
+def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(place, tmp_path):
+    worker = script(place, "echo something; echo $$ >pid.new; mv pid.new pid; exec sleep 60\n")
     master, slave = pty.openpty()
     os.write(master, b"\x13")  # Ctrl-S
     process = subprocess.Popen([MUSTER, "run", "--tee=3", worker], env=clean_env(NO_COLOR=1, TERM="xterm"), cwd=tmp_path,
@@ -350,12 +349,12 @@ umount logs
 """
 
 
-def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(tmp_path):
+def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(place, tmp_path):
     """A frozen file system is what a dead file server looks like: calls that never return."""
     if os.geteuid() != 0:
         pytest.skip("freezing a file system needs root")
     (tmp_path / "logs").mkdir()
-    script(tmp_path, "touch started; while [ ! -e frozen ]; do sleep 0.01; done\n"
+    script(place, "touch started; while [ ! -e frozen ]; do sleep 0.01; done\n"
            "echo start $TORCHELASTIC_RESTART_COUNT; echo x >>count; exit 3\n")
     subprocess.run("truncate -s 8M image && mkfs.ext4 -q image", shell=True, cwd=tmp_path, check=True)
     done = subprocess.run(["unshare", "-m", "bash", "-c", HUNG], env=clean_env(MUSTER=MUSTER), cwd=tmp_path,
@@ -369,14 +368,14 @@ def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(tmp_pa
     assert (tmp_path / "code").read_text() == "3\n"
 
 
-def test_an_error_file_that_cannot_be_read_does_not_hold_up_the_report(start, tmp_path):
+def test_an_error_file_that_cannot_be_read_does_not_hold_up_the_report(start, place, tmp_path):
     """Nobody lets the file be opened: that is how a dead file server looks to a reader."""
     libc = ctypes.CDLL(None, use_errno=True)
     listener = libc.fanotify_init(FAN_CLASS_CONTENT, os.O_RDONLY)
     if listener < 0:
         pytest.skip("this system does not let us refuse an open (fanotify)")
     try:
-        worker = script(tmp_path, 'echo \'{"message": "boom"}\' >"$TORCHELASTIC_ERROR_FILE"\n'
+        worker = script(place, 'echo \'{"message": "boom"}\' >"$TORCHELASTIC_ERROR_FILE"\n'
                         'echo "$TORCHELASTIC_ERROR_FILE" >path.new; mv path.new path\n'
                         "while [ ! -e go ]; do sleep 0.01; done; exit 3\n")
         # A search for leaks would wait for the thread that we leave behind.
@@ -393,10 +392,10 @@ def test_an_error_file_that_cannot_be_read_does_not_hold_up_the_report(start, tm
         os.close(listener)
 
 
-def test_an_empty_temporary_tree_is_removed_and_a_used_one_stays(muster, tmp_path):
+def test_an_empty_temporary_tree_is_removed_and_a_used_one_stays(muster, place, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    worker = script(tmp_path, "echo x\n")
+    worker = script(place, "echo x\n")
     env = clean_env(TMPDIR=temporary)
     assert muster("run", "--prefix=", worker, env=env).returncode == 0
     assert list(temporary.iterdir()) == []
@@ -404,8 +403,8 @@ def test_an_empty_temporary_tree_is_removed_and_a_used_one_stays(muster, tmp_pat
     assert [p.read_text() for p in temporary.rglob("stdout.log")] == ["x\n"]
 
 
-def test_two_bars_on_one_terminal_do_not_write_into_each_other(tmp_path):
-    worker = script(tmp_path, "printf bar$RANK; sleep 0.3; printf \"\\rdone$RANK\\n\"\n")
+def test_two_bars_on_one_terminal_do_not_write_into_each_other(place, tmp_path):
+    worker = script(place, "printf bar$RANK; sleep 0.3; printf \"\\rdone$RANK\\n\"\n")
     code, text = on_terminal(["run", "--nproc-per-node=2", "--prefix=${rank}:", worker],
                              clean_env(NO_COLOR=1), tmp_path)
     assert code == 0

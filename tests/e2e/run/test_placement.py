@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import clean_env
+from tree import clean_env
 
 INSIDE = """
 import json, os, sys

@@ -10,13 +10,14 @@ import pathlib
 import signal
 import subprocess
 import sys
-import textwrap
 import zipfile
 
 import ddp
 import pytest
 
-from conftest import DEADLINE, MUSTER, ROOT, clean_env, gone, python_env, read_line, wait_for
+from proc import gone
+from tree import MUSTER, ROOT, clean_env, python_env
+from waits import DEADLINE, read_line, wait_for
 
 TORCH_TIMEOUT = 300
 
@@ -70,19 +71,6 @@ with os.popen("env | grep ^RANK=") as env:  # as C sees it
     view["inherited"] = env.read()
 print(json.dumps(view))
 '''
-
-
-@pytest.fixture
-def place(tmp_path):
-    """write('name.py', text) puts a program into the directory of the test and returns its path."""
-
-    def write(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    return write
 
 
 def run(*args, preload="json", timeout=DEADLINE, cwd, env=None, **kwargs):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import re
 import resource
 import shutil
@@ -12,7 +11,7 @@ import tempfile
 
 import pytest
 
-from conftest import DEADLINE, MUSTER, ROOT, clean_env
+from tree import DEADLINE, MUSTER, ROOT, clean_env
 
 
 def one_line(result, code, *parts):
@@ -24,12 +23,6 @@ def one_line(result, code, *parts):
         assert part in text, text
 
 
-def write(path, text, mode=0o644):
-    path.write_text(text)
-    path.chmod(mode)
-    return path
-
-
 def by_rank(result):
     """The lines of the workers, sorted: they come in any order."""
     assert result.returncode == 0, result.stderr
@@ -38,65 +31,65 @@ def by_rank(result):
 
 # What is run
 
-def test_a_script_is_run_by_python_unbuffered(muster, tmp_path):
-    write(tmp_path / "s.py", "import os, sys; "
+def test_a_script_is_run_by_python_unbuffered(muster, place):
+    place("s.py", "import os, sys; "
           "os.write(1, f\"{os.environ['RANK']} {sys.argv} {sys.stdout.write_through}\\n\".encode())")
     assert by_rank(muster("run", "--nproc-per-node=2", "s.py", "--lr", "0.1")) == [
         "0 ['s.py', '--lr', '0.1'] True", "1 ['s.py', '--lr', '0.1'] True"]
 
 
-def test_an_executable_script_that_ends_in_py_is_run_by_python(muster, tmp_path):
-    write(tmp_path / "s.py", "print('python')", 0o755)
+def test_an_executable_script_that_ends_in_py_is_run_by_python(muster, place):
+    place("s.py", "print('python')", 0o755)
     assert by_rank(muster("run", "s.py")) == ["python"]
 
 
-def test_a_file_without_the_executable_bit_is_run_by_python(muster, tmp_path):
-    write(tmp_path / "script", "print('python')")
+def test_a_file_without_the_executable_bit_is_run_by_python(muster, place):
+    place("script", "print('python')")
     assert by_rank(muster("run", "script")) == ["python"]
 
 
-def test_a_program_is_run_itself(muster, tmp_path):
-    write(tmp_path / "prog", "#!/bin/sh\necho $0 $RANK \"$@\"\n", 0o755)
+def test_a_program_is_run_itself(muster, place):
+    place("prog", "#!/bin/sh\necho $0 $RANK \"$@\"\n", 0o755)
     assert by_rank(muster("run", "--nproc-per-node=2", "./prog", "a b")) == ["./prog 0 a b", "./prog 1 a b"]
     assert by_rank(muster("run", "bash", "-c", "echo hello $0", "x")) == ["hello x"]
 
 
-def test_a_module_is_run_by_python(muster, tmp_path):
+def test_a_module_is_run_by_python(muster, place, tmp_path):
     (tmp_path / "pkg").mkdir()
-    write(tmp_path / "pkg" / "mod.py", "import os, sys; os.write(1, f'{__name__} {sys.argv[1:]}\\n'.encode())")
+    place("pkg/mod.py", "import os, sys; os.write(1, f'{__name__} {sys.argv[1:]}\\n'.encode())")
     assert by_rank(muster("run", "--standalone", "--nproc-per-node=2", "-m", "pkg.mod", "x")) == [
         "__main__ ['x']"] * 2
 
 
-def test_no_python_runs_the_word_itself(muster, tmp_path):
-    write(tmp_path / "s.py", "#!/bin/sh\necho shell\n", 0o755)
+def test_no_python_runs_the_word_itself(muster, place):
+    place("s.py", "#!/bin/sh\necho shell\n", 0o755)
     assert by_rank(muster("run", "--no-python", "./s.py")) == ["shell"]
 
 
-def test_run_path_runs_the_script_as_main_and_records_its_error(muster, tmp_path):
-    write(tmp_path / "s.py", "import sys; print(__name__, sys.argv)")
+def test_run_path_runs_the_script_as_main_and_records_its_error(muster, place, tmp_path):
+    place("s.py", "import sys; print(__name__, sys.argv)")
     assert by_rank(muster("run", "--run-path", "s.py", "a")) == ["__main__ ['s.py', 'a']"]
-    write(tmp_path / "zero.py", "import sys; sys.exit(0)")
+    place("zero.py", "import sys; sys.exit(0)")
     assert muster("run", "--run-path", "zero.py").returncode == 0
-    write(tmp_path / "bad.py", "raise ValueError('boom')")
+    place("bad.py", "raise ValueError('boom')")
     result = muster("run", "--run-path", "--log-dir=logs", "bad.py")
     assert result.returncode == 1
     error, = (tmp_path / "logs").glob("*/attempt_0/0/error.json")
     assert json.loads(error.read_text())["message"]["message"] == "ValueError: boom"
 
 
-def test_the_interpreter_is_the_one_named(muster, tmp_path):
-    write(tmp_path / "my", "#!/bin/sh\necho mine \"$@\"\n", 0o755)
-    write(tmp_path / "s.py", "")
+def test_the_interpreter_is_the_one_named(muster, place, tmp_path):
+    place("my", "#!/bin/sh\necho mine \"$@\"\n", 0o755)
+    place("s.py", "")
     assert by_rank(muster("run", "s.py", env=clean_env(PYTHON_EXEC=tmp_path / "my"))) == ["mine -u s.py"]
 
 
-def test_the_interpreter_beside_muster_needs_no_activation(tmp_path):
+def test_the_interpreter_beside_muster_needs_no_activation(place, tmp_path):
     """A link in a virtual environment: its python is taken, not the one on PATH."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "muster").symlink_to(MUSTER)
-    write(tmp_path / "bin" / "python", "#!/bin/sh\necho beside\n", 0o755)
-    write(tmp_path / "s.py", "")
+    place("bin/python", "#!/bin/sh\necho beside\n", 0o755)
+    place("s.py", "")
     out = subprocess.check_output([tmp_path / "bin" / "muster", "run", "s.py"], cwd=tmp_path, text=True,
                                   env=clean_env())
     assert out == "beside\n"
@@ -217,17 +210,17 @@ def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
     (["--standalone=1", "x"], 2, ["'--standalone' takes no value"]),
     ([], 2, ["what to run is missing"]),
 ])
-def test_bad_input_gives_one_clear_line(muster, tmp_path, args, code, parts):
+def test_bad_input_gives_one_clear_line(muster, place, tmp_path, args, code, parts):
     (tmp_path / "directory").mkdir()
-    write(tmp_path / "plain", "")
-    write(tmp_path / "no-format", "\x7f\x01\x02", 0o755)
-    write(tmp_path / "no-interpreter", "#!/no/such/interpreter\n", 0o755)
+    place("plain", "")
+    place("no-format", "\x7f\x01\x02", 0o755)
+    place("no-interpreter", "#!/no/such/interpreter\n", 0o755)
     one_line(muster("run", *args), code, *parts)
 
 
 @pytest.mark.parametrize("value", ["/proc/nothing", "/dev/full", "file/below"])
-def test_unusable_log_directory(muster, tmp_path, value):
-    write(tmp_path / "file", "")
+def test_unusable_log_directory(muster, place, value):
+    place("file", "")
     one_line(muster("run", f"--log-dir={value}", "true"), 125, f"'{value}'", "/dev/null")
 
 
@@ -240,7 +233,7 @@ def test_full_disk(muster, tmp_path):
     if mounted.returncode:
         pytest.skip("cannot mount")
     try:
-        write(disk / "x", "")
+        (disk / "x").touch()
         one_line(muster("run", f"--log-dir={disk}", "echo", "ran"), 125, f"'{disk}'", "No space left on device")
         result = muster("run", "echo", "ran", env=clean_env(TMPDIR=disk))
         assert result.returncode == 0 and result.stdout == "ran\n"
@@ -357,10 +350,10 @@ def torch_table(title, text):
     return str(ChildFailedError(title, failures))
 
 
-def test_torchrun_table_is_what_torch_prints(muster, tmp_path, monkeypatch):
+def test_torchrun_table_is_what_torch_prints(muster, place, tmp_path, monkeypatch):
     import socket
     monkeypatch.setattr(socket, "getfqdn", socket.gethostname)
-    write(tmp_path / "train.py", RECORDED)
+    place("train.py", RECORDED)
     passed_up = tmp_path / "up.json"
     result = muster("run", "--nproc-per-node=2", "--report=torchrun", f"--log-dir={tmp_path}/logs", "train.py",
                     env=clean_env(TORCHELASTIC_ERROR_FILE=passed_up))
@@ -393,6 +386,9 @@ def test_help_and_version(muster):
     assert muster("run", "-h").returncode == 0
     assert muster("rum").returncode == 2
     assert "did you mean 'run'" in muster("rum").stderr
+<<<<<<< e84afd4
+    assert muster("-v").stderr == "muster: unknown option '-v'; 'muster --help' explains\n"
+=======
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
@@ -408,3 +404,4 @@ def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, c
     assert done.returncode == 0
     seen = (tmp_path / "seen").read_text().split()
     assert seen and not [name for name in seen if name.startswith("socket")]
+>>>>>>> bb6805e24f85467986389b6efebf2635e86ddd18

@@ -4,11 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
-from conftest import MUSTER, alive, clean_env, gone, read_line, wait_for
+from proc import alive
+from tree import MUSTER, clean_env
 
 SH = ("run", "--no-python")
 

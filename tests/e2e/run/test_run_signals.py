@@ -1,14 +1,15 @@
 """Signals to muster in every state: the job ends cleanly, with the right status, and nothing survives."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import MUSTER, alive, clean_env, gone, read_line, wait_for
+from proc import alive, gone, parent, state
+from tree import MUSTER, clean_env
+from waits import wait_for
 
 
 def wait_pids(path, count):
@@ -117,10 +118,6 @@ until [ -e {tmp_path}/end ]; do sleep 0.02; done
     assert (tmp_path / "caught").read_text() == "caught\n"
 
 
-def state(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_suspend_stops_the_workers_then_muster_and_continue_goes_on(start, tmp_path):
     script = f"echo $$ >>{tmp_path}/pids; until [ -e {tmp_path}/end ]; do sleep 0.02; done"
     job = start("run", "--nproc-per-node=2", "bash", "-c", script)
@@ -161,7 +158,7 @@ def test_death_of_the_warden_is_a_failed_attempt_with_unknown_status(start, tmp_
     script = f"echo $$ >>{tmp_path}/pids$TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; exec sleep 600"
     job = start("run", "--nproc-per-node=2", "--max-restarts=1", "bash", "-c", script)
     pids = wait_pids(tmp_path / "pids0", 2)
-    warden = int(pathlib.Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
+    warden = parent(pids[0])
     assert warden != job.pid
     os.kill(warden, signal.SIGKILL)
     assert job.wait(30) == 0

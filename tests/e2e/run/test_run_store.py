@@ -7,19 +7,13 @@ import resource
 import signal
 import socket
 import subprocess
-import textwrap
 
 import pytest
-from conftest import MUSTER, clean_env, read_line, wait_for
+from tree import MUSTER, clean_env
+from waits import read_line, wait_for
 from store_server import connect, ping
 
 KV = f"{MUSTER} kv --timeout 60s"
-
-
-def script(tmp_path, text, name="worker.py"):
-    path = tmp_path / name
-    path.write_text(textwrap.dedent(text))
-    return path
 
 
 def test_bash_workers_meet_at_a_barrier(muster):
@@ -81,13 +75,11 @@ def test_a_fixed_port_that_is_taken_names_its_holder_and_starts_nothing(muster, 
 
 
 @pytest.mark.parametrize("option", ["--master-port", "--store-port"])
-def test_a_fixed_port_serves_restart_after_restart(muster, option):
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    result = muster("run", option, port, "--max-restarts", 3, "bash", "-c", f"""
+def test_a_fixed_port_serves_restart_after_restart(muster, port, option):
+    result = muster("run", option, port.number, "--max-restarts", 3, "bash", "-c", f"""
         {KV} add n; echo $MASTER_PORT; [ $TORCHELASTIC_RESTART_COUNT = 3 ]""")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["1", str(port)] * 4
+    assert result.stdout.split() == ["1", str(port.number)] * 4
 
 
 def own_address():
@@ -158,14 +150,14 @@ GLOO = """
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 16])
-def test_gloo_with_all_that_uses_the_store(muster, tmp_path, ranks):
-    result = muster("run", "--nproc-per-node", ranks, script(tmp_path, GLOO), timeout=300)
+def test_gloo_with_all_that_uses_the_store(muster, place, ranks):
+    result = muster("run", "--nproc-per-node", ranks, place("worker.py", GLOO), timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.split() == ["ok"] * ranks
 
 
-def test_gloo_forms_again_after_restarts(muster, tmp_path):
-    result = muster("run", "--nproc-per-node", 2, "--max-restarts", 3, script(tmp_path, GLOO),
+def test_gloo_forms_again_after_restarts(muster, place):
+    result = muster("run", "--nproc-per-node", 2, "--max-restarts", 3, place("worker.py", GLOO),
                     env=clean_env(FAIL_UNTIL=3), timeout=300)
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.split() == ["ok"] * 2
@@ -186,32 +178,23 @@ def test_strangers_are_refused_and_told_of_now_and_then(make_lab):
     assert told() < 10  # one in ten seconds, however many came
 
 
-@pytest.fixture
-def held_port():
-    """A port that nobody else is given: bound, but not listened at."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
-
-
 def binds(tmp_path, port):
     """How often a job binds a socket until the store of a second round would be opened."""
-    subprocess.run(["strace", "-e", "trace=bind", "-o", tmp_path / "binds", MUSTER, "run", f"--master-port={port}", "false"],
+    subprocess.run(["strace", "-e", "trace=bind", "-o", tmp_path / "binds", MUSTER, "run", f"--master-port={port.number}", "false"],
                    env=clean_env(ASAN_OPTIONS="detect_leaks=0"), capture_output=True, timeout=60)
     return (tmp_path / "binds").read_text().count("bind(")
 
 
 @pytest.mark.parametrize("when, code, told", [("", 0, 0), ("+", 125, 2)])
-def test_a_pinned_port_that_is_taken_later(tmp_path, held_port, when, code, told):
+def test_a_pinned_port_that_is_taken_later(tmp_path, port, when, code, told):
     """Taken for a moment: tried again. Taken for good: no worker is started without its store."""
     if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode != 0:
         pytest.skip("strace cannot trace here")
-    inject = f"inject=bind:error=EADDRINUSE:when={binds(tmp_path, held_port)}{when}"
+    inject = f"inject=bind:error=EADDRINUSE:when={binds(tmp_path, port)}{when}"
     done = subprocess.run(["strace", "-e", "trace=bind", "-e", inject, "-o", tmp_path / "trace", MUSTER, "run",
-                           f"--master-port={held_port}", "--max-restarts=2", "sh", "-c",
+                           f"--master-port={port.number}", "--max-restarts=2", "sh", "-c",
                            "echo $MASTER_PORT; exec test $TORCHELASTIC_RESTART_COUNT = 1"],
                           env=clean_env(ASAN_OPTIONS="detect_leaks=0"), capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
-    assert set(done.stdout.split()) == {str(held_port)}
-    assert done.stderr.count(f"listen on 127.0.0.1:{held_port}") == told
+    assert set(done.stdout.split()) == {str(port.number)}
+    assert done.stderr.count(f"listen on {port.endpoint}") == told

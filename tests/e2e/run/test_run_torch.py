@@ -1,21 +1,17 @@
 """Unmodified PyTorch programs under muster."""
 
 import json
-import textwrap
+import subprocess
+import sys
 
-from conftest import clean_env
+from tree import clean_env
 
 TIMEOUT = 300
 
 
-def write(path, text):
-    path.write_text(textwrap.dedent(text))
-    return path
-
-
-def test_gloo_all_reduce_works_through_twenty_restarts_in_a_row(muster, tmp_path):
+def test_gloo_all_reduce_works_through_twenty_restarts_in_a_row(muster, place):
     """torchrun 2.13 manages about half of its restarts: the new group meets the old one's keys."""
-    script = write(tmp_path / "train.py", """
+    script = place("train.py", """
         import os, sys, torch, torch.distributed as dist
         attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
         dist.init_process_group("gloo")
@@ -37,8 +33,8 @@ def test_gloo_all_reduce_works_through_twenty_restarts_in_a_row(muster, tmp_path
     assert job.stdout.splitlines() == [f"sum 6 attempt {i}" for i in range(21)]
 
 
-def test_record_decorator_gives_the_traceback_to_the_report(muster, tmp_path):
-    script = write(tmp_path / "train.py", """
+def test_record_decorator_gives_the_traceback_to_the_report(muster, place, tmp_path):
+    script = place("train.py", """
         from torch.distributed.elastic.multiprocessing.errors import record
         @record
         def main():
@@ -52,10 +48,9 @@ def test_record_decorator_gives_the_traceback_to_the_report(muster, tmp_path):
     assert "boom" in json.loads(error.read_text())["message"]["message"]
 
 
-def test_environment_equals_that_of_torchrun(muster, tmp_path):
+def test_environment_equals_that_of_torchrun(muster, place, tmp_path):
     """Every variable torchrun gives its workers, with the same value where it is not random."""
-    import subprocess, sys, os
-    script = write(tmp_path / "env.py", """
+    script = place("env.py", """
         import json, os, sys
         json.dump(dict(os.environ), open(f"{sys.argv[1]}.{os.environ['RANK']}", "w"))
         """)

@@ -7,7 +7,9 @@ import tempfile
 
 import pytest
 
-from conftest import DEADLINE, MUSTER, clean_env, gone, wait_for
+from proc import gone
+from tree import MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 WORKER = """
 import os, time
@@ -30,10 +32,8 @@ def env():
 
 
 @pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "worker.py"
-    path.write_text(WORKER)
-    return path
+def script(place):
+    return place("worker.py", WORKER)
 
 
 def test_the_odd_rank_comes_first_and_the_others_are_one_group(start, muster, env, script, tmp_path):

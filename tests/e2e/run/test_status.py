@@ -1,5 +1,6 @@
 """What a running job shows of itself: HTTP pages, metrics, `muster status` and `muster stop`."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -14,7 +15,10 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from conftest import clean_env, wait_for
+from ports import Port
+from proc import parent
+from tree import clean_env
+from waits import wait_for
 
 
 JOB = f"job-{os.getpid()}"  # others may run the same tests on this host
@@ -22,20 +26,14 @@ PTRACE_SEIZE = 0x4206
 WALL = 0x40000000
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
 def job(start):
     """Starts a job of two workers with a page on a free port; waits until it is ready."""
-    with tempfile.TemporaryDirectory(prefix="m") as runtime:
+    with tempfile.TemporaryDirectory(prefix="m") as runtime, contextlib.ExitStack() as held:
         env = clean_env(XDG_RUNTIME_DIR=runtime)
 
         def call(*args, command=("sleep", "100"), ready=True):
-            port = free_port()
+            port = held.enter_context(contextlib.closing(Port())).number
             process = start("run", "--nproc-per-node=2", f"--rdzv-id={JOB}", f"--http=127.0.0.1:{port}", *args,
                             *command, env=env)
             process.env, process.port = env, port
@@ -71,8 +69,7 @@ def test_health_is_refused_while_nobody_watches_the_workers(job):
     """A worker that is traced stays a zombie until its tracer has looked: that long no new warden can start."""
     process = job("--max-restarts=1")
     worker = json.loads(get(process.port, "/api/state")[1])["workers"][0]["pid"]
-    with open(f"/proc/{worker}/stat") as stat:
-        warden = int(stat.read().rpartition(")")[2].split()[1])
+    warden = parent(worker)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     assert libc.ptrace(PTRACE_SEIZE, worker, None, None) == 0, os.strerror(ctypes.get_errno())
@@ -139,18 +136,17 @@ time.sleep(100)
     assert process.poll() is None
 
 
-def test_debians_prometheus_scrapes_a_job(job, tmp_path):
+def test_debians_prometheus_scrapes_a_job(job, port, tmp_path):
     process = job()
-    port = free_port()
     (tmp_path / "prometheus.yml").write_text(
         "scrape_configs:\n- job_name: muster\n  scrape_interval: 1s\n"
         f"  static_configs:\n  - targets: ['127.0.0.1:{process.port}']\n")
     with open(tmp_path / "prometheus.log", "w") as log:
         server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-                                   f"--web.listen-address=127.0.0.1:{port}"], cwd=tmp_path, stdout=log, stderr=log)
+                                   f"--web.listen-address={port.endpoint}"], cwd=tmp_path, stdout=log, stderr=log)
     try:
         def ask(query):
-            code, text = get(port, f"/api/v1/query?query={query}")
+            code, text = get(port.number, f"/api/v1/query?query={query}")
             return [r["value"][1] for r in json.loads(text)["data"]["result"]] if code == 200 else []
 
         wait_for(lambda: server.poll() is not None or ask("muster_worker_up"), "a scrape")
@@ -195,10 +191,9 @@ def test_a_bad_port_is_a_clear_error(muster, bad):
     assert done.returncode != 0 and "PORT" in done.stderr
 
 
-def test_torchs_variable_for_the_port_is_honoured(start):
-    port = free_port()
-    start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port))
-    wait_for(lambda: get(port, "/healthz")[0] == 200, "the health page")
+def test_torchs_variable_for_the_port_is_honoured(start, port):
+    start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port.number))
+    wait_for(lambda: get(port.number, "/healthz")[0] == 200, "the health page")
 
 
 def test_restart_starts_the_whole_group_again_and_charges_nothing(job, muster):

@@ -16,7 +16,9 @@ import uuid
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, alive, clean_env, wait_for
+from proc import alive, start_time
+from tree import BUILD, MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 KINDS = ["child", "group", "session", "daemon", "bare", "deaf", "chain", "reaper", "stopped",
          "stopped-daemon"]
@@ -24,15 +26,6 @@ USERS = ["root", "nobody"] if os.getuid() == 0 else ["self"]
 AT_ONCE = 12
 WORKERS = 2
 SURVIVE_S = 1.0  # nothing may be there that long after muster's end
-
-
-def start_time(pid):
-    """In clock ticks since boot; with the pid it names a process for good."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return stat.rpartition(")")[2].split()[19]
 
 
 class Cell:

@@ -5,7 +5,7 @@ import subprocess
 import threading
 
 import pytest
-from conftest import MUSTER, clean_env
+from tree import MUSTER, clean_env
 from store_server import our_server, torch_server
 
 
@@ -118,22 +118,16 @@ def test_adding_to_text_says_that_the_store_hung_up(kv):
     assert "the store closed the connection" in kv.stderr
 
 
-def test_it_waits_for_a_store_that_is_not_up_yet(start):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    early = start("kv", "--store", f"127.0.0.1:{port}", "set", "k", "v")
-    with our_server(listen=f"127.0.0.1:{port}"):
+def test_it_waits_for_a_store_that_is_not_up_yet(start, port):
+    early = start("kv", "--store", port.endpoint, "set", "k", "v")
+    with our_server(listen=port.endpoint):
         assert early.wait(30) == 0
 
 
-def test_no_store_is_told_after_the_timeout(muster):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        result = muster("kv", "--store", f"127.0.0.1:{port}", "--timeout", "0.2", "get", "k")
+def test_no_store_is_told_after_the_timeout(muster, port):
+    result = muster("kv", "--store", port.endpoint, "--timeout", "0.2", "get", "k")
     assert result.returncode == 125
-    assert f"no store at 127.0.0.1, port {port}" in result.stderr and "refused" in result.stderr
+    assert f"no store at 127.0.0.1, port {port.number}" in result.stderr and "refused" in result.stderr
 
 
 def test_a_frozen_server_cannot_outlast_the_timeout(muster):

@@ -7,8 +7,10 @@ import struct
 import time
 
 import pytest
-from conftest import MUSTER, read_line
+from proc import cpu_ticks
 from store_server import HELLO, connect, is_closed, our_server, ping, receive, string
+from tree import MUSTER, SANITIZER
+from waits import read_line
 
 MIB = 1 << 20
 
@@ -16,12 +18,6 @@ MIB = 1 << 20
 def rss(process):
     with open(f"/proc/{process.pid}/status") as f:
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
-
-
-def cpu_ticks(process):
-    with open(f"/proc/{process.pid}/stat") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
 
 
 def complaint(process):
@@ -194,9 +190,9 @@ def test_without_descriptors_newcomers_are_turned_away_and_the_loop_rests(start)
     crowd = [connect("127.0.0.1", port, b"") for _ in range(30)]
     assert "no descriptor is left" in complaint(process)
     assert all(ping(link) for link in links)
-    ticks = cpu_ticks(process)
+    ticks = cpu_ticks(process.pid)
     time.sleep(0.3)  # not to wait for anything: to see that nothing happens
-    assert cpu_ticks(process) - ticks < 10
+    assert cpu_ticks(process.pid) - ticks < 10
     assert len(crowd) == 30
 
 
@@ -213,7 +209,7 @@ def test_it_listens_where_it_is_told(listen, host):
         assert ping(connect(host, port))
 
 
-@pytest.mark.skipif(bool(os.environ.get("SAN")), reason="the sanitizer keeps freed memory on purpose")
+@pytest.mark.skipif(bool(SANITIZER), reason="the sanitizer keeps freed memory on purpose")
 def test_memory_comes_back_when_values_go():
     with our_server() as (process, host, port):
         link = connect(host, port)

@@ -12,20 +12,17 @@ import textwrap
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, ROOT, alive, clean_env, gone, wait_for
+from proc import alive, gone
+from tree import BUILD, MUSTER, ROOT, clean_env
+from waits import DEADLINE, wait_for
 
 
 @pytest.fixture
-def script(tmp_path):
-    def make(text):
-        path = tmp_path / "worker.py"
-        path.write_text("import os, sys, time, signal\n"
-                        "attempt = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
-                        "rank = int(os.environ['RANK'])\n"
-                        "def forever():\n    while True: signal.pause()\n" + textwrap.dedent(text))
-        return path
-
-    return make
+def script(place):
+    return lambda text: place("worker.py", "import os, sys, time, signal\n"
+                              "attempt = int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+                              "rank = int(os.environ['RANK'])\n"
+                              "def forever():\n    while True: signal.pause()\n" + textwrap.dedent(text))
 
 
 @pytest.fixture

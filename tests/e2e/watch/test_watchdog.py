@@ -13,7 +13,9 @@ import time
 
 import pytest
 
-from conftest import BUILD, DEADLINE, MUSTER, alive, clean_env, wait_for
+from proc import alive
+from tree import BUILD, MUSTER, SANITIZER, clean_env
+from waits import DEADLINE, wait_for
 
 PLAIN = """
 import os, sys, time, signal, select
@@ -498,7 +500,7 @@ FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 
 @pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
-@pytest.mark.skipif("san" in str(BUILD), reason="libfaketime and a sanitizer both want to come first")
+@pytest.mark.skipif(bool(SANITIZER), reason="libfaketime and a sanitizer both want to come first")
 def test_a_step_of_the_clock_kills_nobody_and_saves_nobody(driver, tmp_path):
     """The wall clock of the watchdog and its worker jumps an hour ahead, then two hours back."""
     clock = tmp_path / "clock"

@@ -1,0 +1,58 @@
+"""Processes as /proc shows them."""
+
+import contextlib
+import pathlib
+import time
+
+STATE, PARENT, START_TIME = 0, 1, 19  # fields of /proc/PID/stat, counted behind the name
+USER_TICKS, SYSTEM_TICKS = 11, 12
+
+
+def stat(pid):
+    """The fields of /proc/PID/stat behind the name, as text; None for a process that is not there."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return None
+
+
+def state(pid):
+    """The letter of the process's state, as in ps; X for one that is not there."""
+    fields = stat(pid)
+    return fields[STATE] if fields else "X"
+
+
+def parent(pid):
+    return int(stat(pid)[PARENT])
+
+
+def start_time(pid):
+    """In clock ticks since boot, as text; with the pid it names a process for good. None: not there."""
+    fields = stat(pid)
+    return fields[START_TIME] if fields else None
+
+
+def cpu_ticks(pid):
+    """The CPU time the process has used, in clock ticks."""
+    fields = stat(pid)
+    return int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])
+
+
+def alive(pid):
+    """Is the process there and not a zombie?"""
+    return state(pid) not in "ZX"
+
+
+def children(pid):
+    with contextlib.suppress(OSError):
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def gone(pids, within=1.0):
+    """Those of the pids that are still alive after `within` seconds: must be empty."""
+    end = time.monotonic() + within
+    while True:
+        left = [pid for pid in pids if alive(pid)]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.01)

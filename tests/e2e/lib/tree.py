@@ -1,0 +1,39 @@
+"""The tree under test: where it is, what was built, and the environment its programs are started with."""
+
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+MUSTER = os.environ.get("MUSTER", str(BUILD / "muster"))
+SANITIZER = os.environ.get("SAN", "")  # what it was built with, as -fsanitize= takes it; "" for none
+ADMIN = "/usr/local/sbin:/usr/sbin:/sbin"  # ip and sysctl; not in the PATH of every user
+
+
+def helper(name):
+    """A program of tests/helpers."""
+    return BUILD / "helpers" / name
+
+
+def clean_env(**extra):
+    """The caller's environment without what would change the program's behaviour."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "SLURM_", "OMP_"))
+           and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT")}
+    env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
+    # A sanitized libmuster comes into a Python that is not.
+    env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+def python_env(**extra):
+    """The same, with the Python package of this tree and what was built for it."""
+    ours = {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so"}
+    return clean_env(**{**ours, **extra})
+
+
+def admin_env():
+    """For commands of the administrator."""
+    return dict(os.environ, PATH=f"{os.environ['PATH']}:{ADMIN}")

@@ -11,7 +11,8 @@ import tempfile
 
 import pytest
 
-from tree import DEADLINE, MUSTER, ROOT, clean_env
+from tree import MUSTER, ROOT, clean_env
+from waits import DEADLINE
 
 
 def one_line(result, code, *parts):
@@ -386,9 +387,7 @@ def test_help_and_version(muster):
     assert muster("run", "-h").returncode == 0
     assert muster("rum").returncode == 2
     assert "did you mean 'run'" in muster("rum").stderr
-<<<<<<< e84afd4
     assert muster("-v").stderr == "muster: unknown option '-v'; 'muster --help' explains\n"
-=======
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
@@ -404,4 +403,3 @@ def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, c
     assert done.returncode == 0
     seen = (tmp_path / "seen").read_text().split()
     assert seen and not [name for name in seen if name.startswith("socket")]
->>>>>>> bb6805e24f85467986389b6efebf2635e86ddd18

@@ -72,7 +72,7 @@ static void answer(struct question *q)
 	if (!strcmp(q->op, "interval"))
 		return median_interval(q);
 	if (!strcmp(q->op, "ratio"))
-		return print_ratio(stats_median_ratio(q->a, q->m, q->b, q->n, q->x));
+		return print_ratio(stats_unpaired_ratio(q->a, q->m, q->b, q->n, q->x));
 	if (!strcmp(q->op, "ranksum"))
 		return print_test(stats_rank_sum(q->a, q->m, q->b, q->n));
 	exit(2);

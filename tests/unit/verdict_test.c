@@ -38,7 +38,7 @@ static struct verdict_evidence compare_walls(uint64_t *state, size_t runs, doubl
 	}
 	stats_sort(a, runs);
 	stats_sort(b, runs);
-	struct verdict_evidence e = { .ratio = stats_median_ratio(a, runs, b, runs, 0.95),
+	struct verdict_evidence e = { .ratio = stats_unpaired_ratio(a, runs, b, runs, 0.95),
 				      .runs = runs };
 	e.p = e.q = stats_rank_sum(a, runs, b, runs).p;
 	return e;
@@ -129,7 +129,7 @@ TEST(the_runs_said_to_be_needed_do_decide)
 	struct verdict_rule rule = { .alpha = 0.05, .same_within = 0.01, .change_beyond = 0.01 };
 	uint64_t state = 4;
 	int asked = 0, decided = 0;
-	for (int comparison = 0; comparison < 400; comparison++) {
+	for (int comparison = 0; comparison < 800; comparison++) {
 		struct verdict_evidence e = compare_walls(&state, 8, 1.05);
 		if (verdict_of(&rule, &e.ratio, e.q) != VERDICT_UNDECIDED)
 			continue;

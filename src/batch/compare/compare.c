@@ -86,7 +86,7 @@ static void test_pairs(struct compare_row *row, double confidence, const double 
 
 static void test_samples(struct compare_row *row, double confidence)
 {
-	row->ratio = stats_median_ratio(row->a, row->m, row->b, row->n, confidence);
+	row->ratio = stats_unpaired_ratio(row->a, row->m, row->b, row->n, confidence);
 	row->p = stats_rank_sum(row->a, row->m, row->b, row->n).p;
 }
 

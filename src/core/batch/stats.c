@@ -96,18 +96,3 @@ double stats_normal_quantile(double p)
 	}
 	return p < 0.5 ? -z : z;
 }
-
-double stats_binomial_half_cdf(int64_t k, size_t n)
-{
-	if (k < 0)
-		return 0;
-	if ((uint64_t)k >= n)
-		return 1;
-	/* From the small side, each term from the one before: no factorial is ever formed. */
-	double log_term = -(double)n * M_LN2, sum = 0;
-	for (int64_t i = 0; i <= k; i++) {
-		sum += exp(log_term);
-		log_term += log((double)(n - (size_t)i)) - log((double)(i + 1));
-	}
-	return MIN(sum, 1.0);
-}

@@ -21,7 +21,4 @@ double stats_stddev(const double *values, size_t n);
 double stats_normal_tail(double z);
 double stats_normal_quantile(double p);
 
-/* P(X <= k) for X ~ Binomial(n, 1/2). */
-double stats_binomial_half_cdf(int64_t k, size_t n);
-
 #endif

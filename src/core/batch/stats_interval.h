@@ -17,13 +17,15 @@ struct ratio {
 bool stats_median_interval(const double *sorted, size_t n, double confidence, double *ret_low,
 			   double *ret_high);
 
-/* Paired: the median of the ratios b/a of n blocks, with the interval above on their logarithms. */
+/* Hodges-Lehmann estimates: the shift that makes the two sides look alike to the rank test, and the
+ * interval of all shifts that the same test would not reject at 1 - `confidence`. It is as wide as
+ * the test is weak, whatever the shape of the noise, also with two or more modes.
+ *
+ * Paired: the median of the averages of any two of the n ratios b/a (signed-rank test). */
 struct ratio stats_paired_ratio(const double *a, const double *b, size_t n, double confidence);
 
-/* Unpaired: median(b) / median(a) of two sorted samples. The variance of each log median comes from
- * the distance of two order statistics (Price and Bonett 2002), so no shape is assumed. */
-#define STATS_RATIO_MIN_VALUES 4 /* a side; fewer give no interval */
-struct ratio stats_median_ratio(const double *a_sorted, size_t m, const double *b_sorted, size_t n,
-				double confidence);
+/* Unpaired: the median of all m * n ratios b/a of two sorted samples (rank-sum test). */
+struct ratio stats_unpaired_ratio(const double *a_sorted, size_t m, const double *b_sorted,
+				  size_t n, double confidence);
 
 #endif

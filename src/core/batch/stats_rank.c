@@ -29,13 +29,13 @@ static int compare_magnitudes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Both tails of the sum of a random subset of `ranks`, every subset equally likely. */
-static double subset_sum_p(const uint32_t *ranks, size_t n, size_t observed)
+/* In how many ways subsets of `ranks` give each sum up to their total. */
+static double *subset_ways(const uint32_t *ranks, size_t n, size_t *ret_total)
 {
 	size_t total = 0;
 	for (size_t i = 0; i < n; i++)
 		total += ranks[i];
-	AUTO_FREE double *ways = mem_alloc((total + 1) * sizeof(double));
+	double *ways = mem_alloc((total + 1) * sizeof(double));
 	ways[0] = 1;
 	size_t reached = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -43,6 +43,15 @@ static double subset_sum_p(const uint32_t *ranks, size_t n, size_t observed)
 			ways[sum + ranks[i]] += ways[sum];
 		reached += ranks[i];
 	}
+	*ret_total = total;
+	return ways;
+}
+
+/* Both tails of the sum of a random subset of `ranks`, every subset equally likely. */
+static double subset_sum_p(const uint32_t *ranks, size_t n, size_t observed)
+{
+	size_t total;
+	AUTO_FREE double *ways = subset_ways(ranks, n, &total);
 	double lower = 0, upper = 0;
 	for (size_t sum = 0; sum <= observed; sum++)
 		lower += ways[sum];
@@ -50,6 +59,37 @@ static double subset_sum_p(const uint32_t *ranks, size_t n, size_t observed)
 		upper += ways[sum];
 	double all = ldexp(1, (int)n);
 	return two_sided(lower / all, upper / all);
+}
+
+/* How many of the first values are together no more likely than alpha / 2. */
+static size_t rare_values(const double *ways, size_t count, double all, double alpha)
+{
+	size_t rare = 0;
+	double sum = 0;
+	while (rare < count && (sum += ways[rare]) <= all * alpha / 2)
+		rare++;
+	return rare;
+}
+
+/* The same where the statistic is close to normal; half a step is the continuity correction. */
+static size_t rare_values_normal(double mean, double deviation, double alpha)
+{
+	double last = mean - 0.5 + stats_normal_quantile(alpha / 2) * deviation;
+	return last < 0 ? 0 : (size_t)last + 1;
+}
+
+size_t stats_signed_rank_reject(size_t n, double alpha)
+{
+	double count = (double)n;
+	if (n > STATS_SIGNED_EXACT_MAX)
+		return rare_values_normal(count * (count + 1) / 4,
+					  sqrt(count * (count + 1) * (2 * count + 1) / 24), alpha);
+	uint32_t ranks[STATS_SIGNED_EXACT_MAX];
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = (uint32_t)i + 1;
+	size_t total;
+	AUTO_FREE double *ways = subset_ways(ranks, n, &total);
+	return rare_values(ways, total, ldexp(1, (int)n), alpha);
 }
 
 static double signed_rank_normal_p(size_t n, double statistic, double tie_term)
@@ -126,11 +166,12 @@ static void merge(const double *a, size_t m, const double *b, size_t n, struct m
 	}
 }
 
-/* P(U <= u) without ties. The counts of U are the coefficients of the Gaussian binomial
- * (m + n over m): a product of (1 - q^(n+i)) / (1 - q^i), each factor one pass over the array. */
-static double untied_lower_tail(size_t m, size_t n, size_t u)
+/* In how many ways U takes each value up to `u` without ties, and in how many any value. The counts
+ * are the coefficients of the Gaussian binomial (m + n over m): a product of
+ * (1 - q^(n+i)) / (1 - q^i), each factor one pass over the array. */
+static double *untied_ways(size_t m, size_t n, size_t u, double *ret_all)
 {
-	AUTO_FREE double *ways = mem_alloc((u + 1) * sizeof(double));
+	double *ways = mem_alloc((u + 1) * sizeof(double));
 	ways[0] = 1;
 	double all = 1;
 	for (size_t i = 1; i <= m; i++) {
@@ -140,10 +181,28 @@ static double untied_lower_tail(size_t m, size_t n, size_t u)
 			ways[k] += ways[k - i];
 		all *= (double)(n + i) / (double)i;
 	}
-	double sum = 0;
+	*ret_all = all;
+	return ways;
+}
+
+/* P(U <= u) without ties. */
+static double untied_lower_tail(size_t m, size_t n, size_t u)
+{
+	double all, sum = 0;
+	AUTO_FREE double *ways = untied_ways(m, n, u, &all);
 	for (size_t k = 0; k <= u; k++)
 		sum += ways[k];
 	return sum / all;
+}
+
+size_t stats_rank_sum_reject(size_t m, size_t n, double alpha)
+{
+	double pairs = (double)m * (double)n;
+	if (m * n > RANK_SUM_EXACT_PAIRS)
+		return rare_values_normal(pairs / 2, sqrt(pairs * (double)(m + n + 1) / 12), alpha);
+	double all;
+	AUTO_FREE double *ways = untied_ways(m, n, m * n / 2, &all);
+	return rare_values(ways, m * n / 2, all, alpha);
 }
 
 static double choose(size_t n, size_t k)

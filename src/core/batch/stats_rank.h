@@ -28,6 +28,12 @@ struct rank_test stats_rank_sum(const double *a_sorted, size_t m, const double *
 double stats_signed_rank_min_p(size_t n);
 double stats_rank_sum_min_p(size_t m, size_t n);
 
+/* How many of the smallest values of the statistic the test rejects at `alpha`, two-sided and
+ * without ties: P(statistic < that many) <= alpha / 2. 0: the samples are too small to reject
+ * anything. Exact and approximate for the same sizes as the tests. */
+size_t stats_signed_rank_reject(size_t n, double alpha);
+size_t stats_rank_sum_reject(size_t m, size_t n, double alpha);
+
 /* Benjamini-Hochberg: turns p-values into q-values in place of `ret_q` (may be `p` itself). An
  * order with q <= alpha is a discovery of which at most the share alpha is expected to be false. A
  * NaN is no test: it stays NaN and does not count. */

@@ -73,7 +73,7 @@ static double runs_for_test(const struct verdict_rule *rule, const struct verdic
 static bool test_can_decide(const struct verdict_rule *rule, size_t runs, bool paired)
 {
 	double p = paired ? stats_signed_rank_min_p(runs) : stats_rank_sum_min_p(runs, runs);
-	return runs >= STATS_RATIO_MIN_VALUES && p <= rule->alpha;
+	return p <= rule->alpha;
 }
 
 size_t verdict_runs_needed(const struct verdict_rule *rule, const struct verdict_evidence *e)

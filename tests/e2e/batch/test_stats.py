@@ -139,40 +139,55 @@ def test_benjamini_hochberg_agrees_with_scipy():
         assert close(q, list(stats.false_discovery_control(p, method="bh")))
 
 
-def price_bonett(a, b, confidence):
-    """An independent writing of the published formula."""
-    variance = 0
-    for values in (np.sort(a), np.sort(b)):
-        n = len(values)
-        c = max(1, math.floor((n + 1) / 2 - math.sqrt(n) + 0.5))
-        z = stats.norm.isf(stats.binom.cdf(c - 1, n, 0.5))
-        variance += ((math.log(values[n - c]) - math.log(values[c - 1])) / (2 * z)) ** 2
-    effect = math.log(np.median(b)) - math.log(np.median(a))
-    reach = stats.norm.ppf((1 + confidence) / 2) * math.sqrt(variance)
-    return [math.exp(effect), math.exp(effect - reach), math.exp(effect + reach)]
+def hodges_lehmann(values, confidence, reject):
+    """An independent writing from all pairs; `reject(k)` is the chance that the statistic is below k."""
+    values = np.sort(values)
+    outside = 0
+    while outside < len(values) // 2 and reject(outside + 1) <= (1 - confidence) / 2:
+        outside += 1
+    low, high = (values[outside - 1], values[-outside]) if outside else (-math.inf, math.inf)
+    return [math.exp(np.median(values)), math.exp(low), math.exp(high)]
 
 
-def test_ratio_of_medians_follows_the_published_interval():
+def test_unpaired_ratio_is_the_hodges_lehmann_estimate_with_the_interval_of_mann_whitney():
     rng = np.random.default_rng(9)
-    questions = [("ratio", float(rng.choice([0.9, 0.95, 0.99])), sample(rng, rng.integers(4, 100), False),
-                  sample(rng, rng.integers(4, 100), False)) for _ in range(1500)]
+    questions = [("ratio", float(rng.choice([0.9, 0.95, 0.99])), sample(rng, rng.integers(2, 9), rng.random() < 0.3),
+                  sample(rng, rng.integers(2, 9), rng.random() < 0.3)) for _ in range(300)]
     for (_, confidence, a, b), answer in zip(questions, ask(questions)):
-        assert close(answer, price_bonett(a, b, confidence), rel=1e-9)
+        differences = np.subtract.outer(np.log(b), np.log(a)).ravel()
+        m, n = len(a), len(b)
+        ranks = [sum(chosen) - m * (m - 1) // 2 for chosen in itertools.combinations(range(m + n), m)]
+        assert close(answer, hodges_lehmann(differences, confidence, lambda k: np.mean(np.array(ranks) < k)))
 
 
-def test_ratio_of_medians_is_as_wide_as_scipys_bootstrap():
+def test_paired_ratio_is_the_hodges_lehmann_estimate_with_the_interval_of_wilcoxon():
     rng = np.random.default_rng(10)
-    questions = [("ratio", 0.95, sample(rng, 40, False), sample(rng, 40, False)) for _ in range(40)]
-    widths = []
-    for (_, _, a, b), (_, low, high) in zip(questions, ask(questions)):
-        theirs = stats.bootstrap((a, b), lambda x, y, axis: np.median(y, axis) / np.median(x, axis), vectorized=True,
-                                 n_resamples=1000, method="BCa", rng=rng).confidence_interval
-        widths.append(math.log(high / low) / math.log(theirs.high / theirs.low))
-    assert 0.85 < np.median(widths) < 1.2
+    sizes = range(1, 15)
+    sums = {n: np.array([sum(s) for s in itertools.product(*[(0, i + 1) for i in range(n)])]) for n in sizes}
+    questions = [("paired", float(rng.choice([0.9, 0.95, 0.99])), sample(rng, n, False), sample(rng, n, False))
+                 for n in sizes for _ in range(20)]
+    for (_, confidence, a, b), answer in zip(questions, ask(questions)):
+        logs = np.log(b / a)
+        n = len(logs)
+        averages = [(logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n)]
+        assert close(answer, hodges_lehmann(averages, confidence, lambda k: np.mean(sums[n] < k)))
+
+
+def test_intervals_of_large_samples_end_where_the_test_begins_to_reject():
+    rng = np.random.default_rng(12)
+    questions = [(op, 0.95, a, 1.1 * b) for op in ("ratio", "paired") for n in (60, 150, 400)
+                 for a, b in [(sample(rng, n, False), sample(rng, n, False)) for _ in range(10)]]
+    for (op, _, a, b), (_, low, high) in zip(questions, ask(questions)):
+        def p(factor):
+            if op == "ratio":
+                return stats.mannwhitneyu(a * factor, b, method="asymptotic").pvalue
+            return stats.wilcoxon(np.log(b / a) - math.log(factor), correction=True, method="asymptotic").pvalue
+        for bound, inward in ((low, 1 + 1e-9), (high, 1 - 1e-9)):
+            assert p(bound * inward) > 0.05 > p(bound / inward ** 1e6)
 
 
 @pytest.mark.parametrize("n", [5, 10, 20, 41])
-@pytest.mark.parametrize("shape", ["lognormal", "one-sided", "heavy", "mixed"])
+@pytest.mark.parametrize("shape", ["lognormal", "one-sided", "heavy", "mixed", "bimodal"])
 def test_intervals_cover_the_truth_as_often_as_they_say(n, shape):
     rng = np.random.default_rng(11)
     draw = {
@@ -180,6 +195,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(n, shape):
         "one-sided": lambda: 1 + rng.exponential(0.05, n),
         "heavy": lambda: 1 + np.abs(rng.standard_t(2, n)) * 0.02,
         "mixed": lambda: np.where(rng.random(n) < 0.2, rng.normal(1.1, 0.02, n), rng.normal(1, 0.02, n)),
+        "bimodal": lambda: rng.choice([1, 1.2], n) * rng.lognormal(0, 0.01, n),
     }[shape]
     unpaired = ask([("ratio", 0.95, draw(), 1.07 * draw()) for _ in range(2000)])
     covered = np.mean([low <= 1.07 <= high for _, low, high in unpaired])

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "core/rounds/job_exit.h"
 #include "core/worker/exit_code.h"
 #include "net/link.h"
 #include "nodes/coordinating.h"
@@ -139,19 +140,12 @@ static void on_step_down(void *arg)
 	end(arg, EXIT_CODE_SYSTEM);
 }
 
-static int job_exit_code(const struct coordinator *machine)
-{
-	if (machine->ruling == RULING_DONE)
-		return EXIT_CODE_OK;
-	if (!machine->has_cause || machine->cause.reason != FAILURE_EXIT)
-		return EXIT_CODE_FAILED;
-	return exit_status_shell_code(&machine->cause.status);
-}
-
 static void on_finished(void *arg)
 {
 	struct session *session = arg;
-	end(session, job_exit_code(coordinating_machine(session->coordinating)));
+	const struct coordinator *machine = coordinating_machine(session->coordinating);
+	end(session, job_exit_code(machine->ruling == RULING_DONE ? OUTCOME_DONE : OUTCOME_FAILED,
+				   0, machine->has_cause ? &machine->cause : NULL));
 }
 
 static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)

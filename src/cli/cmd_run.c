@@ -39,23 +39,7 @@ static int entry_error(int r, const struct err *err)
 
 static int exit_code_of(const struct run_config *config, const struct job_result *result)
 {
-	int code;
-	switch (result->outcome.kind) {
-	case OUTCOME_TIMED_OUT:
-		code = EXIT_CODE_TIMEOUT;
-		break;
-	case OUTCOME_REFUSED:
-		code = EXIT_CODE_SYSTEM;
-		break;
-	case OUTCOME_UNKNOWN: /* what was to be done here is done */
-		code = EXIT_CODE_OK;
-		break;
-	default:
-		/* A spare has done its part without ever starting anything. */
-		code = result->outcome.kind == OUTCOME_DONE && !result->history.stop_signal
-			       ? EXIT_CODE_OK
-			       : history_exit_code(&result->history, &config->entry);
-	}
+	int code = history_exit_code(&result->history, result->outcome.kind);
 	return code && config->exit_code == RUN_STYLE_TORCHRUN ? EXIT_CODE_FAILED : code;
 }
 
@@ -74,7 +58,6 @@ static bool wants_table(const struct report *report)
 	       cause && cause->reason != FAILURE_SPAWN;
 }
 
-/* Says why the job failed, in every place where somebody may look for it. */
 struct saving {
 	const struct report *report;
 	int code;
@@ -119,6 +102,7 @@ static void print(const struct job_result *result, const struct buf *text)
 	fd_write_all(STDERR_FILENO, buf_data(text), buf_len(text));
 }
 
+/* Says why the job failed, in every place where the user may look for it. */
 static void say(const struct report *report, const struct job_result *result, int code)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;

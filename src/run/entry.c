@@ -296,7 +296,7 @@ static bool read_interpreter(const char *path, char *ret_name, size_t size)
 	return true;
 }
 
-int entry_explain_spawn(const struct entry *entry, int error, struct err *err)
+void entry_explain_spawn(const struct entry *entry, int error, struct err *err)
 {
 	char interpreter[SHEBANG_MAX];
 	switch (error) {
@@ -306,28 +306,28 @@ int entry_explain_spawn(const struct entry *entry, int error, struct err *err)
 				entry->path, interpreter);
 		else
 			err_set(err, error, "'%s': %m", entry->path);
-		return EXIT_CODE_NOT_FOUND;
+		break;
 	case EACCES:
 	case EPERM:
 		err_set(err, error,
 			"'%s': %m: check its permissions and the mount options (noexec)",
 			entry->path);
-		return EXIT_CODE_NOT_EXEC;
+		break;
 	case ENOEXEC:
 		err_set(err, error,
 			"'%s': neither a program for this machine nor a script with a #! line",
 			entry->path);
-		return EXIT_CODE_NOT_EXEC;
+		break;
 	case E2BIG:
 		err_set(err, error,
 			"'%s': arguments and environment together are longer than the system "
 			"allows (a quarter of "
 			"'ulimit -s'); pass them in a file",
 			entry->path);
-		return EXIT_CODE_NOT_EXEC;
+		break;
 	default:
 		err_set(err, error, "cannot start '%s': %m", entry->path);
 		limits_explain(error, err);
-		return EXIT_CODE_SYSTEM;
+		break;
 	}
 }

@@ -37,8 +37,7 @@ void entry_done(struct entry *entry);
 /* The words for one worker: $local_rank and ${local_rank} are replaced, every other `$` stays. */
 void entry_argv(const struct entry *entry, uint32_t local_rank, struct strv *ret_argv);
 
-/* Explains why the system would not start a worker, with the remedy, and returns the exit code for
- * it: 126, 127 or 125. */
-int entry_explain_spawn(const struct entry *entry, int error, struct err *err);
+/* Explains why the system would not start a worker, with the remedy. */
+void entry_explain_spawn(const struct entry *entry, int error, struct err *err);
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/tell/torch_events.h"
 #include "sys/proctree.h"
 
 /* How soon to look again for processes that a dead warden left to us: the kernel tells of their
@@ -59,15 +58,6 @@ void job_pump(struct job *job)
 
 static void on_warden(struct warden *warden, void *arg);
 
-static int start_warden(struct job *job, struct err *err)
-{
-	int r = warden_new(NULL, &job->warden, err);
-	if (r < 0)
-		return r;
-	job->workers.warden = job->warden;
-	return 0;
-}
-
 /* Clears away what the dead warden left; when nothing is, a new one takes over. */
 static void sweep(struct job *job)
 {
@@ -77,11 +67,12 @@ static void sweep(struct job *job)
 	}
 	job->sweep_ns = NS_NEVER;
 	struct err err = ERR_INIT;
-	if (start_warden(job, &err) < 0 ||
+	if (warden_new(NULL, &job->warden, &err) < 0 ||
 	    warden_watch(job->warden, job->base, on_warden, job) < 0) {
 		log_error("cannot replace the warden: %s", err.msg);
 		_exit(125); /* nothing is alive, and nothing can be started any more */
 	}
+	job->workers.warden = job->warden;
 	preload_start(job->workers.preload, job->warden);
 	job_push_group(job, (struct group_event){ GROUP_EV_LOST });
 }
@@ -103,75 +94,76 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 {
 	struct job *job = arg;
 	int64_t rank = workers_rank_of(&job->workers, id);
-	output_worker_ended(job->output, id);
-	if (rank >= 0) {
-		job_not_started(job);
-		job_push_group(job, (struct group_event){ GROUP_EV_SPAWN_FAILED,
-							  .rank = (size_t)rank, .error = error });
-	}
+	if (rank >= 0)
+		job_not_started(job, (size_t)rank, error, NULL);
+	else
+		output_worker_ended(job->output, id);
 	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
+}
+
+static void worker_started(struct job *job, size_t rank, const struct warden_event *event)
+{
+	job->workers.pids[rank] = event->pid;
+	TELL(&job->telling, HAPPENED_WORKER_STARTED, .rank = rank, .when_ns = event->ns);
+	job_push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = rank,
+						  .when_ns = event->ns });
+}
+
+static void worker_exited(struct job *job, size_t rank, const struct warden_event *event)
+{
+	job->workers.usages[rank] = event->usage;
+	TELL(&job->telling, HAPPENED_WORKER_EXITED, .rank = rank, .ended = event);
+	job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = rank,
+						  .status = event->status, .when_ns = event->ns });
+}
+
+static void take_worker_event(struct job *job, const struct warden_event *event)
+{
+	int64_t rank = workers_rank_of(&job->workers, event->id);
+	if (rank < 0 && event->type != WARDEN_SPAWNED)
+		output_worker_ended(job->output, event->id);
+	if (rank < 0)
+		return;
+	if (event->type == WARDEN_SPAWNED)
+		worker_started(job, (size_t)rank, event);
+	else if (event->type == WARDEN_EXITED)
+		worker_exited(job, (size_t)rank, event);
+	else
+		job_not_started(job, (size_t)rank, event->error, NULL);
+}
+
+static void warden_lost(struct job *job)
+{
+	TELL(&job->telling, HAPPENED_WARDEN_LOST);
+	preload_lost(job->workers.preload);
+	warden_free(job->warden);
+	job->warden = NULL;
+	job->workers.warden = NULL;
+	sweep(job);
 }
 
 static void take_warden_event(struct job *job, const struct warden_event *event)
 {
 	if (preload_take_event(job->workers.preload, event))
 		return;
-	int64_t rank = workers_rank_of(&job->workers, event->id);
-
 	switch (event->type) {
 	case WARDEN_SPAWNED:
-		if (rank < 0)
-			break;
-		job->workers.pids[rank] = event->pid;
-		guard_started(job->guard, (size_t)rank, event->pid);
-		torch_metrics_worker(&job->torch, true, event->ns);
-		job_tell_started(job, (size_t)rank);
-		if (job->config->console_events)
-			torch_events_started(&job->workers, &job->result->history, (size_t)rank);
-		job_push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = (size_t)rank,
-							  .when_ns = event->ns });
-		break;
 	case WARDEN_SPAWN_FAILED:
-		output_worker_ended(job->output, event->id);
-		if (rank < 0)
-			break;
-		job_not_started(job);
-		job_push_group(job,
-			       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = (size_t)rank,
-						     .error = event->error });
-		break;
 	case WARDEN_EXITED:
-		output_worker_ended(job->output, event->id);
-		if (rank >= 0)
-			guard_ended(job->guard, (size_t)rank);
-		if (rank >= 0)
-			job_tell_exited(job, (size_t)rank, event);
-		if (rank >= 0)
-			job_push_group(job,
-				       (struct group_event){ GROUP_EV_EXITED, .rank = (size_t)rank,
-							     .status = event->status,
-							     .when_ns = event->ns });
+		take_worker_event(job, event);
 		break;
 	case WARDEN_EMPTY:
 		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
 		break;
-	case WARDEN_SYNCED: /* taken above, by who asked for it */
-		break;
 	case WARDEN_SURVIVOR:
-		log_warn("process %d (%s) %s", (int)event->pid, event->comm,
-			 event->error == EPERM ? "may not be signalled by us and stays"
-					       : "was killed but does not end yet");
+		TELL(&job->telling, HAPPENED_SURVIVOR, .ended = event);
 		job_push_group(job,
 			       (struct group_event){ GROUP_EV_SURVIVOR, .error = event->error });
 		break;
 	case WARDEN_LOST:
-		log_warn("the warden was killed; starting over with a new one");
-		preload_lost(job->workers.preload);
-		warden_free(job->warden);
-		job->warden = NULL;
-		job->workers.warden = NULL;
-		sweep(job);
+		warden_lost(job);
 		break;
+	case WARDEN_SYNCED: /* only the template of warm workers asks for it */
 	case WARDEN_EVENT_COUNT:
 		break;
 	}
@@ -184,7 +176,7 @@ static void on_warden(struct warden *warden, void *arg)
 	uint64_t began_ns = clock_now_ns();
 	while (warden == job->warden && warden_next(warden, &event))
 		take_warden_event(job, &event);
-	torch_metrics_looked(&job->torch, began_ns, clock_now_ns());
+	TELL(&job->telling, HAPPENED_WARDEN_HEARD, .since_ns = began_ns);
 	job_pump(job);
 }
 
@@ -212,12 +204,7 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 				event_base_loopbreak(job->base);
 				break;
 			}
-			events_add(&job->events, EVENT_STOP_REQUESTED,
-				   EVENTS_ALL(.signal = str_signal_name(sig)));
-			if (!job->result->history.stop_signal)
-				job->result->history.stop_signal = sig;
-			job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED,
-								  .signal = sig });
+			job_stop(job, sig);
 			break;
 		case SIGNAL_RELAY:
 			if (job->warden)
@@ -231,16 +218,6 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	job_pump(job);
 }
 
-/* Puts what the worker that failed first wrote last into the history of the last attempt. */
-static void keep_last_words(struct job *job)
-{
-	int64_t rank = workers_rank_of(&job->workers, job->cause_id);
-	struct history_attempt *attempt = history_last(&job->result->history);
-	for (size_t i = 0; attempt && rank >= 0 && i < attempt->count; i++)
-		if (attempt->failures[i].local_rank == rank)
-			output_tail(job->output, job->cause_id, &attempt->failures[i].tail);
-}
-
 static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct job *job = arg;
@@ -248,8 +225,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	while (output_next(job->output, &event)) {
 		switch (event.type) {
 		case OUTPUT_DRAINED:
-			if (event.id != job->cause_id)
-				output_forget(job->output, event.id);
+			TELL(&job->telling, HAPPENED_WORKER_DRAINED, .id = event.id);
 			break;
 		case OUTPUT_TROUBLE:
 			log_warn("%s", event.text);
@@ -292,7 +268,7 @@ static int set_up_loop(struct job *job, struct err *err)
 static int set_up(struct job *job, struct err *err)
 {
 	/* The warden first: it is a copy of this process, and should be one of a small process. */
-	int r = start_warden(job, err);
+	int r = warden_new(NULL, &job->warden, err);
 	if (r < 0)
 		return r;
 	uint64_t nofile_soft =
@@ -303,14 +279,13 @@ static int set_up(struct job *job, struct err *err)
 	r = output_new(&job->config->streams.output, &job->output, err);
 	if (r < 0)
 		return r;
+	job->telling.output = job->output;
 	r = logdir_open(&job->result->logdir, job->config->log_dir, job->config->run_id, err);
 	if (r < 0)
 		return r;
 	if (!job->result->logdir.run && err->code)
 		log_warn("no log directory: %s", err->msg);
-	struct warden *warden = job->warden;
-	workers_init(&job->workers, job->config, job->output, &job->result->logdir);
-	job->workers.warden = warden;
+	workers_init(&job->workers, job->config, job->warden, job->output, &job->result->logdir);
 	job->workers.nofile_soft = nofile_soft;
 	r = set_up_loop(job, err);
 	if (r < 0)
@@ -330,15 +305,6 @@ static int set_up(struct job *job, struct err *err)
 	return r < 0 ? r : job_open_store(job, err);
 }
 
-static void tell_ended(struct job *job)
-{
-	struct event_number metrics[TORCH_METRICS_MAX];
-	size_t count = torch_metrics_list(&job->torch, &job->result->history, job->config->role,
-					  job->config->max_restarts, metrics);
-	events_add(&job->events, EVENT_JOB_ENDED,
-		   EVENTS_ALL(.pid = getpid(), .metrics = metrics, .metric_count = count));
-}
-
 static void tear_down(struct job *job)
 {
 	log_set_sink(NULL, NULL);
@@ -350,8 +316,8 @@ static void tear_down(struct job *job)
 		event_free(job->on_output);
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
-	tell_ended(job);
-	events_close(&job->events);
+	TELL(&job->telling, HAPPENED_JOB_ENDED);
+	events_close(&job->telling.events);
 	pages_close(&job->pages);
 	guard_free(job->guard);
 	preload_free(job->workers.preload);
@@ -376,16 +342,20 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.signals.fd = -1,
 		.sweep_ns = NS_NEVER,
 		.store = ROUND_STORE_INIT,
+		.telling = {
+			.config = config,
+			.workers = &job.workers,
+			.group = &job.group,
+			.history = &ret_result->history,
+		},
 	};
 	history_begin(&ret_result->history, clock_now_ns());
-	torch_metrics_begin(&job.torch, ret_result->history.started_ns);
 	int r = set_up(&job, err);
 	if (r == 0) {
 		log_set_sink(output_log, job.output);
 		job_push_agent(&job, (struct agent_event){ .type = AGENT_START });
 		job_pump(&job);
 		event_base_dispatch(job.base);
-		keep_last_words(&job);
 		output_missing(job.output, &ret_result->missing);
 	}
 	tear_down(&job);

@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/tell/report.h"
-#include "run/tell/torch_events.h"
 
 int job_offer_store(struct job *job, struct err *err)
 {
@@ -15,41 +13,6 @@ int job_offer_store(struct job *job, struct err *err)
 	int r = round_store_offer(&job->store, &port, err);
 	membership_set_store(&job->membership, job->store.host, port);
 	return r;
-}
-
-/* ---- events ---- */
-
-struct event_body job_about(const struct job *job, size_t rank)
-{
-	return (struct event_body){ .rank = job->workers.round.rank_base + (int64_t)rank,
-				    .local_rank = (int64_t)rank,
-				    .pid = job->workers.pids[rank] };
-}
-
-void job_tell_started(struct job *job, size_t rank)
-{
-	AUTO_FREE char *error_file = logdir_error_file(&job->result->logdir, (uint32_t)rank);
-	struct event_body body = job_about(job, rank);
-	body.error_file = error_file;
-	events_add(&job->events, EVENT_WORKER_STARTED, &body);
-}
-
-void job_tell_exited(struct job *job, size_t rank, const struct warden_event *event)
-{
-	job->workers.usages[rank] = event->usage;
-	AUTO(buf_done) struct buf status = BUF_INIT;
-	exit_status_describe(&event->status, &status);
-	struct event_body body = job_about(job, rank);
-	body.status = buf_str(&status);
-	body.exit_code = event->status.kind == EXIT_CODE ? &event->status.value : NULL;
-	body.signal =
-		event->status.kind == EXIT_SIGNAL ? str_signal_name(event->status.value) : NULL;
-	body.user_us = (uint64_t)event->usage.ru_utime.tv_sec * 1000000 +
-		       (uint64_t)event->usage.ru_utime.tv_usec;
-	body.system_us = (uint64_t)event->usage.ru_stime.tv_sec * 1000000 +
-			 (uint64_t)event->usage.ru_stime.tv_usec;
-	body.max_rss_kb = (uint64_t)event->usage.ru_maxrss;
-	events_add(&job->events, EVENT_WORKER_EXITED, &body);
 }
 
 /* ---- the group's actions ---- */
@@ -65,46 +28,16 @@ static void tell_failed(struct job *job, size_t rank)
 		.local_rank = (int32_t)rank,
 		.pid = job->workers.pids[rank],
 	};
-	output_forget(job->output, job->cause_id); /* of an earlier attempt, if there was one */
-	job->cause_id = workers_id_of(&job->workers, rank);
-	struct event_body body = job_about(job, rank);
-	body.reason = failure_reason_name(worker->reason);
-	struct err why = ERR_INIT;
-	if (worker->reason == FAILURE_SPAWN)
-		entry_explain_spawn(&job->config->entry, worker->spawn_errno, &why);
-	body.detail = why.code ? why.msg : NULL;
-	events_add(&job->events, EVENT_GROUP_FAILED, &body);
+	TELL(&job->telling, HAPPENED_GROUP_FAILED, .rank = rank);
 	job_push_agent(job, event);
-}
-
-/* Closes the books of the round. */
-static void record_round(struct job *job)
-{
-	struct history *history = &job->result->history;
-	workers_record(&job->workers, &job->group, history);
-	if (history_last(history)->end != ATTEMPT_RUNNING)
-		return;
-	history_end_attempt(history,
-			    job->group.failed			   ? ATTEMPT_FAILED
-			    : history->stop_signal		   ? ATTEMPT_STOPPED
-			    : job->restart_asked		   ? ATTEMPT_RESTARTED
-			    : history_cause(history_last(history)) ? ATTEMPT_FAILED
-								   : ATTEMPT_REGROUP,
-			    clock_now_ns());
 }
 
 static void tell_gone(struct job *job)
 {
-	record_round(job);
-	job->restart_asked = false;
 	struct err err = ERR_INIT;
 	if (job_offer_store(job, &err) < 0)
 		log_info("%s", err.msg);
-	guard_gone(job->guard);
-	torch_metrics_gone(&job->torch, clock_now_ns());
-	if (job->config->console_events)
-		torch_events_watchdog(&job->workers, &job->result->history, false);
-	events_add(&job->events, EVENT_GROUP_GONE, EVENTS_ALL(.pid = 0));
+	TELL(&job->telling, HAPPENED_GROUP_GONE);
 	job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
 
@@ -114,7 +47,7 @@ static void tell_stuck(struct job *job)
 	size_t rank = 0;
 	while (rank + 1 < job->group.count && job->group.workers[rank].state == WORKER_ENDED)
 		rank++;
-	record_round(job);
+	TELL(&job->telling, HAPPENED_GROUP_STUCK);
 	job_push_agent(job, (struct agent_event){
 				    .type = AGENT_GROUP_STUCK,
 				    .cause = { .local_rank = (int32_t)rank,
@@ -123,22 +56,19 @@ static void tell_stuck(struct job *job)
 			    });
 }
 
-void job_not_started(struct job *job)
+void job_not_started(struct job *job, size_t rank, int error, const struct err *why)
 {
-	guard_not_started(job->guard);
-	torch_metrics_worker(&job->torch, false, clock_now_ns());
+	TELL(&job->telling, HAPPENED_WORKER_NOT_STARTED, .rank = rank, .why = why);
+	job_push_group(job,
+		       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = error });
 }
 
 static void spawn(struct job *job, size_t rank)
 {
 	struct err err = job->no_store;
 	int r = err.code ? -err.code : workers_spawn(&job->workers, (uint32_t)rank, &err);
-	if (r == 0)
-		return;
-	log_info("cannot start rank %zu: %s", job->workers.round.rank_base + rank, err.msg);
-	job_not_started(job);
-	job_push_group(job,
-		       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = -r });
+	if (r < 0)
+		job_not_started(job, rank, -r, &err);
 }
 
 /* What goes through the warden. Between two wardens everything is being killed anyway. */
@@ -172,8 +102,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		tell_failed(job, action->rank);
 		break;
 	case GROUP_DO_TELL_DONE:
-		history_end_attempt(&job->result->history, ATTEMPT_DONE, clock_now_ns());
-		events_add(&job->events, EVENT_GROUP_DONE, EVENTS_ALL(.pid = 0));
+		TELL(&job->telling, HAPPENED_GROUP_DONE);
 		job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE });
 		break;
 	case GROUP_DO_TELL_GONE:
@@ -196,60 +125,24 @@ void job_step_group(struct job *job, const struct group_event *event)
 
 /* ---- the agent's actions ---- */
 
-static void tell_restart(struct job *job, const struct history_attempt *before, uint32_t restarts)
-{
-	AUTO(buf_done) struct buf line = BUF_INIT;
-	report_restart(before, restarts, job->config->max_restarts, &line);
-	log_warn("%s", buf_str(&line));
-	const struct history_failure *cause = history_cause(before);
-	const char *reason =
-		cause ? failure_reason_name(cause->reason) : attempt_end_name(before->end);
-	events_add(&job->events, EVENT_GROUP_RESTART, EVENTS_ALL(.reason = reason));
-}
-
 static void start_group(struct job *job, const struct msg_formed *formed)
 {
-	struct history *history = &job->result->history;
-	const struct history_attempt *before = history_last(history);
-	uint64_t since_ns = before ? before->ended_ns : history->started_ns,
-		 now_ns = clock_now_ns();
-	if (before)
-		tell_restart(job, before, formed->restarts);
+	uint64_t now_ns = clock_now_ns();
+	if (history_last(&job->result->history))
+		TELL(&job->telling, HAPPENED_RESTART, .restarts = formed->restarts);
 	job->no_store = ERR_INIT;
 	if (round_store_begin(&job->store, formed->hosts_store, &job->no_store) < 0)
 		log_error("%s", job->no_store.msg);
-	history_begin_attempt(history, formed->restarts, formed->world_size, now_ns);
-	torch_metrics_formed(&job->torch, job->config->nproc, now_ns);
-	events_add(&job->events, EVENT_ROUND_FORMED,
-		   EVENTS_ALL(.world_size = formed->world_size, .nodes = formed->nodes,
-			      .group_rank = formed->group_rank));
 	workers_begin(&job->workers, formed);
-	if (job->config->console_events) {
-		torch_events_round(&job->workers, history, now_ns - since_ns);
-		torch_events_watchdog(&job->workers, history, true);
-	}
+	TELL(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
 	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
-}
-
-/* The first cause over all nodes is known, also to one that was in no round. */
-static void blame(struct job *job, const struct cause *cause)
-{
-	uint64_t now_ns = clock_now_ns();
-	history_blame(&job->result->history, cause, now_ns);
-	history_end_attempt(&job->result->history, ATTEMPT_FAILED, now_ns);
 }
 
 static void end_job(struct job *job, const struct outcome *outcome)
 {
 	job->result->outcome = *outcome;
 	job->ended = true;
-	torch_metrics_end(&job->torch,
-			  outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED,
-			  clock_now_ns());
-	if (job->membership.node && outcome->kind == OUTCOME_FAILED && outcome->has_cause)
-		blame(job, &outcome->cause);
-	if (job->config->console_events)
-		torch_events_end(&job->workers, &job->result->history);
+	TELL(&job->telling, HAPPENED_JOB_DECIDED, .outcome = outcome);
 	output_finish(job->output);
 }
 
@@ -260,9 +153,8 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		start_group(job, &action->formed);
 		break;
 	case AGENT_GROUP_STOP:
-		torch_metrics_stop(&job->torch, clock_now_ns());
-		if (action->why == GROUP_STOP_ROUND && action->has_cause)
-			history_blame(&job->result->history, &action->cause, clock_now_ns());
+		TELL(&job->telling, HAPPENED_GROUP_STOPPING,
+		     .cause = action->has_cause ? &action->cause : NULL);
 		job_push_group(job, (struct group_event){
 					    GROUP_EV_STOP,
 					    .signal = action->signal ? action->signal
@@ -271,7 +163,7 @@ static void act_agent(struct job *job, const struct agent_action *action)
 				    });
 		break;
 	case AGENT_GROUP_KILL:
-		torch_metrics_stop(&job->torch, clock_now_ns());
+		TELL(&job->telling, HAPPENED_GROUP_STOPPING);
 		job_push_group(job, (struct group_event){ GROUP_EV_KILL });
 		break;
 	case AGENT_EXIT:

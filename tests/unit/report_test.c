@@ -41,7 +41,9 @@ static void end(void)
 
 static struct history_failure *add(uint32_t rank, enum exit_kind kind, int value, bool stopped)
 {
+	bool first = !stopped && !history_cause(history_last(&history));
 	struct history_failure *failure = history_add(&history);
+	failure->first = first;
 	failure->rank = failure->local_rank = rank;
 	failure->pid = (pid_t)(20022 + rank);
 	failure->status = (struct exit_status){ kind, value, false };

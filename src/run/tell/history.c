@@ -8,19 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/worker/exit_code.h"
-
-static const char *const end_names[] = {
-	[ATTEMPT_RUNNING] = "running", [ATTEMPT_DONE] = "done",
-	[ATTEMPT_FAILED] = "failed",   [ATTEMPT_STOPPED] = "stopped",
-	[ATTEMPT_REGROUP] = "regroup", [ATTEMPT_RESTARTED] = "restarted",
-};
-static_assert(ARRAY_LEN(end_names) == ATTEMPT_END_COUNT, "every end needs a name");
-
-const char *attempt_end_name(enum attempt_end end)
-{
-	return end_names[end];
-}
+#include "core/rounds/job_exit.h"
 
 void history_begin(struct history *history, uint64_t now_ns)
 {
@@ -56,9 +44,17 @@ struct history_attempt *history_last(const struct history *history)
 	return history->count ? &history->attempts[history->count - 1] : NULL;
 }
 
+static void forget_tails(struct history_attempt *attempt)
+{
+	for (size_t i = 0; i < attempt->count; i++)
+		buf_done(&attempt->failures[i].tail);
+}
+
 void history_begin_attempt(struct history *history, uint32_t restart_count, uint32_t world_size,
 			   uint64_t now_ns)
 {
+	if (history->count >= HISTORY_TAILS_MAX)
+		forget_tails(&history->attempts[history->count - HISTORY_TAILS_MAX]);
 	ARRAY_RESERVE(history->attempts, history->count, history->cap);
 	history->attempts[history->count++] = (struct history_attempt){
 		.restart_count = restart_count,
@@ -121,33 +117,31 @@ void history_blame(struct history *history, const struct cause *cause, uint64_t 
 	failure->first = true;
 }
 
-const struct history_failure *history_cause(const struct history_attempt *attempt)
+struct history_failure *history_find(const struct history *history, uint64_t id)
 {
-	const struct history_failure *cause = NULL;
-	for (size_t i = 0; i < attempt->count; i++) {
-		const struct history_failure *failure = &attempt->failures[i];
-		if (failure->first)
-			return failure;
-		if (!failure->stopped && (!cause || failure->ended_ns < cause->ended_ns))
-			cause = failure;
-	}
-	return cause;
+	for (size_t a = history->count; a-- > 0;)
+		for (size_t i = 0; i < history->attempts[a].count; i++)
+			if (history->attempts[a].failures[i].id == id)
+				return &history->attempts[a].failures[i];
+	return NULL;
 }
 
-int history_exit_code(const struct history *history, const struct entry *entry)
+const struct history_failure *history_cause(const struct history_attempt *attempt)
 {
-	if (history->stop_signal)
-		return EXIT_CODE_SIGNAL_BASE + history->stop_signal;
+	for (size_t i = 0; i < attempt->count; i++)
+		if (attempt->failures[i].first)
+			return &attempt->failures[i];
+	return NULL;
+}
+
+int history_exit_code(const struct history *history, enum outcome_kind kind)
+{
 	const struct history_attempt *last = history_last(history);
-	if (!last)
-		return EXIT_CODE_SYSTEM;
-	if (last->end == ATTEMPT_DONE)
-		return EXIT_CODE_OK;
-	const struct history_failure *cause = history_cause(last);
-	if (!cause)
-		return EXIT_CODE_SYSTEM;
-	if (cause->reason == FAILURE_SPAWN)
-		return entry_explain_spawn(entry, cause->spawn_errno, NULL);
-	int code = exit_status_shell_code(&cause->status);
-	return code ? code : EXIT_CODE_FAILED; /* given up by a watchdog, then ended with 0 */
+	const struct history_failure *first = last ? history_cause(last) : NULL;
+	struct cause cause = { 0 };
+	if (first)
+		cause = (struct cause){ .reason = first->reason,
+					.status = first->status,
+					.spawn_errno = first->spawn_errno };
+	return job_exit_code(kind, history->stop_signal, first ? &cause : NULL);
 }

@@ -7,22 +7,24 @@
 #define RUN_TELL_HISTORY_H
 
 #include "base/buf.h"
+#include "core/worker/attempt.h"
 #include "core/worker/exit_status.h"
 #include "core/worker/group.h"
-#include "core/rounds/msg.h"
-#include "run/entry.h"
+#include "core/rounds/agent.h"
 
 #define HISTORY_HOST_MAX 256
+#define HISTORY_TAILS_MAX 16 /* attempts whose output is kept, counted from the last */
 
 /* One worker that did not end well. */
 struct history_failure {
 	uint32_t rank, local_rank, group_rank;
-	pid_t pid; /* 0: it was never started */
+	uint64_t id; /* of its start (run/workers.h); 0: on another node */
+	pid_t pid;   /* 0: it was never started */
 	char host[HISTORY_HOST_MAX];
 	enum failure_reason reason;
 	int spawn_errno; /* with FAILURE_SPAWN */
 	struct exit_status status;
-	bool first;	/* of all nodes', as the coordinator found */
+	bool first;	/* the first cause: named by the group, then by the coordinator */
 	bool elsewhere; /* on another node, which has its output */
 	bool stopped;	/* it ended after it was asked to: a consequence, not a cause */
 	uint64_t started_ns, ended_ns;
@@ -30,18 +32,6 @@ struct history_failure {
 	bool captured;	  /* `tail` has the end of its stderr; otherwise that went to ours */
 	struct buf tail;
 };
-
-enum attempt_end {
-	ATTEMPT_RUNNING,
-	ATTEMPT_DONE,	   /* every worker ended well */
-	ATTEMPT_FAILED,	   /* a worker did not */
-	ATTEMPT_STOPPED,   /* by a signal to muster */
-	ATTEMPT_REGROUP,   /* nodes came or went */
-	ATTEMPT_RESTARTED, /* somebody asked for it */
-	ATTEMPT_END_COUNT,
-};
-
-const char *attempt_end_name(enum attempt_end end);
 
 /* One life of the worker group. */
 struct history_attempt {
@@ -60,7 +50,8 @@ struct history {
 	char host[HISTORY_HOST_MAX]; /* this one */
 	struct history_attempt *attempts;
 	size_t count, cap;
-	int stop_signal; /* muster was told to end by it; 0: was not */
+	int stop_signal;    /* muster was told to end by it; 0: was not */
+	bool restart_asked; /* a user asked for the end of the attempt under way */
 };
 
 #define HISTORY_INIT ((struct history){ .attempts = NULL })
@@ -84,13 +75,13 @@ struct history_attempt *history_last(const struct history *history);
  * cause. */
 void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns);
 
-/* The first cause: the one that was blamed, else the earliest death that was not asked for. NULL if
- * there is none. */
+/* The failure of the worker with this start; NULL: none is written down. */
+struct history_failure *history_find(const struct history *history, uint64_t id);
+
+/* The first cause; NULL if there is none. */
 const struct history_failure *history_cause(const struct history_attempt *attempt);
 
-/* 0 for a job that is done; else the code of its first cause (126 or 127 for one that could not be
- * started, 128 + signal), or 128 + the signal that stopped the job. `entry` explains failed starts.
- */
-int history_exit_code(const struct history *history, const struct entry *entry);
+/* As job_exit_code(), for a job that came to `kind`. */
+int history_exit_code(const struct history *history, enum outcome_kind kind);
 
 #endif

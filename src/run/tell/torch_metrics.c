@@ -21,13 +21,14 @@ const char *torch_call_name(enum torch_call call)
 	return names[call];
 }
 
-static void begin(struct torch_metrics *metrics, enum torch_call call, uint64_t now_ns)
+void torch_metrics_begin(struct torch_metrics *metrics, enum torch_call call, uint64_t now_ns)
 {
 	if (!metrics->calls[call].began_ns)
 		metrics->calls[call].began_ns = now_ns;
 }
 
-static void end(struct torch_metrics *metrics, enum torch_call call, bool ok, uint64_t now_ns)
+void torch_metrics_end(struct torch_metrics *metrics, enum torch_call call, bool ok,
+		       uint64_t now_ns)
 {
 	if (!metrics->calls[call].began_ns)
 		return;
@@ -37,58 +38,6 @@ static void end(struct torch_metrics *metrics, enum torch_call call, bool ok, ui
 		metrics->calls[call].success++;
 	else
 		metrics->calls[call].failure++;
-}
-
-void torch_metrics_begin(struct torch_metrics *metrics, uint64_t now_ns)
-{
-	begin(metrics, TORCH_CALL_RUN, now_ns);
-	begin(metrics, TORCH_CALL_RENDEZVOUS, now_ns);
-	begin(metrics, TORCH_CALL_INITIALIZE, now_ns);
-}
-
-void torch_metrics_formed(struct torch_metrics *metrics, uint32_t workers, uint64_t now_ns)
-{
-	end(metrics, TORCH_CALL_RENDEZVOUS, true, now_ns);
-	begin(metrics, TORCH_CALL_ASSIGN_RANKS, now_ns); /* the ranks come with the round */
-	end(metrics, TORCH_CALL_ASSIGN_RANKS, true, now_ns);
-	begin(metrics, TORCH_CALL_START, now_ns);
-	metrics->starting = workers;
-	metrics->start_failed = false;
-}
-
-void torch_metrics_worker(struct torch_metrics *metrics, bool started, uint64_t now_ns)
-{
-	metrics->start_failed |= !started;
-	if (metrics->starting == 0 || --metrics->starting > 0)
-		return;
-	end(metrics, TORCH_CALL_START, !metrics->start_failed, now_ns);
-	end(metrics, TORCH_CALL_INITIALIZE, !metrics->start_failed, now_ns);
-	end(metrics, TORCH_CALL_RESTART, !metrics->start_failed, now_ns);
-}
-
-void torch_metrics_looked(struct torch_metrics *metrics, uint64_t began_ns, uint64_t now_ns)
-{
-	begin(metrics, TORCH_CALL_MONITOR, began_ns);
-	end(metrics, TORCH_CALL_MONITOR, true, now_ns);
-}
-
-void torch_metrics_stop(struct torch_metrics *metrics, uint64_t now_ns)
-{
-	begin(metrics, TORCH_CALL_STOP, now_ns);
-	begin(metrics, TORCH_CALL_RESTART, now_ns);
-}
-
-void torch_metrics_gone(struct torch_metrics *metrics, uint64_t now_ns)
-{
-	end(metrics, TORCH_CALL_STOP, true, now_ns);
-	begin(metrics, TORCH_CALL_RESTART, now_ns);
-	begin(metrics, TORCH_CALL_RENDEZVOUS, now_ns);
-	begin(metrics, TORCH_CALL_INITIALIZE, now_ns);
-}
-
-void torch_metrics_end(struct torch_metrics *metrics, bool ok, uint64_t now_ns)
-{
-	end(metrics, TORCH_CALL_RUN, ok, now_ns);
 }
 
 static void put(struct event_number *number, const char *prefix, const char *name,

@@ -30,14 +30,10 @@ struct torch_metrics {
 
 const char *torch_call_name(enum torch_call call); /* "SimpleElasticAgent._rendezvous" */
 
-/* The job, step by step. */
-void torch_metrics_begin(struct torch_metrics *metrics, uint64_t now_ns);
-void torch_metrics_formed(struct torch_metrics *metrics, uint32_t workers, uint64_t now_ns);
-void torch_metrics_worker(struct torch_metrics *metrics, bool started, uint64_t now_ns);
-void torch_metrics_looked(struct torch_metrics *metrics, uint64_t began_ns, uint64_t now_ns);
-void torch_metrics_stop(struct torch_metrics *metrics, uint64_t now_ns);
-void torch_metrics_gone(struct torch_metrics *metrics, uint64_t now_ns);
-void torch_metrics_end(struct torch_metrics *metrics, bool ok, uint64_t now_ns);
+/* A call begins, unless it is under way; it ends, if it is. */
+void torch_metrics_begin(struct torch_metrics *metrics, enum torch_call call, uint64_t now_ns);
+void torch_metrics_end(struct torch_metrics *metrics, enum torch_call call, bool ok,
+		       uint64_t now_ns);
 
 #define TORCH_METRICS_MAX (3 * TORCH_CALL_COUNT + 7)
 

@@ -75,6 +75,16 @@ def test_report_json_names_the_cause(muster, tmp_path):
     assert cause["stderr_tail"] == "words of the dying\n"
 
 
+def test_report_json_keeps_the_last_words_of_every_attempt(muster, tmp_path):
+    job = muster("run", "--log-dir", tmp_path / "logs", "--nproc-per-node=2", "--max-restarts=2", "bash", "-c",
+                 "echo words of life $TORCHELASTIC_RESTART_COUNT >&2; [ $RANK = 1 ] && exit 5; exec sleep 600")
+    assert job.returncode == 5
+    (path,) = (tmp_path / "logs").glob("*/report.json")
+    attempts = json.loads(path.read_text())["attempts"]
+    tails = [attempt["failures"][attempt["first_cause"]]["stderr_tail"] for attempt in attempts]
+    assert tails == [f"words of life {n}\n" for n in range(3)]
+
+
 def test_success_leaves_no_temporary_tree(muster, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()

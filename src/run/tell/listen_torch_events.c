@@ -1,5 +1,6 @@
-#include "run/tell/torch_events.h"
-
+/* --event-log-handler=console: tells the job's story on stderr in the words of torch's agent. Told
+ * through the output, so a terminal that does not read holds nothing up, and whatever the log level
+ * is. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,12 @@
 #include "base/mem.h"
 #include "proto/torch_event.h"
 #include "run/tell/error_file.h"
+#include "run/tell/happening.h"
 
-static struct torch_event make_event(const struct workers *workers, const struct history *history,
-				     enum torch_state state)
+static struct torch_event make_event(const struct telling *telling, enum torch_state state)
 {
+	const struct workers *workers = telling->workers;
+	const struct history *history = telling->history;
 	const struct history_attempt *last = history_last(history);
 	const char *path = workers->config->entry.path;
 	const char *slash = strrchr(path, '/');
@@ -31,11 +34,11 @@ static struct torch_event make_event(const struct workers *workers, const struct
 	};
 }
 
-static void tell(const struct workers *workers, const struct torch_event *event)
+static void tell(const struct telling *telling, const struct torch_event *event)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	torch_event_line(&line, event);
-	output_print(workers->output, buf_str(&line), buf_len(&line));
+	output_print(telling->output, buf_str(&line), buf_len(&line));
 }
 
 static struct torch_worker describe(const struct workers *workers, size_t local_rank)
@@ -49,52 +52,59 @@ static struct torch_worker describe(const struct workers *workers, size_t local_
 	};
 }
 
-void torch_events_round(const struct workers *workers, const struct history *history,
-			uint64_t duration_ns)
+/* The watchdog of a round, where torch's timers are served: begins and ends. */
+static void tell_watchdog(const struct telling *telling, enum torch_watchdog what)
 {
-	struct torch_event event = make_event(workers, history, TORCH_RENDEZVOUS);
-	event.duration_ms = (int64_t)(duration_ns / NS_PER_MS);
-	tell(workers, &event);
+	if (!telling->config->guard.file_timer)
+		return;
+	struct torch_event event = make_event(telling, TORCH_STATE_COUNT);
+	event.watchdog = what;
+	tell(telling, &event);
+}
+
+static void on_formed(struct telling *telling, const struct happening *happening)
+{
+	const struct history *history = telling->history;
+	uint64_t since_ns = history->count > 1 ? history->attempts[history->count - 2].ended_ns
+					       : history->started_ns;
+	struct torch_event event = make_event(telling, TORCH_RENDEZVOUS);
+	event.duration_ms = (int64_t)((happening->when_ns - since_ns) / NS_PER_MS);
+	tell(telling, &event);
 	event.state = TORCH_ASSIGN_WORKER_RANKS;
 	event.duration_ms = 0; /* the ranks come with the round */
-	tell(workers, &event);
+	tell(telling, &event);
+	tell_watchdog(telling, TORCH_WATCHDOG_STARTED);
 }
 
-void torch_events_started(const struct workers *workers, const struct history *history,
-			  size_t local_rank)
+static void on_started(struct telling *telling, const struct happening *happening)
 {
-	struct torch_worker worker = describe(workers, local_rank);
-	struct torch_event event = make_event(workers, history, TORCH_START);
+	struct torch_worker worker = describe(telling->workers, happening->rank);
+	struct torch_event event = make_event(telling, TORCH_START);
 	event.worker = &worker;
-	tell(workers, &event);
+	tell(telling, &event);
 }
 
-void torch_events_watchdog(const struct workers *workers, const struct history *history,
-			   bool begins)
+static void on_gone(struct telling *telling, const struct happening *happening UNUSED)
 {
-	if (!workers->config->guard.file_timer)
-		return;
-	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
-	event.watchdog = begins ? TORCH_WATCHDOG_STARTED : TORCH_WATCHDOG_STOPPED;
-	tell(workers, &event);
+	tell_watchdog(telling, TORCH_WATCHDOG_STOPPED);
 }
 
-void torch_events_expired(const struct workers *workers, const struct history *history,
-			  const struct watchdog_expiry *expiry)
+static void on_expired(struct telling *telling, const struct happening *happening)
 {
+	const struct watchdog_expiry *expiry = happening->expiry;
 	struct torch_timer timer = {
 		.pid = expiry->pid,
 		.scope = expiry->scope,
 		.expiration_wall_ns = clock_wall_ns() - expiry->late_ns,
 		.signal = expiry->signal,
 	};
-	struct torch_event event = make_event(workers, history, TORCH_STATE_COUNT);
+	struct torch_event event = make_event(telling, TORCH_STATE_COUNT);
 	event.timer = &timer;
 	event.watchdog = TORCH_TIMER_EXPIRED;
-	tell(workers, &event);
+	tell(telling, &event);
 	event.watchdog = TORCH_KILL_WORKER;
 	if (expiry->signal > 0)
-		tell(workers, &event);
+		tell(telling, &event);
 }
 
 /* What the worker wrote about its error, else how it ended, in the form of torch's error file. */
@@ -125,16 +135,15 @@ static const struct history_failure *failure_of(const struct history_attempt *at
 	return NULL;
 }
 
-static void tell_worker_end(const struct workers *workers, const struct history *history,
-			    size_t local_rank)
+static void tell_worker_end(const struct telling *telling, size_t local_rank)
 {
-	const struct history_attempt *last = history_last(history);
+	const struct history_attempt *last = history_last(telling->history);
 	const struct history_failure *failure = failure_of(last, local_rank);
 	enum torch_state state = failure		     ? TORCH_FAILED
 				 : last->end == ATTEMPT_DONE ? TORCH_SUCCEEDED
 							     : TORCH_TERMINATED;
-	struct torch_worker worker = describe(workers, local_rank);
-	struct torch_event event = make_event(workers, history, state);
+	struct torch_worker worker = describe(telling->workers, local_rank);
+	struct torch_event event = make_event(telling, state);
 	AUTO_FREE char *error = failure ? raw_error(failure) : NULL;
 	if (failure) {
 		const struct exit_status *status = &failure->status;
@@ -143,19 +152,35 @@ static void tell_worker_end(const struct workers *workers, const struct history 
 	}
 	event.worker = &worker;
 	event.raw_error = error;
-	tell(workers, &event);
+	tell(telling, &event);
 }
 
-void torch_events_end(const struct workers *workers, const struct history *history)
+/* The end of every worker of the last attempt, and of the job. */
+static void on_decided(struct telling *telling, const struct happening *happening UNUSED)
 {
-	const struct history_attempt *last = history_last(history);
-	for (size_t i = 0; last && i < workers->config->nproc; i++)
-		tell_worker_end(workers, history, i);
+	const struct history_attempt *last = history_last(telling->history);
+	for (size_t i = 0; last && i < telling->config->nproc; i++)
+		tell_worker_end(telling, i);
 	bool done = last && last->end == ATTEMPT_DONE;
-	struct torch_event event =
-		make_event(workers, history, done ? TORCH_SUCCEEDED : TORCH_FAILED);
+	struct torch_event event = make_event(telling, done ? TORCH_SUCCEEDED : TORCH_FAILED);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
 	AUTO_FREE char *error = cause ? raw_error(cause) : NULL;
 	event.raw_error = error;
-	tell(workers, &event);
+	tell(telling, &event);
 }
+
+static bool is_wanted(const struct run_config *config)
+{
+	return config->console_events;
+}
+
+const struct listener listen_torch_events = {
+	.is_wanted = is_wanted,
+	.on = {
+		[HAPPENED_ROUND_FORMED] = on_formed,
+		[HAPPENED_WORKER_STARTED] = on_started,
+		[HAPPENED_TIMER_EXPIRED] = on_expired,
+		[HAPPENED_GROUP_GONE] = on_gone,
+		[HAPPENED_JOB_DECIDED] = on_decided,
+	},
+};

@@ -1,0 +1,51 @@
+#include "core/rounds/job_exit.h"
+
+#include <errno.h>
+
+#include "core/worker/exit_code.h"
+
+int job_exit_code_of_spawn(int spawn_errno)
+{
+	switch (spawn_errno) {
+	case ENOENT:
+		return EXIT_CODE_NOT_FOUND;
+	case EACCES:
+	case EPERM:
+	case ENOEXEC:
+	case E2BIG:
+		return EXIT_CODE_NOT_EXEC;
+	default:
+		return EXIT_CODE_SYSTEM;
+	}
+}
+
+static bool is_watchdog(enum failure_reason reason)
+{
+	return reason == FAILURE_TIMER || reason == FAILURE_HANG;
+}
+
+static int code_of_cause(const struct cause *cause)
+{
+	if (cause->reason == FAILURE_SPAWN)
+		return job_exit_code_of_spawn(cause->spawn_errno);
+	/* A node reports a worker that its watchdog gave up before that worker has ended. */
+	if (is_watchdog(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
+		return EXIT_CODE_FAILED;
+	int code = exit_status_shell_code(&cause->status);
+	return code ? code : EXIT_CODE_FAILED; /* given up by a watchdog, then ended with 0 */
+}
+
+int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *first)
+{
+	if (kind == OUTCOME_TIMED_OUT)
+		return EXIT_CODE_TIMEOUT;
+	if (kind == OUTCOME_REFUSED)
+		return EXIT_CODE_SYSTEM;
+	if (kind == OUTCOME_UNKNOWN) /* this node's part is done */
+		return EXIT_CODE_OK;
+	if (stop_signal)
+		return EXIT_CODE_SIGNAL_BASE + stop_signal;
+	if (kind == OUTCOME_DONE) /* a spare has done its part without starting a worker */
+		return EXIT_CODE_OK;
+	return first ? code_of_cause(first) : EXIT_CODE_SYSTEM;
+}

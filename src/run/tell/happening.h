@@ -1,0 +1,98 @@
+/* What happens in a job. The job tells each happening once; every part that keeps or shows
+ * something of it is a listener with a function for each happening that it cares about. One table
+ * (happening.c) lists the listeners, in the order in which they hear.
+ *
+ * Listeners note, print and count. They decide nothing, and they push no step to the machines.
+ */
+#ifndef RUN_TELL_HAPPENING_H
+#define RUN_TELL_HAPPENING_H
+
+#include "core/rounds/agent.h"
+#include "run/guard.h"
+#include "run/tell/events.h"
+#include "run/tell/torch_metrics.h"
+#include "run/workers.h"
+
+enum happening_kind {
+	HAPPENED_JOB_STARTED,
+	HAPPENED_RESTART,	     /* restarts: the group of the last attempt starts again */
+	HAPPENED_ROUND_FORMED,	     /* formed: workers_begin() has prepared the round */
+	HAPPENED_WORKER_STARTED,     /* rank */
+	HAPPENED_WORKER_NOT_STARTED, /* rank; why: it could not even be asked for; NULL: it could */
+	HAPPENED_WORKER_EXITED,	     /* rank, ended */
+	HAPPENED_WORKER_DRAINED,     /* id: all that this start wrote has been read */
+	HAPPENED_WORKER_CONDEMNED,   /* rank, reason, signal */
+	HAPPENED_TIMER_EXPIRED,	     /* rank, expiry */
+	HAPPENED_TIMER_REJECTED,     /* text, detail: a request to the watchdog */
+	HAPPENED_STACKS_READ,	     /* text: of all workers, before one is given up */
+	HAPPENED_STOP_REQUESTED,     /* signal: muster is to end */
+	HAPPENED_RESTART_REQUESTED,
+	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
+	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
+	HAPPENED_GROUP_DONE,
+	HAPPENED_GROUP_GONE,
+	HAPPENED_GROUP_STUCK,
+	HAPPENED_SURVIVOR, /* ended: a process outlives the killing */
+	HAPPENED_WARDEN_LOST,
+	HAPPENED_WARDEN_HEARD, /* since_ns: its news were looked at from then to now */
+	HAPPENED_JOB_DECIDED,  /* outcome: the agent has left, only output is left to write */
+	HAPPENED_JOB_ENDED,    /* the loop is over */
+	HAPPENING_COUNT,
+};
+
+/* All pointers are borrowed for the call. */
+struct happening {
+	enum happening_kind kind;
+	uint64_t when_ns; /* 0: now */
+	size_t rank;	  /* local */
+	union {
+		const struct msg_formed *formed;
+		const struct warden_event *ended;
+		const struct watchdog_expiry *expiry;
+		const struct outcome *outcome;
+		const struct cause *cause;
+		const struct err *why;
+		uint64_t since_ns;
+		uint64_t id;
+		uint32_t restarts;
+		struct {
+			enum failure_reason reason;
+			int signal;
+		};
+		struct {
+			const char *text, *detail;
+		};
+	};
+};
+
+/* What the listeners look at and write to. */
+struct telling {
+	/* Borrowed, for as long as this is used. */
+	const struct run_config *config;
+	const struct workers *workers;
+	const struct group *group;
+	struct history *history;
+	struct output *output;
+	struct guard *guard; /* NULL until it is made: no worker is started before */
+
+	struct events events;
+	struct torch_metrics torch;
+	uint64_t cause_id; /* the start that failed first in the last failed attempt; 0: none */
+};
+
+typedef void happening_fn(struct telling *telling, const struct happening *happening);
+
+struct listener {
+	bool (*is_wanted)(const struct run_config *config); /* NULL: always */
+	happening_fn *on[HAPPENING_COUNT];		    /* NULL: does not care */
+};
+
+extern const struct listener listen_log, listen_history, listen_guard, listen_output,
+	listen_torch_metrics, listen_events, listen_torch_events;
+
+void happening_tell(struct telling *telling, const struct happening *happening);
+
+#define TELL(telling, what, ...) \
+	happening_tell(telling, &(struct happening){ .kind = (what), __VA_ARGS__ })
+
+#endif

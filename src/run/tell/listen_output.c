@@ -1,0 +1,47 @@
+/* Ends a worker's streams with it, and keeps what the worker that failed first wrote last, for the
+ * report and for `muster logs`. */
+#include "run/tell/happening.h"
+
+static void on_ended(struct telling *telling, const struct happening *happening)
+{
+	output_worker_ended(telling->output, workers_id_of(telling->workers, happening->rank));
+}
+
+/* Copies the tail into the history. The failure is written down when the group is gone, and the
+ * last bytes may be read before or after that: whichever comes later completes the copy. */
+static void keep_tail(struct telling *telling, const struct happening *happening UNUSED)
+{
+	struct history_failure *failure =
+		telling->cause_id ? history_find(telling->history, telling->cause_id) : NULL;
+	if (!failure)
+		return;
+	buf_clear(&failure->tail);
+	output_tail(telling->output, telling->cause_id, &failure->tail);
+}
+
+static void on_failed(struct telling *telling, const struct happening *happening)
+{
+	keep_tail(telling, happening);
+	output_forget(telling->output, telling->cause_id); /* of an earlier attempt */
+	telling->cause_id = workers_id_of(telling->workers, happening->rank);
+}
+
+static void on_drained(struct telling *telling, const struct happening *happening)
+{
+	if (happening->id == telling->cause_id)
+		keep_tail(telling, happening);
+	else
+		output_forget(telling->output, happening->id);
+}
+
+const struct listener listen_output = {
+	.on = {
+		[HAPPENED_WORKER_NOT_STARTED] = on_ended,
+		[HAPPENED_WORKER_EXITED] = on_ended,
+		[HAPPENED_WORKER_DRAINED] = on_drained,
+		[HAPPENED_GROUP_FAILED] = on_failed,
+		[HAPPENED_GROUP_GONE] = keep_tail,
+		[HAPPENED_GROUP_STUCK] = keep_tail,
+		[HAPPENED_JOB_ENDED] = keep_tail,
+	},
+};

@@ -256,7 +256,7 @@ class Lab:
             self.switch.wait()
         self.made.cleanup()
 
-    def left_behind(self, within=1.0):
+    def left_behind(self, within=10):
         """What still runs on any host some time after the last agent has ended: must be empty."""
         def left():
             return {host.name: [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()

@@ -7,6 +7,8 @@ import pytest
 
 from tree import BUILD, MUSTER, ROOT
 
+pytestmark = pytest.mark.xdist_group("manual")  # they share what a fixture starts or builds
+
 
 def lines(*args):
     return subprocess.run([MUSTER, "help", *args], capture_output=True, text=True, check=True).stdout.splitlines()

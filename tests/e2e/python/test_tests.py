@@ -32,7 +32,7 @@ def test_no_file_needs_a_variable_of_make_to_be_collected(tmp_path):
     """Nor a working directory: pytest finds the root by itself."""
     env = {name: value for name, value in os.environ.items() if name not in ("MUSTER", "BUILD", "SAN", "VENV", "PYTHONPATH")}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", str(E2E)], env=env,
-                          cwd=tmp_path, capture_output=True, text=True, timeout=3 * DEADLINE)
+                          cwd=tmp_path, capture_output=True, text=True, timeout=10 * DEADLINE)
     assert done.returncode == 0, done.stdout[-4000:]
     collected = {pathlib.Path(line.partition("::")[0]).name for line in done.stdout.splitlines() if "::" in line}
     assert collected == {path.name for path in FILES if path.name.startswith("test_")}

@@ -14,7 +14,8 @@ import pytest
 import ddp
 from tree import BUILD, ROOT, SANITIZER, clean_env
 
-pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="wheels are built without sanitizers")
+pytestmark = [pytest.mark.skipif(bool(SANITIZER), reason="wheels are built without sanitizers"),
+              pytest.mark.xdist_group("wheel")]  # they share what a fixture builds
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 OURS = ("libevent", "libjansson", "libhwloc", "libsodium", "libcurl")
@@ -107,11 +108,12 @@ def test_an_undecorated_scripts_exception_is_recorded(venv, tmp_path, options):
     assert "error.json" in done.stderr and "in work" in done.stderr
 
 
-def test_training_survives_ten_kills_and_ends_with_the_same_loss(venv, tmp_path):
+def test_training_survives_kills_and_ends_with_the_same_loss(venv, tmp_path):
+    """Each restart imports torch anew; ten kills are in test_preload.py, where it is imported once."""
     undisturbed = ddp.train(venv / "bin/muster", tmp_path / "undisturbed")
-    disturbed = ddp.train(venv / "bin/muster", tmp_path / "disturbed", kills=10)
+    disturbed = ddp.train(venv / "bin/muster", tmp_path / "disturbed", kills=2)
     assert undisturbed == (disturbed[0], "0")
-    assert disturbed[1] == "10"
+    assert disturbed[1] == "2"
 
 
 # -- the repaired wheel --

@@ -12,8 +12,9 @@ import subprocess
 
 import pytest
 
+import able
 from proc import alive
-from tree import BUILD, MUSTER, clean_env
+from tree import BUILD, MUSTER, admin_env, clean_env
 from waits import DEADLINE, wait_for
 
 FLOOD = str(BUILD / "helpers" / "line_flood")
@@ -162,7 +163,22 @@ def test_prefixes_follow_the_template(muster, place):
 
 
 def test_lines_printed_alike_are_shown_once(show, place):
-    worker = script(place, "echo same; echo mine $RANK\n")
+    """All have printed before muster reads, so that its waiting time for the others is not asked for."""
+    worker = script(place, """
+        await() { until [ "$(ls "$@" 2>/dev/null | wc -l)" = $# ]; do sleep 0.01; done; }
+        touch here.$RANK
+        if [ $RANK = 0 ]; then
+            await here.{0..3}
+            muster=$(cut -d' ' -f4 /proc/$PPID/stat)  # the parent of the warden
+            kill -STOP $muster
+            until grep -q '^State:.T' /proc/$muster/status; do sleep 0.01; done
+            touch go
+        fi
+        await go
+        echo same; echo mine $RANK
+        touch said.$RANK
+        [ $RANK != 0 ] || { await said.{0..3}; kill -CONT $muster; }
+        """)
     code, text, _ = show("run", "--nproc-per-node=4", "--merge-output", worker)
     assert code == 0
     lines = text.decode().splitlines()
@@ -317,8 +333,7 @@ def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(place, tmp_path)
 
 
 def test_a_full_disk_costs_the_log_and_not_the_job(tmp_path):
-    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"]).returncode != 0:
-        pytest.skip("a file system of its own needs root")
+    able.need_mount()
     (tmp_path / "logs").mkdir()
     (tmp_path / "inside.sh").write_text(
         "mount -t tmpfs -o size=256k none logs && "
@@ -351,16 +366,16 @@ umount logs
 
 def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(place, tmp_path):
     """A frozen file system is what a dead file server looks like: calls that never return."""
-    if os.geteuid() != 0:
-        pytest.skip("freezing a file system needs root")
+    able.need_root("freezing a file system needs root")
+    able.need_mount()
     (tmp_path / "logs").mkdir()
     script(place, "touch started; while [ ! -e frozen ]; do sleep 0.01; done\n"
            "echo start $TORCHELASTIC_RESTART_COUNT; echo x >>count; exit 3\n")
-    subprocess.run("truncate -s 8M image && mkfs.ext4 -q image", shell=True, cwd=tmp_path, check=True)
-    done = subprocess.run(["unshare", "-m", "bash", "-c", HUNG], env=clean_env(MUSTER=MUSTER), cwd=tmp_path,
-                          stdin=subprocess.DEVNULL, timeout=2 * DEADLINE)
+    subprocess.run("truncate -s 8M image && mkfs.ext4 -q image", shell=True, cwd=tmp_path, check=True, env=admin_env())
+    done = subprocess.run(["unshare", "-m", "bash", "-c", HUNG], env=dict(clean_env(MUSTER=MUSTER), PATH=admin_env()["PATH"]), cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=2 * DEADLINE)
     if done.returncode == 77:
-        pytest.skip("no loop device, or it cannot be frozen")
+        pytest.skip(done.stderr.strip())
     assert (tmp_path / "count").read_text() == "x\n" * 3
     assert (tmp_path / "out").read_text() == "".join(f"[default0]:start {i}\n" for i in range(3))
     errors = (tmp_path / "err").read_text()

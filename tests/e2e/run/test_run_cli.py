@@ -11,6 +11,7 @@ import tempfile
 
 import pytest
 
+import able
 from tree import MUSTER, ROOT, clean_env
 from waits import DEADLINE
 
@@ -225,14 +226,13 @@ def test_unusable_log_directory(muster, place, value):
     one_line(muster("run", f"--log-dir={value}", "true"), 125, f"'{value}'", "/dev/null")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_full_disk(muster, tmp_path):
     """With a log directory on a full disk nothing starts; with only the temporary one full, the job runs."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,nr_inodes=2", "none", disk], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,nr_inodes=2", "none", disk], capture_output=True, text=True)
     if mounted.returncode:
-        pytest.skip("cannot mount")
+        pytest.skip(mounted.stderr.strip())
     try:
         (disk / "x").touch()
         one_line(muster("run", f"--log-dir={disk}", "echo", "ran"), 125, f"'{disk}'", "No space left on device")
@@ -269,13 +269,14 @@ def test_few_descriptors(muster):
     assert muster("run", "echo", "ran", preexec_fn=limit(32)).stdout == "ran\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="another user's limit is needed: root has none")
 def test_no_process_left_to_start():
     """As a user with a limit of processes that is used up."""
+    able.need_root("another user's limit is needed")
+    able.need(*able.NOBODY, "true")
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o755)
         program = shutil.copy(MUSTER, directory)
-        script = f"ulimit -u 1; exec setpriv --reuid=65533 --regid=65533 --clear-groups {program} run /bin/true"
+        script = f"ulimit -u 1; exec {' '.join(able.NOBODY)} {program} run /bin/true"
         result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True,
                                 env=clean_env(TMPDIR="/tmp", ASAN_OPTIONS="detect_leaks=0"))
     one_line(result, 125, "ulimit -u")

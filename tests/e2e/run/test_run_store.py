@@ -1,7 +1,6 @@
 """The store that muster run serves to its workers: fresh in every round, only where it must be, and good enough
 for everything that torch.distributed does with it."""
 
-import os
 import re
 import resource
 import signal
@@ -9,6 +8,8 @@ import socket
 import subprocess
 
 import pytest
+
+import able
 from tree import MUSTER, clean_env
 from waits import read_line, wait_for
 from store_server import connect, ping
@@ -188,8 +189,7 @@ def binds(tmp_path, port):
 @pytest.mark.parametrize("when, code, told", [("", 0, 0), ("+", 125, 2)])
 def test_a_pinned_port_that_is_taken_later(tmp_path, port, when, code, told):
     """Taken for a moment: tried again. Taken for good: no worker is started without its store."""
-    if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode != 0:
-        pytest.skip("strace cannot trace here")
+    able.need("strace", "-o", "/dev/null", "true")
     inject = f"inject=bind:error=EADDRINUSE:when={binds(tmp_path, port)}{when}"
     done = subprocess.run(["strace", "-e", "trace=bind", "-e", inject, "-o", tmp_path / "trace", MUSTER, "run",
                            f"--master-port={port.number}", "--max-restarts=2", "sh", "-c",

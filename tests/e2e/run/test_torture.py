@@ -16,23 +16,26 @@ import uuid
 
 import pytest
 
-from proc import alive, start_time
-from tree import BUILD, MUSTER, clean_env
+import able
+from proc import alive, carrying, start_time
+from tree import MUSTER, clean_env, helper
 from waits import DEADLINE, wait_for
 
 KINDS = ["child", "group", "session", "daemon", "bare", "deaf", "chain", "reaper", "stopped",
          "stopped-daemon"]
 USERS = ["root", "nobody"] if os.getuid() == 0 else ["self"]
+AS = {"root": (), "self": (), "nobody": able.NOBODY}  # what starts a command as that user
+MAP_USER = {"root": (), "self": ("--user", "--map-root-user"), "nobody": ("--user", "--map-root-user")}
 AT_ONCE = 12
 WORKERS = 2
-SURVIVE_S = 1.0  # nothing may be there that long after muster's end
+SURVIVE_S = 10  # nothing may be there that long after muster's end; most is gone when it ends
 
 
 class Cell:
     """One job in a directory of its own."""
 
-    def __init__(self, kind, user):
-        self.kind, self.user = kind, user
+    def __init__(self, kind, user, programs):
+        self.kind, self.user, self.programs = kind, user, programs
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="torture-"))
         self.dir.chmod(0o777)
         self.record = self.dir / "record"
@@ -46,16 +49,15 @@ class Cell:
         self.copy = self.dir / ("m" + uuid.uuid4().hex[:10])
         shutil.copy(MUSTER, self.copy)
 
-    def start(self, worker_end, before=(), program=MUSTER):
+    def start(self, worker_end, before=(), program=None):
         """Starts the job in a session of its own; `before` is a command that starts commands."""
-        escape = [BUILD / "helpers" / "escape", self.kind, self.record, worker_end]
+        escape = [self.programs / "escape", self.kind, self.record, worker_end]
         self.start_command(escape, before, program, WORKERS)
 
-    def start_command(self, command, before=(), program=MUSTER, workers=1):
-        as_user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if self.user == "nobody" else []
+    def start_command(self, command, before=(), program=None, workers=1):
         name, _, value = self.mark.partition("=")
         self.process = subprocess.Popen(
-            [*as_user, *before, str(program), "run", f"--nproc-per-node={workers}", "--shutdown-timeout=0.3",
+            [*AS[self.user], *before, str(program or self.programs / "muster"), "run", f"--nproc-per-node={workers}", "--shutdown-timeout=0.3",
              f"--log-dir={self.dir}/logs", *map(str, command)],
             cwd=self.dir, env=clean_env(**{name: value, "HOME": self.dir}), stdin=subprocess.DEVNULL,
             stdout=open(self.dir / "out", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
@@ -87,14 +89,7 @@ class Cell:
 
     def marked(self):
         """Processes that carry this job's mark in their environment: muster's own, too."""
-        left = []
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            with contextlib.suppress(OSError):
-                if self.mark.encode() in (entry / "environ").read_bytes() and alive(entry.name):
-                    left.append(entry.name)
-        return left
+        return carrying(self.mark.encode())
 
     def grows(self):
         """Does a chain of short-lived processes go on? It writes a mark every generation."""
@@ -166,16 +161,12 @@ class InNamespace:
 
     def __call__(self, cell):
         note = cell.dir / "namespace"
-        cell.start(self.worker_end, before=["unshare", "--pid", "--fork", "--mount-proc", *self.map_user(cell), "sh", "-c",
+        cell.start(self.worker_end, before=[*able.NAMESPACE, *MAP_USER[cell.user], "sh", "-c",
                                             f'readlink /proc/self/ns/pid >{note}; exec "$@"', "sh"])
         cell.recorded = functools.partial(self.inside, cell, note)
         if self.sig:
             cell.all_ready()
             os.kill(self.first(cell), self.sig)
-
-    @staticmethod
-    def map_user(cell):
-        return ["--user", "--map-root-user"] if cell.user != "root" else []
 
     @staticmethod
     def first(cell):
@@ -215,9 +206,16 @@ ENDS = {
 }
 
 
-def make_cell(key):
+def why_not(end, user, programs):
+    """Why a job of this user cannot be ended so here; None if it can."""
+    if isinstance(ENDS[end], InNamespace):
+        return able.why_not(*AS[user], *able.NAMESPACE, *MAP_USER[user], "true")
+    return able.why_not(*AS[user], programs / "muster", "--version")
+
+
+def make_cell(key, programs):
     kind, end, user = key
-    cell = Cell(kind, user)
+    cell = Cell(kind, user, programs)
     if ENDS[end] is end_by_name:
         cell.copy_program()
     return cell, ENDS[end]
@@ -237,29 +235,47 @@ def try_cell(cell_and_end):
 
 
 @pytest.fixture(scope="session")
-def matrix(request):
+def programs():
+    """Copies where every user can read them: the tree may be in somebody's home."""
+    with tempfile.TemporaryDirectory(prefix="muster-torture-") as directory:
+        os.chmod(directory, 0o755)
+        for path in (MUSTER, helper("escape")):
+            shutil.copy(path, directory)
+        yield pathlib.Path(directory)
+
+
+@pytest.fixture(scope="session")
+def matrix(request, programs):
     """The results of the selected cells."""
     keys = [item.callspec.params["key"] for item in request.session.items if "key" in getattr(
         getattr(item, "callspec", None), "params", {}) and item.module.__name__ == __name__]
+    keys = [key for key in keys if not why_not(*key[1:], programs)]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(keys, pool.map(try_cell, [make_cell(key) for key in keys])))
+        return dict(zip(keys, pool.map(try_cell, [make_cell(key, programs) for key in keys])))
 
 
+@pytest.mark.xdist_group("torture")  # one matrix for all
 @pytest.mark.parametrize("key", [(k, e, u) for u in USERS for e in ENDS for k in KINDS],
                          ids=lambda key: "-".join(key))
-def test_nothing_survives(matrix, key):
+def test_nothing_survives(matrix, programs, key):
+    if why := why_not(*key[1:], programs):
+        pytest.skip(why)
     left, ready, output = matrix[key]
     assert left == [], output
     assert ready > 0, "the workers never got to escape: " + output
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs a set-uid program")
-def test_what_may_not_be_signalled_is_named_and_holds_nothing_up(tmp_path):
+def test_what_may_not_be_signalled_is_named_and_holds_nothing_up(programs):
     """A worker of an ordinary user that has become root's for good."""
-    cell = Cell("child", "nobody")
+    able.need_root("a set-uid program of root's is needed")
+    able.need(*able.NOBODY, programs / "muster", "--version")
+    cell = Cell("child", "nobody", programs)
     become_root = cell.dir / "become-root"
     shutil.copy("/usr/bin/setpriv", become_root)
     become_root.chmod(0o4755)
+    if why := able.why_not(*able.NOBODY, become_root, "--reuid=0", "true"):
+        cell.clean_up()
+        pytest.skip(f"set-uid programs do not work in {cell.dir.parent}: {why}")
     cell.start_command([become_root, "--reuid=0", "sh", "-c", f"echo $$ >{cell.record}; exec sleep 1000"])
     try:
         stranger = int(wait_for(cell.text, "the worker's pid"))

@@ -8,6 +8,8 @@ import pytest
 from tree import MUSTER, clean_env
 from store_server import our_server, torch_server
 
+pytestmark = pytest.mark.xdist_group("kv")  # they share what a fixture starts or builds
+
 
 @pytest.fixture(scope="module", params=["muster", "libuv", "legacy"])
 def server(request):

@@ -6,6 +6,7 @@ import struct
 import subprocess
 
 import pytest
+import able
 from store_server import connect, our_server, receive, string
 
 CONNECTIONS = 64
@@ -18,6 +19,7 @@ ROUNDS = 50
     ("set and ping", b"\x01" + string(b"/v") + string(b"x" * 64) + b"\x0d\x01\x00\x00\x00", 4),
 ])
 def test_a_request_costs_one_read_one_write_and_a_share_of_one_wait(tmp_path, what, request_bytes, reply):
+    able.need("strace", "-o", "/dev/null", "true")
     log = tmp_path / "calls"
     with our_server() as (process, host, port):
         links = [connect(host, port) for _ in range(CONNECTIONS)]

@@ -9,6 +9,8 @@ import struct
 import pytest
 from store_server import connect, our_server, receive, string, torch_server
 
+pytestmark = pytest.mark.xdist_group("differential")  # they share what a fixture starts or builds
+
 KEYS = [b"/a", b"/b", b"/c", b"/numbers", b"init/"]
 VALUES = [b"", b"1", b"-5", b"12abc", b" +7", b"x" * 50]
 QUEUES = [b"/q", b"/r"]

@@ -8,6 +8,8 @@ import pytest
 from store_server import our_server
 from torch.distributed import DistError, DistNetworkError, DistStoreError, PrefixStore, QueueEmptyError, TCPStore
 
+pytestmark = pytest.mark.xdist_group("store_torch")  # they share what a fixture starts or builds
+
 KEY_MAX = 8192
 VALUE_MAX = 8 << 20
 

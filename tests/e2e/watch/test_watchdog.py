@@ -1,6 +1,7 @@
 """The watchdog's channels alone, driven by the real clients: torch's FileTimerClient, libmuster through
 ctypes, and `muster timer`. The launcher's part is in test_watch_run.py."""
 
+import contextlib
 import glob
 import json
 import os
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from proc import alive
+from proc import alive, carrying
 from tree import BUILD, MUSTER, SANITIZER, clean_env
 from waits import DEADLINE, wait_for
 
@@ -95,14 +96,11 @@ def driver(tmp_path):
 
     yield make
     for one in made:
-        if one.process.poll() is None:
-            children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(one.process.pid)],
-                                      capture_output=True, text=True).stdout.split()
-            one.process.kill()
-            one.process.wait()
-            for pid in map(int, children):
-                if alive(pid):
-                    os.kill(pid, signal.SIGKILL)
+        one.process.kill()
+        one.process.wait()
+        for pid in carrying(f"TORCHELASTIC_TIMER_FILE={one.fifo}".encode()):  # workers, and what they forked
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def line(pid, scope="s", expiration=None, sig=9):

@@ -90,39 +90,39 @@ static void on_note(void *arg, enum coordinating_note note, const char *name, co
 {
 	struct session *session = arg;
 	switch (note) {
-	case NOTE_JOINED:
+	case TOLD_JOINED:
 		say_joined(session, name);
 		break;
-	case NOTE_LOST:
+	case TOLD_LOST:
 		if (may_say(session))
 			log_warn("%s is lost: %s", name, text);
 		break;
-	case NOTE_LEFT:
+	case TOLD_LEFT:
 		if (may_say(session))
 			log_info("%s leaves: %s", name, text);
 		break;
-	case NOTE_REFUSED:
+	case TOLD_REFUSED:
 		if (may_say(session))
 			log_warn("refused %s: %s", name, text);
 		break;
-	case NOTE_TURNED_AWAY:
+	case TOLD_TURNED_AWAY:
 		log_warn("turned away %s: %s", name, text);
 		break;
-	case NOTE_FORMED:
+	case TOLD_FORMED:
 		say_left_out(session);
 		log_info("formed %s", text);
 		break;
-	case NOTE_STOPPED:
+	case TOLD_STOPPED:
 		log_info("stopping %s", text);
 		break;
-	case NOTE_CLOSED:
+	case TOLD_CLOSED:
 		say_left_out(session);
 		log_info("the job is over: %s", text);
 		break;
-	case NOTE_SUPERSEDED:
+	case TOLD_SUPERSEDED:
 		log_error("another coordinator has taken over this job");
 		break;
-	case NOTE_COUNT:
+	case TOLD_COUNT:
 		break;
 	}
 }

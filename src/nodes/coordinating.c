@@ -139,7 +139,7 @@ static void carry_send(struct coordinating *c, const struct coordinator_action *
 	if (!conn)
 		return; /* it ended while the action was decided on */
 	if (action->msg.type == MSG_REFUSED)
-		note(c, NOTE_REFUSED, conn, action->msg.refused.text);
+		note(c, TOLD_REFUSED, conn, action->msg.refused.text);
 	if (conn->link)
 		link_send(conn->link, &action->msg);
 	else
@@ -153,7 +153,7 @@ static void carry_hang_up(struct coordinating *c, const struct coordinator_actio
 	if (!conn)
 		return;
 	if (silent)
-		note(c, NOTE_LOST, conn, "it has been silent for too long");
+		note(c, TOLD_LOST, conn, "it has been silent for too long");
 	hang_up(conn);
 }
 
@@ -169,6 +169,8 @@ static bool carry_out(struct coordinating *c, bool silent)
 			break;
 		case COORDINATOR_HANG_UP:
 			carry_hang_up(c, action, silent);
+			break;
+		case COORDINATOR_NOTE:
 			break;
 		case COORDINATOR_STEP_DOWN:
 			stepped_down = c->stepped_down = true;
@@ -193,10 +195,10 @@ static void step(struct coordinating *c, struct conn *conn, const struct coordin
 	uint64_t now_ns = clock_now_ns();
 	coordinator_step(&c->machine, event, now_ns, &c->actions);
 	if (conn && !was_known && roster_by_link(&c->machine.roster, conn->id))
-		note(c, NOTE_JOINED, conn, "");
+		note(c, TOLD_JOINED, conn, "");
 	char text[NOTES_TEXT_MAX];
 	enum coordinating_note what = notes_compare(&before, &c->machine, text);
-	if (what != NOTE_COUNT)
+	if (what != TOLD_COUNT)
 		note(c, what, NULL, text);
 	if (carry_out(c, event->type == COORDINATOR_TIMER))
 		give_up(c);
@@ -210,7 +212,7 @@ static void step_msg(struct conn *conn, const struct msg *msg, uint64_t greeted_
 		str_make_printable(conn->name);
 	}
 	if (msg->type == MSG_LEAVE && msg->leave.why != LEAVE_CLOSED)
-		note(conn->owner, NOTE_LEFT, conn, notes_leave(msg->leave.why));
+		note(conn->owner, TOLD_LEFT, conn, notes_leave(msg->leave.why));
 	step(conn->owner, conn,
 	     &(struct coordinator_event){ .type = COORDINATOR_MSG,
 					  .link = conn->id,
@@ -261,7 +263,7 @@ static void agent_down(void *arg, struct link *link UNUSED, const struct link_en
 	uint64_t id = conn->id;
 	const struct member *member = roster_by_link(&c->machine.roster, id);
 	if (member && member->status != MEMBER_LEAVING)
-		note(c, NOTE_LOST, conn, end->text);
+		note(c, TOLD_LOST, conn, end->text);
 	remove_conn(conn);
 	step_link_down(c, id, end->dead);
 }
@@ -290,7 +292,7 @@ static void on_turned_away(void *arg, const struct addr *peer, const char *why)
 	char name[ADDR_TEXT_MAX];
 	addr_format(peer, name);
 	if (c->handler->on_note)
-		c->handler->on_note(c->arg, NOTE_TURNED_AWAY, name, why);
+		c->handler->on_note(c->arg, TOLD_TURNED_AWAY, name, why);
 }
 
 static const struct link_listener_handler listener_handler = {

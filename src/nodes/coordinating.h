@@ -21,16 +21,16 @@ struct coordinating;
 
 /* What happened, for logs. */
 enum coordinating_note {
-	NOTE_JOINED,	  /* name: an agent has joined */
-	NOTE_LOST,	  /* name, text: its link ended, or it fell silent */
-	NOTE_LEFT,	  /* name, text: it said that it goes, and why */
-	NOTE_REFUSED,	  /* name, text: its JOIN was refused */
-	NOTE_TURNED_AWAY, /* name, text: it did not even get that far */
-	NOTE_FORMED,	  /* text: a round was formed */
-	NOTE_STOPPED,	  /* text: a round ends, and why */
-	NOTE_CLOSED,	  /* text: the job is over */
-	NOTE_SUPERSEDED,
-	NOTE_COUNT,
+	TOLD_JOINED,	  /* name: an agent has joined */
+	TOLD_LOST,	  /* name, text: its link ended, or it fell silent */
+	TOLD_LEFT,	  /* name, text: it said that it goes, and why */
+	TOLD_REFUSED,	  /* name, text: its JOIN was refused */
+	TOLD_TURNED_AWAY, /* name, text: it did not even get that far */
+	TOLD_FORMED,	  /* text: a round was formed */
+	TOLD_STOPPED,	  /* text: a round ends, and why */
+	TOLD_CLOSED,	  /* text: the job is over */
+	TOLD_SUPERSEDED,
+	TOLD_COUNT,
 };
 
 struct coordinating_handler {

@@ -49,7 +49,7 @@ static enum coordinating_note note_formed(const struct coordinator *machine, cha
 		 "round %" PRIu64 ": %u nodes, %u workers, %u of %u restarts used",
 		 machine->roster.heard.ballot.round, machine->roster.heard.nodes,
 		 machine->world_size, machine->restarts, machine->max_restarts);
-	return NOTE_FORMED;
+	return TOLD_FORMED;
 }
 
 static enum coordinating_note note_stopped(const struct coordinator *machine, char *text)
@@ -59,7 +59,7 @@ static enum coordinating_note note_stopped(const struct coordinator *machine, ch
 		notes_cause(&machine->cause, cause, sizeof(cause));
 	snprintf(text, NOTES_TEXT_MAX, "round %" PRIu64 ": %s", machine->roster.heard.ballot.round,
 		 cause);
-	return NOTE_STOPPED;
+	return TOLD_STOPPED;
 }
 
 static enum coordinating_note note_closed(const struct coordinator *machine, char *text)
@@ -70,7 +70,7 @@ static enum coordinating_note note_closed(const struct coordinator *machine, cha
 	snprintf(text, NOTES_TEXT_MAX, "%s%s%s",
 		 machine->ruling == RULING_DONE ? "all workers are done" : "failed",
 		 *cause ? ": " : "", cause);
-	return NOTE_CLOSED;
+	return TOLD_CLOSED;
 }
 
 enum coordinating_note notes_compare(const struct notes_before *before,
@@ -80,14 +80,14 @@ enum coordinating_note notes_compare(const struct notes_before *before,
 	if (machine->own && !ballot_eq(before->ballot, machine->roster.heard.ballot))
 		return note_formed(machine, text);
 	if (before->state == machine->state)
-		return NOTE_COUNT;
+		return TOLD_COUNT;
 	if (machine->state == COORDINATOR_DEPOSED)
-		return NOTE_SUPERSEDED;
+		return TOLD_SUPERSEDED;
 	if (machine->state == COORDINATOR_CLOSED)
 		return note_closed(machine, text);
 	if (before->state == COORDINATOR_RUNNING && machine->state != COORDINATOR_CLOSING)
 		return note_stopped(machine, text);
-	return NOTE_COUNT;
+	return TOLD_COUNT;
 }
 
 const char *notes_leave(enum leave_why why)

@@ -14,7 +14,7 @@ struct notes_before {
 
 struct notes_before notes_look(const struct coordinator *machine);
 
-/* NOTE_COUNT if nothing is worth a line; otherwise NOTE_FORMED, _STOPPED, _CLOSED or
+/* TOLD_COUNT if nothing is worth a line; otherwise TOLD_FORMED, _STOPPED, _CLOSED or
  * _SUPERSEDED. */
 enum coordinating_note notes_compare(const struct notes_before *before,
 				     const struct coordinator *machine, char text[NOTES_TEXT_MAX]);

@@ -33,7 +33,7 @@ struct world {
 	struct host hosts[AGENTS_MAX];
 	size_t count;
 	int stepped_down, finished;
-	int notes[NOTE_COUNT];
+	int notes[TOLD_COUNT];
 	char last_note[512];
 };
 
@@ -283,8 +283,8 @@ TEST(a_local_agent_runs_a_job_without_a_socket)
 	finish_workers(&w);
 	WAIT_FOR(&w, w.finished == 1);
 	ck_assert(all_exited(&w, OUTCOME_DONE));
-	ck_assert_int_eq(w.notes[NOTE_FORMED], 1);
-	ck_assert_int_eq(w.notes[NOTE_CLOSED], 1);
+	ck_assert_int_eq(w.notes[TOLD_FORMED], 1);
+	ck_assert_int_eq(w.notes[TOLD_CLOSED], 1);
 	world_done(&w);
 }
 
@@ -302,12 +302,12 @@ static struct world *start_three(void)
 TEST(local_and_distant_agents_form_a_round_and_end_together)
 {
 	struct world *w = start_three();
-	ck_assert_int_eq(w->notes[NOTE_JOINED], 3);
+	ck_assert_int_eq(w->notes[TOLD_JOINED], 3);
 	ck_assert(coordinating_settled(w->coordinating));
 	ck_assert(!ballot_is_none(coordinating_ballot(w->coordinating)));
 	finish_workers(w);
 	WAIT_FOR(w, w->finished == 1 && all_exited(w, OUTCOME_DONE));
-	ck_assert_int_eq(w->notes[NOTE_LOST], 0);
+	ck_assert_int_eq(w->notes[TOLD_LOST], 0);
 	world_done(w);
 }
 
@@ -321,8 +321,8 @@ TEST(a_failure_restarts_everybody)
 					  .died_ns = clock_now_ns() });
 	step(host, &(struct agent_event){ .type = AGENT_GROUP_GONE });
 	WAIT_FOR(w, all_run(w, 2));
-	ck_assert_int_eq(w->notes[NOTE_STOPPED], 1);
-	ck_assert_int_eq(w->notes[NOTE_FORMED], 2);
+	ck_assert_int_eq(w->notes[TOLD_STOPPED], 1);
+	ck_assert_int_eq(w->notes[TOLD_FORMED], 2);
 	world_done(w);
 }
 
@@ -332,7 +332,7 @@ TEST(a_host_that_dies_ends_the_round_at_once)
 	link_drop(w->hosts[2].link);
 	w->hosts[2].link = NULL;
 	WAIT_FOR(w, !w->hosts[0].running && !w->hosts[1].running);
-	ck_assert_int_eq(w->notes[NOTE_LOST], 1);
+	ck_assert_int_eq(w->notes[TOLD_LOST], 1);
 	world_done(w);
 }
 

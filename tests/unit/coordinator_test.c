@@ -14,11 +14,27 @@ static uint64_t now_ns;
 static uint64_t under_way_ns; /* how long a message may have been */
 static uint32_t min_nodes, max_nodes, max_restarts;
 
+static struct note notes[32]; /* of the last step, apart from what it does */
+static size_t note_count;
+
+static void take_notes(void)
+{
+	size_t kept = 0;
+	note_count = 0;
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type != COORDINATOR_NOTE)
+			actions.items[kept++] = actions.items[i];
+		else if (note_count < ARRAY_LEN(notes))
+			notes[note_count++] = actions.items[i].note;
+	actions.count = kept;
+}
+
 static void step(const struct coordinator_event *event)
 {
 	actions.count = 0;
 	now_ns += NS_PER_MS;
 	coordinator_step(&c, event, now_ns, &actions);
+	take_notes();
 }
 
 static void receive(uint64_t link, const struct msg *msg)

@@ -6,9 +6,11 @@
 #include "base/clock.h"
 #include "core/rounds/formation.h"
 
-static struct msg *send_refused(struct step *s, uint64_t link, enum refusal reason,
-				const char *text)
+static struct msg *send_refused(struct step *s, uint64_t link, const char *name,
+				enum refusal reason, const char *text)
 {
+	struct note *note = step_note(s, NOTE_REFUSED, name);
+	snprintf(note->refused, sizeof(note->refused), "%s", text);
 	struct msg *msg = step_send(s, link, MSG_REFUSED);
 	msg->refused.reason = reason;
 	snprintf(msg->refused.text, sizeof(msg->refused.text), "%s", text);
@@ -52,7 +54,7 @@ static void correct_job(struct step *s)
 	for (size_t i = c->roster.count; i-- > 0;) {
 		struct member *member = c->roster.members[i];
 		if (member->link)
-			send_refused(s, member->link, REFUSED_NODES, text);
+			send_refused(s, member->link, member->name, REFUSED_NODES, text);
 		roster_part(&c->roster, member, true);
 	}
 	learn_job(c, join->node);
@@ -83,11 +85,12 @@ static enum refusal check_join(const struct coordinator *c, const struct node_in
 static bool refuse(struct step *s)
 {
 	char text[MSG_TEXT_MAX];
-	enum refusal reason = check_join(s->c, s->event->msg->join.node, text);
+	const struct node_info *node = s->event->msg->join.node;
+	enum refusal reason = check_join(s->c, node, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
 	/* Not below what the agent has heard of: it would take us for a coordinator of the past. */
-	struct msg *msg = send_refused(s, s->event->link, reason, text);
+	struct msg *msg = send_refused(s, s->event->link, node->name, reason, text);
 	struct ballot heard = s->event->msg->join.memory.heard.ballot;
 	if (ballot_compare(heard, msg->ballot) > 0)
 		msg->ballot = heard;
@@ -190,6 +193,8 @@ struct member *admission_join(struct step *s)
 	if (member && member->link && !again)
 		step_act(s, COORDINATOR_HANG_UP, member->link);
 	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
+	if (!again)
+		step_note(s, NOTE_JOINED, member->name);
 	learn_work(s, member);
 	if (ballot_eq(join->memory.heard.ballot, c->roster.heard.ballot))
 		formation_ack(c, member);

@@ -55,6 +55,14 @@ enum ruling closing_inherited(const struct coordinator *c)
 	return RULING_NONE;
 }
 
+static void note_closed(struct step *s)
+{
+	struct note *note = step_note(s, NOTE_CLOSED, NULL);
+	note->ruling = s->c->ruling;
+	note->has_cause = s->c->ruling != RULING_DONE && s->c->has_cause;
+	note->cause = s->c->cause;
+}
+
 void closing_advance(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -68,6 +76,7 @@ void closing_advance(struct step *s)
 		return;
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
 	step_set_state(s, COORDINATOR_CLOSED);
+	note_closed(s);
 	for (size_t i = 0; i < c->roster.count; i++)
 		if (c->roster.members[i]->status == MEMBER_READY)
 			closing_send(s, c->roster.members[i]);

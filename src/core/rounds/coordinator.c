@@ -51,6 +51,16 @@ static void send_formed(struct step *s, const struct member *member)
 
 /* Rounds. */
 
+static void note_formed(struct step *s)
+{
+	const struct coordinator *c = s->c;
+	struct note *note = step_note(s, NOTE_FORMED, NULL);
+	note->nodes = c->roster.heard.nodes;
+	note->world_size = c->world_size;
+	note->restarts = c->restarts;
+	note->max_restarts = c->max_restarts;
+}
+
 static void form(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -58,6 +68,7 @@ static void form(struct step *s)
 	if (!first && !c->failed)
 		pace_take(&c->config.membership, s->now_ns);
 	formation_form(c);
+	note_formed(s);
 	step_forget_round(s);
 	c->last_call_ns = NS_NEVER;
 	c->regather_ns = 0;
@@ -328,6 +339,8 @@ static void on_ping(struct step *s)
 static void abandon_round(struct step *s)
 {
 	struct roster *roster = &s->c->roster;
+	if (s->c->state == COORDINATOR_RUNNING)
+		step_note(s, NOTE_STOPPED, NULL);
 	for (size_t i = roster->count; i-- > 0;) {
 		struct member *member = roster->members[i];
 		if (!step_stoppable(member) && member->status != MEMBER_STOPPING)
@@ -392,6 +405,8 @@ static void on_leave(struct step *s)
 	}
 	if (!member)
 		return;
+	if (leave->why != LEAVE_CLOSED)
+		step_note(s, NOTE_LEFT, member->name)->leave = leave->why;
 	bool active = is_active(member), elsewhere = leave_is_elsewhere(leave->why);
 	note_loss(s, member);
 	if (leave->empty) {
@@ -409,6 +424,8 @@ static void on_link_down(struct step *s)
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
 	if (!member)
 		return;
+	if (member->status != MEMBER_LEAVING)
+		step_note(s, NOTE_LOST, member->name)->why = s->event->why;
 	/* Unreachable, or gone elsewhere with workers still dying, is not dead. A torn connection
 	 * ends its part in the round at once, but is no proof that the process is dead: only one
 	 * that said it would leave will not turn up on another side. */
@@ -425,8 +442,10 @@ static void part_silent(struct step *s)
 	struct roster *roster = &s->c->roster;
 	bool any = false;
 	for (struct member *member; (member = roster_next_silent(roster, s->now_ns)); any = true) {
-		if (member->link)
+		if (member->link) {
+			step_note(s, NOTE_LOST, member->name);
 			step_act(s, COORDINATOR_HANG_UP, member->link);
+		}
 		if (member->status == MEMBER_LEAVING)
 			lose(s, member, !member->elsewhere);
 		else

@@ -13,6 +13,7 @@
 #ifndef CORE_ROUNDS_COORDINATOR_H
 #define CORE_ROUNDS_COORDINATOR_H
 
+#include "core/rounds/note.h"
 #include "core/rounds/policy.h"
 #include "core/rounds/roster.h"
 
@@ -70,6 +71,7 @@ struct coordinator_event {
 	uint64_t greeted_ns;
 	/* LINK_DOWN: closed or reset by the peer, whose process has ended; not: unreachable */
 	bool dead;
+	const char *why; /* LINK_DOWN: the same for people, borrowed; may be NULL */
 };
 
 enum coordinator_action_type {
@@ -77,12 +79,16 @@ enum coordinator_action_type {
 	COORDINATOR_HANG_UP,
 	COORDINATOR_STEP_DOWN,
 	COORDINATOR_FINISHED,
+	COORDINATOR_NOTE, /* note: for people, changes nothing */
 };
 
 struct coordinator_action {
 	enum coordinator_action_type type;
 	uint64_t link;
-	struct msg msg;
+	union {
+		struct msg msg;
+		struct note note;
+	};
 };
 
 struct coordinator_actions {

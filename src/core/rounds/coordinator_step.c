@@ -1,5 +1,6 @@
 #include "core/rounds/coordinator_step.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -22,6 +23,23 @@ struct msg *step_send(struct step *s, uint64_t link, enum msg_type type)
 	msg->type = type;
 	msg->ballot = s->c->roster.heard.ballot;
 	return msg;
+}
+
+struct note *step_note(struct step *s, enum note_kind kind, const char *name)
+{
+	const struct coordinator *c = s->c;
+	struct note *note = &step_act(s, COORDINATOR_NOTE, 0)->note;
+	note->kind = kind;
+	note->round = c->roster.heard.ballot.round;
+	snprintf(note->name, sizeof(note->name), "%s", name ? name : "");
+	return note;
+}
+
+static void note_stopped(struct step *s)
+{
+	struct note *note = step_note(s, NOTE_STOPPED, NULL);
+	note->has_cause = s->c->has_cause;
+	note->cause = s->c->cause;
 }
 
 void step_set_state(struct step *s, enum coordinator_state state)
@@ -63,6 +81,8 @@ void step_stop_round(struct step *s, enum stop_why why)
 {
 	struct coordinator *c = s->c;
 	c->scale_up_ns = NS_NEVER;
+	if (why != STOP_RULING)
+		note_stopped(s);
 	for (size_t i = 0; i < c->roster.count; i++) {
 		struct member *member = c->roster.members[i];
 		if (!step_stoppable(member))
@@ -86,6 +106,7 @@ void step_down(struct step *s)
 	for (size_t i = 0; i < roster->count; i++)
 		if (roster->members[i]->link)
 			step_act(s, COORDINATOR_HANG_UP, roster->members[i]->link);
+	step_note(s, NOTE_SUPERSEDED, NULL);
 	step_act(s, COORDINATOR_STEP_DOWN, 0);
 	step_set_state(s, COORDINATOR_DEPOSED);
 }

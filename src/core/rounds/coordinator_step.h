@@ -19,6 +19,9 @@ struct coordinator_action *step_act(struct step *s, enum coordinator_action_type
 struct msg *step_send(struct step *s, uint64_t link, enum msg_type type);
 void step_send_stop(struct step *s, const struct member *member, enum stop_why why);
 
+/* A note, about the agent called `name` unless that is NULL. */
+struct note *step_note(struct step *s, enum note_kind kind, const char *name);
+
 void step_set_state(struct step *s, enum coordinator_state state);
 
 /* The earliest death is the first cause, whoever reported first. */

@@ -167,7 +167,7 @@ static void on_store_client(void *arg, int fd, const struct addr *peer)
 
 int job_join_others(struct job *job, struct err *err)
 {
-	static const struct node_handler handler = {
+	static const struct wiring_handler handler = {
 		.on_actions = on_actions,
 		.on_placed = on_placed,
 		.on_store_client = on_store_client,

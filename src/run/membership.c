@@ -42,8 +42,8 @@ static struct agent_config make_agent_config(const struct run_config *config)
 }
 
 int membership_init(struct membership *membership, struct event_base *base,
-		    const struct run_config *config, const struct node_handler *handler, void *arg,
-		    struct err *err)
+		    const struct run_config *config, const struct wiring_handler *handler,
+		    void *arg, struct err *err)
 {
 	struct agent_config agent = make_agent_config(config);
 	membership->node = NULL;
@@ -52,19 +52,19 @@ int membership_init(struct membership *membership, struct event_base *base,
 		return 0;
 	}
 	add_addrs(&agent.node);
-	return node_new(base, &config->rdzv, &agent, handler, arg, &membership->node, err);
+	return wiring_new(base, &config->rdzv, &agent, handler, arg, &membership->node, err);
 }
 
 void membership_done(struct membership *membership)
 {
-	node_free(membership->node);
+	wiring_free(membership->node);
 	local_done(&membership->local);
 }
 
 void membership_set_store(struct membership *membership, const char *host, uint16_t port)
 {
 	if (membership->node)
-		node_set_store(membership->node, host, port);
+		wiring_set_store(membership->node, host, port);
 	else
 		agent_set_store(&membership->local.agent, host, port);
 }
@@ -73,18 +73,18 @@ void membership_step(struct membership *membership, const struct agent_event *ev
 		     uint64_t now_ns, struct agent_actions *actions)
 {
 	if (membership->node)
-		node_step(membership->node, event, now_ns, actions);
+		wiring_step(membership->node, event, now_ns, actions);
 	else
 		local_step(&membership->local, event, now_ns, actions);
 }
 
 uint64_t membership_deadline_ns(const struct membership *membership)
 {
-	return membership->node ? node_deadline_ns(membership->node)
+	return membership->node ? wiring_deadline_ns(membership->node)
 				: local_deadline_ns(&membership->local);
 }
 
 const struct agent *membership_agent(const struct membership *membership)
 {
-	return membership->node ? node_agent(membership->node) : &membership->local.agent;
+	return membership->node ? wiring_agent(membership->node) : &membership->local.agent;
 }

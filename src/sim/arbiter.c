@@ -7,7 +7,7 @@
 
 static bool arbiter_sees(const struct world *world, const struct host *host)
 {
-	return host->process && !world_frozen(world, host) && !host->agent_ended &&
+	return host->process && !world_frozen(world, host) && !host->ended &&
 	       (!world->arbiter_cut || !world->arbiter_cut[host->index]);
 }
 
@@ -46,33 +46,19 @@ void arbiter_elect(struct world *world)
 	}
 	for (uint32_t i = 0; i < world->count; i++)
 		if (world->arbiter_epoch && arbiter_sees(world, &world->hosts[i]) &&
-		    world->hosts[i].leader_epoch != world->arbiter_epoch &&
+		    world->hosts[i].node.term.epoch != world->arbiter_epoch &&
 		    (i != world->arbiter_leader ||
 		     world->hosts[i].generation == world->arbiter_generation))
 			announce(world, &world->hosts[i]);
 }
 
-/* The arbiter's word: a leader and its epoch. */
+/* The arbiter's word: a leader and its epoch. What is late is not for the shell to judge, but it
+ * remembers the newest leader only. */
 void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch)
 {
-	if (epoch <= host->leader_epoch)
-		return;
-	host->leader = leader;
-	host->leader_epoch = epoch;
-	if (host->coordinator)
-		host_supersede(world, host);
-	if (!host->process)
-		return;
-	if (leader == host->index)
-		host_coordinate(world, host, epoch);
-	host_agent_step(world, host,
-			&(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = epoch });
-	if (host->process && !host->link)
-		arbiter_seek(world, host);
-}
-
-void arbiter_seek(struct world *world, struct host *host)
-{
-	if (host->leader_epoch && !host->agent_ended && !host->link)
-		net_connect(world, host, host->leader);
+	if (epoch > host->node.term.epoch)
+		host->leader = leader;
+	host_step(world, host,
+		  &(struct node_event){
+			  .type = NODE_EV_TERM, .epoch = epoch, .here = leader == host->index });
 }

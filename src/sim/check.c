@@ -166,9 +166,9 @@ void check_charge(struct world *world, struct host *host, struct ballot ballot, 
 	else
 		round->charged_by = host->term;
 	host->term_charged = true;
-	if (host->coordinator->restarts > world->max_restarts)
-		check_broken(world, "%u restarts with a budget of %u", host->coordinator->restarts,
-			     world->max_restarts);
+	if (host->node.coordinator->restarts > world->max_restarts)
+		check_broken(world, "%u restarts with a budget of %u",
+			     host->node.coordinator->restarts, world->max_restarts);
 	world->result->restarts += count;
 }
 
@@ -188,7 +188,7 @@ static void check_pace(struct world *world, struct host *host)
 
 void check_formed(struct world *world, struct host *host)
 {
-	const struct coordinator *c = host->coordinator;
+	const struct coordinator *c = host->node.coordinator;
 	struct round_record round = {
 		.ballot = c->roster.heard.ballot,
 		.term = host->term,
@@ -220,15 +220,11 @@ void check_formed(struct world *world, struct host *host)
 }
 
 /* A round that runs no more: by a failure, or by a change of members? */
-void check_round_ended(struct world *world, struct host *host,
-		       const struct coordinator_event *event)
+void check_round_ended(struct world *world, struct host *host, bool by_failure)
 {
 	struct round_record *round = check_round(world, host->term_ballot);
-	const struct msg *msg = event->type == COORDINATOR_MSG ? event->msg : NULL;
-	bool failure = msg && (msg->type == MSG_FAILED ||
-			       (msg->type == MSG_JOIN && msg->join.memory.work == WORK_FAILED));
 	if (round)
-		round->ended_by_members = !failure;
+		round->ended_by_members = !by_failure;
 }
 
 /* Workers. */
@@ -246,16 +242,18 @@ void check_group_start(struct world *world, struct host *host, const struct msg_
 	    formed->max_restarts != world->max_restarts ||
 	    strcmp(round->master_host, formed->master_host) != 0 ||
 	    strcmp(formed->master_host,
-		   world->hosts[round->seats[0].host].agent.config.node.name) != 0)
+		   world->hosts[round->seats[0].host].node.agent.config.node.name) != 0)
 		check_broken(world, "h%u was told another %lu.%lu than was formed", host->index,
 			     round->ballot.epoch, round->ballot.round);
 	struct seat *seat = &round->seats[MIN(formed->group_rank, round->nodes - 1)];
 	if (seat->host != host->index || seat->started || seat->rank_base != formed->rank_base ||
-	    seat->nproc != host->agent.config.node.nproc ||
+	    seat->nproc != host->node.agent.config.node.nproc ||
 	    seat->role_rank_base != formed->role_rank_base ||
 	    seat->role_world_size != formed->role_world_size ||
 	    formed->hosts_store != (formed->group_rank == 0))
 		check_broken(world, "h%u takes a seat that is not its own", host->index);
+	if (formed->hosts_store && formed->master_port != host->store_port)
+		check_broken(world, "h%u is to serve the store of another round", host->index);
 	seat->started = true;
 	host->group_round = (size_t)(round - world->rounds);
 	round->alive++;
@@ -271,13 +269,13 @@ void check_group_end(struct world *world, struct host *host)
 
 void check_step(struct world *world)
 {
-	if (world->groups_alive == 0 ||
+	if (world->over || world->groups_alive == 0 ||
 	    world->rounds[world->latest_round].alive == world->groups_alive)
 		return;
 	const struct host *first = NULL;
 	for (uint32_t i = 0; i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
-		if (!host->group_alive || !host->agent.joined || !net_live(world, host->link) ||
+		if (!host->group_alive || !host->node.agent.joined || !net_live(world, host) ||
 		    excused(world, host))
 			continue;
 		if (first && host->group_round != first->group_round)
@@ -292,7 +290,7 @@ void check_step(struct world *world)
 
 void check_ruling(struct world *world, const struct host *host)
 {
-	const struct coordinator *c = host->coordinator;
+	const struct coordinator *c = host->node.coordinator;
 	const struct round_record *round = check_round(world, c->roster.heard.ballot);
 	bool right = round &&
 		     (c->ruling == RULING_DONE ? round->done == round->nodes : round->failed > 0);
@@ -327,7 +325,7 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	if (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED)
 		check_closed(world, host, outcome->kind == OUTCOME_DONE);
 	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 && !world->misfit_formed &&
-	    !ballot_is_none(host->agent.memory.member_of[0]))
+	    !ballot_is_none(host->node.agent.memory.member_of[0]))
 		check_broken(world, "h%u has been in a round and is refused", host->index);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
 	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit &&

@@ -101,8 +101,7 @@ static void user_stops(struct world *world)
 		return;
 	world->amnesia++;
 	world_trace(world, "h%u user stops", host->index);
-	host_agent_step(world, host,
-			&(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = 15 });
+	host_tell(world, host, &(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = 15 });
 	if (rng_chance(&world->rng, 50))
 		boot_later(world, host, 5000, 30000);
 }
@@ -113,7 +112,7 @@ static void user_restarts(struct world *world)
 	if (!host->process || world_frozen(world, host))
 		return;
 	world_trace(world, "h%u user asks for a new round", host->index);
-	host_agent_step(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
+	host_tell(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
 }
 
 /* Whoever has gone comes back, whoever is there goes: the noise that a fleet makes. */

@@ -9,6 +9,7 @@
 
 #define RETRY_NS \
 	(300 * NS_PER_MS) /* at first; twice as long each time, up to what the world allows */
+#define NOT_LINKED_NS (200 * NS_PER_MS) /* until it is known that nobody answers */
 
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
 {
@@ -46,21 +47,19 @@ void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t 
 		event->answer = FINDER_SILENT;
 	else if (!peer->process)
 		event->answer = FINDER_REFUSED;
-	else if (!peer->coordinator || peer->coordinator->state == COORDINATOR_DEPOSED)
-		event->answer = FINDER_STANDBY;
 	else
-		event->answer = FINDER_COORDINATES;
+		event->answer = node_coordinates(&peer->node) ? FINDER_COORDINATES : FINDER_STANDBY;
 	if (event->answer == FINDER_COORDINATES)
-		event->ballot = coordinator_ballot(peer->coordinator);
+		event->ballot = node_ballot(&peer->node);
 }
 
 void net_connect(struct world *world, struct host *host, uint32_t index)
 {
-	uint64_t delay_ns =
-		index == host->index ? 0 : 2 * net_latency_ns(world, &world->hosts[index]);
+	uint64_t delay_ns = 2 * net_latency_ns(world, &world->hosts[index]);
 	struct happening_event *event =
 		world_at(world, world->now_ns + delay_ns, HAPPEN_CONNECTED, host->index);
 	event->index = index;
+	event->link = host->connection;
 }
 
 static struct link *new_link(struct world *world, struct host *agent, struct host *coordinator)
@@ -73,7 +72,6 @@ static struct link *new_link(struct world *world, struct host *agent, struct hos
 	link->host[TO_AGENT] = agent->index;
 	link->generation[TO_COORDINATOR] = coordinator->generation;
 	link->generation[TO_AGENT] = agent->generation;
-	link->term = coordinator->term;
 	link->greeted_ns = world_local_ns(world, coordinator);
 	link->open[TO_COORDINATOR] = link->open[TO_AGENT] = true;
 	for (int dir = 0; dir < 2; dir++)
@@ -86,28 +84,23 @@ static struct link *new_link(struct world *world, struct host *agent, struct hos
 void net_connected(struct world *world, struct host *host, uint32_t index)
 {
 	struct host *peer = &world->hosts[index];
-	if (host->agent_ended || host->link)
-		return;
-	if (!peer->process || !peer->coordinator ||
-	    peer->coordinator->state == COORDINATOR_DEPOSED || world_frozen(world, peer) ||
+	if (!peer->process || !node_coordinates(&peer->node) || world_frozen(world, peer) ||
 	    !net_reaches(world, host->index, index) || !net_reaches(world, index, host->index)) {
-		world_at(world, world->now_ns + FINDER_PROBE_NS / 2, HAPPEN_LOST, host->index);
+		world_at(world, world->now_ns + NOT_LINKED_NS, HAPPEN_NOT_LINKED, host->index)
+			->link = host->connection;
 		return;
 	}
-	host->link = new_link(world, host, peer)->id;
-	host->was_linked = true;
-	host_agent_step(world, host,
-			&(struct agent_event){ .type = AGENT_LINK_UP,
-					       .dead_indexes = host->dead_indexes });
+	host_step(world, host,
+		  &(struct node_event){ .type = NODE_EV_LINK_UP,
+					.link = new_link(world, host, peer)->id });
 }
 
 static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)
 {
 	struct host *to = &world->hosts[link->host[dir]];
 	struct packet *packet = NEW(struct packet);
-	bool inside = link->host[0] == link->host[1];
 	packet->end = !msg;
-	packet->arrives_ns = world->now_ns + (inside ? 0 : net_latency_ns(world, to));
+	packet->arrives_ns = world->now_ns + net_latency_ns(world, to);
 	if (world->now_ns < link->lag_until_ns)
 		packet->arrives_ns += link->lag_ns[dir];
 	if (link->last[dir])
@@ -146,22 +139,37 @@ static struct packet *dequeue(struct link *link, int dir)
 	return packet;
 }
 
-void net_send(struct world *world, uint64_t id, int dir, const struct msg *msg)
+/* Where what this end of the link sends goes to. */
+static int away(const struct link *link, const struct host *from)
+{
+	return link->host[TO_AGENT] == from->index ? TO_COORDINATOR : TO_AGENT;
+}
+
+void net_send(struct world *world, const struct host *from, uint64_t id, const struct msg *msg)
 {
 	struct link *link = find(world, id);
-	if (link && link->open[!dir])
+	int dir = away(link, from);
+	if (link->open[!dir])
 		enqueue(world, link, dir, msg);
 }
 
-/* Closes the end that sends in direction `dir`. */
-void net_close(struct world *world, uint64_t id, int dir, bool silently)
+void net_close(struct world *world, const struct host *from, uint64_t id, bool silently)
 {
 	struct link *link = find(world, id);
-	if (!link || !link->open[!dir])
+	int dir = away(link, from);
+	if (!link->open[!dir])
 		return;
 	link->open[!dir] = false;
 	if (!silently)
 		enqueue(world, link, dir, NULL);
+}
+
+void net_close_all(struct world *world, const struct host *host, bool silently)
+{
+	for (size_t i = 0; i < world->link_count; i++)
+		if (world->links[i]->host[TO_COORDINATOR] == host->index &&
+		    world->links[i]->generation[TO_COORDINATOR] == host->generation)
+			net_close(world, host, world->links[i]->id, silently);
 }
 
 /* The end at host[dir] learns that the link is gone. */
@@ -171,29 +179,16 @@ static void tell_down(struct world *world, struct link *link, int dir, bool dead
 	if (!link->open[dir])
 		return;
 	link->open[dir] = false;
-	if (!host->process || host->generation != link->generation[dir])
-		return;
-	if (dir == TO_AGENT) {
-		if (host->link != link->id)
-			return;
-		host->link = 0;
-		host_agent_step(world, host,
-				&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = dead });
-		world_at(world, world->now_ns, HAPPEN_LOST, host->index);
-	} else if (host->coordinator && host->term == link->term) {
-		host_coordinator_step(world, host,
-				      &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN,
-								   .link = link->id,
-								   .dead = dead });
-	}
+	if (host->process && host->generation == link->generation[dir])
+		host_step(world, host,
+			  &(struct node_event){
+				  .type = NODE_EV_LINK_DOWN, .link = link->id, .dead = dead });
 }
 
 static void deliver(struct world *world, struct link *link, int dir, const struct packet *packet)
 {
 	struct host *host = &world->hosts[link->host[dir]];
-	bool there = host->process && host->generation == link->generation[dir] &&
-		     link->open[dir] &&
-		     (dir == TO_AGENT || (host->coordinator && host->term == link->term));
+	bool there = host->process && host->generation == link->generation[dir] && link->open[dir];
 	if (!there) {
 		/* Nobody has this connection: the sender is told so. */
 		if (!packet->end && link->open[!dir])
@@ -202,16 +197,12 @@ static void deliver(struct world *world, struct link *link, int dir, const struc
 	}
 	if (packet->end)
 		tell_down(world, link, dir, true);
-	else if (dir == TO_AGENT)
-		host_agent_step(world, host,
-				&(struct agent_event){ .type = AGENT_MSG, .msg = packet->msg });
 	else
-		host_coordinator_step(world, host,
-				      &(struct coordinator_event){ .type = COORDINATOR_MSG,
-								   .link = link->id,
-								   .msg = packet->msg,
-								   .greeted_ns =
-									   link->greeted_ns });
+		host_step(world, host,
+			  &(struct node_event){ .type = NODE_EV_MSG,
+						.link = link->id,
+						.msg = packet->msg,
+						.greeted_ns = link->greeted_ns });
 }
 
 void net_pump(struct world *world, struct link *link, int dir)
@@ -256,15 +247,15 @@ void net_half_open(struct world *world, struct link *link, int dir)
 }
 
 /* Both ends have it, and what is sent arrives. */
-bool net_live(const struct world *world, uint64_t id)
+bool net_live(const struct world *world, const struct host *agent)
 {
-	const struct link *link = find(world, id);
+	const struct link *link = find(world, agent->node.link);
+	if (agent->node.link >= NODE_LOCAL_LINK)
+		return !world_frozen(world, agent);
 	if (!link || !link->open[0] || !link->open[1])
 		return false;
-	const struct host *agent = &world->hosts[link->host[TO_AGENT]];
 	const struct host *coordinator = &world->hosts[link->host[TO_COORDINATOR]];
-	return coordinator->coordinator && coordinator->term == link->term &&
-	       net_reaches(world, agent->index, coordinator->index) &&
+	return net_reaches(world, agent->index, coordinator->index) &&
 	       net_reaches(world, coordinator->index, agent->index) &&
 	       !world_frozen(world, agent) && !world_frozen(world, coordinator);
 }

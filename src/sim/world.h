@@ -3,23 +3,19 @@
 #define SIM_WORLD_H
 
 #include "base/heap.h"
-#include "core/rounds/agent.h"
-#include "core/rounds/coordinator.h"
-#include "core/rounds/finder.h"
+#include "core/rounds/node.h"
 #include "sim/rng.h"
 #include "sim/sim.h"
 
 enum happening {
 	HAPPEN_NEVER,
-	HAPPEN_BOOT,  /* the process on `host` starts */
-	HAPPEN_AGENT, /* its agent's timer */
-	HAPPEN_COORDINATOR,
-	HAPPEN_FINDER,
-	HAPPEN_GROUP,	  /* what host->group_next says */
-	HAPPEN_PUMP,	  /* the first packet of `link` in direction `dir` arrives */
-	HAPPEN_ANSWER,	  /* of a probe: `index`, `answer`, `ballot` */
-	HAPPEN_CONNECTED, /* to `index` */
-	HAPPEN_LOST,	  /* a connection that could not be made */
+	HAPPEN_BOOT,	   /* the process on `host` starts */
+	HAPPEN_NODE,	   /* its node's timer */
+	HAPPEN_GROUP,	   /* its group's timer, or the end of a worker */
+	HAPPEN_PUMP,	   /* the first packet of `link` in direction `dir` arrives */
+	HAPPEN_ANSWER,	   /* of a probe: `index`, `answer`, `ballot` */
+	HAPPEN_CONNECTED,  /* to `index`, as the node asked for with its connection `link` */
+	HAPPEN_NOT_LINKED, /* that could not be made */
 	HAPPEN_FAULT,
 	HAPPEN_PROVOKED, /* a fault aimed at `host` */
 	HAPPEN_HEAL,
@@ -43,12 +39,13 @@ struct happening_event {
 	uint64_t epoch;
 };
 
-enum group_next {
-	GROUP_NEXT_NONE,
-	GROUP_NEXT_DONE,
-	GROUP_NEXT_FAIL,
-	GROUP_NEXT_GONE,
-	GROUP_NEXT_STUCK,
+#define SIM_NPROC_MAX 3
+
+/* What the warden of a host has in its care. */
+struct sim_process {
+	uint64_t ends_ns; /* NS_NEVER: not by itself */
+	int code;	  /* its exit code, -1: it cannot be started */
+	bool alive;
 };
 
 #define SIM_ROLES 3 /* host i has role i % SIM_ROLES */
@@ -63,28 +60,26 @@ struct host {
 	int64_t clock_offset_ns, clock_ppm;
 	uint64_t slow_ns;
 	uint64_t frozen_until_ns, thawed_ns, reset_ns, crashed_ns;
-	struct agent agent;
-	bool agent_ended;
-	uint64_t link;	       /* of the agent; 0: none */
-	bool was_linked;       /* since the search before this one */
-	uint64_t dead_indexes; /* as the finder said last */
-	struct finder finder;
-	struct coordinator *coordinator; /* NULL: none */
-	uint64_t term;			 /* tells this coordinator from earlier ones */
-	struct ballot term_ballot;	 /* it formed last */
-	bool term_heard;		 /* of a round, before it formed one or by forming one */
-	bool term_charged;		 /* a restart since the last one */
-	uint32_t term_rounds;		 /* it formed for membership */
+	struct node node;
+	bool ended;		   /* its agent has: the process stays for the others at most */
+	uint64_t connection;	   /* counts CONNECT: what came of an older one is not told */
+	uint16_t store_port;	   /* as the node was told last */
+	uint64_t term;		   /* tells the coordinator here from all others */
+	struct ballot term_ballot; /* it formed last */
+	bool term_heard;	   /* of a round, before it formed one or by forming one */
+	bool term_charged;	   /* a restart since the last one */
+	uint32_t term_rounds;	   /* it formed for membership */
 	uint64_t term_ns;
-	uint32_t leader; /* as heard from the arbiter */
-	uint64_t leader_epoch;
+	uint32_t leader;	 /* as heard from the arbiter */
 	uint64_t arbiter_lag_ns; /* so late it hears the arbiter's word */
 	bool group_alive;
 	bool stuck; /* nobody can kill its group */
 	struct ballot group_ballot;
 	size_t group_round; /* its record */
-	enum group_next group_next;
-	struct happening_event agent_timer, coordinator_timer, finder_timer, group_timer;
+	struct group group;
+	struct sim_process workers[SIM_NPROC_MAX], orphans;
+	uint64_t empty_ns; /* when the warden says that nothing is left; NS_NEVER: something is */
+	struct happening_event node_timer, group_timer;
 };
 
 struct packet {
@@ -102,7 +97,6 @@ struct link {
 	/* where packets of a direction go to: [TO_COORDINATOR] is the coordinator's */
 	uint32_t host[2];
 	uint32_t generation[2];
-	uint64_t term;	     /* of the coordinator */
 	uint64_t greeted_ns; /* on its clock */
 	bool open[2];	     /* the end at host[dir] */
 	struct packet *first[2], *last[2];
@@ -162,6 +156,7 @@ struct world {
 	uint32_t arbiter_leader, arbiter_generation;
 	uint64_t arbiter_epoch, arbiter_seen_ns;
 	uint64_t next_term;
+	uint32_t processes; /* started so far */
 	uint64_t faults_end_ns;
 	uint32_t amnesia;	       /* processes that ended without a word, members perhaps */
 	uint32_t running;	       /* processes */
@@ -172,9 +167,8 @@ struct world {
 	struct round_record *rounds;
 	size_t round_count, round_cap;
 	uint32_t groups_alive;
-	size_t latest_round; /* that a group began */
-	struct agent_actions agent_actions;
-	struct coordinator_actions coordinator_actions;
+	size_t latest_round;	   /* that a group began */
+	struct node_actions spare; /* memory for the next step */
 };
 
 /* world.c */
@@ -189,16 +183,14 @@ void world_arm(struct world *world, struct happening_event *event, uint64_t at_n
 uint64_t world_local_ns(const struct world *world, const struct host *host);
 bool world_frozen(const struct world *world, const struct host *host);
 void world_trace(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void host_agent_step(struct world *world, struct host *host, const struct agent_event *event);
-void host_coordinator_step(struct world *world, struct host *host,
-			   const struct coordinator_event *event);
-void host_finder_step(struct world *world, struct host *host, struct finder_event *event);
-void host_coordinate(struct world *world, struct host *host, uint64_t epoch); /* 0: no arbiter's */
-void host_supersede(struct world *world, struct host *host);
+uint64_t world_ns(const struct world *world, const struct host *host, uint64_t local_ns);
+
+/* host.c */
 void host_boot(struct world *world, struct host *host);
 void host_end_process(struct world *world, struct host *host,
 		      bool power); /* power: nobody is told */
-void host_rearm(struct world *world, struct host *host);
+void host_step(struct world *world, struct host *host, const struct node_event *event);
+void host_tell(struct world *world, struct host *host, const struct agent_event *event);
 
 /* net.c */
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to);
@@ -206,17 +198,19 @@ uint64_t net_latency_ns(struct world *world, const struct host *to);
 void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t probe);
 void net_connect(struct world *world, struct host *host, uint32_t index);
 void net_connected(struct world *world, struct host *host, uint32_t index);
-void net_send(struct world *world, uint64_t link, int dir, const struct msg *msg);
-void net_close(struct world *world, uint64_t link, int dir, bool silently);
+void net_send(struct world *world, const struct host *from, uint64_t link, const struct msg *msg);
+void net_close(struct world *world, const struct host *from, uint64_t link, bool silently);
+/* All links of agents elsewhere to the coordinator of `host`. */
+void net_close_all(struct world *world, const struct host *host, bool silently);
 void net_pump(struct world *world, struct link *link, int dir);
 void net_reset(struct world *world, struct link *link);
 void net_half_open(struct world *world, struct link *link, int dir); /* host[dir] hears of it */
-bool net_live(const struct world *world, uint64_t link);
+bool net_live(const struct world *world, const struct host *agent);
 void net_done(struct world *world);
 
 /* workers.c */
 void workers_start(struct world *world, struct host *host, const struct agent_action *action);
-void workers_stop(struct world *world, struct host *host);
+void workers_stop(struct world *world, struct host *host, int signal); /* 0: the usual one */
 void workers_kill(struct world *world, struct host *host);
 void workers_gone(struct world *world,
 		  struct host *host); /* with the process that was to watch them */
@@ -234,14 +228,12 @@ void faults_heal(struct world *world);
 #define ARBITER_TICK_NS NS_PER_S
 void arbiter_elect(struct world *world);
 void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch);
-void arbiter_seek(struct world *world, struct host *host);
 
 /* check.c */
 void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_formed(struct world *world, struct host *host);
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);
-void check_round_ended(struct world *world, struct host *host,
-		       const struct coordinator_event *event);
+void check_round_ended(struct world *world, struct host *host, bool by_failure);
 void check_ruling(struct world *world, const struct host *host);
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
 void check_group_end(struct world *world, struct host *host);

@@ -1,4 +1,4 @@
-#include "nodes/node.h"
+#include "nodes/wiring.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -18,9 +18,9 @@
 /* Between a link that could not be made and the next search. */
 #define RETRY_NS (300 * NS_PER_MS)
 
-struct node {
+struct wiring {
 	const struct rendezvous *rdzv;
-	const struct node_handler *handler;
+	const struct wiring_handler *handler;
 	void *arg;
 	struct event_base *base;
 
@@ -48,7 +48,7 @@ struct node {
 
 /* ---- what the agent wants ---- */
 
-static void send_msg(struct node *node, const struct msg *msg)
+static void send_msg(struct wiring *node, const struct msg *msg)
 {
 	if (node->attached)
 		coordinating_local_send(node->coordinating, msg);
@@ -56,7 +56,7 @@ static void send_msg(struct node *node, const struct msg *msg)
 		link_send(node->link, msg);
 }
 
-static void seek_in(struct node *node, uint64_t ns)
+static void seek_in(struct wiring *node, uint64_t ns)
 {
 	if (node->agent.state == AGENT_ENDED)
 		return;
@@ -64,7 +64,7 @@ static void seek_in(struct node *node, uint64_t ns)
 	event_add(&node->seek, &soon);
 }
 
-static void hang_up(struct node *node)
+static void hang_up(struct wiring *node)
 {
 	if (node->attached)
 		coordinating_local_hang_up(node->coordinating);
@@ -76,7 +76,7 @@ static void hang_up(struct node *node)
 }
 
 /* A process that coordinates stays until everybody knows that the job is over. */
-static bool others_wait(const struct node *node)
+static bool others_wait(const struct wiring *node)
 {
 	const struct coordinator *machine =
 		node->coordinating ? coordinating_machine(node->coordinating) : NULL;
@@ -89,7 +89,7 @@ static void add_action(struct agent_actions *actions, const struct agent_action 
 	actions->items[actions->count++] = *action;
 }
 
-static void explain_outcome(const struct node *node, bool linked, struct outcome *outcome)
+static void explain_outcome(const struct wiring *node, bool linked, struct outcome *outcome)
 {
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
 	if (outcome->kind != OUTCOME_TIMED_OUT)
@@ -99,7 +99,7 @@ static void explain_outcome(const struct node *node, bool linked, struct outcome
 	snprintf(outcome->text, sizeof(outcome->text), "%s", buf_str(&text));
 }
 
-static void carry_out(struct node *node, struct agent_actions *actions)
+static void carry_out(struct wiring *node, struct agent_actions *actions)
 {
 	bool linked = node->link || node->attached;
 	for (size_t i = 0; i < node->pending.count; i++) {
@@ -124,7 +124,7 @@ static void carry_out(struct node *node, struct agent_actions *actions)
 
 /* ---- steps ---- */
 
-static void step_agent(struct node *node, const struct agent_event *event, uint64_t now_ns,
+static void step_agent(struct wiring *node, const struct agent_event *event, uint64_t now_ns,
 		       struct agent_actions *actions)
 {
 	agent_step(&node->agent, event, now_ns, &node->pending);
@@ -133,7 +133,7 @@ static void step_agent(struct node *node, const struct agent_event *event, uint6
 }
 
 /* A step that the job did not ask for. */
-static void step_alone(struct node *node, const struct agent_event *event)
+static void step_alone(struct wiring *node, const struct agent_event *event)
 {
 	struct agent_actions actions = AGENT_ACTIONS_INIT;
 	step_agent(node, event, clock_now_ns(), &actions);
@@ -141,7 +141,7 @@ static void step_alone(struct node *node, const struct agent_event *event)
 	agent_actions_done(&actions);
 }
 
-static void say_waiting(struct node *node, uint64_t now_ns)
+static void say_waiting(struct wiring *node, uint64_t now_ns)
 {
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
 	if (now_ns < node->waiting.next_ns)
@@ -153,14 +153,14 @@ static void say_waiting(struct node *node, uint64_t now_ns)
 		log_warn("%s", buf_str(&text));
 }
 
-static void release(struct node *node, struct agent_actions *actions)
+static void release(struct wiring *node, struct agent_actions *actions)
 {
 	node->ending = false;
 	add_action(actions, &node->exit);
 }
 
-void node_step(struct node *node, const struct agent_event *event, uint64_t now_ns,
-	       struct agent_actions *actions)
+void wiring_step(struct wiring *node, const struct agent_event *event, uint64_t now_ns,
+		 struct agent_actions *actions)
 {
 	if (node->ending && event->type == AGENT_STOP_REQUESTED) {
 		release(node, actions);
@@ -177,14 +177,14 @@ void node_step(struct node *node, const struct agent_event *event, uint64_t now_
 			   now_ns, actions);
 }
 
-uint64_t node_deadline_ns(const struct node *node)
+uint64_t wiring_deadline_ns(const struct wiring *node)
 {
 	return MIN(agent_deadline_ns(&node->agent), node->waiting.next_ns);
 }
 
 /* ---- the link ---- */
 
-static void link_up(struct node *node, const char *host, const struct addr *addr)
+static void link_up(struct wiring *node, const char *host, const struct addr *addr)
 {
 	struct err err = ERR_INIT;
 	node->was_linked = true;
@@ -199,7 +199,7 @@ static void link_up(struct node *node, const char *host, const struct addr *addr
 
 static void on_up(void *arg, struct link *link)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	struct err err = ERR_INIT;
 	struct addr addr;
 	char host[ADDR_TEXT_MAX];
@@ -222,7 +222,7 @@ static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
 
 static void on_down(void *arg, struct link *link UNUSED, const struct link_end *end)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	bool was_up = node->agent.linked;
 	node->link = NULL;
 	seek_in(node, was_up ? 0 : RETRY_NS);
@@ -247,14 +247,14 @@ static const struct link_handler link_handler = {
 
 static void on_step_down(void *arg)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	log_info("another coordinates this job now");
 	seek_in(node, 0);
 }
 
 static void on_finished(void *arg)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	struct agent_actions actions = AGENT_ACTIONS_INIT;
 	node->finished = true;
 	if (!node->ending)
@@ -266,14 +266,14 @@ static void on_finished(void *arg)
 
 static void on_local_msg(void *arg, const struct msg *msg)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	if (node->attached)
 		step_alone(arg, &(struct agent_event){ .type = AGENT_MSG, .msg = msg });
 }
 
 static void on_local_down(void *arg)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	if (!node->attached)
 		return;
 	node->attached = false;
@@ -289,17 +289,17 @@ static void on_note(void *arg UNUSED, enum coordinating_note note, const char *n
 		enum log_level level;
 		const char *words;
 	} notes[] = {
-		[NOTE_JOINED] = { LOG_INFO, "has joined" },
-		[NOTE_LOST] = { LOG_WARN, "is lost: " },
-		[NOTE_LEFT] = { LOG_INFO, "leaves: " },
-		[NOTE_REFUSED] = { LOG_WARN, "is refused: " },
-		[NOTE_TURNED_AWAY] = { LOG_WARN, "is turned away: " },
-		[NOTE_FORMED] = { LOG_INFO, "" },
-		[NOTE_STOPPED] = { LOG_INFO, "" },
-		[NOTE_CLOSED] = { LOG_INFO, "" },
-		[NOTE_SUPERSEDED] = { LOG_INFO, "another has taken over" },
+		[TOLD_JOINED] = { LOG_INFO, "has joined" },
+		[TOLD_LOST] = { LOG_WARN, "is lost: " },
+		[TOLD_LEFT] = { LOG_INFO, "leaves: " },
+		[TOLD_REFUSED] = { LOG_WARN, "is refused: " },
+		[TOLD_TURNED_AWAY] = { LOG_WARN, "is turned away: " },
+		[TOLD_FORMED] = { LOG_INFO, "" },
+		[TOLD_STOPPED] = { LOG_INFO, "" },
+		[TOLD_CLOSED] = { LOG_INFO, "" },
+		[TOLD_SUPERSEDED] = { LOG_INFO, "another has taken over" },
 	};
-	static_assert(ARRAY_LEN(notes) == NOTE_COUNT, "every note needs a line");
+	static_assert(ARRAY_LEN(notes) == TOLD_COUNT, "every note needs a line");
 	log_at(notes[note].level, "%s%s%s%s", name, *name ? " " : "", notes[note].words, text);
 }
 
@@ -313,7 +313,7 @@ static const struct coordinating_handler coordinating_handler = {
 
 /* ---- discovery ---- */
 
-static void warn_of_strangers(const struct node *node, const struct addr *addr)
+static void warn_of_strangers(const struct wiring *node, const struct addr *addr)
 {
 	if (!node->self.token && !addr_is_loopback(addr))
 		log_warn("there is no token: whoever reaches %s can take part in this job; set "
@@ -324,13 +324,13 @@ static void warn_of_strangers(const struct node *node, const struct addr *addr)
 
 static void on_agent_calls(void *arg, int fd, const struct addr *peer)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	coordinating_adopt(node->coordinating, fd, peer);
 }
 
 static void on_store_calls(void *arg, int fd, const struct addr *peer)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	node->handler->on_store_client(node->arg, fd, peer);
 }
 
@@ -339,7 +339,7 @@ static const struct door_handler door_handler = { .on_agent = on_agent_calls,
 
 static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	node->place = *name;
 	if (addr_of_socket(listen_fd, &node->place_addr, NULL) == 0)
 		warn_of_strangers(node, &node->place_addr);
@@ -354,13 +354,13 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 
 static void on_found(void *arg, const struct link_target *target, uint64_t dead_indexes)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	node->dead_indexes = dead_indexes;
 	if (!node->link && !node->attached && node->agent.state != AGENT_ENDED)
 		node->link = link_connect(node->base, &node->self, target, &link_handler, node);
 }
 
-static void attach(struct node *node)
+static void attach(struct wiring *node)
 {
 	coordinating_local_attach(node->coordinating);
 	node->attached = true;
@@ -369,7 +369,7 @@ static void attach(struct node *node)
 
 static void on_chosen(void *arg, const struct discovery_term *term, uint64_t dead_indexes)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	const struct rendezvous *rdzv = node->rdzv;
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	if (coordinating_active(node->coordinating))
@@ -390,7 +390,7 @@ static void on_chosen(void *arg, const struct discovery_term *term, uint64_t dea
 
 static void on_superseded(void *arg, uint64_t epoch)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	if (node->coordinating)
 		coordinating_supersede(node->coordinating);
 	if (epoch)
@@ -404,7 +404,7 @@ static void on_barred(void *arg, const char *text)
 
 static void standing(void *arg, bool *ret_settled, struct ballot *ret_ballot)
 {
-	const struct node *node = arg;
+	const struct wiring *node = arg;
 	*ret_settled = node->coordinating && coordinating_settled(node->coordinating);
 	*ret_ballot = node->coordinating ? coordinating_ballot(node->coordinating) : BALLOT_NONE;
 }
@@ -420,7 +420,7 @@ static const struct discovery_handler discovery_handler = {
 
 static void on_seek(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct node *node = arg;
+	struct wiring *node = arg;
 	if (node->link || node->attached)
 		return;
 	if (node->coordinating && coordinating_active(node->coordinating)) {
@@ -434,12 +434,12 @@ static void on_seek(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- life ---- */
 
-int node_new(struct event_base *base, const struct rendezvous *rdzv,
-	     const struct agent_config *agent, const struct node_handler *handler, void *arg,
-	     struct node **ret_node, struct err *err UNUSED)
+int wiring_new(struct event_base *base, const struct rendezvous *rdzv,
+	       const struct agent_config *agent, const struct wiring_handler *handler, void *arg,
+	       struct wiring **ret_node, struct err *err UNUSED)
 {
-	struct node *node = NEW(struct node);
-	*node = (struct node){
+	struct wiring *node = NEW(struct wiring);
+	*node = (struct wiring){
 		.rdzv = rdzv,
 		.handler = handler,
 		.arg = arg,
@@ -455,7 +455,7 @@ int node_new(struct event_base *base, const struct rendezvous *rdzv,
 	return 0;
 }
 
-void node_free(struct node *node)
+void wiring_free(struct wiring *node)
 {
 	if (!node)
 		return;
@@ -470,12 +470,12 @@ void node_free(struct node *node)
 	free(node);
 }
 
-void node_set_store(struct node *node, const char *host, uint16_t port)
+void wiring_set_store(struct wiring *node, const char *host, uint16_t port)
 {
 	agent_set_store(&node->agent, host, port);
 }
 
-const struct agent *node_agent(const struct node *node)
+const struct agent *wiring_agent(const struct wiring *node)
 {
 	return &node->agent;
 }

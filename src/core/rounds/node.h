@@ -1,0 +1,204 @@
+/* One host's part in a job: its agent, the search for a coordinator, the coordinator itself while
+ * it is on this host, and the link between the two when both are here.
+ *
+ * A pure machine that joins three others (agent.h, finder.h, coordinator.h). `muster run`, `muster
+ * coordinator` and the simulator are shells around it: they turn sockets, timers, signals and ends
+ * of workers into events and carry the actions out in order.
+ *
+ *     node_step(&node, &(struct node_event){ .type = NODE_EV_START }, now_ns, &actions);
+ *
+ * How a coordinator is found depends on the kind:
+ *
+ *     ALONE      it is here from the start; no other host can reach it
+ *     ENDPOINTS  the finder asks a list of endpoints and may take over
+ *     ARBITER    a program (or etcd) names a leader and an epoch: NODE_EV_TERM
+ *     APART      this node is the coordinator and has no agent: `muster coordinator`
+ *
+ * What the shell promises:
+ * - START comes first. Links have ids: not 0, below NODE_LOCAL_LINK, never used again.
+ * - LISTEN is answered by LISTENING with the endpoint that this process now listens on, or -1.
+ *   Later a LISTENING comes only for an endpoint. With an arbiter TERM comes instead.
+ * - Each PROBE is answered as finder.h says. CONNECT ends in LINK_UP or in NOT_LINKED, unless
+ *   HANG_UP with link 0 calls it off.
+ * - PLACE_STORE is answered by STORE, or by AGENT_BARRED if no store can be offered there.
+ * - LINK_DOWN tells the end of a link, whether the agent's or one to an agent elsewhere; not after
+ *   HANG_UP or HANG_UP_ALL. A link to an agent elsewhere needs no event when it comes up, but is
+ *   let in only while node_coordinates().
+ * - HOST carries what agent.h asks of its caller: the group's news and the user's wishes. STORE
+ *   comes before AGENT_GROUP_GONE, with the address for the next round.
+ * - TIMER at node_deadline_ns() or soon after; late is safe.
+ *
+ * What it promises in turn: GROUP_START and the like as agent.h has it, and exactly one EXIT. The
+ * EXIT of a process that coordinates is held back until all others know that the job is over, but
+ * not after a stop request. The shell may end the process then.
+ */
+#ifndef CORE_ROUNDS_NODE_H
+#define CORE_ROUNDS_NODE_H
+
+#include "core/rounds/agent.h"
+#include "core/rounds/coordinator.h"
+#include "core/rounds/finder.h"
+
+#define NODE_LOCAL_LINK ((uint64_t)1 << 63) /* ids of links within the process: from here on */
+#define NODE_RETRY_NS (300 * NS_PER_MS)	    /* from a link that could not be made to the next */
+#define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by now */
+
+enum node_kind {
+	NODE_ALONE,
+	NODE_ENDPOINTS,
+	NODE_ARBITER,
+	NODE_APART,
+	NODE_KIND_COUNT,
+};
+
+struct node_config {
+	enum node_kind kind;
+	struct agent_config agent;   /* not for APART; ALONE needs no period and no time-out */
+	struct finder_config finder; /* for ENDPOINTS; `own` is told by LISTENING */
+	/* For each coordinator that begins here. `id` and `salt` are the first one's, both random;
+	 * those that follow count on. `epoch`, `index` and `local` are filled in. */
+	struct coordinator_config coordinator;
+};
+
+enum node_event_type {
+	NODE_EV_START,
+	NODE_EV_LISTENING, /* index */
+	NODE_EV_TERM,	 /* epoch, here: who coordinates; lower epochs than the last are old news */
+	NODE_EV_ANSWER,	 /* index, probe, answer, ballot */
+	NODE_EV_LINK_UP, /* link: made as CONNECT said */
+	NODE_EV_NOT_LINKED, /* it could not be made */
+	NODE_EV_LINK_DOWN,  /* link, dead, why */
+	NODE_EV_MSG,	    /* link, msg, greeted_ns */
+	NODE_EV_STORE,	    /* host, port */
+	NODE_EV_HOST,	    /* agent: GROUP_*, STOP_REQUESTED, RESTART_REQUESTED or BARRED */
+	NODE_EV_TIMER,
+	NODE_EVENT_COUNT,
+};
+
+struct node_event {
+	enum node_event_type type;
+	uint64_t link;
+	int32_t index;
+	union {
+		struct {
+			uint64_t epoch;
+			bool here; /* the leader is this process */
+		};
+		struct {
+			uint32_t probe;
+			enum finder_answer answer;
+			struct ballot ballot;
+		};
+		struct {
+			bool dead;	 /* as in core/rounds/coordinator.h */
+			const char *why; /* for people, borrowed; may be NULL */
+		};
+		struct {
+			const struct msg *msg; /* borrowed */
+			uint64_t greeted_ns;   /* as in core/rounds/coordinator.h */
+		};
+		struct {
+			const char *host; /* borrowed */
+			uint16_t port;
+		};
+		struct agent_event agent;
+	};
+};
+
+enum node_action_type {
+	NODE_DO_LISTEN,	 /* look for an endpoint of this host and listen there; see above */
+	NODE_DO_PROBE,	 /* index, probe */
+	NODE_DO_CONNECT, /* index: to that endpoint, -1: to the leader that was named */
+	NODE_DO_SEND,	 /* link, msg */
+	/* link, after what was sent on it has been written; 0: give up the connection under way */
+	NODE_DO_HANG_UP,
+	NODE_DO_HANG_UP_ALL, /* on all agents elsewhere: nobody coordinates here any more */
+	/* link: say where workers elsewhere reach a store of ours, if they take the same way; 0:
+	 * the coordinator is here, they come to where this process listens */
+	NODE_DO_PLACE_STORE,
+	NODE_DO_HOST, /* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL or EXIT */
+	NODE_DO_NOTE, /* note */
+	NODE_ACTION_COUNT,
+};
+
+struct node_action {
+	enum node_action_type type;
+	uint64_t link;
+	int32_t index;
+	uint32_t probe;
+	bool linked; /* HOST, EXIT: to a coordinator, until now */
+	union {
+		struct msg msg;
+		struct agent_action agent;
+		struct note note;
+	};
+};
+
+struct node_actions {
+	struct node_action *items;
+	size_t count, cap;
+	/* Within a step: what the machines want of each other. */
+	struct agent_actions from_agent;
+	struct coordinator_actions from_coordinator;
+};
+
+#define NODE_ACTIONS_INIT ((struct node_actions){ .items = NULL })
+void node_actions_clear(struct node_actions *actions); /* gives back the memory of a long list */
+void node_actions_done(struct node_actions *actions);
+
+/* The agent's link to a coordinator. */
+enum node_link {
+	NODE_UNLINKED,
+	NODE_LINKING, /* CONNECT is under way */
+	NODE_PLACING, /* it is up, and waits for STORE */
+	NODE_LINKED,
+	NODE_LINK_COUNT,
+};
+
+/* Fields are private; read them in tests and for display only. */
+struct node {
+	struct node_config config;
+	struct agent agent;
+	struct finder finder;
+	struct coordinator *coordinator; /* here; NULL: not here */
+	uint64_t coordinators;		 /* so many have begun here */
+
+	enum node_link link_state;
+	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
+	uint64_t next_local;   /* id of the next one within the process */
+	bool was_linked;       /* since the finder was last told of a loss */
+	uint64_t dead_indexes; /* for the agent's next LINK_UP */
+	uint64_t seek_ns;      /* when to look for a coordinator; NS_NEVER: there is no need */
+	uint64_t since_ns;     /* of this search */
+
+	struct {
+		uint64_t epoch;
+		bool here, used; /* used: a coordinator began here with it */
+	} term;
+
+	bool finished; /* the coordinator here: all know that the job is over */
+	bool ending;   /* `exit` is held back until then */
+	struct node_action exit;
+};
+
+void node_init(struct node *node, const struct node_config *config);
+void node_done(struct node *node);
+
+/* Appends to `actions`, which the caller clears. */
+void node_step(struct node *node, const struct node_event *event, uint64_t now_ns,
+	       struct node_actions *actions);
+
+uint64_t node_deadline_ns(const struct node *node);
+
+/* What to answer a probe: whether a coordinator is here, and the round it formed last. */
+static inline bool node_coordinates(const struct node *node)
+{
+	return node->coordinator;
+}
+
+static inline struct ballot node_ballot(const struct node *node)
+{
+	return node->coordinator ? coordinator_ballot(node->coordinator) : BALLOT_NONE;
+}
+
+#endif

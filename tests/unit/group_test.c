@@ -326,6 +326,23 @@ TEST(what_may_not_be_killed_is_given_up_sooner_than_what_does_not_die)
 	group_done(&group);
 }
 
+TEST(a_timer_that_comes_late_after_a_standstill_gives_up_nothing_yet)
+{
+	struct group group;
+	struct group_actions actions = { 0 };
+	uint64_t thawed_ns = NOW + GROUP_STUCK_NS + 5 * SECOND;
+	make(&group, GROUP_KILLING);
+	group_step(&group, &(struct group_event){ GROUP_EV_TIMER }, thawed_ns, &actions);
+	ck_assert_uint_eq(actions.count, 0);
+	ck_assert_uint_eq(group_deadline_ns(&group), thawed_ns + GROUP_FOREIGN_NS);
+	group_step(&group, &(struct group_event){ GROUP_EV_TIMER }, thawed_ns + GROUP_FOREIGN_NS,
+		   &actions);
+	ck_assert_uint_eq(actions.count, 1);
+	ck_assert_int_eq(actions.items[0].type, GROUP_DO_TELL_STUCK);
+	group_actions_done(&actions);
+	group_done(&group);
+}
+
 TEST(watchdog_condemns_one_worker_and_it_stays_the_cause)
 {
 	struct group group;

@@ -260,9 +260,14 @@ static void on_survivor(struct step *s)
 			MIN(s->group->deadline_ns, ns_add(s->now_ns, GROUP_FOREIGN_NS));
 }
 
+/* After a host stood still, time has passed in which nothing could end, and news of what did end
+ * may still be on its way. */
 static void on_stuck(struct step *s)
 {
-	s->group->deadline_ns = NS_NEVER;
+	bool late = s->now_ns >= ns_add(s->group->deadline_ns, GROUP_FOREIGN_NS);
+	s->group->deadline_ns = late ? ns_add(s->now_ns, GROUP_FOREIGN_NS) : NS_NEVER;
+	if (late)
+		return;
 	act(s, GROUP_DO_TELL_STUCK, 0, 0);
 }
 

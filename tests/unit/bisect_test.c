@@ -1,0 +1,185 @@
+#include "unit.h"
+
+#include <math.h>
+
+#include "core/batch/bisect.h"
+#include "core/batch/noise.h"
+
+#define COMMITS 64
+
+static double random_unit(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return ((double)((z ^ z >> 31) >> 11) + 0.5) / (double)(1ull << 53);
+}
+
+/* A run as a busy host gives it: a floor, a tail, now and then a hiccup. */
+static double run_time(uint64_t *state)
+{
+	double time = 1 - 0.02 * log(random_unit(state));
+	return random_unit(state) < 0.1 ? time * 1.3 : time;
+}
+
+struct history {
+	size_t first_bad;
+	double change;
+	size_t broken; /* does not build; 0: none */
+};
+
+/* Plays a whole search; returns the pairs it took. */
+static size_t play(struct bisect *bisect, const struct history *history, uint64_t seed,
+		   struct bisect_step *ret_end)
+{
+	size_t pairs = 0;
+	for (;;) {
+		bisect_next(bisect, ret_end);
+		size_t commit = ret_end->commit;
+		if (ret_end->type == BISECT_DONE)
+			return pairs;
+		if (ret_end->type == BISECT_BUILD) {
+			bisect_built(bisect, commit, !history->broken || commit != history->broken);
+			continue;
+		}
+		double factor = commit >= history->first_bad ? history->change : 1;
+		bool exact = bisect->rule.exact;
+		double good = exact ? 1 : run_time(&seed);
+		bisect_measured(bisect, commit, good, factor * (exact ? 1 : run_time(&seed)));
+		pairs++;
+	}
+}
+
+TEST(counting_finds_every_commit_with_one_pair_a_step)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.001, .exact = true };
+	for (size_t bad = 1; bad < COMMITS; bad++) {
+		struct bisect bisect;
+		struct bisect_step end;
+		struct history history = { .first_bad = bad, .change = 1.01 };
+		bisect_init(&bisect, COMMITS, &rule);
+		ck_assert_uint_le(play(&bisect, &history, 1, &end), 7);
+		ck_assert_int_eq(end.result, BISECT_FOUND);
+		ck_assert_uint_eq(bisect.first_bad, bad);
+		bisect_done(&bisect);
+	}
+}
+
+TEST(noisy_times_find_nearly_every_commit)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.005 };
+	size_t right = 0;
+	for (size_t i = 0; i < 100; i++) {
+		struct bisect bisect;
+		struct bisect_step end;
+		struct history history = { .first_bad = 1 + i * 7 % (COMMITS - 1), .change = 1.03 };
+		bisect_init(&bisect, COMMITS, &rule);
+		play(&bisect, &history, i, &end);
+		right += end.result == BISECT_FOUND && bisect.first_bad == history.first_bad;
+		bisect_done(&bisect);
+	}
+	ck_assert_uint_ge(right, 98);
+}
+
+TEST(an_improvement_is_found_like_a_regression)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.005 };
+	struct bisect bisect;
+	struct bisect_step end;
+	struct history history = { .first_bad = 20, .change = 0.9 };
+	bisect_init(&bisect, COMMITS, &rule);
+	play(&bisect, &history, 3, &end);
+	ck_assert_int_eq(end.result, BISECT_FOUND);
+	ck_assert_uint_eq(bisect.first_bad, 20);
+	bisect_done(&bisect);
+}
+
+TEST(a_commit_that_does_not_build_is_passed_by)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.001, .exact = true };
+	for (size_t broken = 1; broken < COMMITS - 1; broken++) {
+		struct bisect bisect;
+		struct bisect_step end;
+		struct history history = { .first_bad = 32, .change = 1.03, .broken = broken };
+		bisect_init(&bisect, COMMITS, &rule);
+		play(&bisect, &history, 1, &end);
+		/* Where the one beside the culprit, or the culprit, is broken, two are left. */
+		bool beside = broken == 31 || broken == 32;
+		ck_assert_int_eq(end.result, beside ? BISECT_RANGE : BISECT_FOUND);
+		ck_assert_uint_lt(bisect.last_good, 32);
+		ck_assert_uint_ge(bisect.first_bad, 32);
+		ck_assert_uint_le(bisect.first_bad - bisect.last_good, beside ? 2 : 1);
+		bisect_done(&bisect);
+	}
+}
+
+TEST(without_a_difference_there_is_nothing_to_search)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.05 };
+	struct bisect bisect;
+	struct bisect_step end;
+	struct history history = { .first_bad = COMMITS, .change = 1 };
+	bisect_init(&bisect, COMMITS, &rule);
+	play(&bisect, &history, 5, &end);
+	ck_assert_int_eq(end.result, BISECT_NO_CHANGE);
+	bisect_done(&bisect);
+	history.broken = COMMITS - 1;
+	bisect_init(&bisect, COMMITS, &rule);
+	play(&bisect, &history, 5, &end);
+	ck_assert_int_eq(end.result, BISECT_BROKEN);
+	bisect_done(&bisect);
+}
+
+TEST(builds_ahead_are_those_that_can_be_asked_for_next)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.001, .exact = true };
+	struct bisect bisect;
+	size_t ahead[8];
+	bisect_init(&bisect, 9, &rule);
+	ck_assert_uint_eq(bisect_ahead(&bisect, ahead, 8), 5);
+	const size_t expected[] = { 0, 8, 4, 2, 6 };
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++)
+		ck_assert_uint_eq(ahead[i], expected[i]);
+	bisect_built(&bisect, 4, false);
+	ck_assert_uint_eq(bisect_ahead(&bisect, ahead, 3), 3);
+	ck_assert_uint_eq(ahead[2], 5);
+	bisect_done(&bisect);
+}
+
+TEST(a_quiet_host_is_good_and_a_busy_one_is_poor)
+{
+	double values[40];
+	uint64_t seed = 4;
+	struct noise_report report;
+	for (size_t i = 0; i < ARRAY_LEN(values); i++)
+		values[i] = 1 + 0.002 * random_unit(&seed);
+	struct noise_facts facts = { .values = values, .n = ARRAY_LEN(values) };
+	facts.disturbed[NOISE_ASLR] = ARRAY_LEN(values);
+	noise_judge(&facts, &report);
+	ck_assert_int_eq(report.grade, NOISE_GOOD);
+	ck_assert_uint_le(report.runs_for_1, 2);
+	ck_assert(!report.advise[NOISE_ASLR]);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++)
+		values[i] = 1 + 0.4 * random_unit(&seed);
+	facts.disturbed[NOISE_LOAD] = 20;
+	facts.disturbed[NOISE_STEAL] = 1;
+	noise_judge(&facts, &report);
+	ck_assert_int_eq(report.grade, NOISE_POOR);
+	ck_assert(report.advise[NOISE_LOAD]);
+	ck_assert(!report.advise[NOISE_STEAL]);
+	ck_assert_uint_gt(report.runs_for_1, 100);
+}
+
+TEST(a_host_that_warms_up_drifts)
+{
+	double values[40];
+	uint64_t seed = 4;
+	struct noise_report report;
+	for (size_t i = 0; i < ARRAY_LEN(values); i++)
+		values[i] = 1 + 0.002 * random_unit(&seed) + 0.0005 * (double)i;
+	struct noise_facts facts = { .values = values, .n = ARRAY_LEN(values) };
+	noise_judge(&facts, &report);
+	ck_assert_double_lt(report.drift_p, 0.01);
+	ck_assert_double_eq_tol(report.drift, 0.01, 0.003);
+	ck_assert_int_eq(report.grade, NOISE_FAIR);
+}

@@ -2,26 +2,7 @@
 
 #include <string.h>
 
-#define REPLACEMENT "\xef\xbf\xbd"
-
-/* The length of the well-formed UTF-8 character at `p`, 0 if there is none (RFC 3629). */
-static size_t utf8_len(const unsigned char *p, size_t left)
-{
-	size_t len = p[0] < 0x80   ? 1
-		     : p[0] < 0xc2 ? 0
-		     : p[0] < 0xe0 ? 2
-		     : p[0] < 0xf0 ? 3
-		     : p[0] < 0xf5 ? 4
-				   : 0;
-	if (len == 0 || len > left)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-	bool beyond = (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf4 && p[1] >= 0x90);
-	return overlong || beyond ? 0 : len;
-}
+#include "base/utf8.h"
 
 /* The length of the escape sequence at `p`: ESC [ … letter, ESC ] … BEL or ST, ESC and one more. */
 static size_t escape_len(const unsigned char *p, size_t left)
@@ -66,7 +47,7 @@ void text_clean(struct buf *out, const void *data, size_t len)
 			if (used)
 				buf_append(out, p, used);
 			else
-				buf_append_str(out, REPLACEMENT);
+				utf8_append(out, UTF8_REPLACEMENT);
 			if (*p == '\n')
 				line = buf_len(out);
 		}

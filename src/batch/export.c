@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include "base/str.h"
 #include "batch/markup.h"
 #include "core/batch/stats.h"
-#include "proto/json.h"
+#include "proto/json_out.h"
 
 #define SECONDS(ns) ((ns) / 1e9)
 
@@ -85,93 +86,70 @@ static void append_name(struct buf *out, const struct entry *entry)
 
 /* ------------------------------------------------------------------ JSON */
 
-/* Always a real number, 0.0 too: a reader in a typed language tells them from integers. */
-static void put_number(struct buf *out, double value)
+static void put_runs(struct json_out *out, const struct entry *entry)
 {
-	if (!isfinite(value))
-		buf_append_str(out, "null");
-	else
-		buf_printf(out, value == trunc(value) ? "%.1f" : "%.17g", value);
-}
-
-static void put_field(struct buf *out, const char *key, double value)
-{
-	buf_printf(out, ",\n      \"%s\": ", key);
-	put_number(out, value);
-}
-
-static void put_runs(struct buf *out, const struct entry *entry)
-{
-	buf_append_str(out, ",\n      \"times\": [");
-	for (size_t i = 0; i < entry->n; i++) {
-		buf_append_str(out, i ? ", " : "");
-		put_number(out, entry->times[i]);
-	}
+	json_out_open(out, "times", '[');
+	for (size_t i = 0; i < entry->n; i++)
+		json_out_real(out, NULL, entry->times[i]);
+	json_out_close(out, ']');
 	AUTO_FREE double *sizes = NEW_ARRAY(double, entry->order->run_count + 1);
 	size_t n = samples_values(entry->order, METRIC_MAXRSS, &entry->filter, sizes, NULL);
-	buf_append_str(out, "],\n      \"memory_usage_byte\": [");
+	json_out_open(out, "memory_usage_byte", '[');
 	for (size_t i = 0; i < n; i++)
-		buf_printf(out, "%s%.0f", i ? ", " : "", sizes[i] * 1024);
-	buf_append_str(out, "],\n      \"exit_codes\": [");
+		json_out_int(out, NULL, (int64_t)(sizes[i] * 1024));
+	json_out_close(out, ']');
+	json_out_open(out, "exit_codes", '[');
 	for (size_t i = 0; i < entry->n; i++) /* only runs that ended well are here */
-		buf_append_str(out, i ? ", 0" : "0");
-	buf_append_char(out, ']');
+		json_out_int(out, NULL, 0);
+	json_out_close(out, ']');
 }
 
 /* Only the arguments where there are some: hyperfine's plot over a parameter takes exactly one. */
-static void put_parameters(struct buf *out, const struct entry *entry)
+static void put_parameters(struct json_out *out, const struct entry *entry)
 {
 	const struct strv *args = &entry->order->args;
-	buf_append_str(out, ",\n      \"parameters\": {");
+	json_out_open(out, "parameters", '{');
 	for (size_t i = 0; i < args->count; i++) {
-		buf_printf(out, "%s\"%zu\": ", i ? ", " : "", i + 1);
-		json_quote(out, args->items[i]);
+		char number[24];
+		snprintf(number, sizeof(number), "%zu", i + 1);
+		json_out_text(out, number, args->items[i]);
 	}
 	if (args->count == 0) {
-		buf_append_str(out, "\"id\": ");
-		json_quote(out, entry->order->id);
-		if (entry->part->variant)
-			buf_printf(out, ", \"variant\": \"%c\"", entry->part->variant);
+		json_out_text(out, "id", entry->order->id);
+		json_out_text_if(out, "variant", (char[]){ entry->part->variant, '\0' });
 	}
-	buf_append_char(out, '}');
+	json_out_close(out, '}');
 }
-
-struct json_state {
-	struct buf *out;
-	bool first;
-};
 
 static void put_json(const struct entry *entry, void *arg)
 {
-	struct json_state *state = arg;
-	struct buf *out = state->out;
+	struct json_out *out = arg;
 	AUTO(buf_done) struct buf name = BUF_INIT;
 	append_name(&name, entry);
-	buf_append_str(out, state->first ? "\n    {\n      \"command\": "
-					 : ",\n    {\n      \"command\": ");
-	state->first = false;
-	json_quote(out, buf_str(&name));
-	put_field(out, "mean", entry->mean);
-	if (entry->n > 1)
-		put_field(out, "stddev", entry->stddev);
-	else
-		buf_append_str(out, ",\n      \"stddev\": null");
-	put_field(out, "median", entry->median);
-	put_field(out, "user", entry->user);
-	put_field(out, "system", entry->system);
-	put_field(out, "min", entry->min);
-	put_field(out, "max", entry->max);
+	json_out_open(out, NULL, '{');
+	json_out_text(out, "command", buf_str(&name));
+	json_out_real(out, "mean", entry->mean);
+	json_out_real(out, "stddev", entry->n > 1 ? entry->stddev : NAN);
+	json_out_real(out, "median", entry->median);
+	json_out_real(out, "user", entry->user);
+	json_out_real(out, "system", entry->system);
+	json_out_real(out, "min", entry->min);
+	json_out_real(out, "max", entry->max);
 	put_runs(out, entry);
 	put_parameters(out, entry);
-	buf_append_str(out, "\n    }");
+	json_out_close(out, '}');
 }
 
+/* As hyperfine writes it: a line for each value of an entry. */
 void export_json(const struct export_source *source, struct buf *out)
 {
-	struct json_state state = { .out = out, .first = true };
-	buf_append_str(out, "{\n  \"results\": [");
-	each_entry(source, put_json, &state);
-	buf_append_str(out, "\n  ]\n}\n");
+	struct json_out json = JSON_OUT(out, .indent = 2, .flat = 4);
+	json_out_open(&json, NULL, '{');
+	json_out_open(&json, "results", '[');
+	each_entry(source, put_json, &json);
+	json_out_close(&json, ']');
+	json_out_close(&json, '}');
+	buf_append_char(out, '\n');
 }
 
 /* ------------------------------------------------------------------- CSV */

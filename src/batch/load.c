@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "proto/result.h"
+#include "batch/results.h"
 
 #define LINE_MAX_BYTES ((ssize_t)1 << 20)
 
@@ -46,7 +46,7 @@ static int remember(void *arg, struct result *result, struct err *err UNUSED)
 
 int pasts_read(struct pasts *history, const char *path, uint64_t *ret_end, struct err *err)
 {
-	return result_read_file(path, remember, history, NULL, ret_end, err);
+	return results_read(path, remember, history, NULL, ret_end, err);
 }
 
 const struct past *pasts_find(const struct pasts *history, const struct order *order)
@@ -182,7 +182,7 @@ int load_failed(struct orders *orders, const char *path, const struct pasts *his
 		struct err *err)
 {
 	struct failed_load load = { .orders = orders, .history = history, .seen = MAP_INIT };
-	int r = result_read_file(path, add_failed, &load, NULL, NULL, err);
+	int r = results_read(path, add_failed, &load, NULL, NULL, err);
 	map_done(&load.seen);
 	return r;
 }

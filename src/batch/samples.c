@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "proto/json.h"
-#include "proto/result.h"
+#include "batch/results.h"
+#include "proto/json_in.h"
 
 static void order_free(struct sample_order *order)
 {
@@ -178,7 +178,7 @@ int samples_load(struct samples *samples, const char *path, struct err *err)
 				     .host = mem_strdup(""),
 				     .started = mem_strdup("") };
 	AUTO(buf_done) struct buf header = BUF_INIT;
-	int r = result_read_file(path, on_result, samples, &header, NULL, err);
+	int r = results_read(path, on_result, samples, &header, NULL, err);
 	if (r < 0) {
 		samples_done(samples);
 		return r;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "proto/json.h"
+#include "proto/json_in.h"
+#include "proto/json_out.h"
 
 bool discovery_coordinator_ok(const char *text)
 {
@@ -75,7 +76,10 @@ int discovery_line_parse(const char *text, size_t len, struct discovery_line *re
 
 void discovery_line_format(struct buf *out, const char *coordinator, uint64_t epoch)
 {
-	buf_append_str(out, "{\"coordinator\":");
-	json_quote(out, coordinator);
-	buf_printf(out, ",\"epoch\":%" PRIu64 "}\n", epoch);
+	struct json_out json = JSON_OUT(out);
+	json_out_open(&json, NULL, '{');
+	json_out_text(&json, "coordinator", coordinator);
+	json_out_int(&json, "epoch", (int64_t)epoch);
+	json_out_close(&json, '}');
+	buf_append_char(out, '\n');
 }

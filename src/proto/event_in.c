@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/str.h"
-#include "proto/json.h"
+#include "proto/json_in.h"
 
 enum member_type { MEMBER_TEXT, MEMBER_NUMBER };
 

@@ -1,15 +1,17 @@
-#include "proto/json.h"
+#include "proto/json_in.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "base/utf8.h"
 
-#define NUMBER_MAX 64 /* characters of a number */
+#define NUMBER_MAX 128 /* characters of a number that is converted */
 
 void json_in_init(struct json_in *in, const char *text, size_t len)
 {
+	if (len == 0)
+		text = ""; /* it may be NULL */
 	*in = (struct json_in){ .start = text, .pos = text, .end = text + len };
 }
 
@@ -20,11 +22,29 @@ static void skip_blanks(struct json_in *in)
 		in->pos++;
 }
 
-/* The next byte that is no blank, 0 at the end. */
+/* The next byte that is not a blank, 0 at the end. */
 static char next_char(struct json_in *in)
 {
 	skip_blanks(in);
 	return in->pos < in->end ? *in->pos : '\0';
+}
+
+static bool take_char(struct json_in *in, char c)
+{
+	if (in->pos == in->end || *in->pos != c)
+		return false;
+	in->pos++;
+	return true;
+}
+
+/* Where the text ends inside the word, the reader moves to the end. */
+static bool take_word(struct json_in *in, const char *word)
+{
+	size_t len = strlen(word), left = (size_t)(in->end - in->pos);
+	if (memcmp(in->pos, word, MIN(len, left)) != 0)
+		return false;
+	in->pos += MIN(len, left);
+	return left >= len;
 }
 
 enum json_kind json_in_peek(struct json_in *in)
@@ -44,6 +64,9 @@ enum json_kind json_in_peek(struct json_in *in)
 	case '-':
 	case '0' ... '9':
 		return JSON_NUMBER;
+	case 'N':
+	case 'I':
+		return in->python ? JSON_NUMBER : JSON_NONE;
 	default:
 		return JSON_NONE;
 	}
@@ -83,27 +106,14 @@ int json_in_element(struct json_in *in)
 	return next_item(in, ']');
 }
 
-int json_in_member(struct json_in *in, struct buf *ret_key)
+/* Where the text ends inside the digits, the reader moves to the end. */
+static int hex4(struct json_in *in, uint32_t *ret_code)
 {
-	int r = next_item(in, '}');
-	if (r <= 0)
-		return r;
-	r = json_in_string(in, ret_key);
-	if (r < 0)
-		return r;
-	if (next_char(in) != ':')
-		return -EINVAL;
-	in->pos++;
-	return 1;
-}
-
-static int hex4(struct json_in *in, unsigned *ret_code)
-{
-	unsigned code = 0;
-	if (in->end - in->pos < 4)
-		return -EINVAL;
-	for (int i = 0; i < 4; i++) {
-		char c = in->pos[i];
+	uint32_t code = 0;
+	for (int i = 0; i < 4; i++, in->pos++) {
+		if (in->pos == in->end)
+			return -EINVAL;
+		char c = *in->pos;
 		unsigned digit;
 		if (c >= '0' && c <= '9')
 			digit = (unsigned)(c - '0');
@@ -113,51 +123,51 @@ static int hex4(struct json_in *in, unsigned *ret_code)
 			return -EINVAL;
 		code = code << 4 | digit;
 	}
-	in->pos += 4;
 	*ret_code = code;
 	return 0;
 }
 
-static void put_utf8(struct buf *out, unsigned code)
+static bool is_high_half(uint32_t code)
 {
-	if (code < 0x80) {
-		buf_append_char(out, (char)code);
-	} else if (code < 0x800) {
-		buf_append_char(out, (char)(0xc0 | code >> 6));
-		buf_append_char(out, (char)(0x80 | (code & 0x3f)));
-	} else if (code < 0x10000) {
-		buf_append_char(out, (char)(0xe0 | code >> 12));
-		buf_append_char(out, (char)(0x80 | (code >> 6 & 0x3f)));
-		buf_append_char(out, (char)(0x80 | (code & 0x3f)));
-	} else {
-		buf_append_char(out, (char)(0xf0 | code >> 18));
-		buf_append_char(out, (char)(0x80 | (code >> 12 & 0x3f)));
-		buf_append_char(out, (char)(0x80 | (code >> 6 & 0x3f)));
-		buf_append_char(out, (char)(0x80 | (code & 0x3f)));
-	}
+	return code >= 0xd800 && code <= 0xdbff;
 }
 
-/* After "\u". */
+static bool is_low_half(uint32_t code)
+{
+	return code >= 0xdc00 && code <= 0xdfff;
+}
+
+static bool take_low_half(struct json_in *in, uint32_t *ret_code)
+{
+	struct json_in ahead = *in;
+	uint32_t code;
+	if (!take_char(&ahead, '\\') || !take_char(&ahead, 'u') || hex4(&ahead, &code) < 0 ||
+	    !is_low_half(code))
+		return false;
+	*in = ahead;
+	*ret_code = code;
+	return true;
+}
+
+/* After "\u". `out` may be NULL, here and below. */
 static int unicode_escape(struct json_in *in, struct buf *out)
 {
-	unsigned code, low;
-	if (hex4(in, &code) < 0 || code == 0)
+	uint32_t code, low;
+	if (hex4(in, &code) < 0)
 		return -EINVAL;
-	if (code >= 0xdc80 && code <= 0xdcff) {
-		buf_append_char(out, (char)(code - 0xdc00));
-		return 0;
-	}
-	if (code >= 0xdc00 && code <= 0xdfff)
-		return -EINVAL;
-	if (code >= 0xd800 && code <= 0xdbff) {
-		if (in->end - in->pos < 2 || in->pos[0] != '\\' || in->pos[1] != 'u')
-			return -EINVAL;
-		in->pos += 2;
-		if (hex4(in, &low) < 0 || low < 0xdc00 || low > 0xdfff)
-			return -EINVAL;
+	if (is_high_half(code) && take_low_half(in, &low)) {
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	} else if (!in->python && code >= 0xdc80 && code <= 0xdcff) {
+		if (out)
+			buf_append_char(out, (char)(code - 0xdc00));
+		return 0;
+	} else if (is_high_half(code) || is_low_half(code) || code == 0) {
+		if (!in->python)
+			return -EINVAL;
+		code = UTF8_REPLACEMENT;
 	}
-	put_utf8(out, code);
+	if (out)
+		utf8_append(out, code);
 	return 0;
 }
 
@@ -176,13 +186,15 @@ static int escape(struct json_in *in, struct buf *out)
 	if (!found)
 		return -EINVAL;
 	in->pos++;
-	buf_append_char(out, values[found - names]);
+	if (out)
+		buf_append_char(out, values[found - names]);
 	return 0;
 }
 
 int json_in_string(struct json_in *in, struct buf *ret_text)
 {
-	buf_clear(ret_text);
+	if (ret_text)
+		buf_clear(ret_text);
 	if (next_char(in) != '"')
 		return -EINVAL;
 	in->pos++;
@@ -191,7 +203,8 @@ int json_in_string(struct json_in *in, struct buf *ret_text)
 		while (in->pos < in->end && *in->pos != '"' && *in->pos != '\\' &&
 		       (unsigned char)*in->pos >= 0x20)
 			in->pos++;
-		buf_append(ret_text, run, (size_t)(in->pos - run));
+		if (ret_text)
+			buf_append(ret_text, run, (size_t)(in->pos - run));
 		if (in->pos == in->end || (unsigned char)*in->pos < 0x20)
 			return -EINVAL;
 		if (*in->pos++ == '"')
@@ -202,66 +215,107 @@ int json_in_string(struct json_in *in, struct buf *ret_text)
 	}
 }
 
-/* The characters of a number as a C string; the grammar is checked, as strtod accepts more. */
-static int number_text(struct json_in *in, char text[NUMBER_MAX])
+int json_in_member(struct json_in *in, struct buf *ret_key)
 {
-	size_t len = 0;
-	skip_blanks(in);
-	while (in->pos + len < in->end && len < NUMBER_MAX - 1 &&
-	       memchr("0123456789+-.eE", in->pos[len], 15))
-		len++;
-	memcpy(text, in->pos, len);
-	text[len] = '\0';
-
-	const char *p = text + (*text == '-');
-	size_t whole = strspn(p, "0123456789");
-	if (whole == 0 || (whole > 1 && *p == '0'))
+	int r = next_item(in, '}');
+	if (r <= 0)
+		return r;
+	r = json_in_string(in, ret_key);
+	if (r < 0)
+		return r;
+	if (next_char(in) != ':')
 		return -EINVAL;
-	p += whole;
-	if (*p == '.') {
-		size_t digits = strspn(p + 1, "0123456789");
-		if (digits == 0)
-			return -EINVAL;
-		p += 1 + digits;
-	}
-	if (*p == 'e' || *p == 'E') {
-		p += 1 + (p[1] == '+' || p[1] == '-');
-		size_t digits = strspn(p, "0123456789");
-		if (digits == 0)
-			return -EINVAL;
-		p += digits;
-	}
-	return *p ? -EINVAL : (int)len;
+	in->pos++;
+	return 1;
+}
+
+static bool take_digits(struct json_in *in)
+{
+	const char *start = in->pos;
+	while (in->pos < in->end && *in->pos >= '0' && *in->pos <= '9')
+		in->pos++;
+	return in->pos > start;
+}
+
+/* The grammar is checked here, as strtod accepts more. */
+static bool take_number(struct json_in *in, bool *ret_real)
+{
+	bool negative = take_char(in, '-');
+	*ret_real = true;
+	if (in->python && (take_word(in, "Infinity") || (!negative && take_word(in, "NaN"))))
+		return true;
+	if (!take_char(in, '0') && !take_digits(in))
+		return false;
+	bool fraction = take_char(in, '.');
+	if (fraction && !take_digits(in))
+		return false;
+	bool exponent = take_char(in, 'e') || take_char(in, 'E');
+	if (exponent && !take_char(in, '+'))
+		take_char(in, '-');
+	*ret_real = fraction || exponent;
+	return !exponent || take_digits(in);
+}
+
+int json_in_number(struct json_in *in, struct json_number *ret_number)
+{
+	bool real;
+	skip_blanks(in);
+	const char *start = in->pos;
+	if (!take_number(in, &real))
+		return -EINVAL;
+	*ret_number = (struct json_number){ start, (size_t)(in->pos - start), real };
+	return 0;
+}
+
+static int number_text(const struct json_number *number, char ret_text[NUMBER_MAX])
+{
+	if (number->len >= NUMBER_MAX)
+		return -ERANGE;
+	memcpy(ret_text, number->text, number->len);
+	ret_text[number->len] = '\0';
+	return 0;
+}
+
+int json_number_int(const struct json_number *number, int64_t *ret_value)
+{
+	char text[NUMBER_MAX];
+	if (number->real)
+		return -EINVAL;
+	int r = number_text(number, text);
+	return r < 0 ? r : str_to_i64(text, ret_value);
+}
+
+int json_number_double(const struct json_number *number, double *ret_value)
+{
+	char text[NUMBER_MAX];
+	int r = number_text(number, text);
+	return r < 0 ? r : str_to_double(text, ret_value);
 }
 
 int json_in_int(struct json_in *in, int64_t *ret_value)
 {
-	char text[NUMBER_MAX];
-	int len = number_text(in, text);
-	if (len < 0 || str_to_i64(text, ret_value) < 0)
-		return -EINVAL;
-	in->pos += len;
-	return 0;
+	struct json_number number;
+	int r = json_in_number(in, &number);
+	if (r < 0 || json_number_int(&number, ret_value) == 0)
+		return r;
+	in->pos = number.text;
+	return -EINVAL;
 }
 
 int json_in_double(struct json_in *in, double *ret_value)
 {
-	char text[NUMBER_MAX];
-	int len = number_text(in, text);
-	if (len < 0 || str_to_double(text, ret_value) < 0)
-		return -EINVAL;
-	in->pos += len;
-	return 0;
+	struct json_number number;
+	int r = json_in_number(in, &number);
+	if (r < 0 || json_number_double(&number, ret_value) == 0)
+		return r;
+	in->pos = number.text;
+	return -EINVAL;
 }
 
 static int word(struct json_in *in, const char *expected)
 {
-	size_t len = strlen(expected);
 	skip_blanks(in);
-	if ((size_t)(in->end - in->pos) < len || memcmp(in->pos, expected, len) != 0)
-		return -EINVAL;
-	in->pos += len;
-	return 0;
+	return take_word(in, expected) ? 0 : -EINVAL;
 }
 
 int json_in_bool(struct json_in *in, bool *ret_value)
@@ -278,24 +332,17 @@ int json_in_null(struct json_in *in)
 	return word(in, "null");
 }
 
-static int skip_string(struct json_in *in)
-{
-	AUTO(buf_done) struct buf ignored = BUF_INIT;
-	return json_in_string(in, &ignored);
-}
-
 static int skip_items(struct json_in *in, bool object)
 {
-	AUTO(buf_done) struct buf key = BUF_INIT;
 	int r = json_in_enter(in, object ? '{' : '[');
-	while (r >= 0 && (r = object ? json_in_member(in, &key) : json_in_element(in)) > 0)
+	while (r >= 0 && (r = object ? json_in_member(in, NULL) : json_in_element(in)) > 0)
 		r = json_in_skip(in);
 	return r;
 }
 
 int json_in_skip(struct json_in *in)
 {
-	double number;
+	struct json_number number;
 	bool flag;
 	switch (json_in_peek(in)) {
 	case JSON_NULL:
@@ -303,9 +350,9 @@ int json_in_skip(struct json_in *in)
 	case JSON_BOOL:
 		return json_in_bool(in, &flag);
 	case JSON_NUMBER:
-		return json_in_double(in, &number);
+		return json_in_number(in, &number);
 	case JSON_STRING:
-		return skip_string(in);
+		return json_in_string(in, NULL);
 	case JSON_ARRAY:
 		return skip_items(in, false);
 	case JSON_OBJECT:
@@ -320,57 +367,4 @@ int json_in_end(struct json_in *in)
 {
 	skip_blanks(in);
 	return in->pos == in->end && in->depth == 0 ? 0 : -EINVAL;
-}
-
-/* Length of the UTF-8 sequence at `p`, 0 if it is none (overlong and surrogates included). */
-static size_t utf8_len(const unsigned char *p)
-{
-	size_t len = p[0] >= 0xf0 && p[0] < 0xf5   ? 4
-		     : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-		     : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
-						   : 0;
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90))
-		return 0;
-	return len;
-}
-
-static size_t quote_special(struct buf *out, const unsigned char *p)
-{
-	static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-	const char *found = strchr(names, *p);
-	if (found) {
-		buf_append_char(out, '\\');
-		buf_append_char(out, letters[found - names]);
-		return 1;
-	}
-	if (*p < 0x20) {
-		buf_printf(out, "\\u%04x", *p);
-		return 1;
-	}
-	size_t len = utf8_len(p);
-	if (len > 0) {
-		buf_append(out, p, len);
-		return len;
-	}
-	buf_printf(out, "\\udc%02x", *p);
-	return 1;
-}
-
-void json_quote(struct buf *out, const char *text)
-{
-	const unsigned char *p = (const unsigned char *)text;
-	buf_append_char(out, '"');
-	while (*p) {
-		const unsigned char *run = p;
-		while (*p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\')
-			p++;
-		buf_append(out, run, (size_t)(p - run));
-		if (*p)
-			p += quote_special(out, p);
-	}
-	buf_append_char(out, '"');
 }

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "proto/json.h"
+#include "proto/json_in.h"
 #include "proto/orders.h"
 
 /* One key of a JSON order. The readers return -EINVAL and may leave the reason to the caller. */

@@ -1,39 +1,14 @@
 #include "proto/result.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-static const char *const value_keys[] = {
-	[RESULT_WALL_NS] = "wall_ns",
-	[RESULT_USER_NS] = "user_ns",
-	[RESULT_SYS_NS] = "sys_ns",
-	[RESULT_MAXRSS_KB] = "maxrss_kb",
-	[RESULT_MINFLT] = "minflt",
-	[RESULT_MAJFLT] = "majflt",
-	[RESULT_NVCSW] = "nvcsw",
-	[RESULT_NIVCSW] = "nivcsw",
-	[RESULT_INSTRUCTIONS] = "instructions",
-};
-static_assert(ARRAY_LEN(value_keys) == RESULT_VALUE_COUNT, "every value needs a key");
-
-const char *result_value_key(enum result_value value)
-{
-	return value_keys[value];
-}
-
-int result_value_parse(const char *key)
-{
-	for (int i = 0; i < RESULT_VALUE_COUNT; i++)
-		if (str_eq(value_keys[i], key))
-			return i;
-	return -EINVAL;
-}
+#include "proto/json_in.h"
+#include "proto/json_out.h"
 
 void result_done(struct result *result)
 {
@@ -66,153 +41,28 @@ void result_miss(struct result *result, const char *field, const char *why)
 	env_set(&result->missing, field, why);
 }
 
-/* --- writing --- */
+/* A result file has the same keys for its reader and its writer: each is a row of a table, and a
+ * kind says how its rows are read and written. */
+struct field;
 
-static void put_key(struct buf *out, const char *key)
-{
-	buf_append_str(out, ",\"");
-	buf_append_str(out, key);
-	buf_append_str(out, "\":");
-}
+struct kind {
+	int (*read)(struct json_in *in, const struct field *field, void *at);
+	void (*write)(struct json_out *out, const struct field *field, const void *at);
+};
 
-static void put_text(struct buf *out, const char *key, const char *text)
-{
-	if (!text || !*text)
-		return;
-	put_key(out, key);
-	json_quote(out, text);
-}
+struct field {
+	const char *key;
+	const struct kind *kind;
+	size_t offset; /* of `at` in the struct that the table is about */
+	size_t arg;    /* what the kind says */
+};
 
-static void put_number(struct buf *out, const char *key, int64_t number)
-{
-	put_key(out, key);
-	buf_printf(out, "%lld", (long long)number);
-}
+/* Texts on the heap, absent if NULL or empty. */
 
-static void put_list(struct buf *out, const char *key, const struct strv *list)
-{
-	put_key(out, key);
-	for (size_t i = 0; i < list->count; i++) {
-		buf_append_char(out, i ? ',' : '[');
-		json_quote(out, list->items[i]);
-	}
-	buf_append_str(out, list->count ? "]" : "[]");
-}
-
-/* {"NAME":"value"}; an item without '=' becomes null. */
-static void put_map(struct buf *out, const char *key, const struct strv *list)
-{
-	if (list->count == 0)
-		return;
-	put_key(out, key);
-	for (size_t i = 0; i < list->count; i++) {
-		const char *equals = strchr(list->items[i], '=');
-		size_t len = equals ? (size_t)(equals - list->items[i]) : strlen(list->items[i]);
-		AUTO_FREE char *name = mem_strndup(list->items[i], len);
-		buf_append_char(out, i ? ',' : '{');
-		json_quote(out, name);
-		buf_append_char(out, ':');
-		if (equals)
-			json_quote(out, equals + 1);
-		else
-			buf_append_str(out, "null");
-	}
-	buf_append_char(out, '}');
-}
-
-static void put_status(struct buf *out, const struct exit_status *status)
-{
-	if (status->kind == EXIT_CODE)
-		put_number(out, "exit", status->value);
-	if (status->kind != EXIT_SIGNAL)
-		return;
-	const char *name = str_signal_name(status->value);
-	if (name)
-		put_text(out, "signal", name);
-	else
-		put_number(out, "signal", status->value);
-	if (status->core_dumped)
-		buf_append_str(out, ",\"core_dumped\":true");
-}
-
-static void put_output(struct buf *out, const char *key, const struct result_output *output)
-{
-	if (!output->present)
-		return;
-	put_key(out, key);
-	buf_printf(out, "{\"bytes\":%llu", (unsigned long long)output->bytes);
-	put_text(out, "path", output->path);
-	put_text(out, "sha256", output->sha256);
-	buf_append_char(out, '}');
-}
-
-static void put_counts(struct buf *out, const struct result *result)
-{
-	if (!result->has[RESULT_INSTRUCTIONS])
-		return;
-	put_key(out, "counts");
-	buf_printf(out, "{\"%s\":%lld", value_keys[RESULT_INSTRUCTIONS],
-		   (long long)result->value[RESULT_INSTRUCTIONS]);
-	put_text(out, "source", result->count_source);
-	put_text(out, "env_hash", result->env_hash);
-	buf_append_char(out, '}');
-}
-
-static void put_order(struct buf *out, const struct result *result)
-{
-	if (result->shell)
-		put_text(out, "cmd", result->shell);
-	else
-		put_list(out, "cmd", &result->argv);
-	if (result->args.count > 0)
-		put_list(out, "args", &result->args);
-	put_map(out, "env", &result->env);
-	put_text(out, "cwd", result->cwd);
-	put_text(out, "stdin", result->stdin_path);
-	put_text(out, "group", result->group);
-	if (result->width > 0)
-		put_number(out, "width", result->width);
-}
-
-static void put_trial(struct buf *out, const struct result *result)
-{
-	put_number(out, "attempt", result->attempt);
-	put_number(out, "run", result->run);
-	if (result->warmup)
-		buf_append_str(out, ",\"warmup\":true");
-	put_text(out, "variant", result->variant);
-	if (result->block >= 0)
-		put_number(out, "block", result->block);
-}
-
-void result_write(const struct result *result, struct buf *out)
-{
-	buf_append_str(out, "{\"id\":");
-	json_quote(out, result->id ? result->id : "");
-	put_text(out, "hash", result->hash);
-	put_order(out, result);
-	put_trial(out, result);
-	put_text(out, "reason", reason_name(result->reason));
-	put_status(out, &result->status);
-	put_text(out, "start", result->start);
-	for (int i = 0; i < RESULT_INSTRUCTIONS; i++)
-		if (result->has[i])
-			put_number(out, value_keys[i], result->value[i]);
-	put_text(out, "cores", result->cores);
-	put_counts(out, result);
-	if (result->suspect.count > 0)
-		put_list(out, "suspect", &result->suspect);
-	put_output(out, "stdout", &result->out);
-	put_output(out, "stderr", &result->err_out);
-	put_map(out, "missing", &result->missing);
-	buf_append_str(out, "}\n");
-}
-
-/* --- reading --- */
-
-static int read_text(struct json_in *in, char **ret_text)
+static int read_text(struct json_in *in, const struct field *field UNUSED, void *at)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
+	char **ret_text = at;
 	int r = json_in_string(in, &text);
 	if (r < 0)
 		return r;
@@ -221,202 +71,401 @@ static int read_text(struct json_in *in, char **ret_text)
 	return 0;
 }
 
-/* A text of bounded length; one that is too long is refused. */
+static void write_text(struct json_out *out, const struct field *field, const void *at)
+{
+	json_out_text_if(out, field->key, *(char *const *)at);
+}
+
+static const struct kind kind_text = { read_text, write_text };
+
+/* A text that is always there. */
+
+static void write_id(struct json_out *out, const struct field *field, const void *at)
+{
+	const char *id = *(char *const *)at;
+	json_out_text(out, field->key, id ? id : "");
+}
+
+static const struct kind kind_id = { read_text, write_id };
+
+/* Texts in place, of at most `arg` bytes with the NUL. */
+
 static int read_short(struct json_in *in, char *ret_text, size_t size)
 {
-	AUTO_FREE char *text = NULL;
-	int r = read_text(in, &text);
-	if (r < 0)
-		return r;
-	if (strlen(text) >= size)
+	AUTO(buf_done) struct buf read = BUF_INIT;
+	int r = json_in_string(in, &read);
+	if (r < 0 || buf_len(&read) >= size)
 		return -EINVAL;
-	strcpy(ret_text, text);
+	strcpy(ret_text, buf_str(&read));
 	return 0;
 }
 
-static int read_small(struct json_in *in, int *ret_value)
+static int read_in_place(struct json_in *in, const struct field *field, void *at)
+{
+	return read_short(in, at, field->arg);
+}
+
+static void write_in_place(struct json_out *out, const struct field *field, const void *at)
+{
+	json_out_text_if(out, field->key, at);
+}
+
+static const struct kind kind_in_place = { read_in_place, write_in_place };
+
+/* Numbers from 0 on, absent below `arg`. */
+
+static int read_number(struct json_in *in, const struct field *field UNUSED, void *at)
 {
 	int64_t value;
 	int r = json_in_int(in, &value);
 	if (r < 0 || value < 0 || value > INT32_MAX)
 		return -EINVAL;
-	*ret_value = (int)value;
+	*(int *)at = (int)value;
 	return 0;
 }
 
-static int read_list(struct json_in *in, struct strv *ret_list)
+static void write_number(struct json_out *out, const struct field *field, const void *at)
 {
-	strv_done(ret_list);
+	int value = *(const int *)at;
+	if (value >= (int)field->arg)
+		json_out_int(out, field->key, value);
+}
+
+static const struct kind kind_number = { read_number, write_number };
+
+/* Flags, absent if false. */
+
+static int read_flag(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	return json_in_bool(in, at);
+}
+
+static void write_flag(struct json_out *out, const struct field *field, const void *at)
+{
+	if (*(const bool *)at)
+		json_out_bool(out, field->key, true);
+}
+
+static const struct kind kind_flag = { read_flag, write_flag };
+
+/* Lists of texts, absent if empty. */
+
+static int read_list(struct json_in *in, const struct field *field, void *at)
+{
+	strv_done(at);
 	int r = json_in_enter(in, '[');
 	while (r >= 0 && (r = json_in_element(in)) > 0) {
 		char *item = NULL;
-		r = read_text(in, &item);
+		r = read_text(in, field, &item);
 		if (r >= 0)
-			strv_take(ret_list, item);
+			strv_take(at, item);
 	}
 	return r;
 }
 
-static int read_map(struct json_in *in, struct strv *ret_list)
+static void write_list(struct json_out *out, const struct field *field, const void *at)
 {
-	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;
-	strv_done(ret_list);
+	const struct strv *items = at;
+	if (items->count > 0)
+		json_out_list(out, field->key, items);
+}
+
+static const struct kind kind_list = { read_list, write_list };
+
+/* Lists of "NAME=value" and "NAME", as {"NAME":"value"} and {"NAME":null}; absent if empty. */
+
+static int read_map(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	AUTO(buf_done) struct buf name = BUF_INIT, value = BUF_INIT;
+	strv_done(at);
 	int r = json_in_enter(in, '{');
-	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
+	while (r >= 0 && (r = json_in_member(in, &name)) > 0) {
 		if (json_in_peek(in) == JSON_NULL) {
 			r = json_in_null(in);
-			strv_add(ret_list, buf_str(&key));
+			strv_add(at, buf_str(&name));
 			continue;
 		}
-		r = json_in_string(in, &text);
+		r = json_in_string(in, &value);
 		if (r >= 0)
-			strv_take(ret_list, mem_printf("%s=%s", buf_str(&key), buf_str(&text)));
+			strv_take(at, mem_printf("%s=%s", buf_str(&name), buf_str(&value)));
 	}
 	return r;
 }
 
-static int read_reason(struct json_in *in, struct result *result)
+static void write_map(struct json_out *out, const struct field *field, const void *at)
 {
-	char name[32];
-	int r = read_short(in, name, sizeof(name));
-	if (r < 0)
-		return r;
-	r = reason_parse(name);
-	if (r >= 0)
-		result->reason = (enum reason)r;
-	return r;
+	const struct strv *items = at;
+	if (items->count == 0)
+		return;
+	json_out_open(out, field->key, '{');
+	for (size_t i = 0; i < items->count; i++) {
+		size_t len = strcspn(items->items[i], "=");
+		const char *equals = items->items[i] + len;
+		AUTO_FREE char *name = mem_strndup(items->items[i], len);
+		json_out_text(out, name, *equals ? equals + 1 : NULL);
+	}
+	json_out_close(out, '}');
 }
 
-static int read_exit(struct json_in *in, struct result *result)
-{
-	result->status.kind = EXIT_CODE;
-	return read_small(in, &result->status.value);
-}
+static const struct kind kind_map = { read_map, write_map };
 
-static int read_signal(struct json_in *in, struct result *result)
-{
-	char name[32];
-	result->status.kind = EXIT_SIGNAL;
-	if (json_in_peek(in) == JSON_NUMBER)
-		return read_small(in, &result->status.value);
-	int r = read_short(in, name, sizeof(name));
-	if (r < 0)
-		return r;
-	r = str_to_signal(name);
-	if (r >= 0)
-		result->status.value = r;
-	return r;
-}
+/* What ran: a line for the shell, or words. */
 
-static int read_cmd(struct json_in *in, struct result *result)
+static int read_command(struct json_in *in, const struct field *field, void *at)
 {
+	struct result *result = at;
 	if (json_in_peek(in) == JSON_ARRAY)
-		return read_list(in, &result->argv);
-	return read_text(in, &result->shell);
+		return read_list(in, field, &result->argv);
+	return read_text(in, field, &result->shell);
 }
 
-static int read_output(struct json_in *in, struct result_output *output)
+static void write_command(struct json_out *out, const struct field *field, const void *at)
 {
-	AUTO(buf_done) struct buf key = BUF_INIT;
+	const struct result *result = at;
+	if (result->shell)
+		json_out_text_if(out, field->key, result->shell);
+	else
+		json_out_list(out, field->key, &result->argv);
+}
+
+static const struct kind kind_command = { read_command, write_command };
+
+/* How it ended. */
+
+static int read_reason(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	char name[32];
+	int r = read_short(in, name, sizeof(name));
+	if (r < 0 || (r = reason_parse(name)) < 0)
+		return r;
+	*(enum reason *)at = (enum reason)r;
+	return 0;
+}
+
+static void write_reason(struct json_out *out, const struct field *field, const void *at)
+{
+	json_out_text(out, field->key, reason_name(*(const enum reason *)at));
+}
+
+static const struct kind kind_reason = { read_reason, write_reason };
+
+static int read_exit(struct json_in *in, const struct field *field, void *at)
+{
+	struct exit_status *status = at;
+	status->kind = EXIT_CODE;
+	return read_number(in, field, &status->value);
+}
+
+static void write_exit(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct exit_status *status = at;
+	if (status->kind == EXIT_CODE)
+		json_out_int(out, field->key, status->value);
+}
+
+static const struct kind kind_exit = { read_exit, write_exit };
+
+static int read_signal(struct json_in *in, const struct field *field, void *at)
+{
+	struct exit_status *status = at;
+	char name[32];
+	status->kind = EXIT_SIGNAL;
+	if (json_in_peek(in) == JSON_NUMBER)
+		return read_number(in, field, &status->value);
+	int r = read_short(in, name, sizeof(name));
+	if (r < 0 || (r = str_to_signal(name)) < 0)
+		return r;
+	status->value = r;
+	return 0;
+}
+
+static void write_signal(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct exit_status *status = at;
+	if (status->kind != EXIT_SIGNAL)
+		return;
+	const char *name = str_signal_name(status->value);
+	if (name)
+		json_out_text(out, field->key, name);
+	else
+		json_out_int(out, field->key, status->value);
+}
+
+static const struct kind kind_signal = { read_signal, write_signal };
+
+/* Measured numbers; `arg` is the enum result_value. */
+
+static int read_value(struct json_in *in, const struct field *field, void *at)
+{
+	struct result *result = at;
+	int r = json_in_int(in, &result->value[field->arg]);
+	result->has[field->arg] = r >= 0;
+	return r;
+}
+
+static void write_value(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct result *result = at;
+	if (result->has[field->arg])
+		json_out_int(out, field->key, result->value[field->arg]);
+}
+
+static const struct kind kind_value = { read_value, write_value };
+
+static int read_bytes(struct json_in *in, const struct field *field UNUSED, void *at)
+{
 	int64_t bytes;
-	output->present = true;
-	int r = json_in_enter(in, '{');
-	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
-		const char *name = buf_str(&key);
-		if (str_eq(name, "path")) {
-			r = read_text(in, &output->path);
-		} else if (str_eq(name, "bytes")) {
-			r = json_in_int(in, &bytes);
-			if (r >= 0)
-				output->bytes = (uint64_t)MAX(bytes, 0);
-		} else if (str_eq(name, "sha256")) {
-			r = read_short(in, output->sha256, sizeof(output->sha256));
-		} else {
-			r = json_in_skip(in);
-		}
-	}
+	int r = json_in_int(in, &bytes);
+	if (r >= 0)
+		*(uint64_t *)at = (uint64_t)MAX(bytes, 0);
 	return r;
 }
 
-static int read_number(struct json_in *in, struct result *result, enum result_value value)
+static void write_bytes(struct json_out *out, const struct field *field, const void *at)
 {
-	int r = json_in_int(in, &result->value[value]);
-	result->has[value] = r >= 0;
-	return r;
+	json_out_int(out, field->key, (int64_t) * (const uint64_t *)at);
 }
 
-static int read_counts(struct json_in *in, struct result *result)
+static const struct kind kind_bytes = { read_bytes, write_bytes };
+
+/* Tables. */
+
+struct fields {
+	const struct field *rows;
+	size_t count;
+};
+
+#define FIELDS(rows) ((struct fields){ (rows), ARRAY_LEN(rows) })
+
+/* The keys of a line mostly come in the order of the table: the search begins at *next. */
+static int read_field(struct json_in *in, struct fields fields, size_t *next, const char *key,
+		      void *base)
+{
+	for (size_t i = 0; i < fields.count; i++) {
+		size_t row = (*next + i) % fields.count;
+		const struct field *field = &fields.rows[row];
+		if (!str_eq(field->key, key))
+			continue;
+		*next = row + 1;
+		return field->kind->read(in, field, (char *)base + field->offset);
+	}
+	return json_in_skip(in);
+}
+
+static int read_object(struct json_in *in, struct fields fields, void *base)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT;
+	size_t next = 0;
 	int r = json_in_enter(in, '{');
-	while (r >= 0 && (r = json_in_member(in, &key)) > 0) {
-		const char *name = buf_str(&key);
-		if (str_eq(name, value_keys[RESULT_INSTRUCTIONS]))
-			r = read_number(in, result, RESULT_INSTRUCTIONS);
-		else if (str_eq(name, "source"))
-			r = read_text(in, &result->count_source);
-		else if (str_eq(name, "env_hash"))
-			r = read_text(in, &result->env_hash);
-		else
-			r = json_in_skip(in);
-	}
+	while (r >= 0 && (r = json_in_member(in, &key)) > 0)
+		r = read_field(in, fields, &next, buf_str(&key), base);
 	return r;
 }
 
-static int read_key(struct json_in *in, const char *key, struct result *result)
+static void write_object(struct json_out *out, const char *key, struct fields fields,
+			 const void *base)
 {
-	if (str_eq(key, "id"))
-		return read_text(in, &result->id);
-	if (str_eq(key, "hash"))
-		return read_short(in, result->hash, sizeof(result->hash));
-	if (str_eq(key, "cmd"))
-		return read_cmd(in, result);
-	if (str_eq(key, "args"))
-		return read_list(in, &result->args);
-	if (str_eq(key, "env"))
-		return read_map(in, &result->env);
-	if (str_eq(key, "cwd"))
-		return read_text(in, &result->cwd);
-	if (str_eq(key, "stdin"))
-		return read_text(in, &result->stdin_path);
-	if (str_eq(key, "group"))
-		return read_text(in, &result->group);
-	if (str_eq(key, "width"))
-		return read_small(in, &result->width);
-	if (str_eq(key, "attempt"))
-		return read_small(in, &result->attempt);
-	if (str_eq(key, "run"))
-		return read_small(in, &result->run);
-	if (str_eq(key, "warmup"))
-		return json_in_bool(in, &result->warmup);
-	if (str_eq(key, "variant"))
-		return read_short(in, result->variant, sizeof(result->variant));
-	if (str_eq(key, "block"))
-		return read_small(in, &result->block);
-	if (str_eq(key, "reason"))
-		return read_reason(in, result);
-	if (str_eq(key, "exit"))
-		return read_exit(in, result);
-	if (str_eq(key, "signal"))
-		return read_signal(in, result);
-	if (str_eq(key, "core_dumped"))
-		return json_in_bool(in, &result->status.core_dumped);
-	if (str_eq(key, "start"))
-		return read_short(in, result->start, sizeof(result->start));
-	if (str_eq(key, "cores"))
-		return read_text(in, &result->cores);
-	if (str_eq(key, "counts"))
-		return read_counts(in, result);
-	if (str_eq(key, "suspect"))
-		return read_list(in, &result->suspect);
-	if (str_eq(key, "stdout"))
-		return read_output(in, &result->out);
-	if (str_eq(key, "stderr"))
-		return read_output(in, &result->err_out);
-	if (str_eq(key, "missing"))
-		return read_map(in, &result->missing);
-	int value = result_value_parse(key);
-	return value >= 0 ? read_number(in, result, (enum result_value)value) : json_in_skip(in);
+	json_out_open(out, key, '{');
+	for (size_t i = 0; i < fields.count; i++) {
+		const struct field *field = &fields.rows[i];
+		field->kind->write(out, field, (const char *)base + field->offset);
+	}
+	json_out_close(out, '}');
+}
+
+#define IN(type, member) offsetof(struct type, member)
+#define IN_PLACE(type, member) \
+	&kind_in_place, IN(type, member), sizeof(((struct type *)NULL)->member)
+
+static const struct field output_fields[] = {
+	{ "bytes", &kind_bytes, IN(result_output, bytes) },
+	{ "path", &kind_text, IN(result_output, path) },
+	{ "sha256", IN_PLACE(result_output, sha256) },
+};
+
+static int read_output(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	struct result_output *output = at;
+	output->present = true;
+	return read_object(in, FIELDS(output_fields), output);
+}
+
+static void write_output(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct result_output *output = at;
+	if (output->present)
+		write_object(out, field->key, FIELDS(output_fields), output);
+}
+
+static const struct kind kind_output = { read_output, write_output };
+
+static const struct field count_fields[] = {
+	{ "instructions", &kind_value, .arg = RESULT_INSTRUCTIONS },
+	{ "source", &kind_text, IN(result, count_source) },
+	{ "env_hash", &kind_text, IN(result, env_hash) },
+};
+
+static int read_counts(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	return read_object(in, FIELDS(count_fields), at);
+}
+
+static void write_counts(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct result *result = at;
+	if (result->has[RESULT_INSTRUCTIONS])
+		write_object(out, field->key, FIELDS(count_fields), result);
+}
+
+static const struct kind kind_counts = { read_counts, write_counts };
+
+/* In the order in which a line has them. */
+static const struct field result_fields[] = {
+	{ "id", &kind_id, IN(result, id) },
+	{ "hash", IN_PLACE(result, hash) },
+	{ "cmd", &kind_command },
+	{ "args", &kind_list, IN(result, args) },
+	{ "env", &kind_map, IN(result, env) },
+	{ "cwd", &kind_text, IN(result, cwd) },
+	{ "stdin", &kind_text, IN(result, stdin_path) },
+	{ "group", &kind_text, IN(result, group) },
+	{ "width", &kind_number, IN(result, width), 1 },
+	{ "attempt", &kind_number, IN(result, attempt) },
+	{ "run", &kind_number, IN(result, run) },
+	{ "warmup", &kind_flag, IN(result, warmup) },
+	{ "variant", IN_PLACE(result, variant) },
+	{ "block", &kind_number, IN(result, block) },
+	{ "reason", &kind_reason, IN(result, reason) },
+	{ "exit", &kind_exit, IN(result, status) },
+	{ "signal", &kind_signal, IN(result, status) },
+	{ "core_dumped", &kind_flag, IN(result, status.core_dumped) },
+	{ "start", IN_PLACE(result, start) },
+	{ "wall_ns", &kind_value, .arg = RESULT_WALL_NS },
+	{ "user_ns", &kind_value, .arg = RESULT_USER_NS },
+	{ "sys_ns", &kind_value, .arg = RESULT_SYS_NS },
+	{ "maxrss_kb", &kind_value, .arg = RESULT_MAXRSS_KB },
+	{ "minflt", &kind_value, .arg = RESULT_MINFLT },
+	{ "majflt", &kind_value, .arg = RESULT_MAJFLT },
+	{ "nvcsw", &kind_value, .arg = RESULT_NVCSW },
+	{ "nivcsw", &kind_value, .arg = RESULT_NIVCSW },
+	{ "cores", &kind_text, IN(result, cores) },
+	{ "counts", &kind_counts },
+	{ "suspect", &kind_list, IN(result, suspect) },
+	{ "stdout", &kind_output, IN(result, out) },
+	{ "stderr", &kind_output, IN(result, err_out) },
+	{ "missing", &kind_map, IN(result, missing) },
+};
+
+const char *result_key(size_t index)
+{
+	return index < ARRAY_LEN(result_fields) ? result_fields[index].key : NULL;
+}
+
+void result_write(const struct result *result, struct buf *out)
+{
+	struct json_out json = JSON_OUT(out);
+	write_object(&json, NULL, FIELDS(result_fields), result);
+	buf_append_char(out, '\n');
 }
 
 int result_read(const char *line, size_t len, struct result *ret_result, struct err *err)
@@ -424,6 +473,7 @@ int result_read(const char *line, size_t len, struct result *ret_result, struct 
 	AUTO(buf_done) struct buf key = BUF_INIT;
 	struct json_in in;
 	bool other = false, has_reason = false;
+	size_t next = 0;
 
 	*ret_result = RESULT_INIT;
 	json_in_init(&in, line, len);
@@ -431,7 +481,7 @@ int result_read(const char *line, size_t len, struct result *ret_result, struct 
 	while (r >= 0 && (r = json_in_member(&in, &key)) > 0) {
 		other = other || str_eq(buf_str(&key), "muster");
 		has_reason = has_reason || str_eq(buf_str(&key), "reason");
-		r = read_key(&in, buf_str(&key), ret_result);
+		r = read_field(&in, FIELDS(result_fields), &next, buf_str(&key), ret_result);
 	}
 	if (r >= 0)
 		r = json_in_end(&in);
@@ -444,44 +494,4 @@ int result_read(const char *line, size_t len, struct result *ret_result, struct 
 		return err_set(err, EINVAL, "no '%s': not a line of a result file",
 			       ret_result->id ? "reason" : "id");
 	return 1;
-}
-
-static int read_line(const char *line, size_t len, result_fn *on_result, void *arg, struct err *err)
-{
-	AUTO(result_done) struct result result = RESULT_INIT;
-	int r = result_read(line, len, &result, err);
-	return r > 0 ? on_result(arg, &result, err) : r;
-}
-
-int result_read_file(const char *path, result_fn *on_result, void *arg, struct buf *ret_header,
-		     uint64_t *ret_end, struct err *err)
-{
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return err_set(err, errno, "%s: %m", path);
-	AUTO_FREE char *line = NULL;
-	size_t cap = 0, number = 0;
-	uint64_t end = 0;
-	int r = 0;
-	errno = 0;
-	for (ssize_t len;
-	     r >= 0 && (len = getline(&line, &cap, file)) > 0 && line[len - 1] == '\n';) {
-		number++;
-		if ((size_t)len > RESULT_LINE_MAX)
-			r = err_set(err, EFBIG, "longer than %zu bytes", RESULT_LINE_MAX);
-		else
-			r = read_line(line, (size_t)len, on_result, arg, err);
-		if (r < 0)
-			err_wrap(err, "%s:%zu", path, number);
-		if (number == 1 && ret_header)
-			buf_append(ret_header, line, (size_t)len - 1);
-		end += (uint64_t)len;
-		errno = 0;
-	}
-	if (r >= 0 && ferror(file))
-		r = err_set(err, errno ? errno : EIO, "%s: %m", path);
-	fclose(file);
-	if (r >= 0 && ret_end)
-		*ret_end = end;
-	return r < 0 ? r : 0;
 }

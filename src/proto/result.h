@@ -11,14 +11,13 @@
 #include "base/err.h"
 #include "core/worker/exit_status.h"
 #include "core/batch/reason.h"
-#include "proto/json.h"
 
 #define RESULT_FORMAT 1
 #define RESULT_LINE_MAX ((size_t)16 << 20)
 #define RESULT_HASH_MAX 33   /* 32 hex digits */
 #define RESULT_SHA256_MAX 65 /* 64 hex digits */
 
-/* Numbers that are either there or missing; a table in result.c has their keys. */
+/* Numbers that are either there or missing. */
 enum result_value {
 	RESULT_WALL_NS,
 	RESULT_USER_NS,
@@ -31,10 +30,6 @@ enum result_value {
 	RESULT_INSTRUCTIONS, /* inside "counts" */
 	RESULT_VALUE_COUNT,
 };
-
-/* The key of a value: "wall_ns", …, "instructions"; and back: -EINVAL. */
-const char *result_value_key(enum result_value value);
-int result_value_parse(const char *key);
 
 struct result_output {
 	bool present;
@@ -86,16 +81,11 @@ void result_write(const struct result *result, struct buf *out);
 
 /* Reads one line (newline optional) into `ret_result`, which must be RESULT_INIT or done; the
  * caller owns it even after a failure. Unknown keys are skipped. Returns 1 for an attempt, 0 for
- * another kind of line (a header: it has the key "muster"), -EINVAL for what is no result line. */
+ * another kind of line (a header: it has the key "muster"), -EINVAL for what is not a result line.
+ */
 int result_read(const char *line, size_t len, struct result *ret_result, struct err *err);
 
-/* A whole file: calls `on_result` for every attempt in order (borrowed for the call; it may take
- * strings by setting them to NULL) and stops when that returns a negative value, which is returned.
- * A last line without a newline is torn: the writer was killed; it is ignored.
- * Any other broken line is an error that names it. `ret_header` may be NULL; it gets the first
- * line. `ret_end` may be NULL; it gets the length of the whole lines. */
-typedef int result_fn(void *arg, struct result *result, struct err *err);
-int result_read_file(const char *path, result_fn *on_result, void *arg, struct buf *ret_header,
-		     uint64_t *ret_end, struct err *err);
+/* The keys of a line, in their order; NULL after the last. */
+const char *result_key(size_t index);
 
 #endif

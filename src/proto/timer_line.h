@@ -13,8 +13,7 @@
 
 #include "base/buf.h"
 
-#define TIMER_LINE_MAX 16384	/* bytes before the newline */
-#define TIMER_LINE_DEPTH_MAX 32 /* nested arrays and objects in unknown members */
+#define TIMER_LINE_MAX 16384 /* bytes before the newline */
 
 /* Why a line was dropped. Reported once per kind, counted always. */
 enum timer_fault {

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/fd.h"
 #include "base/mem.h"
-#include "proto/result.h"
+#include "base/str.h"
+#include "batch/results.h"
 
 static int read_text(const char *line, struct result *result, struct err *err)
 {
@@ -133,7 +135,7 @@ static int read_file_with(const char *content, int *ret_count, uint64_t *ret_end
 	ck_assert_int_eq(write(fd, content, strlen(content)), (ssize_t)strlen(content));
 	close(fd);
 	*ret_count = 0;
-	int r = result_read_file(path, count_result, ret_count, NULL, ret_end, err);
+	int r = results_read(path, count_result, ret_count, NULL, ret_end, err);
 	unlink(path);
 	return r;
 }
@@ -155,4 +157,39 @@ TEST(a_torn_last_line_is_ignored_but_a_broken_one_inside_is_named)
 			&count, &end, &err),
 		-EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, ":2: "));
+}
+
+/* The keys that the list of RESULTS in the manual page names, each followed by a blank. */
+static void add_manual_keys(struct buf *keys)
+{
+	AUTO(buf_done) struct buf page = BUF_INIT;
+	struct err err = ERR_INIT;
+	ck_assert_msg(file_read("man/muster-batch.5", 1 << 20, &page, &err) == 0, "%s", err.msg);
+	char *rest = strstr(buf_str(&page), "\n.Sh RESULTS\n");
+	ck_assert_ptr_nonnull(rest);
+	int depth = 0;
+	for (char *line; (line = strsep(&rest, "\n")) && !str_starts(line, ".Sh JOB LOG");) {
+		depth += str_starts(line, ".Bl") - str_starts(line, ".El");
+		if (depth != 1 || !str_starts(line, ".It Li "))
+			continue;
+		char *words = line + strlen(".It Li ");
+		for (char *word; (word = strsep(&words, " "));)
+			if (!str_eq(word, ","))
+				buf_printf(keys, "%s ", word);
+	}
+}
+
+TEST(the_manual_page_describes_every_key_and_no_other)
+{
+	AUTO(buf_done) struct buf manual = BUF_INIT;
+	size_t count = 0, described = 0;
+	buf_append_char(&manual, ' ');
+	add_manual_keys(&manual);
+	for (const char *p = buf_str(&manual) + 1; (p = strchr(p, ' ')); p++)
+		described++;
+	for (const char *key; (key = result_key(count)); count++) {
+		AUTO_FREE char *word = mem_printf(" %s ", key);
+		ck_assert_msg(strstr(buf_str(&manual), word), "%s is not in the manual", key);
+	}
+	ck_assert_uint_eq(described, count);
 }

@@ -1,0 +1,47 @@
+#include "batch/results.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+static int read_result(const char *line, size_t len, result_fn *on_result, void *arg,
+		       struct err *err)
+{
+	AUTO(result_done) struct result result = RESULT_INIT;
+	int r = result_read(line, len, &result, err);
+	return r > 0 ? on_result(arg, &result, err) : r;
+}
+
+int results_read(const char *path, result_fn *on_result, void *arg, struct buf *ret_header,
+		 uint64_t *ret_end, struct err *err)
+{
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return err_set(err, errno, "%s: %m", path);
+	AUTO_FREE char *line = NULL;
+	size_t cap = 0, number = 0;
+	uint64_t end = 0;
+	int r = 0;
+	errno = 0;
+	for (ssize_t len;
+	     r >= 0 && (len = getline(&line, &cap, file)) > 0 && line[len - 1] == '\n';) {
+		number++;
+		if ((size_t)len > RESULT_LINE_MAX)
+			r = err_set(err, EFBIG, "longer than %zu bytes", RESULT_LINE_MAX);
+		else
+			r = read_result(line, (size_t)len, on_result, arg, err);
+		if (r < 0)
+			err_wrap(err, "%s:%zu", path, number);
+		if (number == 1 && ret_header)
+			buf_append(ret_header, line, (size_t)len - 1);
+		end += (uint64_t)len;
+		errno = 0;
+	}
+	if (r >= 0 && ferror(file))
+		r = err_set(err, errno ? errno : EIO, "%s: %m", path);
+	fclose(file);
+	if (r >= 0 && ret_end)
+		*ret_end = end;
+	return r < 0 ? r : 0;
+}

@@ -23,7 +23,7 @@ Q := $(if $(V),,@)
 say = @printf '  %-7s %s\n' $(1) $@
 
 VERSION := $(shell cat VERSION)
-PACKAGES := libevent_core libevent_extra jansson hwloc libsodium
+PACKAGES := libevent_core libevent_extra hwloc libsodium
 CC := gcc
 CLANG := clang
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation -Wno-missing-field-initializers

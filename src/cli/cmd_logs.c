@@ -110,10 +110,10 @@ static void log_view_clear(struct log_view *view)
 	*view = (struct log_view){ .only_rank = view->only_rank, .found = view->found };
 }
 
-static void add_worker(struct log_view *view, const json_t *worker)
+static void add_worker(struct log_view *view, struct json_value worker)
 {
-	int64_t rank = json_integer_value(json_object_get(worker, "rank"));
-	long long local_rank = json_integer_value(json_object_get(worker, "local_rank"));
+	int64_t rank = job_number(worker, "rank");
+	long long local_rank = job_number(worker, "local_rank");
 	if (view->only_rank >= 0 && view->only_rank != rank)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(file_names); i++) {
@@ -129,18 +129,18 @@ static void add_worker(struct log_view *view, const json_t *worker)
 
 /* Turns to the files of the job's present attempt; those of the one before are shown to their
  * end. */
-static void turn_to(struct log_view *view, const json_t *job)
+static void turn_to(struct log_view *view, struct json_value job)
 {
-	const char *dir = json_string_value(json_object_get(job, "attempt_dir"));
-	const json_t *workers = json_object_get(job, "workers");
-	if (!dir || (view->dir && str_eq(dir, view->dir)) || json_array_size(workers) == 0)
+	AUTO_FREE char *dir = json_value_text(json_value_get(job, "attempt_dir"));
+	struct json_value workers = json_value_get(job, "workers"), worker;
+	struct json_in in;
+	if (!dir || (view->dir && str_eq(dir, view->dir)) || json_value_count(workers) == 0)
 		return;
 	show_new(view);
 	log_view_clear(view);
 	view->dir = mem_strdup(dir);
-	size_t i;
-	const json_t *worker;
-	json_array_foreach(workers, i, worker) add_worker(view, worker);
+	for (json_value_enter(workers, &in); json_value_next(&in, &worker);)
+		add_worker(view, worker);
 }
 
 /* Until the job ends or nobody reads. */
@@ -155,9 +155,9 @@ static void follow(struct log_view *view, long long pid)
 		}
 		AUTO(job_list_done) struct job_list list;
 		jobs_find(&list, name);
-		if (json_array_size(list.jobs) == 0 || ferror(stdout))
+		if (list.count == 0 || ferror(stdout))
 			break;
-		turn_to(view, json_array_get(list.jobs, 0));
+		turn_to(view, list.jobs[0].json);
 	}
 	show_new(view);
 }
@@ -182,7 +182,7 @@ static int logs_main(const struct command *self, int argc, char **argv)
 	int status;
 	if (!jobs_parse_one(self, &o, argc, argv, &list, &status))
 		return status;
-	const json_t *job = json_array_get(list.jobs, 0);
+	struct json_value job = list.jobs[0].json;
 	AUTO(log_view_clear) struct log_view view = { .only_rank = o.rank };
 	turn_to(&view, job);
 	if (o.rank >= 0 && view.count == 0) {
@@ -192,7 +192,7 @@ static int logs_main(const struct command *self, int argc, char **argv)
 	}
 	show_new(&view);
 	if (o.follow)
-		follow(&view, json_integer_value(json_object_get(job, "pid")));
+		follow(&view, job_number(job, "pid"));
 	if (view.found)
 		return EXIT_CODE_OK;
 	fprintf(stderr, "%s: this job keeps no log files; --redirects and --tee of muster run do\n",

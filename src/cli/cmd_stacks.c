@@ -21,17 +21,17 @@ static const struct opt stacks_opts[] = {
 	OPT_END,
 };
 
-static size_t list_running(const json_t *job, struct stacks_worker *workers)
+static size_t list_running(struct json_value workers, struct stacks_worker *ret_workers)
 {
-	size_t i, count = 0;
-	const json_t *worker;
-	json_array_foreach(json_object_get(job, "workers"), i, worker)
-	{
-		const char *state = json_string_value(json_object_get(worker, "state"));
+	struct json_value worker;
+	struct json_in in;
+	size_t count = 0;
+	for (json_value_enter(workers, &in); json_value_next(&in, &worker);) {
+		AUTO_FREE char *state = json_value_text(json_value_get(worker, "state"));
 		if (state && str_eq(state, "running"))
-			workers[count++] = (struct stacks_worker){
-				.rank = (size_t)json_integer_value(json_object_get(worker, "rank")),
-				.pid = (pid_t)json_integer_value(json_object_get(worker, "pid")),
+			ret_workers[count++] = (struct stacks_worker){
+				.rank = (size_t)job_number(worker, "rank"),
+				.pid = (pid_t)job_number(worker, "pid"),
 			};
 	}
 	return count;
@@ -44,10 +44,10 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 	int status;
 	if (!jobs_parse_one(self, &o, argc, argv, &list, &status))
 		return status;
-	const json_t *job = json_array_get(list.jobs, 0);
-	size_t max = json_array_size(json_object_get(job, "workers"));
-	AUTO_FREE struct stacks_worker *workers = mem_alloc((max + 1) * sizeof(*workers));
-	size_t count = list_running(job, workers);
+	struct json_value all = json_value_get(list.jobs[0].json, "workers");
+	AUTO_FREE struct stacks_worker *workers =
+		NEW_ARRAY(struct stacks_worker, json_value_count(all) + 1);
+	size_t count = list_running(all, workers);
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct err err = ERR_INIT;
 	if (stacks_collect(workers, count, ns_add(clock_now_ns(), o.timeout_ns), -1, &text, &err) <

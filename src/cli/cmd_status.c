@@ -1,8 +1,10 @@
 /* muster status: the running jobs of this user on this host. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "cli/jobs.h"
 #include "core/worker/exit_code.h"
 
@@ -10,69 +12,82 @@ extern const struct command command_status;
 
 #define WATCH_PERIOD_S 1
 
-static const char *text_of(const json_t *object, const char *name)
+static void print_text(struct json_value object, const char *name, int width)
 {
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "-";
+	AUTO_FREE char *text = json_value_text(json_value_get(object, name));
+	printf("%-*s", width, text ? text : "-");
 }
 
-static long long number_of(const json_t *object, const char *name)
+static void print_time(struct json_value object, const char *name, int width)
 {
-	return (long long)json_integer_value(json_object_get(object, name));
-}
-
-static void print_time(const json_t *object, const char *name, int width)
-{
-	const json_t *value = json_object_get(object, name);
+	struct json_value value = json_value_get(object, name);
 	char text[CLOCK_HUMAN_MAX] = "-";
-	if (value)
-		clock_human((uint64_t)(json_number_value(value) * (double)NS_PER_S), text);
+	if (value.kind != JSON_NONE)
+		clock_human((uint64_t)(json_value_real(value) * (double)NS_PER_S), text);
 	printf(" %*s", width, text);
 }
 
-static void print_worker(const json_t *worker)
+static void print_worker(struct json_value worker)
 {
-	printf("  %5lld %8lld %-8s", number_of(worker, "rank"), number_of(worker, "pid"),
-	       text_of(worker, "state"));
+	printf("  %5" PRId64 " %8" PRId64 " ", job_number(worker, "rank"),
+	       job_number(worker, "pid"));
+	print_text(worker, "state", 8);
 	print_time(worker, "uptime_s", 12);
 	print_time(worker, "cpu_s", 12);
-	printf(" %8lld %7lld", number_of(worker, "resident_bytes") >> 20,
-	       number_of(worker, "timers"));
+	printf(" %8" PRId64 " %7" PRId64, job_number(worker, "resident_bytes") >> 20,
+	       job_number(worker, "timers"));
 	print_time(worker, "silent_s", 10);
-	printf("  %s\n", json_object_get(worker, "last_line") ? text_of(worker, "last_line") : "");
+	AUTO_FREE char *line = json_value_text(json_value_get(worker, "last_line"));
+	printf("  %s\n", line ? line : "");
 }
 
-static void print_job(const json_t *job)
+static void print_head(struct json_value job)
 {
-	printf("%s  pid %lld  %s  up", text_of(job, "run_id"), number_of(job, "pid"),
-	       text_of(job, "state"));
+	print_text(job, "run_id", 0);
+	printf("  pid %" PRId64 "  ", job_number(job, "pid"));
+	print_text(job, "state", 0);
+	printf("  up");
 	print_time(job, "uptime_s", 0);
-	printf("  nodes %lld", number_of(job, "nodes"));
-	const json_t *rank = json_object_get(json_object_get(job, "node"), "group_rank");
-	if (rank && number_of(job, "nodes") > 1)
-		printf(" (this is %lld)", (long long)json_integer_value(rank));
-	printf("  workers %lld  restarts %lld of %lld\n", number_of(job, "world_size"),
-	       number_of(job, "restarts"), number_of(job, "max_restarts"));
-	if (json_object_get(job, "log_dir"))
-		printf("  logs %s\n", text_of(job, "log_dir"));
+	int64_t rank, nodes = job_number(job, "nodes");
+	printf("  nodes %" PRId64, nodes);
+	if (nodes > 1 &&
+	    json_value_int(json_value_get(json_value_get(job, "node"), "group_rank"), &rank))
+		printf(" (this is %" PRId64 ")", rank);
+	printf("  workers %" PRId64 "  restarts %" PRId64 " of %" PRId64 "\n",
+	       job_number(job, "world_size"), job_number(job, "restarts"),
+	       job_number(job, "max_restarts"));
+}
+
+static void print_job(struct json_value job)
+{
+	struct json_value worker;
+	struct json_in in;
+	print_head(job);
+	AUTO_FREE char *log_dir = json_value_text(json_value_get(job, "log_dir"));
+	if (log_dir)
+		printf("  logs %s\n", log_dir);
 	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s  %s\n", "rank", "pid", "state", "up", "cpu",
 	       "MiB", "timers", "silent", "last line");
-	size_t i;
-	const json_t *worker;
-	json_array_foreach(json_object_get(job, "workers"), i, worker) print_worker(worker);
+	for (json_value_enter(json_value_get(job, "workers"), &in); json_value_next(&in, &worker);)
+		print_worker(worker);
 }
 
-static void print_jobs(const struct job_list *list, bool as_json)
+static void print_json(const struct job_list *list)
 {
-	if (as_json) {
-		json_dumpf(list->jobs, stdout, JSON_INDENT(2));
-		putchar('\n');
-		return;
-	}
-	size_t i;
-	const json_t *job;
-	json_array_foreach(list->jobs, i, job) print_job(job);
-	if (i == 0)
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct json_out out = JSON_OUT(&text, .indent = 2);
+	json_out_open(&out, NULL, '[');
+	for (size_t i = 0; i < list->count; i++)
+		json_out_value(&out, NULL, list->jobs[i].json);
+	json_out_close(&out, ']');
+	puts(buf_str(&text));
+}
+
+static void print_jobs(const struct job_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		print_job(list->jobs[i].json);
+	if (list->count == 0)
 		puts(list->name ? "no such job is running here"
 				: "no job of this user is running here");
 }
@@ -101,9 +116,12 @@ static int status_main(const struct command *self, int argc, char **argv)
 		jobs_find(&list, first < argc ? argv[first] : NULL);
 		if (o.watch && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[J", stdout);
-		print_jobs(&list, o.json);
+		if (o.json)
+			print_json(&list);
+		else
+			print_jobs(&list);
 		fflush(stdout);
-		bool found = json_array_size(list.jobs) > 0;
+		bool found = list.count > 0;
 		if (!o.watch || ferror(stdout))
 			return found || !list.name ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 		sleep(WATCH_PERIOD_S);

@@ -24,25 +24,37 @@ static void on_job(void *arg, const char *path, pid_t pid)
 	AUTO_FREE char *socket = mem_printf("%s/" PAGES_SOCKET, path);
 	if (http_ask_unix(socket, "GET", "/api/state", &body, NULL) != 200)
 		return; /* it ended just now, or stands still */
-	json_t *state = json_loads(buf_str(&body), 0, NULL);
-	if (state &&
-	    is_named(list->name, json_string_value(json_object_get(state, "run_id")), pid)) {
-		json_array_append(list->jobs, state);
-		free(list->socket);
-		list->socket = mem_strdup(socket);
+	struct job_state job = { .text = buf_take_str(&body) };
+	if (json_value_parse(job.text, strlen(job.text), &job.json) == 0) {
+		AUTO_FREE char *run_id = json_value_text(json_value_get(job.json, "run_id"));
+		if (is_named(list->name, run_id, pid)) {
+			ARRAY_RESERVE(list->jobs, list->count, list->cap);
+			list->jobs[list->count++] = job;
+			free(list->socket);
+			list->socket = mem_strdup(socket);
+			return;
+		}
 	}
-	json_decref(state);
+	free(job.text);
+}
+
+int64_t job_number(struct json_value object, const char *name)
+{
+	int64_t number;
+	return json_value_int(json_value_get(object, name), &number) ? number : 0;
 }
 
 void jobs_find(struct job_list *list, const char *name)
 {
-	*list = (struct job_list){ .jobs = json_array(), .name = name };
+	*list = (struct job_list){ .name = name };
 	jobdir_foreach(on_job, list);
 }
 
 void job_list_done(struct job_list *list)
 {
-	json_decref(list->jobs);
+	for (size_t i = 0; i < list->count; i++)
+		free(list->jobs[i].text);
+	free(list->jobs);
 	free(list->socket);
 	*list = (struct job_list){ .jobs = NULL };
 }
@@ -60,11 +72,11 @@ bool jobs_parse_one(const struct command *self, void *options, int argc, char **
 		return false;
 	}
 	jobs_find(list, argv[first]);
-	size_t count = json_array_size(list->jobs);
-	if (count == 1)
+	if (list->count == 1)
 		return true;
 	fprintf(stderr, "%s: %s\n", command_title(self),
-		count ? "several jobs have this name; use the pid" : "no such job is running here");
+		list->count ? "several jobs have this name; use the pid"
+			    : "no such job is running here");
 	*ret_status = EXIT_CODE_FAILED;
 	return false;
 }

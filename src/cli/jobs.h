@@ -2,16 +2,25 @@
 #ifndef CLI_JOBS_H
 #define CLI_JOBS_H
 
-#include <jansson.h>
-
 #include "base/buf.h"
 #include "cli/command.h"
+#include "proto/json_value.h"
+
+/* The state of a job, as /api/state gives it. */
+struct job_state {
+	char *text;
+	struct json_value json; /* of `text` */
+};
 
 struct job_list {
-	json_t *jobs;	  /* array of states, as /api/state gives them */
+	struct job_state *jobs;
+	size_t count, cap;
 	const char *name; /* run id or pid; NULL: all */
 	char *socket;	  /* of the last one found */
 };
+
+/* Numbers of a state; 0 if it has none of that name. */
+int64_t job_number(struct json_value object, const char *name);
 
 void jobs_find(struct job_list *list, const char *name);
 void job_list_done(struct job_list *list);

@@ -2,89 +2,125 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "proto/json_value.h"
 
 /* Requests. */
 
-static void put_base64(struct buf *out, const char *text)
+static void put_base64(struct json_out *out, const char *key, const char *text)
 {
 	size_t len = strlen(text);
 	size_t size = sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_ORIGINAL);
-	char *at = (char *)buf_reserve(out, size + 1);
-	*at = '"';
-	sodium_bin2base64(at + 1, size, (const unsigned char *)text, len,
+	AUTO_FREE char *base64 = mem_alloc(size);
+	sodium_bin2base64(base64, size, (const unsigned char *)text, len,
 			  sodium_base64_VARIANT_ORIGINAL);
-	buf_commit(out, size); /* the quote, and all but the NUL */
-	buf_append_char(out, '"');
+	json_out_text(out, key, base64);
 }
 
-void etcd_put_read(struct buf *out, const char *key)
+static void put_number(struct json_out *out, const char *key, int64_t number)
 {
-	buf_append_str(out, "{\"key\":");
-	put_base64(out, key);
-	buf_append_char(out, '}');
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRId64, number);
+	json_out_text(out, key, text);
 }
 
-void etcd_put_campaign(struct buf *out, const char *key, const char *value, int64_t lease)
+static void put_range(struct json_out *out, const char *name, const char *key)
 {
-	buf_append_str(out, "{\"compare\":[{\"target\":\"CREATE\",\"result\":\"EQUAL\",\"create_"
-			    "revision\":\"0\",\"key\":");
-	put_base64(out, key);
-	buf_append_str(out, "}],\"success\":[{\"request_put\":{\"key\":");
-	put_base64(out, key);
-	buf_append_str(out, ",\"value\":");
-	put_base64(out, value);
-	buf_printf(out, ",\"lease\":\"%" PRId64 "\"}}],\"failure\":[{\"request_range\":", lease);
-	etcd_put_read(out, key);
-	buf_append_str(out, "}]}");
+	json_out_open(out, name, '{');
+	put_base64(out, "key", key);
+	json_out_close(out, '}');
 }
 
-void etcd_put_grant(struct buf *out, uint64_t ttl_s)
+void etcd_put_read(struct buf *body, const char *key)
 {
-	buf_printf(out, "{\"TTL\":\"%" PRIu64 "\"}", ttl_s);
+	struct json_out out = JSON_OUT(body);
+	put_range(&out, NULL, key);
 }
 
-void etcd_put_lease(struct buf *out, int64_t lease)
+void etcd_put_campaign(struct buf *body, const char *key, const char *value, int64_t lease)
 {
-	buf_printf(out, "{\"ID\":\"%" PRId64 "\"}", lease);
+	struct json_out json = JSON_OUT(body), *out = &json;
+	json_out_open(out, NULL, '{');
+	json_out_open(out, "compare", '[');
+	json_out_open(out, NULL, '{');
+	json_out_text(out, "target", "CREATE");
+	json_out_text(out, "result", "EQUAL");
+	put_number(out, "create_revision", 0);
+	put_base64(out, "key", key);
+	json_out_close(out, '}');
+	json_out_close(out, ']');
+	json_out_open(out, "success", '[');
+	json_out_open(out, NULL, '{');
+	json_out_open(out, "request_put", '{');
+	put_base64(out, "key", key);
+	put_base64(out, "value", value);
+	put_number(out, "lease", lease);
+	json_out_close(out, '}');
+	json_out_close(out, '}');
+	json_out_close(out, ']');
+	json_out_open(out, "failure", '[');
+	json_out_open(out, NULL, '{');
+	put_range(out, "request_range", key);
+	json_out_close(out, '}');
+	json_out_close(out, ']');
+	json_out_close(out, '}');
 }
 
-void etcd_put_watch(struct buf *out, const char *key, uint64_t from_revision)
+static void put_one(struct buf *body, const char *name, int64_t number)
 {
-	buf_append_str(out, "{\"create_request\":{\"key\":");
-	put_base64(out, key);
-	buf_printf(out, ",\"start_revision\":\"%" PRIu64 "\"}}", from_revision);
+	struct json_out out = JSON_OUT(body);
+	json_out_open(&out, NULL, '{');
+	put_number(&out, name, number);
+	json_out_close(&out, '}');
 }
 
-int etcd_put_authenticate(struct buf *out, const char *user, const char *password)
+void etcd_put_grant(struct buf *body, uint64_t ttl_s)
 {
-	json_t *body = json_pack("{s:s,s:s}", "name", user, "password", password);
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	json_decref(body);
-	if (!text)
+	put_one(body, "TTL", (int64_t)ttl_s);
+}
+
+void etcd_put_lease(struct buf *body, int64_t lease)
+{
+	put_one(body, "ID", lease);
+}
+
+void etcd_put_watch(struct buf *body, const char *key, uint64_t from_revision)
+{
+	struct json_out out = JSON_OUT(body);
+	json_out_open(&out, NULL, '{');
+	json_out_open(&out, "create_request", '{');
+	put_base64(&out, "key", key);
+	put_number(&out, "start_revision", (int64_t)from_revision);
+	json_out_close(&out, '}');
+	json_out_close(&out, '}');
+}
+
+int etcd_put_authenticate(struct buf *body, const char *user, const char *password)
+{
+	if (!utf8_valid(user, strlen(user)) || !utf8_valid(password, strlen(password)))
 		return -EINVAL;
-	buf_append_str(out, text);
-	free(text);
+	struct json_out out = JSON_OUT(body);
+	json_out_open(&out, NULL, '{');
+	json_out_text(&out, "name", user);
+	json_out_text(&out, "password", password);
+	json_out_close(&out, '}');
 	return 0;
 }
 
-/* Answers. Where an object is wanted and something else is there, jansson's functions find
- * nothing. */
+/* Answers. What is not JSON is absent, and what is absent has no members. */
 
-static void json_drop(json_t **json)
+static struct json_value load(const char *text, size_t len)
 {
-	json_decref(*json);
-}
-
-static json_t *load(const char *text, size_t len)
-{
-	return len > ETCD_ANSWER_MAX ? NULL : json_loadb(text, len, 0, NULL);
+	struct json_value answer;
+	bool good = len <= ETCD_ANSWER_MAX && json_value_parse(text, len, &answer) == 0;
+	return good ? answer : JSON_ABSENT;
 }
 
 static int wrong(struct err *err, const char *what)
@@ -93,21 +129,17 @@ static int wrong(struct err *err, const char *what)
 }
 
 /* A number that is left out is 0. */
-static int get_number(const json_t *object, const char *name, int64_t *ret_value)
+static int get_number(struct json_value object, const char *name, int64_t *ret_value)
 {
-	const json_t *member = json_object_get(object, name);
+	struct json_value member = json_value_get(object, name);
+	AUTO_FREE char *text = json_value_text(member);
 	*ret_value = 0;
-	if (!member)
+	if (member.kind == JSON_NONE || json_value_int(member, ret_value))
 		return 0;
-	if (json_is_integer(member)) {
-		*ret_value = json_integer_value(member);
-		return 0;
-	}
-	const char *text = json_string_value(member);
 	return text && str_to_i64(text, ret_value) == 0 ? 0 : -EPROTO;
 }
 
-static int get_positive(const json_t *object, const char *name, uint64_t *ret_value)
+static int get_positive(struct json_value object, const char *name, uint64_t *ret_value)
 {
 	int64_t value;
 	if (get_number(object, name, &value) < 0 || value < 1)
@@ -116,17 +148,17 @@ static int get_positive(const json_t *object, const char *name, uint64_t *ret_va
 	return 0;
 }
 
-static int get_revision(const json_t *answer, uint64_t *ret_revision, struct err *err)
+static int get_revision(struct json_value answer, uint64_t *ret_revision, struct err *err)
 {
-	if (get_positive(json_object_get(answer, "header"), "revision", ret_revision) < 0)
+	if (get_positive(json_value_get(answer, "header"), "revision", ret_revision) < 0)
 		return wrong(err, "revision");
 	return 0;
 }
 
 /* A value that cannot be one of ours becomes the empty one. */
-static void get_value(const json_t *pair, char value[ETCD_VALUE_MAX])
+static void get_value(struct json_value pair, char value[ETCD_VALUE_MAX])
 {
-	const char *base64 = json_string_value(json_object_get(pair, "value"));
+	AUTO_FREE char *base64 = json_value_text(json_value_get(pair, "value"));
 	size_t len = 0;
 	if (!base64 ||
 	    sodium_base642bin((unsigned char *)value, ETCD_VALUE_MAX - 1, base64, strlen(base64),
@@ -138,11 +170,11 @@ static void get_value(const json_t *pair, char value[ETCD_VALUE_MAX])
 }
 
 /* The one pair of a range that asked for one key. */
-static int get_pair(const json_t *range, struct etcd_key *key, struct err *err)
+static int get_pair(struct json_value range, struct etcd_key *key, struct err *err)
 {
-	const json_t *pair = json_array_get(json_object_get(range, "kvs"), 0);
-	key->present = pair != NULL;
-	if (!pair)
+	struct json_value pair = json_value_first(json_value_get(range, "kvs"));
+	key->present = pair.kind != JSON_NONE;
+	if (!key->present)
 		return 0;
 	if (get_positive(pair, "create_revision", &key->create_revision) < 0 ||
 	    get_number(pair, "lease", &key->lease) < 0)
@@ -153,7 +185,7 @@ static int get_pair(const json_t *range, struct etcd_key *key, struct err *err)
 
 int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
+	struct json_value answer = load(text, len);
 	struct etcd_key key = { .present = false };
 	int r = get_revision(answer, &key.revision, err);
 	if (r < 0 || (r = get_pair(answer, &key, err)) < 0)
@@ -165,17 +197,17 @@ int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct
 int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key,
 		      struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
+	struct json_value answer = load(text, len);
 	struct etcd_key key = { .present = false };
 	int r = get_revision(answer, &key.revision, err);
 	if (r < 0)
 		return r;
-	bool won = json_is_true(json_object_get(answer, "succeeded"));
-	const json_t *response = json_array_get(json_object_get(answer, "responses"), 0);
+	bool won = json_value_is_true(json_value_get(answer, "succeeded"));
+	struct json_value response = json_value_first(json_value_get(answer, "responses"));
 	if (won) {
 		key.create_revision = key.revision;
 	} else {
-		r = get_pair(json_object_get(response, "response_range"), &key, err);
+		r = get_pair(json_value_get(response, "response_range"), &key, err);
 		if (r < 0)
 			return r;
 	}
@@ -187,7 +219,7 @@ int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_k
 int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s,
 		   struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
+	struct json_value answer = load(text, len);
 	uint64_t lease, ttl_s;
 	if (get_positive(answer, "ID", &lease) < 0 || get_positive(answer, "TTL", &ttl_s) < 0 ||
 	    ttl_s > UINT32_MAX)
@@ -199,10 +231,10 @@ int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *r
 
 int etcd_get_keep(const char *text, size_t len, bool *ret_alive, struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
-	const json_t *result = json_object_get(answer, "result");
+	struct json_value answer = load(text, len);
+	struct json_value result = json_value_get(answer, "result");
 	int64_t ttl_s;
-	if (!json_is_object(result) || get_number(result, "TTL", &ttl_s) < 0)
+	if (result.kind != JSON_OBJECT || get_number(result, "TTL", &ttl_s) < 0)
 		return wrong(err, "time to live");
 	*ret_alive = ttl_s > 0;
 	return 0;
@@ -211,8 +243,8 @@ int etcd_get_keep(const char *text, size_t len, bool *ret_alive, struct err *err
 /* It goes into a header: nothing that could end one. */
 int etcd_get_token(const char *text, size_t len, char ret_token[ETCD_TOKEN_MAX], struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
-	const char *token = json_string_value(json_object_get(answer, "token"));
+	struct json_value answer = load(text, len);
+	AUTO_FREE char *token = json_value_text(json_value_get(answer, "token"));
 	size_t token_len = token ? strlen(token) : 0;
 	if (token_len == 0 || token_len >= ETCD_TOKEN_MAX)
 		return wrong(err, "token");
@@ -224,44 +256,44 @@ int etcd_get_token(const char *text, size_t len, char ret_token[ETCD_TOKEN_MAX],
 }
 
 /* What is not printable becomes a question mark: it goes to people. */
-static void get_reason(const json_t *member, char reason[ETCD_REASON_MAX])
+static void get_reason(struct json_value member, char reason[ETCD_REASON_MAX])
 {
-	const char *text = json_is_string(member) ? json_string_value(member) : "";
+	AUTO_FREE char *text = json_value_text(member);
 	size_t len = 0;
-	for (; text[len] && len < ETCD_REASON_MAX - 1; len++)
+	for (; text && text[len] && len < ETCD_REASON_MAX - 1; len++)
 		reason[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
 	reason[len] = '\0';
 }
 
 /* Depending on the request, the reason is in "error", or "error" is an object that has it. */
-static void answer_error(const json_t *answer, char reason[ETCD_REASON_MAX])
+static void answer_error(struct json_value answer, char reason[ETCD_REASON_MAX])
 {
-	const json_t *error = json_object_get(answer, "error");
-	get_reason(json_is_object(error) ? json_object_get(error, "message") : error, reason);
+	struct json_value error = json_value_get(answer, "error");
+	get_reason(error.kind == JSON_OBJECT ? json_value_get(error, "message") : error, reason);
 }
 
 void etcd_get_error(const char *text, size_t len, char ret_reason[ETCD_REASON_MAX])
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
+	struct json_value answer = load(text, len);
 	answer_error(answer, ret_reason);
 }
 
 int etcd_get_watch(const char *text, size_t len, enum etcd_watch *ret_what, struct err *err)
 {
-	AUTO(json_drop) json_t *answer = load(text, len);
-	const json_t *result = json_object_get(answer, "result");
+	struct json_value answer = load(text, len);
+	struct json_value result = json_value_get(answer, "result");
 	char reason[ETCD_REASON_MAX];
-	if (json_object_get(answer, "error")) {
+	if (json_value_get(answer, "error").kind != JSON_NONE) {
 		answer_error(answer, reason);
 		return err_set(err, ECANCELED, "%s", *reason ? reason : "no reason given");
 	}
-	if (!json_is_object(result))
+	if (result.kind != JSON_OBJECT)
 		return wrong(err, "result");
-	if (json_is_true(json_object_get(result, "canceled"))) {
-		get_reason(json_object_get(result, "cancel_reason"), reason);
+	if (json_value_is_true(json_value_get(result, "canceled"))) {
+		get_reason(json_value_get(result, "cancel_reason"), reason);
 		return err_set(err, ECANCELED, "%s", *reason ? reason : "no reason given");
 	}
-	bool changed = json_array_size(json_object_get(result, "events")) > 0;
+	bool changed = json_value_count(json_value_get(result, "events")) > 0;
 	*ret_what = changed ? ETCD_WATCH_CHANGED : ETCD_WATCH_NOTHING;
 	return 0;
 }

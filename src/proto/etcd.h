@@ -23,14 +23,14 @@
 #define ETCD_PATH_WATCH "/v3/watch"
 #define ETCD_PATH_AUTHENTICATE "/v3/auth/authenticate"
 
-/* Bodies of requests, appended to `out`. */
-void etcd_put_read(struct buf *out, const char *key);
-void etcd_put_campaign(struct buf *out, const char *key, const char *value, int64_t lease);
-void etcd_put_grant(struct buf *out, uint64_t ttl_s);
-void etcd_put_lease(struct buf *out, int64_t lease); /* KEEP and REVOKE */
-void etcd_put_watch(struct buf *out, const char *key, uint64_t from_revision);
-int etcd_put_authenticate(struct buf *out, const char *user,
-			  const char *password); /* -EINVAL: no UTF-8 */
+/* Bodies of requests, appended to `body`. */
+void etcd_put_read(struct buf *body, const char *key);
+void etcd_put_campaign(struct buf *body, const char *key, const char *value, int64_t lease);
+void etcd_put_grant(struct buf *body, uint64_t ttl_s);
+void etcd_put_lease(struct buf *body, int64_t lease); /* KEEP and REVOKE */
+void etcd_put_watch(struct buf *body, const char *key, uint64_t from_revision);
+int etcd_put_authenticate(struct buf *body, const char *user,
+			  const char *password); /* -EINVAL: not UTF-8 */
 
 struct etcd_key {
 	bool present;

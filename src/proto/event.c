@@ -1,11 +1,7 @@
 #include "proto/event.h"
 
-#include <inttypes.h>
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
+#include "proto/json_out.h"
 
 static const char *const names[] = {
 	[EVENT_JOB_STARTED] = "job.started",	   [EVENT_ROUND_FORMED] = "round.formed",
@@ -18,83 +14,83 @@ static const char *const names[] = {
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
 
-const char *event_name(enum event_kind kind)
+static void put_metrics(struct json_out *out, const struct event_body *body)
 {
-	return names[kind];
+	json_out_open(out, "metrics", '{');
+	for (size_t i = 0; i < body->metric_count; i++)
+		json_out_int(out, body->metrics[i].name, body->metrics[i].value);
+	json_out_close(out, '}');
 }
 
-static void set_number(json_t *object, const char *name, uint64_t value)
-{
-	json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
-/* Not jansson's json_string(): proto/json.h has a function of that name, which the linker
- * prefers. */
-static void set_text(json_t *object, const char *name, const char *value)
+/* Numbers that no event has as 0. */
+static void put_number_if(struct json_out *out, const char *name, uint64_t value)
 {
 	if (value)
-		json_object_set_new(object, name, json_stringn(value, strlen(value)));
+		json_out_int(out, name, (int64_t)value);
 }
 
-static void add_body(json_t *object, const struct event_body *body)
+static void put_text_if(struct json_out *out, const char *name, const char *text)
+{
+	if (text)
+		json_out_text(out, name, text);
+}
+
+static void put_body(struct json_out *out, const struct event_body *body)
 {
 	if (body->rank != EVENT_NO_RANK) {
-		json_object_set_new(object, "rank", json_integer(body->rank));
-		json_object_set_new(object, "local_rank", json_integer(body->local_rank));
+		json_out_int(out, "rank", body->rank);
+		json_out_int(out, "local_rank", body->local_rank);
 	}
-	if (body->pid)
-		json_object_set_new(object, "pid", json_integer(body->pid));
-	if (body->world_size)
-		set_number(object, "world_size", body->world_size);
-	if (body->nodes) {
-		set_number(object, "nodes", body->nodes);
-		set_number(object, "group_rank", body->group_rank);
-	}
-	set_text(object, "reason", body->reason);
-	set_text(object, "detail", body->detail);
-	set_text(object, "scope", body->scope);
-	set_text(object, "signal", body->signal);
-	if (body->error_file && *body->error_file)
-		set_text(object, "error_file", body->error_file);
-	set_text(object, "status", body->status);
+	put_number_if(out, "pid", (uint64_t)body->pid);
+	put_number_if(out, "world_size", body->world_size);
+	put_number_if(out, "nodes", body->nodes);
+	if (body->nodes)
+		json_out_int(out, "group_rank", (int64_t)body->group_rank);
+	put_text_if(out, "reason", body->reason);
+	put_text_if(out, "detail", body->detail);
+	put_text_if(out, "scope", body->scope);
+	put_text_if(out, "signal", body->signal);
+	json_out_text_if(out, "error_file", body->error_file);
+	put_text_if(out, "status", body->status);
 	if (body->exit_code)
-		json_object_set_new(object, "exit_code", json_integer(*body->exit_code));
-	if (body->metrics) {
-		json_t *metrics = json_object();
-		for (size_t i = 0; i < body->metric_count; i++)
-			json_object_set_new(metrics, body->metrics[i].name,
-					    json_integer(body->metrics[i].value));
-		json_object_set_new(object, "metrics", metrics);
-	}
+		json_out_int(out, "exit_code", *body->exit_code);
+	if (body->metrics)
+		put_metrics(out, body);
 	if (body->status) {
-		set_number(object, "user_us", body->user_us);
-		set_number(object, "system_us", body->system_us);
-		set_number(object, "max_rss_kb", body->max_rss_kb);
+		json_out_int(out, "user_us", (int64_t)body->user_us);
+		json_out_int(out, "system_us", (int64_t)body->system_us);
+		json_out_int(out, "max_rss_kb", (int64_t)body->max_rss_kb);
 	}
+}
+
+static void put_head(struct json_out *out, const struct event_head *head)
+{
+	char iso[CLOCK_ISO_MAX];
+	clock_iso(head->wall_ns, iso);
+	json_out_int(out, "seq", (int64_t)head->sequence);
+	json_out_int(out, "timestamp", (int64_t)(head->wall_ns / NS_PER_MS));
+	json_out_text(out, "ts", iso);
+	json_out_int(out, "mono_ns", (int64_t)head->mono_ns);
+	put_text_if(out, "run_id", head->run_id);
+	put_text_if(out, "host", head->host);
+	json_out_int(out, "round", (int64_t)head->round);
+	if (head->ballot_round) {
+		json_out_open(out, "ballot", '{');
+		json_out_int(out, "epoch", (int64_t)head->epoch);
+		json_out_int(out, "round", (int64_t)head->ballot_round);
+		json_out_close(out, '}');
+	}
+	json_out_int(out, "restarts", (int64_t)head->restarts);
 }
 
 void event_line(struct buf *out, enum event_kind kind, const struct event_head *head,
 		const struct event_body *body)
 {
-	char iso[CLOCK_ISO_MAX];
-	clock_iso(head->wall_ns, iso);
-	json_t *object = json_object();
-	set_text(object, "event", names[kind]);
-	set_number(object, "seq", head->sequence);
-	set_number(object, "timestamp", head->wall_ns / NS_PER_MS);
-	set_text(object, "ts", iso);
-	set_number(object, "mono_ns", head->mono_ns);
-	set_text(object, "run_id", head->run_id);
-	set_text(object, "host", head->host);
-	set_number(object, "round", head->round);
-	if (head->ballot_round)
-		json_object_set_new(object, "ballot",
-				    json_pack("{s:I,s:I}", "epoch", (json_int_t)head->epoch,
-					      "round", (json_int_t)head->ballot_round));
-	set_number(object, "restarts", head->restarts);
-	add_body(object, body);
-	char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
-	json_decref(object);
-	buf_printf(out, "%s\n", text);
-	free(text);
+	struct json_out json = JSON_OUT(out, .ascii = true);
+	json_out_open(&json, NULL, '{');
+	json_out_text(&json, "event", names[kind]);
+	put_head(&json, head);
+	put_body(&json, body);
+	json_out_close(&json, '}');
+	buf_append_char(out, '\n');
 }

@@ -23,8 +23,6 @@ enum event_kind {
 	EVENT_KIND_COUNT,
 };
 
-const char *event_name(enum event_kind kind);
-
 /* What every event has. `round` counts the rounds of this job on this host, from 1; 0: before
  * them. */
 struct event_head {

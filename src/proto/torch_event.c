@@ -1,14 +1,12 @@
 #include "proto/torch_event.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "proto/json_out.h"
 
-#define PID_TEXT_MAX 24
-#define TIME_TEXT_MAX 40
+#define NUMBER_TEXT_MAX 40
+#define NAME_MAX_BYTES 64
 
 static const char *const states[] = {
 	[TORCH_RENDEZVOUS] = "RENDEZVOUS", [TORCH_ASSIGN_WORKER_RANKS] = "ASSIGN_WORKER_RANKS",
@@ -26,104 +24,99 @@ static const char *const watchdog_names[] = {
 };
 static_assert(ARRAY_LEN(watchdog_names) == TORCH_WATCHDOG_COUNT, "every event needs a name");
 
-/* Bytes that are no text (a run id may be anything) are null as well. */
-static json_t *text_if(const char *text)
+static void put_number_if(struct json_out *out, const char *key, bool known, int64_t value)
 {
-	json_t *string = text ? json_stringn(text, strlen(text)) : NULL;
-	return string ? string : json_null();
-}
-
-static json_t *number_if(bool known, int64_t value)
-{
-	return known ? json_integer(value) : json_null();
+	if (known)
+		json_out_int(out, key, value);
+	else
+		json_out_null(out, key);
 }
 
 /* Torch has these as lists of one. */
-static json_t *listed(bool known, int64_t value)
+static void put_listed(struct json_out *out, const char *key, bool known, int64_t value)
 {
-	return json_pack("[o]", number_if(known, value));
+	json_out_open(out, key, '[');
+	put_number_if(out, NULL, known, value);
+	json_out_close(out, ']');
 }
 
 /* Torch has these as texts. */
-static void add_timer(json_t *object, const struct torch_timer *timer)
+static void put_timer(struct json_out *out, const struct torch_timer *timer)
 {
-	char text[TIME_TEXT_MAX];
+	char text[NUMBER_TEXT_MAX];
 	snprintf(text, sizeof(text), "%d", (int)timer->pid);
-	json_object_set_new(object, "worker_pid", text_if(text));
-	json_object_set_new(object, "scope_id", text_if(timer->scope));
+	json_out_text(out, "worker_pid", text);
+	json_out_text(out, "scope_id", timer->scope);
 	snprintf(text, sizeof(text), "%.6f", (double)timer->expiration_wall_ns / (double)NS_PER_S);
-	json_object_set_new(object, "expiration_time", text_if(text));
+	json_out_text(out, "expiration_time", text);
 	snprintf(text, sizeof(text), "%d", timer->signal);
-	json_object_set_new(object, "signal", text_if(text));
+	json_out_text(out, "signal", text);
 }
 
-static char *watchdog_metadata(const struct torch_event *event)
+static void put_worker(struct json_out *out, const struct torch_worker *worker)
 {
-	json_t *object = json_pack("{s:s}", "watchdog_event", watchdog_names[event->watchdog]);
-	if (event->timer)
-		add_timer(object, event->timer);
-	char *text = json_dumps(object, JSON_ENSURE_ASCII);
-	json_decref(object);
-	return text;
+	put_listed(out, "local_rank", true, worker->local_rank);
+	put_listed(out, "role_rank", true, worker->role_rank);
+	put_listed(out, "role_world_size", true, worker->role_world_size);
+	put_listed(out, "exit_code", worker->failed, worker->exit_code);
+	put_listed(out, "worker_pid", worker->failed, worker->pid);
 }
 
 /* A JSON text inside a JSON string, as torch has it. */
-static char *inner_metadata(const struct torch_event *event)
+static void put_inner_metadata(struct json_out *outer, const struct torch_event *event)
 {
-	const struct torch_worker *worker = event->worker;
-	json_t *object = json_pack("{s:o,s:o}", "group_world_size",
-				   number_if(event->group_world_size, event->group_world_size),
-				   "entry_point", text_if(event->entry_point));
-	if (worker) {
-		json_object_set_new(object, "local_rank", listed(true, worker->local_rank));
-		json_object_set_new(object, "role_rank", listed(true, worker->role_rank));
-		json_object_set_new(object, "role_world_size",
-				    listed(true, worker->role_world_size));
-		json_object_set_new(object, "exit_code", listed(worker->failed, worker->exit_code));
-		json_object_set_new(object, "worker_pid", listed(worker->failed, worker->pid));
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct json_out json = JSON_OUT(&text, .ascii = true, .spaced = true), *out = &json;
+	json_out_open(out, NULL, '{');
+	if (event->watchdog) {
+		json_out_text(out, "watchdog_event", watchdog_names[event->watchdog]);
+		if (event->timer)
+			put_timer(out, event->timer);
+	} else {
+		put_number_if(out, "group_world_size", event->group_world_size,
+			      event->group_world_size);
+		json_out_text(out, "entry_point", event->entry_point);
+		if (event->worker)
+			put_worker(out, event->worker);
 	}
-	char *text = json_dumps(object, JSON_ENSURE_ASCII);
-	json_decref(object);
-	return text;
+	json_out_close(out, '}');
+	json_out_text(outer, "metadata", buf_str(&text));
 }
 
-static json_t *metadata(const struct torch_event *event)
+static void put_metadata(struct json_out *out, const struct torch_event *event)
 {
 	const struct torch_worker *worker = event->worker;
-	char pid[PID_TEXT_MAX];
+	char pid[NUMBER_TEXT_MAX];
 	snprintf(pid, sizeof(pid), "%d", worker ? (int)worker->pid : 0);
-	char *inner = event->watchdog ? watchdog_metadata(event) : inner_metadata(event);
-	json_t *object =
-		json_pack("{s:o,s:o,s:o,s:o}", "run_id", text_if(event->run_id), "global_rank",
-			  number_if(worker, worker ? worker->global_rank : 0), "group_rank",
-			  number_if(event->group_world_size, event->group_rank), "worker_id",
-			  text_if(worker ? pid : NULL));
-	json_object_set_new(object, "role", text_if(event->role));
-	json_object_set_new(object, "hostname", text_if(event->host));
-	json_object_set_new(object, "state",
-			    text_if(event->watchdog ? "RUNNING" : states[event->state]));
-	json_object_set_new(object, "total_run_time", json_integer((json_int_t)event->run_time_s));
-	json_object_set_new(object, "rdzv_backend", text_if(event->rdzv_backend));
-	json_object_set_new(object, "raw_error", text_if(event->raw_error));
-	json_object_set_new(object, "metadata", text_if(inner));
-	json_object_set_new(object, "agent_restarts", json_integer(event->restarts));
+	json_out_open(out, "metadata", '{');
+	json_out_text(out, "run_id", event->run_id);
+	put_number_if(out, "global_rank", worker, worker ? worker->global_rank : 0);
+	put_number_if(out, "group_rank", event->group_world_size, event->group_rank);
+	json_out_text(out, "worker_id", worker ? pid : NULL);
+	json_out_text(out, "role", event->role);
+	json_out_text(out, "hostname", event->host);
+	json_out_text(out, "state", event->watchdog ? "RUNNING" : states[event->state]);
+	json_out_int(out, "total_run_time", (int64_t)event->run_time_s);
+	json_out_text(out, "rdzv_backend", event->rdzv_backend);
+	json_out_text(out, "raw_error", event->raw_error);
+	put_inner_metadata(out, event);
+	json_out_int(out, "agent_restarts", event->restarts);
 	if (!event->watchdog)
-		json_object_set_new(object, "duration_ms",
-				    number_if(event->duration_ms >= 0, event->duration_ms));
-	free(inner);
-	return object;
+		put_number_if(out, "duration_ms", event->duration_ms >= 0, event->duration_ms);
+	json_out_close(out, '}');
 }
 
-void torch_event_line(struct buf *out, const struct torch_event *event)
+void torch_event_line(struct buf *line, const struct torch_event *event)
 {
-	json_t *object =
-		json_pack("{s:s+,s:s,s:I,s:o}", "name",
-			  event->watchdog ? "" : "torchelastic.worker.status.",
-			  event->watchdog ? watchdog_names[event->watchdog] : states[event->state],
-			  "source", event->worker ? "WORKER" : "AGENT", "timestamp",
-			  (json_int_t)(event->wall_ns / NS_PER_MS), "metadata", metadata(event));
-	char *text = json_dumps(object, JSON_ENSURE_ASCII);
-	json_decref(object);
-	buf_printf(out, "%s\n", text);
-	free(text);
+	struct json_out json = JSON_OUT(line, .ascii = true, .spaced = true), *out = &json;
+	char name[NAME_MAX_BYTES];
+	snprintf(name, sizeof(name), "%s%s", event->watchdog ? "" : "torchelastic.worker.status.",
+		 event->watchdog ? watchdog_names[event->watchdog] : states[event->state]);
+	json_out_open(out, NULL, '{');
+	json_out_text(out, "name", name);
+	json_out_text(out, "source", event->worker ? "WORKER" : "AGENT");
+	json_out_int(out, "timestamp", (int64_t)(event->wall_ns / NS_PER_MS));
+	put_metadata(out, event);
+	json_out_close(out, '}');
+	buf_append_char(line, '\n');
 }

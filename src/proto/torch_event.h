@@ -55,6 +55,6 @@ struct torch_event {
 };
 
 /* Appends the line with its newline. */
-void torch_event_line(struct buf *out, const struct torch_event *event);
+void torch_event_line(struct buf *line, const struct torch_event *event);
 
 #endif

@@ -53,7 +53,9 @@ TEST(error_file_cut_anywhere_is_told_never_fatal)
 TEST(error_file_with_other_content_says_what_is_wrong)
 {
 	static const char *const cases[][2] = {
-		{ "hello", "is not JSON (line 1: '[' or '{' expected near 'hello')" },
+		{ "hello", "is not JSON (byte 1, line 1)" },
+		{ "{\n\"a\": x}", "is not JSON (byte 8, line 2)" },
+		{ "{\"message\": \"\xff\"}", "is not UTF-8" },
 		{ "[]", "has no message in it" },
 		{ "{}", "has no message in it" },
 		{ "{\"message\": 3}", "has no message in it" },
@@ -67,6 +69,26 @@ TEST(error_file_with_other_content_says_what_is_wrong)
 	parse("{\"message\": {\"message\": \"m\", \"extraInfo\": {\"timestamp\": \"soon\"}}}");
 	ck_assert_int_eq(file.state, ERROR_FILE_GOOD);
 	ck_assert_int_eq(file.timestamp, 0);
+	error_file_done(&file);
+}
+
+TEST(error_file_nested_too_deeply_is_told_never_fatal)
+{
+	char deep[10000];
+	memset(deep, '[', sizeof(deep));
+	error_file_parse(deep, sizeof(deep), &file);
+	ck_assert_str_eq(file.problem, "is nested more than 64 levels deep");
+	error_file_done(&file);
+}
+
+/* Half a surrogate pair, as Python makes of bytes that are not UTF-8, NUL and NaN. */
+TEST(error_file_may_have_what_only_python_writes)
+{
+	parse("{\"x\": NaN, \"message\": \"a\\udcffb\\u0000c\"}");
+	ck_assert_int_eq(file.state, ERROR_FILE_GOOD);
+	ck_assert_str_eq(file.message, "a\xef\xbf\xbd"
+				       "b\xef\xbf\xbd"
+				       "c");
 	error_file_done(&file);
 }
 

@@ -29,7 +29,7 @@ TEST(what_is_written_is_read_back)
 				   .pid = 4711,
 				   .status = "exit code 3",
 				   .exit_code = &exit_code,
-				   .error_file = "/tmp/a b\"\xc3\xbc/error.json" };
+				   .error_file = "/tmp/a b\"\xc3\xbc\xff/error.json" };
 	event_line(&line, EVENT_WORKER_EXITED, &head, &body);
 	ck_assert_int_eq(parse(buf_str(&line)), 0);
 	ck_assert_str_eq(buf_str(&event.name), "worker.exited");

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,29 +12,18 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "proto/json_value.h"
 #include "sys/disk.h"
 #include "sys/thread.h"
 
-static void json_drop(json_t **json)
-{
-	json_decref(*json);
-}
-
-static char *copy_string(const json_t *json)
-{
-	/* Jansson only lets valid UTF-8 in; an escaped NUL would end the text early, and may. */
-	return json_is_string(json) ? mem_strdup(json_string_value(json)) : NULL;
-}
-
 /* torch writes the time as text, others as a number. */
-static int64_t read_timestamp(const json_t *json)
+static int64_t read_timestamp(struct json_value json)
 {
+	AUTO_FREE char *text = json_value_text(json);
 	int64_t value = 0;
-	if (json_is_integer(json))
-		return json_integer_value(json);
-	if (json_is_string(json) && str_to_i64(json_string_value(json), &value) < 0)
-		return 0;
-	return value;
+	bool known = text ? str_to_i64(text, &value) == 0 : json_value_int(json, &value);
+	return known ? value : 0;
 }
 
 static void set_bad(struct error_file *file, char *problem)
@@ -43,36 +32,54 @@ static void set_bad(struct error_file *file, char *problem)
 	file->problem = problem;
 }
 
-static json_t *load(const char *data, size_t len, struct error_file *file)
+/* Where the reader stopped: at the end, if only the rest is missing. */
+static char *explain(const struct json_in *in)
 {
-	json_error_t error;
-	json_t *root = json_loadb(data, len, JSON_ALLOW_NUL, &error);
-	if (root)
-		return root;
-	/* A text cut inside an escape is "invalid" to the parser, at its very end. */
-	bool cut = json_error_code(&error) == json_error_premature_end_of_input ||
-		   (len && data[0] == '{' && (size_t)error.position >= len);
-	set_bad(file, len == 0 ? mem_strdup("is empty")
-		      : cut    ? mem_strdup("is cut short")
-			       : mem_printf("is not JSON (line %d: %s)", error.line, error.text));
-	return NULL;
+	size_t line = 1;
+	for (const char *p = in->start; p < in->pos; p++)
+		line += *p == '\n';
+	if (in->start == in->end)
+		return mem_strdup("is empty");
+	if (in->pos == in->end)
+		return mem_strdup("is cut short");
+	if (in->depth == JSON_DEPTH_MAX && strchr("[{", *in->pos))
+		return mem_printf("is nested more than %d levels deep", JSON_DEPTH_MAX);
+	return mem_printf("is not JSON (byte %zu, line %zu)", json_in_column(in), line);
+}
+
+/* Python wrote it, mostly. -EINVAL: *ret_problem says why, to be freed. */
+static int load(const char *data, size_t len, struct json_value *ret_root, char **ret_problem)
+{
+	struct json_in in;
+	json_in_init(&in, data, len);
+	in.python = true;
+	if (json_in_value(&in, ret_root) < 0 || json_in_end(&in) < 0)
+		*ret_problem = explain(&in);
+	else if (!utf8_valid(data, len))
+		*ret_problem = mem_strdup("is not UTF-8");
+	else
+		return 0;
+	return -EINVAL;
 }
 
 void error_file_parse(const char *data, size_t len, struct error_file *ret_file)
 {
+	struct json_value root;
+	char *problem;
 	*ret_file = ERROR_FILE_INIT;
-	AUTO(json_drop) json_t *root = load(data, len, ret_file);
-	if (!root)
+	if (load(data, len, &root, &problem) < 0) {
+		set_bad(ret_file, problem);
 		return;
-	const json_t *message = json_object_get(root, "message");
-	if (json_is_string(message)) {
-		ret_file->message = copy_string(message);
-		ret_file->timestamp = read_timestamp(json_object_get(root, "timestamp"));
-	} else if (json_is_object(message)) {
-		const json_t *extra = json_object_get(message, "extraInfo");
-		ret_file->message = copy_string(json_object_get(message, "message"));
-		ret_file->traceback = copy_string(json_object_get(extra, "py_callstack"));
-		ret_file->timestamp = read_timestamp(json_object_get(extra, "timestamp"));
+	}
+	struct json_value message = json_value_get(root, "message");
+	if (message.kind == JSON_STRING) {
+		ret_file->message = json_value_text(message);
+		ret_file->timestamp = read_timestamp(json_value_get(root, "timestamp"));
+	} else if (message.kind == JSON_OBJECT) {
+		struct json_value extra = json_value_get(message, "extraInfo");
+		ret_file->message = json_value_text(json_value_get(message, "message"));
+		ret_file->traceback = json_value_text(json_value_get(extra, "py_callstack"));
+		ret_file->timestamp = read_timestamp(json_value_get(extra, "timestamp"));
 	}
 	if (ret_file->message || ret_file->traceback)
 		ret_file->state = ERROR_FILE_GOOD;
@@ -181,27 +188,56 @@ static int open_to_pass_up(const char *path, struct err *err)
 	return fd < 0 ? err_set(err, errno, "%s: %m", path) : fd;
 }
 
+static void put_message(struct json_out *out, struct json_value message, int exit_code)
+{
+	AUTO(buf_done) struct buf key = BUF_INIT;
+	struct json_value member;
+	struct json_in in;
+	json_out_open(out, "message", '{');
+	for (json_value_enter(message, &in); json_value_next_member(&in, &key, &member);)
+		if (!str_eq(buf_str(&key), "errorCode"))
+			json_out_raw(out, buf_str(&key), member.text, member.len);
+	json_out_int(out, "errorCode", exit_code);
+	json_out_close(out, '}');
+}
+
+/* The same JSON, with the exit code in the message if that is an object. */
+static void put_error(struct buf *text, struct json_value root, int exit_code)
+{
+	AUTO(buf_done) struct buf key = BUF_INIT;
+	struct json_out json = JSON_OUT(text, .ascii = true, .spaced = true), *out = &json;
+	struct json_value member;
+	struct json_in in;
+	if (root.kind != JSON_OBJECT) {
+		json_out_raw(out, NULL, root.text, root.len);
+		return;
+	}
+	json_out_open(out, NULL, '{');
+	for (json_value_enter(root, &in); json_value_next_member(&in, &key, &member);)
+		if (str_eq(buf_str(&key), "message") && member.kind == JSON_OBJECT)
+			put_message(out, member, exit_code);
+		else
+			json_out_raw(out, buf_str(&key), member.text, member.len);
+	json_out_close(out, '}');
+}
+
 int error_file_pass_up(const char *from, const char *to, int exit_code, struct err *err)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
-	json_error_t error;
 	int r = read_in_time(from, &data, err);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return err_wrap(err, "%s", from);
-	AUTO(json_drop)
-	json_t *root =
-		json_loadb((const char *)buf_data(&data), buf_len(&data), JSON_ALLOW_NUL, &error);
-	if (!root)
-		return err_set(err, EINVAL, "%s: %s", from, error.text);
-	json_t *message = json_object_get(root, "message");
-	if (json_is_object(message))
-		json_object_set_new(message, "errorCode", json_integer(exit_code));
+	AUTO_FREE char *problem = NULL;
+	struct json_value root;
+	if (load((const char *)buf_data(&data), buf_len(&data), &root, &problem) < 0)
+		return err_set(err, EINVAL, "%s %s", from, problem);
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	put_error(&text, root, exit_code);
 	AUTO(fd_close) int fd = open_to_pass_up(to, err);
 	if (fd < 0)
 		return fd;
-	AUTO_FREE char *text = json_dumps(root, JSON_ENSURE_ASCII);
-	r = fd_write_all(fd, text, strlen(text));
+	r = fd_write_all(fd, buf_data(&text), buf_len(&text));
 	return r < 0 ? err_set(err, -r, "%s: %m", to) : 0;
 }

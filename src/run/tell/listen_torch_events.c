@@ -1,12 +1,12 @@
 /* --event-log-handler=console: tells the job's story on stderr in the words of torch's agent. Told
  * through the output, so a terminal that does not read holds nothing up, and whatever the log level
  * is. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "proto/json_out.h"
 #include "proto/torch_event.h"
 #include "run/tell/error_file.h"
 #include "run/tell/happening.h"
@@ -116,14 +116,22 @@ static char *raw_error(const struct history_failure *failure)
 		error_file_read(failure->error_file, &file);
 	exit_status_describe(&failure->status, &status);
 	const char *message = file.message ? file.message : buf_str(&status);
-	json_t *error = file.traceback
-				? json_pack("{s:{s:s,s:{s:s,s:I}}}", "message", "message", message,
-					    "extraInfo", "py_callstack", file.traceback,
-					    "timestamp", (json_int_t)file.timestamp)
-				: json_pack("{s:s}", "message", message);
-	char *text = json_dumps(error, JSON_ENSURE_ASCII);
-	json_decref(error);
-	return text;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct json_out json = JSON_OUT(&text, .ascii = true, .spaced = true), *out = &json;
+	json_out_open(out, NULL, '{');
+	if (file.traceback) {
+		json_out_open(out, "message", '{');
+		json_out_text(out, "message", message);
+		json_out_open(out, "extraInfo", '{');
+		json_out_text(out, "py_callstack", file.traceback);
+		json_out_int(out, "timestamp", file.timestamp);
+		json_out_close(out, '}');
+		json_out_close(out, '}');
+	} else {
+		json_out_text(out, "message", message);
+	}
+	json_out_close(out, '}');
+	return buf_take_str(&text);
 }
 
 static const struct history_failure *failure_of(const struct history_attempt *attempt,

@@ -1,7 +1,6 @@
 #include "run/tell/pages.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -10,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "proto/json_out.h"
 #include "proto/metrics.h"
 #include "run/tell/text.h"
 #include "watch/procinfo.h"
@@ -91,86 +91,95 @@ static void show_ready(void *arg, struct http_reply *reply)
 /* -- state
  * -------------------------------------------------------------------------------------- */
 
-static void add_last_line(const struct pages *pages, size_t rank, json_t *object)
+static void put_last_line(struct json_out *out, const struct pages *pages, size_t rank)
 {
 	AUTO(buf_done) struct buf tail = BUF_INIT, clean = BUF_INIT;
 	if (output_tail(pages->output, workers_id_of(pages->workers, rank), &tail) < 0)
 		return;
 	text_clean(&clean, buf_data(&tail), buf_len(&tail));
 	const char *line = text_tail(buf_str(&clean), 1);
-	json_object_set_new(object, "last_line", json_stringn(line, strcspn(line, "\n")));
+	AUTO_FREE char *whole = mem_strndup(line, strcspn(line, "\n"));
+	json_out_text(out, "last_line", whole);
 }
 
-static json_t *worker_json(const struct pages *pages, size_t i, uint64_t now_ns)
+static void put_seconds(struct json_out *out, const char *key, uint64_t since_ns, uint64_t now_ns)
+{
+	json_out_real(out, key, seconds(now_ns - MIN(now_ns, since_ns)));
+}
+
+static void put_worker(struct json_out *out, const struct pages *pages, size_t i, uint64_t now_ns)
 {
 	const struct worker *worker = &pages->group->workers[i];
 	struct procinfo info = { 0 };
 	pid_t pid = pages->workers->pids[i];
 	bool runs = worker->state == WORKER_RUNNING && procinfo_read(pid, &info) == 0;
-	json_t *object =
-		json_pack("{s:I,s:I,s:i,s:s,s:I,s:I,s:I}", "rank",
-			  (json_int_t)(pages->workers->round.rank_base + i), "local_rank",
-			  (json_int_t)i, "pid", (int)pid, "state", worker_states[worker->state],
-			  "output_bytes",
-			  (json_int_t)output_bytes(pages->output, workers_id_of(pages->workers, i)),
-			  "heartbeats", (json_int_t)guard_heartbeats(pages->guard, i), "timers",
-			  (json_int_t)guard_timers(pages->guard, i));
+	json_out_open(out, NULL, '{');
+	json_out_int(out, "rank", (int64_t)(pages->workers->round.rank_base + i));
+	json_out_int(out, "local_rank", (int64_t)i);
+	json_out_int(out, "pid", pid);
+	json_out_text(out, "state", worker_states[worker->state]);
+	json_out_int(out, "output_bytes",
+		     (int64_t)output_bytes(pages->output, workers_id_of(pages->workers, i)));
+	json_out_int(out, "heartbeats", (int64_t)guard_heartbeats(pages->guard, i));
+	json_out_int(out, "timers", (int64_t)guard_timers(pages->guard, i));
 	if (runs) {
-		json_object_set_new(object, "uptime_s",
-				    json_real(seconds(now_ns - MIN(now_ns, worker->started_ns))));
-		json_object_set_new(object, "cpu_s", json_real(seconds(procinfo_cpu_ns(pid))));
-		json_object_set_new(object, "resident_bytes",
-				    json_integer((json_int_t)info.rss_bytes));
+		put_seconds(out, "uptime_s", worker->started_ns, now_ns);
+		json_out_real(out, "cpu_s", seconds(procinfo_cpu_ns(pid)));
+		json_out_int(out, "resident_bytes", (int64_t)info.rss_bytes);
 	}
 	uint64_t alive_ns = guard_alive_ns(pages->guard, i);
 	if (alive_ns)
-		json_object_set_new(object, "silent_s",
-				    json_real(seconds(now_ns - MIN(now_ns, alive_ns))));
-	add_last_line(pages, i, object);
-	return object;
+		put_seconds(out, "silent_s", alive_ns, now_ns);
+	put_last_line(out, pages, i);
+	json_out_close(out, '}');
 }
 
 /* This host among the others, as far as it knows. */
-static json_t *node_json(const struct pages *pages)
+static void put_node(struct json_out *out, const struct pages *pages)
 {
 	const struct agent *agent = pages->agent;
 	const struct node_info *node = &agent->config.node;
-	json_t *object = json_pack("{s:s,s:I,s:I,s:I,s:I}", "state", agent_state_name(agent->state),
-				   "min_nodes", (json_int_t)node->min_nodes, "max_nodes",
-				   (json_int_t)node->max_nodes, "epoch",
-				   (json_int_t)agent->memory.heard.ballot.epoch, "round",
-				   (json_int_t)agent->memory.heard.ballot.round);
+	json_out_open(out, "node", '{');
+	json_out_text(out, "state", agent_state_name(agent->state));
+	json_out_int(out, "min_nodes", node->min_nodes);
+	json_out_int(out, "max_nodes", node->max_nodes);
+	json_out_int(out, "epoch", (int64_t)agent->memory.heard.ballot.epoch);
+	json_out_int(out, "round", (int64_t)agent->memory.heard.ballot.round);
 	if (agent->alive)
-		json_object_set_new(object, "group_rank",
-				    json_integer((json_int_t)agent->formed.group_rank));
+		json_out_int(out, "group_rank", agent->formed.group_rank);
 	if (agent->linked && agent->present)
-		json_object_set_new(object, "agents", json_integer((json_int_t)agent->present));
-	return object;
+		json_out_int(out, "agents", agent->present);
+	json_out_close(out, '}');
 }
 
 static void show_state(void *arg, struct http_reply *reply)
 {
 	const struct pages *pages = arg;
 	const struct worker_round *round = &pages->workers->round;
+	struct json_out json = JSON_OUT(&reply->body, .ascii = true), *out = &json;
 	uint64_t now_ns = clock_now_ns();
-	json_t *workers = json_array();
+	json_out_open(out, NULL, '{');
+	json_out_text(out, "run_id", pages->config->run_id);
+	json_out_int(out, "pid", getpid());
+	json_out_text_if(out, "host", pages->workers->host);
+	json_out_text(out, "version", MUSTER_VERSION);
+	json_out_text(out, "state", group_states[pages->group->state]);
+	json_out_text_if(out, "command", pages->config->entry.path);
+	put_seconds(out, "uptime_s", pages->history->started_ns, now_ns);
+	json_out_int(out, "restarts", restarts(pages));
+	json_out_int(out, "max_restarts", pages->config->max_restarts);
+	json_out_int(out, "nodes", round->group_world_size);
+	json_out_int(out, "world_size", round->world_size);
+	json_out_text_if(out, "log_dir", pages->log_dir);
+	json_out_text_if(out, "attempt_dir", pages->workers->logdir->attempt);
+	put_node(out, pages);
+	json_out_open(out, "workers", '[');
 	for (size_t i = 0; i < pages->group->count; i++)
-		json_array_append_new(workers, worker_json(pages, i, now_ns));
-	json_t *state = json_pack(
-		"{s:s,s:i,s:s*,s:s,s:s,s:s*,s:f,s:I,s:I,s:I,s:I,s:s*,s:s*,s:o,s:o}", "run_id",
-		pages->config->run_id, "pid", (int)getpid(), "host", pages->workers->host,
-		"version", MUSTER_VERSION, "state", group_states[pages->group->state], "command",
-		pages->config->entry.path, "uptime_s", seconds(now_ns - pages->history->started_ns),
-		"restarts", (json_int_t)restarts(pages), "max_restarts",
-		(json_int_t)pages->config->max_restarts, "nodes",
-		(json_int_t)round->group_world_size, "world_size", (json_int_t)round->world_size,
-		"log_dir", pages->log_dir, "attempt_dir", pages->workers->logdir->attempt, "node",
-		node_json(pages), "workers", workers);
-	char *text = json_dumps(state, JSON_COMPACT | JSON_ENSURE_ASCII);
-	json_decref(state);
+		put_worker(out, pages, i, now_ns);
+	json_out_close(out, ']');
+	json_out_close(out, '}');
+	buf_append_char(&reply->body, '\n');
 	reply->type = "application/json";
-	buf_printf(&reply->body, "%s\n", text);
-	free(text);
 }
 
 /* -- metrics

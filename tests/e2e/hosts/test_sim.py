@@ -98,7 +98,7 @@ def compile_mutant(directory, edits):
     objects = [BUILD / "obj/cli/main.o", BUILD / "core.a"]  # what the mutant defines is not taken from the archive
     flags = ["-D_GNU_SOURCE", "-std=gnu17", "-O1", "-I" + str(ROOT / "src"), "-pthread"]
     flags += ["-fsanitize=" + SANITIZER] if SANITIZER else []
-    packages = "libevent_core libevent_extra jansson hwloc libsodium".split()
+    packages = "libevent_core libevent_extra hwloc libsodium".split()
     libraries = shlex.split(subprocess.run(["pkg-config", "--libs", *packages], stdout=subprocess.PIPE, text=True, check=True).stdout)
     program = directory / "muster"
     sources = [str(directory / file) for file in files]

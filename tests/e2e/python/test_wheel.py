@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.skipif(bool(SANITIZER), reason="wheels are built witho
               pytest.mark.xdist_group("wheel")]  # they share what a fixture builds
 
 VERSION = (ROOT / "VERSION").read_text().strip()
-OURS = ("libevent", "libjansson", "libhwloc", "libsodium", "libcurl")
+OURS = ("libevent", "libhwloc", "libsodium", "libcurl")
 PIP_OPTIONS = ("--no-build-isolation", "--no-deps", "--no-index", "--quiet", "--disable-pip-version-check")
 
 

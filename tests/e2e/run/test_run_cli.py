@@ -368,13 +368,17 @@ def test_torchrun_table_is_what_torch_prints(muster, place, tmp_path, monkeypatc
     assert (message["message"], message["errorCode"]) == ("ValueError: boom", 1)
 
 
-@pytest.mark.parametrize("content", ["", '{"message": {"mess', "not json", "[]", "{" * 5000, "x" * 5_000_000])
-def test_any_error_file_leaves_a_report(muster, content):
-    result = muster("run", sys.executable, "-c",
+@pytest.mark.parametrize("content", ["", '{"message": {"mess', "not json", "[]", "{" * 5000, "x" * 5_000_000,
+                                     "[" * 5000 + "]" * 5000, '{"message":' * 5000 + "1" + "}" * 5000])
+def test_any_error_file_leaves_a_report(muster, content, tmp_path):
+    result = muster("run", f"--log-dir={tmp_path}", sys.executable, "-c",
                     "import os, sys; open(os.environ['TORCHELASTIC_ERROR_FILE'], 'w').write(sys.stdin.read());"
                     "print('words', file=sys.stderr); sys.exit(4)", input=content, stdin=None)
     assert result.returncode == 4
     assert re.search(r"error\.json (is|has) ", result.stderr) and "words" in result.stderr
+    report, = tmp_path.glob("**/report.json")
+    failure = json.loads(report.read_text())["attempts"][0]["failures"][0]
+    assert failure["exit_code"] == 4 and re.match("(is|has) ", failure["error_file_problem"])
 
 
 def test_nothing_is_left_in_the_temporary_directory(muster, tmp_path):

@@ -177,6 +177,18 @@ def test_status_finds_the_job_and_stop_ends_it(job, muster):
     assert json.loads(muster("status", "--json", JOB, env=process.env).stdout or "[]") == []
 
 
+def test_a_job_is_found_whatever_bytes_its_program_has_in_its_path(job, muster, tmp_path):
+    """A file name is bytes; those that are not UTF-8 are written as Python's surrogateescape has them."""
+    program = os.fsencode(tmp_path) + b"/sl\xffeep"
+    os.symlink("/bin/sleep", program)
+    process = job("--no-python", command=(os.fsdecode(program), "100"))
+    assert os.fsencode(json.loads(get(process.port, "/api/state")[1])["command"]) == program
+    assert os.fsencode(state_of(muster, process)["command"]) == program
+    assert JOB in muster("status", env=process.env).stdout
+    assert muster("stop", str(process.pid), env=process.env).returncode == 0
+    process.wait(timeout=30)
+
+
 def test_a_port_that_is_taken_is_a_clear_error(muster):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

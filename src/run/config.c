@@ -56,8 +56,12 @@ static int parse_nodes(const char *text, struct run_config *config, struct err *
 				       text);
 	}
 	int64_t min = bounds[0], max = bounds[parts - 1];
-	if (min < 1 || min > max || max > UINT32_MAX)
+	if (min < 1 || min > max)
 		return err_set(err, EINVAL, "--nnodes: '%.64s' needs 0 < MIN <= MAX", text);
+	if (max > MSG_NODES_MAX)
+		return err_set(err, EINVAL,
+			       "--nnodes: '%.64s' is more than the %d nodes a job may have", text,
+			       MSG_NODES_MAX);
 	config->min_nodes = (uint32_t)min;
 	config->max_nodes = (uint32_t)max;
 	return 0;
@@ -293,6 +297,9 @@ static int check_numbers(const struct run_options *options, struct err *err)
 	if (options->max_restarts < 0 || options->max_restarts > UINT32_MAX)
 		return err_set(err, EINVAL, "--max-restarts: %" PRId64 " must be 0 or more",
 			       options->max_restarts);
+	if (strlen(options->role) >= MSG_ROLE_MAX)
+		return err_set(err, EINVAL, "--role: '%.64s...' is longer than %d bytes",
+			       options->role, MSG_ROLE_MAX - 1);
 	if (!(options->monitor_interval > 0))
 		return err_set(err, EINVAL, "--monitor-interval: %g must be more than 0",
 			       options->monitor_interval);

@@ -63,6 +63,22 @@ TEST(config_refuses_each_bad_number_of_workers_by_value)
 		"may have");
 }
 
+TEST(config_refuses_a_role_that_a_message_cannot_carry)
+{
+	char role[65];
+	memset(role, 'r', sizeof(role));
+	role[63] = '\0';
+	options = run_options_default;
+	options.role = role;
+	ck_assert_int_eq(make(), 0);
+	ck_assert_str_eq(config.role, role);
+	role[63] = 'r';
+	role[64] = '\0';
+	options.role = role;
+	ck_assert_int_eq(make(), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "rrr...' is longer than 63 bytes"));
+}
+
 TEST(config_refuses_streams_and_places_it_cannot_read)
 {
 	REFUSED(tee, "4",
@@ -96,6 +112,10 @@ TEST(config_refuses_each_bad_number_of_nodes_by_value)
 {
 	REFUSED(rdzv.nnodes, "4:2", "--nnodes: '4:2' needs 0 < MIN <= MAX");
 	REFUSED(rdzv.nnodes, "0", "--nnodes: '0' needs 0 < MIN <= MAX");
+	REFUSED(rdzv.nnodes, "1:1000001",
+		"--nnodes: '1:1000001' is more than the 1000000 nodes a job may have");
+	REFUSED(rdzv.nnodes, "5000000000",
+		"--nnodes: '5000000000' is more than the 1000000 nodes a job may have");
 	REFUSED(rdzv.nnodes, "1:2:3", "--nnodes: '1:2:3' is neither N nor MIN:MAX");
 	REFUSED(rdzv.nnodes, "", "--nnodes: '' is neither N nor MIN:MAX");
 	REFUSED(rdzv.nnodes, "1:x", "--nnodes: '1:x' is neither N nor MIN:MAX");

@@ -18,7 +18,6 @@
 #include "sys/proctree.h"
 
 #define VMSTAT_MAX ((size_t)1 << 20)
-#define SIG_KILL_CODE 137
 #define SWEEP_ROUNDS 200
 #define SWEEP_WAIT_US 5000
 
@@ -58,7 +57,7 @@ void place_done(struct place *place)
 	strv_done(&place->env);
 }
 
-/* --- output --- */
+/* ---- output ---- */
 
 /* A file without a name, in the directory for temporary ones. */
 static int open_temporary(struct err *err)
@@ -120,7 +119,7 @@ static int open_output(struct place *place, struct err *err)
 	return 0;
 }
 
-/* --- starting --- */
+/* ---- starting ---- */
 
 static void fail_spawn(struct place *place, const char *why)
 {
@@ -210,7 +209,7 @@ void place_spawn(struct place *place, const struct batch_action *action)
 		fail_spawn(place, err.msg);
 }
 
-/* --- events --- */
+/* ---- events ---- */
 
 /* How many processes the kernel has killed for want of memory. */
 uint64_t count_oom_kills(void)
@@ -223,16 +222,10 @@ uint64_t count_oom_kills(void)
 	return line && sscanf(line, "\noom_kill %llu", &count) == 1 ? count : 0;
 }
 
-static bool looks_killed(const struct exit_status *status)
-{
-	return (status->kind == EXIT_SIGNAL && status->value == 9) ||
-	       (status->kind == EXIT_CODE && status->value == SIG_KILL_CODE);
-}
-
 /* One kill by the kernel explains one order that was killed. */
 static bool was_oom(struct runner *runner, const struct exit_status *status)
 {
-	if (!looks_killed(status))
+	if (!exit_status_killed(status))
 		return false;
 	uint64_t count = count_oom_kills();
 	if (count <= runner->oom_kills)

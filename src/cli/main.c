@@ -13,26 +13,29 @@
 #error "the version comes from the build"
 #endif
 
-extern const struct command command_compare;
-extern const struct command command_coordinator;
-extern const struct command command_batch;
-extern const struct command command_help;
-extern const struct command command_sim;
-extern const struct command command_logs;
-extern const struct command command_restart;
-extern const struct command command_run;
-extern const struct command command_store;
-extern const struct command command_kv;
-extern const struct command command_stacks;
-extern const struct command command_status;
-extern const struct command command_stop;
-extern const struct command command_timer;
+/* In the order of the overview. */
+#define COMMANDS(X) \
+	X(run) \
+	X(batch) \
+	X(compare) \
+	X(help) \
+	X(sim) \
+	X(coordinator) \
+	X(store) \
+	X(kv) \
+	X(status) \
+	X(logs) \
+	X(stacks) \
+	X(restart) \
+	X(stop) \
+	X(timer)
 
-static const struct command *const commands[] = {
-	&command_run,	      &command_batch,	&command_compare, &command_help,   &command_sim,
-	&command_coordinator, &command_store,	&command_kv,	  &command_status, &command_logs,
-	&command_stacks,      &command_restart, &command_stop,	  &command_timer,
-};
+#define DECLARE(name) extern const struct command command_##name;
+#define POINT_TO(name) &command_##name,
+
+COMMANDS(DECLARE)
+
+static const struct command *const commands[] = { COMMANDS(POINT_TO) };
 
 static const struct command *find_command(const char *name)
 {
@@ -144,9 +147,9 @@ int main(int argc, char **argv)
 		return status;
 
 	const char *slash = strrchr(argv[0], '/');
-	if (str_eq(slash ? slash + 1 : argv[0], "torchrun") && find_command("run")) {
+	if (str_eq(slash ? slash + 1 : argv[0], "torchrun")) {
 		command_set_title("torchrun");
-		return find_command("run")->main(find_command("run"), argc, argv);
+		return command_run.main(&command_run, argc, argv);
 	}
 	if (argc < 2) {
 		print_overview(stderr);

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define SHELL_SIGKILL_CODE (128 + 9) /* what a shell exits with when its child was killed */
-
 enum slot_state {
 	SLOT_IDLE,
 	SLOT_RUNNING,
@@ -58,7 +56,7 @@ static int number_of(const struct batch *batch, const struct batch_slot *slot)
 	return (int)(slot - batch->slots);
 }
 
-/* --- the list --- */
+/* ---- the list ---- */
 
 static void enqueue(struct batch *batch, struct batch_order *order)
 {
@@ -120,7 +118,7 @@ static void open_gate(struct batch *batch, uint32_t gate, bool ok)
 	}
 }
 
-/* --- what times are known --- */
+/* ---- what times are known ---- */
 
 static uint64_t expected_ns(const struct batch *batch, const struct batch_order *order)
 {
@@ -159,7 +157,7 @@ static uint64_t wall_deadline(const struct batch *batch, const struct batch_slot
 	return ns_add(slot->since_ns, limit_ns(batch, slot->order));
 }
 
-/* --- one slot --- */
+/* ---- one slot ---- */
 
 /* CPU time cannot grow faster than the cores do; unpinned orders may use them all. */
 static uint64_t cpu_check_after(const struct batch *batch, const struct batch_slot *slot,
@@ -259,8 +257,7 @@ static enum reason reason_of(const struct batch_slot *slot)
 	case EXIT_CODE:
 		if (slot->status.value == 0)
 			return REASON_OK;
-		return slot->oom && slot->status.value == SHELL_SIGKILL_CODE ? REASON_OOM
-									     : REASON_EXIT;
+		return slot->oom && exit_status_killed(&slot->status) ? REASON_OOM : REASON_EXIT;
 	case EXIT_SIGNAL:
 		return slot->oom ? REASON_OOM : REASON_SIGNAL;
 	case EXIT_UNKNOWN:
@@ -530,7 +527,7 @@ static void slot_event(struct batch *batch, int number, const struct batch_event
 		handler(batch, slot, event, now_ns, actions);
 }
 
-/* --- the whole --- */
+/* ---- the whole ---- */
 
 static struct batch_slot *idle_slot(struct batch *batch)
 {

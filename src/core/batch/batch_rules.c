@@ -1,14 +1,13 @@
 #include "core/batch/batch_rules.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-#define SIG_KILL 9 /* core does not include <signal.h> */
 
 int ladder_parse(const char *text, struct ladder *ret_ladder, struct err *err)
 {
@@ -33,7 +32,7 @@ int ladder_parse(const char *text, struct ladder *ret_ladder, struct err *err)
 			return err_set(err, EINVAL, "more than %d signals", LADDER_MAX);
 		ladder.steps[ladder.count++].sig = sig;
 	}
-	if (want_signal || ladder.steps[ladder.count - 1].sig != SIG_KILL)
+	if (want_signal || ladder.steps[ladder.count - 1].sig != SIGKILL)
 		return err_set(err, EINVAL, "'%s' does not end in KILL (such as TERM,5000,KILL)",
 			       text);
 	*ret_ladder = ladder;
@@ -111,50 +110,59 @@ static const char *old_number(const char *text)
 	return text;
 }
 
-int halt_rule_parse(const char *text, struct halt_rule *ret_rule, struct err *err)
+/* The place of a word in a list; -1: none. */
+static int find_word(const char *const *words, size_t count, const char *word)
+{
+	for (size_t i = 0; i < count; i++)
+		if (words[i] && str_eq(words[i], word))
+			return (int)i;
+	return -1;
+}
+
+/* "10" or "10%". */
+static bool parse_amount(char *number, struct halt_rule *rule)
+{
+	size_t len = strlen(number);
+	bool percent = len > 1 && number[len - 1] == '%';
+	if (percent)
+		number[len - 1] = '\0';
+	if (str_to_u64(number, &rule->count) < 0 || rule->count == 0 ||
+	    (percent && rule->count > 100))
+		return false;
+	rule->percent = percent ? (unsigned)rule->count : 0;
+	return true;
+}
+
+static bool parse_rule(const char *text, struct halt_rule *rule)
 {
 	static const char *const whens[] = { [HALT_SOON] = "soon", [HALT_NOW] = "now" };
 	static const char *const whats[] = {
 		[HALT_FAIL] = "fail", [HALT_SUCCESS] = "success", [HALT_DONE] = "done"
 	};
-	struct halt_rule rule = { .when = HALT_NEVER };
 	char when[8], what[8], number[24];
-	text = old_number(text);
-	if (str_eq(text, "never")) {
-		*ret_rule = rule;
-		return 0;
-	}
-	/* "10%" alone is an old form, too. */
-	if (str_ends(text, "%") && !strchr(text, ',') && strlen(text) < sizeof(number)) {
-		strcpy(when, "soon");
-		strcpy(what, "fail");
-		strcpy(number, text);
-	} else if (sscanf(text, "%7[a-z],%7[a-z]=%23[0-9%]", when, what, number) != 3) {
-		goto invalid;
-	}
-	for (size_t i = HALT_SOON; i < ARRAY_LEN(whens); i++)
-		if (str_eq(whens[i], when))
-			rule.when = i;
-	bool known = false;
-	for (size_t i = 0; i < ARRAY_LEN(whats); i++)
-		if (str_eq(whats[i], what)) {
-			rule.what = i;
-			known = true;
-		}
-	size_t len = strlen(number);
-	bool percent = len > 1 && number[len - 1] == '%';
-	if (percent)
-		number[len - 1] = '\0';
-	if (rule.when == HALT_NEVER || !known || str_to_u64(number, &rule.count) < 0 ||
-	    rule.count == 0 || (percent && rule.count > 100))
-		goto invalid;
-	if (percent)
-		rule.percent = (unsigned)rule.count;
+	if (sscanf(text, "%7[a-z],%7[a-z]=%23[0-9%]", when, what, number) != 3)
+		return false;
+	int w = find_word(whens, ARRAY_LEN(whens), when);
+	int e = find_word(whats, ARRAY_LEN(whats), what);
+	if (w < 0 || e < 0)
+		return false;
+	rule->when = w;
+	rule->what = e;
+	return parse_amount(number, rule);
+}
+
+int halt_rule_parse(const char *text, struct halt_rule *ret_rule, struct err *err)
+{
+	struct halt_rule rule = { .when = HALT_NEVER };
+	bool old_percent = str_ends(text, "%") && !strchr(text, ',');
+	AUTO_FREE char *now =
+		old_percent ? mem_printf("soon,fail=%s", text) : mem_strdup(old_number(text));
+	if (!str_eq(now, "never") && !parse_rule(now, &rule))
+		return err_set(err, EINVAL,
+			       "'%s' is not a rule such as never, soon,fail=1 or now,fail=10%%",
+			       text);
 	*ret_rule = rule;
 	return 0;
-invalid:
-	return err_set(err, EINVAL,
-		       "'%s' is not a rule such as never, soon,fail=1 or now,fail=10%%", text);
 }
 
 bool halt_rule_met(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded,

@@ -200,21 +200,30 @@ static int bind_device_complex(const struct topology *topology, const int *nodes
 	return 0;
 }
 
+static int bind_to_device(const struct topology *topology, enum binding_mode mode,
+			  const int *nodes_of, uint32_t nproc, uint32_t rank,
+			  struct cpuset *ret_cpus, struct err *err)
+{
+	switch (mode) {
+	case BINDING_DEVICE_NODE:
+		return bind_device_node(topology, nodes_of[rank], ret_cpus);
+	case BINDING_DEVICE_SOCKET:
+		return bind_device_socket(topology, nodes_of[rank], ret_cpus);
+	case BINDING_DEVICE_EXCLUSIVE:
+		return bind_device_exclusive(topology, nodes_of, nproc, rank, ret_cpus, err);
+	default:
+		return bind_device_complex(topology, nodes_of, nproc, rank, ret_cpus);
+	}
+}
+
 static int bind_to_devices(const struct topology *topology, const struct binding_request *request,
 			   uint32_t nproc, struct binding *plan, struct err *err)
 {
 	AUTO_FREE int *nodes_of = NEW_ARRAY(int, nproc);
 	locate(topology, request, nproc, nodes_of);
 	for (uint32_t r = 0; r < nproc; r++) {
-		struct cpuset *cpus = &plan[r].cpus;
-		int result =
-			request->mode == BINDING_DEVICE_NODE
-				? bind_device_node(topology, nodes_of[r], cpus)
-			: request->mode == BINDING_DEVICE_SOCKET
-				? bind_device_socket(topology, nodes_of[r], cpus)
-			: request->mode == BINDING_DEVICE_EXCLUSIVE
-				? bind_device_exclusive(topology, nodes_of, nproc, r, cpus, err)
-				: bind_device_complex(topology, nodes_of, nproc, r, cpus);
+		int result = bind_to_device(topology, request->mode, nodes_of, nproc, r,
+					    &plan[r].cpus, err);
 		if (result < 0)
 			return result == -ENOENT ? no_cpu(nodes_of[r], r, err) : result;
 	}

@@ -1,9 +1,16 @@
 #include "core/worker/exit_status.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "base/str.h"
 #include "core/worker/exit_code.h"
+
+bool exit_status_killed(const struct exit_status *status)
+{
+	return status->kind != EXIT_UNKNOWN &&
+	       exit_status_shell_code(status) == EXIT_CODE_SIGNAL_BASE + SIGKILL;
+}
 
 struct exit_status exit_status_from_wait(int wait_status)
 {

@@ -22,6 +22,9 @@ static inline bool exit_status_ok(const struct exit_status *status)
 	return status->kind == EXIT_CODE && status->value == 0;
 }
 
+/* SIGKILL ended it, or a child of the shell that it is: the shell then exits with 137. */
+bool exit_status_killed(const struct exit_status *status);
+
 /* From what waitpid() gives. */
 struct exit_status exit_status_from_wait(int wait_status);
 

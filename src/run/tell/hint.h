@@ -1,5 +1,5 @@
-/* One line on what to try next, for somebody who is tired: from how the worker ended and from what
- * it wrote last. A table of what experience says; nothing is better than a guess. */
+/* One line on what to try next: from how the worker ended and from what it wrote last. A table of
+ * known symptoms. Prints no hint rather than a guess. */
 #ifndef RUN_TELL_HINT_H
 #define RUN_TELL_HINT_H
 

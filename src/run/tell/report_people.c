@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -282,7 +283,7 @@ static void say_stopped(const struct printer *p, const struct report *report)
 	for (size_t i = 0; last && i < last->count; i++)
 		killed += last->failures[i].stopped &&
 			  last->failures[i].status.kind == EXIT_SIGNAL &&
-			  last->failures[i].status.value == 9;
+			  last->failures[i].status.value == SIGKILL;
 	const char *name = str_signal_name(history->stop_signal);
 	buf_printf(p->out, "muster: stopped by %s after ", name ? name : "a signal");
 	say_duration(p->out, history->started_ns, history->ended_ns);

@@ -30,11 +30,6 @@ void log_set_level(enum log_level level)
 	threshold = level;
 }
 
-enum log_level log_get_level(void)
-{
-	return threshold;
-}
-
 void log_set_sink(log_sink_fn *sink, void *arg)
 {
 	pthread_mutex_lock(&sink_lock);

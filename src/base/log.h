@@ -20,8 +20,7 @@ enum log_level {
 /* Called with a whole line including its newline; borrowed for the call. */
 typedef void log_sink_fn(void *arg, enum log_level level, const char *line, size_t len);
 
-void log_set_level(enum log_level level); /* LOG_WARN unless set */
-enum log_level log_get_level(void);
+void log_set_level(enum log_level level);	 /* LOG_WARN unless set */
 void log_set_sink(log_sink_fn *sink, void *arg); /* NULL: stderr again */
 
 /* From "DEBUG", "info", "WARNING", "critical" or Python's numbers; -EINVAL. */

@@ -94,7 +94,7 @@ static int fork_wardens(struct setup *setup, struct err *err)
 	return 0;
 }
 
-/* --- the orders --- */
+/* ---- the orders ---- */
 
 static bool file_has_content(const char *path)
 {
@@ -283,7 +283,7 @@ static int max_width(const struct setup *setup)
 	return width;
 }
 
-/* --- running --- */
+/* ---- running ---- */
 
 static int open_journal(struct setup *setup, struct err *err)
 {

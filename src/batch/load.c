@@ -121,7 +121,7 @@ int load_orders(struct orders *orders, const struct batch_config *config, int ar
 		       : r;
 }
 
-/* --- from results --- */
+/* ---- from results ---- */
 
 struct failed_load {
 	struct orders *orders;

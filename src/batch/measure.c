@@ -28,7 +28,7 @@ struct measure_slot {
 	unsigned faults; /* of the run that ended last */
 };
 
-/* -------------------------------------------------------------- begin and end */
+/* ---- begin and end ---- */
 
 static int choose_source(struct measure *measure, struct err *err)
 {
@@ -95,7 +95,7 @@ void measure_watch(struct measure *measure, int slot, pid_t warden)
 	measure->slots[slot].warden = warden;
 }
 
-/* ------------------------------------------------------------------- one run */
+/* ---- one run ---- */
 
 char *const *measure_env(const struct measure *measure)
 {
@@ -216,7 +216,7 @@ void measure_end(struct measure *measure, int slot, const struct strv *env, stru
 		end_valgrind(measure, slot, env, result);
 }
 
-/* ----------------------------------------------------------- before the batch */
+/* ---- before the batch ---- */
 
 static void pause_ns(uint64_t ns)
 {

@@ -155,7 +155,7 @@ int plan_make(struct plan *plan, const struct batch_config *config, int max_widt
 	return 0;
 }
 
-/* --- for people --- */
+/* ---- for people ---- */
 
 static void print_set(FILE *out, const char *label, const struct cpuset *set)
 {

@@ -29,7 +29,7 @@ static void arm(struct event *timer, uint64_t deadline_ns)
 	event_add(timer, &wait);
 }
 
-/* --- events and actions --- */
+/* ---- events and actions ---- */
 
 static void carry_out(struct runner *runner, const struct batch_action *action)
 {
@@ -97,7 +97,7 @@ void runner_fatal(struct runner *runner, const struct err *err)
 	runner_post(runner, &(struct batch_event){ .type = BATCH_FATAL });
 }
 
-/* --- callbacks --- */
+/* ---- callbacks ---- */
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -132,7 +132,7 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 	runner_post(runner, &(struct batch_event){ .type = BATCH_INTERRUPT });
 }
 
-/* --- setting up and taking down --- */
+/* ---- setting up and taking down ---- */
 
 /* Off the measured cores, if some were kept for us. */
 static void move_aside(const struct plan *plan, struct warden *const *wardens)

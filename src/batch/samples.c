@@ -35,7 +35,7 @@ void samples_done(struct samples *samples)
 	*samples = SAMPLES_INIT;
 }
 
-/* ----------------------------------------------------------- one attempt */
+/* ---- one attempt ---- */
 
 static char *command_text(const struct result *result)
 {
@@ -135,7 +135,7 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- header */
+/* ---- header ---- */
 
 static int header_host(struct json_in *in, char **ret_name)
 {

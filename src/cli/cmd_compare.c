@@ -25,7 +25,7 @@ struct compare_cli {
 	struct export_paths exports;
 };
 
-/* ------------------------------------------------------------ option values */
+/* ---- option values ---- */
 
 /* "1%" and "0.01" are the same. */
 static int parse_share(const char *text, size_t len, double *ret_share, struct err *err)
@@ -155,7 +155,7 @@ static const struct opt opts[] = {
 	OPT_END,
 };
 
-/* ------------------------------------------------------------------ output */
+/* ---- output ---- */
 
 static bool terminal_is_utf8(void)
 {
@@ -206,7 +206,7 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 	return export_file("-", &text, err);
 }
 
-/* ---------------------------------------------------------------- commands */
+/* ---- commands ---- */
 
 /* One file without variants: nothing to compare, but it can be exported. */
 static int export_alone(const struct compare_cli *cli, const struct samples *samples,

@@ -34,7 +34,8 @@ void greeting_accept(struct greeting *greeting, const struct link_self *self)
 
 /* ---- failing ---- */
 
-enum link_end_kind greeting_end_of(enum frame_refusal reason)
+/* How a refusal ends a link. */
+static enum link_end_kind end_of(enum frame_refusal reason)
 {
 	static const enum link_end_kind ends[] = {
 		[REFUSAL_VERSION] = LINK_REFUSED, [REFUSAL_RUN_ID] = LINK_REFUSED,
@@ -60,13 +61,13 @@ void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const
 		     struct buf *out)
 {
 	frame_put_refused(out, reason, text);
-	fail(greeting, greeting_end_of(reason), "%s", text);
+	fail(greeting, end_of(reason), "%s", text);
 }
 
 static void take_refusal(struct greeting *greeting, struct frame_refused *refused)
 {
 	str_make_printable(refused->text);
-	fail(greeting, greeting_end_of(refused->reason), "%s", refused->text);
+	fail(greeting, end_of(refused->reason), "%s", refused->text);
 }
 
 static const char http_answer[] =

@@ -47,7 +47,4 @@ void greeting_welcome(const struct greeting *greeting, struct buf *out);
 void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text,
 		     struct buf *out);
 
-/* How a refusal ends a link. */
-enum link_end_kind greeting_end_of(enum frame_refusal reason);
-
 #endif

@@ -29,8 +29,7 @@ struct http_server {
 	char *unix_path;
 };
 
-/* -- requests
- * ----------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void send_reply(struct evhttp_request *request, struct http_reply *reply)
 {
@@ -89,8 +88,7 @@ static void on_private(struct evhttp_request *request, void *arg)
 	handle(arg, request, true);
 }
 
-/* -- listeners
- * ---------------------------------------------------------------------------------- */
+/* ---- listeners ---- */
 
 static struct evhttp *new_evhttp(struct event_base *base,
 				 void (*on_request)(struct evhttp_request *, void *),
@@ -222,8 +220,7 @@ int http_listen_unix(struct http_server *server, const char *path, struct err *e
 	return accept_on(server->private, &fd, err);
 }
 
-/* -- client
- * ------------------------------------------------------------------------------------- */
+/* ---- client ---- */
 
 static int parse_answer(struct buf *answer, struct buf *ret_body, struct err *err)
 {

@@ -67,7 +67,7 @@ const char *order_group(const struct order *order)
 	return order->extra && order->extra->group ? order->extra->group : "";
 }
 
-/* --- identity --- */
+/* ---- identity ---- */
 
 static void hash_text(crypto_generichash_state *state, const char *label, const char *text)
 {
@@ -180,7 +180,7 @@ int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err
 	return r < 0 ? r : check_ids(orders, err);
 }
 
-/* --- for people --- */
+/* ---- for people ---- */
 
 static void append_marked(const char *text, int slot, struct buf *out)
 {

@@ -62,8 +62,7 @@ static void log_snapshot(pid_t pid)
 	log_lines(buf_str(&text));
 }
 
-/* -- verdicts
- * ----------------------------------------------------------------------------------- */
+/* ---- verdicts ---- */
 
 static void start_looking(struct guard *guard);
 
@@ -123,8 +122,7 @@ static void judge(struct guard *guard, const struct verdict *verdict, uint64_t d
 		execute(guard, verdict);
 }
 
-/* -- timers
- * ------------------------------------------------------------------------------------- */
+/* ---- timers ---- */
 
 static void on_expired(void *arg, const struct watchdog_expiry *expiry)
 {
@@ -155,8 +153,7 @@ static void on_rejected(void *arg, enum watchdog_rejection rejection, const char
 	guard->hooks.on_rejected(guard->hooks.arg, reason, detail);
 }
 
-/* -- hangs
- * -------------------------------------------------------------------------------------- */
+/* ---- hangs ---- */
 
 static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint64_t since_ns)
 {
@@ -216,8 +213,7 @@ static void start_looking(struct guard *guard)
 		event_add(guard->look, &period);
 }
 
-/* -- rounds
- * ------------------------------------------------------------------------------------- */
+/* ---- rounds ---- */
 
 void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base,
 		 struct strv *env)
@@ -264,8 +260,7 @@ void guard_gone(struct guard *guard)
 	guard->count = 0;
 }
 
-/* -- life cycle
- * --------------------------------------------------------------------------------- */
+/* ---- life cycle ---- */
 
 static int open_fifo(struct guard *guard, struct err *err)
 {
@@ -334,8 +329,7 @@ char *guard_file(const struct guard *guard, const char *name)
 	return guard->jobdir.path[0] ? jobdir_file(&guard->jobdir, name) : NULL;
 }
 
-/* -- reports
- * ------------------------------------------------------------------------------------ */
+/* ---- reports ---- */
 
 struct watchdog_stats guard_stats(const struct guard *guard)
 {

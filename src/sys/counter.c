@@ -36,7 +36,7 @@ const char *counter_source_name(enum counter_source source)
 	return sources[source].name;
 }
 
-/* ---------------------------------------------------------------- choosing */
+/* ---- choosing ---- */
 
 char *counter_valgrind_path(void)
 {
@@ -73,7 +73,7 @@ int counter_choose(enum counter_source *ret_source, struct err *err)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- valgrind */
+/* ---- valgrind ---- */
 
 void counter_wrap(enum counter_source source, const char *prefix, char *const *argv,
 		  struct strv *ret_argv)
@@ -131,7 +131,7 @@ int counter_collect(const char *prefix, uint64_t *ret_count, struct err *err)
 	return r;
 }
 
-/* --------------------------------------------------------------- addresses */
+/* ---- addresses ---- */
 
 int counter_fix_addresses(struct err *err)
 {

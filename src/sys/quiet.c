@@ -26,7 +26,7 @@ const char *quiet_fault_name(enum quiet_fault fault)
 	return names[fault];
 }
 
-/* --------------------------------------------------------------- /proc/stat */
+/* ---- /proc/stat ---- */
 
 /* Columns of a "cpuN" line. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, COLUMNS };
@@ -83,7 +83,7 @@ int quiet_parse_stat(const char *text, const struct cpuset *cpus, struct quiet_s
 	return state->cpus ? 0 : -EINVAL;
 }
 
-/* ------------------------------------------------------------ the other files */
+/* ---- the other files ---- */
 
 /* "name value" lines: the value, 0 when it is not there. */
 static uint64_t named_number(const char *text, const char *name)
@@ -139,7 +139,7 @@ int quiet_read(const struct cpuset *cpus, struct quiet_state *ret_state, struct 
 	return 0;
 }
 
-/* ----------------------------------------------------------------- judgement */
+/* ---- judgement ---- */
 
 static uint64_t available_ns(const struct quiet_state *before, const struct quiet_state *after)
 {

@@ -64,7 +64,7 @@ struct wardship {
 	struct pids named;     /* survivors already told */
 };
 
-/* --- telling the agent ------------------------------------------------------------------------ */
+/* ---- telling the agent ---- */
 
 static void tell(struct wardship *ward, const struct warden_event *event, bool answers_spawn,
 		 int pidfd)
@@ -97,7 +97,7 @@ static void tell_synced(struct wardship *ward)
 	ward->sync_due = false;
 }
 
-/* --- starting --------------------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 /* Replaces the markers in the request by descriptors of this process. */
 static int resolve_stdio(const struct wardship *ward, const struct wire_frame *frame,
@@ -175,7 +175,7 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 		tell_spawned(ward, &main, pidfd);
 }
 
-/* --- reaping ---------------------------------------------------------------------------------- */
+/* ---- reaping ---- */
 
 static struct main_process *find_main_by_pid(struct wardship *ward, pid_t pid)
 {
@@ -238,7 +238,7 @@ static bool reap(struct wardship *ward)
 	}
 }
 
-/* --- adopting --------------------------------------------------------------------------------- */
+/* ---- adopting ---- */
 
 /* Only a child of ours that nobody reaped: then the number means that process and no other. */
 static bool is_orphan(struct wardship *ward, pid_t pid)
@@ -284,7 +284,7 @@ static void move_newcomers(struct wardship *ward)
 	pids_done(&ward->newcomers);
 }
 
-/* --- signals and killing ---------------------------------------------------------------------- */
+/* ---- signals and killing ---- */
 
 static void name_survivor(void *arg, pid_t pid, int error)
 {
@@ -445,7 +445,7 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 	}
 }
 
-/* --- the loop --------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void agent_is_gone(struct wardship *ward)
 {
@@ -543,7 +543,7 @@ static void watch_over(struct wardship *ward)
 	}
 }
 
-/* --- becoming the warden ---------------------------------------------------------------------- */
+/* ---- becoming the warden ---- */
 
 static void on_child(int sig UNUSED)
 {

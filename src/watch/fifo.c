@@ -34,8 +34,7 @@ struct fifo {
 	bool told_nan;
 };
 
-/* -- requests
- * ----------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void reject_line(struct fifo *fifo, enum timer_fault fault)
 {
@@ -162,8 +161,7 @@ static void set_listening(struct watchdog_channel *channel, bool on)
 		event_del(fifo->readable);
 }
 
-/* -- life cycle
- * --------------------------------------------------------------------------------- */
+/* ---- life cycle ---- */
 
 static int remove_old(const char *path, struct err *err)
 {

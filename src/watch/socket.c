@@ -46,8 +46,7 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-/* -- requests
- * ----------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* Replies go to clients that wait for them; one that does not read them loses them. */
 static void reply(struct client *client, int result, int fd)
@@ -162,8 +161,7 @@ static void listen_to_all(struct watchdog_channel *channel, bool on)
 		set_event(list_entry(link, struct client, link)->readable, on);
 }
 
-/* -- connections
- * -------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 static void client_new(struct watch_socket *server, int *fd)
 {

@@ -77,8 +77,7 @@ static int reject_pid(struct watchdog *watchdog, enum watchdog_rejection rejecti
 	return -code;
 }
 
-/* -- processes
- * ---------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static void watched_free(struct watched *watched)
 {
@@ -187,8 +186,7 @@ int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank)
 	return r;
 }
 
-/* -- timers
- * ------------------------------------------------------------------------------------- */
+/* ---- timers ---- */
 
 /* The timer only ever moves to earlier: one that fires too early costs less than setting it anew
  * for every release. */
@@ -294,8 +292,7 @@ int watchdog_release(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 	return r;
 }
 
-/* -- life cycle
- * --------------------------------------------------------------------------------- */
+/* ---- life cycle ---- */
 
 struct watchdog *watchdog_new(struct event_base *base, const struct watchdog_hooks *hooks)
 {

@@ -66,7 +66,7 @@ void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid);
 void watchdog_skip_worker(struct watchdog *watchdog); /* one that could not be started */
 void watchdog_forget_all(struct watchdog *watchdog);  /* workers, processes, timers */
 
-/* -- for the channels ------------------------------------------------------------------------- */
+/* ---- for the channels ---- */
 
 /* 0, or -EINVAL/-ESRCH/-EPERM after counting and telling the rejection. With `whole_worker` the
  * timer belongs to the worker's main process and outlives `pid`, one of its descendants. */
@@ -95,7 +95,7 @@ void watchdog_remove_channel(struct watchdog_channel *channel);
 /* Reads what is waiting in all channels now. */
 void watchdog_drain(struct watchdog *watchdog);
 
-/* -- for reports ------------------------------------------------------------------------------ */
+/* ---- for reports ---- */
 
 struct watchdog_stats {
 	size_t armed; /* now */

@@ -21,7 +21,7 @@ void compare_options_init(struct compare_options *options)
 		options->limits[i] = NAN;
 }
 
-/* ------------------------------------------------------------- one pair */
+/* ---- one pair ---- */
 
 static size_t take_values(const struct compare_options *options, const struct compare_side *side,
 			  const struct sample_order *order, enum metric metric, double **ret_values,
@@ -139,7 +139,7 @@ static bool row_fill(struct compare_row *row, const struct comparison *c)
 	return true;
 }
 
-/* --------------------------------------------------------------- pairing */
+/* ---- pairing ---- */
 
 static const struct sample_order *find_partner(const struct comparison *c,
 					       const struct sample_order *order,
@@ -210,7 +210,7 @@ static void pair_orders(struct comparison *c)
 	}
 }
 
-/* ---------------------------------------------------------------- noise */
+/* ---- noise ---- */
 
 struct sizes {
 	double *items;
@@ -287,7 +287,7 @@ static void set_noise(struct comparison *c, enum metric metric)
 	free(sizes.items);
 }
 
-/* -------------------------------------------------------------- verdicts */
+/* ---- verdicts ---- */
 
 static bool has_limits(const struct compare_options *options)
 {

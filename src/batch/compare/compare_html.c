@@ -21,7 +21,7 @@ static const char *const marks[VERDICT_COUNT] = {
 	[VERDICT_SLOWER] = "▲",
 };
 
-/* ------------------------------------------------- two distributions of one order */
+/* ---- two distributions of one order ---- */
 
 struct strip {
 	double low, high; /* the values at the two ends of the axis */
@@ -116,7 +116,7 @@ static void put_card(struct buf *out, const struct compare_row *row)
 	buf_append_str(out, "</article>\n");
 }
 
-/* --------------------------------------------- all orders of one metric at a glance */
+/* ---- all orders of one metric at a glance ---- */
 
 /* The largest effect, or interval end that is not far beyond the effects. */
 static double overview_reach(const struct comparison *c, enum metric metric)
@@ -187,7 +187,7 @@ static void put_overview(struct buf *out, const struct comparison *c, enum metri
 		   100 * expm1(-reach));
 }
 
-/* ---------------------------------------------------------------- the page */
+/* ---- the page ---- */
 
 static void put_tiles(struct buf *out, const struct compare_summary *summary, enum metric metric)
 {

@@ -35,7 +35,7 @@ static uint32_t sides(const struct repeat *repeat)
 	return repeat->rules->variants ? 2 : 1;
 }
 
-/* ------------------------------------------------------ which variant next */
+/* ---- which variant next ---- */
 
 static uint64_t mix(uint64_t z)
 {
@@ -62,7 +62,7 @@ static int side_now(const struct repeat *repeat)
 	return (int)repeat->place ^ b_first(repeat->rules, repeat->block);
 }
 
-/* ------------------------------------------------------------- how many */
+/* ---- how many ---- */
 
 static double interval_reach(const double *sorted, uint32_t n, double confidence)
 {

@@ -60,7 +60,7 @@ void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_
 	schedule->queued++;
 }
 
-void schedule_remove(struct schedule *schedule, struct schedule_item *item)
+static void take_out(struct schedule *schedule, struct schedule_item *item)
 {
 	if (!heap_node_queued(&item->node))
 		return;
@@ -103,11 +103,11 @@ struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *
 	bool taken = corepool_take(pool, item->width, ret_placement);
 	assert(taken);
 	(void)taken;
-	schedule_remove(schedule, item);
+	take_out(schedule, item);
 	return item;
 }
 
-/* --- the rest of the schedule, played --- */
+/* ---- the rest of the schedule, played ---- */
 
 struct replay_lane {
 	struct schedule_item **items;

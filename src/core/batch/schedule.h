@@ -40,8 +40,6 @@ uint64_t schedule_key(const struct schedule_item *item, enum schedule_order orde
 		      uint64_t estimate_ns, uint64_t seed);
 
 void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_t key);
-void schedule_remove(struct schedule *schedule,
-		     struct schedule_item *item); /* nothing if not queued */
 
 /* Takes the next item out together with its cores; NULL when nothing fits. */
 struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,

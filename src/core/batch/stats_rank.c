@@ -16,7 +16,7 @@ static double two_sided(double lower, double upper)
 	return MIN(1.0, 2 * MIN(lower, upper));
 }
 
-/* ------------------------------------------------------------ signed rank */
+/* ---- signed rank ---- */
 
 struct magnitude {
 	double size;
@@ -139,7 +139,7 @@ double stats_signed_rank_min_p(size_t n)
 	return n == 0 ? 1 : MIN(1.0, ldexp(2, -(int)MIN(n, (size_t)1000)));
 }
 
-/* --------------------------------------------------------------- rank sum */
+/* ---- rank sum ---- */
 
 /* Both samples merged: the doubled rank sum of the first, and the sizes of the groups of ties. */
 struct merged {
@@ -288,7 +288,7 @@ double stats_rank_sum_min_p(size_t m, size_t n)
 	return m == 0 || n == 0 ? 1 : MIN(1.0, 2 / choose(m + n, MIN(m, n)));
 }
 
-/* ----------------------------------------------------- Benjamini-Hochberg */
+/* ---- Benjamini-Hochberg ---- */
 
 struct ranked_p {
 	double p;

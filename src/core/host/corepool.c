@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* --- the units --- */
+/* ---- the units ---- */
 
 static void add_unit(struct corepool *pool, const struct topo_cpu *cpu)
 {
@@ -102,6 +102,17 @@ static void reserve_units(struct corepool *pool, int reserve)
 	}
 }
 
+/* CPUs that other programs keep busy are avoided, not forbidden. */
+static void mark_busy(struct corepool *pool, const struct cpuset *busy)
+{
+	for (int i = 0; i < pool->count; i++) {
+		struct corepool_unit *unit = &pool->units[i];
+		unit->busy = false;
+		for (int c = 0; c < unit->cpu_count; c++)
+			unit->busy = unit->busy || cpuset_has(busy, unit->cpus[c]);
+	}
+}
+
 int corepool_init(struct corepool *pool, const struct topology *topology,
 		  const struct corepool_opts *opts, struct err *err)
 {
@@ -117,7 +128,7 @@ int corepool_init(struct corepool *pool, const struct topology *topology,
 		return err_set(err, ENODEV, "no CPU is allowed to be used");
 	}
 	even_out(pool);
-	corepool_set_busy(pool, &opts->busy);
+	mark_busy(pool, &opts->busy);
 	limit_units(pool, topology->quota_milli);
 	reserve_units(pool, opts->reserve);
 	return 0;
@@ -147,17 +158,7 @@ void corepool_done(struct corepool *pool)
 	*pool = COREPOOL_INIT;
 }
 
-void corepool_set_busy(struct corepool *pool, const struct cpuset *busy)
-{
-	for (int i = 0; i < pool->count; i++) {
-		struct corepool_unit *unit = &pool->units[i];
-		unit->busy = false;
-		for (int c = 0; c < unit->cpu_count; c++)
-			unit->busy = unit->busy || cpuset_has(busy, unit->cpus[c]);
-	}
-}
-
-/* --- the ranges --- */
+/* ---- the ranges ---- */
 
 /* Domains, from small to large. A group never spans nodes, even where a cache does. */
 enum level {

@@ -87,7 +87,4 @@ void corepool_give(struct corepool *pool, const struct placement *placement);
 /* The CPUs of a range: exactly `width` of them; none in an anonymous pool. */
 struct cpuset corepool_cpus(const struct corepool *pool, const struct placement *placement);
 
-/* CPUs that other programs keep busy, as last seen: avoided, not forbidden. */
-void corepool_set_busy(struct corepool *pool, const struct cpuset *busy);
-
 #endif

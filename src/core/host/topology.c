@@ -11,15 +11,6 @@ void topology_done(struct topology *topology)
 	*topology = TOPOLOGY_INIT;
 }
 
-void topology_copy(const struct topology *from, struct topology *ret_to)
-{
-	struct topology copy = *from;
-	copy.cpus = NEW_ARRAY(struct topo_cpu, from->count ? from->count : 1);
-	if (from->count)
-		memcpy(copy.cpus, from->cpus, from->count * sizeof(*from->cpus));
-	*ret_to = copy;
-}
-
 void topology_flat(const struct cpuset *cpus, struct topology *ret_topology)
 {
 	struct topology topology = TOPOLOGY_INIT;

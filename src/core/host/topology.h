@@ -29,7 +29,6 @@ struct topology {
 #define TOPOLOGY_INIT ((struct topology){ .cpus = NULL })
 
 void topology_done(struct topology *topology);
-void topology_copy(const struct topology *from, struct topology *ret_to);
 
 /* CPUs about which nothing is known but their numbers: a core each, one cache, one node. */
 void topology_flat(const struct cpuset *cpus, struct topology *ret_topology);

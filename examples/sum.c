@@ -27,7 +27,7 @@ static int sum_by_adding(struct muster_store *store, int64_t number, int world, 
 	return muster_store_add(store, "sum", 0, PATIENCE, ret_sum);
 }
 
-/* Every rank leaves its number under a key of its own; whoever wants the sum waits for all of
+/* Every rank puts its number under its own key; a rank that wants the sum waits for all of
  * them. */
 static int sum_by_reading(struct muster_store *store, int rank, int64_t number, int world,
 			  int64_t *ret_sum)

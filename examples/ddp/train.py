@@ -19,26 +19,26 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def say(text):
-    """In one piece: print() writes the end of a line by itself, and ranks would get between."""
+    """Writes in one piece: print() writes the newline separately, and lines of ranks would mix."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def batch(step, rank, size=32):
-    """The data of one step: made, so that the example needs no files."""
+    """The data of one step: generated, so that the example needs no files."""
     generator = torch.Generator().manual_seed(1000 * step + rank)
     x = torch.randn(size, 8, generator=generator)
     return x, torch.sin(x.sum(dim=1, keepdim=True))
 
 
 def save(path, step, model, optimizer):
-    """Never half a checkpoint: whoever is killed meanwhile leaves the last one as it was."""
+    """Never writes half a checkpoint: a rank that is killed meanwhile leaves the last one intact."""
     torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, f"{path}.part")
     os.replace(f"{path}.part", path)
 
 
 def resume(path, model, optimizer):
-    """The step to go on with."""
+    """Returns the step to continue with."""
     if not os.path.exists(path):
         return 0
     state = torch.load(path)
@@ -48,7 +48,7 @@ def resume(path, model, optimizer):
 
 
 def hold_until(path, rank):
-    """For demonstrations: the end waits until a file is there, so that there is somebody to kill."""
+    """For demonstrations: waits at the end until a file exists, so that there is a worker to kill."""
     say(f"rank {rank} pid {os.getpid()} holds")
     while not os.path.exists(path):
         time.sleep(0.02)
@@ -76,7 +76,7 @@ def train(options):
 
 
 def final_loss(model):
-    """The mean over all ranks on data nobody was trained on."""
+    """The mean loss over all ranks on data that was not used for training."""
     with torch.no_grad():
         x, y = batch(-1, dist.get_rank())
         loss = nn.functional.mse_loss(model(x), y)

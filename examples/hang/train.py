@@ -1,5 +1,5 @@
-"""Two ranks add up a tensor, step by step. In the first attempt rank 1 never comes to the third step, so
-rank 0 hangs in the collective; a timer around each step is all the script does about it."""
+"""Two ranks add up a tensor, step by step. In the first attempt rank 1 never reaches the third step, so
+rank 0 hangs in the collective. The script only sets a timer around each step."""
 
 import os
 import time

@@ -16,7 +16,7 @@ for name in matrix["SNIPPETS"]:
             "id": f"{name}, {threads} thread{'s' if threads > 1 else ''}",
             "cmd": [sys.executable, str(here / "run_snippet.py"), snippets, region, name, str(threads)],
             "cores": threads,
-            # Idle threads must not spin: their rounds would be counted.
+            # Idle threads must not spin: valgrind would count that.
             "env": {"OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": str(threads),
                     "VALGRIND_OPTS": "--instr-atstart=no --fair-sched=yes"},
         }))

@@ -1,4 +1,4 @@
-/* Lets a Python program say which part of it callgrind counts: loaded with ctypes, no effect
+/* Lets a Python program choose which part of it callgrind counts: loaded with ctypes, no effect
  * outside valgrind. */
 #include <valgrind/callgrind.h>
 

@@ -1,13 +1,13 @@
-"""muster for Python: start functions as workers, and what a worker can say to its launcher.
+"""muster for Python: start functions as workers; timers, heartbeats and the store for workers.
 
     muster.launcher     LaunchConfig, elastic_launch: torch.distributed.launcher's interface
-    muster.record       a decorator that tells the launcher of the exception a worker ends with
+    muster.record       a decorator that reports the exception a worker ends with to the launcher
     muster.timer        "stop me if this block takes too long"
-    muster.heartbeat    "I am still getting somewhere"
+    muster.heartbeat    "I am making progress"
     muster.Store        the key-value store all workers of a job share
 
-Thin: launching is done by the muster program, the rest by libmuster. Importing it loads neither torch
-nor the library, and nothing runs in this process besides what is called.
+The muster program does the launching, libmuster the rest. Importing this package loads neither torch
+nor the library, and runs nothing in the background.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LaunchConfig, and what it means to the muster program."""
+"""LaunchConfig, and its translation into options of `muster run`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DefaultLogsSpecs:
 
 @dataclass
 class LaunchConfig:
-    """How a job is to be run. Names and defaults are those of torch.distributed.launcher.api; those
+    """How to run a job. Names and defaults are those of torch.distributed.launcher.api; those
     marked with a star are muster's own.
 
     min_nodes, max_nodes    how many nodes take part
@@ -112,7 +112,7 @@ class LaunchConfig:
             raise ValueError(f"shutdown_timeout must be non-negative, got {self.shutdown_timeout}")
 
     def check(self) -> None:
-        """Raises ValueError for what cannot be launched."""
+        """Raises ValueError if this cannot be launched."""
         if self.min_nodes < 1 or self.max_nodes < self.min_nodes:
             raise ValueError(f"0 < min_nodes <= max_nodes is needed, got {self.min_nodes} and {self.max_nodes}")
         if self.nproc_per_node < 1:
@@ -161,7 +161,7 @@ class LaunchConfig:
                 *self.run_options]
 
     def _rendezvous(self) -> list[tuple[str, Any]]:
-        """How nodes find each other; a job on one node without an endpoint has nobody to find."""
+        """How nodes find each other; a job on one node without an endpoint has no other node to find."""
         nodes = [("rdzv-id", self.run_id), ("nnodes", f"{self.min_nodes}:{self.max_nodes}")]
         if self.rdzv_backend == "static":
             return [*nodes, *self._master(), ("rdzv-conf", self._conf("rank"))]

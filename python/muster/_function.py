@@ -34,7 +34,7 @@ def _by_value(call: tuple[Callable[..., Any], tuple[Any, ...]], why: str) -> byt
 
 
 def _pack(function: Callable[..., Any], args: tuple[Any, ...], main: tuple[str, str] | None) -> bytes:
-    """By reference as multiprocessing does; what has no name that workers could find, by value."""
+    """By reference as multiprocessing does; by value if workers could not find it by name."""
     if main is None and getattr(function, "__module__", None) == "__main__":
         return _by_value((function, args), "there is no script to load the function from")
     try:
@@ -44,7 +44,7 @@ def _pack(function: Callable[..., Any], args: tuple[Any, ...], main: tuple[str, 
 
 
 def send(directory: str, function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
-    """Leaves the call in the directory and returns the command that makes it."""
+    """Writes the call into the directory and returns the command that executes it."""
     main = _main_place()
     entry = {"path": sys.path, "argv": sys.argv, "main": main, "call": _pack(function, tuple(args), main)}
     with open(os.path.join(directory, "entry"), "wb") as file:
@@ -53,7 +53,7 @@ def send(directory: str, function: Callable[..., Any], args: Sequence[Any]) -> l
 
 
 class _Reader(pickle.Unpickler):
-    """What the workers know as the script that launched them is __main__ here."""
+    """The module that the workers know as the launching script is __main__ here."""
 
     def find_class(self, module: str, name: str) -> Any:
         return super().find_class("__main__" if module == "__mp_main__" else module, name)

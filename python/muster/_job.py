@@ -81,7 +81,7 @@ class WorkerEnd:
     rank: int
     local_rank: int
     pid: int
-    exitcode: int  # negative: a signal; None is never seen: an unknown end is 255
+    exitcode: int  # negative: a signal; never None: an unknown end is 255
     first: bool  # to fail on this host
     ended: float  # wall clock, seconds
     error_file: str
@@ -115,11 +115,11 @@ def _words(words: Sequence[str]) -> Any:
 
 
 class Job:
-    """Use as a context manager: whatever happens, nothing of the job is left afterwards."""
+    """Use as a context manager: on exit nothing of the job is left."""
 
     def __init__(self, command: Sequence[str], options: Sequence[str], env: Mapping[str, str | None]) -> None:
-        """Starts `muster run OPTIONS -- COMMAND`. `env` are changes to our environment; None takes a
-        variable out."""
+        """Starts `muster run OPTIONS -- COMMAND`. `env` are changes to our environment; None unsets a
+        variable."""
         changes = [name if value is None else f"{name}={value}" for name, value in env.items()]
         config = _Config(
             size=ctypes.sizeof(_Config),
@@ -142,11 +142,11 @@ class Job:
         self._handle = c_void_p()
 
     def signal(self, sig: int) -> None:
-        """Passes a signal on to the job; one that has ended does not mind."""
+        """Passes a signal on to the job; does nothing if it has ended."""
         _lib().muster_job_signal(self._handle, sig)
 
     def follow(self, on_event: Callable[[dict[str, Any]], None]) -> JobResult:
-        """Waits for the end, handing over what happens. Python's signal handlers run meanwhile."""
+        """Waits for the end and passes events on. Python's signal handlers run meanwhile."""
         over = False
         poll = select.poll()
         poll.register(_lib().muster_job_fd(self._handle), select.POLLIN)

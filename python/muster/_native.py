@@ -17,7 +17,7 @@ _HANDLE = c_void_p
 _VALUE_OUT = (POINTER(c_void_p), POINTER(c_size_t))
 _NUMBER_OUT = POINTER(c_int64)
 
-# What each function takes; all return an int but for those below.
+# The argument types of each function; all return an int except those below.
 _ARGUMENTS = {
     "muster_timer_acquire": (c_char_p, c_double, c_int),
     "muster_timer_release": (c_char_p,),
@@ -74,7 +74,7 @@ def version() -> str:
 
 
 def heartbeat() -> None:
-    """Tells the launcher that this worker is still getting somewhere (--hang-timeout). Cheap enough for
+    """Tells the launcher that this worker makes progress (--hang-timeout). Cheap enough for
     the innermost loop; in a process that muster did not start it does nothing."""
     result = library().muster_heartbeat()
     if result not in (0, -errno.ENOTCONN):

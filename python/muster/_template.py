@@ -1,24 +1,24 @@
-"""The template of warm workers: imports the modules once, then forks a worker whenever it is asked.
+"""The template of warm workers: imports the modules once, then forks workers on request.
 
-`muster run --preload` starts it as a child of the warden. It is not imported but sent: this text is
-the first message on standard input, a socket that stays the link to muster. `argv` is then
+`muster run --preload` starts it as a child of the warden. muster sends this text as
+the first message on standard input, a socket that stays the connection to muster. `argv` is then
 
     -c  MODULE,MODULE...  what follows `python -u` on the command line of a worker
 
-Muster asks for workers with one message a batch, which carries descriptors: a memory file, then for
+muster asks for workers with one message per batch, which carries descriptors: a memory file, then for
 each worker a gate, and its standard input, output and error. The file has NUL-terminated words, for
 each worker: N and N arguments, N and N variables, its CPUs ("0,1,5"; "": all), and its memory policy
 ("SYSCALL MODE MASK" with the mask in hexadecimal bytes; "": as it is). Answers are
 
     R                ready: the modules are imported
-    F PID PID...     forked, in the order of the request; those that are missing could not be
+    F PID PID...     forked, in the order of the request; the missing ones could not be forked
     E TEXT           there will be no worker, and why
 
-A worker is forked twice, by the interpreter's own fork so that every library hears of it. The process
-in between ends, and the warden inherits the worker. That makes itself ready and waits at its gate,
-until the warden says that it has it: nothing of the user's runs before. All workers of a batch have
-the same process in between, and that is forked before they are asked for, because forking and ending a
-process of this size takes milliseconds.
+A worker is forked twice, by the interpreter's own fork so that the fork handlers of every library run.
+The process in between ends, and the warden inherits the worker. The worker prepares itself and waits at
+its gate until the warden has adopted it: no user code runs before. All workers of a batch share the
+process in between, which is forked ahead of the request, because forking and ending a process of this
+size takes milliseconds.
 """
 
 import builtins
@@ -44,7 +44,7 @@ PR_SET_PDEATHSIG = 1
 PAUSE_HARD = 2  # omp_pause_hard
 MADV_COLLAPSE = 25
 HUGE_PAGE = 2 << 20
-HUNG_UP = 3  # exit code of the process between when there is nothing more to do
+HUNG_UP = 3  # exit code of the process in between when muster has closed the connection
 DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel")
 STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -52,7 +52,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Start:
-    """One worker to be: what is asked for."""
+    """The request for one worker."""
 
     def __init__(self, words, descriptors):
         self.argv = take_list(words)
@@ -106,9 +106,8 @@ def check_threads():
 
 
 def end_openmp_threads():
-    """GNU's OpenMP waits in a forked process for threads that are not there. Without any it starts its
-    own. (Other libraries with threads, OpenBLAS for one, see to that themselves when they hear of a
-    fork.)"""
+    """In a forked process GNU's OpenMP waits for threads that do not exist there. If it has none, it
+    starts new ones. (Other libraries with threads, such as OpenBLAS, have fork handlers.)"""
     with open("/proc/self/maps") as maps:
         paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libgomp" in line}
     for path in paths:
@@ -117,8 +116,8 @@ def end_openmp_threads():
 
 
 def collapse_memory():
-    """Into huge pages, so that a fork copies a few hundred entries instead of tens of thousands: it, and
-    the end of what was forked, takes a third of the time. A kernel that cannot (before 6.1) says no."""
+    """Into huge pages, so that a fork copies a few hundred page table entries instead of tens of
+    thousands: fork and exit take a third of the time. Kernels before 6.1 refuse."""
     with open("/proc/self/maps") as maps:
         areas = [line.split(maxsplit=5) for line in maps]
     for span, access, _, _, _, *name in areas:
@@ -150,14 +149,14 @@ def receive(link):
 
 
 def fork():
-    """0 in the child. Python, and some modules, warn of forking with threads, which is seen to."""
+    """0 in the child. Silences the warnings about forking with threads, which check_threads() covers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return os.fork()
 
 
 def fork_each(starts):
-    """In the process between: the pids, as far as there are any. In a worker: its Start."""
+    """In the process in between: the pids of the forked workers. In a worker: its Start."""
     pids = b""
     try:
         for start in starts:
@@ -171,10 +170,10 @@ def fork_each(starts):
 
 
 def serve(link):
-    """Forks workers until muster hangs up. Returns only in a worker, with its Start and all descriptors
-    that it must not keep.
+    """Forks workers until muster closes the connection. Returns only in a worker, with its Start and all
+    descriptors that it must not keep.
 
-    The process between is forked ahead of the request and takes it from the link itself."""
+    The process in between is forked ahead of the request and reads it itself."""
     while True:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -188,7 +187,7 @@ def serve(link):
                 return forked, [reader, writer, *descriptors]
             os.write(writer, forked)
             os._exit(0)
-        check_end(os.waitpid(middle, 0)[1])  # from then on the workers are the warden's
+        check_end(os.waitpid(middle, 0)[1])  # from then on the warden is the workers' parent
         try:
             pids = os.read(reader, 1 << 16)
         except BlockingIOError:
@@ -199,7 +198,7 @@ def serve(link):
 
 
 def check_end(status):
-    """Is there reason to go on after the process between has ended so?"""
+    """Ends with muster; raises if the process in between failed."""
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
     if code == HUNG_UP:
         os._exit(0)
@@ -225,14 +224,13 @@ def set_placement(start):
     if start.memory:
         number, mode, mask = start.memory
         bits = bytes.fromhex(mask.decode())
-        # The kernel reads one bit less than it is told.
+        # The kernel reads one bit less than the length.
         if libc.syscall(int(number), int(mode), bits, len(bits) * 8 + 1) < 0:
             raise OSError(ctypes.get_errno(), "cannot bind to its memory nodes")
 
 
 def open_streams():
-    """As the interpreter does at its start with -u: what it found out about the template's files need
-    not hold for these."""
+    """As the interpreter does at its start with -u: these may be of another kind than the template's."""
     for number, (name, mode) in enumerate(STREAMS):
         old = getattr(sys, f"__{name}__")
         file = open(number, mode + "b", buffering=-1 if mode == "r" else 0, closefd=False)
@@ -246,8 +244,8 @@ def open_streams():
 
 
 def renew_randomness():
-    """What was seeded at random when it was imported is alike in all workers. (`random` does this by
-    itself.)"""
+    """Modules that seed themselves on import would be alike in all workers. (`random` has a fork
+    handler.)"""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random:
         numpy_random.seed()
@@ -270,7 +268,7 @@ def set_command_line(argv):
 
 
 def pass_gate(gate, warden):
-    """Waits for the warden. Without it nobody would end this process, at any time from here on."""
+    """Waits until the warden has adopted this process; before that no process would end it."""
     if not os.read(gate, 1):
         os._exit(1)
     os.close(gate)
@@ -279,7 +277,7 @@ def pass_gate(gate, warden):
 
 
 def become(start, descriptors, directory, warden):
-    """All that the kernel and the interpreter see at the start of a program."""
+    """Sets everything that the kernel and the interpreter set at the start of a program."""
     os.setsid()
     for number, descriptor in enumerate(start.stdio):
         os.dup2(descriptor, number)
@@ -300,12 +298,12 @@ def become(start, descriptors, directory, warden):
 
 
 def absolute(path):
-    """As the interpreter does it: nothing but the directory is put before."""
+    """As the interpreter does: prepends only the directory."""
     return path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
 
 
 def has_main(path):
-    """A directory or an archive, to be run by its __main__."""
+    """Whether it is a directory or an archive with a __main__."""
     return pkgutil.get_importer(absolute(path)) is not None
 
 
@@ -319,7 +317,7 @@ def first_path(words):
 
 
 def set_path(words):
-    """For the imports of the template as for those of its workers, which all run the same program."""
+    """For the imports of the template and of its workers, which all run the same program."""
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, first_path(words))
 
@@ -367,8 +365,8 @@ def run(words):
 
 
 def run_and_show(words):
-    """An uncaught exception leaves through here, so that the interpreter ends as it always does, but it
-    is shown, and recorded, without the frames below the user's."""
+    """Handles an uncaught exception like the interpreter, but shows and records it without the frames
+    below the user's."""
     try:
         run(words)
     except SystemExit:
@@ -377,7 +375,7 @@ def run_and_show(words):
         trace = error.__traceback__
         while trace and trace.tb_frame.f_globals is globals():
             trace = trace.tb_next
-        record_uncaught(error.with_traceback(trace))  # noqa: F821 - from _uncaught.py, sent along
+        record_uncaught(error.with_traceback(trace))  # noqa: F821 - from _uncaught.py, sent with this text
         show = sys.excepthook
 
         def excepthook(kind, value, _):

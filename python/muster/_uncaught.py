@@ -1,8 +1,8 @@
-"""An exception that nobody catches is told to the launcher, without a change to the worker's program.
+"""Reports an uncaught exception to the launcher, without a change to the worker's program.
 
 This runs at the start of every worker's interpreter: through muster.pth where the package is
-installed, and from the template of warm workers, which carries a copy of this text. So it stands
-alone, and imports next to nothing until there is an error.
+installed, and from the template of warm workers, which carries a copy of this text. So it
+depends on no other module, and imports almost nothing until there is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write_error_file(error: BaseException, skip: int = 0) -> None:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Never half a file: the launcher may read while we are being killed."""
+    """Never writes half a file: the launcher may read while we are being killed."""
     part = f"{path}.{os.getpid()}"
     try:
         with open(part, "w", encoding="ascii") as file:
@@ -50,15 +50,15 @@ def write_whole(path: str, text: str) -> None:
 
 
 def record_uncaught(error: BaseException) -> None:
-    """Only for the worker's main process, which leads its session: a helper's error is the worker's to
-    judge. A file that is there already was written by @record, closer to the error."""
+    """Only for the worker's main process, which leads its session: the worker judges the errors
+    of its helpers. If the file exists, @record wrote it, closer to the error."""
     path = os.environ.get(ERROR_FILE)
     if path and isinstance(error, Exception) and os.getsid(0) == os.getpid() and not os.path.exists(path):
         write_error_file(error)
 
 
 def install() -> None:
-    """Puts itself before whatever shows uncaught exceptions."""
+    """Installs a hook that records, then calls the previous one."""
     show = sys.excepthook
 
     def excepthook(kind, error, trace):  # type: ignore[no-untyped-def]

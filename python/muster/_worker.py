@@ -1,4 +1,4 @@
-"""What a worker runs whose entry point is a function: `python -u _worker.py DIRECTORY`.
+"""Runs in a worker whose entry point is a function: `python -u _worker.py DIRECTORY`.
 
 The directory holds what muster/_function.py put there, and gets what the function returns. This file runs
 as a script, before anything is known about where packages are.

@@ -1,4 +1,4 @@
-"""How a worker's end is told: the error file a worker writes, and what the launcher makes of it.
+"""How workers report errors: the error file, and what the launcher makes of it.
 
 The file is the one torch's `@record` writes and torch's agent reads, so that workers and launchers of
 both kinds understand each other.
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _pass_up(failure: ProcessFailure) -> None:
-    """Hands the first failure of our own workers to whoever started us."""
+    """Writes the first failure of our own workers to the error file of our launcher."""
     path = os.environ.get(ERROR_FILE)
     if not path or failure.error_file == NOT_AVAILABLE:
         return
@@ -42,10 +42,10 @@ def _pass_up(failure: ProcessFailure) -> None:
 
 
 def record(fn: F) -> F:
-    """A decorator for the main function of a worker: an exception it ends with is told to the launcher,
+    """A decorator for the main function of a worker: reports the exception it ends with to the launcher,
     which shows it in its report. SystemExit is not an error of its own; `sys.exit(0)` is a return.
 
-    A ChildFailedError hands the error of the first worker that failed on, as if it were ours.
+    With a ChildFailedError it reports the error of the first worker that failed.
     """
 
     @functools.wraps(fn)
@@ -72,7 +72,7 @@ def _is_child_failed(error: Exception) -> bool:
 
 
 class SignalException(Exception):
-    """The launcher was told by a signal to end; its workers are gone when this is raised."""
+    """A signal asked the launcher to end; its workers are gone when this is raised."""
 
     def __init__(self, msg: str, sigval: signal.Signals) -> None:
         super().__init__(msg)
@@ -100,7 +100,7 @@ class ProcessFailure:
             self.message = self._describe_end()
 
     def _read_error_file(self) -> None:
-        """A file that is cut short or not what it should be is as good as none."""
+        """Treats a truncated or invalid file as missing."""
         if not os.path.isfile(self.error_file):
             self.error_file = NOT_AVAILABLE
             return

@@ -46,7 +46,7 @@ Entrypoint = Union[Callable[..., Any], str]
 
 
 class LaunchError(RuntimeError):
-    """The launcher itself failed; no worker did. What was wrong stands on stderr. `exit_code` is that
+    """The launcher itself failed; no worker did. stderr says what was wrong. `exit_code` is that
     of the muster program: 2 for a wrong option, 124 when no other node came in time, 125 for trouble with
     the system."""
 
@@ -113,7 +113,7 @@ def _get_entrypoint_name(entrypoint: Entrypoint | None, args: Sequence[Any]) -> 
 
 @dataclass
 class _Notes:
-    """What is worth remembering of the events."""
+    """What the events of a job said."""
 
     stops: list[signal.Signals] = field(default_factory=list)  # that we or the program were sent
     problem: str = ""  # why a worker could not be started
@@ -126,7 +126,7 @@ class _Notes:
 
 
 def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, _Notes]:
-    """Sees the job to its end."""
+    """Follows the job to its end."""
     notes = _Notes()
 
     def on_event(event: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, _Note
 
 
 def _environment(config: LaunchConfig) -> dict[str, str | None]:
-    """What the program and the workers find in theirs, unlike in ours."""
+    """Changes to our environment for the program and the workers."""
     env: dict[str, str | None] = {ERROR_FILE: None}  # ours; the workers get one each
     if "PYTHON_EXEC" not in os.environ:
         env["PYTHON_EXEC"] = sys.executable
@@ -151,8 +151,8 @@ def _environment(config: LaunchConfig) -> dict[str, str | None]:
 
 @contextlib.contextmanager
 def _handling(signals: Sequence[signal.Signals], job: Job, stops: list[signal.Signals]) -> Iterator[None]:
-    """While the job runs, signals that mean its end are passed on to it. Only a main thread can have
-    handlers; in another one they stay with whoever has them."""
+    """While the job runs, passes signals that mean its end on to it. Only the main thread can set
+    handlers; in another thread the existing ones stay."""
     if threading.current_thread() is not threading.main_thread():
         log.warning("not in the main thread: signals do not reach the job")
         yield
@@ -186,7 +186,7 @@ def _error_of(result: JobResult, name: str, program: str, problem: str) -> Excep
 
 
 def _failures(result: JobResult) -> dict[int, ProcessFailure]:
-    """Those who ended badly, the first one in front: the order decides between equal seconds."""
+    """The workers that failed, the first one in front: the order decides between equal seconds."""
     ended = sorted((w for w in result.workers if w.exitcode != 0), key=lambda w: (not w.first, w.ended))
     return {worker.rank: _failure(worker) for worker in ended}
 

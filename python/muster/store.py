@@ -28,14 +28,14 @@ class Store:
     ever) and raises TimeoutError past that. Threads may share a connection; their calls follow one
     another.
 
-        store = muster.Store()          # that of the job this process is a worker of
+        store = muster.Store()          # of the job that this worker belongs to
         store.set("a", "1")
         store.add("sum", rank)
         store.barrier("done", world)
     """
 
     def __init__(self, address: str | None = None, timeout: Timeout = DEFAULT_TIMEOUT, prefix: str = "") -> None:
-        """`address`: "host:port"; None: $MASTER_ADDR and $MASTER_PORT. Tries until the store is there.
+        """`address`: "host:port"; None: $MASTER_ADDR and $MASTER_PORT. Tries until the store answers.
         With a prefix P the keys are P/KEY, as with torch's PrefixStore."""
         self._handle = c_void_p()
         self._prefix = f"{prefix}/" if prefix else ""
@@ -84,23 +84,23 @@ class Store:
         return _take(value, length)
 
     def delete_key(self, key: str, timeout: Timeout = None) -> bool:
-        """Was it there?"""
+        """True if it existed."""
         return bool(self._call("muster_store_delete", self._key(key), self._patience(timeout)))
 
     def check(self, keys: Sequence[str], timeout: Timeout = None) -> bool:
-        """Are all there?"""
+        """True if all exist."""
         return bool(self._call("muster_store_check", *self._keys(keys), self._patience(timeout)))
 
     def wait(self, keys: Sequence[str], timeout: Timeout = None) -> None:
-        """Until all are there."""
+        """Waits until all exist."""
         self._call("muster_store_wait", *self._keys(keys), self._patience(timeout))
 
     def barrier(self, key: str, world_size: int, timeout: Timeout = None) -> None:
-        """Until `world_size` processes have come here; a key serves once."""
+        """Waits until `world_size` processes have called it; a key serves once."""
         self._call("muster_store_barrier", self._key(key), world_size, self._patience(timeout))
 
     def keys(self, timeout: Timeout = None) -> list[str]:
-        """All keys (below the prefix), in no order."""
+        """All keys (below the prefix), in any order."""
         found: list[str] = []
         on_key: Callable[..., Any] = KEY_FN(lambda _, key: found.append(key.decode(errors="surrogateescape")))
         self._call("muster_store_keys", self._patience(timeout), on_key, None)
@@ -165,7 +165,7 @@ def _bytes(value: Value) -> bytes:
 
 
 def _take(value: c_void_p, length: c_size_t) -> bytes:
-    """Copies what the library handed out, and frees it."""
+    """Copies the library's result and frees it."""
     try:
         return ctypes.string_at(value, length.value)  # type: ignore[arg-type]
     finally:

@@ -23,7 +23,7 @@ __all__ = ["TimerClient", "configure", "expires"]
 
 
 class TimerClient(Protocol):
-    """Whoever takes timers; torch's timer clients are such."""
+    """Receives timers; torch's timer clients have this interface."""
 
     def acquire(self, scope_id: str, expiration_time: float) -> None:
         """Arms a timer for the wall-clock time given."""
@@ -33,7 +33,7 @@ class TimerClient(Protocol):
 
 
 class _MusterClient:
-    """The launcher's own watchdog. A worker that is late is ended with `signal`."""
+    """The launcher's own watchdog, which ends a late worker with `signal`."""
 
     def __init__(self, signal: int = signals.SIGKILL) -> None:
         self._signal = signal
@@ -55,7 +55,7 @@ _client: TimerClient = _MusterClient()
 
 
 def configure(timer_client: TimerClient | None = None, *, signal: int = signals.SIGKILL) -> None:
-    """Chooses who takes the timers of this process: a client (torch's, for example), or, without one,
+    """Chooses the receiver of this process's timers: a client (torch's, for example), or, without one,
     the launcher, which ends a worker that is late with `signal`."""
     global _client
     _client = timer_client or _MusterClient(signal)

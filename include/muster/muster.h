@@ -1,10 +1,10 @@
-/* libmuster: start workers, and what a worker of muster can say to it, from C and from anything
- * that calls C. The manual is muster(3); compile and link with `pkg-config --cflags --libs muster`.
+/* libmuster: start workers, and use timers, heartbeats and the store in a worker, from C and from
+ * anything that calls C. The manual is muster(3); compile and link with `pkg-config --cflags --libs
+ * muster`.
  *
  * Functions may be called from any thread. They never print and never exit; they return 0 or more,
- * or a negative errno, and muster_error() then has a sentence. A process that runs out of memory is
- * aborted.
- */
+ * or a negative errno, and muster_error() then explains it. A process that runs out of memory is
+ * aborted. */
 #ifndef MUSTER_MUSTER_H
 #define MUSTER_MUSTER_H
 
@@ -25,7 +25,7 @@ extern "C" {
 /* The version of the library, such as "0.1.0". */
 MUSTER_API const char *muster_version(void);
 
-/* Why the last call in this thread that failed did so; "" if none has. Good until the next one
+/* Why the last failed call of this thread failed; "" if none has. Valid until the next one
  * fails. */
 MUSTER_API const char *muster_error(void);
 
@@ -45,18 +45,19 @@ MUSTER_API const char *muster_error(void);
  * calling process ends, for whatever reason, the job is stopped.
  */
 struct muster_launch_config {
-	size_t size; /* of this struct as the caller knows it; later versions have more members */
+	size_t size; /* of this struct in the caller's version; later versions have more members */
 	const char *program; /* the muster program; NULL: $MUSTER_PROGRAM, else "muster" on PATH */
 	/* what each worker runs, NULL at the end: a script, a program, and their arguments */
 	const char *const *command;
 	const char *const
-		*options;	/* more options of muster-run(1), NULL at the end; may be NULL */
-	const char *const *env; /* changes to the environment, NULL at the end: "NAME=value" or, to
-				       take it out, "NAME"; may be NULL */
-	const char *cwd;	/* NULL: the caller's */
-	int nproc_per_node;	/* workers on this host; 0: one */
-	int max_restarts;	/* of the group, after failures */
-	int stdio[3]; /* descriptors that become the program's 0, 1 and 2; -1: the caller's */
+		*options; /* more options of muster-run(1), NULL at the end; may be NULL */
+	/* changes to the environment, NULL at the end: "NAME=value" sets, "NAME" unsets; may be
+	 * NULL */
+	const char *const *env;
+	const char *cwd;    /* NULL: the caller's */
+	int nproc_per_node; /* workers on this host; 0: one */
+	int max_restarts;   /* of the group, after failures */
+	int stdio[3];	    /* descriptors that become the program's 0, 1 and 2; -1: the caller's */
 };
 
 #define MUSTER_LAUNCH_CONFIG_INIT \
@@ -64,26 +65,26 @@ struct muster_launch_config {
 		.size = sizeof(struct muster_launch_config), .stdio = { -1, -1, -1 } \
 	}
 
-/* One thing that happened in the job, as in muster-events(7). Good during the call. */
+/* One event of the job, as in muster-events(7). Valid during the call. */
 struct muster_event {
 	const char *name;	  /* "worker.exited" */
 	const char *json;	  /* the whole event, without a newline */
-	int64_t rank, local_rank; /* of the worker it is about; -1: none */
+	int64_t rank, local_rank; /* of its worker; -1: none */
 	pid_t pid;		  /* of that worker; 0: none */
 	int64_t round, restarts;
 };
 
 typedef void muster_event_fn(void *arg, const struct muster_event *event);
 
-/* How a worker of this host ended, in the last round it was started in. */
+/* How a worker of this host ended, in the last round that started it. */
 struct muster_worker_end {
 	int64_t rank, local_rank;
 	pid_t pid;	  /* 0: it could not be started */
-	int exit_code;	  /* -1: none, a signal ended it or it is not known how it ended */
+	int exit_code;	  /* -1: none, because a signal ended it or its end is unknown */
 	int signal;	  /* the signal that ended it; 0: none */
 	int first;	  /* not 0: it was the first to fail on this host */
-	int64_t ended_ms; /* wall-clock milliseconds since the epoch; 0: never seen to end */
-	/* where it was told to record an exception; there if it did. NULL: nowhere */
+	int64_t ended_ms; /* wall-clock milliseconds since the epoch; 0: its end was not seen */
+	/* the file for an exception, which exists if the worker recorded one; NULL: none */
 	const char *error_file;
 };
 
@@ -96,14 +97,14 @@ struct muster_result {
 	const struct muster_worker_end *workers;
 };
 
-/* Runs a job to its end. `on_event` may be NULL. The result belongs to the caller, who frees it. An
- * error is one of starting the program; how the job ended stands in the result. */
+/* Runs a job to its end. `on_event` may be NULL. The caller frees the result. An error means that
+ * the program could not be started; the result says how the job ended. */
 MUSTER_API int muster_launch(const struct muster_launch_config *config, muster_event_fn *on_event,
 			     void *arg, struct muster_result **ret_result);
 MUSTER_API void muster_result_free(struct muster_result *result); /* NULL: nothing */
 
-/* The same in steps, for programs with a loop of their own: when muster_job_fd() is readable, call
- * muster_job_step(), which waits for nothing, until it returns 1. A job belongs to one thread at a
+/* The same in steps, for programs with their own event loop: when muster_job_fd() is readable, call
+ * muster_job_step(), which never blocks, until it returns 1. A job belongs to one thread at a
  * time. */
 struct muster_job;
 MUSTER_API int muster_job_start(const struct muster_launch_config *config,
@@ -116,10 +117,10 @@ MUSTER_API int muster_job_step(struct muster_job *job, muster_event_fn *on_event
  * its end. */
 MUSTER_API int muster_job_signal(struct muster_job *job, int signal);
 
-/* Hands over the result, once, when muster_job_step() has returned 1; NULL before that. */
+/* Returns the result, once, when muster_job_step() has returned 1; NULL before that. */
 MUSTER_API struct muster_result *muster_job_take_result(struct muster_job *job);
 
-/* Frees. A job that still runs is killed, and waited for. NULL: nothing. */
+/* Frees the job; if it still runs, kills it and waits for its end. NULL: does nothing. */
 MUSTER_API void muster_job_free(struct muster_job *job);
 
 /* -- The store: what all workers of a job share --------------------------------------------------
@@ -137,8 +138,8 @@ MUSTER_API void muster_job_free(struct muster_job *job);
  */
 struct muster_store;
 
-/* `address`: "host:port"; NULL: $MASTER_ADDR and $MASTER_PORT, as workers have them. Tries until
- * the store is there. */
+/* `address`: "host:port"; NULL: $MASTER_ADDR and $MASTER_PORT, as in a worker. Tries until the
+ * store answers. */
 MUSTER_API int muster_store_open(const char *address, double seconds,
 				 struct muster_store **ret_store);
 MUSTER_API void muster_store_close(struct muster_store *store); /* NULL: nothing */
@@ -163,18 +164,18 @@ MUSTER_API int muster_store_compare_set(struct muster_store *store, const char *
 					const void *desired, size_t desired_len, double seconds,
 					void **ret_value, size_t *ret_len);
 
-/* 1: it was there; 0: it was not. */
+/* 1: it existed; 0: it did not. */
 MUSTER_API int muster_store_delete(struct muster_store *store, const char *key, double seconds);
 
-/* 1: all are there; 0: not all are. */
+/* 1: all exist; 0: not all do. */
 MUSTER_API int muster_store_check(struct muster_store *store, const char *const *keys, size_t count,
 				  double seconds);
 
-/* Until all are there. */
+/* Waits until all exist. */
 MUSTER_API int muster_store_wait(struct muster_store *store, const char *const *keys, size_t count,
 				 double seconds);
 
-/* Until `world` processes have come here; a key serves once. */
+/* Waits until `world` processes have called it; a key serves once. */
 MUSTER_API int muster_store_barrier(struct muster_store *store, const char *key, int64_t world,
 				    double seconds);
 
@@ -182,13 +183,13 @@ MUSTER_API int muster_store_barrier(struct muster_store *store, const char *key,
 MUSTER_API int muster_store_num_keys(struct muster_store *store, double seconds,
 				     int64_t *ret_count);
 
-/* Calls `on_key` for every key, in no order. The key is good during the call; it must not call the
- * store. */
+/* Calls `on_key` for every key, in any order. The key is valid during the call, which must not use
+ * the store. */
 typedef void muster_key_fn(void *arg, const char *key);
 MUSTER_API int muster_store_keys(struct muster_store *store, double seconds, muster_key_fn *on_key,
 				 void *arg);
 
-/* Queues. pop does not wait: 1 and the oldest value, or 0 if there is none. */
+/* Queues. pop does not wait: 1 and the oldest value, or 0 if the queue is empty. */
 MUSTER_API int muster_store_push(struct muster_store *store, const char *key, const void *value,
 				 size_t len, double seconds);
 MUSTER_API int muster_store_pop(struct muster_store *store, const char *key, double seconds,
@@ -212,7 +213,7 @@ MUSTER_API int muster_store_queue_len(struct muster_store *store, const char *ke
 MUSTER_API int muster_timer_acquire(const char *scope, double seconds, int signal);
 MUSTER_API int muster_timer_release(const char *scope);
 
-/* Moves the deadline of the innermost timer of the scope, or arms it if there is none: for
+/* Moves the deadline of the innermost timer of the scope, or arms one if there is none; useful in
  * loops. */
 MUSTER_API int muster_timer_renew(const char *scope, double seconds, int signal);
 

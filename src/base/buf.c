@@ -28,8 +28,8 @@ unsigned char *buf_reserve(struct buf *buf, size_t len)
 	if (buf->cap - buf->end >= len && buf->mem)
 		return buf->mem + buf->end;
 
-	/* Moving is worth it only when the dead space at the front is most of the buffer;
-	 * otherwise a long queue would be copied again and again. */
+	/* Move only when most of the buffer is dead space at the front; otherwise a long queue
+	 * would be copied again and again. */
 	if (buf->start >= buf_len(buf))
 		move_to_front(buf);
 	if (buf->cap - buf->end < len || !buf->mem) {

@@ -1,9 +1,8 @@
 /* A growing run of bytes with a read position: append at the end, consume at the front.
  *
  * Consuming moves the start; the space is reclaimed when the buffer runs empty or grows. Pointers
- * into a buffer are good until the next append. A text kept in a buffer ends in a NUL that is not
- * counted (buf_str).
- */
+ * into a buffer are valid until the next append. A text in a buffer ends in a NUL that does not
+ * count (buf_str). */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 

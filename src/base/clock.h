@@ -1,5 +1,5 @@
-/* Time. Decisions use monotonic nanoseconds; the wall clock is only for people and for the
- * deadlines that other programs hand us in it. */
+/* Time. Decisions use monotonic nanoseconds; the wall clock is for display and for deadlines that
+ * other programs give us in it. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -29,7 +29,7 @@ static inline struct timeval clock_timeval(uint64_t ns)
 				 .tv_usec = (suseconds_t)(us % 1000000) };
 }
 
-/* What is left until a deadline. */
+/* The time left until a deadline. */
 static inline struct timeval clock_left(uint64_t deadline_ns, uint64_t now_ns)
 {
 	return clock_timeval(deadline_ns > now_ns ? deadline_ns - now_ns : 0);

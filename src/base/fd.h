@@ -25,14 +25,14 @@ int fd_set_nonblock(int fd, bool on);
 /* Writes all of it, through EINTR and short writes. 0 or -errno. For blocking descriptors. */
 int fd_write_all(int fd, const void *data, size_t len);
 
-/* Appends what the descriptor gives until its end, at most `limit` bytes: -EFBIG beyond. */
+/* Appends everything up to the end of file, at most `limit` bytes: -EFBIG beyond. */
 int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err);
 
 /* The content of a file, at most `limit` bytes (procfs files too). */
 int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *err);
 
-/* Raises this process's soft limit of open files to the hard one. Returns the soft limit that was
- * in force, for children that must not notice. */
+/* Raises this process's soft limit of open files to the hard one. Returns the old soft limit, which
+ * children should get back. */
 uint64_t fd_limit_raise(void);
 
 #endif

@@ -32,10 +32,10 @@ struct map_entry *map_find(const struct map *map, const void *key, size_t key_le
  * removed. */
 struct map_entry *map_put(struct map *map, const void *key, size_t key_len, void *value);
 
-/* Takes the key out and returns its value, NULL if it was not there. */
+/* Removes the key and returns its value, NULL if it was not there. */
 void *map_remove(struct map *map, const void *key, size_t key_len);
 
-/* All entries in bucket order. The body may remove the entry it is at, and add none. */
+/* All entries in bucket order. The body may remove the current entry, but add none. */
 struct map_entry *map_first(const struct map *map);
 struct map_entry *map_next(const struct map *map, const struct map_entry *entry);
 

@@ -1,5 +1,5 @@
-/* Memory that is always there: these never return NULL. Running out of it in a supervisor that
- * holds a few MB means the host is past helping; the process aborts and the warden cleans up. */
+/* Allocation that never returns NULL. If a supervisor that holds a few MB runs out of memory, the
+ * host is beyond help: the process aborts and the warden cleans up. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
@@ -11,7 +11,7 @@ char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
 char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* For AUTO(): frees what a `char *` or other pointer variable points to. */
+/* For AUTO(): frees the memory of a `char *` or other pointer variable. */
 void mem_free_ptr(void *ptr_to_ptr);
 
 #define NEW(type) ((type *)mem_alloc(sizeof(type)))

@@ -1,4 +1,5 @@
-/* Text: the only place that turns text into numbers. Parsers take the whole text or refuse it. */
+/* Text: the only place that turns text into numbers. A parser accepts the whole text or rejects
+ * it. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
@@ -6,7 +7,7 @@
 
 #include "base/util.h"
 
-/* The first characters decide most comparisons; chains of them read whole files of results. */
+/* Most comparisons differ in the first characters; readers of result files make many of them. */
 static inline bool str_eq(const char *a, const char *b)
 {
 	return a[0] == b[0] && strcmp(a, b) == 0;
@@ -23,7 +24,7 @@ bool str_ends(const char *text, const char *suffix);
 int str_to_i64(const char *text, int64_t *ret_value);
 int str_to_u64(const char *text, uint64_t *ret_value);
 
-/* Hexadecimal digits without a prefix, up to the first character that is none; at least one. */
+/* Hexadecimal digits without a prefix, up to the first other character; at least one. */
 int str_hex_to_u64(const char *text, uint64_t *ret_value);
 
 /* As Python's int(): surrounding blanks, a sign, single underscores between digits. */
@@ -39,7 +40,7 @@ int str_to_duration_ns(const char *text, uint64_t *ret_ns);
 /* "4096", "64K", "10M", "2G", also "KiB"/"KB" (both 1024). */
 int str_to_size(const char *text, uint64_t *ret_bytes);
 
-/* Control characters become '?': what others say may go to a terminal. */
+/* Control characters become '?': text from other programs may go to a terminal. */
 void str_make_printable(char *text);
 
 /* Edits (insert, delete, replace, swap neighbours) that turn one text into the other. */
@@ -53,11 +54,11 @@ const char *str_nearest(const char *typed, const char *name, const char *best);
 int str_to_signal(const char *text);
 const char *str_signal_name(int sig);
 
-/* Cuts at `sep`: returns the piece at *rest (not NUL-terminated) with its length and moves *rest
- * on; NULL at the end. An empty text has one empty piece. */
+/* Cuts at `sep`: returns the piece at *rest (not NUL-terminated) with its length and advances
+ * *rest; NULL at the end. An empty text has one empty piece. */
 const char *str_split(const char **rest, char sep, size_t *ret_len);
 
-/* Leaves out blanks and tabs around a piece: where it begins then; *len becomes its length. */
+/* Skips blanks and tabs around a piece: returns its new start; *len becomes its length. */
 const char *str_trim(const char *text, size_t *len);
 
 #endif

@@ -1,4 +1,4 @@
-/* Small things every file wants. No state, no functions with a body of note. */
+/* Small macros that every file uses. */
 #ifndef BASE_UTIL_H
 #define BASE_UTIL_H
 

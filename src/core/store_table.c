@@ -6,12 +6,13 @@
 
 #include "base/mem.h"
 
-/* What a name costs beyond its bytes and value: its slot, map entry and bucket, and malloc's
- * own. */
+/* The cost of a name beyond its bytes and value: its slot, map entry and bucket, and malloc's
+ * overhead. */
 #define SLOT_COST (sizeof(struct slot) + sizeof(struct map_entry) + 32)
 #define NUMBER_TEXT_MAX 24
 
-/* All that is known under one name. It exists while any of the three does. */
+/* Everything about one name: its value, its queue and its waiters. Exists while it has any of
+ * them. */
 struct slot {
 	struct map_entry *entry; /* its name */
 	bool present;
@@ -28,7 +29,7 @@ struct item {
 	unsigned char data[];
 };
 
-/* One waiter waiting for one name. */
+/* One waiter that waits for one name. */
 struct store_wait {
 	struct list link; /* in slot->waits */
 	struct slot *slot;
@@ -101,7 +102,7 @@ static struct slot *find_or_add(struct store_table *table, struct bytes key)
 	return slot;
 }
 
-/* Most a change of `key` by `more` bytes can cost. */
+/* The most that a change of `key` by `more` bytes can cost. */
 static int reserve_slot(const struct store_table *table, const struct slot *slot, struct bytes key,
 			size_t more, struct err *err)
 {
@@ -213,7 +214,7 @@ void store_table_cancel(struct store_table *table, struct store_waiter *waiter)
 	for (size_t i = 0; i < waiter->count; i++) {
 		struct store_wait *wait = &waiter->waits[i];
 		if (list_empty(&wait->link))
-			continue; /* that name has come already; its slot may be gone */
+			continue; /* that name exists already; its slot may be gone */
 		list_unlink(&wait->link);
 		drop_if_unused(table, wait->slot);
 	}
@@ -228,7 +229,7 @@ struct store_waiter *store_table_next_released(struct store_table *table)
 
 /* ---- values ---- */
 
-/* Room for `len` bytes of value, at once exact; memory far beyond the need is given back. */
+/* Makes room for exactly `len` bytes of value; frees memory far beyond the need. */
 static void resize(struct store_table *table, struct slot *slot, size_t len, size_t cap)
 {
 	if (slot->cap < len || slot->cap / 4 > len) {
@@ -383,7 +384,7 @@ static int parse_number(struct bytes text, int64_t *ret_number)
 		i++;
 	if (i == text.len || text.data[i] < '0' || text.data[i] > '9')
 		return -EINVAL;
-	int64_t number = 0; /* kept negative: there is one more of those */
+	int64_t number = 0; /* kept negative: the negative range is larger by one */
 	for (; i < text.len && text.data[i] >= '0' && text.data[i] <= '9'; i++)
 		if (__builtin_mul_overflow(number, 10, &number) ||
 		    __builtin_sub_overflow(number, text.data[i] - '0', &number))
@@ -394,7 +395,7 @@ static int parse_number(struct bytes text, int64_t *ret_number)
 	return 0;
 }
 
-/* Adds to the number in the slot's value without waking anybody. */
+/* Adds to the number in the slot's value without waking waiters. */
 static int count_up(struct store_table *table, struct bytes key, int64_t delta,
 		    struct slot **ret_slot, int64_t *ret_sum, struct err *err)
 {

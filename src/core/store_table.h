@@ -1,14 +1,13 @@
-/* The content of a worker store: keys with their values, queues, and those who wait for them.
+/* The content of a worker store: keys with their values, queues, and waiters.
  *
- * Pure: no I/O, no time. A change that ends somebody's wait puts that waiter on a list; the caller
- * fetches them with store_table_next_released() once the change is done and answers them.
+ * Pure: no I/O, no time. A change that ends a wait puts the waiter on a list; after the change the
+ * caller fetches these with store_table_next_released() and answers them.
  *
- * A key has one entry for its value and its queue, which are separate name spaces except that
- * waiting for a name and checking it looks at both, as PyTorch's clients expect.
+ * A key has one entry for its value and its queue, which are separate name spaces, but waiting for
+ * a name and checking it look at both, as PyTorch's clients expect.
  *
- * All memory that clients can make the table hold is counted, waits included. What would exceed
- * the limit is refused with -ENOSPC and changes nothing.
- */
+ * The table counts all memory that clients can make it hold, waits included. It refuses what would
+ * exceed the limit with -ENOSPC and changes nothing. */
 #ifndef CORE_STORE_TABLE_H
 #define CORE_STORE_TABLE_H
 
@@ -29,17 +28,16 @@ struct store_table {
 
 /* One per client, embedded by it. It waits for one thing at a time. */
 struct store_waiter {
-	struct store_wait *waits; /* what it waits for; NULL when it does not */
+	struct store_wait *waits; /* the names it waits for; NULL when it does not wait */
 	size_t count;		  /* of waits */
-	size_t missing;		  /* of them, not there yet */
+	size_t missing;		  /* how many of them do not exist yet */
 	struct list released;
 };
 
 /* `hash_key` must be random where keys come from a wire. */
 void store_table_init(struct store_table *table, size_t bytes_max, const uint64_t hash_key[2]);
 
-/* Frees everything. Waiters that still wait are forgotten: they must not be cancelled
- * afterwards. */
+/* Frees everything. Waiters that still wait are forgotten: do not cancel them afterwards. */
 void store_table_done(struct store_table *table);
 
 void store_waiter_init(struct store_waiter *waiter);
@@ -50,8 +48,8 @@ bool store_waiter_busy(const struct store_waiter *waiter);
 int store_table_set(struct store_table *table, struct bytes key, struct bytes value,
 		    struct err *err);
 
-/* *ret_value is what the key holds afterwards; `expected` if it is absent and stays so. Borrowed
- * until the next change. */
+/* ret_value is the key's value afterwards; `expected` if it is absent and stays so. Borrowed until
+ * the next change. */
 int store_table_compare_set(struct store_table *table, struct bytes key, struct bytes expected,
 			    struct bytes desired, struct bytes *ret_value, struct err *err);
 
@@ -70,25 +68,26 @@ bool store_table_delete(struct store_table *table, struct bytes key); /* the val
 
 bool store_table_has(const struct store_table *table, struct bytes key); /* a value or a queue */
 
-/* Calls `on_key` for every name that has a value, in no order. */
+/* Calls `on_key` for every name that has a value, in any order. */
 typedef void store_key_fn(void *arg, struct bytes key);
 void store_table_each_key(const struct store_table *table, store_key_fn *on_key, void *arg);
-size_t store_table_key_bytes(const struct store_table *table); /* sum of what each_key will show */
+/* total length of the names that each_key will show */
+size_t store_table_key_bytes(const struct store_table *table);
 
-/* Queues. A push ends the wait of one waiter, the first. front returns the length (0: empty). */
+/* Queues. A push ends the first wait for the name. front returns the length (0: empty). */
 int store_table_push(struct store_table *table, struct bytes key, struct bytes value,
 		     struct err *err);
 size_t store_table_front(const struct store_table *table, struct bytes key,
 			 struct bytes *ret_value);
 void store_table_pop(struct store_table *table, struct bytes key); /* drops the front, if any */
 
-/* Waits for all keys: 1 if nothing is missing, 0 if the waiter now waits. A name counts as there
- * from the moment it was seen, even if it is deleted while others are missing. The waiter must not
- * be busy. */
+/* Waits for all keys: 1 if none is missing, 0 if the waiter now waits. A name counts from the
+ * moment it was seen, even if it is deleted while others are missing. The waiter must not be
+ * busy. */
 int store_table_wait(struct store_table *table, struct store_waiter *waiter,
 		     const struct bytes *keys, size_t count, struct err *err);
 
-/* Counts the caller in under `key`: 1 if `world` callers have come (and all are released), 0 if the
+/* Counts the caller under `key`: 1 if `world` callers have come (and all are released), 0 if the
  * waiter now waits. The number is the key's value, so a barrier can be used once. */
 int store_table_barrier(struct store_table *table, struct store_waiter *waiter, struct bytes key,
 			int64_t world, struct err *err);
@@ -96,7 +95,7 @@ int store_table_barrier(struct store_table *table, struct store_waiter *waiter, 
 /* Ends the wait without an answer; also for a waiter that goes away. */
 void store_table_cancel(struct store_table *table, struct store_waiter *waiter);
 
-/* A waiter whose wait has ended, in order; NULL when there is none (left). */
+/* A waiter whose wait has ended, in order; NULL when none is left. */
 struct store_waiter *store_table_next_released(struct store_table *table);
 
 #endif

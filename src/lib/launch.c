@@ -1,5 +1,5 @@
-/* Launching: the muster program as a child that tells what happens through a pipe, and ends when
- * the pipe in the other direction does. */
+/* Launching: the muster program runs as a child that writes events into a pipe and ends when we
+ * close another pipe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,15 +19,15 @@
 #include "lib/last_error.h"
 #include "lib/worker_ends.h"
 
-#define LINE_MAX_BYTES (1 << 20) /* of an event; a longer one is passed over */
+#define LINE_MAX_BYTES (1 << 20) /* of an event; longer ones are skipped */
 #define READ_SIZE 16384
 #define FIRST_FREE_FD 3
 
 struct muster_job {
 	pid_t pid;
 	int pidfd;
-	int events;   /* what the program tells */
-	int lifeline; /* held open for as long as we live */
+	int events;   /* the program writes its events here */
+	int lifeline; /* open as long as we live */
 	struct buf input;
 	struct worker_ends ends;
 	bool ended;
@@ -36,7 +36,7 @@ struct muster_job {
 
 /* ---- starting ---- */
 
-/* A copy that no redirection of 0, 1 and 2 meets. */
+/* A copy with a number above 2, out of reach of redirections. */
 static int above_stdio(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
@@ -95,8 +95,8 @@ static void make_env(const char *const *changes, struct strv *env)
 	}
 }
 
-/* Default signal actions, none blocked, a process group of its own: Ctrl-C is for the caller, who
- * decides what becomes of the job. */
+/* Default signal actions, none blocked, its own process group: Ctrl-C goes to the caller, who
+ * decides about the job. */
 static void set_attributes(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
@@ -110,7 +110,7 @@ static void set_attributes(posix_spawnattr_t *attr)
 					       POSIX_SPAWN_SETPGROUP);
 }
 
-/* The child's end of each pipe keeps its number; a copy onto itself is how it loses its CLOEXEC. */
+/* The child's end of each pipe keeps its number; a copy onto itself clears its CLOEXEC. */
 static void set_actions(posix_spawn_file_actions_t *actions, const char *cwd, const int stdio[3],
 			int events, int lifeline)
 {
@@ -144,7 +144,7 @@ static int spawn_program(const struct muster_launch_config *config, const int st
 	return code ? err_set(err, code, "cannot start the program '%s': %m", program) : 0;
 }
 
-/* Between pipes and processes: everything that must be closed again if the start fails. */
+/* Pipes that must be closed again if the start fails. */
 static int start(const struct muster_launch_config *config, struct muster_job *job, struct err *err)
 {
 	AUTO(fd_close) int events = -1;
@@ -173,7 +173,7 @@ static int start(const struct muster_launch_config *config, struct muster_job *j
 	return r;
 }
 
-/* A caller compiled with an earlier version knows a shorter struct, whose missing rest is zero. */
+/* A caller compiled with an earlier version has a shorter struct; its missing members are zero. */
 static int read_config(const struct muster_launch_config *given,
 		       struct muster_launch_config *config, struct err *err)
 {
@@ -251,8 +251,8 @@ static void take_lines(struct muster_job *job, muster_event_fn *on_event, void *
 		buf_clear(&job->input);
 }
 
-/* By descriptor where there is one: the number may be somebody else's by now if the caller has
- * waited for our child himself. */
+/* Through the pidfd if there is one: if the caller has already waited for our child, another
+ * process may have its number. */
 static int wait_for_program(struct muster_job *job)
 {
 	siginfo_t info = { .si_pid = 0 };

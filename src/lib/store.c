@@ -1,4 +1,4 @@
-/* The store client of libmuster: net/store_client.h behind a lock, with texts for keys. */
+/* The store client of libmuster: net/store_client.h behind a lock, with strings as keys. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void muster_store_close(struct muster_store *store)
 	free(store);
 }
 
-/* One call: the lock is held, and the deadline counts from before it was had. */
+/* One call: it holds the lock, and its deadline counts from before it took the lock. */
 struct call {
 	struct muster_store *store;
 	struct store_client *client;

@@ -14,9 +14,9 @@ static int connection = -1;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t *_Atomic counter;
 
-/* A child made by fork() is somebody else and connects anew; the page it shares with its parent
- * stays good, because the heartbeat is that of the worker as a whole. Another thread may have held
- * the lock at that moment, and that thread does not exist here. */
+/* A child made by fork() is another process and connects again. It keeps the page that it shares
+ * with its parent, because the heartbeat belongs to the whole worker. It makes a new lock: the
+ * thread that may have held it does not exist in the child. */
 static void after_fork(void)
 {
 	if (connection >= 0)
@@ -93,8 +93,9 @@ int muster_heartbeat(void)
 	_Atomic uint64_t *at = atomic_load_explicit(&counter, memory_order_acquire);
 	if (!at)
 		return first_heartbeat();
-	/* Not one atomic addition: threads that beat at once may lose a beat, but the value moves,
-	 * and only that is looked at. A locked instruction would cost several times as much. */
+	/* Not an atomic addition: threads that beat at the same moment may lose a beat, but the
+	 * value changes, and the launcher looks only for a change. A locked instruction would cost
+	 * several times as much. */
 	uint64_t beats = atomic_load_explicit(at, memory_order_relaxed);
 	atomic_store_explicit(at, beats + 1, memory_order_relaxed);
 	return 0;

@@ -12,8 +12,8 @@ static void forget(struct worker_ends *ends)
 	ends->count = 0;
 }
 
-/* The worker the event is about, made if it is new. Workers are told of in the order of their
- * ranks, but one that could not be started may come out of turn. */
+/* The worker that the event is about, added if new. Events come in the order of ranks, except for a
+ * worker that could not be started. */
 static struct muster_worker_end *worker_of(struct worker_ends *ends, const struct event_in *event)
 {
 	size_t at = 0;

@@ -29,13 +29,13 @@ struct etcd_client {
 	struct exchange request, watch;
 	char token[ETCD_TOKEN_MAX]; /* "": none yet */
 
-	/* The request as it was asked for: it may have to wait for a log-in. */
+	/* The current request, kept because it may have to wait for a log-in. */
 	size_t endpoint;
 	struct buf path, body;
 	bool logging_in; /* the exchange is a log-in, the request comes after it */
 	bool token_is_new;
 
-	size_t told; /* bytes of the watch's answer that the caller has seen */
+	size_t told; /* bytes of the watch's answer that the caller has received */
 	char reason[ETCD_CLIENT_REASON_MAX];
 };
 
@@ -106,7 +106,7 @@ static void exchange_begin(struct etcd_client *client, struct exchange *exchange
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT,
-			 1L); /* nobody waits for a look-up that was given up */
+			 1L); /* do not wait for a look-up that timed out */
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, endless ? 0L : timeout_ms);
@@ -155,8 +155,7 @@ static void begin_request(struct etcd_client *client)
 	AUTO(buf_done) struct buf login = BUF_INIT;
 	client->logging_in = config->user && !*client->token;
 	if (client->logging_in && etcd_put_authenticate(&login, config->user, config->password) < 0)
-		buf_append_str(&login,
-			       "{}"); /* no UTF-8: etcd will say that it does not know the user */
+		buf_append_str(&login, "{}"); /* not UTF-8: etcd will not know the user */
 	exchange_begin(client, &client->request, client->endpoint,
 		       client->logging_in ? ETCD_PATH_AUTHENTICATE : buf_str(&client->path),
 		       client->logging_in ? buf_str(&login) : buf_str(&client->body));
@@ -180,7 +179,7 @@ void etcd_client_watch(struct etcd_client *client, size_t endpoint, const char *
 	exchange_begin(client, &client->watch, endpoint, ETCD_PATH_WATCH, body);
 }
 
-/* Why an exchange that has ended was no success; NULL if it was one. */
+/* Why an exchange failed; NULL if it succeeded. */
 static const char *failure(struct etcd_client *client, struct exchange *exchange, CURLcode code)
 {
 	const char *endpoint = client->config->endpoints.items[client->endpoint];
@@ -204,8 +203,8 @@ static const char *failure(struct etcd_client *client, struct exchange *exchange
 	return client->reason;
 }
 
-/* A token that was good may have expired, or the rights may have changed since: with a user, every
- * refusal is answered once with a new log-in. */
+/* The token may have expired, or the rights may have changed: with a user, log in again once after
+ * every refusal. */
 static bool log_in_again(struct etcd_client *client, CURLcode code)
 {
 	if (!*client->token || client->token_is_new || code != CURLE_OK)

@@ -1,9 +1,8 @@
 /* Requests to the JSON gateway of etcd, one at a time, and one watch beside them, over HTTP or
  * HTTPS.
  *
- * It logs in when there is a user, and again when etcd does not take the token any more. It neither
- * chooses among the endpoints nor tries again by itself.
- */
+ * It logs in when there is a user, and again when etcd rejects the token. It neither chooses among
+ * the endpoints nor retries. */
 #ifndef LIBEXEC_ETCD_CLIENT_H
 #define LIBEXEC_ETCD_CLIENT_H
 
@@ -14,8 +13,8 @@ struct etcd_client_config {
 	struct strv endpoints; /* "http://host:port" or "https://host:port" */
 	const char *user;      /* NULL: no log-in */
 	const char *password;
-	const char *ca_file;   /* NULL: the system's authorities */
-	const char *cert_file; /* NULL: none of our own */
+	const char *ca_file;   /* NULL: the authorities of the system */
+	const char *cert_file; /* NULL: no client certificate */
 	const char *key_file;
 	uint64_t timeout_ns; /* of a request, connection included */
 };
@@ -45,12 +44,12 @@ int etcd_client_new(const struct etcd_client_config *config, struct etcd_client 
 		    struct err *err);
 void etcd_client_free(struct etcd_client *client);
 
-/* Both replace what they began before. */
+/* Both replace a request or watch that is under way. */
 void etcd_client_ask(struct etcd_client *client, size_t endpoint, const char *path,
 		     const char *body);
 void etcd_client_watch(struct etcd_client *client, size_t endpoint, const char *body);
 
-/* Works until there is something to tell, `fd` is readable, or the deadline has passed. */
+/* Works until there is an event, `fd` is readable, or the deadline has passed. */
 struct etcd_client_event etcd_client_wait(struct etcd_client *client, int fd, uint64_t deadline_ns);
 
 #endif

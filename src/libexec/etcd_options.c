@@ -19,12 +19,13 @@
 #define TTL_S_MAX 3600
 #define ENDPOINTS_MAX 64
 #define PASSWORD_MAX 4096
-#define TIMEOUTS_PER_TTL 5 /* a lease outlives a few members that do not answer */
+#define TIMEOUTS_PER_TTL 5 /* a lease outlives a few endpoints that do not answer */
 
 static const char usage[] =
 	"usage: muster-discover-etcd [options] RUN-ID HOST:PORT\n"
 	"\n"
-	"Says who coordinates the job RUN-ID, by an election through etcd in which HOST:PORT is a\n"
+	"Chooses the coordinator of the job RUN-ID by an election through etcd, in which HOST:PORT "
+	"is a\n"
 	"candidate. Normally started by `muster run --rdzv-backend=etcd`.\n"
 	"\n"
 	"  --endpoints=LIST      [http://|https://]HOST[:PORT],... (default localhost:" DEFAULT_PORT
@@ -35,7 +36,8 @@ static const char usage[] =
 	"  --user=NAME           log in as NAME\n"
 	"  --password-file=FILE  with the password in the first line of FILE\n"
 	"  --prefix=TEXT         of the key in etcd (default " DEFAULT_PREFIX ")\n"
-	"  --ttl=SECONDS         a leader that is silent for so long loses its place (default 10)\n"
+	"  --ttl=SECONDS         a leader that is silent for this long loses its place (default "
+	"10)\n"
 	"  --help, --version\n";
 
 static int add_endpoint(const char *text, size_t len, const char *scheme, struct strv *endpoints,
@@ -50,7 +52,7 @@ static int add_endpoint(const char *text, size_t len, const char *scheme, struct
 		host_len = strcspn(host, "/");
 	}
 	if (host_len == 0 || strpbrk(host, " @?#") || endpoints->count == ENDPOINTS_MAX)
-		return err_set(err, EINVAL, "--endpoints: '%.64s' is no HOST[:PORT]", endpoint);
+		return err_set(err, EINVAL, "--endpoints: '%.64s' is not HOST[:PORT]", endpoint);
 	const char *bracket = memchr(host, ']', host_len);
 	bool has_port = memchr(bracket ? bracket : host, ':',
 			       host_len - (size_t)((bracket ? bracket : host) - host));
@@ -111,7 +113,7 @@ static int take_options(int argc, char **argv, struct etcd_options *options, str
 					    (int)i };
 	for (int which; (which = getopt_long(argc, argv, "+", longs, NULL)) != -1;) {
 		if (which == '?')
-			return -EINVAL; /* getopt_long() has said why */
+			return -EINVAL; /* getopt_long() has printed why */
 		if (table[which].text)
 			*table[which].text = optarg;
 		else
@@ -129,7 +131,7 @@ static int check(struct etcd_options *options, const struct typed *typed, struct
 		return err_set(err, EINVAL, "--ttl: '%.32s' is not a number from 1 to %d",
 			       typed->ttl, TTL_S_MAX);
 	if (!discovery_coordinator_ok(options->own))
-		return err_set(err, EINVAL, "'%.64s' is no HOST:PORT", options->own);
+		return err_set(err, EINVAL, "'%.64s' is not HOST:PORT", options->own);
 	if (!options->client.user != !typed->password_file)
 		return err_set(err, EINVAL, "--user and --password-file need each other");
 	if (typed->password_file) {

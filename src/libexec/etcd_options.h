@@ -15,7 +15,7 @@ struct etcd_options {
 
 #define ETCD_OPTIONS_INIT ((struct etcd_options){ .ttl_s = 0 })
 
-/* -1: go to work. Else the exit status: what there is to say has been said. */
+/* -1: go on. Else the exit status; the message or help has been printed. */
 int etcd_options_parse(int argc, char **argv, struct etcd_options *ret_options);
 void etcd_options_done(struct etcd_options *options);
 

@@ -1,8 +1,7 @@
-/* muster-discover-etcd: says who coordinates a job, by an election through etcd.
+/* muster-discover-etcd: chooses the coordinator of a job by an election through etcd.
  *
- * The rules are in core/rounds/election.h, what is said to etcd is in proto/etcd.h; this file
- * carries out. The contract with muster is in muster-discovery(7).
- */
+ * core/rounds/election.h has the rules and proto/etcd.h the requests; this file carries them out.
+ * muster-discovery(7) is the contract with muster. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -48,7 +47,7 @@ static void say(const char *fmt, ...)
 	buf_vprintf(&line, fmt, args);
 	va_end(args);
 	buf_append_char(&line, '\n');
-	/* Whether anybody reads it is not our concern. */
+	/* A closed stderr must not stop us. */
 	int ignored UNUSED = fd_write_all(STDERR_FILENO, buf_data(&line), buf_len(&line));
 }
 
@@ -71,7 +70,7 @@ static void key_event(const struct etcd_key *key, struct election_event *event)
 	event->revision = key->revision;
 }
 
-/* An answer to what was asked becomes an event; `key` is where its texts are kept. */
+/* Turns an answer into an event; `key` holds its texts. */
 static int answer_event(enum election_request asked, const char *text, size_t len,
 			struct etcd_key *key, struct election_event *event, struct err *err)
 {
@@ -143,14 +142,13 @@ static void watch(struct program *program, const struct election_action *action)
 	etcd_client_watch(program->client, action->endpoint, buf_str(&body));
 }
 
-/* The key's value to the reader of our standard output. One with our address and another id is of a
- * dead process that was here before us; its epoch is not ours, and its lease will end. */
+/* Prints the key's value on standard output. A key with our address but another id belongs to a
+ * dead process that ran here before; its epoch is not ours, and its lease will end. */
 static void announce(struct program *program, const struct election_action *action)
 {
 	AUTO_FREE char *coordinator = mem_strndup(action->text, strcspn(action->text, " "));
 	if (!discovery_coordinator_ok(coordinator)) {
-		say("the key %s holds something that is no coordinator; waiting for it to go",
-		    program->key);
+		say("the key %s does not hold a coordinator; waiting for its end", program->key);
 		return;
 	}
 	if (str_eq(coordinator, program->options->own) && !str_eq(action->text, program->value))
@@ -158,7 +156,7 @@ static void announce(struct program *program, const struct election_action *acti
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	discovery_line_format(&line, coordinator, action->epoch);
 	if (fd_write_all(STDOUT_FILENO, buf_data(&line), buf_len(&line)) < 0)
-		program->status = EXIT_CODE_SYSTEM; /* nobody listens any more */
+		program->status = EXIT_CODE_SYSTEM; /* no reader is left */
 }
 
 static void complain(const struct program *program, const struct election_action *action)
@@ -166,9 +164,10 @@ static void complain(const struct program *program, const struct election_action
 	char since[CLOCK_HUMAN_MAX];
 	clock_human(action->since_ns, since);
 	if (action->since_ns < NS_PER_S)
-		say("no etcd endpoint answers, trying on: %s", program->reason);
+		say("no etcd endpoint answers, still trying: %s", program->reason);
 	else
-		say("no etcd endpoint has answered for %s, trying on: %s", since, program->reason);
+		say("no etcd endpoint has answered for %s, still trying: %s", since,
+		    program->reason);
 }
 
 static void act(struct program *program, const struct election_action *action)
@@ -235,7 +234,7 @@ static void on_message(struct program *program, const struct etcd_client_event *
 		step_simple(program, ELECTION_CHANGED);
 }
 
-/* The end of standard input, or a signal. What comes through stdin before its end means nothing. */
+/* End of standard input, or a signal. Data before the end means nothing. */
 static bool told_to_leave(const struct program *program)
 {
 	struct epoll_event event;
@@ -288,7 +287,7 @@ static int open_leave_fd(int *ret_fd, struct err *err)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* Both stay open until the end of the process. */
+	/* Both stay open until the process ends. */
 	int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	AUTO(fd_close) int both = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event on_signal = { .events = EPOLLIN, .data.fd = signals };
@@ -301,8 +300,8 @@ static int open_leave_fd(int *ret_fd, struct err *err)
 	return 0;
 }
 
-/* Who we are for the election: the same over restarts of this program, another in every process
- * that it works for. */
+/* Our id in the election: the same when muster restarts this program, different for every muster
+ * process. */
 static void make_value(struct program *program)
 {
 	const char *id = getenv("MUSTER_DISCOVERY_ID");

@@ -111,9 +111,9 @@ TEST(bind_explicit_takes_what_it_is_told_and_no_more)
 	ck_assert_int_eq(binding_parse("explicit:0,2:4-5", &request, NULL), 0);
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, request, 2), "0,2 4-5");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, "0-4", request, 2),
-			 "error: --bind=explicit: CPU 5 of local rank 1 is not ours to use");
+			 "error: --bind=explicit: CPU 5 of local rank 1 is not allowed");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, request, 3),
-			 "error: --bind=explicit: 2 lists for 3 workers; divide them by ':'");
+			 "error: --bind=explicit: 2 lists for 3 workers; separate them by ':'");
 	ck_assert_str_eq(plan(TWO_SOCKETS_SMT, NULL, request, 1),
 			 "error: --bind=explicit: more lists than the 1 workers");
 	static const char *const wrong[] = { "", "cores", "explicit", "CORE" };

@@ -9,8 +9,8 @@
 enum slot_state {
 	SLOT_IDLE,
 	SLOT_RUNNING,
-	SLOT_STOPPING, /* on the ladder; `why` says what for */
-	SLOT_SWEEPING, /* the main process is gone, others are not yet */
+	SLOT_STOPPING, /* the ladder of signals is under way; `why` says why */
+	SLOT_SWEEPING, /* the main process is gone, others are still alive */
 	SLOT_STATE_COUNT,
 };
 
@@ -26,7 +26,7 @@ struct batch_slot {
 	enum reason why; /* REASON_OK: it ended by itself */
 	struct exit_status status;
 	bool timed, oom, suspect;
-	enum batch_hook hook; /* runs instead of the order */
+	enum batch_hook hook; /* this runs instead of the order */
 	bool order_ok;	      /* CLEANUP: how the order ended */
 	uint64_t start_ns, end_ns;
 };
@@ -143,7 +143,7 @@ static void learn(struct batch *batch, const struct batch_order *order, uint64_t
 		learned_add(&batch->learned[order->group], ns);
 }
 
-/* The limit on the wall time of an order; a percentage changes while medians are learned. */
+/* The limit on the wall time of an order; a percentage changes while the batch learns medians. */
 static uint64_t limit_ns(const struct batch *batch, const struct batch_order *order)
 {
 	if (order->timeout_ns)
@@ -159,7 +159,7 @@ static uint64_t wall_deadline(const struct batch *batch, const struct batch_slot
 
 /* ---- one slot ---- */
 
-/* CPU time cannot grow faster than the cores do; unpinned orders may use them all. */
+/* CPU time grows no faster than the number of cores; unpinned orders may use them all. */
 static uint64_t cpu_check_after(const struct batch *batch, const struct batch_slot *slot,
 				uint64_t used_ns)
 {
@@ -199,7 +199,7 @@ static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 	action->outcome.trial.hook = slot->hook;
 }
 
-/* The next step of the ladder; the last one, KILL, is for good. */
+/* The next step of the ladder; the last one, KILL, ends it. */
 static void climb(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 		  struct batch_actions *actions)
 {
@@ -274,7 +274,7 @@ static uint64_t retry_delay(const struct batch *batch, int attempt)
 	return MIN(delay, MAX(BATCH_RETRY_DELAY_MAX_NS, batch->opts.retry_delay_ns));
 }
 
-/* Counts an order that is over, opens the gate it stands before, and looks at --halt. */
+/* Counts an order that is over, opens the gate that it guards, and checks --halt. */
 static void settle(struct batch *batch, struct batch_order *order, bool ok, uint64_t now_ns,
 		   struct batch_actions *actions)
 {
@@ -292,7 +292,7 @@ static void settle(struct batch *batch, struct batch_order *order, bool ok, uint
 		batch->stop = BATCH_STOP_HALT;
 }
 
-/* Counts a trial that went well: true if the order is to run once more. */
+/* Counts a trial that went well: true if the order must run once more. */
 static bool count_trial(const struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
@@ -334,7 +334,7 @@ static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_o
 	return false;
 }
 
-/* What runs before the next trial of an order, if anything. */
+/* The hook before the next trial of an order, if any. */
 static enum batch_hook hook_before(const struct batch *batch, const struct batch_order *order)
 {
 	if (order->is_canary)
@@ -353,8 +353,8 @@ static void leave_slot(struct batch *batch, struct batch_slot *slot)
 	batch->running--;
 }
 
-/* After a hook: true if that was all, or what it was for is under way. Else its order ends with
- * it. */
+/* After a hook: true if it was the last step, or if what it prepared has started. Else its failure
+ * ends the order. */
 static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
 		      struct batch_actions *actions)
 {
@@ -390,7 +390,7 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 	};
 	outcome.trial.hook = slot->hook;
 	if (slot->hook && outcome.reason == REASON_OK)
-		outcome.reason = REASON_KILLED; /* stopped before the order itself could begin */
+		outcome.reason = REASON_KILLED; /* stopped before the order itself could start */
 	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED)
 		outcome.reason = REASON_CANARY;
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
@@ -416,7 +416,7 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 	leave_slot(batch, slot);
 	if (outcome.final)
 		settle(batch, order, outcome.reason == REASON_OK, now_ns, actions);
-	else if (!outcome.retry) /* stopped by us: not run, as far as the list is concerned */
+	else if (!outcome.retry) /* we stopped it: it counts as not run */
 		order->state = BATCH_HELD;
 }
 
@@ -496,8 +496,8 @@ static void stopping_tick(struct batch *batch, struct batch_slot *slot,
 		climb(batch, slot, now_ns, actions);
 }
 
-/* What is not here cannot happen in that state, or does not matter: an EMPTY that crossed our order
- * to kill belongs to the tree before. */
+/* An empty cell cannot happen in that state or does not matter: an EMPTY that crossed our order to
+ * kill belongs to the previous tree. */
 static slot_fn *const slot_table[SLOT_STATE_COUNT][BATCH_EVENT_COUNT] = {
 	[SLOT_RUNNING] = {
 		[BATCH_EXITED] = on_exited,
@@ -660,7 +660,7 @@ uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 			continue;
 		uint64_t whole = order_estimate((void *)batch, &slot->order->item);
 		uint64_t passed = now_ns - slot->since_ns;
-		/* One that is over its time has some more ahead, the more the longer it took. */
+		/* One that is over its estimate has more ahead: the longer it took, the more. */
 		uint64_t left = whole > passed ? whole - passed : passed / 10;
 		running[count++] = (struct schedule_running){ slot->placement, left };
 	}

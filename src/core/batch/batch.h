@@ -1,13 +1,12 @@
 /* A batch as a state machine: which order runs next and where, what happens when it is too slow,
- * fails, or does not go away, and when the whole thing is over. Pure: the shell (src/batch) starts
- * and signals processes, writes results and keeps the clock.
+ * fails, or does not end, and when the batch is over. Pure: the shell (src/batch) starts and
+ * signals processes, writes results and keeps the clock.
  *
  *     batch_step(&batch, &event, now_ns, &actions);     // carry the actions out, in order
  *     arm_timer(batch_next_deadline(&batch));           // its expiry is a BATCH_TICK
  *
- * An order runs in a slot, on cores of its own, as often as it is to be repeated. Its cores are
- * free again, and a retry may begin, only when its last process is gone.
- */
+ * An order runs in a slot, on its own cores, as often as its repetition asks. Its cores become
+ * free, and a retry may begin, only when its last process is gone. */
 #ifndef CORE_BATCH_BATCH_H
 #define CORE_BATCH_BATCH_H
 
@@ -20,13 +19,13 @@ enum batch_order_state {
 	BATCH_QUEUED,
 	BATCH_HELD, /* waits for a canary */
 	BATCH_RUNNING,
-	BATCH_WAITING, /* for its next attempt */
+	BATCH_WAITING, /* waits for its next attempt */
 	BATCH_OK,
 	BATCH_FAILED,
 	BATCH_SKIPPED, /* its canary failed */
 };
 
-/* One order, made by the caller: the fields above the line; the others are the machine's. */
+/* One order. The caller fills the fields above the line; the machine owns the others. */
 struct batch_order {
 	struct schedule_item item; /* index and width */
 	uint64_t timeout_ns;	   /* 0: none */
@@ -37,10 +36,10 @@ struct batch_order {
 	uint32_t gate;		   /* held until this gate opens; 0: none */
 	uint32_t opens;		   /* its success opens this gate; 0: none */
 	int32_t retries, runs, warmup;
-	int32_t run; /* the first to do: 0, or where an earlier batch stopped */
-	/* decides instead of runs, warmup and run; borrowed; NULL: they do */
+	int32_t run; /* the first run to do: 0, or where an earlier batch stopped */
+	/* decides instead of runs, warmup and run; borrowed; may be NULL */
 	struct repeat *repeat;
-	bool is_canary; /* not one of the list: is not counted */
+	bool is_canary; /* not in the list, so not counted */
 	/* --- */
 	uint8_t state;
 	bool is_set_up;	     /* its SETUP has run */
@@ -52,14 +51,14 @@ struct batch_order {
 
 enum batch_event_type {
 	BATCH_START,  /* once */
-	BATCH_EXITED, /* slot: status, start_ns, end_ns; `empty` if nothing is left of it; `oom` */
-	BATCH_SPAWN_FAILED, /* slot: nothing is left of it */
+	BATCH_EXITED, /* slot: status, start_ns, end_ns; `empty` if no process is left; `oom` */
+	BATCH_SPAWN_FAILED, /* slot: no process is left */
 	BATCH_EMPTY,	    /* slot: its last process is gone */
-	BATCH_LOST,	    /* slot: the watcher is gone, and so is the order */
+	BATCH_LOST,	    /* slot: its warden is gone, and so is the order */
 	BATCH_CPU_USED,	    /* slot: cpu_ns, the answer to BATCH_QUERY_CPU */
 	BATCH_TICK,	    /* a deadline has passed */
 	BATCH_INTERRUPT,    /* Ctrl-C: first stops, second kills */
-	BATCH_FATAL,	    /* results cannot be kept any more: kill everything and end */
+	BATCH_FATAL,	    /* results cannot be written any more: kill everything and end */
 	BATCH_EVENT_COUNT,
 };
 
@@ -76,19 +75,19 @@ struct batch_event {
 enum batch_action_type {
 	BATCH_SPAWN,	 /* slot, order, cpus; trial */
 	BATCH_SIGNAL,	 /* slot, sig: to every process of the slot */
-	BATCH_KILL,	 /* slot: until none is left; BATCH_EMPTY is the answer */
+	BATCH_KILL,	 /* slot: until no process is left; BATCH_EMPTY is the answer */
 	BATCH_QUERY_CPU, /* slot */
-	BATCH_FINISH,	 /* slot, order, outcome: write it down */
-	BATCH_END,	 /* nothing runs and nothing will */
+	BATCH_FINISH,	 /* slot, order, outcome: write the result */
+	BATCH_END,	 /* nothing runs and nothing will run */
 };
 
-/* Commands around the runs of an order, on its cores, not measured. One that fails fails its
- * order. */
+/* Commands around the runs of an order, on its cores, not measured. If one fails, its order
+ * fails. */
 enum batch_hook {
 	BATCH_HOOK_NONE,
 	BATCH_HOOK_SETUP,   /* before its first run */
 	BATCH_HOOK_PREPARE, /* before every run */
-	BATCH_HOOK_CLEANUP, /* after its last run, however that ended */
+	BATCH_HOOK_CLEANUP, /* after its last run, however it ended */
 	BATCH_HOOK_COUNT,
 };
 
@@ -98,7 +97,7 @@ struct batch_trial {
 	bool warmup;
 	char variant;	      /* 'A', 'B'; 0: there is only one */
 	int block;	      /* -1: none */
-	enum batch_hook hook; /* this runs, not the order itself */
+	enum batch_hook hook; /* this hook runs, not the order itself */
 };
 
 struct batch_outcome {
@@ -108,7 +107,7 @@ struct batch_outcome {
 	bool timed; /* start_ns and end_ns are known */
 	uint64_t start_ns, end_ns;
 	bool shared; /* a core was shared with another order */
-	bool final;  /* nothing of this order follows */
+	bool final;  /* the last outcome of this order */
 	bool retry;
 	uint64_t retry_in_ns;
 };
@@ -139,8 +138,8 @@ struct batch_opts {
 	struct ladder stop_ladder; /* Ctrl-C, --halt now, --deadline */
 	struct halt_rule halt;
 	uint64_t deadline_ns;	      /* of the whole batch; NS_NEVER: none */
-	uint32_t groups, gates;	      /* how many; number 0 of both counts */
-	bool hooks[BATCH_HOOK_COUNT]; /* which there are */
+	uint32_t groups, gates;	      /* how many of each; number 0 is one of them */
+	bool hooks[BATCH_HOOK_COUNT]; /* which hooks exist */
 };
 
 #define BATCH_RETRY_DELAY_MAX_NS ((uint64_t)60 * 1000000000)
@@ -164,19 +163,20 @@ struct batch {
 	struct schedule schedule;
 	struct heap waiting;
 	struct batch_slot *slots; /* opts.jobs of them */
-	struct learned *learned;  /* one a group; 0: all orders */
+	struct learned *learned;  /* one per group; 0: all orders */
 	struct batch_gate {
 		bool open;
-		uint32_t held; /* orders that wait for it */
+		uint32_t held; /* orders that wait for the gate */
 	} * gates;
 	int running;
 	enum batch_stop stop;
-	bool killing; /* the second Ctrl-C, or fatal */
+	bool killing; /* a second Ctrl-C, or fatal */
 	bool ended;
 	uint64_t ok, failed, skipped, total; /* orders of the list */
 };
 
-/* `orders` and `pool` are borrowed for good; every width must be at most corepool_max_width(). */
+/* `orders` and `pool` are borrowed for the life of the batch; no width may exceed
+ * corepool_max_width(). */
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
 		struct batch_order *orders, size_t count);
 void batch_done(struct batch *batch);
@@ -191,7 +191,7 @@ uint64_t batch_next_deadline(const struct batch *batch);
 const struct batch_order *batch_running(const struct batch *batch, int slot,
 					uint64_t *ret_since_ns);
 
-/* Time until all is done; NS_NEVER while nothing is known. */
+/* Time until everything is done; NS_NEVER while there is no estimate. */
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* The rules of a batch that come from its command line: which signals end an order, what is
- * retried, when everything stops. */
+/* The rules that the command line sets for a batch: which signals end an order, what to retry, when
+ * everything stops. */
 #ifndef CORE_BATCH_BATCH_RULES_H
 #define CORE_BATCH_BATCH_RULES_H
 
@@ -34,7 +34,8 @@ struct retry_rule retry_rule_any(void); /* every way to fail */
 bool retry_rule_matches(const struct retry_rule *rule, enum reason reason,
 			const struct exit_status *status);
 
-/* "never", "soon,fail=1", "now,success=3", "soon,done=10%": as in GNU parallel, old numbers too. */
+/* "never", "soon,fail=1", "now,success=3", "soon,done=10%": as in GNU parallel, with its old
+ * numbers. */
 struct halt_rule {
 	enum { HALT_NEVER, HALT_SOON, HALT_NOW } when;
 	enum { HALT_FAIL, HALT_SUCCESS, HALT_DONE } what;

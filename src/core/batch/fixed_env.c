@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Enough to find programs and to print the same everywhere; hash seeds are for Python and friends,
- * whose work depends on the order of their dictionaries. */
+/* Enough to find programs and to print the same everywhere; the hash seeds are for Python and
+ * similar languages, whose work depends on the order of their dictionaries. */
 static const char *const fixed[] = {
 	"HOME=/",
 	"LC_ALL=C.UTF-8",
@@ -27,13 +27,13 @@ int fixed_env_parse(const char *text, struct fixed_env_rule *ret_rule, struct er
 		return 0;
 	}
 	if (!str_starts(text, "keep="))
-		return err_set(err, EINVAL, "'%s' is none of inherit, clean, keep=NAME,…", text);
+		return err_set(err, EINVAL, "'%s' is not one of inherit, clean, keep=NAME,…", text);
 	text += strlen("keep=");
 	size_t len;
 	for (const char *name; (name = str_split(&text, ',', &len));) {
 		if (len == 0 || memchr(name, '=', len))
-			return err_set(err, EINVAL, "'%.*s' is no name of a variable", (int)len,
-				       name);
+			return err_set(err, EINVAL, "'%.*s' is not the name of a variable",
+				       (int)len, name);
 		strv_take(&ret_rule->keep, mem_strndup(name, len));
 	}
 	ret_rule->clean = true;

@@ -1,12 +1,12 @@
-/* What run times were seen: the mean, for how long the rest will take, and the median, for what is
- * too long. The median is that of the last LEARNED_WINDOW values. */
+/* Run times seen so far: the mean estimates the remaining time, the median (of the last
+ * LEARNED_WINDOW values) tells what is too long. */
 #ifndef CORE_BATCH_LEARNED_H
 #define CORE_BATCH_LEARNED_H
 
 #include "base/util.h"
 
 #define LEARNED_WINDOW 63
-#define LEARNED_MIN 3 /* values before a median is trusted */
+#define LEARNED_MIN 3 /* values needed before a median is trusted */
 
 struct learned {
 	uint64_t count;

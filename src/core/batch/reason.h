@@ -1,5 +1,5 @@
-/* Why an attempt of an order ended: a small vocabulary, the same in the result file, in --retry-on
- * and on the screen. */
+/* Why an attempt of an order ended: the same words in the result file, in --retry-on and on the
+ * screen. */
 #ifndef CORE_BATCH_REASON_H
 #define CORE_BATCH_REASON_H
 
@@ -15,7 +15,7 @@ enum reason {
 	REASON_KILLED,	    /* stopped by us: --halt, --deadline, Ctrl-C */
 	REASON_SPAWN,	    /* could not be started */
 	REASON_CANARY,	    /* the canary command failed */
-	REASON_LOST,	    /* the process that watched it is gone; how it ended is unknown */
+	REASON_LOST,	    /* its warden is gone; how it ended is unknown */
 	REASON_COUNT,
 };
 

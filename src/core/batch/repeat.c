@@ -94,7 +94,7 @@ static bool enough(const struct repeat *repeat)
 	if (rules->runs)
 		return least >= rules->runs;
 	if (rules->variants && repeat->place != 0)
-		return false; /* a block is finished, or it is no pair */
+		return false; /* a block is finished, or there are no pairs */
 	if (least >= (rules->max_runs ? rules->max_runs : REPEAT_MAX_RUNS))
 		return true;
 	if (least < rules->min_runs)

@@ -1,10 +1,10 @@
-/* How often an order runs, and which variant next.
+/* How often an order runs, and which variant runs next.
  *
  * The runs of an order follow each other on the same cores: first the warm-up runs, then the
- * measured ones, until there are enough. With two variants they come in blocks of one run each, the
- * first of a block changing by turns (A B, B A, …) or by chance; a block is what is compared as a
- * pair, so that a drift of the host hits both sides alike. The machine is pure: it is asked for the
- * next step and told how it went. */
+ * measured ones, until there are enough. Two variants run in blocks of one run each; the first of a
+ * block alternates (A B, B A, …) or is random. `muster compare` takes a block as a pair, so that a
+ * drift of the host hits both sides alike. Pure: the caller asks for the next step and reports how
+ * it went. */
 #ifndef CORE_BATCH_REPEAT_H
 #define CORE_BATCH_REPEAT_H
 
@@ -16,14 +16,14 @@ enum repeat_interleave {
 };
 
 struct repeat_rules {
-	uint32_t runs;	   /* exactly so many, a side; 0: as many as it takes */
-	uint32_t warmup;   /* runs before the first that counts, a side */
-	uint32_t min_runs; /* at least, when runs is 0 */
-	uint32_t max_runs; /* at most, when runs is 0; 0: REPEAT_MAX_RUNS */
+	uint32_t runs;	   /* exactly this many per side; 0: as many as necessary */
+	uint32_t warmup;   /* runs per side before the first that counts */
+	uint32_t min_runs; /* minimum, when runs is 0 */
+	uint32_t max_runs; /* maximum, when runs is 0; 0: REPEAT_MAX_RUNS */
 	/* stop when the interval reaches no farther than this share of the median */
 	double precision;
 	double confidence;     /* of that interval */
-	uint64_t min_total_ns; /* without a precision: measure at least so long altogether */
+	uint64_t min_total_ns; /* without a precision: measure at least this long in total */
 	bool variants;	       /* A and B */
 	enum repeat_interleave interleave;
 	uint64_t seed;
@@ -38,7 +38,7 @@ struct repeat_rules {
 void repeat_rules_init(struct repeat_rules *rules);
 
 struct repeat_step {
-	uint32_t run;  /* 0, 1, …; of its side, and apart for the warm-up */
+	uint32_t run;  /* 0, 1, … on its side; the warm-up counts separately */
 	int32_t block; /* -1: no variants */
 	char variant;  /* 'A', 'B', or 0 */
 	bool warmup;
@@ -51,7 +51,7 @@ struct repeat {
 	uint32_t place;			  /* in the block */
 	int32_t block;
 	uint64_t total_ns;
-	double *walls[2]; /* of the runs that count; only kept when a precision is wanted */
+	double *walls[2]; /* of the runs that count; kept only for a precision */
 	uint32_t wall_count[2], wall_cap[2];
 };
 
@@ -62,15 +62,16 @@ void repeat_done(struct repeat *repeat);
  * repeat_record(). */
 bool repeat_next(const struct repeat *repeat, struct repeat_step *ret_step);
 
-/* The step just run is over. `good` false: it does not count towards a precision (failed, suspect),
- * but it was a run. */
+/* Records the step just run. `good` false: it was a run but does not count towards the precision
+ * (failed, suspect). */
 void repeat_record(struct repeat *repeat, uint64_t wall_ns, bool good);
 
-/* How far the interval reaches now, as a share of the median; infinite when there is none yet. */
+/* How far the interval reaches now, as a share of the median; infinite while there is no
+ * interval. */
 double repeat_reach(const struct repeat *repeat);
 
-/* For an estimate of the work: runs to come, warm-up included; at least min_runs when it
- * depends. */
+/* For an estimate of the work: runs to come, warm-up included; at least min_runs when the number
+ * depends on the results. */
 uint32_t repeat_left(const struct repeat *repeat);
 
 #endif

@@ -119,7 +119,7 @@ struct replay {
 	struct replay_lane *lanes;
 	struct schedule_item **heads;
 	size_t lane_count;
-	struct schedule_running *running; /* left_ns is a time of the replay here */
+	struct schedule_running *running; /* here left_ns is a time of the replay */
 	size_t running_count, running_cap;
 	uint64_t now_ns;
 };

@@ -1,9 +1,8 @@
-/* Which order next: the first in line whose width fits the core pool now. Nobody waits behind a
- * wide order that does not fit (reserving cores for it was measured to cost 39 % of the makespan).
+/* Which order is next: the first in line whose width fits the core pool now. No order waits behind
+ * a wide one that does not fit (reserving cores for it cost 39 % of the makespan when measured).
  *
  * The line is sorted by a key, smaller first; schedule_key() makes one. Equal keys leave in the
- * order in which they came.
- */
+ * order in which they came. */
 #ifndef CORE_BATCH_SCHEDULE_H
 #define CORE_BATCH_SCHEDULE_H
 
@@ -26,7 +25,7 @@ struct schedule_item {
 struct schedule_lane;
 
 struct schedule {
-	struct schedule_lane *lanes; /* one a width */
+	struct schedule_lane *lanes; /* one per width */
 	size_t count, cap;
 	size_t queued;
 };
@@ -54,8 +53,8 @@ struct schedule_running {
 };
 
 /* The time until everything is done, found by playing the rest of the schedule: `running` orders
- * hold their cores in `pool`, and at most `jobs` run at a time. Past REPLAY_MAX queued items the
- * work is divided by the cores instead, which is as good then. */
+ * hold their cores in `pool`, and at most `jobs` run at a time. Beyond REPLAY_MAX queued items it
+ * divides the work by the cores instead, which is as good then. */
 #define SCHEDULE_REPLAY_MAX 10000
 uint64_t schedule_eta(const struct schedule *schedule, const struct corepool *pool,
 		      const struct schedule_running *running, size_t running_count, int jobs,

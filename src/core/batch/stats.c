@@ -81,7 +81,7 @@ double stats_normal_tail(double z)
 }
 
 /* A first guess good to 5e-4 (Abramowitz and Stegun 26.2.23), then Halley's method, which triples
- * the number of good digits a step. */
+ * the number of correct digits per step. */
 double stats_normal_quantile(double p)
 {
 	assert(p > 0 && p < 1);

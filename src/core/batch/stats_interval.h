@@ -1,6 +1,6 @@
 /* Effect sizes with their confidence intervals, as ratios: 1.05 is 5 % more. All deterministic: no
- * resampling, hence no seed, and microseconds an order. Samples must be positive (a ratio of zeros
- * means nothing); the logarithms are taken here. */
+ * resampling, hence no seed, and microseconds per order. Samples must be positive (a ratio of zeros
+ * means nothing); these functions take the logarithms. */
 #ifndef CORE_BATCH_STATS_INTERVAL_H
 #define CORE_BATCH_STATS_INTERVAL_H
 

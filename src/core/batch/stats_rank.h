@@ -15,7 +15,7 @@ struct rank_test {
 	bool exact; /* false: normal approximation with tie and continuity correction */
 };
 
-/* Wilcoxon signed-rank over paired differences; zeros say nothing and are left out. Exact up to
+/* Wilcoxon signed-rank over paired differences, without the zeros. Exact up to
  * STATS_SIGNED_EXACT_MAX differences that are not zero; p is 1 when there are none. */
 #define STATS_SIGNED_EXACT_MAX 50
 struct rank_test stats_signed_rank(const double *differences, size_t n);
@@ -24,7 +24,7 @@ struct rank_test stats_signed_rank(const double *differences, size_t n);
  * without ties (50 a side), and about 20 a side with them. */
 struct rank_test stats_rank_sum(const double *a_sorted, size_t m, const double *b_sorted, size_t n);
 
-/* The smallest p either test can give: below it no number of lucky ranks helps. */
+/* The smallest p that either test can give for this many values. */
 double stats_signed_rank_min_p(size_t n);
 double stats_rank_sum_min_p(size_t m, size_t n);
 

@@ -47,7 +47,7 @@ enum verdict verdict_of_counts(double tolerance, const struct ratio *ratio)
 	return verdict_of(&rule, ratio, 0);
 }
 
-/* Runs until the interval clears the threshold it now covers; 0 if it does already. */
+/* Runs until the interval clears the threshold that it now covers; 0 if it already does. */
 static double runs_for_interval(const struct verdict_rule *rule, const struct verdict_evidence *e)
 {
 	double effect = fabs(log(e->ratio.value));
@@ -59,7 +59,7 @@ static double runs_for_interval(const struct verdict_rule *rule, const struct ve
 	return room > 0 ? (double)e->runs * (reach / room) * (reach / room) : INFINITY;
 }
 
-/* Runs until the test is sure enough; the correction for many orders is taken as it is now. */
+/* Runs until the test is sure enough, with today's correction for many orders. */
 static double runs_for_test(const struct verdict_rule *rule, const struct verdict_evidence *e)
 {
 	if (fabs(log(e->ratio.value)) <= log1p(rule->same_within) || e->q <= rule->alpha)

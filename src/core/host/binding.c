@@ -104,7 +104,7 @@ static void take_share(const struct parts *parts, size_t index, size_t shares,
 		cpuset_union(ret_cpus, &parts->items[i].cpus);
 }
 
-/* Where each worker's device is; nodes_of[nproc]. */
+/* Finds the node of each worker's device; nodes_of[nproc]. */
 static void locate(const struct topology *topology, const struct binding_request *request,
 		   uint32_t nproc, int *nodes_of)
 {
@@ -135,8 +135,8 @@ static int bind_device_node(const struct topology *topology, int node, struct cp
 	return 0;
 }
 
-/* The package of a node is that of its lowest CPU. Nodes without a CPU of ours (memory only, or
- * outside the cpuset) belong to none. */
+/* The package of a node is that of its lowest CPU. Nodes without an allowed CPU (memory only, or
+ * outside the cpuset) have none. */
 static int package_of(const struct topology *topology, const struct part *node)
 {
 	return topology_find(topology, cpuset_next(&node->cpus, 0))->package;
@@ -266,7 +266,7 @@ static int bind_to_list(const struct topology *topology, const char *list, uint3
 	cpuset_format(&outside, &text);
 	if (!cpuset_empty(&outside))
 		return err_set(err, EINVAL,
-			       "--bind=explicit: CPU %s of local rank %u is not ours to use",
+			       "--bind=explicit: CPU %s of local rank %u is not allowed",
 			       buf_str(&text), rank);
 	if (cpuset_empty(ret_cpus))
 		return err_set(err, EINVAL, "--bind=explicit: local rank %u has no CPU", rank);
@@ -289,10 +289,11 @@ static int bind_to_lists(const struct topology *topology, const char *lists, uin
 			return result;
 		r++;
 	}
-	return r == nproc ? 0
-			  : err_set(err, EINVAL,
-				    "--bind=explicit: %u lists for %u workers; divide them by ':'",
-				    r, nproc);
+	return r == nproc
+		       ? 0
+		       : err_set(err, EINVAL,
+				 "--bind=explicit: %u lists for %u workers; separate them by ':'",
+				 r, nproc);
 }
 
 static int bind_all(const struct topology *topology, const struct binding_request *request,
@@ -315,7 +316,7 @@ static int bind_all(const struct topology *topology, const struct binding_reques
 	}
 }
 
-/* The only node of the CPUs, if the host has others; -1 otherwise. */
+/* The only node of these CPUs, if the host has others; else -1. */
 static int memory_node(const struct topology *topology, const struct cpuset *cpus)
 {
 	int node = -1;
@@ -331,7 +332,7 @@ static int memory_node(const struct topology *topology, const struct cpuset *cpu
 	return one_of_many ? node : -1;
 }
 
-/* A core counts once, however many threads it runs, and is divided among those who share it. */
+/* A core counts once, however many threads it runs; workers that share it divide it. */
 static void count_threads(const struct topology *topology, uint32_t nproc, struct binding *plan)
 {
 	AUTO(parts_done) struct parts cores = { 0 };

@@ -1,13 +1,11 @@
-/* Which CPUs each worker of this host gets, from the topology and what was asked for. Pure.
+/* Which CPUs each worker of this host gets, from the topology and the options. Pure.
  *
- * Only CPUs we were allowed to use (affinity mask, cpuset) are ever given out. Two families:
+ * A worker only gets CPUs that we may use (affinity mask, cpuset). There are two families:
  *
  * `--numa-binding`, with torchrun's meaning: a worker goes where its device is. Without devices
- * rank r counts as a device on node ⌊r · nodes / nproc⌋ of those with an allowed CPU.
- * `--bind`, which needs no devices: `core` divides the cores among the workers; `l3`, `numa` and
- * `socket` give worker r the ⌊r · groups / nproc⌋-th cache, node or package; `explicit` lists the
- * CPUs.
- */
+ * rank r counts as a device on node ⌊r · nodes / nproc⌋ of those with an allowed CPU. `--bind`,
+ * which needs no devices: `core` divides the cores among the workers; `l3`, `numa` and `socket`
+ * give worker r the ⌊r · groups / nproc⌋-th cache, node or package; `explicit` lists the CPUs. */
 #ifndef CORE_HOST_BINDING_H
 #define CORE_HOST_BINDING_H
 
@@ -35,10 +33,10 @@ struct binding_request {
 
 struct binding {
 	struct cpuset cpus;
-	/* memory is taken from this node first; -1: several, or the host has but one */
+	/* prefer memory from this node; -1: CPUs of several nodes, or the host has only one */
 	int mem_node;
-	uint64_t mem_nodes; /* the same as a mask, as the kernel wants it; 0: none */
-	int threads;	    /* that this worker can run without getting into another's way */
+	uint64_t mem_nodes; /* the same as a mask for the kernel; 0: none */
+	int threads;	    /* threads that this worker can run without disturbing another */
 };
 
 /* "none", "core", "l3", "numa", "socket" or "explicit:LISTS" into the request; -EINVAL. */
@@ -48,8 +46,8 @@ int binding_parse(const char *text, struct binding_request *ret_request, struct 
 int binding_plan(const struct topology *topology, const struct binding_request *request,
 		 uint32_t nproc, struct binding *ret_plan, struct err *err);
 
-/* Draws the host with the CPUs of `binding` marked: "[B./..|../..] [../..|../..]". A package stands
- * in brackets, "|" divides caches, "/" cores; "B" is bound, "." is not, "-" is not ours to use. */
+/* Draws the host with the CPUs of `binding` marked: "[B./..|../..] [../..|../..]". Brackets enclose
+ * a package, "|" separates caches, "/" cores; "B" is bound, "." is not, "-" may not be used. */
 void binding_draw(const struct topology *topology, const struct binding *binding, struct buf *out);
 
 #endif

@@ -19,7 +19,7 @@ static void add_unit(struct corepool *pool, const struct topo_cpu *cpu)
 	};
 }
 
-/* One unit a core, with its first CPU or with all of them. */
+/* One unit per core, with its first CPU or with all of them. */
 static void add_cores(struct corepool *pool, const struct topology *topology, bool all_threads)
 {
 	for (size_t i = 0; i < topology->count; i++) {
@@ -39,8 +39,8 @@ static bool same_group(const struct topo_cpu *a, const struct topo_cpu *b)
 	return a->l3 == b->l3 && a->node == b->node;
 }
 
-/* One unit a CPU. In each L3 group the first threads of all cores come before the second ones, so
- * that cores are shared only when all of them are taken. */
+/* One unit per CPU. In each L3 group the first threads of all cores come before the second ones, so
+ * that orders share cores only when all cores are taken. */
 static void add_cpus(struct corepool *pool, const struct topology *topology)
 {
 	for (size_t first = 0, end; first < topology->count; first = end) {
@@ -57,7 +57,8 @@ static void add_cpus(struct corepool *pool, const struct topology *topology)
 	}
 }
 
-/* All units the same number of CPUs: where the cpuset cuts a core in two, only a part is used. */
+/* Gives all units the same number of CPUs: where the cpuset cuts a core in two, only a part is
+ * used. */
 static void even_out(struct corepool *pool)
 {
 	pool->threads = COREPOOL_THREADS_MAX;
@@ -74,7 +75,7 @@ static void drop_unit(struct corepool *pool, int index)
 	pool->count--;
 }
 
-/* The unit to do without first: a busy one, else the last. */
+/* The unit to give up first: a busy one, else the last. */
 static int least_wanted(const struct corepool *pool)
 {
 	for (int i = pool->count - 1; i >= 0; i--)
@@ -125,7 +126,7 @@ int corepool_init(struct corepool *pool, const struct topology *topology,
 		add_cores(pool, topology, opts->smt == COREPOOL_SMT_USE);
 	if (pool->count == 0) {
 		corepool_done(pool);
-		return err_set(err, ENODEV, "no CPU is allowed to be used");
+		return err_set(err, ENODEV, "this process may not use any CPU");
 	}
 	even_out(pool);
 	mark_busy(pool, &opts->busy);
@@ -193,8 +194,8 @@ static enum level level_for(const struct corepool *pool, int need)
 	return LEVEL_ALL;
 }
 
-/* Where the range after the one at `start` begins: at the next multiple in a group, at the next
- * smaller domain that lies behind it in anything larger. */
+/* Where the range after the one at `start` begins: within a group at the next multiple, in anything
+ * larger at the next smaller domain. */
 static int next_start(const struct corepool *pool, int start, int need, enum level level)
 {
 	if (level == LEVEL_GROUP)
@@ -213,7 +214,7 @@ static bool range_free(const struct corepool *pool, int start, int need, bool al
 	return true;
 }
 
-/* How much goes on around a range: its node counts first, its group breaks ties. */
+/* How busy the neighbourhood of a range is: its node counts first, its group breaks ties. */
 static int crowd(const struct corepool *pool, int start)
 {
 	int score = 0;
@@ -271,7 +272,7 @@ bool corepool_fits(const struct corepool *pool, int width)
 	return find_range(pool, width) >= 0;
 }
 
-/* In a pool of single CPUs, twins may be in use by others: note it on both sides. */
+/* In a pool of single CPUs other orders may use the SMT twins: mark both sides. */
 static void mark_shared(struct corepool *pool, const struct placement *placement)
 {
 	for (int i = placement->first; i < placement->first + placement->count; i++)

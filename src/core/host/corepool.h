@@ -41,7 +41,7 @@ struct corepool_unit {
 	int core, l3, node;
 	bool used;
 	bool busy;
-	bool shared; /* since it was taken, a twin was used by another order */
+	bool shared; /* an order has used a twin since it was taken */
 };
 
 struct corepool {

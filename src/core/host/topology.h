@@ -1,9 +1,8 @@
 /* The CPUs of a host as plain data: which share a core, a last-level cache, a NUMA node, a package,
  * and which of them we may use. sys/topology reads the real one; tests make synthetic ones.
  *
- * CPUs stand in topological order (package, node, L3, core, thread), not in the order of their
- * numbers, so neighbours in the array are neighbours in the machine.
- */
+ * CPUs are in topological order (package, node, L3, core, thread), not in the order of their
+ * numbers, so neighbours in the array are neighbours in the machine. */
 #ifndef CORE_HOST_TOPOLOGY_H
 #define CORE_HOST_TOPOLOGY_H
 
@@ -30,7 +29,7 @@ struct topology {
 
 void topology_done(struct topology *topology);
 
-/* CPUs about which nothing is known but their numbers: a core each, one cache, one node. */
+/* CPUs of which only the numbers are known: each its own core, one cache, one node. */
 void topology_flat(const struct cpuset *cpus, struct topology *ret_topology);
 
 /* Marks as allowed exactly the CPUs of `allowed` that exist. */

@@ -54,8 +54,8 @@ static const unsigned char *find_newline(struct line_split *split)
 	return split->newline;
 }
 
-/* How much of the data ends a piece, 0 if none of it does. A return at the very end of the data is
- * left for later: a newline may follow it. */
+/* Length of the data up to the first line end, 0 if there is none. A return at the very end of the
+ * data stays for later: a newline may follow it. */
 static size_t find_end(struct line_split *split, enum line_end *ret_end)
 {
 	const unsigned char *newline = find_newline(split);
@@ -74,7 +74,7 @@ static size_t find_end(struct line_split *split, enum line_end *ret_end)
 	return newline ? until + 1 : 0;
 }
 
-/* The partial line ends in a return; the next byte tells whether that was its end. */
+/* The partial line ends in a return; the next byte decides whether that ends the line. */
 static bool partial_ends_in_return(const struct line_split *split)
 {
 	size_t len = buf_len(&split->partial);

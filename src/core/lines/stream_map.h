@@ -1,4 +1,4 @@
-/* The values of --redirects, --tee and the options around them, as typed. */
+/* Parses the values of --redirects, --tee and the options around them. */
 #ifndef CORE_LINES_STREAM_MAP_H
 #define CORE_LINES_STREAM_MAP_H
 

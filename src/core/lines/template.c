@@ -28,7 +28,7 @@ static const char *find(const struct template_name *names, size_t count, const c
 	return NULL;
 }
 
-/* What the "$" at `text` stands for, and how long that is; NULL: for itself. */
+/* What the "$" at `text` stands for, and the length of its name; NULL: for itself. */
 static const char *value_at(const char *text, const struct template_name *names, size_t count,
 			    size_t *ret_len)
 {

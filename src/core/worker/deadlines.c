@@ -73,7 +73,7 @@ static void owner_unlink(struct deadlines *deadlines, struct deadline *deadline)
 	}
 }
 
-/* Out of heap, key and owner; the memory stays the caller's. */
+/* Removes it from heap, key and owner; the caller keeps the memory. */
 static void detach(struct deadlines *deadlines, struct deadline *deadline)
 {
 	heap_remove(&deadlines->heap, &deadline->node);
@@ -180,7 +180,7 @@ uint64_t deadlines_next(const struct deadlines *deadlines)
 
 struct deadline *deadlines_expire(struct deadlines *deadlines, uint64_t now_ns)
 {
-	/* NS_NEVER is a deadline too, of a timer that only its release ends. */
+	/* NS_NEVER is a deadline too: only its release ends such a timer. */
 	if (deadlines_next(deadlines) > now_ns || deadlines_next(deadlines) == NS_NEVER)
 		return NULL;
 	struct deadline *deadline = container_of(heap_top(&deadlines->heap), struct deadline, node);

@@ -1,13 +1,12 @@
 /* Timers of processes, keyed by (process, scope).
  *
- * A process says "I will be done with SCOPE by then"; whoever overstays is handed out by
- * deadlines_expire() in order of deadline. Time is monotonic and comes from outside; nothing here
- * looks at a clock. Arming, releasing and expiring cost O(log n), the next deadline costs O(1).
+ * A process says "I will be done with SCOPE by then"; deadlines_expire() returns expired timers in
+ * the order of their deadlines. Time is monotonic and comes from the caller. Arming, releasing and
+ * expiring cost O(log n), the next deadline costs O(1).
  *
- * A key may be armed several times on top of each other (nested blocks that share a scope name):
- * DEADLINE_NEST puts a new timer on top, a release takes the top one away. Without it an armed key
- * is renewed in place, which is what torch's clients mean by a second acquire.
- */
+ * A key may be armed several times (nested blocks that share a scope name): DEADLINE_NEST puts a
+ * new timer on top, a release removes the top one. Without it, arming again renews the timer, which
+ * is what torch's clients mean by a second acquire. */
 #ifndef CORE_WORKER_DEADLINES_H
 #define CORE_WORKER_DEADLINES_H
 
@@ -28,7 +27,7 @@ struct deadline {
 	uint64_t armed_ns; /* when it was armed or last renewed */
 	uint64_t deadline_ns;
 	uint64_t cpu_ns; /* CPU time of the process then; for the caller to fill and to read */
-	int signal;	 /* to send at expiry; <= 0: only tell */
+	int signal;	 /* sent at expiry; <= 0: only report */
 };
 
 struct deadlines {
@@ -40,7 +39,7 @@ struct deadlines {
 	uint64_t expired_total;
 };
 
-/* Keys come from workers: set by_key.hash_key to something random where they are not trusted. */
+/* Keys come from workers: make by_key.hash_key random where you do not trust them. */
 #define DEADLINES_INIT ((struct deadlines){ .heap = HEAP_INIT })
 
 void deadlines_done(struct deadlines *deadlines);
@@ -57,24 +56,24 @@ struct deadline *deadlines_acquire(struct deadlines *deadlines, uint64_t process
 				   enum deadline_mode mode, int signal, uint64_t deadline_ns,
 				   uint64_t now_ns);
 
-/* Takes the innermost timer of the key away; false if there was none. */
+/* Removes the innermost timer of the key; false if there was none. */
 bool deadlines_release(struct deadlines *deadlines, uint64_t process, const char *scope);
 
 /* Forgets every timer of a process that ended; returns how many there were. */
 size_t deadlines_forget(struct deadlines *deadlines, uint64_t process);
 
-/* When deadlines_expire() has something to say next; NS_NEVER when nothing is armed. */
+/* The next time at which deadlines_expire() returns a timer; NS_NEVER when none is armed. */
 uint64_t deadlines_next(const struct deadlines *deadlines);
 
-/* Takes out the expired timer with the earliest deadline, NULL when there is none. The caller owns
- * it and frees it with deadline_free(). After one with a signal the caller forgets the process, so
- * that of several expired timers the earliest with a signal decides. */
+/* Removes the expired timer with the earliest deadline, NULL when there is none. The caller frees
+ * it with deadline_free(). After one with a signal the caller forgets the process, so the earliest
+ * expired timer with a signal decides. */
 struct deadline *deadlines_expire(struct deadlines *deadlines, uint64_t now_ns);
 void deadline_free(struct deadline *deadline);
 
 size_t deadlines_count(const struct deadlines *deadlines);
 
-/* The timers of one process, in no particular order, and how many in all: for reports. */
+/* The timers of one process, in any order, and their number: for reports. */
 const struct deadline *deadlines_of(const struct deadlines *deadlines, uint64_t process);
 const struct deadline *deadlines_of_next(const struct deadline *deadline);
 

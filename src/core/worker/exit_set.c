@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define CODE_MAX 255
-#define ITEM_MAX 32 /* longest item text worth looking at */
+#define ITEM_MAX 32 /* no valid item is longer */
 
 static int add_codes(struct exit_set *set, const char *item)
 {

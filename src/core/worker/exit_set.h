@@ -1,5 +1,5 @@
-/* A set of ways for a process to end, as people write it: "2,64-78,SIGSEGV". A number is an exit
- * code, a name a signal. Used to say which failures are not worth a restart. */
+/* A set of ways for a process to end, such as "2,64-78,SIGSEGV". A number is an exit code, a name a
+ * signal. --no-restart-on takes one. */
 #ifndef CORE_WORKER_EXIT_SET_H
 #define CORE_WORKER_EXIT_SET_H
 
@@ -13,7 +13,7 @@ struct exit_set {
 
 #define EXIT_SET_INIT ((struct exit_set){ .signals = 0 })
 
-/* Replaces the set by what `text` lists; an empty text is the empty set. */
+/* Replaces the set with what `text` lists; an empty text is the empty set. */
 int exit_set_parse(const char *text, struct exit_set *ret_set, struct err *err);
 
 /* An unknown end is in no set. */

@@ -1,5 +1,5 @@
-/* How a process ended. "Unknown" is a value of its own (the one who could have known is gone),
- * never mistaken for success. */
+/* How a process ended. "Unknown" is a value of its own (the process that could have told is gone),
+ * and never counts as success. */
 #ifndef CORE_WORKER_EXIT_STATUS_H
 #define CORE_WORKER_EXIT_STATUS_H
 

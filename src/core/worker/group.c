@@ -106,7 +106,7 @@ static void on_spawned(struct step *s)
 	worker->started_ns = s->event->when_ns;
 }
 
-/* Writes down how the event's worker ended. */
+/* Records how the event's worker ended. */
 static struct worker *note_end(struct step *s)
 {
 	struct worker *worker = event_worker(s);
@@ -127,8 +127,8 @@ static struct worker *note_spawn_failure(struct step *s)
 	return worker;
 }
 
-/* The first failure: told at once, and the others are stopped. What the dead left is killed without
- * grace; when nobody is alive that is all there is to do. */
+/* The first failure: tells it at once and stops the other workers. Kills what dead workers left
+ * behind without grace; if no worker is alive, that is all. */
 static void fail(struct step *s, size_t rank)
 {
 	struct group *group = s->group;
@@ -183,8 +183,8 @@ static void on_stop(struct step *s)
 	signal_mains(s, s->event->signal, NOBODY);
 }
 
-/* Asked to stop while already stopping: a second Ctrl-C ends the patience, another signal than the
- * first is passed on, the same one was heard. The time left never grows. */
+/* Asked to stop while already stopping: a second Ctrl-C kills, a different signal is passed on, the
+ * same one changes nothing. The time left never grows. */
 static void on_stop_again(struct step *s)
 {
 	struct group *group = s->group;
@@ -205,7 +205,7 @@ static void on_exited_while_stopping(struct step *s)
 {
 	struct worker *worker = note_end(s);
 	worker->stopped = !worker->condemned;
-	/* A shell that wrapped the real worker is gone; the worker gets its chance too. */
+	/* A shell that wrapped the real worker is gone; signal the worker too. */
 	if (s->group->state == GROUP_STOPPING)
 		act(s, GROUP_DO_SIGNAL_ORPHANS, 0, s->group->signal);
 }
@@ -213,14 +213,14 @@ static void on_exited_while_stopping(struct step *s)
 static void on_spawn_failed_while_stopping(struct step *s)
 {
 	note_spawn_failure(s)->stopped = true;
-	/* Perhaps nothing was ever started, or what was is gone: then nobody would say so. */
+	/* If nothing was started, or all of it is gone, no EMPTY would come. */
 	if (s->group->state == GROUP_STOPPING && s->group->alive == 0)
 		kill_all(s);
 }
 
 static void on_empty(struct step *s)
 {
-	/* One that was sent before the last workers were started tells nothing. */
+	/* An EMPTY sent before the last workers were started means nothing. */
 	if (s->group->alive > 0)
 		return;
 	enter(s, GROUP_IDLE, NS_NEVER);

@@ -23,24 +23,24 @@
 #include "core/worker/exit_status.h"
 
 #define GROUP_LINGER_NS \
-	(2 * NS_PER_S) /* for what a worker that ended well left running: uploaders */
-#define GROUP_STUCK_NS (30 * NS_PER_S) /* killed that long ago and still there: it will not end */
-#define GROUP_FOREIGN_NS NS_PER_S      /* the same where all we know is that we may not kill it */
+	(2 * NS_PER_S) /* for what successful workers left running, such as uploads */
+#define GROUP_STUCK_NS (30 * NS_PER_S) /* alive this long after the kill: it will not end */
+#define GROUP_FOREIGN_NS NS_PER_S      /* the same for a process that we may not kill */
 
 enum group_state {
 	GROUP_IDLE,
 	GROUP_ACTIVE,	 /* workers are being started or run */
-	GROUP_STOPPING,	 /* they were asked to end and have until the deadline */
-	GROUP_LINGERING, /* all ended well; their leftovers were asked to end */
-	GROUP_KILLING,	 /* everything was killed; the rest is waiting for the kernel */
+	GROUP_STOPPING,	 /* the workers got the stop signal and have until the deadline */
+	GROUP_LINGERING, /* all workers succeeded; what they left running got a stop signal */
+	GROUP_KILLING,	 /* everything was killed; the kernel has not ended all of it yet */
 	GROUP_STATE_COUNT,
 };
 
 /* Why a worker counts as failed. */
 enum failure_reason {
-	FAILURE_EXIT,	/* it ended with a code or a signal of its own */
+	FAILURE_EXIT,	/* it ended with an exit code or by a signal */
 	FAILURE_SPAWN,	/* it could not be started: `spawn_errno` */
-	FAILURE_WARDEN, /* the warden died, nobody knows how the worker ended */
+	FAILURE_WARDEN, /* the warden died, so how the worker ended is unknown */
 	FAILURE_TIMER,	/* a watchdog expired */
 	FAILURE_HANG,	/* no sign of life for too long */
 	FAILURE_REASON_COUNT,
@@ -58,7 +58,7 @@ struct worker {
 	struct exit_status status;
 	enum failure_reason reason;
 	int spawn_errno;
-	bool stopped;	     /* it ended after it was asked to: collateral, not a cause */
+	bool stopped;	     /* it ended after we stopped it: a consequence, not a cause */
 	bool condemned;	     /* a watchdog gave it up: `reason` counts, however it ends */
 	uint64_t started_ns; /* 0: not yet */
 	uint64_t ended_ns;
@@ -68,10 +68,10 @@ struct group {
 	enum group_state state;
 	struct worker *workers; /* by local rank */
 	size_t count;
-	size_t alive;	   /* main processes started or being started, and not ended */
-	int stop_signal;   /* what the others get when one fails */
-	uint64_t grace_ns; /* and the time they have then */
-	int signal;	   /* of the stop under way */
+	size_t alive;	   /* main processes started, or being started, and not yet ended */
+	int stop_signal;   /* for the other workers when one fails */
+	uint64_t grace_ns; /* and how long they may take */
+	int signal;	   /* of the current stop */
 	uint64_t deadline_ns;
 	bool failed;
 	size_t first; /* the first failure, while `failed` */
@@ -82,15 +82,15 @@ enum group_event_type {
 	GROUP_EV_SPAWNED,
 	GROUP_EV_SPAWN_FAILED, /* .rank, .error */
 	GROUP_EV_EXITED,       /* .rank, .status, .when_ns: the true time of death */
-	GROUP_EV_EXPIRED,      /* .rank, .reason, .signal: a watchdog wants it ended */
-	/* .error: a process could not be killed; EPERM: it is not ours to kill */
+	GROUP_EV_EXPIRED,      /* .rank, .reason, .signal: a watchdog gave it up */
+	/* .error: a process could not be killed; EPERM: we may not kill it */
 	GROUP_EV_SURVIVOR,
 	GROUP_EV_EMPTY,	 /* the warden has no descendant left */
-	GROUP_EV_LOST,	 /* the warden is gone; its descendants were swept */
+	GROUP_EV_LOST,	 /* the warden is gone; its descendants have been killed */
 	GROUP_EV_STOP,	 /* .signal, .grace_ns; a second one kills */
 	GROUP_EV_KILL,	 /* end everything now */
 	GROUP_EV_TIMER,	 /* group_deadline_ns() has passed */
-	GROUP_EV_PAUSED, /* .grace_ns: everybody stood still for that long */
+	GROUP_EV_PAUSED, /* .grace_ns: the whole host stood still for that long */
 	GROUP_EVENT_COUNT,
 };
 
@@ -109,7 +109,7 @@ struct group_event {
 enum group_action_type {
 	GROUP_DO_SPAWN,		 /* .rank */
 	GROUP_DO_SIGNAL,	 /* .rank, .signal: the worker's main process */
-	GROUP_DO_SIGNAL_ORPHANS, /* .signal: those that did not get it yet */
+	GROUP_DO_SIGNAL_ORPHANS, /* .signal: orphans that have not had it yet */
 	GROUP_DO_KILL_ALL,	 /* every descendant, until none is left */
 	GROUP_DO_TELL_FAILED,	 /* .rank: the first failure */
 	GROUP_DO_TELL_DONE,
@@ -129,14 +129,14 @@ struct group_actions {
 	size_t cap;
 };
 
-/* `stop_signal` and `grace_ns` are what the others get when one worker fails. */
+/* `stop_signal` and `grace_ns` apply to the other workers when one fails. */
 void group_init(struct group *group, int stop_signal, uint64_t grace_ns);
 void group_done(struct group *group);
 
 void group_step(struct group *group, const struct group_event *event, uint64_t now_ns,
 		struct group_actions *actions);
 
-/* When GROUP_EV_TIMER is due; NS_NEVER if nothing is waited for. */
+/* When GROUP_EV_TIMER is due; NS_NEVER if the group waits for nothing. */
 uint64_t group_deadline_ns(const struct group *group);
 
 void group_actions_done(struct group_actions *actions);

@@ -232,7 +232,7 @@ def test_the_loss_of_etcd_is_told_and_borne(make_cluster, candidate):
     second.told("a:1")
     cluster.members[0].kill()
     for one in (first, second):
-        one.noted("no etcd endpoint answers, trying on: ")
+        one.noted("no etcd endpoint answers, still trying: ")
         assert one.process.poll() is None
     cluster.members[0].start()
     for one in (first, second):
@@ -271,7 +271,7 @@ def test_over_tls_with_the_right_authority(make_cluster, candidate, tls):
     first = candidate(cluster, "a:1", options=[f"--ca-file={place}/ca.pem"])
     first.told("a:1")
     stranger = candidate(cluster, "b:1", options=[f"--ca-file={place}/other-ca.pem"])
-    stranger.noted("no etcd endpoint answers, trying on: https://")
+    stranger.noted("no etcd endpoint answers, still trying: https://")
     assert not stranger.lines
 
 
@@ -283,7 +283,7 @@ def test_over_tls_with_a_certificate_of_our_own(make_cluster, candidate, tls):
                                                f"--key-file={place}/client.key"])
     known.told("a:1")
     stranger = candidate(cluster, "b:1", options=[f"--ca-file={place}/ca.pem"])
-    stranger.noted("no etcd endpoint answers, trying on: https://")
+    stranger.noted("no etcd endpoint answers, still trying: https://")
     assert not stranger.lines
 
 
@@ -313,7 +313,7 @@ def test_with_a_user_and_a_password(make_cluster, candidate, tmp_path):
     second.told("a:1")
     candidate(cluster, "c:1", options=login("bad")).noted("authentication failed")
     nobody = candidate(cluster, "d:1")
-    nobody.noted("no etcd endpoint answers, trying on: ")
+    nobody.noted("no etcd endpoint answers, still trying: ")
     assert not nobody.lines
 
     # A member that starts anew has forgotten who was logged in.
@@ -386,7 +386,7 @@ def test_whatever_is_no_etcd_is_asked_in_vain(candidate, status):
     (["--endpoints=http://", "job", "a:1"], "--endpoints: 'http://'"),
     (["--user=me", "job", "a:1"], "need each other"),
     (["--user=me", "--password-file=/nonexistent", "job", "a:1"], "/nonexistent"),
-    (["job", "a b"], "'a b' is no HOST:PORT"),
+    (["job", "a b"], "'a b' is not HOST:PORT"),
 ])
 def test_a_wrong_command_line_is_refused(args, text):
     result = subprocess.run([PROGRAM, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -69,7 +69,7 @@ def test_explicit_lists_are_taken_as_they_are(inside, muster):
     workers = inside("--nproc-per-node=2", f"--bind=explicit:{last}:{first},{last}")
     assert [w["cpus"] for w in workers] == [[last], sorted({first, last})]
     done = muster("run", "--bind=explicit:4000", "true")
-    assert done.returncode == 2 and "CPU 4000 of local rank 0 is not ours to use" in done.stderr
+    assert done.returncode == 2 and "CPU 4000 of local rank 0 is not allowed" in done.stderr
 
 
 @pytest.mark.parametrize("mode", ["node", "socket", "exclusive", "core-complex"])

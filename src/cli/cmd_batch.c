@@ -56,7 +56,7 @@ static int parse_count(const char *text, void *field, struct err *err)
 			return 0;
 		}
 	}
-	return err_set(err, EINVAL, "'%s' is none of auto, perf, cachegrind, callgrind, none",
+	return err_set(err, EINVAL, "'%s' is not one of auto, perf, cachegrind, callgrind, none",
 		       text);
 }
 
@@ -74,7 +74,7 @@ static int parse_share(const char *text, void *field, struct err *err)
 		number[strlen(number) - 1] = '\0';
 	double value;
 	if (str_to_double(number, &value) < 0 || !(value > 0) || value >= (percent ? 100 : 1))
-		return err_set(err, EINVAL, "'%s' is no share like 1%% or 0.01", text);
+		return err_set(err, EINVAL, "'%s' is not a share such as 1%% or 0.01", text);
 	*(double *)field = percent ? value / 100 : value;
 	return 0;
 }
@@ -153,7 +153,7 @@ static int parse_reserve(const char *text, void *field, struct err *err)
 static const struct opt opts[] = {
 	OPT_GROUP("Orders"),
 	OPT_FLAG("allow-duplicates", NULL, struct batch_config, allow_duplicates,
-		 "run orders that are the same more than once"),
+		 "accept identical orders, and run each"),
 	OPT_FLAG("resume", NULL, struct batch_config, resume,
 		 "go on with the result file of -o: run what has no good result in it"),
 	OPT_FLAG("retry-failed", NULL, struct batch_config, retry_failed,
@@ -222,10 +222,10 @@ static const struct opt opts[] = {
 	  .short_name = 'w' },
 
 	{ OPT_FIELD(OPT_TYPE_INT, "min-runs", NULL, struct batch_config, min_runs, "N",
-		    "at least so many runs, and 3 s of them; for as many as it takes (default 10)"),
+		    "at least N runs, and 3 s of them, as many as necessary (default 10)"),
 	  .short_name = 'm' },
 	{ OPT_FIELD(OPT_TYPE_INT, "max-runs", NULL, struct batch_config, max_runs, "N",
-		    "at most so many runs (default 1000)"),
+		    "at most N runs (default 1000)"),
 	  .short_name = 'M' },
 	OPT_CALL("precision", NULL, struct batch_config, precision, parse_share, "SHARE",
 		 "run until the median's interval reaches no farther than this, such as 1%"),
@@ -304,7 +304,7 @@ static int check(const struct command *self, const struct batch_config *config, 
 	return 0;
 }
 
-/* What was not said follows from what was. */
+/* Fills in what the command line left open. */
 static void settle(struct batch_config *config, const struct opt_seen *seen)
 {
 	bool adaptive = config->min_runs || config->max_runs || config->precision > 0;
@@ -317,7 +317,7 @@ static void settle(struct batch_config *config, const struct opt_seen *seen)
 		config->measure.env.clean = true;
 }
 
-/* Exports are made from a result file: without one, from one that nobody sees. */
+/* Exports are made from a result file: without -o, from a temporary one. */
 static int run_with_exports(struct batch_config *config, int argc, char *const *argv)
 {
 	const char *folder = getenv("TMPDIR");

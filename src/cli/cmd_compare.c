@@ -36,7 +36,8 @@ static int parse_share(const char *text, size_t len, double *ret_share, struct e
 		copy[len - 1] = '\0';
 	double value;
 	if (str_to_double(copy, &value) < 0 || !(value >= 0) || !isfinite(value))
-		return err_set(err, EINVAL, "'%.*s' is no share like 1%% or 0.01", (int)len, text);
+		return err_set(err, EINVAL, "'%.*s' is not a share such as 1%% or 0.01", (int)len,
+			       text);
 	*ret_share = percent ? value / 100 : value;
 	return 0;
 }
@@ -123,13 +124,12 @@ static const struct opt opts[] = {
 	OPT_CALL("alpha", NULL, struct compare_cli, compare.alpha, opt_alpha, "P",
 		 "share of false discoveries to accept; intervals have 1 - P (default 0.05)"),
 	OPT_CALL("noise", NULL, struct compare_cli, compare, opt_noise, "SHARE|learn",
-		 "a change this small is none (default 1%); 'learn' raises the bar by what the "
-		 "runs' own "
-		 "halves differ"),
+		 "ignore changes up to this (default 1%); 'learn' raises the bar by the difference "
+		 "between the halves of the runs"),
 	OPT_LIST("aa", struct compare_cli, aa, "FILE",
 		 "learn the noise from FILE, another result of what A ran; may be repeated"),
 	OPT_CALL("tolerance", NULL, struct compare_cli, compare.tolerance, opt_share, "SHARE",
-		 "difference of counts that is none (default 0.1%)"),
+		 "ignore differences of counts up to this (default 0.1%)"),
 	OPT_CALL("limits", NULL, struct compare_cli, compare.limits, opt_limits, "METRIC=SHARE,…",
 		 "only a growth beyond its limit is a regression, e.g. instructions=0.5%,wall=5%"),
 	OPT_FLAG("strict", NULL, struct compare_cli, compare.strict,

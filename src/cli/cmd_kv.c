@@ -44,11 +44,11 @@ struct kv {
 	uint64_t deadline_ns;
 	char **args;
 	int count;
-	struct strv keys; /* prefixed ones, kept while they are used */
+	struct strv keys; /* with the prefix; owned */
 	struct err err;
 };
 
-/* Done, or "no" as an answer: the exit code. Below 0: what went wrong is in kv->err. */
+/* Returns the exit code: 0 done, 1 the answer is "no". Below 0: kv->err says what went wrong. */
 typedef int kv_fn(struct kv *kv);
 
 static struct bytes key_of(struct kv *kv, const char *name)

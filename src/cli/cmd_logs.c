@@ -17,14 +17,14 @@
 extern const struct command command_logs;
 
 #define FOLLOW_PERIOD_US 100000
-#define FOLLOW_LOOKS 10 /* at the files for one at the job */
+#define FOLLOW_LOOKS 10 /* looks at the files per look at the job */
 
 static const char *const file_names[] = { "stdout.log", "stderr.log" };
 
 struct log_file {
 	char *path;
 	int64_t rank;
-	int fd; /* -1: it is not there, or not yet */
+	int fd; /* -1: it does not exist (yet) */
 	uint64_t shown;
 	struct line_split split;
 };
@@ -56,7 +56,7 @@ static void finish_file(const struct log_view *view, struct log_file *file)
 	file->shown = 0;
 }
 
-/* True if another file stands under this name now, or its content was dropped: --log-max-size. */
+/* True if the name belongs to another file now, or the file was truncated: --log-max-size. */
 static bool is_replaced(const struct log_file *file)
 {
 	struct stat open_one, named;
@@ -143,7 +143,7 @@ static void turn_to(struct log_view *view, struct json_value job)
 		add_worker(view, worker);
 }
 
-/* Until the job ends or nobody reads. */
+/* Until the job ends or the reader of our output is gone. */
 static void follow(struct log_view *view, long long pid)
 {
 	char name[24];

@@ -1,4 +1,4 @@
-/* muster run: start a group of workers, see it through, say how it ended. */
+/* muster run: start a group of workers, follow it to its end, say how it ended. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static bool wants_colour(void)
 	return isatty(STDERR_FILENO) && term && !str_eq(term, "dumb") && !(no_colour && *no_colour);
 }
 
-/* torchrun has a table for workers that failed, and none for a start that failed or a signal. */
+/* torchrun has a table for failed workers, but none for a failed start or a signal. */
 static bool wants_table(const struct report *report)
 {
 	const struct history_attempt *last = history_last(report->history);
@@ -78,7 +78,7 @@ static void save(const struct report *report, int code)
 	*saving = (struct saving){ .report = report, .code = code };
 	if (!thread_call_until(save_report, saving, free, clock_now_ns() + DISK_HANG_NS)) {
 		log_warn("no report.json: the file system does not answer");
-		_exit(code); /* the thread still reads what a return would free */
+		_exit(code); /* the thread still reads memory that a return would free */
 	}
 	if (saving->result < 0)
 		log_warn("no report.json: %s", saving->err.msg);
@@ -91,7 +91,7 @@ static bool is_writable(int fd)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* A paused terminal may keep us here, but not from being interrupted. */
+/* A paused terminal may block us, but signals must still end us. */
 static void print(const struct job_result *result, const struct buf *text)
 {
 	if (!is_writable(STDERR_FILENO)) {
@@ -116,7 +116,7 @@ static void say(const struct report *report, const struct job_result *result, in
 		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
 	print(result, &text);
-	/* A job stopped by hand leaves no temporary directory behind for the sake of a report. */
+	/* A job that was stopped by hand leaves no temporary directory just for a report. */
 	if (!report->history->stop_signal || report->config->log_dir)
 		save(report, code);
 }
@@ -133,8 +133,8 @@ static int run_job(const struct run_config *config)
 	} else {
 		code = exit_code_of(config, &result);
 		if (result.outcome.kind == OUTCOME_UNKNOWN)
-			log_warn("the workers of this node are done, but the end of the job was "
-				 "never heard of");
+			log_warn("the workers of this node are done, but no coordinator confirmed "
+				 "the end of the job");
 		struct report report = { config, &result.history, result.logdir.run,
 					 &result.outcome };
 		if (code)
@@ -176,8 +176,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
 	if (first >= argc)
-		return command_usage_error(
-			self, "what to run is missing: a script, a module or a program");
+		return command_usage_error(self,
+					   "no command given: a script, a module or a program");
 
 	struct err err = ERR_INIT;
 	AUTO(run_config_done) struct run_config config = RUN_CONFIG_INIT;

@@ -1,4 +1,4 @@
-/* muster sim: the rendezvous in virtual time, with everything that can go wrong. */
+/* muster sim: the rendezvous in virtual time, with faults of every kind. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -34,7 +34,7 @@ static const struct opt sim_opts[] = {
 	OPT_END,
 };
 
-/* The end of the trace is where it broke. */
+/* The run broke at the end of the trace. */
 static void print_tail(struct buf *trace, size_t lines)
 {
 	const char *text = buf_str(trace);

@@ -1,4 +1,4 @@
-/* muster stacks: where the workers of a running job stand. */
+/* muster stacks: the stacks of the workers of a running job. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct stacks_options {
 
 static const struct opt stacks_opts[] = {
 	OPT_DURATION("timeout", NULL, struct stacks_options, timeout_ns, "TIME",
-		     "wait no longer for stacks (default 10 s)"),
+		     "give up after this time (default 10 s)"),
 	OPT_END,
 };
 
@@ -62,7 +62,7 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 const struct command command_stacks = {
 	.name = "stacks",
 	.synopsis = "[--timeout TIME] JOB",
-	.summary = "show where the Python workers of a running job stand",
+	.summary = "show the stacks of the Python workers of a running job",
 	.opts = stacks_opts,
 	.mode = OPT_PERMUTE,
 	.main = stacks_main,

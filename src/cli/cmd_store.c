@@ -1,4 +1,4 @@
-/* muster store: a c10d store on its own, for jobs that bring their own launcher and for tests. */
+/* muster store: a c10d store on its own, for jobs with another launcher and for tests. */
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 	event_base_loopbreak(stop->base);
 }
 
-/* Until a signal comes; returns it. */
+/* Runs until a signal comes; returns it. */
 static int serve_until_signal(struct event_base *base)
 {
 	struct stop stop = { .base = base };

@@ -1,5 +1,5 @@
 /* muster timer: timers and heartbeat for shell scripts. The timer belongs to the worker as a whole,
- * as this process is over at once. */
+ * because this process ends at once. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -39,8 +39,8 @@ static int fail(const char *what, int code)
 	return EXIT_CODE_SYSTEM;
 }
 
-/* The answer is waited for: it proves that the timer is armed, and keeps this process alive until
- * the launcher has seen whose it is. */
+/* Waits for the answer: it proves that the timer is armed, and keeps this process alive until the
+ * launcher knows which worker it belongs to. */
 static int exchange(int fd, const struct watch_msg *msg, int len)
 {
 	AUTO(fd_close) int unused = -1;

@@ -1,5 +1,5 @@
-/* What every command is made of. One file per command in this folder defines one `struct command`;
- * the table in main.c lists them. */
+/* The parts of every command. One file per command in this folder defines one `struct command`; the
+ * table in main.c lists them. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -7,7 +7,7 @@
 
 struct command {
 	const char *name;
-	const char *synopsis; /* what follows "muster NAME" in the usage line */
+	const char *synopsis; /* the rest of the usage line after "muster NAME" */
 	const char *summary;  /* one line for `muster help` */
 	const char *footer;   /* examples, shown after the options; may be NULL */
 	const struct opt *opts;
@@ -21,12 +21,12 @@ struct command {
 bool command_parse(const struct command *command, void *into, int argc, char **argv,
 		   struct opt_seen *ret_seen, int *ret_first, int *ret_status);
 
-/* Prints "muster NAME: text" and the way to the help; returns EXIT_CODE_USAGE. */
+/* Prints "muster NAME: text" and how to get help; returns EXIT_CODE_USAGE. */
 int command_usage_error(const struct command *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 void command_print_help(const struct command *command, FILE *out);
 
-/* The program name under which help and errors speak of `command`: "muster run", or "torchrun". */
+/* The name of `command` in help and errors: "muster run", or "torchrun". */
 const char *command_title(const struct command *command);
 void command_set_title(const char *title);
 

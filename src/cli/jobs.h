@@ -25,14 +25,13 @@ int64_t job_number(struct json_value object, const char *name);
 void jobs_find(struct job_list *list, const char *name);
 void job_list_done(struct job_list *list);
 
-/* Parses the command line of a command that is about one JOB, and finds that job. False:
- * *ret_status is the exit code, and what is wrong has been said. `list` is to be freed in any case.
- */
+/* Parses the command line of a command about one JOB, and finds that job. False: *ret_status is the
+ * exit code, and the error has been printed. Free `list` in any case. */
 bool jobs_parse_one(const struct command *self, void *options, int argc, char **argv,
 		    struct job_list *list, int *ret_status);
 
-/* Asks the job of `list` by POST, shows what is wrong if it does not take the request, and returns
- * the exit code. */
+/* Sends the job of `list` a POST request, prints its error if it refuses, and returns the exit
+ * code. */
 int jobs_post(const struct command *self, const struct job_list *list, const char *path);
 
 #endif

@@ -141,7 +141,7 @@ static int set_log_level(void)
 int main(int argc, char **argv)
 {
 	if (fd_open_standard() < 0)
-		return EXIT_CODE_SYSTEM; /* there is nowhere to say why */
+		return EXIT_CODE_SYSTEM; /* there is no way to say why */
 	int status = set_log_level();
 	if (status)
 		return status;

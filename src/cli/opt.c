@@ -149,7 +149,7 @@ static int refuse_later(const struct opt *opt, struct err *err)
 		       opt->later);
 }
 
-/* A word such as "-1" or "-x y" is a value, "-x" is the next option. */
+/* A word such as "-1" or "-x y" is a value, "-x" the next option. */
 static bool looks_like_option(const char *word)
 {
 	double number;
@@ -165,7 +165,7 @@ struct parser {
 	struct opt_seen *seen;
 };
 
-/* `inline_value` is what followed in the same word, NULL if nothing did. */
+/* `inline_value` is the value in the same word, NULL if there is none. */
 static int take(struct parser *p, const struct opt *opt, const char *inline_value, struct err *err)
 {
 	if (opt->later)
@@ -233,7 +233,7 @@ static int read_environment(struct parser *p, struct err *err)
 	return 0;
 }
 
-/* Moves argv[from] to the end of the positionals collected so far at the end of argv. */
+/* Moves argv[from] to the end of argv, behind the positionals already there. */
 static void rotate_to_end(char **argv, int from, int argc)
 {
 	char *word = argv[from];
@@ -247,7 +247,7 @@ int opt_parse(const struct opt *opts, enum opt_mode mode, void *into, int argc, 
 	struct opt_seen unused;
 	struct parser p = { opts, into, argc, argv, 1, ret_seen ? ret_seen : &unused };
 	memset(p.seen, 0, sizeof(*p.seen));
-	int unread = argc; /* words behind this one are positionals moved there */
+	int unread = argc; /* the words from here on are positionals moved there */
 
 	while (p.next < unread) {
 		const char *word = argv[p.next];
@@ -271,8 +271,8 @@ int opt_parse(const struct opt *opts, enum opt_mode mode, void *into, int argc, 
 		if (r < 0)
 			return r;
 	}
-	/* Words after "--" came before those moved behind them, but stand first now: their order is
-	 * kept by rotating the moved ones in front. */
+	/* The words after "--" came before the moved ones but are in front of them only after a
+	 * rotation. */
 	if (mode == OPT_PERMUTE) {
 		for (int after = unread - p.next; after > 0; after--)
 			rotate_to_end(argv, p.next, argc);

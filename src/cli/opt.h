@@ -23,7 +23,7 @@
 
 struct opt;
 
-/* Parses `text` into `field`; on failure says what is wrong with the value, not its option's
+/* Parses `text` into `field`; the error says what is wrong with the value, without the option's
  * name. */
 typedef int opt_parse_fn(const char *text, void *field, struct err *err);
 
@@ -46,12 +46,12 @@ struct opt {
 	char short_name; /* 0: none */
 	const char *name;
 	const char *env; /* variable with the default; NULL: none */
-	const char *arg; /* what the value is called in the help */
+	const char *arg; /* the name of the value in the help */
 	const char *help;
 	size_t offset;
 	const char *const *choices; /* NULL-terminated */
 	opt_parse_fn *parse;
-	const char *later; /* not built yet: refused by name, with this as the reason */
+	const char *later; /* not supported: an error with this reason */
 };
 
 #define OPT_GROUP(title) \
@@ -114,8 +114,8 @@ struct opt_seen {
 bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name);
 
 enum opt_mode {
-	OPT_STOP_AT_POSITIONAL, /* what follows the first word that is no option is not ours */
-	OPT_PERMUTE,		/* options may stand anywhere before "--" */
+	OPT_STOP_AT_POSITIONAL, /* options end at the first positional */
+	OPT_PERMUTE,		/* options may come anywhere before "--" */
 };
 
 #define OPT_WANTS_HELP INT32_MAX
@@ -125,7 +125,7 @@ enum opt_mode {
 int opt_parse(const struct opt *opts, enum opt_mode mode, void *into, int argc, char **argv,
 	      struct opt_seen *ret_seen, struct err *err);
 
-/* The options with their help, wrapped to `width` columns. */
+/* Prints the options with their help, wrapped to `width` columns. */
 void opt_print_help(const struct opt *opts, FILE *out, int width);
 
 /* One "--name" (and "-x") a line with its kind of value, for completion and the man-page check:

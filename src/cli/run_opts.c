@@ -59,7 +59,8 @@ const struct opt run_opts[] = {
 	OPT_STR("bind", NULL, O, bind, "PLACE",
 		"bind each worker to its share: none, core, l3, numa, socket, "
 		"explicit:LIST:LIST..."),
-	OPT_FLAG("show-binding", NULL, O, show_binding, "draw who is bound where, on stderr"),
+	OPT_FLAG("show-binding", NULL, O, show_binding,
+		 "draw on stderr which worker is bound where"),
 
 	OPT_GROUP("Failures"),
 	OPT_INT("max-restarts", "PET_MAX_RESTARTS", O, max_restarts, "N",
@@ -81,13 +82,13 @@ const struct opt run_opts[] = {
 	OPT_STR("events", NULL, O, events, "FILE|fd:N|-",
 		"write what happens there, one JSON line each (muster-events(7))"),
 	OPT_INT("lifeline", NULL, O, lifeline, "N",
-		"stop the job when descriptor N, a pipe, ends: whoever holds the other end is "
-		"gone"),
+		"stop the job at the end of file of descriptor N, a pipe that another process "
+		"holds open"),
 	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
 		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster "
 		"status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",
-		     "a worker that prints nothing and gives no heartbeat for so long hangs "
+		     "a worker hangs when it prints nothing and sends no heartbeat for this long "
 		     "(default: never)"),
 	OPT_DURATION("start-timeout", NULL, O, start_timeout_ns, "TIME",
 		     "the same for a worker's first sign of life (default: as --hang-timeout)"),
@@ -146,7 +147,7 @@ const struct opt run_opts[] = {
 	OPT_INT("store-port", NULL, O, store_port, "PORT",
 		"port of the workers' store in every round (default: a fresh one each)"),
 	OPT_CHOICE("store-access", NULL, O, store_access, store_accesses,
-		   "who may connect to it: hosts of the job (default), or anybody"),
+		   "who may connect to it: hosts of the job (default), or any host"),
 	OPT_STR("rdzv-id", "PET_RDZV_ID", O, rdzv.id, "ID",
 		"name of the job (default: a random one)"),
 	OPT_STR("rdzv-backend", "PET_RDZV_BACKEND", O, rdzv.backend, "NAME",

@@ -7,8 +7,8 @@
 
 extern const struct opt run_opts[]; /* fills a struct run_options */
 
-/* The arguments of the command at argv[first]. A "--" directly before it was taken by the parser;
- * if there was none, one directly after it is dropped. */
+/* The arguments of the command at argv[first]. The parser has dropped a "--" directly before it;
+ * without one, a "--" directly after it is dropped. */
 char *const *run_opts_args(char **argv, int first);
 
 #endif

@@ -210,7 +210,7 @@ def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
     (["-m", "--no-python", "x"], 2, ["--no-python", "--module"]),
     (["--start-method=bad", "x"], 2, ["'bad'", "spawn, fork, forkserver"]),
     (["--standalone=1", "x"], 2, ["'--standalone' takes no value"]),
-    ([], 2, ["what to run is missing"]),
+    ([], 2, ["no command given"]),
 ])
 def test_bad_input_gives_one_clear_line(muster, place, tmp_path, args, code, parts):
     (tmp_path / "directory").mkdir()

@@ -24,7 +24,7 @@
 #define IMPLICIT_GROUPS_MAX 1024
 #define CANARY_TIMEOUT_NS (60 * NS_PER_S)
 #define STOP_LADDER "INT,10000,KILL"
-#define QUIET_WAIT_NS (600 * NS_PER_S) /* that --quiet-check=wait waits at most */
+#define QUIET_WAIT_NS (600 * NS_PER_S) /* the longest wait of --quiet-check=wait */
 
 /* How often one order runs, when that is not a fixed number. */
 struct repetition {
@@ -45,12 +45,13 @@ struct setup {
 	uint32_t group_count, gate_count;
 	struct plan plan;
 	struct journal journal;
-	uint64_t keep; /* bytes of the result file to go on from */
+	uint64_t keep; /* bytes of the result file to keep */
 	struct measure measure;
-	struct repetition *repetitions; /* one an order, or NULL */
+	struct repetition *repetitions; /* one per order, or NULL */
 	struct orders hooks;		/* commands by enum batch_hook */
-	size_t pairs;			/* of --ab: orders from here on are variants B; 0: none */
-	size_t orders_listed;		/* without variants B and the canary */
+	/* of --ab: from here on the orders are variants B; 0: none */
+	size_t pairs;
+	size_t orders_listed; /* without variants B and the canary */
 };
 
 static void setup_done(struct setup *setup)
@@ -72,7 +73,7 @@ static void setup_done(struct setup *setup)
 	measure_done(&setup->measure);
 }
 
-/* The wardens come first, while we are small: what we weigh, every order's max RSS starts from. */
+/* The wardens come first, while this process is small: every order's max RSS includes its size. */
 static int fork_wardens(struct setup *setup, struct err *err)
 {
 	const struct batch_config *config = setup->config;
@@ -114,7 +115,7 @@ static int read_history(struct setup *setup, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	/* Only our own file says what is done; others only how long things take. */
+	/* Only our own file says which runs are done; others only tell how long they take. */
 	map_foreach(entry, &setup->history.by_hash)
 	{
 		struct past *past = entry->value;
@@ -146,7 +147,7 @@ static uint32_t number_of(struct map *map, uint32_t *count, const char *name, ui
 	return (uint32_t)number;
 }
 
-/* The first word of what an order runs. */
+/* The first word of the command. */
 static char *program_of(const struct order *order)
 {
 	if (order->argv)
@@ -172,7 +173,7 @@ static void set_limits(struct batch_order *todo, const struct order *order,
 	todo->item.width = order->cores ? order->cores : (int)config->cores;
 }
 
-/* "auto": the first order of every program goes ahead of the others. */
+/* "auto": the first order of every program runs before the others. */
 static void set_gate(struct setup *setup, struct batch_order *todo, const char *program)
 {
 	const char *canary = setup->config->canary;
@@ -211,7 +212,8 @@ static void set_repeat(struct setup *setup, struct batch_order *todo, size_t ind
 	repeat_init(&repetition->repeat, rules);
 	todo->repeat = &repetition->repeat;
 	todo->runs =
-		(int32_t)repeat_left(&repetition->repeat); /* what the estimate of the time needs */
+		/* for the estimate of the remaining time */
+		(int32_t)repeat_left(&repetition->repeat);
 }
 
 static void add_todo(struct setup *setup, size_t index)
@@ -242,7 +244,7 @@ static void add_todo(struct setup *setup, size_t index)
 	setup->todo[setup->todo_count++] = todo;
 }
 
-/* A command of its own before everything else. */
+/* A command that runs before everything else. */
 static void add_canary(struct setup *setup)
 {
 	const char *command = setup->config->canary;
@@ -342,7 +344,7 @@ static struct cpuset measured_cpus(const struct plan *plan)
 	return cpus;
 }
 
-/* The two variants of an A/B file apart, anything else as it is. */
+/* Keeps the two variants of an A/B file apart. */
 static int export_results(const struct batch_config *config, struct err *err)
 {
 	struct samples samples = SAMPLES_INIT;

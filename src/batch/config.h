@@ -1,4 +1,4 @@
-/* What the command line of `muster batch` says. */
+/* The command line of `muster batch`. */
 #ifndef BATCH_CONFIG_H
 #define BATCH_CONFIG_H
 
@@ -24,7 +24,7 @@ struct batch_config {
 
 	/* How many at a time, and where. */
 	int64_t jobs;		/* 0: as many as the cores allow */
-	double jobs_percent;	/* of the cores, instead; 0: not said */
+	double jobs_percent;	/* of the cores, instead; 0: not given */
 	int64_t cores, reserve; /* reserve -1: one, if one can be spared */
 	int smt;		/* enum corepool_smt */
 	int place;		/* enum corepool_place, or BATCH_PLACE_NONE */
@@ -34,7 +34,7 @@ struct batch_config {
 	int64_t seed;
 	struct strv history;
 
-	/* How long, and what if it fails. */
+	/* Time limits, and what to do on failure. */
 	uint64_t timeout_ns, cpu_timeout_ns, deadline_ns; /* 0: none */
 	uint32_t timeout_percent;
 	struct ladder ladder;
@@ -45,8 +45,8 @@ struct batch_config {
 	const char *canary;
 
 	/* Repetition and measurement. */
-	int64_t runs, warmup;	    /* runs 0: as many as it takes */
-	int64_t min_runs, max_runs; /* 0: not said */
+	int64_t runs, warmup;	    /* runs 0: as many as necessary */
+	int64_t min_runs, max_runs; /* 0: not given */
 	double precision, confidence;
 	bool ab;			     /* the words are "A=…", "B=…" and arguments */
 	int interleave;			     /* enum repeat_interleave */
@@ -54,7 +54,7 @@ struct batch_config {
 	struct measure_options measure;
 	struct export_paths exports;
 
-	/* What becomes of it. */
+	/* Where the results go. */
 	const char *output, *joblog, *results;
 	const char *shell;
 	bool dry_run, quiet;
@@ -64,7 +64,7 @@ struct batch_config {
 #define BATCH_PLACE_NONE 2
 
 /* Runs the batch. `argc`, `argv`: files, "-", or a template with ":::". Returns the exit code;
- * errors of use have been printed as "muster batch: …". */
+ * usage errors have been printed as "muster batch: …". */
 int batch_run(const struct batch_config *config, int argc, char *const *argv);
 
 #endif

@@ -1,6 +1,6 @@
-/* The end of an attempt: its output is measured and hashed, its line written, its output shown.
+/* The end of an attempt: measure and hash its output, write its line, show its output.
  *
- * Hashing a large output takes a while; it is done in pieces, so that the loop goes on. */
+ * Hashing a large output takes a while, so it happens in pieces between which the loop runs. */
 #ifndef BATCH_ENDING_H
 #define BATCH_ENDING_H
 
@@ -13,7 +13,7 @@ struct ending {
 	struct list link;
 	struct result result;
 	int fds[2]; /* stdout, stderr; owned */
-	int stream; /* being hashed; 2: done */
+	int stream; /* the one being hashed; 2: done */
 	uint64_t offset;
 	crypto_hash_sha256_state hash;
 	/* For the job log; seq 0: not logged. */
@@ -23,11 +23,11 @@ struct ending {
 	char *log_command;
 };
 
-/* Takes `fds` over and reads the sizes. */
+/* Takes over `fds` and reads the sizes. */
 void ending_init(struct ending *ending, int fds[2]);
 void ending_done(struct ending *ending);
 
-/* Hashes up to `budget` bytes more. True when all is hashed. */
+/* Hashes up to `budget` more bytes. True when everything is hashed. */
 bool ending_hash(struct ending *ending, uint64_t budget);
 
 #endif

@@ -1,12 +1,12 @@
-/* Measurements in layouts that other tools read. All of them append text to a buffer. Failed
- * attempts are in none but JUnit's; orders without one good run are left out of the others. */
+/* Measurements in formats that other tools read. All functions append text to a buffer. Only JUnit
+ * contains failed attempts; the others leave out orders without a successful run. */
 #ifndef BATCH_EXPORT_H
 #define BATCH_EXPORT_H
 
 #include "base/err.h"
 #include "batch/samples.h"
 
-/* What is exported: one file, one variant of it, or the two sides of a comparison. */
+/* The runs to export: one file, one variant of it, or the two sides of a comparison. */
 struct export_part {
 	const struct samples *samples; /* borrowed */
 	char variant;		       /* 0: all runs */
@@ -19,7 +19,7 @@ struct export_source {
 	bool suspects; /* suspect runs too */
 };
 
-/* Where to; NULL: not wanted, "-" is standard output. */
+/* Paths; NULL: not wanted, "-": standard output. */
 struct export_paths {
 	const char *json, *csv, *markdown, *junit;
 };
@@ -41,7 +41,7 @@ void export_csv(const struct export_source *source, struct buf *out);
 /* hyperfine's Markdown table: mean, min, max and how many times the fastest. */
 void export_markdown(const struct export_source *source, struct buf *out);
 
-/* JUnit XML: an order is a test case, and failed when no attempt ended well. */
+/* JUnit XML: an order is a test case, which fails when no attempt succeeded. */
 void export_junit(const struct export_source *source, struct buf *out);
 
 #endif

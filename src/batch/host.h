@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "core/host/topology.h"
 
-/* Appends the header line of a result file, newline included. What is unknown is left out. */
+/* Appends the header line of a result file, newline included. Leaves out unknown values. */
 void host_header(struct buf *out, const struct topology *topology, uint64_t started_wall_ns,
 		 int jobs);
 

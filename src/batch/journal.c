@@ -42,7 +42,7 @@ int journal_open(struct journal *journal, const char *path, bool resume, struct 
 	if (fd < 0 || fstat(fd, &info) < 0)
 		return err_set(err, errno, "%s: %m", path);
 	if (info.st_size > 0 && !resume)
-		return err_set(err, EEXIST, "%s exists: --resume goes on with it", path);
+		return err_set(err, EEXIST, "%s exists: continue it with --resume", path);
 	int r = lock(fd, path, err);
 	if (r < 0)
 		return r;
@@ -106,7 +106,7 @@ int journal_append(struct journal *journal, const void *line, size_t len, struct
 	if (r < 0) {
 		err_set(err, -r, "%s: %m", journal->path);
 		if (ftruncate(journal->fd, (off_t)journal->end) < 0)
-			err_wrap(err, "and a part of a line is left in it");
+			err_wrap(err, "a partial line is left");
 		return r;
 	}
 	journal->end += len;

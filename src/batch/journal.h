@@ -1,8 +1,8 @@
-/* What a batch leaves behind on disk: the result file and the job log.
+/* The files of a batch: the result file and the job log.
  *
  * A line is one write at the end of the file, so it is there whole or, after a crash, torn at the
- * very end, where a resume cuts it off. It is with the kernel when append returns; fsync follows
- * within a second. */
+ * very end, where a resume cuts it off. The kernel has it when append returns; fsync follows within
+ * a second. */
 #ifndef BATCH_JOURNAL_H
 #define BATCH_JOURNAL_H
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 struct journal {
-	int fd; /* -1: none is kept */
+	int fd; /* -1: there is none */
 	int log_fd;
 	char *path, *log_path;
 	uint64_t end;
@@ -19,10 +19,9 @@ struct journal {
 
 #define JOURNAL_INIT ((struct journal){ .fd = -1, .log_fd = -1 })
 
-/* `path` may be NULL. A file that has something in it is refused unless `resume`; then what follows
- * `keep` bytes, a torn line, is cut off; with nothing to keep, a file that does not begin like a
- * header is refused. The file is locked against a second runner. `header` is
- * written to a new file only. */
+/* `path` may be NULL. Refuses a file that is not empty unless `resume`; then cuts off what follows
+ * `keep` bytes, a torn line. If there is nothing to keep, the file must begin like a header. Locks
+ * the file against a second runner. Writes `header` to a new file only. */
 int journal_open(struct journal *journal, const char *path, bool resume, struct err *err);
 int journal_begin(struct journal *journal, uint64_t keep, const struct buf *header,
 		  struct err *err);

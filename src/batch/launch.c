@@ -26,7 +26,7 @@ void launch_done(struct launch *launch)
 	strv_done(&launch->env);
 }
 
-/* "" if there is none; owned by the caller. */
+/* The first executable file of that name, "" if there is none; the caller frees it. */
 static char *search(const char *program, const char *path)
 {
 	char *file = path_search(program, path);

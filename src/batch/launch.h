@@ -1,4 +1,4 @@
-/* From an order to what the kernel executes. */
+/* From an order to the arguments of exec. */
 #ifndef BATCH_LAUNCH_H
 #define BATCH_LAUNCH_H
 
@@ -7,7 +7,7 @@
 
 struct launcher {
 	const char *shell;
-	char *const *env; /* that orders start from; NULL: ours. Borrowed */
+	char *const *env; /* base environment of orders; NULL: ours. Borrowed */
 	struct map paths; /* program -> its file, "" if there is none */
 };
 
@@ -23,8 +23,8 @@ struct launch {
 
 void launch_done(struct launch *launch);
 
-/* Fails with ENOENT when a program is not on PATH. A line that needs no shell gets none, unless
- * `force_shell`. */
+/* Fails with ENOENT when a program is not on PATH. Uses a shell only for a line that needs one, or
+ * if `force_shell`. */
 int launch_make(struct launcher *launcher, const struct order *order, int slot, bool force_shell,
 		struct launch *ret_launch, struct err *err);
 

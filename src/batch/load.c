@@ -168,7 +168,7 @@ static int add_failed(void *arg, struct result *result, struct err *err UNUSED)
 	take_extra(order, result);
 	order->cores = result->width;
 	order_close(order);
-	/* An id that only repeats the hash is derived again. */
+	/* An id that only repeats the hash is computed again. */
 	AUTO(buf_done) struct buf derived = BUF_INIT;
 	order_append_id(order, &derived);
 	if (!str_eq(buf_str(&derived), result->id)) {

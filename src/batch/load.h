@@ -1,4 +1,4 @@
-/* Gets the orders, and what earlier results know about them. */
+/* Reads the orders, and what earlier results say about them. */
 #ifndef BATCH_LOAD_H
 #define BATCH_LOAD_H
 

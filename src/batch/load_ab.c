@@ -29,7 +29,7 @@ static int add_command(struct orders *orders, const char *command, int argc, cha
 	return orders_add_template(orders, argc + 1, words, err);
 }
 
-/* Names the pairs by their arguments, and refuses arguments that come twice. */
+/* Names the pairs by their arguments, and rejects duplicate arguments. */
 static int name_pairs(struct orders *orders, size_t count, int argc, char *const *args,
 		      struct err *err)
 {

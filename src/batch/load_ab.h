@@ -4,9 +4,9 @@
 
 #include "proto/orders.h"
 
-/* Adds all orders of variant A, then those of variant B in the same sequence; *ret_count is how
- * many of each there are. The two of a pair have one id: their arguments. Without ":::" there is
- * one pair. */
+/* Adds all orders of variant A, then those of variant B in the same sequence; *ret_count is the
+ * number of each. The two of a pair share an id: their arguments. Without ":::" there is one
+ * pair. */
 int load_ab(struct orders *orders, int argc, char *const *argv, size_t *ret_count, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text from outside (ids, commands) inside markup. */
+/* Escapes text from outside (ids, commands) for markup. */
 #ifndef BATCH_MARKUP_H
 #define BATCH_MARKUP_H
 

@@ -14,7 +14,7 @@
 #include "sys/quiet.h"
 
 #define QUIET_WINDOW_NS (200 * NS_PER_MS)
-#define QUIET_START_SHARE 0.10 /* of the CPUs' time that may be in use before we begin */
+#define QUIET_START_SHARE 0.10 /* share of CPU time that may be in use before we begin */
 #define VALGRIND_TIME "the run was slowed down to count instructions"
 
 extern char **environ;
@@ -102,7 +102,8 @@ char *const *measure_env(const struct measure *measure)
 	return measure->env.count ? strv_argv(&measure->env) : NULL;
 }
 
-/* Of one length for every slot below 10,000: it is an argument, and arguments cost instructions. */
+/* The same length for every slot below 10,000: it is an argument, and arguments cost
+ * instructions. */
 static char *count_prefix(const struct measure *measure, int slot)
 {
 	return mem_printf("%s/%04d", measure->folder, slot);
@@ -115,7 +116,8 @@ void measure_wrap(struct measure *measure, int slot, char **path, struct strv *a
 	AUTO_FREE char *prefix = count_prefix(measure, slot);
 	struct strv wrapped = STRV_INIT;
 	free(argv->items[0]);
-	argv->items[0] = mem_strdup(*path); /* as it was found, so valgrind need not search again */
+	/* with its full path, so that valgrind need not search */
+	argv->items[0] = mem_strdup(*path);
 	counter_wrap(measure->source, prefix, strv_argv(argv), &wrapped);
 	strv_done(argv);
 	*argv = wrapped;
@@ -225,7 +227,7 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&time, NULL);
 }
 
-/* The share of the CPUs in use over one window; negative when it cannot be told. */
+/* The share of the CPUs in use over one window; negative if unknown. */
 static double share_now(const struct cpuset *cpus)
 {
 	struct quiet_state before, after;

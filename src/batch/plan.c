@@ -10,8 +10,8 @@
 #include "base/str.h"
 #include "sys/topology.h"
 
-#define RESERVE_FROM 5	/* units from which one is spared for the runner */
-#define BUSY_LOOK_MS 30 /* how long the load of the CPUs is looked at */
+#define RESERVE_FROM 5	/* with this many units, one is kept for the runner */
+#define BUSY_LOOK_MS 30 /* how long to observe the load of the CPUs */
 #define BUSY_PERCENT 25 /* from which a CPU counts as busy */
 #define SCHEDSTAT_MAX ((size_t)4 << 20)
 
@@ -41,7 +41,7 @@ static bool read_cpu_times(uint64_t times[CPUSET_MAX])
 	return any;
 }
 
-/* CPUs on which others work. We sleep meanwhile, so what runs is not us. */
+/* CPUs that other programs use. We sleep meanwhile, so it is not our own load. */
 static struct cpuset find_busy(const struct topology *topology)
 {
 	struct cpuset busy = CPUSET_INIT;
@@ -77,14 +77,14 @@ static int read_topology(struct plan *plan, const struct batch_config *config, s
 		if (!cpuset_empty(&wanted)) {
 			AUTO(buf_done) struct buf list = BUF_INIT;
 			cpuset_format(&wanted, &list);
-			return err_set(err, EINVAL, "CPUs %s are not ours to use", buf_str(&list));
+			return err_set(err, EINVAL, "CPUs %s are not allowed", buf_str(&list));
 		}
 		topology_allow(&plan->topology, &config->allowed);
 	}
 	return 0;
 }
 
-/* How many units the orders can use at a time: more than that need not be in the pool. */
+/* How many units the orders can use at a time: the pool need not be larger. */
 static int units_wanted(const struct batch_config *config, int max_width, int max_jobs)
 {
 	int64_t jobs = config->jobs ? config->jobs : max_jobs;
@@ -98,7 +98,7 @@ static int make_pinned(struct plan *plan, const struct batch_config *config, int
 	struct corepool_opts opts = { .smt = (enum corepool_smt)config->smt,
 				      .place = (enum corepool_place)config->place };
 	int units = topology_allowed_cores(&plan->topology);
-	/* Looking takes a moment: only where there is a choice. */
+	/* Observing takes a moment: only where there is a choice. */
 	if (units_wanted(config, max_width, max_jobs) < units)
 		opts.busy = find_busy(&plan->topology);
 	opts.reserve = (int)config->reserve;
@@ -108,7 +108,7 @@ static int make_pinned(struct plan *plan, const struct batch_config *config, int
 	int r = corepool_init(&plan->pool, &plan->topology, &opts, err);
 	if (r < 0 || config->reserve >= 0 || corepool_max_width(&plan->pool) >= max_width)
 		return r;
-	/* The widest order needs the core that would have been spared. */
+	/* The widest order needs the core that was kept for the runner. */
 	corepool_done(&plan->pool);
 	opts.reserve = 0;
 	return corepool_init(&plan->pool, &plan->topology, &opts, err);

@@ -1,5 +1,4 @@
-/* From the host and the command line to a core pool, and the picture of it that --dry-run
- * prints. */
+/* From the host and the command line to a core pool, and the output of --dry-run. */
 #ifndef BATCH_PLAN_H
 #define BATCH_PLAN_H
 
@@ -14,10 +13,10 @@ struct plan {
 	struct corepool pool;
 	int jobs;
 	bool pinned;
-	const char *why_unpinned; /* borrowed; NULL: pinned, or asked for */
+	const char *why_unpinned; /* borrowed; NULL: pinned, or the user asked for it */
 };
 
-/* `max_width`: of the widest order; `max_jobs`: how many there can be at a time. */
+/* `max_width`: of the widest order; `max_jobs`: the most that can run at a time. */
 int plan_make(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
 	      struct err *err);
 void plan_done(struct plan *plan);

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-#define CHUNK 4096 /* what a pipe that polls as writable surely takes */
+#define CHUNK 4096 /* a pipe that polls as writable takes at least this */
 #define ERASE "\r\033[K"
 
 struct block {
@@ -69,7 +69,7 @@ static bool may_write(const struct sink *sink)
 	return sink->own || poll(&poll_fd, 1, 0) != 0;
 }
 
-/* Writes what the other side takes now. True when nothing is left. */
+/* Writes as much as the other side takes now. True when nothing is left. */
 static bool pump(struct sink *sink)
 {
 	while (!list_empty(&sink->blocks)) {
@@ -107,7 +107,8 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	run_sink(sink);
 }
 
-/* O_NONBLOCK belongs to the open file, which others share: open it anew where that is possible. */
+/* O_NONBLOCK belongs to the open file description, which other processes share: open a new one
+ * where possible. */
 static void open_sink(struct sink *sink, struct printer *printer, struct event_base *base, int fd)
 {
 	struct stat info;

@@ -21,7 +21,7 @@ static void put_bar(const struct progress *progress, int width, struct buf *out)
 	buf_append_char(out, ']');
 }
 
-/* Whole seconds: fractions in a line that changes all the time only flicker. */
+/* Whole seconds: fractions in a line that changes all the time would flicker. */
 static void put_time(uint64_t ns, struct buf *out)
 {
 	char text[CLOCK_HUMAN_MAX];
@@ -75,7 +75,7 @@ static int put_cells(const char *text, int columns, struct buf *out)
 	return used;
 }
 
-/* " (12 s)" after each command; what does not fit is left out. */
+/* " (12 s)" after each command; leaves out what does not fit. */
 static void put_orders(const struct progress *progress, int columns, struct buf *out)
 {
 	const char *separator = ": ";
@@ -86,7 +86,7 @@ static void put_orders(const struct progress *progress, int columns, struct buf 
 		put_time(progress->orders[i].since_ns, &time);
 		buf_append_char(&time, ')');
 		int around = (int)(strlen(separator) + buf_len(&time));
-		/* Those that are shown share the room; what one does not need the next ones get. */
+		/* The commands share the room; one that needs less leaves it to the next. */
 		int room = columns / (int)(count - i) - around;
 		if (room < ORDER_MIN)
 			return;
@@ -113,7 +113,7 @@ void progress_render(const struct progress *progress, int columns, bool colour, 
 	int bar = MIN(MAX(columns / 8, BAR_MIN), BAR_MAX);
 	if (fixed + bar + 2 > columns)
 		bar = columns - fixed - 2;
-	if (bar < 3) { /* too narrow for all of it: the counts matter most */
+	if (bar < 3) { /* too narrow for everything: keep the counts */
 		put_cells(buf_str(&counts) + 1, columns, out);
 		return;
 	}

@@ -63,7 +63,7 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 
 static void drive(struct runner *runner)
 {
-	/* Actions may post events of their own: they wait for their turn. */
+	/* Actions may post new events: these wait for their turn. */
 	if (runner->driving)
 		return;
 	runner->driving = true;
@@ -134,7 +134,7 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 
 /* ---- setting up and taking down ---- */
 
-/* Off the measured cores, if some were kept for us. */
+/* Leaves the measured cores, if some were kept for us. */
 static void move_aside(const struct plan *plan, struct warden *const *wardens)
 {
 	const struct cpuset *spare = &plan->pool.reserved;
@@ -212,7 +212,7 @@ static int exit_code(const struct runner *runner)
 		return runner->exit_code;
 	if (batch->stop == BATCH_STOP_INTERRUPT)
 		return EXIT_CODE_SIGNAL_BASE + runner->stop_signal;
-	/* --halt success=1: the rest was not wanted any more. */
+	/* --halt success=1: the user did not want the rest. */
 	if (batch->stop == BATCH_STOP_HALT && batch->opts.halt.what == HALT_SUCCESS)
 		return EXIT_CODE_OK;
 	return batch->ok == batch->total ? EXIT_CODE_OK : EXIT_CODE_FAILED;

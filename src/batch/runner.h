@@ -12,7 +12,7 @@ struct warden;
 
 struct runner_job {
 	const struct batch_config *config;
-	const struct orders *orders; /* batch_orders[i].item.index is the place in here */
+	const struct orders *orders; /* batch_orders[i].item.index is an index into this */
 	struct batch_order *batch_orders;
 	size_t count;
 	struct plan *plan;
@@ -22,7 +22,7 @@ struct runner_job {
 	size_t already_done;	 /* for the summary */
 	struct measure *measure;
 	const struct orders *hooks; /* one per enum batch_hook, the absent ones empty */
-	size_t b_offset;	    /* in `orders`, from an order to its variant B */
+	size_t b_offset;	    /* distance in `orders` from an order to its variant B */
 };
 
 /* Returns the exit code. */

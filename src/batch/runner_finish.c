@@ -1,5 +1,4 @@
-/* What becomes of an attempt: its result line, its line in the job log, its output on the
- * screen. */
+/* After an attempt: its result line, its line in the job log, its output on the screen. */
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "batch/runner_private.h"
 #include "core/worker/exit_code.h"
 
-#define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed between two looks at the loop */
+#define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed per turn of the loop */
 #define SHOW_FROM_MEMORY ((uint64_t)64 << 10)
 
 static int64_t time_ns(const struct timeval *time)
@@ -25,8 +24,8 @@ static void set_values(struct result *result, const struct place *place,
 		       const struct batch_outcome *outcome)
 {
 	static const char *const hook_failed[BATCH_HOOK_COUNT] = {
-		[BATCH_HOOK_SETUP] = "the setup command did not end well",
-		[BATCH_HOOK_PREPARE] = "the prepare command did not end well",
+		[BATCH_HOOK_SETUP] = "the setup command failed",
+		[BATCH_HOOK_PREPARE] = "the prepare command failed",
 	};
 	const struct rusage *usage = &place->usage;
 	if (outcome->trial.hook) {
@@ -37,9 +36,8 @@ static void set_values(struct result *result, const struct place *place,
 		result_set(result, RESULT_WALL_NS, (int64_t)(outcome->end_ns - outcome->start_ns));
 	if (!place->has_usage) {
 		result_miss(result, "rusage",
-			    outcome->reason == REASON_SPAWN
-				    ? "never started"
-				    : "the process that could have known is gone");
+			    outcome->reason == REASON_SPAWN ? "never started"
+							    : "its warden is gone");
 		return;
 	}
 	result_set(result, RESULT_USER_NS, time_ns(&usage->ru_utime));
@@ -152,7 +150,7 @@ static void show_stream(struct runner *runner, struct ending *ending, int i, uin
 		printer_text(runner->printer, i + 1, text, (size_t)n);
 }
 
-/* Everything is known: write the lines, then show the output. */
+/* The result is complete: write the lines, then show the output. */
 static void complete(struct runner *runner, struct ending *ending)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
@@ -174,7 +172,7 @@ static void complete(struct runner *runner, struct ending *ending)
 	ending_done(ending);
 }
 
-/* Files in which nothing was written serve the next order, too. */
+/* Files that stayed empty serve the next order, too. */
 static void take_back(struct place *place, struct ending *ending)
 {
 	bool named = place->runner->job->config->results;
@@ -188,7 +186,7 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 {
 	struct place *place = &runner->places[action->slot];
 	struct ending ending;
-	/* A canary that is well says nothing. */
+	/* A successful canary leaves no line. */
 	bool record = !place->order->is_canary || action->outcome.reason == REASON_CANARY;
 	ending_init(&ending, place->fds);
 	fill(&ending, place, &action->outcome);

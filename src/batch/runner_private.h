@@ -15,11 +15,11 @@ struct event;
 struct event_base;
 struct runner;
 
-/* What the shell knows of a slot. */
+/* The shell's side of a slot. */
 struct place {
 	struct runner *runner;
 	int number;
-	int fds[2]; /* where stdout and stderr go; kept while nothing was written */
+	int fds[2]; /* files for stdout and stderr; reused while empty */
 	char *paths[2];
 	const struct batch_order *order;
 	struct cpuset cpus;
@@ -30,7 +30,7 @@ struct place {
 	uint64_t cpu_base_ns;
 	struct batch_trial trial;
 	uint64_t asked_wall_ns;
-	struct strv env; /* the order was started with; empty: ours */
+	struct strv env; /* environment of the order; empty: ours */
 };
 
 struct runner {
@@ -51,7 +51,7 @@ struct runner {
 	int exit_code; /* of a fatal error; 0: none */
 	uint64_t start_ns, oom_kills;
 	bool bar, plain;
-	uint64_t eta_ns, eta_until_ns; /* good until then */
+	uint64_t eta_ns, eta_until_ns; /* valid until then */
 };
 
 /* runner.c */
@@ -66,12 +66,12 @@ void place_watch(struct place *place);
 const struct order *place_order(const struct place *place);
 void place_spawn(struct place *place, const struct batch_action *action);
 
-/* runner_finish.c: what becomes of an attempt */
+/* runner_finish.c: the end of an attempt */
 void runner_finish(struct runner *runner, const struct batch_action *action);
 void runner_hash_some(struct runner *runner);
 void runner_finish_all(struct runner *runner);
 
-/* runner_status.c: what people see */
+/* runner_status.c: output for users */
 void status_init(struct runner *runner);
 void status_show(struct runner *runner);
 void status_outcome(struct runner *runner, const struct batch_action *action,

@@ -30,7 +30,7 @@ const struct order *place_order(const struct place *place)
 	return &job->orders->items[place->order->item.index + variant];
 }
 
-/* What is executed: the order, or a hook of it. */
+/* The command to execute: the order, or one of its hooks. */
 static const struct order *command_of(const struct place *place)
 {
 	enum batch_hook hook = place->trial.hook;
@@ -59,7 +59,7 @@ void place_done(struct place *place)
 
 /* ---- output ---- */
 
-/* A file without a name, in the directory for temporary ones. */
+/* An unnamed file in the temporary directory. */
 static int open_temporary(struct err *err)
 {
 	const char *dir = getenv("TMPDIR");
@@ -74,7 +74,7 @@ static int open_temporary(struct err *err)
 	return fd < 0 ? err_set(err, errno, "%s: cannot make a temporary file: %m", dir) : fd;
 }
 
-/* "ID", "ID.run2", "ID.try3": what may not be in a file name is written as %XX. */
+/* "ID", "ID.run2", "ID.try3": characters that a file name cannot hold become %XX. */
 static char *output_name(const struct place *place)
 {
 	AUTO(buf_done) struct buf id = BUF_INIT, name = BUF_INIT;
@@ -129,7 +129,7 @@ static void fail_spawn(struct place *place, const char *why)
 		    &(struct batch_event){ .type = BATCH_SPAWN_FAILED, .slot = place->number });
 }
 
-/* Memory next to the cores, if they are all on one of several nodes. */
+/* The memory node of the cores, if they are all on one of several nodes. */
 static unsigned long near_nodes(const struct place *place)
 {
 	const struct topology *topology = &place->runner->job->plan->topology;
@@ -211,7 +211,7 @@ void place_spawn(struct place *place, const struct batch_action *action)
 
 /* ---- events ---- */
 
-/* How many processes the kernel has killed for want of memory. */
+/* How many processes the kernel has killed because memory ran out. */
 uint64_t count_oom_kills(void)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
@@ -254,7 +254,7 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 static void on_spawn_failed(struct place *place, const struct warden_event *event)
 {
 	struct err err = ERR_INIT;
-	/* A script without "#!": the shell would run it itself. */
+	/* A script without "#!": only a shell runs it. */
 	if (event->error == ENOEXEC && !place->by_shell) {
 		if (send_spawn(place, true, &err) == 0)
 			return;
@@ -266,7 +266,7 @@ static void on_spawn_failed(struct place *place, const struct warden_event *even
 	fail_spawn(place, buf_str(&why));
 }
 
-/* What a lost warden had comes to us; nobody else's children are ours. */
+/* We are the new parent of a lost warden's processes; all our other children are wardens. */
 static void replace_warden(struct place *place)
 {
 	struct err err = ERR_INIT;

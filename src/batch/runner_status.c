@@ -1,4 +1,4 @@
-/* What people see while a batch runs, and at its end. */
+/* Output for users while a batch runs, and at its end. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static int columns(void)
 	return COLUMNS_DEFAULT;
 }
 
-/* Playing the schedule takes time on large lists: at most 2 % of ours. */
+/* Playing the schedule takes time on large lists: spend at most 2 % of ours on it. */
 static uint64_t current_eta(struct runner *runner, uint64_t now)
 {
 	if (now >= runner->eta_until_ns) {

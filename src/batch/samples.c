@@ -152,7 +152,7 @@ static int header_host(struct json_in *in, char **ret_name)
 	return r;
 }
 
-/* What the header says is shown, never relied on: one that cannot be read is no error. */
+/* The header is only displayed: an unreadable one is not an error. */
 static void read_header(struct samples *samples, struct buf *header)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT, text = BUF_INIT;

@@ -1,8 +1,8 @@
-/* The measurements of one result file, gathered by order: what `compare` and the exports work on.
+/* The measurements of one result file, grouped by order: the input of `compare` and the exports.
  *
- * Every attempt that ended well is a run, in the order of the file; warm-up runs are dropped here.
- * Failed attempts are only counted. Suspect runs (the host was not quiet) are kept and marked; who
- * takes values says whether they count. */
+ * Every successful attempt is a run, in the order of the file; warm-up runs are dropped. Failed
+ * attempts are only counted. Suspect runs (the host was not quiet) are kept and marked; the reader
+ * of the values decides whether they count. */
 #ifndef BATCH_SAMPLES_H
 #define BATCH_SAMPLES_H
 
@@ -41,7 +41,7 @@ struct sample_order {
 
 struct samples {
 	char *path;
-	char *host, *started;	      /* from the header; "" when it does not say */
+	char *host, *started;	      /* from the header; "" if missing */
 	struct sample_order **orders; /* in order of first appearance */
 	size_t order_count, order_cap;
 	struct map by_id, by_hash; /* borrowed sample_orders */
@@ -50,11 +50,11 @@ struct samples {
 
 #define SAMPLES_INIT ((struct samples){ .path = NULL })
 
-/* A file that is no result file is an error that names the line. */
+/* An error names the line that does not belong in a result file. */
 int samples_load(struct samples *samples, const char *path, struct err *err);
 void samples_done(struct samples *samples);
 
-/* What it ran, for people: "" when the file does not say. */
+/* The command, for display: "" if the file does not say. */
 const char *samples_command(const struct sample_order *order, char variant);
 
 /* Which runs of an order. */
@@ -63,8 +63,8 @@ struct sample_filter {
 	bool suspects;
 };
 
-/* The values of one metric in file order, at most order->run_count; NaNs are left out. `ret_blocks`
- * may be NULL. Returns how many there are. */
+/* The values of one metric in file order, at most order->run_count, without NaNs. `ret_blocks` may
+ * be NULL. Returns how many there are. */
 size_t samples_values(const struct sample_order *order, enum metric metric,
 		      const struct sample_filter *filter, double *ret_values, int32_t *ret_blocks);
 

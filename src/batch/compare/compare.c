@@ -9,8 +9,9 @@
 #include "core/batch/stats.h"
 #include "core/batch/stats_rank.h"
 
-#define BLOCK_RUNS_MAX 8 /* of one side in one block; ours have one */
-#define HALF_MIN 3	 /* values in each half of a sample, to learn noise from their difference */
+#define BLOCK_RUNS_MAX 8 /* of one side in one block; muster batch makes one */
+/* values needed in each half of a sample to learn noise from their difference */
+#define HALF_MIN 3
 
 void compare_options_init(struct compare_options *options)
 {
@@ -56,7 +57,7 @@ static bool block_value(const double *values, const int32_t *blocks, size_t n, i
 	return true;
 }
 
-/* Replaces the values by one pair per block that both sides have; returns how many. */
+/* Replaces the values with one pair per block that both sides have; returns how many. */
 static size_t pair_blocks(const struct compare_row *row, const int32_t *a_blocks,
 			  const int32_t *b_blocks, double *ret_a, double *ret_b)
 {
@@ -105,7 +106,7 @@ static void judge_counts(struct compare_row *row, double tolerance)
 		row->reason = "the counts of one side vary";
 }
 
-/* False when one side did not measure this. */
+/* False when one side did not measure it. */
 static bool row_fill(struct compare_row *row, const struct comparison *c)
 {
 	AUTO_FREE int32_t *a_blocks = NEW_ARRAY(int32_t, row->a_order->run_count + 1);

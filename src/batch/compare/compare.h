@@ -1,5 +1,5 @@
-/* Two sets of measurements compared, order by order and metric by metric. No output here: the
- * reports (compare_report.h) print what this finds. */
+/* Compares two sets of measurements, order by order and metric by metric. The reports
+ * (compare_report.h) print the result. */
 #ifndef BATCH_COMPARE_H
 #define BATCH_COMPARE_H
 
@@ -10,22 +10,23 @@
 struct compare_side {
 	const struct samples *samples; /* borrowed */
 	char variant;
-	const char *label; /* borrowed; what reports call it */
+	const char *label; /* its name in reports; borrowed */
 };
 
 struct compare_options {
 	/* which; all false: wall, and instructions where both sides have them */
 	bool metrics[METRIC_COUNT];
 	double alpha;
-	double noise;	  /* relative change that is none */
-	bool learn_noise; /* raise the bar for a change by what the runs' own halves differ */
+	double noise; /* relative change that does not count */
+	/* raise the bar for a change by the difference between the halves of the runs */
+	bool learn_noise;
 	const struct samples *const *aa; /* further results of the base, to learn noise from */
 	size_t aa_count;
 	double tolerance; /* of counts, relative */
 	/* largest allowed growth, relative; NaN: none for this metric */
 	double limits[METRIC_COUNT];
 	bool suspects; /* count suspect runs too */
-	bool strict;   /* what cannot be decided counts as a regression */
+	bool strict;   /* undecided counts as a regression */
 };
 
 #define COMPARE_ALPHA 0.05
@@ -45,9 +46,9 @@ struct compare_row {
 	struct ratio ratio;
 	double p, q; /* NaN: no test (counts, or too few values) */
 	enum verdict verdict;
-	size_t more_runs;   /* undecided: how many more would help; 0 not known */
-	const char *reason; /* why undecided beyond the numbers; NULL none. Static text */
-	bool regression;    /* breaks a limit, or is slower where there are none */
+	size_t more_runs;   /* undecided: how many more would help; 0: unknown */
+	const char *reason; /* why undecided apart from the numbers; NULL: none. Static text */
+	bool regression;    /* over a limit, or slower where there are no limits */
 };
 
 /* One per metric that was compared. */
@@ -57,7 +58,7 @@ struct compare_summary {
 	double geomean; /* of the ratios */
 	double noise;	/* the bar for a change: given or learned */
 	bool learned;
-	size_t learned_from; /* comparisons of like with like */
+	size_t learned_from; /* comparisons of equal programs */
 };
 
 struct comparison {
@@ -66,7 +67,7 @@ struct comparison {
 	struct compare_row *rows; /* by metric, then from the largest ratio to the smallest */
 	size_t row_count, row_cap;
 	struct compare_summary summaries[METRIC_COUNT];
-	const struct sample_order **only_a, **only_b; /* orders without a partner */
+	const struct sample_order **only_a, **only_b; /* orders that only one side has */
 	size_t only_a_count, only_b_count;
 	const struct sample_order **broken; /* ran in A, and in B every attempt failed */
 	size_t broken_count;

@@ -1,5 +1,5 @@
-/* Drawings are plain SVG made here, shapes only: text stays in HTML, so that it keeps its size when
- * a phone squeezes the drawing. */
+/* Drawings are plain SVG, shapes only: text stays in HTML, so that it keeps its size when a phone
+ * shrinks the drawing. */
 #include <math.h>
 
 #include "batch/compare/compare_html_page.h"
@@ -34,7 +34,7 @@ static double strip_x(const struct strip *strip, double value)
 	return STRIP_MARGIN + part * (STRIP_WIDTH - 2 * STRIP_MARGIN);
 }
 
-/* Whiskers, box, median, and every value as a dot; the dots spread over a few rows to be seen. */
+/* Whiskers, box, median, and every value as a dot; dots spread over a few rows to stay visible. */
 static void put_lane(struct buf *out, const struct strip *strip, const double *sorted, size_t n,
 		     double y, char side)
 {
@@ -118,7 +118,7 @@ static void put_card(struct buf *out, const struct compare_row *row)
 
 /* ---- all orders of one metric at a glance ---- */
 
-/* The largest effect, or interval end that is not far beyond the effects. */
+/* The largest effect, or the largest interval end that is not far beyond the effects. */
 static double overview_reach(const struct comparison *c, enum metric metric)
 {
 	double effect = 0, interval = 0;

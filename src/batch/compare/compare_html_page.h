@@ -52,7 +52,7 @@ static const char html_style[] =
 	"g.same,circle.same{stroke:var(--same);fill:var(--same)}\n"
 	"ul{margin:.3rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n";
 
-/* Filters by verdict (the tiles) and by text; the page says everything without it. */
+/* Filters by verdict (the tiles) and by text; without it the page shows everything. */
 static const char html_script[] =
 	"const cards=[...document.querySelectorAll('.card')],tiles=[...document.querySelectorAll("
 	"'.tiles button')],box=document.querySelector('input');\n"

@@ -48,7 +48,7 @@ void compare_summarise(const struct comparison *c, enum metric metric, struct bu
 		buf_printf(out, "; geometric mean %.4f", summary->geomean);
 	buf_printf(out, "; a change is more than %.2f %%", 100 * summary->noise);
 	if (summary->learned)
-		buf_printf(out, " (learned from %zu comparisons of like with like)",
+		buf_printf(out, " (learned from %zu comparisons of equal programs)",
 			   summary->learned_from);
 }
 

@@ -1,5 +1,5 @@
-/* A comparison in words and pictures: for people, for programs, for a browser, for CI. Every report
- * is appended to a buffer as text; nothing is written here. */
+/* Reports of a comparison: for a terminal, for programs, for a browser, for CI. Every report
+ * appends text to a buffer. */
 #ifndef BATCH_COMPARE_REPORT_H
 #define BATCH_COMPARE_REPORT_H
 
@@ -29,7 +29,7 @@ void compare_junit(const struct comparison *comparison, struct buf *out);
 
 /* ---- what the reports share ---- */
 
-/* Whether a row belongs into a report that is to be short: it changed, or the list is short. */
+/* Whether a row belongs in a short report: it changed, or the list is short. */
 bool compare_shows(const struct comparison *comparison, const struct compare_row *row, bool all);
 
 /* "slower", or "undecided: about 12 more runs", "undecided: counts come from different sources". */
@@ -38,7 +38,7 @@ void compare_verdict(const struct compare_row *row, struct buf *out);
 /* "3 slower, 1 faster, 40 same, 2 undecided; geometric mean 1.012; a change is more than 1.00 %" */
 void compare_summarise(const struct comparison *comparison, enum metric metric, struct buf *out);
 
-/* The name of an order for people: its id, and of an order named by its hash the command. */
+/* The name of an order in reports: its id, or its command if the id is only its hash. */
 const char *compare_name(const struct sample_order *order);
 
 #endif

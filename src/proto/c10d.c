@@ -142,7 +142,7 @@ bool c10d_list_next(struct bytes *list, struct bytes *ret_string)
 	return true;
 }
 
-/* What one decoding step works on. */
+/* The state of one decoding step. */
 struct input {
 	struct c10d_parser *parser;
 	const struct c10d_limits *limits;
@@ -152,7 +152,7 @@ struct input {
 	struct err *err;
 };
 
-/* 1 if `size` more bytes are there, else 0 and parser->need says how many are wanted. */
+/* 1 if `size` more bytes are there, else 0 and parser->need says how many are needed. */
 static int have(const struct input *in, size_t size)
 {
 	struct c10d_parser *parser = in->parser;
@@ -178,7 +178,8 @@ static int refuse_length(const struct input *in, const char *what, uint64_t leng
 		       c10d_query_name(in->query), what, (unsigned long long)length, limit);
 }
 
-/* Takes a string whole or not at all: the position stays before its length until all is there. */
+/* Takes a whole string or nothing: the position stays before its length until all of it is
+ * there. */
 static int take_string(const struct input *in, bool is_key, size_t *ret_at, size_t *ret_len)
 {
 	struct c10d_parser *parser = in->parser;

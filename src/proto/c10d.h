@@ -1,13 +1,12 @@
 /* The wire format of PyTorch's TCPStore (torch 2.13): 19 queries and their replies.
  *
  * A request is one byte that names the query, then its arguments; a reply is just its values. There
- * is no length in front and no request id, so whoever receives must parse to know where a message
- * ends, and a client must remember what it asked. All integers are little-endian; a string is a u64
- * length and its bytes; a list is a u64 count and its strings.
+ * is no length prefix and no request id, so a receiver must parse to know where a message ends, and
+ * a client must remember what it asked. All integers are little-endian; a string is a u64 length
+ * and its bytes; a list is a u64 count and its strings.
  *
  * Everything here is a function of bytes. One `struct c10d_message` describes a request or a reply
- * in both directions, and one table of signatures (c10d.c) drives encoder and decoder alike.
- */
+ * in both directions, and one table of signatures (c10d.c) drives encoder and decoder alike. */
 #ifndef PROTO_C10D_H
 #define PROTO_C10D_H
 
@@ -45,8 +44,8 @@ enum { C10D_READY = 0, C10D_NOT_READY = 1 };	   /* CHECK */
 enum { C10D_STOP_WAITING = 0, C10D_CANCELED = 1 }; /* WAIT and BARRIER; CANCEL_WAIT */
 
 /* Every length and count from the wire is compared with one of these before it is used. The first
- * three are PyTorch's own; a message is limited as a whole because 131,072 values of 8 MiB are not
- * a request but an attack. */
+ * three are PyTorch's own; a message has a total limit because 131,072 values of 8 MiB are an
+ * attack. */
 #define C10D_KEY_MAX ((size_t)8192)
 #define C10D_VALUE_MAX ((size_t)8 << 20)
 #define C10D_KEYS_MAX ((size_t)131072)
@@ -108,8 +107,8 @@ void c10d_put_string(struct buf *buf, struct bytes string);
 void c10d_put_i64(struct buf *buf, int64_t number);
 void c10d_put_u32(struct buf *buf, uint32_t number);
 
-/* How far the decoding of one message has come, so that a message that arrives in pieces is never
- * read twice. A zeroed parser is ready, and is ready again after a whole message. */
+/* How far the decoding of one message has come, so that no byte of a message that arrives in pieces
+ * is read twice. A zeroed parser is ready, and is ready again after a whole message. */
 struct c10d_parser {
 	size_t need;	/* bytes of the message without which no progress can be made */
 	size_t pos;	/* bytes understood */
@@ -129,7 +128,7 @@ struct c10d_parser {
 
 /* Decode one message that begins at `data`. Call again with the same beginning and more bytes until
  * it is whole: 1 (ret_… points into `data` and takes ret_…->size bytes), 0 (more bytes are needed,
- * at least parser->need in all), or -EPROTO/-EMSGSIZE (nothing that follows can be understood). */
+ * at least parser->need in all), or -EPROTO/-EMSGSIZE (the rest of the stream is unusable). */
 int c10d_parse_request(struct c10d_parser *parser, const struct c10d_limits *limits,
 		       const void *data, size_t len, struct c10d_message *ret_request,
 		       struct err *err);

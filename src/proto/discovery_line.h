@@ -1,10 +1,9 @@
-/* The lines of a discovery program, which says who coordinates a job:
+/* The lines of a discovery program, which name the coordinator of a job:
  *
  *     {"coordinator":"node1:40123","epoch":17}
  *
- * JSON objects in any order of members; members that we do not know are skipped. The epoch is a
- * whole number from 1 to 2^63 - 1. muster-discovery(7) has the whole contract.
- */
+ * JSON objects with members in any order; unknown members are skipped. The epoch is a whole number
+ * from 1 to 2^63 - 1. muster-discovery(7) has the whole contract. */
 #ifndef PROTO_DISCOVERY_LINE_H
 #define PROTO_DISCOVERY_LINE_H
 
@@ -15,16 +14,16 @@
 #define DISCOVERY_COORDINATOR_MAX 272 /* a host name, brackets, a port and the NUL */
 
 struct discovery_line {
-	char coordinator[DISCOVERY_COORDINATOR_MAX]; /* printable ASCII; not yet taken apart */
+	char coordinator[DISCOVERY_COORDINATOR_MAX]; /* printable ASCII; not yet parsed */
 	uint64_t epoch;
 };
 
-/* One line without its newline. -EINVAL: not such a line, and `err` says what is wrong with it. */
+/* One line without its newline. -EINVAL: invalid, and `err` says why. */
 int discovery_line_parse(const char *text, size_t len, struct discovery_line *ret_line,
 			 struct err *err);
 
-/* True if a text can stand as coordinator: 1 to DISCOVERY_COORDINATOR_MAX - 1 printable characters,
- * none of them blank. */
+/* True if a text is a valid coordinator: 1 to DISCOVERY_COORDINATOR_MAX - 1 printable characters
+ * without blanks. */
 bool discovery_coordinator_ok(const char *text);
 
 /* Appends the line, newline included. */

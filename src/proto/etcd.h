@@ -1,10 +1,9 @@
-/* What is said to etcd's JSON gateway (version 3.4 and later, /v3/...) and what it answers, as far
- * as an election needs it.
+/* The requests to etcd's JSON gateway (version 3.4 and later, /v3/...) that an election needs, and
+ * their answers.
  *
- * Keys and values are base64 in JSON, numbers are texts, and members that are 0 are left out.
- * Answers are bytes from outside: lengths are checked before anything is kept, what we do not know
- * is skipped, and what we miss makes the answer wrong (-EPROTO).
- */
+ * Keys and values are base64 in JSON, numbers are strings, and members that are 0 are left out.
+ * Answers come from outside: lengths are checked before anything is kept, unknown members are
+ * skipped, and missing ones make the answer wrong (-EPROTO). */
 #ifndef PROTO_ETCD_H
 #define PROTO_ETCD_H
 
@@ -34,7 +33,7 @@ int etcd_put_authenticate(struct buf *body, const char *user,
 
 struct etcd_key {
 	bool present;
-	char value[ETCD_VALUE_MAX]; /* a value that is too long, or has a NUL, is the empty one */
+	char value[ETCD_VALUE_MAX]; /* empty if it is too long or has a NUL */
 	uint64_t create_revision;
 	int64_t lease;	   /* 0: none */
 	uint64_t revision; /* of the store */
@@ -42,7 +41,7 @@ struct etcd_key {
 
 int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct err *err);
 
-/* Whether the key was created now; its create_revision if so, else the key that is there. */
+/* Whether the key was created now; if so its create_revision, else the existing key. */
 int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key,
 		      struct err *err);
 int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s,
@@ -55,10 +54,10 @@ enum etcd_watch {
 	ETCD_WATCH_CHANGED,
 };
 
-/* One message of a watch. -ECANCELED: etcd ends it, and `err` has its reason. */
+/* One message of a watch. -ECANCELED: etcd ends it; `err` has its reason. */
 int etcd_get_watch(const char *text, size_t len, enum etcd_watch *ret_what, struct err *err);
 
-/* The reason in the answer to a request that failed; printable, "" if it gives none. */
+/* The reason in the answer to a failed request; printable, "" if there is none. */
 #define ETCD_REASON_MAX 200
 void etcd_get_error(const char *text, size_t len, char ret_reason[ETCD_REASON_MAX]);
 

@@ -1,5 +1,5 @@
-/* Events: one JSON object a line for each thing that happened in a job. One table has them all;
- * they are documented in muster-events(7). */
+/* Events: one JSON object per line for each event of a job. One table has them all;
+ * muster-events(7) documents them. */
 #ifndef PROTO_EVENT_H
 #define PROTO_EVENT_H
 
@@ -32,7 +32,7 @@ struct event_head {
 	uint64_t wall_ns;
 	uint64_t mono_ns; /* since the job began on this host */
 	uint64_t round;
-	uint64_t epoch, ballot_round; /* the ballot under which it formed; round 0: none yet */
+	uint64_t epoch, ballot_round; /* the ballot of the round; round 0: none yet */
 	uint64_t restarts;
 };
 
@@ -58,7 +58,7 @@ struct event_body {
 	const char *status;   /* "exit code 3", "SIGKILL" */
 	const int *exit_code; /* NULL: none */
 	const char *signal;
-	const char *error_file;		    /* where a worker was told to record an exception */
+	const char *error_file;		    /* the file for an exception of the worker */
 	const struct event_number *metrics; /* of a whole job; NULL: none */
 	size_t metric_count;
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */

@@ -1,10 +1,10 @@
-/* Reading back a line of proto/event.h, as far as a program that started muster wants to know. */
+/* Reads back a line of proto/event.h, as far as a program that started muster needs it. */
 #ifndef PROTO_EVENT_IN_H
 #define PROTO_EVENT_IN_H
 
 #include "base/buf.h"
 
-/* What is absent from the line is as in EVENT_IN_INIT. */
+/* Members that the line lacks are as in EVENT_IN_INIT. */
 struct event_in {
 	struct buf name;
 	int64_t rank, local_rank;
@@ -19,7 +19,7 @@ struct event_in {
 
 #define EVENT_IN_INIT ((struct event_in){ .rank = -1, .local_rank = -1, .exit_code = -1 })
 
-/* 0, or -EINVAL: the line is not an event. Members that later versions may have are passed over. */
+/* 0, or -EINVAL: the line is not an event. Skips members of later versions. */
 int event_in_parse(const char *line, size_t len, struct event_in *ret_event);
 void event_in_done(struct event_in *event);
 

@@ -19,7 +19,7 @@ void frame_put_opening(struct buf *out)
 	buf_append_char(out, FRAME_MINOR);
 }
 
-/* What foreign peers open with. */
+/* How foreign peers begin. */
 static const struct {
 	const char *bytes;
 	size_t len;
@@ -55,7 +55,7 @@ int frame_check_opening(const void *data, size_t len, struct err *err)
 	if (memcmp(bytes, MAGIC, MAGIC_SIZE) != 0) {
 		int stranger = find_stranger(bytes, FRAME_OPENING_SIZE);
 		return err_set(err, EPROTO,
-			       "it does not speak muster's protocol: it seems to be %s",
+			       "it does not speak muster's protocol; it seems to be %s",
 			       stranger < 0 ? "another program" : strangers[stranger].who);
 	}
 	unsigned major = bytes[MAGIC_SIZE], minor = bytes[MAGIC_SIZE + 1];
@@ -86,8 +86,8 @@ int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *re
 	pack_u16(&p, &body_len);
 	pack_u8(&p, &type);
 	if (body_len > FRAME_BODY_MAX)
-		return err_set(err, EMSGSIZE, "a frame of %u bytes, more than the %u that any has",
-			       body_len, FRAME_BODY_MAX);
+		return err_set(err, EMSGSIZE, "a frame of %u bytes; the limit is %u", body_len,
+			       FRAME_BODY_MAX);
 	if (len - FRAME_HEADER_SIZE < body_len)
 		return 0;
 	*ret_frame = (struct frame){ .type = type, .body = bytes_of(p.at, body_len) };
@@ -180,7 +180,7 @@ static int get(const struct frame *frame, enum frame_type type, walk_fn *walk, v
 	struct pack p = pack_reader(frame->body.data, frame->body.len);
 	walk(&p, &body);
 	if (p.bad)
-		return err_set(err, EPROTO, "%s with a value that it cannot have",
+		return err_set(err, EPROTO, "%s with an invalid value",
 			       frame_type_name(frame->type));
 	memcpy(ret_body, &body, size);
 	return 0;

@@ -50,7 +50,7 @@ enum frame_type {
 
 enum frame_role {
 	ROLE_AGENT, /* wants to take part */
-	ROLE_PROBE, /* wants to know whether somebody coordinates here */
+	ROLE_PROBE, /* asks whether there is a coordinator */
 	ROLE_COUNT,
 };
 
@@ -58,7 +58,7 @@ struct frame_hello {
 	enum frame_role role;
 	bool has_token;
 	unsigned char nonce[FRAME_NONCE_SIZE];
-	char version[FRAME_VERSION_MAX]; /* of muster, for people */
+	char version[FRAME_VERSION_MAX]; /* of muster, for log lines */
 	char run_id[FRAME_RUN_ID_MAX];
 };
 
@@ -77,10 +77,10 @@ struct frame_welcome {
 
 enum frame_refusal {
 	REFUSAL_VERSION, /* another major version */
-	REFUSAL_RUN_ID,	 /* this is another job */
-	REFUSAL_TOKEN,	 /* wrong, missing, or not expected */
-	REFUSAL_STANDBY, /* to an agent: nobody coordinates here (yet) */
-	REFUSAL_BROKEN,	 /* what was sent cannot be understood */
+	REFUSAL_RUN_ID,	 /* for another job */
+	REFUSAL_TOKEN,	 /* mismatched, missing, or not expected */
+	REFUSAL_STANDBY, /* to an agent: there is no coordinator here (yet) */
+	REFUSAL_BROKEN,	 /* the peer sent an invalid frame */
 	REFUSAL_BUSY,	 /* too many connections */
 	REFUSAL_COUNT,
 };
@@ -96,7 +96,7 @@ struct frame_standing {
 	struct ballot ballot; /* of the round it formed, if any */
 };
 
-/* A whole frame; the body points into what it was split from. */
+/* A whole frame; the body points into the input. */
 struct frame {
 	uint8_t type;
 	struct bytes body;
@@ -106,7 +106,7 @@ struct frame {
 void frame_put_opening(struct buf *out);
 
 /* Checks the peer's opening at `data`: 1 (it takes FRAME_OPENING_SIZE bytes), 0 (more bytes are
- * needed), -EPROTO (foreign: `err` says who it seems to be) or -EPROTONOSUPPORT (another major
+ * needed), -EPROTO (foreign: `err` says what it seems to be) or -EPROTONOSUPPORT (another major
  * version, named in `err`). */
 int frame_check_opening(const void *data, size_t len, struct err *err);
 
@@ -114,7 +114,7 @@ int frame_check_opening(const void *data, size_t len, struct err *err);
 bool frame_is_http(const void *data, size_t len);
 
 /* Splits off the frame at `data`: 1, 0 (more bytes are needed) or -EMSGSIZE (longer than any of
- * ours). *ret_size is what it takes in all. */
+ * ours). *ret_size is its total size. */
 int frame_next(const void *data, size_t len, struct frame *ret_frame, size_t *ret_size,
 	       struct err *err);
 
@@ -125,7 +125,7 @@ void frame_put_welcome(struct buf *out, const struct frame_welcome *welcome);
 void frame_put_refused(struct buf *out, enum frame_refusal reason, const char *text);
 void frame_put_standing(struct buf *out, const struct frame_standing *standing);
 
-/* Each of a frame of its type; -EPROTO if the body is not one. */
+/* Each takes a frame of its type; -EPROTO if the body is invalid. */
 int frame_get_hello(const struct frame *frame, struct frame_hello *ret_hello, struct err *err);
 int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_challenge,
 			struct err *err);
@@ -137,7 +137,7 @@ int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refus
 int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing,
 		       struct err *err);
 
-/* For other codecs of frames: a whole one; the body has at most FRAME_BODY_MAX bytes. */
+/* For other codecs: appends a whole frame; the body has at most FRAME_BODY_MAX bytes. */
 void frame_put(struct buf *out, uint8_t type, const void *body, size_t len);
 
 const char *frame_type_name(uint8_t type);

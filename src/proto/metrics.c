@@ -6,7 +6,7 @@ static const struct {
 	const char *help;
 } metrics[] = {
 	[METRIC_BUILD_INFO] = { "muster_build_info", "gauge", "Always 1; the version is a label." },
-	[METRIC_ROUND] = { "muster_round", "gauge", "Number of the round under way." },
+	[METRIC_ROUND] = { "muster_round", "gauge", "Number of the current round." },
 	[METRIC_BALLOT_EPOCH] = { "muster_ballot_epoch", "gauge",
 				  "Term of the coordinator that formed the round." },
 	[METRIC_BALLOT_ROUND] = { "muster_ballot_round", "gauge",
@@ -42,18 +42,18 @@ static const struct {
 				       "Heartbeats of the worker." },
 	[METRIC_TIMERS_ARMED] = { "muster_timers_armed", "gauge", "Watchdog timers armed now." },
 	[METRIC_TIMER_REQUESTS] = { "muster_timer_requests_total", "counter",
-				    "Watchdog requests obeyed." },
+				    "Watchdog requests accepted." },
 	[METRIC_TIMERS_EXPIRED] = { "muster_timers_expired_total", "counter",
 				    "Watchdog timers that expired." },
 	[METRIC_TIMER_REJECTED] = { "muster_timer_rejected_total", "counter",
-				    "Watchdog requests not obeyed, by reason." },
+				    "Watchdog requests rejected, by reason." },
 	[METRIC_STORE_REQUESTS] = { "muster_store_requests_total", "counter",
 				    "Requests that the workers' store on this host executed, by "
 				    "kind." },
 	[METRIC_STORE_CONNECTIONS] = { "muster_store_connections", "gauge",
 				       "Clients of the workers' store on this host." },
 	[METRIC_LOOP_LATENCY] = { "muster_loop_latency_seconds", "gauge",
-				  "How long the loop took to get to this request." },
+				  "How long this request waited for the loop." },
 	[METRIC_UPTIME] = { "muster_uptime_seconds", "gauge", "Age of the job on this host." },
 };
 static_assert(ARRAY_LEN(metrics) == METRIC_COUNT, "every metric needs a row");

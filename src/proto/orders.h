@@ -1,8 +1,7 @@
-/* Work orders: what `muster batch` is to run. muster-batch(5) describes the file format.
+/* Work orders: the commands of `muster batch`. muster-batch(5) describes the file format.
  *
- * A list is made of lines (plain, or JSON objects), of a template with arguments (":::"), or of
- * earlier results. It is complete, checked and unchanging before anything runs.
- */
+ * A list comes from lines (plain, or JSON objects), from a template with arguments (":::"), or from
+ * earlier results. It is complete, checked and final before anything runs. */
 #ifndef PROTO_ORDERS_H
 #define PROTO_ORDERS_H
 
@@ -17,10 +16,10 @@
 #define ORDER_RUNS_MAX 1000000
 #define ORDER_CORES_MAX 4096
 
-/* What few orders have, so that the many stay small. */
+/* Members that few orders have, apart so that the others stay small. */
 struct order_extra {
 	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
-	/* what a template was filled with, one of every list; no part of its identity */
+	/* the arguments of its template, one of every list; not part of its identity */
 	struct strv args;
 	char *cwd, *stdin_path, *group;
 };
@@ -30,13 +29,13 @@ struct order {
 	char *shell;		   /* a line for the shell, or NULL */
 	char **argv;		   /* words to execute, NULL-terminated, or NULL */
 	struct order_extra *extra; /* or NULL */
-	uint64_t timeout_ns;	   /* 0: not said */
-	uint64_t cpu_timeout_ns;   /* 0: not said */
-	uint32_t timeout_percent;  /* of the median; 0: not said */
+	uint64_t timeout_ns;	   /* 0: not given */
+	uint64_t cpu_timeout_ns;   /* 0: not given */
+	uint32_t timeout_percent;  /* of the median; 0: not given */
 	uint32_t line;		   /* of its file; for a template the number of the order */
-	int32_t cores;		   /* 0: not said */
-	int32_t retries;	   /* -1: not said */
-	int32_t runs;		   /* 0: not said */
+	int32_t cores;		   /* 0: not given */
+	int32_t retries;	   /* -1: not given */
+	int32_t runs;		   /* 0: not given */
 	bool uses_slot;		   /* the command has ORDER_SLOT_MARK where "{%}" stood */
 	/* of what it runs: command, environment, directory, input */
 	unsigned char hash[ORDER_HASH_BYTES];
@@ -54,26 +53,26 @@ struct orders {
 
 void orders_done(struct orders *orders);
 
-/* Adds the order on one line of a file; blank lines and those that begin with # add none. A line
- * that begins with { is JSON. The error does not name the line; the caller knows it. */
+/* Adds the order on one line of a file; blank lines and lines that begin with # add none. A line
+ * that begins with { is JSON. The caller adds the line number to an error. */
 int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number,
 		    struct err *err);
 
 /* "words ::: a b ::: x y": the words joined by blanks are a shell line; all combinations of the
- * arguments are put in, quoted, where {}, {1}, {2}, … stand ({.} {/} {//} {/.}: without extension,
- * base name, directory, base name without extension), or appended if none stands. {#} is the number
- * of the order, {%} the slot it runs in. "words" alone, without ":::", are a file list, not a
- * template: orders_is_template() tells. */
+ * arguments, quoted, replace {}, {1}, {2}, … ({.} {/} {//} {/.}: without extension, base name,
+ * directory, base name without extension), or are appended if there is no such place. {#} is the
+ * number of the order, {%} the slot it runs in. "words" alone, without ":::", are a file list, not
+ * a template: orders_is_template() tells. */
 bool orders_is_template(int argc, char *const *argv);
 int orders_add_template(struct orders *orders, int argc, char *const *argv, struct err *err);
 
-/* A new order at the end, to be filled in and then closed, which computes its identity. */
+/* Appends a new order, to be filled in and then closed, which computes its identity. */
 struct order *orders_append(struct orders *orders);
 struct order_extra *order_extra(struct order *order); /* made when needed */
 void order_close(struct order *order);
 
-/* After all are added: two orders that run the same are refused, by line, unless allowed, and then
- * told apart by a number that goes into their identity. Two equal ids are always refused. */
+/* Call it after all are added: rejects two orders that run the same, by line, unless allowed; then
+ * a number in their identity tells them apart. Always rejects two equal ids. */
 int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err *err);
 
 void order_hash_text(const struct order *order, char text[ORDER_HASH_TEXT]);
@@ -81,7 +80,7 @@ void order_hash_text(const struct order *order, char text[ORDER_HASH_TEXT]);
 /* Appends its id, given or derived. */
 void order_append_id(const struct order *order, struct buf *out);
 
-/* Appends the command for people and logs; slot 0 shows "{%}". */
+/* Appends the command for display and logs; slot 0 shows "{%}". */
 void order_append_command(const struct order *order, int slot, struct buf *out);
 
 const char *order_group(const struct order *order); /* "" for none */

@@ -19,13 +19,13 @@ struct source {
 struct template
 {
 	char *text;
-	bool has_place; /* {} or the like: nothing is appended */
+	bool has_place; /* {} or similar: nothing is appended */
 	struct source sources[SOURCES_MAX];
 	size_t source_count;
 	size_t combinations;
 };
 
-/* What stands between braces. */
+/* A replacement string in braces. */
 struct place {
 	enum { PLACE_NONE, PLACE_ARG, PLACE_NUMBER, PLACE_SLOT } kind;
 	size_t source; /* 1-based; 0: all */

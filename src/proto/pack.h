@@ -7,10 +7,9 @@
  *         pack_u64(p, &ballot->round);
  *     }
  *
- * Integers are little-endian and have no padding. Writing leaves the fields alone. Whatever does
- * not fit, is missing or is out of its range makes the walk bad, for good; fields that were read
- * before are then worth nothing.
- */
+ * Integers are little-endian and have no padding. Writing does not change the fields. A value that
+ * does not fit, is missing or is out of its range makes the walk bad for good; do not use the
+ * fields read before. */
 #ifndef PROTO_PACK_H
 #define PROTO_PACK_H
 
@@ -33,7 +32,7 @@ static inline struct pack pack_reader(const void *data, size_t len)
 	return (struct pack){ .at = begin, .end = begin + len };
 }
 
-/* What the fields must fulfil, both ways: a message that its receiver would refuse is not sent. */
+/* Checks fields in both directions: a message that its receiver would reject is not sent. */
 static inline void pack_require(struct pack *p, bool holds)
 {
 	p->bad |= !holds;
@@ -47,7 +46,7 @@ void pack_u64(struct pack *p, uint64_t *value);
 void pack_i32(struct pack *p, int32_t *value); /* two's complement */
 void pack_bool(struct pack *p, bool *value);   /* one byte, 0 or 1 */
 
-/* A length byte and so many bytes, none of them NUL; `text` has room for `size` with its NUL. */
+/* A length byte and that many bytes, none of them NUL; `text` has room for `size` with its NUL. */
 void pack_text(struct pack *p, char *text, size_t size);
 
 /* One byte below `count`. */

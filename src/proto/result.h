@@ -2,8 +2,7 @@
  * then one line per attempt, appended when the attempt is over. muster-batch(5) describes every
  * key.
  *
- * A value that could not be had is absent, and `missing` says why; it is never 0.
- */
+ * A value that could not be measured is absent, and `missing` says why; it is never 0. */
 #ifndef PROTO_RESULT_H
 #define PROTO_RESULT_H
 
@@ -48,7 +47,7 @@ struct result {
 	struct strv args; /* of a template; they are in the command already */
 	struct strv env;  /* "NAME=value" sets, "NAME" alone unsets */
 	char *cwd, *stdin_path, *group;
-	int width; /* cores asked for; 0: not said */
+	int width; /* cores asked for; 0: not given */
 
 	int attempt; /* 1, 2, …: retries */
 	int run;     /* 0, 1, …: repetitions */
@@ -72,7 +71,7 @@ struct result {
 
 void result_done(struct result *result);
 
-/* Sets a value, or notes why it is missing. */
+/* Sets a value, or records why it is missing. */
 void result_set(struct result *result, enum result_value value, int64_t number);
 void result_miss(struct result *result, const char *field, const char *why);
 

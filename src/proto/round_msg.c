@@ -5,7 +5,7 @@
 
 #include "proto/pack.h"
 
-/* A field that is added to one of these has to be walked below, and to be drawn in the test. */
+/* A field that is added to one of these must also be packed below and drawn in the test. */
 static_assert(sizeof(struct node_info) == 736 && sizeof(struct memory) == 336 &&
 		      sizeof(struct cause) == 120 && sizeof(struct round_ref) == 24 &&
 		      sizeof(struct msg_join) == 352 && sizeof(struct msg_formed) == 328 &&
@@ -204,7 +204,7 @@ static void pack_peers(struct pack *p, struct msg *msg)
 	pack_addrs(p, msg->peers.addrs, &msg->peers.count, MSG_PEERS_MAX);
 }
 
-/* The numbers are the protocol's: they do not change when a message is added. */
+/* The protocol fixes the numbers: they do not change when a message is added. */
 static const struct {
 	uint8_t frame_type;
 	void (*pack)(struct pack *p, struct msg *msg);
@@ -236,7 +236,7 @@ int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err)
 	struct pack p = pack_writer(body, sizeof(body));
 	pack_msg(&p, (struct msg *)msg); /* a walk that writes changes nothing */
 	if (p.bad)
-		return err_set(err, EINVAL, "a %s that cannot be sent: a value is out of range",
+		return err_set(err, EINVAL, "cannot send a %s: a value is out of range",
 			       msg_type_name(msg->type));
 	frame_put(out, types[msg->type].frame_type, body, (size_t)(p.at - body));
 	return 0;
@@ -267,7 +267,7 @@ int round_msg_decode(const struct frame *frame, struct node_info *node, struct m
 	}
 	pack_msg(&p, &msg);
 	if (p.bad)
-		return err_set(err, EPROTO, "a %s that is cut off or has a value out of range",
+		return err_set(err, EPROTO, "a %s that is truncated or has a value out of range",
 			       msg_type_name(msg.type));
 	*ret_msg = msg;
 	return 0;

@@ -1,10 +1,8 @@
 /* The messages of core/rounds/msg.h as bytes. docs/PROTOCOL.md describes every one of them.
  *
- * A message travels in a frame (proto/frame.h) whose type says which one it is; this codec is about
- * what is inside. Every value is checked against its range in both directions: what decodes can be
- * given to the cores. Bytes behind the last known field are ignored; a later minor version may put
- * some there.
- */
+ * A message travels in a frame (proto/frame.h) whose type says which one it is; this codec handles
+ * the body. It checks every value against its range in both directions: what decodes is safe for
+ * core. It ignores bytes behind the last known field; a later minor version may put some there. */
 #ifndef PROTO_ROUND_MSG_H
 #define PROTO_ROUND_MSG_H
 
@@ -12,7 +10,7 @@
 #include "core/rounds/msg.h"
 #include "proto/frame.h"
 
-/* The longest lease that can be told; longer is no lease. */
+/* The longest lease that can be sent. */
 #define ROUND_MSG_PERIOD_MAX_NS (24 * 3600 * NS_PER_S)
 #define ROUND_MSG_LEASE_PERIODS_MAX 10000
 
@@ -20,7 +18,7 @@
 int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err);
 
 /* The message in `frame`. A JOIN's node is stored in `node`, and the message borrows it from there.
- * -EPROTO: it is no message, or has a value that no sender would send. */
+ * -EPROTO: not a message, or a value that no sender would send. */
 int round_msg_decode(const struct frame *frame, struct node_info *node, struct msg *ret_msg,
 		     struct err *err);
 

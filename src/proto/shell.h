@@ -11,8 +11,8 @@ void shell_quote(struct buf *out, const char *text);
 /* Appends the words, quoted where needed, with blanks between them. */
 void shell_join(struct buf *out, char *const *argv);
 
-/* True if a line is nothing but words that the shell would take as they are; they are appended to
- * ret_argv, and executing them is what the shell would do, without paying for a shell. */
+/* True if a line consists of plain words that the shell would not change; appends them to ret_argv.
+ * Executing them does what the shell would do, without the cost of a shell. */
 bool shell_split_plain(const char *line, struct strv *ret_argv);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* What a query's handler works on. */
+/* The input of a query's handler. */
 struct context {
 	struct store_session *session;
 	struct store_table *table;
@@ -283,7 +283,7 @@ ssize_t store_session_feed(struct store_session *session, struct store_table *ta
 			   struct buf *out, struct err *err)
 {
 	const struct context c = { session, table, limits, out, err };
-	/* Nothing but the handshake is even collected before the handshake. */
+	/* Before the handshake, collect nothing but the handshake. */
 	if (!session->validated && len > 0 && *(const unsigned char *)data != C10D_VALIDATE)
 		return err_set(err, EPROTO, "not a store client: it began with 0x%02x",
 			       *(const unsigned char *)data);

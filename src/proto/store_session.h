@@ -1,8 +1,7 @@
 /* The server's side of one c10d connection, without the connection: bytes in, bytes out.
  *
- * Pure on buffers, so that tests and fuzzers drive exactly what the server runs. The caller keeps
- * the bytes that were not consumed and offers them again, with more behind them.
- */
+ * Pure on buffers, so that tests and fuzzers run the same code as the server. The caller keeps the
+ * bytes that were not consumed and passes them again, with more behind them. */
 #ifndef PROTO_STORE_SESSION_H
 #define PROTO_STORE_SESSION_H
 
@@ -29,21 +28,21 @@ struct store_session {
 	struct store_waiter waiter;
 	struct c10d_parser parser;
 	bool validated;	    /* the handshake has been seen */
-	uint64_t *executed; /* [C10D_QUERY_COUNT], counted up; borrowed, NULL: nobody counts */
+	uint64_t *executed; /* [C10D_QUERY_COUNT], incremented; borrowed; may be NULL */
 };
 
 void store_session_init(struct store_session *session, uint64_t *executed);
 
-/* Before the memory goes: takes its wait out of the table. */
+/* Before freeing: removes its wait from the table. */
 void store_session_done(struct store_session *session, struct store_table *table);
 
 /* Executes the whole requests at the start of `data` and appends their replies to `out`. Returns
  * the bytes consumed; fewer than `len` if the rest is half a request (session->parser.need says how
- * much it takes) or `out` has reached replies_high. -errno: the connection must be closed
- * once `out`, the replies to the requests before the bad one, has been sent.
+ * much it takes) or `out` has reached replies_high. -errno: close the connection once `out`, the
+ * replies to the requests before the bad one, has been sent.
  *
- * Others whose waits ended are left in store_table_next_released(); each gets STORE_RELEASED_BYTE.
- */
+ * Other clients whose waits ended are in store_table_next_released(); each gets
+ * STORE_RELEASED_BYTE. */
 ssize_t store_session_feed(struct store_session *session, struct store_table *table,
 			   const struct store_session_limits *limits, const void *data, size_t len,
 			   struct buf *out, struct err *err);

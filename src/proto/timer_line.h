@@ -4,10 +4,9 @@
  *     {"version": 1, "pid": 18266, "scope_id": "step", "expiration_time": 1700000000.25, "signal":
  * 9}
  *
- * Accepted is what Python's json module accepts: any member order, unknown members, all escapes,
- * NaN and the infinities; the last of equal members counts. `pid` and `signal` must be integers,
- * `expiration_time` a number, `scope_id` a string. Nothing is trusted here about the values.
- */
+ * Accepts what Python's json module accepts: any member order, unknown members, all escapes, NaN
+ * and the infinities; the last of equal members counts. `pid` and `signal` must be integers,
+ * `expiration_time` a number, `scope_id` a string. The caller must check the values. */
 #ifndef PROTO_TIMER_LINE_H
 #define PROTO_TIMER_LINE_H
 
@@ -46,8 +45,8 @@ void timer_line_done(struct timer_line *line);
  * is unspecified. */
 enum timer_fault timer_line_parse(const char *text, size_t len, struct timer_line *line);
 
-/* The monotonic time of a deadline that is neither NaN nor a release. The worker's wall clock is
- * ours too, so the distance to now is right on receipt; from then on steps of the wall clock do not
+/* The monotonic time of a deadline that is neither NaN nor a release. The worker has the same wall
+ * clock, so the distance to now is right on receipt; later steps of the wall clock do not
  * matter. */
 uint64_t timer_line_deadline_ns(double expiration_s, uint64_t wall_ns, uint64_t now_ns);
 
@@ -66,13 +65,13 @@ void timer_splitter_feed(struct timer_splitter *splitter, const void *data, size
 enum timer_split {
 	TIMER_SPLIT_NONE,     /* no whole line yet */
 	TIMER_SPLIT_LINE,     /* *ret_text is one, good until the next call */
-	TIMER_SPLIT_TOO_LONG, /* one was dropped; told once per line */
+	TIMER_SPLIT_TOO_LONG, /* one was dropped; reported once per line */
 };
 
 enum timer_split timer_splitter_next(struct timer_splitter *splitter, const char **ret_text,
 				     size_t *ret_len);
 
-/* Whether a line has begun and not ended. Drop forgets it; what comes next begins a line. */
+/* Whether a line has begun and not ended. Drop discards it; the next byte begins a line. */
 bool timer_splitter_partial(const struct timer_splitter *splitter);
 void timer_splitter_drop(struct timer_splitter *splitter);
 

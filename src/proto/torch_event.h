@@ -22,7 +22,7 @@ struct torch_worker {
 	int exit_code; /* if it failed; a negative signal number if a signal ended it */
 };
 
-/* What torch's watchdog tells: the events are the agent's, and it is RUNNING. */
+/* The events of torch's watchdog: they come from the agent, which is RUNNING. */
 enum torch_watchdog {
 	TORCH_NOT_WATCHDOG,
 	TORCH_WATCHDOG_STARTED,

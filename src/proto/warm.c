@@ -22,7 +22,7 @@ static int parse_pids(const char *text, struct warm_answer *ret)
 	return 0;
 }
 
-/* It ends up in a log line. */
+/* The text goes into a log line. */
 static void copy_text(const char *text, char ret[WARM_TEXT_MAX])
 {
 	size_t i = 0;

@@ -1,9 +1,8 @@
-/* What the template of warm workers (python/muster/_template.py) answers: one message each.
+/* Answers of the template of warm workers (python/muster/_template.py), one message each.
  *
- *	R                ready to fork
- *	F PID PID...     the workers it has forked, in the order they were asked for
- *	E TEXT           it can serve nobody, and why
- */
+ *     R                ready to fork
+ *     F PID PID...     the workers it has forked, in the order of the request
+ *     E TEXT           it cannot fork workers, and why */
 #ifndef PROTO_WARM_H
 #define PROTO_WARM_H
 

@@ -1,9 +1,8 @@
 /* The messages of the watchdog socket (AF_UNIX, SOCK_SEQPACKET, path in MUSTER_WATCHDOG): one fixed
  * head in the host's byte order, then the scope's bytes. Documented in muster-timer(1).
  *
- * A message arms timers of the process that connected, as the kernel names it; there is no pid in
- * it.
- */
+ * A message arms timers of the process that connected; the kernel tells its pid, so the message has
+ * none. */
 #ifndef PROTO_WATCH_MSG_H
 #define PROTO_WATCH_MSG_H
 

@@ -14,7 +14,7 @@
 #include "proto/timer_line.h"
 
 #define READ_SIZE 65536
-/* Then the rest of the loop has its turn. */
+/* Then the rest of the loop gets its turn. */
 #define READS_PER_TURN (FIFO_PIPE_SIZE / READ_SIZE)
 
 struct fifo {
@@ -56,8 +56,8 @@ static void obey(struct fifo *fifo, struct timer_line *line)
 		watchdog_release(fifo->watchdog, line->pid, false, scope);
 		return;
 	}
-	/* No kernel has a signal beyond SIGRTMAX; a request for one still means that the worker
-	 * must end. */
+	/* No kernel has a signal above SIGRTMAX; such a request still means that the worker must
+	 * end. */
 	int signal = line->signal > SIGRTMAX ? SIGKILL : line->signal < 0 ? 0 : (int)line->signal;
 	watchdog_acquire(fifo->watchdog, line->pid, false, scope, DEADLINE_RENEW, signal,
 			 timer_line_deadline_ns(line->expiration_s, clock_wall_ns(),
@@ -79,7 +79,7 @@ static void take_lines(struct fifo *fifo)
 	}
 }
 
-/* Reads what has been written so far, as much as the pipe holds: a writer that never pauses must
+/* Reads what has been written so far, at most what the pipe holds: a writer that never pauses must
  * not keep the loop here. */
 static void read_waiting(struct fifo *fifo)
 {
@@ -111,7 +111,7 @@ static void take_rest(struct fifo *fifo)
 	event_add(fifo->rest, &rest);
 }
 
-/* To be woken for every line costs more than the line: in a burst we come back once in a while. */
+/* Waking up for every line costs more than the line: in a burst, read only once in a while. */
 static void on_readable(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct fifo *fifo = arg;
@@ -191,7 +191,7 @@ static int make(struct fifo *fifo, const char *path, struct err *err)
 	fifo->inode = st.st_ino;
 	if (fchmod(fifo->fd, 0600) < 0)
 		return err_set(err, errno, "chmod %s: %m", path);
-	/* Refused where users share a small budget for pipes; then it stays at 64 KiB. */
+	/* Fails where users share a small budget for pipes; then it stays at 64 KiB. */
 	fcntl(fifo->fd, F_SETPIPE_SZ, FIFO_PIPE_SIZE);
 	return 0;
 }

@@ -48,7 +48,7 @@ int heartbeat_fd(struct heartbeat *heartbeat, size_t rank, struct err *err)
 	if (page->fd >= 0)
 		return page->fd;
 	AUTO(fd_close) int fd = memfd_create("heartbeat", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* Sealed, lest a worker shrinks it and our next look is a SIGBUS. */
+	/* Sealed: if a worker could shrink it, our next read would be a SIGBUS. */
 	if (fd < 0 || ftruncate(fd, HEARTBEAT_PAGE_SIZE) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return err_set(err, errno, "heartbeat page: %m");

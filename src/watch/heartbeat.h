@@ -1,8 +1,7 @@
 /* Signs of life without system calls: one page of shared memory per worker with a counter in it.
  *
- * The worker's side (libmuster) adds to the counter; this side only looks whether it moved. A
- * worker sees its own page and no other.
- */
+ * The worker (libmuster) increments the counter; the launcher only checks whether it changed. A
+ * worker sees only its own page. */
 #ifndef WATCH_HEARTBEAT_H
 #define WATCH_HEARTBEAT_H
 
@@ -19,7 +18,7 @@ struct heartbeat {
 
 void heartbeat_done(struct heartbeat *heartbeat);
 
-/* Makes room for `count` workers with fresh counters. Pages are made when they are asked for. */
+/* Makes room for `count` workers with fresh counters. Pages are made on request. */
 void heartbeat_reset(struct heartbeat *heartbeat, size_t count);
 
 /* The descriptor of a worker's page, borrowed; -errno. */

@@ -18,7 +18,7 @@
 
 #define LOCK_NAME "lock"
 
-/* Where job directories may be, best first. Paths too long for a socket address are left out. */
+/* Possible parents of job directories, best first, without paths too long for a socket address. */
 static void add_parent(struct strv *parents, char *path)
 {
 	if (strlen(path) + 1 + JOBDIR_NAME_MAX < JOBDIR_PATH_MAX)
@@ -37,7 +37,8 @@ static void list_parents(struct strv *parents)
 	add_parent(parents, mem_printf("/tmp/muster-%u", (unsigned)getuid()));
 }
 
-/* Ours, a directory, and closed to others: else somebody could put another FIFO in our place. */
+/* Must be a directory of this user and closed to others: else another user could replace our
+ * FIFO. */
 static int check_private(const char *path, struct err *err)
 {
 	struct stat st;
@@ -71,7 +72,8 @@ static void remove_flat(const char *path)
 	rmdir(path);
 }
 
-/* The job's lock, or -EWOULDBLOCK while the job runs. -ENOENT: it is just being made or removed. */
+/* Takes the job's lock; -EWOULDBLOCK while the job runs. -ENOENT: it is just being made or
+ * removed. */
 static int take_lock(const char *dir_path)
 {
 	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
@@ -126,8 +128,7 @@ void jobdir_foreach(jobdir_fn *on_job, void *arg)
 			walk_parent(&walk, parents.items[i]);
 }
 
-/* The lock is made under another name and put in place locked, so that no one ever finds it
- * free. */
+/* Makes the lock under another name and renames it when locked, so that it is never seen free. */
 static int make_lock(const char *dir_path, struct err *err)
 {
 	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);

@@ -1,10 +1,9 @@
 /* The private directory of a running job on this host, and the list of them.
  *
- * It holds what others talk to: the watchdog's FIFO and socket, the status socket. Its mode is 0700
- * and it lies in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which must be
- * ours and closed to others as well. A lock in it is held for as long as the job runs: a directory
- * whose lock is free belongs to a job that was killed, and the next job removes it.
- */
+ * It holds the sockets and the FIFO that other processes connect to: watchdog and status. Its mode
+ * is 0700 and it is in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which
+ * must also belong to this user and be closed to others. The job holds a lock in it as long as it
+ * runs: if the lock is free, the job was killed, and the next job removes the directory. */
 #ifndef WATCH_JOBDIR_H
 #define WATCH_JOBDIR_H
 
@@ -24,7 +23,7 @@ struct jobdir {
 
 #define JOBDIR_INIT ((struct jobdir){ .lock_fd = -1 })
 
-/* Makes one for this process and removes what dead jobs left. */
+/* Makes one for this process and removes those of dead jobs. */
 int jobdir_init(struct jobdir *jobdir, struct err *err);
 
 /* Removes it with all its files. */

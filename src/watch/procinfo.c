@@ -135,7 +135,8 @@ int procinfo_chain(pid_t pid, pid_t ancestor, pid_t *ret_child)
 
 uint64_t procinfo_cpu_ns(pid_t pid)
 {
-	/* What clock_getcpuclockid() computes, without its check, which is a system call more. */
+	/* What clock_getcpuclockid() computes, without its check, which costs another system
+	 * call. */
 	clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | 2);
 	struct timespec ts;
 	if (clock_gettime(clock, &ts) < 0)

@@ -1,10 +1,8 @@
-/* What /proc tells about a process: its place in the tree of our descendants, and where it stands
- * when it hangs.
+/* Reads /proc: the place of a process in the tree of our descendants, and where it hangs.
  *
- * Everything here is a snapshot of something that moves on; a pid may belong to another process a
- * moment later. Who wants to act on an answer holds a pidfd from before the question and checks
- * afterwards that it is still alive: then the pid was not reused in between.
- */
+ * All results are snapshots; a moment later a pid may belong to another process. To act on an
+ * answer, hold a pidfd from before the question and check afterwards that it is still alive: then
+ * the pid was not reused in between. */
 #ifndef WATCH_PROCINFO_H
 #define WATCH_PROCINFO_H
 
@@ -29,17 +27,17 @@ int procinfo_parse_stat(const char *text, struct procinfo *ret);
 
 #define PROCINFO_CHAIN_MAX 256 /* generations */
 
-/* Whether `pid` descends from `ancestor`, and through which of its children (`pid` itself, maybe).
- * -ESRCH: it is gone. -EPERM: it is no descendant. */
+/* Whether `pid` descends from `ancestor`, and through which of its children (perhaps `pid` itself).
+ * -ESRCH: it is gone. -EPERM: it is not a descendant. */
 int procinfo_chain(pid_t pid, pid_t ancestor, pid_t *ret_child);
 
-/* CPU time of a process, exact and in one system call; 0 if it cannot be had. */
+/* CPU time of a process, exact and in one system call; 0 if unknown. */
 uint64_t procinfo_cpu_ns(pid_t pid);
 
 #define PROCINFO_SNAPSHOT_NS (2 * NS_PER_MS) /* time it may take */
 
-/* Appends lines for people on where each thread of the process stands: state, kernel function and
- * system call it waits in, CPU time. Threads that do not fit into the time are counted only. */
+/* Appends lines about each thread of the process: state, kernel function and system call it waits
+ * in, CPU time. Threads that do not fit into the time are only counted. */
 void procinfo_snapshot(pid_t pid, struct buf *out);
 
 #endif

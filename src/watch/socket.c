@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "proto/watch_msg.h"
 
-#define MESSAGES_PER_TURN 256 /* of one client; then the others have their turn */
+#define MESSAGES_PER_TURN 256 /* of one client; then the others get their turn */
 
 struct watch_socket {
 	struct event_base *base;
@@ -48,7 +48,7 @@ static void client_free(struct client *client)
 
 /* ---- requests ---- */
 
-/* Replies go to clients that wait for them; one that does not read them loses them. */
+/* A client that does not read its replies loses them. */
 static void reply(struct client *client, int result, int fd)
 {
 	struct watch_reply body = { .result = result };
@@ -116,7 +116,7 @@ static void take_message(struct client *client, const struct watch_msg *msg, siz
 /* Returns false when the client is gone, and freed. */
 static bool read_client(struct client *client)
 {
-	/* One byte more than a message, so that one that is too long is seen as such. */
+	/* One byte more than a message, to detect one that is too long. */
 	union {
 		struct watch_msg msg;
 		char bytes[sizeof(struct watch_msg) + 1];
@@ -202,8 +202,7 @@ static int listen_at(struct watch_socket *server, const char *path, struct err *
 	server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (server->fd < 0)
 		return err_set(err, errno, "socket: %m");
-	/* The mode of the inode under construction follows the socket's own, so nobody can come
-	 * first. */
+	/* The inode gets its mode from the socket, so it is private from the start. */
 	fchmod(server->fd, 0600);
 	if (bind(server->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
 	    listen(server->fd, SOMAXCONN) < 0)

@@ -1,10 +1,8 @@
-/* The socket channel of the watchdog, for libmuster and anybody who can send a packet.
+/* The socket channel of the watchdog, for libmuster and other programs.
  *
- * A client connects once and keeps the connection. It is who the kernel says it is (peer
- * credentials), durations are relative, and a client that sends faster than we read waits instead
- * of failing. Closing the connection changes nothing: timers end with a release or with their
- * process.
- */
+ * A client connects once and keeps the connection. The kernel tells who it is (peer credentials),
+ * durations are relative, and a client that sends faster than we read waits instead of failing.
+ * Closing the connection changes nothing: timers end with a release or with their process. */
 #ifndef WATCH_SOCKET_H
 #define WATCH_SOCKET_H
 

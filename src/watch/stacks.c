@@ -78,7 +78,7 @@ static void dump_read(struct dump *dump)
 		fd_close(&dump->fd);
 }
 
-/* Reads from all until their ends, the deadline, or the cancellation. */
+/* Reads from all until end of file, the deadline, or the cancellation. */
 static void dumps_read(struct dump *dumps, size_t count, uint64_t deadline_ns, int cancel_fd)
 {
 	for (;;) {
@@ -104,7 +104,7 @@ static void dumps_read(struct dump *dumps, size_t count, uint64_t deadline_ns, i
 	}
 }
 
-/* Only the first line of an error is for people. */
+/* Users see only the first line of an error. */
 static void cut_error(struct buf *text)
 {
 	const char *end = buf_len(text) ? memchr(buf_data(text), '\n', buf_len(text)) : NULL;
@@ -125,7 +125,7 @@ static void dump_finish(struct dump *dump, int error)
 	int status = 0;
 	if (late)
 		kill(dump->child,
-		     SIGKILL); /* ours and not yet waited for: the pid is still its own */
+		     SIGKILL); /* our child, not yet waited for: the pid is still its own */
 	while (waitpid(dump->child, &status, 0) < 0 && errno == EINTR)
 		;
 	fd_close(&dump->fd);

@@ -1,9 +1,7 @@
-/* Where the workers of this host stand: their stacks by py-spy, where that is installed.
+/* The stacks of the workers of this host, read by py-spy where that is installed.
  *
- * Each worker is looked at by a process of its own, several at a time. That py-spy may look at all
- * is the kernel's decision (kernel.yama.ptrace_scope); what it says instead of a stack is shown in
- * its place.
- */
+ * One py-spy process per worker, several at a time. The kernel decides whether py-spy may read them
+ * (kernel.yama.ptrace_scope); its error message is shown in place of a stack. */
 #ifndef WATCH_STACKS_H
 #define WATCH_STACKS_H
 
@@ -15,13 +13,13 @@
 struct stacks_worker {
 	size_t rank;
 	pid_t pid;
-	bool stopped; /* it stands still by SIGSTOP: there is no need to hold it */
+	bool stopped; /* it was stopped by SIGSTOP: py-spy need not pause it */
 };
 
-/* Appends the stacks, like ones together, the odd ones first (core/lines/stack_groups.h). Waits:
- * for commands and for threads outside the loop. Who does not answer by the deadline, or before
- * `cancel_fd` (-1: none) becomes readable, is named as such; no process is left. -ENOENT: there is
- * no py-spy. */
+/* Appends the stacks, equal ones together, the odd ones first (core/lines/stack_groups.h). Blocks:
+ * call it in a command or in a thread outside the loop. Names the workers without an answer at the
+ * deadline, or before `cancel_fd` (-1: none) becomes readable; leaves no process behind. -ENOENT:
+ * there is no py-spy. */
 int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
 		   int cancel_fd, struct buf *out, struct err *err);
 

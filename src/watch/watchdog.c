@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "watch/procinfo.h"
 
-/* A process with the right to arm timers. Its number is its pid while it lives. */
+/* A process that may arm timers. Its number is its pid while it lives. */
 struct watched {
 	struct watchdog *watchdog;
 	pid_t pid;
@@ -42,7 +42,7 @@ static const char *const rejection_names[] = {
 	[REJECT_LINE] = "malformed request",
 	[REJECT_PID] = "impossible process number",
 	[REJECT_GONE] = "no such process",
-	[REJECT_FOREIGN] = "not a process of ours",
+	[REJECT_FOREIGN] = "not a process of this job",
 	[REJECT_DEADLINE] = "deadline is not a number",
 	[REJECT_TOO_MANY] = "too many timers",
 };
@@ -61,7 +61,7 @@ void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejectio
 		watchdog->hooks.on_rejected(watchdog->hooks.arg, rejection, detail);
 }
 
-/* Who is gone needs no timer any more; that is counted, and nothing to tell. */
+/* A process that is gone needs no timer; count it, without a report. */
 static int process_gone(struct watchdog *watchdog)
 {
 	watchdog_reject(watchdog, REJECT_GONE, NULL);
@@ -100,7 +100,7 @@ static bool pidfd_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-/* Which worker `pid` belongs to. A child of the warden that is no worker is an orphan that the
+/* Which worker `pid` belongs to. A child of the warden that is not a worker is an orphan that the
  * warden inherited; its session still tells where it came from. */
 static int find_worker(struct watchdog *watchdog, pid_t pid, pid_t *ret_worker_pid,
 		       size_t *ret_rank)
@@ -141,10 +141,10 @@ static struct watched *watched_new(struct watchdog *watchdog, pid_t pid, pid_t w
 	return watched;
 }
 
-/* The process, if it has the right to be obeyed. The order is what makes it safe:
+/* Finds the process, if muster may act on its request. The order makes it safe:
  *   1. the pidfd names one process, whatever its pid is used for later;
- *   2. the chain of parents is that of whoever has the pid now;
- *   3. the process of the pidfd is still there, hence the two are the same. */
+ *   2. the chain of parents is that of the process that has the pid now;
+ *   3. the process of the pidfd still exists, hence the two are the same. */
 static int admit(struct watchdog *watchdog, int64_t number, struct watched **ret)
 {
 	if (number <= 1 || number > INT32_MAX)
@@ -188,8 +188,8 @@ int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank)
 
 /* ---- timers ---- */
 
-/* The timer only ever moves to earlier: one that fires too early costs less than setting it anew
- * for every release. */
+/* The timer only moves to earlier times: an early expiry costs less than setting it again for every
+ * release. */
 static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 {
 	uint64_t next_ns = deadlines_next(&watchdog->deadlines);
@@ -238,8 +238,8 @@ static void tell_expired(struct watchdog *watchdog, const struct watched *watche
 		watchdog->hooks.on_expired(watchdog->hooks.arg, &expiry);
 }
 
-/* The worker itself is signalled by the group, which has more to do then; a helper process of the
- * worker is known only here. */
+/* The group signals the worker itself, because more follows from that; only the watchdog knows a
+ * helper process of the worker. */
 static void expire(struct watchdog *watchdog, const struct deadline *deadline)
 {
 	pid_t pid = (pid_t)deadline->process;

@@ -1,14 +1,14 @@
-/* The watchdog of the workers on this host: their timers, who may arm them, and what expires.
+/* The watchdog of the workers on this host: their timers, which processes may arm them, and what
+ * expires.
  *
- * Requests come through channels (watch/fifo.h, watch/socket.h). A request is obeyed only if its
- * process is a worker or descends from one: its pidfd is opened first, then its parent chain is
- * followed up to the warden, then the pidfd is asked whether the process is still there. Signals go
- * through that pidfd, so whatever a pid means later, nobody else is hit. A process that ends takes
- * its timers along; that is an event of its pidfd, nothing is polled.
+ * Requests come through channels (watch/fifo.h, watch/socket.h). The watchdog accepts a request
+ * only if its process is a worker or descends from one: it opens a pidfd first, then follows the
+ * parent chain up to the warden, then checks through the pidfd that the process still exists.
+ * Signals go through that pidfd, so they never hit another process with the same pid. A process
+ * that ends takes its timers along; its pidfd reports that, without polling.
  *
- * When a deadline passes, the channels are read once more before anybody is given up: a release
- * that waited in a pipe while we were slow counts.
- */
+ * When a deadline passes, the watchdog reads the channels once more before it gives a worker up: a
+ * release that waited in a pipe while we were slow counts. */
 #ifndef WATCH_WATCHDOG_H
 #define WATCH_WATCHDOG_H
 
@@ -19,12 +19,12 @@
 
 struct watchdog;
 
-/* Why a request was not obeyed. All are counted, the first of each kind is told (on_rejected). */
+/* Why a request was rejected. All are counted, the first of each kind is reported (on_rejected). */
 enum watchdog_rejection {
 	REJECT_LINE,	 /* not a request; `detail` says what is wrong with it */
 	REJECT_PID,	 /* 0, 1, negative, or more than a pid can be */
 	REJECT_GONE,	 /* no such process */
-	REJECT_FOREIGN,	 /* not a worker of ours, nor a descendant of one */
+	REJECT_FOREIGN,	 /* not a worker of this job, nor a descendant of one */
 	REJECT_DEADLINE, /* NaN */
 	REJECT_TOO_MANY, /* more timers than one process may have */
 	REJECT_COUNT,
@@ -36,10 +36,10 @@ struct watchdog_expiry {
 	size_t rank; /* local rank of the worker */
 	pid_t pid;   /* the process that armed the timer: the worker or a descendant */
 	const char *scope;
-	int signal; /* <= 0: nothing is to be sent, this is only told */
+	int signal; /* <= 0: report only, send nothing */
 	uint64_t armed_ns;
 	uint64_t deadline_ns;
-	uint64_t late_ns; /* how long after the deadline this is told */
+	uint64_t late_ns; /* how long after the deadline this report comes */
 	uint64_t cpu_ns;  /* CPU time the process used since the timer was armed */
 	size_t others;	  /* further timers of the process, dropped if there is a signal */
 };
@@ -54,11 +54,11 @@ struct watchdog_hooks {
 struct watchdog *watchdog_new(struct event_base *base, const struct watchdog_hooks *hooks);
 void watchdog_free(struct watchdog *watchdog); /* its channels must be gone */
 
-/* The parent of all workers. Must be set before requests come in. */
+/* The parent of all workers. Set it before requests come in. */
 void watchdog_set_warden(struct watchdog *watchdog, pid_t warden_pid);
 
-/* `count` workers are being started. A worker may ask for something before we were told that it is
- * one, so nothing is read from the channels until each of them was added or given up. */
+/* `count` workers are being started. A worker may send a request before we know its pid, so the
+ * channels are not read until each of them was added or skipped. */
 void watchdog_expect(struct watchdog *watchdog, size_t count);
 
 /* A worker is known by its local rank from its start until the group is gone. */
@@ -68,7 +68,7 @@ void watchdog_forget_all(struct watchdog *watchdog);  /* workers, processes, tim
 
 /* ---- for the channels ---- */
 
-/* 0, or -EINVAL/-ESRCH/-EPERM after counting and telling the rejection. With `whole_worker` the
+/* 0, or -EINVAL/-ESRCH/-EPERM after counting and reporting the rejection. With `whole_worker` the
  * timer belongs to the worker's main process and outlives `pid`, one of its descendants. */
 int watchdog_acquire(struct watchdog *watchdog, int64_t pid, bool whole_worker, const char *scope,
 		     enum deadline_mode mode, int signal, uint64_t deadline_ns);
@@ -77,12 +77,12 @@ int watchdog_release(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 /* The local rank that `pid` belongs to, by the same rules. */
 int watchdog_rank_of(struct watchdog *watchdog, int64_t pid, size_t *ret_rank);
 
-/* Counts, and tells unless `detail` is NULL. */
+/* Counts it, and reports it unless `detail` is NULL. */
 void watchdog_reject(struct watchdog *watchdog, enum watchdog_rejection rejection,
 		     const char *detail);
 
-/* A channel is asked to read what is waiting before anything expires, and not to read for a
- * while. */
+/* The watchdog asks a channel to read what is waiting before anything expires, or to stop reading
+ * for a while. */
 struct watchdog_channel {
 	struct list link; /* private */
 	void (*drain)(struct watchdog_channel *channel);

@@ -91,7 +91,7 @@ char *cgroup_find(const char *mountinfo, const char *membership)
 	size_t own_len;
 	if (!find_mount(mountinfo, &mount) || !find_own(membership, &own, &own_len))
 		return NULL;
-	/* In a container the mount may begin at a group below the top. */
+	/* In a container the mount may begin at a group below the root. */
 	bool below = mount.root_len > 1 && own_len >= mount.root_len &&
 		     strncmp(own, mount.root, mount.root_len) == 0;
 	if (below) {
@@ -148,7 +148,7 @@ int cgroup_open(const char *name, struct cgroup *ret_cgroup, struct err *err)
 	return open_leaf(&path, ret_cgroup, err);
 }
 
-/* The file changes, and says so with POLLPRI, when "populated" does. */
+/* The file changes, and reports it with POLLPRI, when "populated" does. */
 int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns)
 {
 	AUTO(fd_close) int fd = openat(cgroup->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);

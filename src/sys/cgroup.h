@@ -1,5 +1,5 @@
-/* A cgroup v2 directory of our own, where one can be made: its members can all be killed at once,
- * even those whom we may not signal. Optional everywhere: callers go on without. */
+/* Our own cgroup v2 directory, where one can be made: all members can be killed at once, even those
+ * that we may not signal. Optional: callers work without one. */
 #ifndef SYS_CGROUP_H
 #define SYS_CGROUP_H
 
@@ -21,22 +21,22 @@ int cgroup_make(const char *name, struct cgroup *ret_cgroup, struct err *err);
 /* The same leaf, made by another process. */
 int cgroup_open(const char *name, struct cgroup *ret_cgroup, struct err *err);
 
-/* Removes the directory (which works once nobody lives in it) and lets go of it. */
+/* Removes the directory (possible once it has no members) and closes it. */
 void cgroup_remove(struct cgroup *cgroup);
 
-/* Waits until nobody lives in it: 0, or -ETIMEDOUT. */
+/* Waits until it has no members: 0, or -ETIMEDOUT. */
 int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns);
 
-/* Only lets go. */
+/* Only closes it. */
 void cgroup_done(struct cgroup *cgroup);
 
-/* Moves a process of ours into it. */
+/* Moves one of our processes into it. */
 int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 
 /* SIGKILL to all members. -ENOENT: the kernel (before 5.14) cannot. */
 int cgroup_kill(const struct cgroup *cgroup);
 
-/* Finds the v2 mount in the text of /proc/self/mountinfo and the own group in that of
+/* Finds the v2 mount in the text of /proc/self/mountinfo and our own group in that of
  * /proc/self/cgroup, and joins them: "/sys/fs/cgroup/unified/user.slice". A malloc'ed string, NULL
  * if there is none. */
 char *cgroup_find(const char *mountinfo, const char *membership);

@@ -35,7 +35,7 @@ bool console_same_file(int fd_a, int fd_b)
 	return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_rdev == b.st_rdev;
 }
 
-/* As fd_write_all(), but others share the descriptor and may have made it non-blocking. */
+/* As fd_write_all(), but other processes share the descriptor and may have made it non-blocking. */
 static int write_patiently(int fd, struct buf *data)
 {
 	while (buf_len(data) > 0) {

@@ -1,5 +1,5 @@
-/* One of our own stdout and stderr, or both if they are one file: a screen with a descriptor. Used
- * by the output thread alone, which may block here for as long as the terminal is paused. */
+/* Our own stdout or stderr, or both if they are one file: a screen with a descriptor. Only the
+ * output thread uses it, and may block here as long as the terminal is paused. */
 #ifndef SYS_CONSOLE_H
 #define SYS_CONSOLE_H
 
@@ -17,10 +17,10 @@ struct console {
 void console_init(struct console *console, int fd);
 void console_done(struct console *console);
 
-/* Writes what is in `out`. Returns -errno the first time this fails and 0 ever after. */
+/* Writes `out`. Returns -errno the first time this fails, and 0 ever after. */
 int console_flush(struct console *console);
 
-/* Do both descriptors lead to the same file? */
+/* Whether both descriptors lead to the same file. */
 bool console_same_file(int fd_a, int fd_b);
 
 #endif

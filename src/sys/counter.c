@@ -83,7 +83,7 @@ void counter_wrap(enum counter_source source, const char *prefix, char *const *a
 	     i++)
 		strv_add(ret_argv, sources[source].options[i]);
 	strv_add(ret_argv, "--quiet");
-	strv_add(ret_argv, "--log-file=/dev/null"); /* its remarks are not the order's output */
+	strv_add(ret_argv, "--log-file=/dev/null"); /* its messages are not the order's output */
 	strv_add(ret_argv, "--trace-children=yes");
 	strv_take(ret_argv, mem_printf("%s=%s.%%p", sources[source].out_option, prefix));
 	strv_add(ret_argv, "--");

@@ -1,4 +1,4 @@
-/* Instruction counts of orders, from whatever this machine has: hardware counters, or valgrind.
+/* Instruction counts of orders, from hardware counters or valgrind, whichever this machine has.
  *
  * perf counts at full speed. Under valgrind (cachegrind is three times cheaper than callgrind) a
  * program runs 20 to 50 times slower, so its times mean nothing and are not recorded; its count
@@ -23,7 +23,7 @@ const char *counter_source_name(enum counter_source source);
 /* Whether this source works here: 0, or -errno and why not. */
 int counter_check(enum counter_source source, struct err *err);
 
-/* The best that works here: perf, else cachegrind; fails with both reasons. */
+/* The best source that works here: perf, else cachegrind; the error gives both reasons. */
 int counter_choose(enum counter_source *ret_source, struct err *err);
 
 static inline bool counter_is_valgrind(enum counter_source source)
@@ -31,9 +31,8 @@ static inline bool counter_is_valgrind(enum counter_source source)
 	return source == COUNTER_CACHEGRIND || source == COUNTER_CALLGRIND;
 }
 
-/* Where valgrind is, from PATH; NULL if it is not. The caller owns it. Debian's `valgrind` is a
- * shell script around valgrind.bin: it would put the directory it is called from into the
- * environment. */
+/* The path of valgrind, from PATH; NULL if missing. The caller frees it. Debian's `valgrind` is a
+ * shell script around valgrind.bin that would put the current directory into the environment. */
 char *counter_valgrind_path(void);
 
 /* The words that run `argv` under valgrind, with every process it starts; the totals go to files
@@ -41,12 +40,12 @@ char *counter_valgrind_path(void);
 void counter_wrap(enum counter_source source, const char *prefix, char *const *argv,
 		  struct strv *ret_argv);
 
-/* Adds up and removes the files of a run; -ENODATA when one has no total (it was killed), or there
- * is none. */
+/* Adds up and removes the files of a run; -ENODATA when there is none, or one has no total (the
+ * process was killed). */
 int counter_collect(const char *prefix, uint64_t *ret_count, struct err *err);
 
-/* Switches the randomisation of addresses off for everything started from now on; 0 or -errno where
- * that is forbidden. */
+/* Switches address randomisation off for everything started from now on; -errno where that is
+ * forbidden. */
 int counter_fix_addresses(struct err *err);
 
 #endif

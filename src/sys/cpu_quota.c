@@ -1,5 +1,5 @@
-/* The CPU quota of the cgroups we are in: cpu.max (v2) or cpu.cfs_quota_us (v1), the smallest one
- * on the way from our group to the mount. */
+/* The CPU quota of our cgroups: cpu.max (v2) or cpu.cfs_quota_us (v1), the smallest one on the way
+ * from our group to the mount. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,7 @@ static bool find_mount(char *lines, bool v2, struct mount *ret_mount)
 	return false;
 }
 
-/* Our path below the mount point: without the part that the mount already stands for. */
+/* Our path below the mount point, without the part that the mount already includes. */
 static const char *below_mount(const char *path, const char *mount_root)
 {
 	size_t len = strlen(mount_root);

@@ -99,7 +99,7 @@ static void find_xpus(struct devices *ret_devices)
 static _Noreturn void child_main(enum device_kind kind, int answer_fd)
 {
 	struct devices devices = { 0 };
-	/* What a driver has to say about itself is not the user's concern. */
+	/* Users need not see what a driver prints about itself. */
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd <= 2; fd++)
 		dup2(null, fd);
@@ -110,7 +110,7 @@ static _Noreturn void child_main(enum device_kind kind, int answer_fd)
 	_exit(fd_write_all(answer_fd, &devices, sizeof(devices)) < 0);
 }
 
-/* Reads the answer, or gives up at the deadline or at the end. */
+/* Reads the answer until end of file or the deadline. */
 static int read_answer(int fd, uint64_t deadline_ns, struct devices *ret_devices)
 {
 	struct devices devices;

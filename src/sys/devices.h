@@ -1,9 +1,8 @@
-/* How many accelerators there are, and on which NUMA node each is.
+/* How many accelerators there are, and the NUMA node of each.
  *
- * The vendor's library is loaded in a short-lived child: drivers start threads, open dozens of
- * files and may hang or crash, none of which is wanted here. The library itself honours
- * CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, ZE_AFFINITY_MASK and the like.
- */
+ * A short-lived child loads the vendor's library: drivers start threads, open dozens of files and
+ * may hang or crash, which this process must not. The library itself honours CUDA_VISIBLE_DEVICES,
+ * HIP_VISIBLE_DEVICES, ZE_AFFINITY_MASK and the like. */
 #ifndef SYS_DEVICES_H
 #define SYS_DEVICES_H
 
@@ -22,8 +21,8 @@ struct devices {
 	int nodes[DEVICES_MAX]; /* -1: the system does not know */
 };
 
-/* 0 with what was found, which may be nothing: no library, no driver, no device. -ETIMEDOUT or
- * another error if the library did not answer. */
+/* 0 with the devices found, perhaps none: no library, no driver, no device. -ETIMEDOUT or another
+ * error if the library did not answer. */
 int devices_find(enum device_kind kind, struct devices *ret_devices, struct err *err);
 
 #endif

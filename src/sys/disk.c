@@ -18,16 +18,16 @@
 #include "sys/thread.h"
 
 struct disk_file {
-	struct list all;   /* in disk->files for good: its losses are told at the end */
-	struct list ready; /* in disk->ready while there is something to do */
+	struct list all;   /* in disk->files to the end, which reports its losses */
+	struct list ready; /* in disk->ready while there is work to do */
 	char *path;
 	unsigned users;
-	bool adopted; /* a descriptor of the caller's, not to be found by its path */
+	bool adopted; /* the caller's descriptor: cannot be opened again by its path */
 	struct buf pending;
 	uint64_t missing;
 	int error; /* the last reason */
 
-	/* Of the writing thread alone: */
+	/* Only the writing thread uses these: */
 	int fd;
 	bool opened; /* or at least tried */
 	uint64_t size;
@@ -41,14 +41,14 @@ struct disk {
 	bool started;
 	pthread_t thread;
 
-	/* guards all below and the upper part of the files; never held over I/O */
+	/* guards everything below and the upper part of the files; never held during I/O */
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_cond_t moved;
 	struct list files;
 	struct map open; /* path -> a file that has users */
 	struct list ready;
-	size_t backlog; /* bytes taken over and not yet written, those being written included */
+	size_t backlog; /* bytes accepted and not yet written, including those being written */
 	uint64_t moved_ns;
 	struct disk_file *writing; /* NULL: nothing is being written */
 	size_t writing_len;
@@ -71,7 +71,7 @@ static void tell(struct disk *disk, const char *path, int error)
 	disk->trouble(disk->trouble_arg, text);
 }
 
-/* Makes the directory of a file and the one that is in: those of an attempt, which may be late. */
+/* Makes the file's directory and its parent (those of an attempt), which may not exist yet. */
 static void make_directories(const char *path)
 {
 	AUTO_FREE char *rank = mem_strdup(path);
@@ -124,8 +124,7 @@ static size_t room_before_rotation(const struct disk *disk, const struct disk_fi
 	return newline ? (size_t)(newline - data) + 1 : len;
 }
 
-/* Writes to the open file; returns how much of it got there and sets *ret_error if that is not all.
- */
+/* Writes to the open file; returns how many bytes got there, and sets *ret_error if not all did. */
 static size_t write_file(const struct disk *disk, struct disk_file *file, const unsigned char *data,
 			 size_t len, int *ret_error)
 {
@@ -136,7 +135,7 @@ static size_t write_file(const struct disk *disk, struct disk_file *file, const 
 		ssize_t n = part > 0 ? write(file->fd, data + done, part) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* Others share the descriptor and may have made it non-blocking. */
+		/* Other processes share the descriptor and may have made it non-blocking. */
 		if (n < 0 && errno == EAGAIN && file->adopted) {
 			poll(&(struct pollfd){ .fd = file->fd, .events = POLLOUT }, 1, -1);
 			continue;
@@ -183,7 +182,7 @@ static void release(struct disk_file *file)
 	free(file);
 }
 
-/* Closes what nobody uses any more; what lost nothing need not be remembered. */
+/* Closes an unused file; one without losses need not be remembered. */
 static void retire_unused(struct disk_file *file)
 {
 	if (file->users > 0 || buf_len(&file->pending) > 0)
@@ -247,7 +246,7 @@ static bool idle(const struct disk *disk)
 	return !disk->writing && list_empty(&disk->ready);
 }
 
-/* Waits until the writer has moved on; false when it has hung. With the lock. */
+/* Waits until the writer makes progress; false when it hangs. With the lock. */
 static bool wait_for_move(struct disk *disk)
 {
 	uint64_t deadline_ns = ns_add(disk->moved_ns, disk->hang_ns);
@@ -258,7 +257,7 @@ static bool wait_for_move(struct disk *disk)
 
 static void make_ready(struct disk *disk, struct disk_file *file)
 {
-	/* The time since it last moved counts from when it had something to do. */
+	/* The time without progress counts from when there was something to do. */
 	if (idle(disk))
 		disk->moved_ns = clock_now_ns();
 	if (list_empty(&file->ready))
@@ -329,7 +328,7 @@ void disk_close(struct disk *disk, struct disk_file *file)
 	pthread_mutex_unlock(&disk->lock);
 }
 
-/* Counts all that was not written as missing; returns the path of one of the files, or NULL. */
+/* Counts everything unwritten as missing; returns the path of one of the files, or NULL. */
 static const char *give_up(struct disk *disk)
 {
 	const char *stuck = NULL;

@@ -1,13 +1,12 @@
-/* Log files, opened and written by a thread of their own, because a file system can be slow for
- * minutes: a full disk, a quota, an NFS server that is gone.
+/* Log files, opened and written by their own thread, because a file system can be slow for minutes:
+ * a full disk, a quota, an NFS server that is gone.
  *
- * Callers hand bytes over and go on. A slow disk makes them wait (that is the back-pressure that
- * slows the writer down); a disk on which nothing has moved for DISK_HANG_NS does not: from then on
- * bytes are counted as missing until it moves again. A write that fails costs its own bytes only;
- * the next one is tried again, so a log goes on when space is freed. Nothing here ever ends a job.
+ * Callers pass bytes on without waiting for the disk. A slow disk makes them wait (that
+ * back-pressure slows the workers down); a disk without progress for DISK_HANG_NS does not: from
+ * then on bytes count as missing until it recovers. A failed write costs only its own bytes; the
+ * next one is tried again, so a log continues when space is freed. Nothing here ever ends a job.
  *
- * All functions but disk_missing() belong to one thread, the caller's.
- */
+ * All functions except disk_missing() belong to one thread, the caller's. */
 #ifndef SYS_DISK_H
 #define SYS_DISK_H
 
@@ -20,32 +19,30 @@
 struct disk;
 struct disk_file;
 
-/* Says once what went wrong first, from either thread. */
+/* Reports the first trouble, once, from either thread. */
 typedef void disk_trouble_fn(void *arg, const char *text);
 
-/* `max_size` of a file before it is set aside as NAME.1 and begun again; 0: no limit. `hang_ns` is
- * DISK_HANG_NS but for tests. Where no thread can be had the disk counts as one that hangs. */
+/* `max_size` of a file before it is renamed to NAME.1 and begun again; 0: no limit. `hang_ns` is
+ * DISK_HANG_NS except in tests. If no thread can be started, the disk counts as hung. */
 struct disk *disk_new(uint64_t max_size, uint64_t hang_ns, disk_trouble_fn *trouble, void *arg);
 
-/* Waits until everything is on its way to the disk, or until the disk has hung. */
+/* Waits until the kernel has everything, or until the disk hangs. */
 void disk_flush(struct disk *disk);
 
-/* Call disk_flush() first. A disk that hangs keeps its thread and its memory: they cannot be
- * had. */
+/* Call disk_flush() first. A hung disk keeps its thread and its memory. */
 void disk_free(struct disk *disk);
 
-/* Creates or empties the file, in the background. One file is shared by all who open the same
- * path. */
+/* Creates or empties the file, in the background. All that open the same path share one file. */
 struct disk_file *disk_open(struct disk *disk, const char *path);
 
-/* The same for a descriptor that is open already, under a name for messages: written to as it is,
- * neither emptied nor set aside. Takes the descriptor. */
+/* The same for an open descriptor, with a name for messages: written to as it is, neither emptied
+ * nor renamed. Takes the descriptor. */
 struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd);
 void disk_write(struct disk *disk, struct disk_file *file, const void *data, size_t len);
 void disk_close(struct disk *disk, struct disk_file *file);
 
-/* Appends "PATH: N bytes are missing (No space left on device)" for every file that lost something,
- * one a line. Any thread. */
+/* Appends "PATH: N bytes are missing (No space left on device)" for every file with losses, one per
+ * line. Any thread. */
 void disk_missing(struct disk *disk, struct buf *out);
 
 #endif

@@ -19,7 +19,7 @@
 #include "sys/thread.h"
 
 #define MESSAGES_MAX ((size_t)256 * 1024)
-#define FIRST_NUMBER 2 /* the screen's writers 0 and 1 are nobody and muster itself */
+#define FIRST_NUMBER 2 /* writers 0 and 1 of the screen are "none" and muster itself */
 
 struct console *output_console(struct output *output, enum output_stream kind)
 {
@@ -148,7 +148,7 @@ void output_render_prefix(const struct output *output, const struct prefix_names
 	template_render(output->prefix_template, known, ARRAY_LEN(known), out);
 }
 
-/* The prefix of one worker, in a colour of the rank's own if asked for. */
+/* The prefix of one worker, in the colour of its rank if asked for. */
 static char *render_prefix(const struct output *output, const struct worker *worker, bool colour)
 {
 	static const char *const colours[] = { "36", "33", "32", "35", "34", "31" };
@@ -174,7 +174,7 @@ static bool has_file(const struct output_route *route)
 	return route->file || route->filter_file;
 }
 
-/* Both streams end up in one place, and nothing on the way tells them apart. */
+/* Whether both streams go to the same place, unchanged. */
 static bool can_share_pipe(const struct output *output, const struct output_worker *worker)
 {
 	const struct output_route *out = &worker->route[OUTPUT_STDOUT],
@@ -190,8 +190,8 @@ static bool needs_pipe(const struct output_worker *worker, enum output_stream ki
 	       (worker->keep_tail && kind == OUTPUT_STDERR);
 }
 
-/* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden has
- * been forked by then, so the workers keep the limit that was meant for them. */
+/* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden was
+ * forked before, so the workers keep the old limit. */
 static int make_pipe(int ret_fds[2])
 {
 	int r = pipe2(ret_fds, O_CLOEXEC);
@@ -205,7 +205,7 @@ static int make_pipe(int ret_fds[2])
 	return 0;
 }
 
-/* Makes the pipe and what the thread must know of it. */
+/* Makes the pipe and the thread's data about it. */
 static int add_stream(struct output *output, struct worker *worker,
 		      const struct output_worker *spec, enum output_stream kind, int *ret_fd,
 		      struct err *err)
@@ -338,7 +338,7 @@ void output_worker_ended(struct output *output, uint64_t id)
 	struct worker *worker = find_worker(output, id);
 	if (worker)
 		tell_ended(output, worker);
-	else /* nothing of it came through us */
+	else /* we read nothing of it */
 		output_post(output, &(struct output_event){ .type = OUTPUT_DRAINED, .id = id });
 }
 

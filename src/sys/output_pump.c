@@ -15,11 +15,11 @@
 
 #define CHUNK ((size_t)64 * 1024) /* a pipe's usual size */
 #define BATCH 64
-/* a line that has not ended by then is a prompt or a bar */
+/* a line without an end by then is a prompt or a progress bar */
 #define SHOW_AFTER_NS (100 * NS_PER_MS)
-#define MESSAGES_WRITER 1 /* what muster itself says, as the screen's writer */
+#define MESSAGES_WRITER 1 /* muster's own messages, as a writer of the screen */
 
-/* What belongs to the thread alone. */
+/* Only the thread uses these. */
 struct pump {
 	struct output *output;
 	struct list workers;
@@ -28,7 +28,7 @@ struct pump {
 	unsigned char *chunk;
 
 	/* With output->merge: */
-	struct merge merges[OUTPUT_STREAM_COUNT]; /* what waits, by console */
+	struct merge merges[OUTPUT_STREAM_COUNT]; /* waiting lines, by console */
 	struct prefix_names names;		  /* of the workers that wrote it; owned */
 };
 
@@ -67,7 +67,7 @@ static void flush_consoles(struct pump *pump)
 		flush_console(pump, &pump->output->consoles[i]);
 }
 
-/* The lines in a filter file come from many workers, so each of them gets an end. */
+/* The lines in a filter file come from many workers, so each gets a newline. */
 static void write_filtered(struct pump *pump, struct stream *stream, const struct line *line)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
@@ -86,7 +86,7 @@ static bool matches(const struct strv *filters, const struct line *line)
 	return false;
 }
 
-/* Screen writers of merged lines count down from the top, those of streams up from the bottom. */
+/* Screen writers of merged lines count down from the top, those of streams up from 2. */
 static void show_merged(struct pump *pump, struct console *console, struct merge_line *merged)
 {
 	const struct prefix_names *names = &pump->names;
@@ -115,7 +115,7 @@ static void show_due_merged(struct pump *pump, uint64_t now_ns)
 	}
 }
 
-/* A new round may have other ranks: what waits still belongs to the old ones. */
+/* A new round may have other ranks: waiting lines still belong to the old ones. */
 static void learn_names(struct pump *pump, const struct prefix_names *names)
 {
 	if (pump->names.host && names->rank_base == pump->names.rank_base &&
@@ -147,8 +147,7 @@ static void handle_line(struct pump *pump, struct stream *stream, const struct l
 		flush_console(pump, console);
 }
 
-/* An unfinished line is shown to a person after a while; screen_show() knows whether one is
- * there. */
+/* After a while show an unfinished line, if the console is a terminal (screen_show() knows). */
 static void plan_show(struct pump *pump, struct stream *stream)
 {
 	bool wanted = stream->console &&
@@ -208,7 +207,7 @@ static void end_stream(struct pump *pump, struct stream *stream)
 		disk_close(disk, stream->filter_file);
 	heap_remove(&pump->drains, &stream->drain);
 	heap_remove(&pump->shows, &stream->show);
-	/* Closing would not take it out of the set while a forked process holds a copy. */
+	/* close() would leave it in the set while a forked process holds a copy. */
 	epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_DEL, stream->fd, NULL);
 	fd_close(&stream->fd);
 	stream->worker->open_streams--;
@@ -232,8 +231,8 @@ static size_t read_stream(struct pump *pump, struct stream *stream, size_t limit
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Something the worker left behind holds its pipe open. What was written until now still counts;
- * what comes after it does not, or a babbling heir would hold us for ever. */
+/* A process that the worker left behind holds its pipe open. What was written until now counts;
+ * what comes later does not, or a process that never stops writing would hold us for ever. */
 static void stop_waiting(struct pump *pump, struct stream *stream)
 {
 	int left = 0;
@@ -242,14 +241,13 @@ static void stop_waiting(struct pump *pump, struct stream *stream)
 	while (rest > 0) {
 		size_t n = read_stream(pump, stream, rest);
 		if (n == 0)
-			return; /* its end came by itself */
+			return; /* it has ended normally */
 		rest -= n;
 	}
 	end_stream(pump, stream);
 }
 
-/* Opening happens in the background, so the order of this and of the worker's start does not
- * matter. */
+/* Opening happens in the background, so its order with the worker's start does not matter. */
 static void open_files(struct output *output, struct stream *stream)
 {
 	if (!stream->file_path && !stream->filter_path)
@@ -304,7 +302,7 @@ static void print_messages(struct pump *pump, const struct buf *messages, uint64
 	if (dropped > 0)
 		buf_printf(&text,
 			   "muster: %" PRIu64
-			   " messages were dropped while nobody could read them\n",
+			   " messages were dropped while the terminal did not take them\n",
 			   dropped);
 	if (buf_len(&text) == 0)
 		return;
@@ -319,7 +317,7 @@ static void list_move(struct list *from, struct list *to)
 		list_append(to, link);
 }
 
-/* Takes over what the loop has left for us. True once nothing more will come. */
+/* Takes what the loop has left for us. True once nothing more will come. */
 static bool take_orders(struct pump *pump)
 {
 	struct output *output = pump->output;
@@ -403,7 +401,7 @@ static void pump_until_finished(struct pump *pump)
 				orders = true;
 		}
 		run_timers(pump);
-		/* After the streams: taking orders may free the workers of streams seen above. */
+		/* After the streams: this may free the workers of streams seen above. */
 		if (orders)
 			finishing = take_orders(pump) || finishing;
 		flush_consoles(pump);

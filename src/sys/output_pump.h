@@ -1,9 +1,8 @@
 /* The inside of sys/output.h: what the supervising loop and the output thread share, and the
  * thread.
  *
- * The loop prepares a `struct worker`, hands it to the thread through `added` and keeps it in
- * `workers` for its tail. It is freed when both have let go of it.
- */
+ * The loop prepares a `struct worker`, passes it to the thread through `added` and keeps it in
+ * `workers` for its tail. It is freed when both have released it. */
 #ifndef SYS_OUTPUT_PUMP_H
 #define SYS_OUTPUT_PUMP_H
 
@@ -21,7 +20,7 @@
 
 struct worker;
 
-/* What a prefix can name. Texts are owned. */
+/* The names of a prefix. Texts are owned. */
 struct prefix_names {
 	char *role_name;
 	char *host;
@@ -29,7 +28,7 @@ struct prefix_names {
 	int64_t group_rank;
 };
 
-/* One pipe. Of the thread alone once it is handed over. */
+/* One pipe. Belongs to the thread once it has it. */
 struct stream {
 	struct worker *worker; /* NULL: there is no such stream */
 	int fd;
@@ -37,7 +36,7 @@ struct stream {
 	enum output_stream kind;
 	bool console;
 	bool tail;
-	bool merge;   /* its lines wait for their likes */
+	bool merge;   /* its lines wait for equal ones */
 	char *prefix; /* "": none */
 	char *filter_prefix;
 	char *file_path;
@@ -45,7 +44,7 @@ struct stream {
 	struct disk_file *file;
 	struct disk_file *filter_file;
 	struct line_split split;
-	struct heap_node drain; /* when it is no longer waited for */
+	struct heap_node drain; /* when the thread stops waiting for its end */
 	struct heap_node show;	/* when its unfinished line is shown */
 };
 
@@ -54,10 +53,10 @@ struct worker {
 	uint32_t local_rank;
 	struct prefix_names names;
 	struct stream streams[OUTPUT_STREAM_COUNT];
-	bool ended;		/* of the loop: it has told the thread */
+	bool ended;		/* used by the loop: it has told the thread */
 	_Atomic uint64_t bytes; /* read so far; written by the thread, read by the loop */
 
-	/* Of the thread: */
+	/* Used by the thread: */
 	struct list link; /* in pump->workers */
 	unsigned open_streams;
 	bool draining;
@@ -84,16 +83,16 @@ struct output {
 	struct console consoles[OUTPUT_STREAM_COUNT];
 	bool one_console; /* stdout and stderr are one file: consoles[0] is both */
 
-	/* Of the loop: */
+	/* Used by the loop: */
 	bool finished;
 	uint64_t next_number;
 	struct map workers; /* id -> struct worker */
 
-	int epoll_fd;  /* what the thread waits on; set before it starts */
-	int wake_fd;   /* eventfd: there is something for the thread */
-	int notify_fd; /* eventfd: there is something for the loop */
+	int epoll_fd;  /* the thread waits on it; set before it starts */
+	int wake_fd;   /* eventfd: wakes the thread */
+	int notify_fd; /* eventfd: wakes the loop */
 
-	pthread_mutex_t lock; /* never held over I/O; guards: */
+	pthread_mutex_t lock; /* never held during I/O; guards: */
 	pthread_t thread;
 	bool started;
 	struct list added;
@@ -103,7 +102,7 @@ struct output {
 	uint64_t dropped_messages;
 	bool finishing;
 	bool exited;	   /* no thread takes messages any more */
-	struct disk *disk; /* made by the thread, asked about losses by the loop */
+	struct disk *disk; /* made by the thread; the loop asks it about losses */
 	uint64_t console_missing[OUTPUT_STREAM_COUNT];
 	int console_error[OUTPUT_STREAM_COUNT];
 };
@@ -113,7 +112,8 @@ void output_render_prefix(const struct output *output, const struct prefix_names
 			  const char *rank, const char *local_rank, struct buf *out);
 struct console *output_console(struct output *output, enum output_stream kind);
 void output_post(struct output *output, const struct output_event *event);
-void output_worker_release(struct worker *worker); /* frees if nobody holds it; with the lock */
+/* frees it if neither side holds it; with the lock */
+void output_worker_release(struct worker *worker);
 void *output_pump_main(void *output);
 
 #endif

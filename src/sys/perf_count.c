@@ -8,7 +8,7 @@
 static const struct {
 	uint32_t type;
 	uint64_t config;
-	bool user_only; /* the kernel's part depends on interrupts and is nobody's program */
+	bool user_only; /* the kernel's part depends on interrupts, not on the program */
 	const char *name;
 } events[] = {
 	[PERF_INSTRUCTIONS] = { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true,

@@ -15,7 +15,7 @@
 #include "base/str.h"
 
 #define PROC_FILE_MAX ((size_t)1 << 26)
-#define DEPTH_MAX 64 /* of the walk; what is deeper rises when its ancestors die */
+#define DEPTH_MAX 64 /* of the walk; deeper processes rise when their ancestors die */
 
 void pids_done(struct pids *pids)
 {
@@ -132,13 +132,13 @@ static void send_one(struct walk *walk, int pidfd, pid_t pid)
 		walk->failed(walk->arg, pid, errno);
 }
 
-/* Signals what is below `pid`, then `pid` itself. The caller vouches that `pidfd` is `pid` and our
- * descendant.
+/* Signals what is below `pid`, then `pid` itself. The caller guarantees that `pidfd` is `pid` and
+ * our descendant. The race:
  *
- *	children(P) says C;  C dies, P reaps it;  a stranger gets the number C;  we open C
+ *	children(P) says C;  C dies, P reaps it;  another process gets the number C;  we open C
  *
  * So with a pidfd of C in hand we ask for C's parent. If that is P, and both P and C are unreaped
- * after the answer, their numbers meant P and C while it was given. */
+ * after the answer, then their numbers meant P and C when it was given. */
 static void signal_tree(struct walk *walk, int pidfd, pid_t pid, int depth)
 {
 	AUTO(pids_done) struct pids children = PIDS_INIT;
@@ -181,7 +181,7 @@ size_t proctree_sweep(const struct pids *keep)
 		pid_t child = children.items[i];
 		if (pids_has(keep, child))
 			continue;
-		/* Counts even if it goes now: its children have just become ours. */
+		/* Counts even if it ends now: its children have just become ours. */
 		found++;
 		waitpid(child, NULL, WNOHANG);
 	}

@@ -130,7 +130,7 @@ int quiet_read(const struct cpuset *cpus, struct quiet_state *ret_state, struct 
 	if (r < 0)
 		return r;
 	if (quiet_parse_stat(buf_str(&stat), cpus, &state) < 0)
-		return err_set(err, EINVAL, "/proc/stat does not tell about the CPUs used");
+		return err_set(err, EINVAL, "/proc/stat does not list the CPUs used");
 	if (file_read("/proc/vmstat", PROC_MAX, &vmstat, NULL) >= 0)
 		state.swapped = named_number(buf_str(&vmstat), "pswpin") +
 				named_number(buf_str(&vmstat), "pswpout");

@@ -39,7 +39,7 @@ const char *spawn_step_name(enum spawn_step step)
 struct plan {
 	const struct spawn_spec *spec;
 	pid_t parent;
-	bool join_cgroup; /* not born in it */
+	bool join_cgroup; /* it must join after it was born elsewhere */
 	uint64_t exec_ns; /* the child's last act before execve() */
 	enum spawn_step step;
 	int error;
@@ -56,7 +56,7 @@ static int set_limit(uint64_t soft)
 
 static int set_memory(const struct spawn_spec *spec)
 {
-	/* The kernel reads one bit less than it is told. */
+	/* The kernel reads one bit less than the length. */
 	return (int)syscall(SYS_set_mempolicy, spec->mem_mode, spec->mem_nodes,
 			    spec->mem_nodes_size * 8 + 1);
 }
@@ -69,26 +69,25 @@ static int set_stdio(const struct spawn_spec *spec)
 	return 0;
 }
 
-/* A cgroup is a help, no condition. */
+/* A cgroup helps but is not required. */
 static void join_cgroup(int cgroup_fd)
 {
 	int fd = openat(cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	ssize_t ignored UNUSED = fd < 0 ? -1 : write(fd, "0", 1);
 }
 
-/* Everything up to and including the exec; comes back only on failure, with the step that
- * failed. */
+/* Everything up to and including the exec; returns only on failure, with the step that failed. */
 static enum spawn_step become(struct plan *plan)
 {
 	const struct spawn_spec *spec = plan->spec;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return SPAWN_PARENT;
-	if (getppid() != plan->parent) /* it died before the line above */
+	if (getppid() != plan->parent) /* the parent died before the line above */
 		return SPAWN_PARENT;
 	if (setsid() < 0)
 		return SPAWN_SESSION;
-	/* Yama keeps it over the exec, and lets only ancestors attach otherwise. Other kernels do
-	 * not know it. */
+	/* Yama lets only ancestors attach unless this is set, and keeps it across exec. Kernels
+	 * without Yama return an error. */
 	if (spec->tracer > 0)
 		prctl(PR_SET_PTRACER, (unsigned long)spec->tracer);
 	if (plan->join_cgroup)
@@ -133,8 +132,8 @@ static void *child_stack(void)
 	return stack;
 }
 
-/* clone3() for a child with a stack of its own: the C library has no function for that. On the new
- * stack nothing can return, so the child is sent straight into child_main(), then into exit(). */
+/* clone3() for a child with its own stack: the C library has no function for that. The child cannot
+ * return on the new stack, so it calls child_main() directly, then exit(). */
 static long clone3_child(struct clone_args *args, struct plan *plan)
 {
 #if defined(__x86_64__)
@@ -181,7 +180,7 @@ static long clone3_child(struct clone_args *args, struct plan *plan)
 #endif
 }
 
-/* A process born in its cgroup: -errno if that cannot be had. */
+/* Makes a child that is born in its cgroup; -errno if that is impossible. */
 static long clone_into_cgroup(struct plan *plan, void *stack, int *pidfd)
 {
 	struct clone_args args = {

@@ -1,9 +1,8 @@
-/* Starting one program: the fast way (the child borrows our memory until it executes), in a session
- * of its own, with a parent-death signal, default signal actions and nothing blocked.
+/* Starts one program the fast way (the child borrows our memory until it executes), in its own
+ * session, with a parent-death signal, default signal actions and nothing blocked.
  *
- * For a single-threaded process whose descriptors above 2 are all CLOEXEC, that has every signal
- * action at its default or a handler (none ignored), and /dev/null as 0, 1 and 2.
- */
+ * For a single-threaded process whose descriptors above 2 are all CLOEXEC, whose signal actions are
+ * the default or a handler (none ignored), and which has /dev/null as 0, 1 and 2. */
 #ifndef SYS_SPAWN_H
 #define SYS_SPAWN_H
 
@@ -13,22 +12,22 @@
 
 enum spawn_stdio {
 	SPAWN_NULL = -1,    /* /dev/null */
-	SPAWN_INHERIT = -2, /* what the agent had there when it made the warden (warden.h) */
+	SPAWN_INHERIT = -2, /* the agent's descriptor when it made the warden (warden.h) */
 };
 
 struct spawn_spec {
-	const char *path; /* executed as it is: no search in PATH */
+	const char *path; /* executed as given: no search in PATH */
 	char *const *argv;
 	char *const *envp;
-	const char *cwd;		/* NULL: that of the parent */
+	const char *cwd;		/* NULL: the parent's */
 	int stdio[3];			/* descriptors, or enum spawn_stdio */
-	const cpu_set_t *cpus;		/* NULL: those of the parent */
+	const cpu_set_t *cpus;		/* NULL: the parent's */
 	size_t cpus_size;		/* bytes */
-	int mem_mode;			/* MPOL_* of <linux/mempolicy.h>; 0: that of the parent */
+	int mem_mode;			/* MPOL_* of <linux/mempolicy.h>; 0: the parent's */
 	const unsigned long *mem_nodes; /* bit mask for mem_mode */
 	size_t mem_nodes_size;		/* bytes */
-	uint64_t nofile_soft;		/* soft limit of open files; 0: that of the parent */
-	/* may look into it, with its descendants, where Yama asks for that; 0: nobody */
+	uint64_t nofile_soft;		/* soft limit of open files; 0: the parent's */
+	/* may trace it, with its descendants, where Yama asks for that; 0: none */
 	pid_t tracer;
 	bool wants_pidfd;
 	int cgroup_fd; /* directory of a cgroup v2 to be born in, if possible; 0: none */
@@ -37,7 +36,7 @@ struct spawn_spec {
 /* The step that failed. */
 enum spawn_step {
 	SPAWN_OK,
-	SPAWN_REQUEST, /* it never got as far as the kernel */
+	SPAWN_REQUEST, /* it failed before any system call */
 	SPAWN_CLONE,
 	SPAWN_PARENT,
 	SPAWN_SESSION,
@@ -55,12 +54,12 @@ const char *spawn_step_name(enum spawn_step step);
 
 struct spawned {
 	pid_t pid;
-	int pidfd;	  /* with `wants_pidfd`, the caller's; otherwise -1 */
+	int pidfd;	  /* with `wants_pidfd`, which the caller closes; otherwise -1 */
 	uint64_t exec_ns; /* monotonic: pinned and ready, right before execve() */
 };
 
 /* Returns after the program was executed (or the child is gone): 0; else -errno and the step that
- * failed. stdio: SPAWN_NULL leaves the parent's; SPAWN_INHERIT must have been resolved. */
+ * failed. stdio: SPAWN_NULL keeps the parent's; SPAWN_INHERIT must have been resolved. */
 int spawn_start(const struct spawn_spec *spec, struct spawned *ret_spawned,
 		enum spawn_step *ret_step);
 

@@ -53,8 +53,8 @@ struct call {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t over;
-	bool done;	/* the work is */
-	bool abandoned; /* nobody waits any more */
+	bool done;	/* the work is done */
+	bool abandoned; /* the caller does not wait any more */
 };
 
 static void call_free(struct call *call)

@@ -1,4 +1,5 @@
-/* Threads of the shell: few, small, and deaf to signals (those belong to the supervising loop). */
+/* Threads of the shell: few, small, and with all signals blocked (those belong to the supervising
+ * loop). */
 #ifndef SYS_THREAD_H
 #define SYS_THREAD_H
 
@@ -12,12 +13,12 @@ int thread_start(pthread_t *ret_thread, void *(*main)(void *), void *arg);
 /* A condition that waits on the monotonic clock. */
 void thread_cond_init(pthread_cond_t *cond);
 
-/* False when the deadline has passed. May wake for no reason. */
+/* False when the deadline has passed. May wake spuriously. */
 bool thread_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
-/* Calls `work(arg)` in a thread of its own and waits for it, but not beyond the deadline. True: it
- * is done, and `arg` is the caller's again. False: it goes on alone and ends with `abandon(arg)`.
- * Where no thread can be had the call is made here. */
+/* Calls `work(arg)` in a new thread and waits for it until the deadline. True: it is done, and the
+ * caller owns `arg` again. False: it continues alone and ends with `abandon(arg)`. If no thread can
+ * be started, calls it here. */
 bool thread_call_until(void (*work)(void *), void *arg, void (*abandon)(void *),
 		       uint64_t deadline_ns);
 

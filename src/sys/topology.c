@@ -11,7 +11,7 @@
 /* All hwloc 2.x releases have this one name. */
 #define HWLOC_LIBRARY "libhwloc.so.15"
 
-/* What we use of it. Types come from the header, so a mismatch does not compile. */
+/* The functions that we use. Their types come from the header, so a mismatch does not compile. */
 static struct {
 	typeof(&hwloc_topology_init) init;
 	typeof(&hwloc_topology_destroy) destroy;
@@ -61,7 +61,7 @@ static hwloc_obj_t ancestor_of(hwloc_obj_t obj, hwloc_obj_type_t type)
 	return NULL;
 }
 
-/* The L3 cache above a CPU; where there is none, the package stands for it. */
+/* The L3 cache above a CPU; without one, the package. */
 static int cache_group(hwloc_obj_t pu)
 {
 	hwloc_obj_t cache = ancestor_of(pu, HWLOC_OBJ_L3CACHE);
@@ -77,7 +77,7 @@ static int package_of(hwloc_obj_t pu)
 	return package ? (int)package->logical_index : 0;
 }
 
-/* NUMA nodes hang beside the tree: the node set names those local to the CPU. */
+/* NUMA nodes are outside the tree: the node set names those local to the CPU. */
 static int node_of(hwloc_obj_t pu)
 {
 	int node = hw.bitmap_first(pu->nodeset);
@@ -129,7 +129,7 @@ static int read_hwloc(const char *description, struct topology *ret_topology, st
 		return err_set(err, errno, "hwloc: %m");
 	if (description && hw.set_synthetic(source, description) < 0)
 		r = err_set(err, EINVAL, "hwloc does not understand '%s'", description);
-	/* A CPU that is not ours may be the twin of one that is. */
+	/* A CPU that we may not use may be the twin of one that we may. */
 	else if (hw.set_flags(source, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) < 0)
 		r = err_set(err, errno, "hwloc: %m");
 	else if (hw.load(source) < 0)

@@ -1,8 +1,7 @@
 /* Reads the host's topology into the plain `struct topology` of core/host/topology.h.
  *
- * hwloc is loaded (dlopen) by the first call that needs it: whoever pins nothing does not pay for
- * it.
- */
+ * The first call that needs hwloc loads it (dlopen): a job that pins nothing does not pay for
+ * it. */
 #ifndef SYS_TOPOLOGY_H
 #define SYS_TOPOLOGY_H
 
@@ -12,8 +11,8 @@
  * affinity mask come back as a flat topology and *ret_flat_reason says why (NULL: it is real). */
 int topology_read(struct topology *ret_topology, const char **ret_flat_reason, struct err *err);
 
-/* hwloc's description of a machine that does not exist: "package:2 l3:4 core:4 pu:2"; all CPUs
- * allowed, no quota. CPU numbers follow "pu:2(indexes=…)" as hwloc explains them. */
+/* hwloc's description of an imaginary machine: "package:2 l3:4 core:4 pu:2"; all CPUs allowed, no
+ * quota. CPU numbers follow "pu:2(indexes=…)" as hwloc explains them. */
 int topology_read_synthetic(const char *description, struct topology *ret_topology,
 			    struct err *err);
 

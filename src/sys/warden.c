@@ -24,15 +24,15 @@
 #define FREE_WAIT_MS 1000
 #define LEAF_NAME_MAX 32
 #define CGROUP_WAIT_NS (200 * NS_PER_MS)
-/* there is no event for "descriptors in flight are below the limit" */
+/* no event says "fewer descriptors are in flight" */
 #define CROWDED_RETRY_MS 10
 
 struct warden {
 	struct wire wire;
 	pid_t pid;
 	char leaf[LEAF_NAME_MAX]; /* name of its cgroup */
-	size_t starting;	  /* requests to start that were not answered yet */
-	bool deaf;		  /* sending failed; what it had said before is still read */
+	size_t starting;	  /* requests to start without an answer yet */
+	bool deaf;		  /* sending failed; what it has sent is still read */
 	bool lost, told_lost;
 	struct event *on_readable, *on_writable, *on_retry; /* NULL unless watched */
 	warden_ready_fn *on_ready;
@@ -72,7 +72,7 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	return 0;
 }
 
-/* True if it ended as it should, having put everything away. */
+/* True if it exited normally, after cleaning up. */
 static bool wait_for_end(pid_t pid)
 {
 	AUTO(fd_close) int pidfd = pidfd_open(pid, 0);
@@ -85,7 +85,7 @@ static bool wait_for_end(pid_t pid)
 	return reaped == 0 || (reaped == pid && WIFEXITED(status));
 }
 
-/* A warden that was killed has left its leaf behind. */
+/* A warden that was killed has left its cgroup behind. */
 static void clear_cgroup(const char *leaf)
 {
 	struct cgroup cgroup;
@@ -121,7 +121,7 @@ pid_t warden_pid(const struct warden *warden)
 	return warden->pid;
 }
 
-/* Keeps the write side of the watch in step with what is queued. */
+/* Watches for writability while something is queued. */
 static void update_watch(struct warden *warden)
 {
 	if (!warden->on_writable)
@@ -234,7 +234,7 @@ int warden_next(struct warden *warden, struct warden_event *ret_event)
 		wire_frame_done(&frame);
 		if (reply.answers_spawn)
 			warden->starting--;
-		/* An EMPTY that crossed a request on its way is not true any more. */
+		/* An EMPTY that crossed a request to start is no longer true. */
 		if (ret_event->type != WARDEN_EMPTY || warden->starting == 0)
 			return 1;
 	}

@@ -1,17 +1,17 @@
-/* The warden: a tiny process, the parent of all workers, that outlives whatever happens to the
- *agent (the process that calls this) just long enough to leave nothing behind.
+/* The warden: a small process, the parent of all workers, that outlives the agent (the process that
+ * calls this) just long enough to leave nothing behind.
  *
  * It starts programs, reaps them and everything they orphan, and reports. It is a child subreaper
- *in a session of its own, and neither its name nor its command line is that of the program, so a
- *kill of the agent's process group or by its name misses it. When the agent is gone it kills all of
- *its descendants, again and again until none is left, and exits. When the warden is gone
- *(WARDEN_LOST) the workers die by their parent-death signal, and what they leave comes to the
- *agent, a subreaper too: proctree_sweep() it, then make a new warden.
+ * in its own session, and neither its name nor its command line is that of the program, so a kill
+ * of the agent's process group or by its name misses it. When the agent is gone, it kills all of
+ * its descendants, again and again until none is left, and exits. When the warden is gone
+ * (WARDEN_LOST), the workers die by their parent-death signal, and the agent, a subreaper too,
+ * inherits what they leave: proctree_sweep() it, then make a new warden.
  *
- * Where it can make a cgroup v2 leaf, its programs are born in that, and it is killed as one. That
- * reaches also those whom we may not signal.
+ * Where it can make a cgroup v2 leaf, its programs are born in that, and it kills the cgroup as a
+ * whole. That also reaches processes that we may not signal.
  *
- * Nothing here blocks. Idle, neither side makes a system call.
+ * Nothing here blocks. While idle, neither side makes a system call.
  *
  *	struct warden *warden;
  *	int r = warden_new(NULL, &warden, &err);
@@ -39,11 +39,11 @@ struct warden;
 
 enum warden_event_type {
 	WARDEN_SPAWNED,	     /* the program was executed: id, pid, pidfd, start_ns, ns */
-	WARDEN_SPAWN_FAILED, /* it was not, and nothing of it is left: id, error, step */
+	WARDEN_SPAWN_FAILED, /* the start failed and left nothing behind: id, error, step */
 	WARDEN_EXITED,	     /* a main process ended: id, pid, start_ns, ns, status, usage */
 	WARDEN_EMPTY,	     /* the last descendant is gone and no start is under way: ns */
-	WARDEN_SYNCED,	     /* warden_sync(): all that was asked before is done */
-	WARDEN_SURVIVOR,     /* being killed, and still there: pid, comm, error, state */
+	WARDEN_SYNCED,	     /* warden_sync(): all earlier requests are done */
+	WARDEN_SURVIVOR,     /* killed, and still there: pid, comm, error, state */
 	WARDEN_LOST,	     /* the warden is gone; the last event */
 	WARDEN_EVENT_COUNT,
 };
@@ -52,12 +52,13 @@ struct warden_event {
 	enum warden_event_type type;
 	uint64_t id; /* as given to warden_spawn() */
 	pid_t pid;
-	int pidfd;	   /* SPAWNED with WARDEN_PIDFD: the caller's; otherwise -1 */
-	uint64_t start_ns; /* monotonic: right before its execve(), when it was pinned already */
+	int pidfd;	   /* SPAWNED with WARDEN_PIDFD: the caller closes it; otherwise -1 */
+	uint64_t start_ns; /* monotonic: right before its execve(), already pinned */
 	uint64_t ns;	   /* monotonic: executed; reaped; empty */
 	struct exit_status status;
-	struct rusage usage;  /* of the main process and the children it waited for */
-	int error;	      /* errno. SURVIVOR: EPERM may not be signalled, EBUSY does not die */
+	struct rusage usage; /* of the main process and the children it waited for */
+	/* errno. SURVIVOR: EPERM we may not signal it, EBUSY it does not die */
+	int error;
 	enum spawn_step step; /* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
 	char comm[16];	      /* SURVIVOR: its name */
 	char state;	      /* SURVIVOR: its state letter ('D': uninterruptible sleep) */
@@ -68,67 +69,67 @@ struct warden_opts {
 };
 
 /* Forks the warden and makes the calling process a child subreaper. Call it early: the warden is a
- * copy of the caller, and what that weighs, every worker's ru_maxrss starts from. */
+ * copy of the caller, and every worker's ru_maxrss includes that size. */
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err);
 
-/* Hangs up: the warden kills what it still has, and ends. Waits at most a second for that, so that
- * no zombie is left; what takes longer (D state) the warden goes on with alone. A program that is
- * about to exit need not call it. Not from inside warden_next(). */
+/* Closes the connection: the warden kills what it still has, and ends. Waits at most a second for
+ * that, so that no zombie is left; for what takes longer (D state) the warden continues alone. A
+ * program that is about to exit need not call it. Not from inside warden_next(). */
 void warden_free(struct warden *warden);
 
 pid_t warden_pid(const struct warden *warden);
 
-/* Calls on_ready from the loop when warden_next() has something. */
+/* Calls on_ready from the loop when warden_next() has an event. */
 typedef void warden_ready_fn(struct warden *warden, void *arg);
 int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready,
 		 void *arg);
 
-/* Without a loop: waits until warden_next() may have something. 0, or -ETIMEDOUT. */
+/* Without a loop: waits until warden_next() may have an event. 0, or -ETIMEDOUT. */
 int warden_wait(struct warden *warden, uint64_t deadline_ns);
 
-/* 1 with the next event, 0 when there is none now. Answers come in the order of the requests; the
- * exits of all workers in the order of their deaths as reaped. */
+/* 1 with the next event, 0 when there is none now. Answers come in the order of the requests, exits
+ * of all workers in the order in which they were reaped. */
 int warden_next(struct warden *warden, struct warden_event *ret_event);
 
 enum warden_spawn_flags {
 	WARDEN_PIDFD = 1 << 0, /* SPAWNED brings a pidfd */
 	WARDEN_QUIET = 1 << 1, /* no SPAWNED, only its EXITED or SPAWN_FAILED */
-	/* It stands beside the workers: not in their cgroup, and neither EMPTY nor any signal but
-	 * its own (warden_signal) nor warden_kill_all() is about it or what is below it. It ends
+	/* It is not part of the group: not in the workers' cgroup; EMPTY ignores it and its
+	 * descendants, and so do all signals but warden_signal(), and warden_kill_all(). It ends
 	 * with the warden. */
 	WARDEN_ASIDE = 1 << 2,
 };
 
-/* Asks for a program to be started; the outcome comes as an event with `id`, unique among those
- * alive. Arguments of any size are taken here; too many are the kernel's to refuse (SPAWN_FAILED,
- * E2BIG). The spec and its descriptors are borrowed for the call. Fails with EMFILE, if the request
- * has to wait and its descriptors cannot be duplicated, or EPIPE (LOST follows). */
+/* Asks to start a program; the outcome comes as an event with `id`, unique among the living. Takes
+ * arguments of any size; the kernel rejects too many (SPAWN_FAILED, E2BIG). The spec and its
+ * descriptors are borrowed for the call. Fails with EMFILE, if the request has to wait and its
+ * descriptors cannot be duplicated, or EPIPE (LOST follows). */
 int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *spec, unsigned flags,
 		 struct err *err);
 
-/* Takes an orphan that the warden has inherited for the main process of a worker, as if it had been
- * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if
- * there is no such child. `gate` (borrowed) is the writing end of a pipe on which the process
- * waits: it gets one byte when the warden has it. Pid 0: there will be none, which is told as a
- * start that failed (ECANCELED) in its turn. Fails as warden_spawn(). */
+/* Makes an orphan that the warden has inherited the main process of a worker, as if it had been
+ * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if there is
+ * no such child. `gate` (borrowed) is the writing end of a pipe on which the process waits: it gets
+ * one byte when the warden has adopted it. Pid 0: there is no process, which is reported as a
+ * failed start (ECANCELED) in its turn. Fails as warden_spawn(). */
 int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err);
 
-/* Asks for WARDEN_SYNCED, once every request before this one has been carried out and no killing is
- * under way: what becomes an orphan from then on is not met by a signal from before. */
+/* Asks for WARDEN_SYNCED, which comes once every earlier request has been carried out and no
+ * killing is under way: no earlier signal hits what becomes an orphan from then on. */
 void warden_sync(struct warden *warden);
 
-/* To the main process of one worker; nothing happens if that has ended. */
+/* Signals the main process of one worker; does nothing if it has ended. */
 void warden_signal(struct warden *warden, uint64_t id, int sig);
 
-/* To all descendants that belong to no living main process, whoever left them behind. SIGKILL:
- * again and again until none is left. */
+/* Signals all descendants without a living main process. SIGKILL: again and again until none is
+ * left. */
 void warden_signal_orphans(struct warden *warden, int sig);
 
-/* To every descendant. Not for SIGKILL. */
+/* Signals every descendant. Not for SIGKILL. */
 void warden_signal_all(struct warden *warden, int sig);
 
-/* Kills every descendant, again and again until none is left; EMPTY says so, at once if there is
- * none. Requests to start that reach the warden before that are refused (ECANCELED). */
+/* Kills every descendant, again and again until none is left; EMPTY reports that, at once if there
+ * is none. Requests to start that reach the warden before that fail (ECANCELED). */
 void warden_kill_all(struct warden *warden);
 
 #endif

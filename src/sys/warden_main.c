@@ -1,4 +1,4 @@
-/* The warden process: one loop over three things, requests, exits, and the end of the agent. */
+/* The warden process: one loop over requests, exits, and the end of the agent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,13 +20,13 @@
 #include "sys/proctree.h"
 #include "sys/warden_proto.h"
 
-/* While killing, exits drive the work. A clock serves only for what does not exit: it starts fast
- * and slows down. */
+/* While killing, exits drive the work. A clock is only needed for processes that do not exit: it
+ * starts fast and slows down. */
 #define KILL_PERIOD_MIN_NS (10 * NS_PER_MS)
 #define KILL_PERIOD_MAX_NS (500 * NS_PER_MS)
-/* no event says that descriptors in flight have landed */
+/* no event says that descriptors in flight have arrived */
 #define CROWDED_RETRY_NS (10 * NS_PER_MS)
-#define SURVIVOR_AFTER_NS (500 * NS_PER_MS) /* killed that long ago and still there: tell */
+#define SURVIVOR_AFTER_NS (500 * NS_PER_MS) /* killed this long ago and still there: report it */
 
 enum kill_scope {
 	KILL_NOTHING,
@@ -46,22 +46,22 @@ struct wardship {
 	struct wire wire;
 	pid_t agent;
 	int agent_fd;	      /* pidfd of the agent; -1 if there is none */
-	int stdio[3];	      /* what the agent had; for SPAWN_INHERIT */
+	int stdio[3];	      /* the agent's descriptors, for SPAWN_INHERIT */
 	const char *leaf;     /* its name */
-	struct cgroup cgroup; /* of all programs, if any */
+	struct cgroup cgroup; /* of all programs, if there is one */
 	bool cgroup_spent;    /* it was killed: see renew_cgroup() */
 	bool agent_gone;
 	struct main_process *mains;
 	size_t main_count, main_cap;
 	struct buf pointers; /* argv and envp of the request at hand */
 	bool empty_due;	     /* something was started or asked for since the last EMPTY */
-	bool sync_due;	     /* SYNCED is asked for */
+	bool sync_due;	     /* SYNCED is due */
 
 	enum kill_scope killing;
 	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
 	struct pids newcomers; /* adopted, and still to be moved into the cgroup */
-	struct pids killed;    /* children that got SIGKILL and are not reaped yet, oldest first */
-	struct pids named;     /* survivors already told */
+	struct pids killed;    /* children that got SIGKILL and are not yet reaped, oldest first */
+	struct pids named;     /* survivors already reported */
 };
 
 /* ---- telling the agent ---- */
@@ -77,7 +77,7 @@ static void tell(struct wardship *ward, const struct warden_event *event, bool a
 	reply.answers_spawn = answers_spawn;
 	wire_begin(&ward->wire, event->type);
 	buf_append(&ward->wire.out, &reply, sizeof(reply));
-	/* Exits wait for the flush at the end of the round, so that many share one system call. */
+	/* Exits wait for the flush at the end of the turn, so that many share one system call. */
 	if (pidfd >= 0 && wire_end(&ward->wire, &pidfd, 1) == -EMFILE)
 		tell(ward, event, answers_spawn, -1);
 	else if (pidfd < 0)
@@ -99,7 +99,7 @@ static void tell_synced(struct wardship *ward)
 
 /* ---- starting ---- */
 
-/* Replaces the markers in the request by descriptors of this process. */
+/* Replaces the markers in the request with descriptors of this process. */
 static int resolve_stdio(const struct wardship *ward, const struct wire_frame *frame,
 			 const struct request_spawn *head, struct spawn_spec *spec)
 {
@@ -185,7 +185,7 @@ static struct main_process *find_main_by_pid(struct wardship *ward, pid_t pid)
 	return NULL;
 }
 
-/* It counts neither as somebody who is there nor as a target, until everybody has to go. */
+/* Such a process does not keep the group alive and is not a target, until everything has to go. */
 static bool is_spared(struct wardship *ward, pid_t pid)
 {
 	const struct main_process *main = ward->agent_gone ? NULL : find_main_by_pid(ward, pid);
@@ -207,7 +207,7 @@ static void tell_exit(struct wardship *ward, struct main_process *main, int wait
 	*main = ward->mains[--ward->main_count];
 }
 
-/* Is a child alive that is not spared? Asked when some child is. */
+/* Whether a child is alive that is not spared. Call it only when some child is alive. */
 static bool others_live(struct wardship *ward)
 {
 	size_t aside = 0;
@@ -223,7 +223,7 @@ static bool others_live(struct wardship *ward)
 	return false;
 }
 
-/* Takes every dead child off; true while there are living ones. */
+/* Reaps every dead child; true while there are living ones. */
 static bool reap(struct wardship *ward)
 {
 	for (;;) {
@@ -240,7 +240,7 @@ static bool reap(struct wardship *ward)
 
 /* ---- adopting ---- */
 
-/* Only a child of ours that nobody reaped: then the number means that process and no other. */
+/* Only an unreaped child of ours: then the number means that process and no other. */
 static bool is_orphan(struct wardship *ward, pid_t pid)
 {
 	siginfo_t info;
@@ -267,18 +267,18 @@ static void handle_adopt(struct wardship *ward, const struct wire_frame *frame)
 	add_main(ward, &main);
 	tell_spawned(ward, &main, -1);
 	ssize_t ignored UNUSED =
-		write(frame->fds[0], "", 1); /* if it is dead, that comes as its exit */
+		write(frame->fds[0], "", 1); /* if it is dead, its exit will be reported */
 	pids_add(&ward->newcomers, request.pid);
 }
 
-/* The kernel takes its time to move a process, half of what a warm start takes otherwise (it waits
- * until no processor can be in the middle of a fork): so this comes last. What the process starts
- * meanwhile is killed as a descendant; the cgroup is a help, no condition. Before the next reap(),
- * so that the numbers still mean these processes. */
+/* Moving a process takes the kernel a while, half of a warm start (it waits until no processor can
+ * be in the middle of a fork): so this comes last. What the process starts meanwhile is killed as a
+ * descendant; the cgroup helps but is not required. Before the next reap(), so that the numbers
+ * still mean these processes. */
 static void move_newcomers(struct wardship *ward)
 {
 	if (ward->newcomers.count > 0 && !ward->agent_gone)
-		wire_flush(&ward->wire); /* a failure is met again in the next round */
+		wire_flush(&ward->wire); /* the next turn will meet a failure again */
 	for (size_t i = 0; ward->cgroup.path && i < ward->newcomers.count; i++)
 		cgroup_add(&ward->cgroup, ward->newcomers.items[i]);
 	pids_done(&ward->newcomers);
@@ -302,9 +302,9 @@ static void name_survivor(void *arg, pid_t pid, int error)
 	tell(ward, &event, false, -1);
 }
 
-/* A child that was killed before is left alone: the list keeps its order, the newest are at the
- * end, so one walk along both lists tells them apart. (A number that was used again is caught by
- * the clock, which forgets.) */
+/* Skip a child that was killed before: the list keeps its order and the newest are at the end, so
+ * one walk along both lists tells them apart. (The clock forgets the list, which covers a reused
+ * number.) */
 static bool killed_before(const struct pids *killed, size_t *at, pid_t pid)
 {
 	for (size_t i = *at; i < killed->count; i++)
@@ -315,8 +315,8 @@ static bool killed_before(const struct pids *killed, size_t *at, pid_t pid)
 	return false;
 }
 
-/* Kills the direct children. What is below them becomes our child when they die, and its turn comes
- * with their exit. Returns how many there were. */
+/* Kills the direct children. When they die, their children become ours, and their exits bring us
+ * back. Returns how many there were. */
 static size_t kill_children(struct wardship *ward)
 {
 	AUTO(pids_done) struct pids children = PIDS_INIT;
@@ -339,7 +339,7 @@ static size_t kill_children(struct wardship *ward)
 	return count;
 }
 
-/* Those whom a signal leaves alone; borrows nothing. */
+/* The processes that a signal must skip; borrows nothing. */
 static struct pids exempt_pids(const struct wardship *ward, bool orphans_only)
 {
 	struct pids pids = PIDS_INIT;
@@ -357,8 +357,8 @@ static void kill_cgroup(struct wardship *ward)
 	ward->cgroup_spent = true;
 }
 
-/* A group that was killed once is no place to be born: the kernel compares how often it was killed
- * with how often the parent's own was, and ends whoever is started into it. */
+/* A cgroup that was killed once cannot be reused: clone3(CLONE_INTO_CGROUP) compares its kill
+ * counter with that of the parent's cgroup and kills the child if they differ. */
 static void renew_cgroup(struct wardship *ward)
 {
 	cgroup_remove(&ward->cgroup);
@@ -394,8 +394,8 @@ static void start_killing(struct wardship *ward, enum kill_scope scope)
 	kill_cgroup(ward);
 }
 
-/* Exits drive the killing, but a child that does not exit keeps what is below it out of reach: so
- * now and then the whole tree gets it, and who is still there after a while is named. */
+/* Exits drive the killing, but a child that does not exit keeps its descendants out of reach: so
+ * now and then kill the whole tree, and report what is still there after a while. */
 static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 {
 	pids_done(&ward->killed);
@@ -434,8 +434,8 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 			if (ward->mains[i].id == request.id)
 				kill(ward->mains[i].pid, request.sig);
 	} else if (request.sig == SIGKILL && request.scope == SCOPE_ALL && !reap(ward)) {
-		/* Nothing to kill: answered at once, so that a start right behind it is not
-		 * refused. */
+		/* Nothing to kill: answer at once, so that a start right behind it does not
+		 * fail. */
 		tell_empty(ward);
 	} else if (request.sig == SIGKILL) {
 		start_killing(ward, request.scope == SCOPE_ALL ? KILL_ALL : KILL_ORPHANS);
@@ -480,7 +480,7 @@ static void handle_requests(struct wardship *ward)
 	}
 }
 
-/* Only those are left whom we may not signal: nothing we could still do for anybody. */
+/* Only processes are left that we may not signal: there is nothing more to do. */
 static bool only_strangers_left(const struct wardship *ward)
 {
 	for (size_t i = 0; i < ward->killed.count; i++)
@@ -489,7 +489,7 @@ static bool only_strangers_left(const struct wardship *ward)
 	return ward->killed.count > 0;
 }
 
-/* Sleeps until a request, an exit (SIGCHLD is let in only here) or the clock of the killing. */
+/* Sleeps until a request, an exit (SIGCHLD is unblocked only here) or the clock of the killing. */
 static void wait_for_something(struct wardship *ward)
 {
 	struct pollfd fds[] = {
@@ -555,8 +555,8 @@ static void set_signals(void)
 	sigset_t all;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	/* Workers inherit what is ignored, so nothing is. Straight to the kernel, because the C
-	 * library keeps two signals to itself, and those are inherited too. */
+	/* Workers inherit ignored signals, so ignore none. Directly by system call, because the C
+	 * library reserves two signals, which are inherited too. */
 	const unsigned long kernel_default[4] = { 0 };
 	for (int sig = 1; sig < NSIG; sig++)
 		syscall(SYS_rt_sigaction, sig, kernel_default, NULL, sizeof(unsigned long));
@@ -564,7 +564,7 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* Fields 48 and 49 of /proc/self/stat say where the command line lies that ps and pkill see. */
+/* Fields 48 and 49 of /proc/self/stat say where the command line is that ps and pkill see. */
 static void set_command_line(const char *name)
 {
 	AUTO(buf_done) struct buf stat = BUF_INIT;
@@ -580,20 +580,20 @@ static void set_command_line(const char *name)
 	strncpy((char *)start, name, end - start - 1);
 }
 
-/* Where the descriptors lie that the warden keeps. */
+/* Numbers of the descriptors that the warden keeps. */
 enum {
 	LINK_FD = 3,
 	STDIO_FD, /* three */
 	FIRST_FREE_FD = STDIO_FD + 3,
 };
 
-/* Out of the way of all these places. */
+/* Moves it above all these numbers. */
 static int lift(int fd)
 {
 	return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
 }
 
-/* Keeps the link and copies of the agent's stdio, and nothing else that was open. */
+/* Keeps the connection and copies of the agent's stdio, and closes everything else. */
 static void set_descriptors(struct wardship *ward, int link)
 {
 	int kept[] = { lift(link), lift(0), lift(1), lift(2) };
@@ -624,12 +624,12 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t a
 		.agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT
 	};
 	set_descriptors(&ward, link);
-	/* Or go without. With process 1 the kernel takes everything along, and nobody is left to
-	 * remove the leaf. */
+	/* Optional. If the agent is process 1, the kernel kills everything with it, and no process
+	 * is left to remove the leaf. */
 	if (agent != 1)
 		cgroup_make(leaf, &ward.cgroup, NULL);
 	ward.agent_fd = pidfd_open(agent, 0);
-	if (getppid() != agent) /* it died before the line above */
+	if (getppid() != agent) /* the agent died before the line above */
 		agent_is_gone(&ward);
 	watch_over(&ward);
 	cgroup_remove(&ward.cgroup);

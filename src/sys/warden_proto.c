@@ -35,7 +35,7 @@ void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *sp
 	memcpy(buf_data(out) + at, &head, sizeof(head));
 }
 
-/* A reader that remembers having run over the end. */
+/* A reader that remembers having run past the end. */
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;
@@ -62,7 +62,7 @@ static const char *take_string(struct reader *reader)
 	return take(reader, (size_t)(nul - reader->at) + 1);
 }
 
-/* memcpy'd into place because nothing in a frame is aligned. */
+/* Copied with memcpy because nothing in a frame is aligned. */
 static void take_strings(struct reader *reader, size_t count, struct buf *pointers)
 {
 	for (size_t i = 0; i < count && !reader->bad; i++) {

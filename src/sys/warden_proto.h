@@ -1,4 +1,4 @@
-/* What agent and warden say to each other. Plain structs: both are the same program in memory. */
+/* The messages between agent and warden. Plain structs: both are the same program in memory. */
 #ifndef SYS_WARDEN_PROTO_H
 #define SYS_WARDEN_PROTO_H
 
@@ -9,7 +9,7 @@ enum warden_request {
 	REQUEST_SPAWN,
 	REQUEST_ADOPT,	/* struct request_adopt, with the gate */
 	REQUEST_SIGNAL, /* struct request_signal */
-	REQUEST_SYNC,	/* nothing in it */
+	REQUEST_SYNC,	/* has no body */
 };
 
 enum signal_scope {
@@ -44,7 +44,7 @@ struct request_spawn {
 
 void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *spec, unsigned flags);
 
-/* A spawn request taken apart: `spec` points into the frame and into `pointers`. */
+/* A parsed spawn request: `spec` points into the frame and into `pointers`. */
 struct request_spawn_view {
 	struct request_spawn head;
 	struct spawn_spec spec;
@@ -54,13 +54,13 @@ struct request_spawn_view {
 int request_spawn_get(const struct wire_frame *frame, struct buf *pointers,
 		      struct request_spawn_view *ret_view);
 
-/* The other way: every frame is one of these, its type that of the event. */
+/* In the other direction every frame is one of these, its type that of the event. */
 struct warden_reply {
 	struct warden_event event;
-	bool answers_spawn; /* it is the first word about a request to start */
+	bool answers_spawn; /* the first reply to a request to start */
 };
 
-/* The warden's own main: never returns. `link` is its end of the pair, `leaf` the name for its
+/* The warden's main function: never returns. `link` is its end of the pair, `leaf` the name of its
  * cgroup; the process is fresh from fork(). */
 _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent);
 

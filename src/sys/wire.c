@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define READ_CHUNK ((size_t)8192)
-#define KEEP_MAX ((size_t)65536) /* a buffer that grew beyond this for one frame is given back */
+#define KEEP_MAX ((size_t)65536) /* a buffer that grew beyond this for one frame is freed */
 
 struct header {
 	uint64_t len; /* of the payload */
@@ -55,7 +55,7 @@ void wire_begin(struct wire *wire, uint32_t type)
 	buf_append(&wire->out, &(struct header){ .type = type }, sizeof(struct header));
 }
 
-/* Withdraws the newest frame, of which nothing was sent yet. */
+/* Withdraws the newest frame, of which nothing has been sent. */
 static int withdraw(struct wire *wire, struct wire_fds *fds, size_t dup_count, int code)
 {
 	close_all(fds->fds, dup_count);
@@ -184,7 +184,7 @@ bool wire_waits(const struct wire *wire)
 	return buf_len(&wire->out) > 0;
 }
 
-/* The kernel gives the descriptors of at most one frame per call. */
+/* The kernel delivers the descriptors of at most one frame per call. */
 static void keep_fds(struct wire *wire, struct msghdr *msg)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
@@ -200,7 +200,7 @@ static void keep_fds(struct wire *wire, struct msghdr *msg)
 	}
 }
 
-/* What is missing of a long frame, so that 2 MB do not take 256 calls. */
+/* The missing part of a long frame, so that 2 MB do not take 256 calls. */
 static size_t wanted(const struct wire *wire)
 {
 	struct header header;

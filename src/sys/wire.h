@@ -2,11 +2,10 @@
  * size limit and neither end ever blocks: what the socket does not take waits in memory.
  *
  * Sending: wire_begin(), append the payload to `out`, wire_end(). Receiving: wire_fill() when the
- * descriptor is readable, then wire_next() until it gives nothing more.
+ * descriptor is readable, then wire_next() until it returns 0.
  *
- * Both ends are the same program, so payloads may be plain structs; copy them out before use, they
- * are not aligned. Frames that contradict themselves give -EPROTO.
- */
+ * Both ends are the same program, so payloads may be plain structs; copy them before use, they are
+ * not aligned. Inconsistent frames give -EPROTO. */
 #ifndef SYS_WIRE_H
 #define SYS_WIRE_H
 
@@ -26,23 +25,23 @@ struct wire_fds {
 struct wire {
 	int fd; /* owned */
 	struct buf in, out;
-	struct wire_fds *in_fds; /* received, not yet handed to their frames, oldest first */
+	struct wire_fds *in_fds; /* received, not yet assigned to their frames, oldest first */
 	size_t in_fd_count, in_fd_cap;
 	struct wire_fds *out_fds; /* of frames in `out`, oldest first */
 	size_t out_fd_count, out_fd_cap;
 	uint64_t out_pos;   /* offset in the stream of the first byte in `out` */
 	size_t frame_start; /* where in `out` the frame under construction begins */
-	bool crowded;	    /* the last flush met the user's limit of descriptors in flight */
+	bool crowded;	    /* the last flush hit the user's limit of descriptors in flight */
 };
 
 struct wire_frame {
 	uint32_t type;
-	const unsigned char *data; /* good until the next wire_fill() */
+	const unsigned char *data; /* valid until the next wire_fill() */
 	size_t len;
-	/* the receiver's; those it does not take, wire_frame_done() closes */
+	/* for the receiver to take; wire_frame_done() closes the rest */
 	int fds[WIRE_FDS_MAX];
 	size_t fd_count;
-	bool fds_lost; /* there were more, but this process is at its limit of open files */
+	bool fds_lost; /* there were more, but this process has reached its limit of open files */
 };
 
 void wire_init(struct wire *wire, int fd); /* takes `fd`, a stream socket */
@@ -50,18 +49,18 @@ void wire_done(struct wire *wire);
 
 /* Frames of one type. Nothing else may touch `out` between begin and end. `fds` are borrowed for
  * the call: duplicated if the frame cannot leave at once. Fails (frame withdrawn) only with EMFILE,
- * or for good with EPIPE and the like. */
+ * or permanently with EPIPE and the like. */
 void wire_begin(struct wire *wire, uint32_t type);
 int wire_end(struct wire *wire, const int *fds, size_t fd_count);
 void wire_end_later(struct wire *wire); /* without descriptors; leaves with the next flush */
 
-/* Sends what the socket takes: 0, also when something is left (wire_waits), or -errno. */
+/* Sends as much as the socket takes: 0, also when something is left (wire_waits), or -errno. */
 int wire_flush(struct wire *wire);
 
 /* Something is left: flush again when the socket is writable; if `crowded`, after a while. */
 bool wire_waits(const struct wire *wire);
 
-/* Receives once: bytes, 0 at the end of the stream, -EAGAIN when there is nothing. */
+/* Receives once: bytes, 0 at end of stream, -EAGAIN when there is nothing. */
 ssize_t wire_fill(struct wire *wire);
 
 /* 1 with a whole frame, 0 when there is none yet, -EPROTO. */

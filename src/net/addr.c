@@ -109,7 +109,7 @@ void addr_set_port(struct addr *addr, uint16_t port)
 		addr->v6.sin6_port = htons(port);
 }
 
-/* The same address as IPv4 where it is one. */
+/* An IPv4 address that was mapped into IPv6, as IPv4. */
 static struct addr unmapped(const struct addr *addr)
 {
 	if (addr->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr))
@@ -246,7 +246,7 @@ int addr_towards(const struct addr *peer, struct addr *ret_addr, struct err *err
 	AUTO(fd_close) int fd = socket(peer->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct addr to = *peer;
 	if (addr_port(&to) == 0)
-		addr_set_port(&to, 9); /* any port does: a datagram socket only picks a route */
+		addr_set_port(&to, 9); /* any port will do: a datagram socket only picks a route */
 	if (fd < 0 || connect(fd, &to.any, addr_len(&to)) < 0)
 		return err_set(err, errno, "no route to %s: %m", text);
 	int r = addr_of_socket(fd, ret_addr, err);

@@ -1,8 +1,7 @@
 /* Socket addresses: from text, to text, and listening on one.
  *
- * An IP address stays what was typed; names are looked up forwards only, in a child with a
- * deadline, and addresses are never looked up backwards: a slow resolver must not stop a loop.
- */
+ * An IP address stays as typed; names are resolved in a child with a deadline, and addresses are
+ * never resolved to names: a slow resolver must not stop a loop. */
 #ifndef NET_ADDR_H
 #define NET_ADDR_H
 
@@ -47,7 +46,7 @@ void addr_format(const struct addr *addr, char text[ADDR_TEXT_MAX]);
 void addr_format_ip(const struct addr *addr,
 		    char text[ADDR_TEXT_MAX]); /* without port and brackets */
 
-/* An address without its port as messages have it (core/rounds/msg.h), and back. */
+/* An address without its port, as in messages (core/rounds/msg.h), and back. */
 void addr_to_msg(const struct addr *addr, struct msg_addr *ret_addr);
 void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr);
 
@@ -56,12 +55,12 @@ bool addr_same_host(const struct addr *a, const struct addr *b);
 bool addr_is_loopback(const struct addr *addr);
 bool addr_is_any(const struct addr *addr);
 
-/* The addresses of a name or IP, at most `max`, IPv4 before IPv6 if both are given. Returns their
- * number (at least 1). -ETIMEDOUT after the deadline; -ENOENT if there is no such name. */
+/* The addresses of a name or IP, at most `max`, IPv4 before IPv6. Returns their number (at least
+ * 1). -ETIMEDOUT after the deadline; -ENOENT if there is no such name. */
 int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
 		 size_t max, struct err *err);
 
-/* The same for a loop that must not wait: `fd` becomes readable when there is an answer. */
+/* The same without blocking: `fd` becomes readable when there is an answer. */
 struct addr_lookup {
 	pid_t pid;
 	int fd; /* -1: none under way */
@@ -72,7 +71,7 @@ struct addr_lookup {
 int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup,
 		      struct err *err);
 
-/* Takes the answer; before there is one: gives the look-up up, -ETIMEDOUT. Ends it in any case. */
+/* Takes the answer; before there is one, cancels the look-up: -ETIMEDOUT. Ends it in any case. */
 int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name,
 		    struct addr *ret_addrs, size_t max, struct err *err);
 
@@ -84,24 +83,24 @@ int addr_listen(const struct addr *addr, struct err *err);
 /* The same for a host as typed: an empty one means all interfaces. */
 int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct err *err);
 
-/* The same for an address that may not be ours: no message, and nobody is looked for. */
+/* The same for an address that may not be local: no message, no search for the port's holder. */
 int addr_try_listen(const struct addr *addr);
 
-/* No delay, and keep-alive probes that give a peer without a sign of life up after two minutes.
- * Accepted sockets inherit them from the listener: no system call for each. */
+/* No delay, and keep-alive probes that give up a silent peer after two minutes. Accepted sockets
+ * inherit them from the listener, without a system call each. */
 void addr_set_options(int fd);
 
 int addr_of_socket(int fd, struct addr *ret_addr, struct err *err); /* the local end */
 
-/* The local address from which `peer` is reached; nothing is sent. */
+/* The local address towards `peer`; sends nothing. */
 int addr_towards(const struct addr *peer, struct addr *ret_addr, struct err *err);
 
-/* The addresses of this host's interfaces that are up, loopback left out; at most `max`. Returns
+/* The addresses of this host's interfaces that are up, without loopback; at most `max`. Returns
  * their number. */
 int addr_of_interfaces(struct addr *ret_addrs, size_t max, struct err *err);
 
-/* Who listens on a TCP port: "python3 (pid 123)", "a process of user 1000", or "an unknown process"
- * (in another network or pid name space). */
+/* The process that listens on a TCP port: "python3 (pid 123)", "a process of user 1000", or "an
+ * unknown process" (in another network or pid name space). */
 #define ADDR_HOLDER_MAX 96
 void addr_port_holder(uint16_t port, char text[ADDR_HOLDER_MAX]);
 

@@ -1,6 +1,6 @@
-/* Who holds a port: the kernel's socket table gives the socket's inode and user, and the
- * descriptors in /proc give the process. Only used to explain a failure, so it may be slow and may
- * not know. */
+/* Finds the process that holds a port: the kernel's socket table gives the socket's inode and user,
+ * and the descriptors in /proc give the process. Only explains a failure, so it may be slow and may
+ * find nothing. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Name look-ups in a child: getaddrinfo() knows no deadline, and a resolver that does not answer
- * must not hold up the caller. The child writes the addresses into a pipe and ends; past the
- * deadline it is killed. An IP address needs no child. */
+/* Name look-ups in a child: getaddrinfo() has no deadline, and a resolver that does not answer must
+ * not block the caller. The child writes the addresses into a pipe and ends; past the deadline it
+ * is killed. An IP address needs no child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +19,7 @@
 
 #define RESOLVE_MAX 16
 
-/* What the child sends: a getaddrinfo() code, then the addresses. */
+/* The child's answer: a getaddrinfo() code, then the addresses. */
 struct answer {
 	int code;
 	size_t count;

@@ -26,7 +26,7 @@
 #define CHUNK 4096
 #define NOTE_MAX 1024
 #define NO_PORT 0
-#define LAST_CHUNKS 64 /* read of what a program has left behind */
+#define LAST_CHUNKS 64 /* read at most this much after the program's end */
 
 /* One of the program's two outputs. */
 struct stream {
@@ -50,14 +50,14 @@ struct discover_exec {
 	struct event ended, restart;
 	uint32_t failures; /* since the last good line */
 
-	char coordinator[DISCOVERY_COORDINATOR_MAX]; /* the last that was told */
+	char coordinator[DISCOVERY_COORDINATOR_MAX]; /* the last one reported */
 	uint64_t epoch;
 
 	uint64_t note_ns; /* the second that `notes_told` counts in */
 	unsigned notes_told, notes_held;
 };
 
-/* What it says. */
+/* Reports a line to the user. */
 
 static void note(struct discover_exec *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
@@ -84,7 +84,7 @@ static void note(struct discover_exec *d, const char *fmt, ...)
 	d->handler->on_note(d->arg, text);
 }
 
-/* Epochs only grow; what is below, or a second coordinator in one epoch, is not believed. */
+/* Epochs only grow; ignore a lower one, or a second coordinator in the same epoch. */
 static void hear(struct discover_exec *d, const struct discovery_line *line)
 {
 	struct addr_name name;
@@ -94,7 +94,7 @@ static void hear(struct discover_exec *d, const struct discovery_line *line)
 	if (line->epoch == d->epoch && same)
 		return;
 	if (line->epoch <= d->epoch) {
-		note(d, "'%s' in epoch %" PRIu64 " is not believed: '%s' had epoch %" PRIu64,
+		note(d, "'%s' in epoch %" PRIu64 " is ignored: '%s' had epoch %" PRIu64,
 		     line->coordinator, line->epoch, d->coordinator, d->epoch);
 		return;
 	}
@@ -114,14 +114,14 @@ static void on_output_line(struct discover_exec *d, const struct line *line)
 	struct err err = ERR_INIT;
 	size_t len = line->len - (line->end != LINE_OPEN);
 	if (line->continues)
-		return; /* the rest of one that was too long */
+		return; /* the rest of a line that was too long */
 	if (discovery_line_parse((const char *)line->text, len, &parsed, &err) == 0)
 		hear(d, &parsed);
 	else
 		note(d, "a line of its output is left out: %s", err.msg);
 }
 
-/* What is not printable could trouble a terminal. */
+/* Unprintable characters could disturb a terminal. */
 static void on_note_line(struct discover_exec *d, const struct line *line)
 {
 	char text[NOTE_MAX];
@@ -152,7 +152,7 @@ static void cut_lines(struct stream *stream, const void *data, size_t len)
 		stream->on_line(stream->discovery, &line);
 }
 
-/* Reads once: the number of bytes, 0 at the end of the stream, -errno. */
+/* Reads once: the number of bytes, 0 at end of stream, -errno. */
 static ssize_t stream_read(struct stream *stream)
 {
 	char chunk[CHUNK];
@@ -162,7 +162,7 @@ static ssize_t stream_read(struct stream *stream)
 	return n < 0 ? -errno : n;
 }
 
-/* Once its output has ended it can tell us nothing any more, whether it lives or not. */
+/* Once its output is closed it can tell us nothing more, whether it lives or not. */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
@@ -176,8 +176,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		pidfd_send_signal(d->pidfd, SIGKILL, NULL, 0);
 }
 
-/* What the program said before it ended. Others may hold the pipe and go on, so this has a
- * bound. */
+/* Reads what the program printed before it ended. Other processes may hold the pipe, so this has a
+ * limit. */
 static void stream_finish(struct stream *stream)
 {
 	for (int i = 0; i < LAST_CHUNKS && stream->fd >= 0 && stream_read(stream) > 0; i++)
@@ -193,7 +193,7 @@ static void restart_later(struct discover_exec *d)
 	evtimer_add(&d->restart, &pause);
 }
 
-/* All of its group goes with it; until it has been waited for, the group's number is no other's. */
+/* Kills its whole group; until we have waited for it, no other group has its number. */
 static struct exit_status reap(struct discover_exec *d)
 {
 	int status = 0;
@@ -230,7 +230,7 @@ static void become(const struct discover_exec_config *config, pid_t parent, cons
 	sigset_t none;
 	sigemptyset(&none);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent) /* it died before the line above */
+	if (getppid() != parent) /* the parent died before the line above */
 		_exit(1);
 	setsid();
 	for (int i = 0; i < 3; i++)
@@ -243,7 +243,7 @@ static void become(const struct discover_exec_config *config, pid_t parent, cons
 	_exit(127);
 }
 
-/* A pipe that ends without a word: the program was executed. */
+/* End of file without an error code: the program was executed. */
 static int exec_error(int fd)
 {
 	int error = 0;

@@ -1,14 +1,13 @@
-/* A discovery program at work: started, listened to, started again when it ends, and sent away.
+/* Runs a discovery program: starts it, reads its output, restarts it when it ends, and stops it.
  *
- * The program says on its standard output who coordinates the job, one line of JSON each time that
- * changes (proto/discovery_line.h); what it says on standard error is for people. Its standard
- * input never has anything, and ends when it is to leave. muster-discovery(7) is its side of the
+ * The program names the job's coordinator on its standard output, one line of JSON each time that
+ * changes (proto/discovery_line.h); its standard error is for users. Its standard input never
+ * delivers data, and end of file means that it must leave. muster-discovery(7) is its side of the
  * contract.
  *
- * It runs in a session of its own, so that a terminal's signals are not for it, and gets SIGTERM
- * when this process dies. Whatever happens to it, what it said last stays true until it says
- * something newer: losing it is no reason to do anything but to start it again.
- */
+ * It runs in its own session, so that it gets no signals from a terminal, and gets SIGTERM when
+ * this process dies. When it ends, its last line stays valid until a newer one: the only reaction
+ * is to start it again. */
 #ifndef NET_DISCOVER_EXEC_H
 #define NET_DISCOVER_EXEC_H
 
@@ -19,31 +18,31 @@ struct discover_exec;
 
 #define DISCOVER_EXEC_LEAVE_NS (2 * NS_PER_S) /* between the end of its input and SIGKILL */
 #define DISCOVER_EXEC_RESTART_NS NS_PER_S     /* before the first new start, then doubled ... */
-#define DISCOVER_EXEC_RESTART_MAX_NS (30 * NS_PER_S) /* ... up to this; a good line starts over */
+#define DISCOVER_EXEC_RESTART_MAX_NS (30 * NS_PER_S) /* ... up to this; a valid line resets it */
 #define DISCOVER_EXEC_NOTES_PER_S 10
 
 struct discover_exec_config {
-	char *const *argv; /* as it is started; a name without a slash is looked for in PATH */
+	char *const *argv; /* a name without a slash is searched in PATH */
 	char *const *envp;
 };
 
 struct discover_exec_handler {
-	/* Somebody else coordinates now, or the same one anew: `epoch` is higher than in every call
-	 * before. What is named may be this process itself. */
+	/* There is a new coordinator, or the same one again: `epoch` is higher than in every call
+	 * before. It may be this process itself. */
 	void (*on_coordinator)(void *arg, const struct addr_name *coordinator, uint64_t epoch);
-	/* Something for people: a line of its standard error, or what is wrong with it. At most
+	/* A line for the user: from its standard error, or about a failure. At most
 	 * DISCOVER_EXEC_NOTES_PER_S. Borrowed for the call. */
 	void (*on_note)(void *arg, const char *text);
 };
 
-/* Starts it. -errno if that fails the first time; later it is tried again. Texts of `config` and
- * `handler` are borrowed until discover_exec_free(). Callbacks come from the loop alone; they must
+/* Starts it. -errno if the first start fails; later ones are retried. Texts of `config` and
+ * `handler` are borrowed until discover_exec_free(). Callbacks come only from the loop; they must
  * not free. */
 int discover_exec_new(struct event_base *base, const struct discover_exec_config *config,
 		      const struct discover_exec_handler *handler, void *arg,
 		      struct discover_exec **ret_exec, struct err *err);
 
-/* Sends it away and waits until it is gone, at most DISCOVER_EXEC_LEAVE_NS: then it is killed. */
+/* Asks it to leave and waits at most DISCOVER_EXEC_LEAVE_NS; then kills it. */
 void discover_exec_free(struct discover_exec *discovery);
 
 /* 0 while it does not run. */

@@ -19,7 +19,7 @@ struct door {
 	void *arg;
 	int fd;
 	struct event acceptable, rested;
-	struct list callers; /* who have said nothing yet, oldest first */
+	struct list callers; /* connections that have sent nothing yet, oldest first */
 	size_t count;
 };
 
@@ -31,7 +31,7 @@ struct caller {
 	struct addr peer;
 };
 
-/* Returns the caller's socket, if it is still wanted. */
+/* Frees it; returns its socket, if that is still open. */
 static int caller_free(struct caller *caller)
 {
 	int fd = caller->fd;

@@ -1,9 +1,9 @@
 /* One listening port for two services: agents that speak proto/frame.h, and workers that speak the
- * c10d store's protocol (proto/c10d.h). Whoever connects speaks first in both; the first byte tells
- * them apart and is left unread for the service.
+ * c10d store's protocol (proto/c10d.h). In both the connecting side speaks first; the first byte
+ * tells them apart and is left unread for the service.
  *
- * Callbacks come from the loop. Somebody who says nothing is sent away after DOOR_PATIENCE_NS.
- */
+ * Callbacks come from the loop. A connection that sends nothing is closed after
+ * DOOR_PATIENCE_NS. */
 #ifndef NET_DOOR_H
 #define NET_DOOR_H
 
@@ -11,12 +11,13 @@
 #include "net/addr.h"
 
 #define DOOR_PATIENCE_NS (10 * NS_PER_S)
-#define DOOR_SILENT_MAX 16384 /* who have said nothing yet; beyond, the oldest has to go */
+/* connections that have sent nothing; beyond this the oldest is closed */
+#define DOOR_SILENT_MAX 16384
 
 struct event_base;
 struct door;
 
-/* Both get a non-blocking socket, which is theirs from then on. */
+/* Both get a non-blocking socket and own it from then on. */
 struct door_handler {
 	void (*on_agent)(void *arg, int fd, const struct addr *peer);
 	void (*on_store)(void *arg, int fd, const struct addr *peer);

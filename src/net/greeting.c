@@ -82,9 +82,8 @@ static void take_foreign(struct greeting *greeting, int code, const void *data, 
 {
 	if (code == -EPROTONOSUPPORT && greeting->accepting) {
 		char text[FRAME_TEXT_MAX];
-		snprintf(text, sizeof(text),
-			 "version %u.%u of the protocol is spoken there, by muster %s", FRAME_MAJOR,
-			 FRAME_MINOR, MUSTER_VERSION);
+		snprintf(text, sizeof(text), "it speaks version %u.%u of the protocol, muster %s",
+			 FRAME_MAJOR, FRAME_MINOR, MUSTER_VERSION);
 		frame_put_opening(out);
 		frame_put_refused(out, REFUSAL_VERSION, text);
 	}
@@ -136,8 +135,8 @@ static void take_proof(struct greeting *greeting, const struct frame_proof *proo
 		greeting->state = GREETING_KNOWN;
 		return;
 	}
-	frame_put_refused(out, REFUSAL_TOKEN, "its token is another one");
-	fail(greeting, LINK_REFUSED, "its token is another one");
+	frame_put_refused(out, REFUSAL_TOKEN, "token mismatch");
+	fail(greeting, LINK_REFUSED, "token mismatch");
 }
 
 void greeting_welcome(const struct greeting *greeting, struct buf *out)
@@ -154,7 +153,7 @@ void greeting_welcome(const struct greeting *greeting, struct buf *out)
 static void take_challenge(struct greeting *greeting, struct buf *out)
 {
 	if (!greeting->self->token) {
-		fail(greeting, LINK_BROKEN, "it asks for a token that it was told is not there");
+		fail(greeting, LINK_BROKEN, "it asks for a token that we do not have");
 		return;
 	}
 	struct frame_proof proof;
@@ -170,14 +169,15 @@ static void take_welcome(struct greeting *greeting, const struct frame_welcome *
 	if (greeting->self->token &&
 	    !(asked && token_check(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello,
 				   &greeting->challenge, welcome->proof)))
-		fail(greeting, LINK_REFUSED, "it does not know the token: it is not of this job");
+		fail(greeting, LINK_REFUSED,
+		     "it does not know the token, so it does not belong to this job");
 	else
 		greeting->state = GREETING_KNOWN;
 }
 
 /* ---- both ---- */
 
-/* One frame into the state; -errno if it has no place there. */
+/* Applies one frame to the state; -errno if it is out of place. */
 static int take_frame(struct greeting *greeting, const struct frame *frame, struct buf *out,
 		      struct err *err)
 {
@@ -254,8 +254,7 @@ size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, st
 		if (r < 0 && greeting->accepting)
 			frame_put_refused(out, REFUSAL_BROKEN, err.msg);
 		if (r < 0)
-			fail(greeting, LINK_BROKEN, "it sent what cannot be understood: %s",
-			     err.msg);
+			fail(greeting, LINK_BROKEN, "it sent an invalid frame: %s", err.msg);
 		used += size;
 	}
 	return used;

@@ -1,11 +1,10 @@
-/* How two peers come to know each other at the start of a link: openings, HELLO, and proofs where
- * there is a token. The same for the side that connects and the side that accepts.
+/* The greeting at the start of a link: openings, HELLO, and proofs where there is a token. The same
+ * for the side that connects and the side that accepts.
  *
- * Bytes in, bytes out, no socket: greeting_feed() takes what has come and appends what is to be
- * sent. Any cut of the stream gives the same answers. A connecting greeting ends in GREETING_KNOWN
- * when it is welcome. An accepting one ends there when the peer has proved itself, and the caller
- * says the last word: greeting_welcome() or greeting_refuse().
- */
+ * Bytes in, bytes out, no socket: greeting_feed() takes the input and appends the output. The
+ * result does not depend on how the stream is cut. A connecting greeting ends in GREETING_KNOWN
+ * when the peer has sent WELCOME. An accepting one ends there when the peer has proved itself, and
+ * the caller decides: greeting_welcome() or greeting_refuse(). */
 #ifndef NET_GREETING_H
 #define NET_GREETING_H
 
@@ -19,30 +18,29 @@ enum greeting_state {
 	GREETING_PROOF,	  /* accepting: waits for PROOF */
 	GREETING_WELCOME, /* connecting: has sent PROOF, waits for WELCOME */
 	GREETING_KNOWN,
-	GREETING_FAILED, /* `end` and `why` say how; what was appended last is to be sent still */
+	GREETING_FAILED, /* `end` and `why` say how; send what was appended last */
 };
 
 struct greeting {
 	const struct link_self *self;
 	bool accepting;
 	enum greeting_state state;
-	struct frame_hello hello; /* the connecting side's: ours or the peer's */
+	struct frame_hello hello; /* of the connecting side: ours or the peer's */
 	struct frame_challenge challenge;
 	enum link_end_kind end;	  /* of FAILED */
-	char why[FRAME_TEXT_MAX]; /* the reason, about "it", the peer */
+	char why[FRAME_TEXT_MAX]; /* the reason; "it" is the peer */
 };
 
-/* The connecting side speaks first; a stranger that connects to us hears nothing before it has
- * spoken. */
+/* The connecting side speaks first; the accepting side sends nothing before that. */
 void greeting_connect(struct greeting *greeting, const struct link_self *self, enum frame_role role,
 		      struct buf *out);
 void greeting_accept(struct greeting *greeting, const struct link_self *self);
 
-/* Returns how many bytes were used. The rest is half a frame or, once it is KNOWN, no business of
- * the greeting's any more. */
+/* Returns how many bytes it used. The rest is half a frame or, once it is KNOWN, belongs to the
+ * link. */
 size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out);
 
-/* Accepting and KNOWN: the last word. */
+/* Accepting and KNOWN: the decision. */
 void greeting_welcome(const struct greeting *greeting, struct buf *out);
 void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const char *text,
 		     struct buf *out);

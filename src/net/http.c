@@ -25,7 +25,7 @@ struct http_server {
 	const struct http_route *routes;
 	void *arg;
 	struct evhttp *public,
-		*private; /* one each, so that a handler knows where a request came in */
+		*private; /* one each, so that a handler knows which one a request used */
 	char *unix_path;
 };
 
@@ -228,10 +228,10 @@ static int parse_answer(struct buf *answer, struct buf *ret_body, struct err *er
 	int64_t code;
 	char digits[4] = { 0 };
 	if (!blank || !str_starts(text, "HTTP/1.") || strlen(text) < 12)
-		return err_set(err, EBADMSG, "no answer in HTTP");
+		return err_set(err, EBADMSG, "the answer is not HTTP");
 	memcpy(digits, text + 9, 3);
 	if (str_to_i64(digits, &code) < 0)
-		return err_set(err, EBADMSG, "no answer in HTTP");
+		return err_set(err, EBADMSG, "the answer is not HTTP");
 	size_t head = (size_t)(blank + 4 - text);
 	buf_append(ret_body, buf_data(answer) + head, buf_len(answer) - head);
 	return (int)code;

@@ -1,9 +1,7 @@
-/* A small HTTP server for health probes, scrapers and `muster status`, on libevent's.
+/* A small HTTP server for health probes, scrapers and `muster status`, based on libevent.
  *
- * Routes are a table. Those marked private are served on Unix sockets only, where the file system
- * says who may connect. Nothing here blocks the loop: slow clients are cut off after
- * HTTP_PATIENCE_S.
- */
+ * Routes are a table. Private ones are served on Unix sockets only, where file permissions control
+ * access. Nothing here blocks the loop: slow clients are disconnected after HTTP_PATIENCE_S. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
@@ -42,8 +40,8 @@ int http_listen_tcp(struct http_server *server, const char *address, uint16_t *r
 		    struct err *err);
 int http_listen_unix(struct http_server *server, const char *path, struct err *err);
 
-/* Asks a server on a Unix socket and waits for the answer, at most HTTP_PATIENCE_S. Returns the
- * HTTP code or -errno. For commands, not for the loop. */
+/* Sends a request to a server on a Unix socket and waits for the answer, at most HTTP_PATIENCE_S.
+ * Returns the HTTP code or -errno. For commands, not for the loop. */
 int http_ask_unix(const char *socket_path, const char *method, const char *path,
 		  struct buf *ret_body, struct err *err);
 

@@ -12,7 +12,7 @@
 #include "proto/round_msg.h"
 
 #define READ_CHUNK ((size_t)16 << 10)
-#define OUT_KEPT ((size_t)512) /* a larger buffer is not kept when it has run empty */
+#define OUT_KEPT ((size_t)512) /* a larger buffer is freed when it is empty */
 
 /* ---- life ---- */
 
@@ -76,26 +76,25 @@ void link_end(struct link *link, enum link_end_kind kind, bool dead, const char 
 	tell_end(link, &end);
 }
 
-/* Whether an error means that the peer's end of the connection is gone, or only out of reach. */
+/* Whether an error means that the peer has closed its end, rather than that it is unreachable. */
 static bool is_death(int code)
 {
 	return code == ECONNRESET || code == EPIPE;
 }
 
-/* The connection is over; `code` 0 is the end of the stream. */
+/* The connection is over; `code` 0: end of stream. */
 static void end_of_stream(struct link *link, int code)
 {
 	if (link->write_error && (code == 0 || is_death(code)))
-		/* the system tells a cause once: it was told to the writer */
+		/* the kernel reports an error once: the writer got it */
 		code = link->write_error;
 	if (code != 0 && !is_death(code)) {
 		errno = code;
-		link_end(link, LINK_UNREACHABLE, false, "%s cannot be reached any more: %m",
-			 link->name);
+		link_end(link, LINK_UNREACHABLE, false, "%s is unreachable: %m", link->name);
 		return;
 	}
 	const char *doubt =
-		link->state == LINK_UP ? "" : " without a word: is it a muster coordinator?";
+		link->state == LINK_UP ? "" : " without an answer: is it a muster coordinator?";
 	link_end(link, LINK_CLOSED, true, "%s closed the connection%s", link->name, doubt);
 }
 
@@ -106,7 +105,7 @@ void link_flush_soon(struct link *link)
 	event_active(&link->writable, EV_WRITE, 0);
 }
 
-/* Writes what the socket takes. An error is told by the reader, after all that came before it. */
+/* Writes as much as the socket takes. The reader reports errors, after all data before them. */
 static void flush(struct link *link)
 {
 	while (buf_len(&link->out) > 0) {
@@ -121,7 +120,8 @@ static void flush(struct link *link)
 		if (n < 0) {
 			link->write_error = errno;
 			buf_done(&link->out);
-			/* The reader might not be woken for an error that was told already. */
+			/* The kernel might not wake the reader for an error that the writer already
+			 * got. */
 			event_active(&link->readable, EV_READ, 0);
 			return;
 		}
@@ -136,7 +136,7 @@ void link_send(struct link *link, const struct msg *msg)
 {
 	struct err err = ERR_INIT;
 	if (link->state != LINK_UP || link->write_error || link->unsendable)
-		return; /* the end is about to be told */
+		return; /* on_down is about to be called */
 	if (round_msg_encode(msg, &link->out, &err) < 0) {
 		link->unsendable = true;
 		free(link->failure);
@@ -149,9 +149,8 @@ void link_send(struct link *link, const struct msg *msg)
 
 /* ---- hanging up ---- */
 
-/* Everything is out: says so, and waits for the peer to do the same. Closing at once would reset
- * the connection if something of the peer's is under way, and a reset can overtake what was sent.
- */
+/* Everything is sent: half-close, and wait for the peer to do the same. Closing at once would reset
+ * the connection if the peer has sent something, and a reset can overtake what we sent. */
 static void linger_on(struct link *link)
 {
 	if (buf_len(&link->out) > 0 || link->shut)
@@ -196,15 +195,15 @@ static void take_message(struct link *link, const struct frame *frame)
 	struct err err = ERR_INIT;
 	int r = round_msg_decode(frame, &node, &msg, &err);
 	if (r == 0 && msg_from_agent(msg.type) != link->accepted)
-		r = err_set(&err, EPROTO, "%s, which goes the other way", msg_type_name(msg.type));
+		r = err_set(&err, EPROTO, "%s in the wrong direction", msg_type_name(msg.type));
 	if (r < 0)
-		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
-			 link->name, err.msg);
+		link_end(link, LINK_BROKEN, false, "%s sent an invalid frame: %s", link->name,
+			 err.msg);
 	else
 		link->handler->on_msg(link->arg, link, &msg);
 }
 
-/* Whole frames of a link that is up; returns how many bytes they take. */
+/* Handles the whole frames of a link that is up; returns how many bytes they take. */
 static size_t take_frames(struct link *link, const unsigned char *data, size_t len)
 {
 	size_t used = 0;
@@ -216,7 +215,7 @@ static size_t take_frames(struct link *link, const unsigned char *data, size_t l
 		if (r == 0)
 			break;
 		if (r < 0) {
-			link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
+			link_end(link, LINK_BROKEN, false, "%s sent an invalid frame: %s",
 				 link->name, err.msg);
 			break;
 		}
@@ -240,7 +239,7 @@ static void go_up(struct link *link)
 		link->handler->on_up(link->arg, link);
 }
 
-/* A stranger hears the last words too: it is the one who needs them. */
+/* An unauthenticated peer gets the reason too: its user needs it. */
 static void fail_greeting(struct link *link)
 {
 	const struct greeting *greeting = link->greeting;
@@ -248,7 +247,7 @@ static void fail_greeting(struct link *link)
 	if (link->accepted)
 		snprintf(end.text, sizeof(end.text), "%s", greeting->why);
 	else
-		snprintf(end.text, sizeof(end.text), "%s does not let us in: %s", link->name,
+		snprintf(end.text, sizeof(end.text), "%s refused the connection: %s", link->name,
 			 greeting->why);
 	if (link->accepted && link->hooks->on_end) {
 		pin(link);
@@ -296,8 +295,7 @@ static void read_fresh(struct link *link, const unsigned char *data, size_t len)
 static void read_more(struct link *link, const unsigned char *data, size_t len)
 {
 	buf_append(&link->in, data, len);
-	/* Callbacks may empty the buffer by hanging up: what is read stays ours until they are
-	 * done. */
+	/* Callbacks may empty the buffer by hanging up: keep what we read until they are done. */
 	struct buf in = link->in;
 	link->in = BUF_INIT;
 	size_t used = take(link, buf_data(&in), buf_len(&in));
@@ -317,7 +315,7 @@ static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		if (!link->write_error)
 			return;
-		n = 0; /* it cannot be written to any more, and nothing is left to be read */
+		n = 0; /* writing is impossible, and nothing is left to read */
 	}
 	int code = n < 0 ? errno : 0;
 	link->traffic.in += n > 0 ? (uint64_t)n : 0;
@@ -337,9 +335,8 @@ static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 
 /* ---- connecting ---- */
 
-/* How much the failure of one address says: "refused" is proof that the host lives and nobody
- * listens, unless another address was silent; that this host has no route of a kind says nothing.
- */
+/* How much the failure of one address tells: "refused" proves that the host is alive and no process
+ * listens, unless another address was silent; "no route" on this host tells nothing. */
 static int weight(int code)
 {
 	if (code == ENETUNREACH || code == EADDRNOTAVAIL || code == EAFNOSUPPORT)
@@ -378,7 +375,7 @@ static void connected(struct link *link)
 	flush(link);
 }
 
-/* Begins with the next address; true if one is under way. */
+/* Tries the next address; true if a connection is under way. */
 static bool try_address(struct link *link, uint64_t now_ns)
 {
 	fd_close(&link->fd);
@@ -396,7 +393,7 @@ static bool try_address(struct link *link, uint64_t now_ns)
 		note_failure(link, errno);
 		return false;
 	}
-	/* The addresses that are left share the time that is left. */
+	/* The remaining addresses share the remaining time. */
 	uint64_t left_ns = link->connect_by_ns > now_ns ? link->connect_by_ns - now_ns : 0;
 	set_timer(link, now_ns + left_ns / (link->addr_count - link->addr_next + 1));
 	event_add(&link->writable, NULL);
@@ -476,7 +473,7 @@ struct lingerers {
 	size_t count, cap;
 };
 
-/* A link that was hung up on belongs to nobody but its timer. */
+/* After a hang-up only its timer refers to a link. */
 static int collect_lingering(const struct event_base *base UNUSED, const struct event *event,
 			     void *arg)
 {

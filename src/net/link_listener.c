@@ -1,4 +1,4 @@
-/* The accepting side: from a connection to an agent that is known. */
+/* The accepting side: from a connection to an authenticated agent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,9 +17,9 @@ struct link_listener {
 	const struct link_listener_handler *handler;
 	void *arg;
 	int fd;
-	int reserve_fd; /* given up for a moment to turn somebody away when descriptors run out */
+	int reserve_fd; /* closed for a moment to reject a connection when descriptors run out */
 	struct event acceptable;
-	struct list strangers; /* links that are not known yet, oldest first */
+	struct list strangers; /* unauthenticated links, oldest first */
 	struct link_listener_stats stats;
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
 	unsigned reports;
@@ -78,18 +78,19 @@ static void accepted_known(struct link *link)
 		link->hooks = &known_hooks;
 		link->owner = NULL;
 	} else {
-		greeting_refuse(link->greeting, REFUSAL_STANDBY, "nobody coordinates there",
+		greeting_refuse(link->greeting, REFUSAL_STANDBY, "there is no coordinator there",
 				&link->out);
 	}
 }
 
-/* A stranger's end: those who just leave are nobody's business, and standby is not their fault. */
+/* An unauthenticated link ends. A peer that just leaves is not reported, nor one that met
+ * standby. */
 static void stranger_end(struct link *link, const struct link_end *end)
 {
 	struct link_listener *listener = link->owner;
 	leave_strangers(link);
 	if (end->kind == LINK_UNREACHABLE)
-		report(listener, &link->peer, "it has not said who it is");
+		report(listener, &link->peer, "it did not authenticate in time");
 	else if (end->kind != LINK_CLOSED && end->kind != LINK_STANDBY)
 		report(listener, &link->peer, end->text);
 }
@@ -103,7 +104,7 @@ static const struct link_hooks known_hooks = { .on_known = NULL };
 static void drop_oldest(struct link_listener *listener)
 {
 	struct link *oldest = list_entry(listener->strangers.next, struct link, strangers);
-	report(listener, &oldest->peer, "there are too many who have not said who they are");
+	report(listener, &oldest->peer, "too many unauthenticated connections");
 	leave_strangers(oldest);
 	link_drop(oldest);
 }
@@ -120,9 +121,9 @@ void link_listener_adopt(struct link_listener *listener, int fd, const struct ad
 	listener->stats.accepted++;
 }
 
-/* Without a free descriptor a peer would wait in the queue and wake the loop for ever: a stranger
- * has to make room or, if there is none, the newcomer is told no with a descriptor kept for that.
- * False if nobody waits: the system says that it has no descriptor before it looks. */
+/* Without a free descriptor a peer would wait in the queue and wake the loop for ever: drop an
+ * unauthenticated link or, if there is none, reject the new one with a descriptor kept for that.
+ * False if no connection waits: accept() fails for lack of descriptors before it looks. */
 static bool make_room(struct link_listener *listener)
 {
 	struct pollfd waiting = { .fd = listener->fd, .events = POLLIN };

@@ -13,13 +13,13 @@ enum link_state {
 	LINK_CONNECTING,
 	LINK_GREETING,
 	LINK_UP,
-	LINK_LINGERING, /* hung up: sends the rest, hears nothing */
-	LINK_ENDED,	/* on_down is being told */
+	LINK_LINGERING, /* closed by us: sends the rest, reads nothing */
+	LINK_ENDED,	/* on_down is being called */
 };
 
-/* What a link is for, besides its user's handler. All may be NULL. */
+/* Hooks for the kind of link, besides its user's handler. All may be NULL. */
 struct link_hooks {
-	/* Accepting: the peer is known; appends the last word of the greeting to `out`. */
+	/* Accepting: the peer is authenticated; appends the last frame of the greeting to `out`. */
 	void (*on_known)(struct link *link);
 	/* A frame of a link that is up; else it must be a message. */
 	void (*on_frame)(struct link *link, const struct frame *frame);
@@ -33,11 +33,11 @@ struct link {
 	int fd;
 	enum link_state state;
 	bool accepted;
-	unsigned pinned; /* functions of ours that still need it: free it later */
+	unsigned pinned; /* our functions that still use it: free it later */
 	bool free_later;
-	int write_error; /* told when the reader has seen all that came before it */
+	int write_error; /* reported when the reader has seen all data before it */
 	bool unsendable; /* a message was out of range */
-	bool shut;	 /* lingering: everything is out, the peer has been told */
+	bool shut;	 /* lingering: everything is sent, and our side is shut down */
 	const struct link_hooks *hooks;
 	const struct link_handler *handler;
 	void *arg;		   /* the handler's */
@@ -47,7 +47,7 @@ struct link {
 	struct buf in, out;
 	uint64_t up_ns;
 	struct link_traffic traffic;
-	struct list strangers; /* in the listener's, until it is known */
+	struct list strangers; /* in the listener's, until it is authenticated */
 	struct addr peer;
 	char *name;
 	/* Connecting. */
@@ -64,16 +64,16 @@ struct link *link_new_connecting(struct event_base *base, const struct link_self
 				 const struct link_target *target, const struct link_hooks *hooks,
 				 void *owner, uint64_t connect_ns, uint64_t greet_ns);
 
-/* An accepted link on `fd`, which it owns; it waits for the peer's opening until `greet_by_ns`. */
+/* An accepted link on `fd`, which it owns; waits for the peer's opening until `greet_by_ns`. */
 struct link *link_new_accepted(struct event_base *base, int fd, const struct addr *peer,
 			       const struct link_self *self, const struct link_hooks *hooks,
 			       void *owner, uint64_t greet_by_ns);
 
-/* Ends the link now and tells why. Only from the loop. */
+/* Ends the link now, with a reason. Only from the loop. */
 PRINTF_LIKE(4, 5)
 void link_end(struct link *link, enum link_end_kind kind, bool dead, const char *fmt, ...);
 
-/* What is in `out` leaves in this turn of the loop. */
+/* Sends `out` in this turn of the loop. */
 void link_flush_soon(struct link *link);
 
 #endif

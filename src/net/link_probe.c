@@ -11,7 +11,7 @@ struct link_probe {
 	void *arg;
 };
 
-/* The probe is over before its user hears of it. */
+/* Ends the probe before its user gets the answer. */
 static void answer(struct link_probe *probe, const struct link_standing *standing)
 {
 	link_standing_fn *on_standing = probe->on_standing;
@@ -26,8 +26,8 @@ static void probe_frame(struct link *link, const struct frame *frame)
 	struct frame_standing told;
 	struct err err = ERR_INIT;
 	if (frame_get_standing(frame, &told, &err) < 0) {
-		link_end(link, LINK_BROKEN, false, "%s sent what cannot be understood: %s",
-			 link->name, err.msg);
+		link_end(link, LINK_BROKEN, false, "%s sent an invalid frame: %s", link->name,
+			 err.msg);
 		return;
 	}
 	link_hang_up(link);

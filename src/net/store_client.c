@@ -18,7 +18,7 @@ struct store_client {
 	struct buf scratch; /* keys with their "/", lists */
 };
 
-/* The answer to the call that is going on. `on_reply`, if set, sees it while it is there. */
+/* The answer to the current call. `on_reply`, if set, sees it while it is valid. */
 struct answer {
 	bool done;
 	int result;
@@ -114,7 +114,7 @@ int store_client_open(const struct addr_name *name, uint64_t deadline_ns,
 		if (ns_add(clock_now_ns(), pause_ns) >= deadline_ns)
 			return err_set(err, last.code, "no store at %s, port %u: %s", name->host,
 				       name->port, last.msg);
-		/* There is no event for "somebody listens now". */
+		/* There is no event for "a process listens now". */
 		pause_until(clock_now_ns() + pause_ns);
 		pause_ns = MIN(2 * pause_ns, RETRY_MAX_NS);
 	}
@@ -148,8 +148,8 @@ static void on_answer(void *arg, int result, const struct c10d_message *reply)
 		answer->on_reply(answer, reply);
 }
 
-/* Past the deadline of a wait: cancel it and see whether the answer crossed. A server that does not
- * even answer that is frozen, and the link with it. */
+/* Past the deadline of a wait: cancel it, and check whether the answer crossed. A server that does
+ * not answer even that is frozen; give the link up. */
 static int cancel(struct store_client *client, struct answer *answer, struct err *err)
 {
 	store_link_cancel_wait(client->link);
@@ -159,8 +159,7 @@ static int cancel(struct store_client *client, struct answer *answer, struct err
 		r = step_until(client->link, deadline_ns, err);
 	if (r < 0)
 		return r;
-	return answer->result == -ECANCELED ? err_set(err, ETIMEDOUT, "time is up")
-					    : answer->result;
+	return answer->result == -ECANCELED ? err_set(err, ETIMEDOUT, "timed out") : answer->result;
 }
 
 static int call(struct store_client *client, const struct c10d_message *request,
@@ -174,7 +173,7 @@ static int call(struct store_client *client, const struct c10d_message *request,
 		return 0;
 	if (r == -ETIMEDOUT && (request->query == C10D_WAIT || request->query == C10D_BARRIER))
 		r = cancel(client, answer, err);
-	if (!answer->done) /* the answer is ours no longer */
+	if (!answer->done) /* the answer does not belong to us any more */
 		store_link_abandon(client->link);
 	return r;
 }

@@ -34,7 +34,7 @@ struct store_link {
 	bool connected;
 	bool ready;
 	bool canceling; /* the head is a wait, and CANCEL_WAIT has been sent behind it */
-	/* that wait was answered first: the answer to CANCEL_WAIT is still to come */
+	/* that wait was answered first: the answer to CANCEL_WAIT will follow */
 	bool swallow_cancel;
 	struct list queued; /* not sent yet */
 	struct list sent;   /* in the order of their answers */
@@ -94,7 +94,7 @@ int store_link_open(const struct addr *addr, struct store_link **ret_link, struc
 	list_init(&link->queued);
 	list_init(&link->sent);
 	link->in = link->out = BUF_INIT;
-	/* In one piece: a PyTorch server hangs up on a VALIDATE that comes in two. */
+	/* In one piece: a PyTorch server closes the connection on a VALIDATE in two pieces. */
 	store_link_ask(link, &(struct c10d_message){ .query = C10D_VALIDATE, .number = C10D_MAGIC },
 		       NULL, NULL);
 	store_link_ask(link, &(struct c10d_message){ .query = C10D_PING, .number = getpid() },
@@ -131,7 +131,7 @@ bool store_link_ready(const struct store_link *link)
 	return link->ready;
 }
 
-/* May the next queued request go out, or must a wait end first? */
+/* May the next queued request be sent, or must a wait end first? */
 static bool may_send(const struct store_link *link)
 {
 	if (list_empty(&link->queued))
@@ -191,8 +191,7 @@ static void move_queued(struct store_link *link)
 	}
 }
 
-/* Those without a reply are done when nothing of them is left to send and all before them is
- * answered. */
+/* Requests without a reply are done when they are sent and all before them are answered. */
 static void finish_replyless(struct store_link *link)
 {
 	for (struct ask *ask;
@@ -254,7 +253,7 @@ static int take_reply(struct store_link *link, struct ask *ask, const struct c10
 	return 0;
 }
 
-/* Takes one whole reply out of what has come: 1, 0 if there is none, or -errno. */
+/* Takes one whole reply from the input: 1, 0 if there is none, or -errno. */
 static int take_one(struct store_link *link, struct err *err)
 {
 	if (link->swallow_cancel && buf_len(&link->in) > 0) {
@@ -267,7 +266,7 @@ static int take_one(struct store_link *link, struct err *err)
 	if (!ask || buf_len(&link->in) == 0)
 		return buf_len(&link->in) == 0
 			       ? 0
-			       : err_set(err, EPROTO, "the store sent what nobody asked for");
+			       : err_set(err, EPROTO, "the store sent an unexpected reply");
 	struct c10d_message reply;
 	int r = c10d_parse_reply(&link->parser, &reply_limits, ask->query, ask->count,
 				 buf_data(&link->in), buf_len(&link->in), &reply, err);
@@ -323,7 +322,7 @@ int store_link_step(struct store_link *link, struct err *err)
 		r = send_out(link, err);
 		if (r == 0)
 			r = receive(link, err);
-		if (r == 0) /* answers may have let held-back requests go */
+		if (r == 0) /* answers may release requests that were held back */
 			r = send_out(link, err);
 	}
 	if (r < 0)

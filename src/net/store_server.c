@@ -17,8 +17,8 @@
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
 #define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
 #define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
-#define TRIM_STEP \
-	((size_t)32 << 20) /* freed since the last time: worth giving back to the system */
+#define TRIM_STEP ((size_t)32 << 20) /* freed since the last time: worth returning to the system \
+				      */
 #define ACCEPTS_AT_ONCE 64
 #define REASON_MAX 256
 
@@ -27,14 +27,15 @@ struct store_server {
 	struct store_table table;
 	struct event_base *base;
 	int listen_fd;
-	int reserve_fd; /* given up for a moment to turn a client away when descriptors run out */
+	int reserve_fd; /* closed for a moment to reject a client when descriptors run out */
 	struct event accept_event;
 	struct event stall_timer;
 	struct list connections;
-	struct list owing; /* those that owe us something, longest without progress first */
+	/* connections with half a request or unread replies, longest without progress first */
+	struct list owing;
 	size_t connection_count;
 	size_t pending; /* bytes of all in and out buffers */
-	size_t high;	/* most bytes held since memory was given back last */
+	size_t high;	/* most bytes held since memory was last returned to the system */
 	uint64_t accepted, dropped;
 	uint64_t executed[C10D_QUERY_COUNT];
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
@@ -53,9 +54,9 @@ struct conn {
 	struct event writable;
 	int fd;
 	struct addr peer;
-	size_t charged; /* what it has in server->pending */
+	size_t charged; /* its share of server->pending */
 	struct buf in;	/* half a request, or requests that wait for replies to be read */
-	struct buf out; /* replies the socket did not take */
+	struct buf out; /* replies that the socket did not take */
 };
 
 /* ---- leaving ---- */
@@ -118,7 +119,7 @@ static void arm_stall_timer(struct store_server *server, uint64_t now_ns)
 	event_add(&server->stall_timer, &left);
 }
 
-/* After every piece of progress: buffers that are empty go, and the clock starts anew. */
+/* After progress: frees empty buffers and restarts the clock. */
 static void settle(struct conn *conn)
 {
 	struct store_server *server = conn->server;
@@ -165,7 +166,7 @@ static void on_stall_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *a
 	arm_stall_timer(server, now_ns);
 }
 
-/* Too much is pending over all: whoever holds most has to go. */
+/* Too much is pending in total: drop the connection that holds most. */
 static void enforce_pending_max(struct store_server *server)
 {
 	while (server->pending > server->config.pending_max) {
@@ -186,7 +187,7 @@ static void enforce_pending_max(struct store_server *server)
 
 /* ---- serving ---- */
 
-/* Sends what the socket takes; the number of bytes, or -errno when the connection is lost. */
+/* Sends as much as the socket takes; the number of bytes, or -errno when the connection is lost. */
 static ssize_t send_some(const struct conn *conn, const void *data, size_t len)
 {
 	ssize_t n = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -195,7 +196,7 @@ static ssize_t send_some(const struct conn *conn, const void *data, size_t len)
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* From now on the peer must take replies before it may ask more. */
+/* From now on the peer must read replies before it may send more requests. */
 static void stop_reading(struct conn *conn)
 {
 	event_del(&conn->readable);
@@ -218,7 +219,7 @@ static int send_replies(struct conn *conn)
 	return 0;
 }
 
-/* Executes what is whole in `data`; returns the bytes consumed, or -errno with the connection
+/* Executes the whole requests in `data`; returns the bytes consumed, or -errno with the connection
  * gone. */
 static ssize_t serve(struct conn *conn, const void *data, size_t len)
 {
@@ -237,11 +238,11 @@ static ssize_t serve(struct conn *conn, const void *data, size_t len)
 		return consumed;
 	}
 	if (r < 0) {
-		conn_free(conn); /* the peer is gone: nobody to blame */
+		conn_free(conn); /* the peer is gone: nothing to report */
 		return r;
 	}
 	if (more_waits && (size_t)consumed < len && buf_len(&conn->out) == 0)
-		stop_reading(conn); /* go on in the next turn of the loop: others come first */
+		stop_reading(conn); /* continue in the next turn of the loop: others come first */
 	return consumed;
 }
 
@@ -254,7 +255,7 @@ static void serve_kept(struct conn *conn)
 	settle(conn);
 }
 
-/* Answers those whose waits have ended. */
+/* Answers the clients whose waits have ended. */
 static void tell_released(struct store_server *server)
 {
 	for (struct store_waiter *waiter; (waiter = store_table_next_released(&server->table));) {
@@ -272,7 +273,7 @@ static void tell_released(struct store_server *server)
 	}
 }
 
-/* The allocator keeps what was freed; a supervisor that lives for weeks should not. */
+/* The allocator keeps freed memory; a supervisor that lives for weeks should not. */
 static void give_back(struct store_server *server)
 {
 	size_t held = server->table.bytes + server->pending;
@@ -291,7 +292,7 @@ static void after_turn(struct store_server *server)
 	give_back(server);
 }
 
-/* The usual case: nothing is kept, and what comes is whole requests. */
+/* The usual case: nothing is buffered, and the input is whole requests. */
 static ssize_t read_fresh(struct conn *conn)
 {
 	struct store_server *server = conn->server;
@@ -309,8 +310,8 @@ static ssize_t read_fresh(struct conn *conn)
 	return n;
 }
 
-/* The rest of a request, read to where it belongs. Room grows with what has come, not with what
- * was promised. */
+/* Reads the rest of a request in place. The buffer grows with the data that came, not with its
+ * announced length. */
 static ssize_t read_rest(struct conn *conn)
 {
 	size_t have = buf_len(&conn->in), need = conn->session.parser.need;
@@ -385,13 +386,13 @@ void store_server_adopt(struct store_server *server, int fd, const struct addr *
 	if (server->config.on_connect && !server->config.on_connect(server->config.arg, peer))
 		server->dropped++;
 	else if (server->connection_count >= server->config.connections_max)
-		report(server, peer, "there are too many connections");
+		report(server, peer, "too many connections");
 	else
 		add_conn(server, fd_take(&owned_fd), peer);
 }
 
 /* Without a free descriptor the client would wait in the queue and wake the loop for ever: one
- * descriptor is kept for telling it no. */
+ * descriptor is kept to reject it. */
 static bool turn_away(struct store_server *server)
 {
 	fd_close(&server->reserve_fd);

@@ -1,17 +1,15 @@
 /* The c10d store on a socket: many clients, one table, one event loop.
  *
  * It lives in the caller's event base and owns its listening socket, its connections and the table;
- * store_server_free() ends them all and gives the memory back to the system. A request costs one
- * read, at most one write, and its share of the loop's wait. An idle connection costs a few hundred
- * bytes: buffers of its own exist only while it owes us the rest of a request or has not read its
- * replies.
+ * store_server_free() ends them all and returns the memory to the system. A request costs one read,
+ * at most one write, and its share of the loop's wait. An idle connection costs a few hundred
+ * bytes: it has buffers only while it has half a request or unread replies.
  *
  * No client can delay another or take unbounded memory. One that breaks the protocol, exceeds a
  * limit, or stalls (no handshake, half a request, unread replies) is dropped and reported. While
- * replies wait unread, the requests behind them wait too.
+ * replies are unread, the requests behind them wait too.
  *
- * No name is ever looked up.
- */
+ * No name is ever resolved. */
 #ifndef NET_STORE_SERVER_H
 #define NET_STORE_SERVER_H
 
@@ -28,11 +26,11 @@ struct store_server_config {
 	/* bytes of half requests and unread replies, all connections together */
 	size_t pending_max;
 	size_t connections_max;
-	uint64_t stall_ns; /* a client that owes us something for that long is dropped */
+	uint64_t stall_ns; /* a client that stalls this long is dropped */
 
-	/* May this peer connect? NULL: everybody may. */
+	/* May this peer connect? NULL: yes. */
 	bool (*on_connect)(void *arg, const struct addr *peer);
-	/* A client was dropped or refused and why; not called for those that just leave, and at
+	/* A client was dropped or refused, and why; not called for those that just leave, and at
 	 * most STORE_REPORTS_PER_S times a second. May be NULL. */
 	void (*on_drop)(void *arg, const struct addr *peer, const char *reason);
 	void *arg;
@@ -50,13 +48,13 @@ struct store_server_config {
 				       .connections_max = STORE_CONNECTIONS_MAX, \
 				       .stall_ns = STORE_STALL_NS })
 
-/* Serves on `listen_fd` (from addr_listen), which it owns from now on; -1: only connections that
- * others have accepted for it. */
+/* Serves on `listen_fd` (from addr_listen) and owns it; -1: only takes connections accepted
+ * elsewhere. */
 struct store_server *store_server_new(struct event_base *base, int listen_fd,
 				      const struct store_server_config *config);
 void store_server_free(struct store_server *server);
 
-/* A connection that was accepted elsewhere, non-blocking; owned from now on. */
+/* Takes over a connection that was accepted elsewhere, non-blocking. */
 void store_server_adopt(struct store_server *server, int fd, const struct addr *peer);
 
 struct store_server_stats {

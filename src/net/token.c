@@ -12,7 +12,7 @@ static_assert(TOKEN_KEY_SIZE >= crypto_generichash_KEYBYTES_MIN &&
 	      "the key is one for BLAKE2b");
 static_assert(FRAME_PROOF_SIZE == crypto_generichash_BYTES, "a proof is its hash");
 
-/* What is hashed begins with its purpose: a proof is never mistaken for something else. */
+/* Each hash begins with its purpose, so that a proof cannot be used as anything else. */
 static const char key_purpose[] = "muster token 1";
 static const char proof_purpose[] = "muster proof 1";
 
@@ -71,7 +71,7 @@ void token_prove(const struct token *token, enum token_direction direction,
 	crypto_generichash_update(&state, who, sizeof(who));
 	crypto_generichash_update(&state, hello->nonce, sizeof(hello->nonce));
 	crypto_generichash_update(&state, challenge->nonce, sizeof(challenge->nonce));
-	/* Last, because it is the only part without a fixed length. */
+	/* Last, because only this part has no fixed length. */
 	crypto_generichash_update(&state, (const unsigned char *)hello->run_id,
 				  strlen(hello->run_id));
 	crypto_generichash_final(&state, ret_proof, FRAME_PROOF_SIZE);

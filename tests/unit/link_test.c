@@ -461,7 +461,7 @@ TEST(a_wrong_token_is_refused_on_both_sides)
 	world_init(&w, "127.0.0.1");
 	w.server_self.token = &token;
 	w.client_self.token = &other;
-	expect_refusal(&w, "its token is another one", "its token is another one");
+	expect_refusal(&w, "token mismatch", "token mismatch");
 }
 
 TEST(a_token_that_the_other_side_does_not_have_is_refused)

@@ -75,7 +75,7 @@ def test_a_lower_epoch_and_nonsense_are_told_and_not_believed(agents, crew, orac
     oracle.name(oracle.of(three[0]), 5)
     round_ = crew.round(3, three)
     oracle.name(oracle.of(three[1]), 4)
-    three[0].says("is not believed")
+    three[0].says("is ignored: ")
     oracle.of(three[0]).say("\x1b[2J what?")
     three[0].says("a line of its output is left out")
     assert all(worker.alive for worker in round_)

@@ -68,7 +68,7 @@ def test_compare_and_set(kv):
 
 def test_a_wait_times_out_with_124(kv):
     assert kv("wait", "nope", timeout=0.2) == (124, "")
-    assert "time is up" in kv.stderr
+    assert "timed out" in kv.stderr
     assert kv("get", "nope", timeout=0.2)[0] == 124
     assert kv("barrier", "alone", "2", timeout=0.2)[0] == 124
 

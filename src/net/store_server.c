@@ -17,8 +17,7 @@
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
 #define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
 #define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
-#define TRIM_STEP ((size_t)32 << 20) /* freed since the last time: worth returning to the system \
-				      */
+#define TRIM_STEP ((size_t)32 << 20)	 /* freed: worth returning to the system */
 #define ACCEPTS_AT_ONCE 64
 #define REASON_MAX 256
 

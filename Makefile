@@ -8,7 +8,9 @@
 #   make soak       a million simulated worlds
 #   make fuzz       the fuzz targets, FUZZ_SECONDS each
 #   make bench      muster and its peers side by side
-#   make install    PREFIX=/usr/local, DESTDIR=
+#   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away
+#   make clean      removes build, or BUILD=another directory
+#   make help       these lines
 #   make SAN=address,undefined test
 
 SHELL := /bin/bash
@@ -26,7 +28,8 @@ VERSION := $(shell cat VERSION)
 PACKAGES := libevent_core libevent_extra hwloc libsodium
 CC := gcc
 CLANG := clang
-WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-format-truncation -Wno-missing-field-initializers
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers \
+	$(if $(findstring clang,$(CC)),,-Wno-format-truncation)
 CFLAGS ?= -O2 -g
 override CPPFLAGS += -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"' -DMUSTER_LIBEXEC='"$(PREFIX)/libexec/muster"' -Isrc -Iinclude
 override CFLAGS += -std=gnu17 $(WARNINGS) -fPIC -fvisibility=hidden $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -49,7 +52,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all run test check format soak fuzz bench install clean deps-build deps-test deps-bench unit wheel-files
+.PHONY: all run test check format soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -58,6 +61,13 @@ $(objects): packages-missing
 .PHONY: packages-missing
 packages-missing:
 	@scripts/deps --print build; exit 1
+endif
+
+ifneq ($(shell pkg-config --exists check 2>/dev/null && echo yes),yes)
+$(unit_tests): test-packages-missing
+.PHONY: test-packages-missing
+test-packages-missing:
+	@scripts/deps --print test; exit 1
 endif
 
 $(BUILD)/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
@@ -162,7 +172,7 @@ deps-build deps-test deps-bench: deps-%:
 parallel = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 run: deps-build
 	@$(MAKE) $(parallel) --no-print-directory all
-	@scripts/demo $(BUILD)/muster
+	@scripts/demo $(BUILD)/muster $(BUILD)/demo
 
 test: deps-test
 	@$(MAKE) $(parallel) --no-print-directory all unit helpers fuzzers $(BUILD)/completion/muster
@@ -180,7 +190,7 @@ bench: deps-bench
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) bench/run
 
-soak: all
+soak: all fuzzers
 	@BUILD=$(BUILD) SAN=$(SAN) tests/run soak
 
 fuzz: fuzzers
@@ -203,8 +213,21 @@ install: all $(BUILD)/completion/muster
 	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 	scripts/man-links $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
+	$(if $(DESTDIR),,@scripts/ldconfig $(PREFIX)/lib)
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/muster $(DESTDIR)$(PREFIX)/lib/libmuster.{so.0,so,a} $(DESTDIR)$(PREFIX)/include/muster/muster.h
+	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/muster/,$(notdir $(libexec)))
+	rm -f $(foreach page,$(manuals),$(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
+	scripts/man-links --remove $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
+	rmdir --ignore-fail-on-non-empty $(wildcard $(addprefix $(DESTDIR)$(PREFIX)/,libexec/muster include/muster))
+	$(if $(DESTDIR),,@scripts/ldconfig)
 
 clean:
-	rm -rf build
+	rm -rf '$(BUILD)'
+
+help:
+	@sed -n 's/^#   /  /p' Makefile
 
 -include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)

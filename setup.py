@@ -38,6 +38,7 @@ class Wheel(bdist_wheel):
     """One wheel for every Python: nothing in it is linked with one."""
 
     def run(self):
+        need_tools()
         jobs = len(os.sched_getaffinity(0))
         subprocess.run(["make", f"-j{jobs}", "--no-print-directory", "wheel-files"], cwd=ROOT, check=True)
         self.distribution.data_files = built_files()
@@ -50,6 +51,14 @@ class Wheel(bdist_wheel):
 class Binary(Distribution):
     def has_ext_modules(self):
         return True
+
+
+def need_tools():
+    """What make needs besides libraries, whose absence it tells itself."""
+    missing = [tool for tool in ("make", "gcc", "pkg-config") if not shutil.which(tool)]
+    if missing:
+        raise SystemExit(f"muster is written in C and is compiled first, for which {' and '.join(missing)} is missing; "
+                         "scripts/deps --print build says what to install")
 
 
 def built_files():

@@ -126,6 +126,9 @@ def test_the_repaired_wheel_says_what_it_needs(repaired):
         record = wheel.read(f"muster-{VERSION}.dist-info/RECORD").decode()
     assert all(f"{name}," in record for name in names)
     assert any("lib/muster/libevent_core" in name for name in names)
+    bundled = {name.rpartition("/")[2] for name in names if "/lib/muster/" in name}
+    licences = {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name}
+    assert licences == {"LICENSE", *(f"{name}.txt" for name in bundled)}
 
 
 def libraries(program):

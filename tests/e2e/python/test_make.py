@@ -1,0 +1,85 @@
+"""What a newcomer does with make and pip, and what they say."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tree import BUILD, ROOT, SANITIZER
+from waits import DEADLINE
+
+pytestmark = pytest.mark.xdist_group("libmuster")  # it builds in the same place
+
+
+def make(*words, check=True, **kwargs):
+    done = subprocess.run(["make", "-s", f"BUILD={os.path.relpath(BUILD, ROOT)}", f"SAN={SANITIZER}", *words], cwd=ROOT, text=True,
+                          capture_output=True, timeout=5 * DEADLINE, **kwargs)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def files(directory):
+    return sorted(path for path in directory.rglob("*") if not path.is_dir())
+
+
+def test_help_names_what_there_is():
+    named = re.findall(r"^ +make (\w+)", make("help").stdout, re.M)
+    assert {"run", "test", "check", "install", "clean", "help"} <= set(named)
+
+
+def test_uninstall_takes_away_all_that_install_has_put(tmp_path):
+    make("install", f"DESTDIR={tmp_path}")
+    assert len(files(tmp_path)) > 20
+    make("uninstall", f"DESTDIR={tmp_path}")
+    assert files(tmp_path) == []
+
+
+def test_a_program_linked_as_install_says_finds_the_library(tmp_path):
+    said = make("install", f"PREFIX={tmp_path}").stdout
+    flag = re.search(r"-Wl,-rpath,\S+", said)[0]
+    sanitize = [f"-fsanitize={SANITIZER}"] if SANITIZER else []
+    (tmp_path / "main.c").write_text("#include <muster/muster.h>\n#include <stdio.h>\nint main(void) { return puts(muster_version()) < 0; }\n")
+    subprocess.run(["gcc", *sanitize, "-I", tmp_path / "include", "-o", tmp_path / "main", tmp_path / "main.c", "-L", tmp_path / "lib",
+                    flag, "-lmuster"], check=True)
+    version = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout
+    assert version == (ROOT / "VERSION").read_text()
+
+
+def test_clean_removes_the_directory_it_is_given_and_no_other(tmp_path):
+    (tmp_path / "x" / "obj").mkdir(parents=True)
+    subprocess.run(["make", "-s", "clean", f"BUILD={tmp_path}/x"], cwd=ROOT, check=True, timeout=DEADLINE)
+    assert not (tmp_path / "x").exists() and (BUILD / "muster").exists()
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """An environment in which no package is installed, and installing one leaves a mark."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    for name, text in {"dpkg-query": "exit 1", "apt-get": f"touch {tmp_path}/installed", "pkg-config": "exit 1"}.items():
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+    return dict(os.environ, PATH=f"{directory}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("words", [("--print", "build"), ("build", "--print")])
+def test_deps_prints_in_either_order_and_installs_nothing(bare, tmp_path, words):
+    done = subprocess.run([ROOT / "scripts/deps", *words], env=bare, capture_output=True, text=True, check=True)
+    assert "apt-get install" in done.stderr and "libevent-dev" in done.stderr
+    assert not (tmp_path / "installed").exists()
+
+
+def test_check_without_its_packages_names_them(bare, tmp_path):
+    """What building needs is there."""
+    (tmp_path / "bin/pkg-config").write_text(f'#!/bin/sh\n[ "$*" != "--exists check" ] && exec {shutil.which("pkg-config")} "$@"\n')
+    done = make("unit", check=False, env=bare)
+    assert done.returncode != 0 and re.search(r"apt-get install.* check ", done.stderr)
+
+
+def test_building_a_wheel_without_make_says_what_is_missing(tmp_path):
+    done = subprocess.run([sys.executable, "setup.py", "-q", "bdist_wheel", "-d", tmp_path], cwd=ROOT, capture_output=True, text=True,
+                          env=dict(os.environ, PATH="/nowhere"))
+    assert done.returncode != 0 and "make and gcc and pkg-config is missing; scripts/deps --print build" in done.stderr

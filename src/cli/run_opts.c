@@ -39,6 +39,8 @@ const struct opt run_opts[] = {
 	OPT_FLAG("no-python", "PET_NO_PYTHON", O, no_python,
 		 "COMMAND is a program, whatever it looks like"),
 	OPT_FLAG("run-path", "PET_RUN_PATH", O, run_path, "run the script by Python's runpy"),
+	OPT_FLAG("use-env", NULL, O, use_env,
+		 "accepted for torch.distributed.launch; ranks are in the environment"),
 	OPT_STR("role", "PET_ROLE", O, role, "NAME", "the workers' role (default 'default')"),
 	OPT_FLAG("virtual-local-rank", "PET_VIRTUAL_LOCAL_RANK", O, virtual_local_rank,
 		 "every worker sees LOCAL_RANK=0 and its device alone"),

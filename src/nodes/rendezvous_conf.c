@@ -178,6 +178,14 @@ static int take_pair(const char *text, size_t len, struct rendezvous_conf *conf,
 	return 0;
 }
 
+/* Quotes around the whole, which a shell did not take off. */
+static char *without_quotes(const char *text)
+{
+	size_t len = strlen(text);
+	bool quoted = len >= 2 && (*text == '\'' || *text == '"') && text[len - 1] == *text;
+	return quoted ? mem_strndup(text + 1, len - 2) : mem_strdup(text);
+}
+
 int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, struct err *err)
 {
 	struct rendezvous_conf conf = {
@@ -194,9 +202,10 @@ int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, st
 		.host = RENDEZVOUS_HOST_WHO_CAN,
 		.quorum = QUORUM_MAJORITY,
 	};
-	const char *rest = text, *piece;
+	AUTO_FREE char *bare = without_quotes(text);
+	const char *rest = bare, *piece;
 	size_t len;
-	while (*text && (piece = str_split(&rest, ',', &len))) {
+	while (*bare && (piece = str_split(&rest, ',', &len))) {
 		int r = take_pair(piece, len, &conf, err);
 		if (r < 0) {
 			rendezvous_conf_done(&conf);

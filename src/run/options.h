@@ -38,6 +38,7 @@ struct run_options {
 	const char *role;
 	const char *preload; /* NULL: not given */
 	bool module, no_python, run_path;
+	bool use_env; /* accepted: there is no other way */
 	const char *log_dir;
 	const char *redirects, *tee;
 	const char *local_ranks_filter;

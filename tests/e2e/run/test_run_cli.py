@@ -386,6 +386,13 @@ def test_nothing_is_left_in_the_temporary_directory(muster, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_options_of_torchs_older_launcher_and_quotes_are_taken(muster):
+    done = muster("run", "--use-env", "--rdzv-conf='join_timeout=5,last_call_timeout=1,timeout=5'", "echo", "ran")
+    assert done.returncode == 0 and done.stdout == "ran\n" and "unknown" not in done.stderr
+    done = muster("run", "--use_env", '--rdzv-conf="join_timeout=x"', "echo", "ran")
+    assert done.returncode == 2 and "'join_timeout=x'" in done.stderr
+
+
 def test_help_and_version(muster):
     assert muster("--version").stdout == f"muster {(ROOT / 'VERSION').read_text()}"
     assert muster("run", "--help").stdout == muster("help", "run").stdout

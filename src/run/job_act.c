@@ -82,8 +82,12 @@ static void ask_warden(struct job *job, const struct group_action *action)
 	} else if (action->type == GROUP_DO_KILL_ALL) {
 		preload_cancel_all(job->workers.preload);
 		warden_kill_all(job->warden);
-	} else if (!preload_cancel(job->workers.preload, id)) {
+	} else if (preload_cancel(job->workers.preload, id)) {
+		return;
+	} else if (action->type == GROUP_DO_SIGNAL_MAIN) {
 		warden_signal(job->warden, id, action->signal);
+	} else {
+		warden_signal_group(job->warden, id, action->signal);
 	}
 }
 
@@ -94,6 +98,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		spawn(job, action->rank);
 		break;
 	case GROUP_DO_SIGNAL:
+	case GROUP_DO_SIGNAL_MAIN:
 	case GROUP_DO_SIGNAL_ORPHANS:
 	case GROUP_DO_KILL_ALL:
 		ask_warden(job, action);

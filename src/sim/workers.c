@@ -79,6 +79,7 @@ static void act(struct world *world, struct host *host, const struct group_actio
 		host->workers[action->rank].alive = true;
 		break;
 	case GROUP_DO_SIGNAL:
+	case GROUP_DO_SIGNAL_MAIN:
 		signal_process(world, &host->workers[action->rank], action->signal);
 		break;
 	case GROUP_DO_SIGNAL_ORPHANS:
@@ -135,6 +136,7 @@ static void tell(struct world *world, struct host *host, const struct group_acti
 		break;
 	case GROUP_DO_SPAWN:
 	case GROUP_DO_SIGNAL:
+	case GROUP_DO_SIGNAL_MAIN:
 	case GROUP_DO_SIGNAL_ORPHANS:
 	case GROUP_DO_KILL_ALL:
 		break;

@@ -309,6 +309,11 @@ void warden_signal(struct warden *warden, uint64_t id, int sig)
 	request_signal(warden, SCOPE_MAIN, id, sig);
 }
 
+void warden_signal_group(struct warden *warden, uint64_t id, int sig)
+{
+	request_signal(warden, SCOPE_GROUP, id, sig);
+}
+
 void warden_signal_orphans(struct warden *warden, int sig)
 {
 	request_signal(warden, SCOPE_ORPHANS, 0, sig);

@@ -121,6 +121,10 @@ void warden_sync(struct warden *warden);
 /* Signals the main process of one worker; does nothing if it has ended. */
 void warden_signal(struct warden *warden, uint64_t id, int sig);
 
+/* Signals the process group that the main process leads, as a terminal does with Ctrl-C. What is in
+ * it does not get the same signal again by warden_signal_orphans(). */
+void warden_signal_group(struct warden *warden, uint64_t id, int sig);
+
 /* Signals all descendants without a living main process. SIGKILL: again and again until none is
  * left. */
 void warden_signal_orphans(struct warden *warden, int sig);

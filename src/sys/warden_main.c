@@ -62,6 +62,8 @@ struct wardship {
 	struct pids newcomers; /* adopted, and still to be moved into the cgroup */
 	struct pids killed;    /* children that got SIGKILL and are not yet reaped, oldest first */
 	struct pids named;     /* survivors already reported */
+	struct pids groups;    /* process groups that got `group_sig` */
+	int group_sig;
 };
 
 /* ---- telling the agent ---- */
@@ -339,6 +341,31 @@ static size_t kill_children(struct wardship *ward)
 	return count;
 }
 
+/* A worker leads its process group, unless it gave that up. */
+static void signal_main(struct wardship *ward, pid_t pid, int sig, bool group)
+{
+	if (!group || kill(-pid, sig) < 0) {
+		kill(pid, sig);
+		return;
+	}
+	if (sig != ward->group_sig)
+		pids_done(&ward->groups);
+	ward->group_sig = sig;
+	pids_add(&ward->groups, pid);
+}
+
+/* Orphans that had the signal already, as members of a worker's process group. */
+static void add_signalled(const struct wardship *ward, int sig, struct pids *out)
+{
+	if (sig != ward->group_sig || ward->groups.count == 0)
+		return;
+	AUTO(pids_done) struct pids children = PIDS_INIT;
+	proctree_children(getpid(), &children);
+	for (size_t i = 0; i < children.count; i++)
+		if (pids_has(&ward->groups, getpgid(children.items[i])))
+			pids_add(out, children.items[i]);
+}
+
 /* The processes that a signal must skip; borrows nothing. */
 static struct pids exempt_pids(const struct wardship *ward, bool orphans_only)
 {
@@ -370,6 +397,8 @@ static void renew_cgroup(struct wardship *ward)
 static size_t signal_tree(struct wardship *ward, bool orphans_only, int sig)
 {
 	AUTO(pids_done) struct pids skip = exempt_pids(ward, orphans_only);
+	if (orphans_only && sig != SIGKILL)
+		add_signalled(ward, sig, &skip);
 	return proctree_signal(sig, &skip, sig == SIGKILL ? name_survivor : NULL, ward);
 }
 
@@ -429,10 +458,11 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 	if (frame->len != sizeof(request))
 		return;
 	memcpy(&request, frame->data, sizeof(request));
-	if (request.scope == SCOPE_MAIN) {
+	if (request.scope == SCOPE_MAIN || request.scope == SCOPE_GROUP) {
 		for (size_t i = 0; i < ward->main_count; i++)
 			if (ward->mains[i].id == request.id)
-				kill(ward->mains[i].pid, request.sig);
+				signal_main(ward, ward->mains[i].pid, request.sig,
+					    request.scope == SCOPE_GROUP);
 	} else if (request.sig == SIGKILL && request.scope == SCOPE_ALL && !reap(ward)) {
 		/* Nothing to kill: answer at once, so that a start right behind it does not
 		 * fail. */

@@ -13,7 +13,8 @@ enum warden_request {
 };
 
 enum signal_scope {
-	SCOPE_MAIN, /* the main process `id` */
+	SCOPE_MAIN,  /* the main process `id` */
+	SCOPE_GROUP, /* and all in its process group */
 	SCOPE_ORPHANS,
 	SCOPE_ALL,
 };

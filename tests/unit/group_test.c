@@ -19,13 +19,10 @@ static const struct exit_status exit_3 = { .kind = EXIT_CODE, .value = 3 };
 static void step(struct group *group, const struct group_event *event, struct buf *out)
 {
 	static const char *const names[] = {
-		[GROUP_DO_SPAWN] = "spawn",
-		[GROUP_DO_SIGNAL] = "signal",
-		[GROUP_DO_SIGNAL_ORPHANS] = "orphans",
-		[GROUP_DO_KILL_ALL] = "kill-all",
-		[GROUP_DO_TELL_FAILED] = "tell-failed",
-		[GROUP_DO_TELL_DONE] = "tell-done",
-		[GROUP_DO_TELL_GONE] = "tell-gone",
+		[GROUP_DO_SPAWN] = "spawn",	      [GROUP_DO_SIGNAL] = "signal",
+		[GROUP_DO_SIGNAL_MAIN] = "main",      [GROUP_DO_SIGNAL_ORPHANS] = "orphans",
+		[GROUP_DO_KILL_ALL] = "kill-all",     [GROUP_DO_TELL_FAILED] = "tell-failed",
+		[GROUP_DO_TELL_DONE] = "tell-done",   [GROUP_DO_TELL_GONE] = "tell-gone",
 		[GROUP_DO_TELL_STUCK] = "tell-stuck",
 	};
 	struct group_actions actions = { 0 };
@@ -33,10 +30,10 @@ static void step(struct group *group, const struct group_event *event, struct bu
 	for (size_t i = 0; i < actions.count; i++) {
 		const struct group_action *action = &actions.items[i];
 		buf_printf(out, "%s%s", buf_len(out) ? " " : "", names[action->type]);
-		if (action->type == GROUP_DO_SPAWN || action->type == GROUP_DO_SIGNAL ||
-		    action->type == GROUP_DO_TELL_FAILED)
+		bool one = action->type == GROUP_DO_SIGNAL || action->type == GROUP_DO_SIGNAL_MAIN;
+		if (one || action->type == GROUP_DO_SPAWN || action->type == GROUP_DO_TELL_FAILED)
 			buf_printf(out, ":%zu", action->rank);
-		if (action->type == GROUP_DO_SIGNAL || action->type == GROUP_DO_SIGNAL_ORPHANS)
+		if (one || action->type == GROUP_DO_SIGNAL_ORPHANS)
 			buf_printf(out, "=%s", str_signal_name(action->signal));
 	}
 	group_actions_done(&actions);
@@ -121,7 +118,7 @@ TEST(every_row_of_the_table_does_what_it_says)
 		{ GROUP_ACTIVE,
 		  { GROUP_EV_EXPIRED, .rank = 1, .reason = FAILURE_TIMER, .signal = SIGUSR1 },
 		  GROUP_STOPPING,
-		  "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM signal:1=SIGUSR1" },
+		  "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM main:1=SIGUSR1" },
 		{ GROUP_ACTIVE, { GROUP_EV_SURVIVOR, .error = EBUSY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_EMPTY }, GROUP_ACTIVE, "" },
 		{ GROUP_ACTIVE, { GROUP_EV_LOST }, GROUP_IDLE, "tell-failed:0 tell-gone" },
@@ -245,6 +242,27 @@ TEST(group_names_one_cause_and_marks_the_others_as_collateral)
 	group_done(&group);
 }
 
+TEST(group_names_all_that_had_failed_before_the_first_failure_was_seen)
+{
+	struct group group;
+	make(&group, GROUP_ACTIVE);
+	EXITED(&group, "tell-failed:1 orphans=SIGKILL signal:0=SIGTERM", 1, exit_3);
+	STEP(&group, "orphans=SIGTERM", GROUP_EV_EXITED, .rank = 0, .status = exit_3,
+	     .when_ns = NOW - 1);
+	ck_assert(group.failed && group.first == 1);
+	ck_assert(!group.workers[0].stopped);
+	EMPTY(&group, "tell-gone");
+	/* A user's stop is the cause of all that ends after it, whatever the clock says. */
+	START(&group, 2);
+	SPAWNED(&group, 0);
+	STEP(&group, "orphans=SIGINT signal:0=SIGINT signal:1=SIGINT", GROUP_EV_STOP,
+	     .signal = SIGINT, .grace_ns = GRACE);
+	STEP(&group, "orphans=SIGINT", GROUP_EV_EXITED, .rank = 0, .status = exit_3,
+	     .when_ns = NOW - 1);
+	ck_assert(group.workers[0].stopped);
+	group_done(&group);
+}
+
 TEST(group_kills_when_the_grace_is_over_and_a_pause_does_not_use_it_up)
 {
 	struct group group;
@@ -347,7 +365,7 @@ TEST(watchdog_condemns_one_worker_and_it_stays_the_cause)
 {
 	struct group group;
 	make(&group, GROUP_ACTIVE);
-	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM signal:0=SIGKILL",
+	STEP(&group, "tell-failed:0 orphans=SIGKILL signal:1=SIGTERM main:0=SIGKILL",
 	     GROUP_EV_EXPIRED, .rank = 0, .reason = FAILURE_TIMER, .signal = SIGKILL);
 	EXITED(&group, "orphans=SIGTERM", 0, ((struct exit_status){ EXIT_SIGNAL, SIGKILL, false }));
 	ck_assert(!group.workers[0].stopped);

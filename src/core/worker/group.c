@@ -72,7 +72,7 @@ static void kill_all(struct step *s)
 	act(s, GROUP_DO_KILL_ALL, 0, SIGKILL);
 }
 
-static void signal_mains(struct step *s, int sig, size_t except)
+static void signal_workers(struct step *s, int sig, size_t except)
 {
 	for (size_t i = 0; i < s->group->count; i++)
 		if (s->group->workers[i].state != WORKER_ENDED && i != except)
@@ -133,6 +133,7 @@ static void fail(struct step *s, size_t rank)
 {
 	struct group *group = s->group;
 	group->failed = true;
+	group->failed_ns = s->now_ns;
 	group->first = rank;
 	act(s, GROUP_DO_TELL_FAILED, rank, 0);
 	if (group->alive == 0) {
@@ -142,7 +143,7 @@ static void fail(struct step *s, size_t rank)
 	group->signal = group->stop_signal;
 	enter(s, GROUP_STOPPING, ns_add(s->now_ns, group->grace_ns));
 	act(s, GROUP_DO_SIGNAL_ORPHANS, 0, SIGKILL);
-	signal_mains(s, group->signal, rank);
+	signal_workers(s, group->signal, rank);
 }
 
 static void on_spawn_failed(struct step *s)
@@ -172,7 +173,7 @@ static void on_expired(struct step *s)
 	worker->reason = s->event->reason;
 	worker->ended_ns = s->now_ns;
 	fail(s, s->event->rank);
-	act(s, GROUP_DO_SIGNAL, s->event->rank, s->event->signal);
+	act(s, GROUP_DO_SIGNAL_MAIN, s->event->rank, s->event->signal);
 }
 
 static void on_stop(struct step *s)
@@ -180,7 +181,7 @@ static void on_stop(struct step *s)
 	s->group->signal = s->event->signal;
 	enter(s, GROUP_STOPPING, ns_add(s->now_ns, s->event->grace_ns));
 	act(s, GROUP_DO_SIGNAL_ORPHANS, 0, s->event->signal);
-	signal_mains(s, s->event->signal, NOBODY);
+	signal_workers(s, s->event->signal, NOBODY);
 }
 
 /* Asked to stop while already stopping: a second Ctrl-C kills, a different signal is passed on, the
@@ -204,7 +205,10 @@ static void on_stop_again(struct step *s)
 static void on_exited_while_stopping(struct step *s)
 {
 	struct worker *worker = note_end(s);
-	worker->stopped = !worker->condemned;
+	/* One that died before the others were signalled failed by itself, at the same time. */
+	bool own = s->group->failed && worker->ended_ns < s->group->failed_ns &&
+		   !exit_status_ok(&worker->status);
+	worker->stopped = !worker->condemned && !own;
 	/* A shell that wrapped the real worker is gone; signal the worker too. */
 	if (s->group->state == GROUP_STOPPING)
 		act(s, GROUP_DO_SIGNAL_ORPHANS, 0, s->group->signal);
@@ -247,6 +251,7 @@ static void on_lost(struct step *s)
 	group->alive = 0;
 	if (was_active) {
 		group->failed = true;
+		group->failed_ns = s->now_ns;
 		act(s, GROUP_DO_TELL_FAILED, group->first, 0);
 	}
 	enter(s, GROUP_IDLE, NS_NEVER);

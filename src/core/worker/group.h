@@ -68,10 +68,11 @@ struct group {
 	enum group_state state;
 	struct worker *workers; /* by local rank */
 	size_t count;
-	size_t alive;	   /* main processes started, or being started, and not yet ended */
-	int stop_signal;   /* for the other workers when one fails */
-	uint64_t grace_ns; /* and how long they may take */
-	int signal;	   /* of the current stop */
+	size_t alive;	    /* main processes started, or being started, and not yet ended */
+	int stop_signal;    /* for the other workers when one fails */
+	uint64_t grace_ns;  /* and how long they may take */
+	int signal;	    /* of the current stop */
+	uint64_t failed_ns; /* when the first failure was seen, while `failed` */
 	uint64_t deadline_ns;
 	bool failed;
 	size_t first; /* the first failure, while `failed` */
@@ -107,8 +108,10 @@ struct group_event {
 };
 
 enum group_action_type {
-	GROUP_DO_SPAWN,		 /* .rank */
-	GROUP_DO_SIGNAL,	 /* .rank, .signal: the worker's main process */
+	GROUP_DO_SPAWN, /* .rank */
+	/* .rank, .signal: the worker's process group, as a terminal does */
+	GROUP_DO_SIGNAL,
+	GROUP_DO_SIGNAL_MAIN,	 /* .rank, .signal: its main process alone */
 	GROUP_DO_SIGNAL_ORPHANS, /* .signal: orphans that have not had it yet */
 	GROUP_DO_KILL_ALL,	 /* every descendant, until none is left */
 	GROUP_DO_TELL_FAILED,	 /* .rank: the first failure */

@@ -1,5 +1,6 @@
 /* What the user reads on stderr while the job runs. */
 #include <errno.h>
+#include <signal.h>
 
 #include "base/log.h"
 #include "run/tell/happening.h"
@@ -20,6 +21,16 @@ static void on_not_started(struct telling *telling, const struct happening *happ
 			 telling->workers->round.rank_base + happening->rank, happening->why->msg);
 }
 
+static void on_stop_requested(struct telling *telling, const struct happening *happening)
+{
+	bool first = !telling->history->stop_signal;
+	if (first && happening->signal == SIGINT && telling->group->alive > 0)
+		log_warn(
+			"stopping: the workers got SIGINT and have %g s to end; Ctrl-C again kills "
+			"them",
+			(double)telling->config->shutdown_ns / NS_PER_S);
+}
+
 static void on_survivor(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const struct warden_event *survivor = happening->ended;
@@ -37,6 +48,7 @@ const struct listener listen_log = {
 	.on = {
 		[HAPPENED_RESTART] = on_restart,
 		[HAPPENED_WORKER_NOT_STARTED] = on_not_started,
+		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
 		[HAPPENED_SURVIVOR] = on_survivor,
 		[HAPPENED_WARDEN_LOST] = on_warden_lost,
 	},

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from proc import alive, gone, parent, state
+from proc import alive, children, gone, parent, state
 from tree import MUSTER, clean_env
 from waits import wait_for
 
@@ -30,6 +30,30 @@ def test_stop_signal_reaches_the_workers_and_is_the_status(start, tmp_path, sig)
     assert job.wait(30) == 128 + sig
     assert (tmp_path / "got").read_text().split() == ["got", "got"]
     assert gone(pids) == []
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_what_a_shell_waits_for_as_a_terminal_would(start, tmp_path, sig):
+    job = start("run", "--nproc-per-node=2", "bash", "-c", f"echo $$ >>{tmp_path}/pids; sleep 5; echo went on")
+    pids = wait_pids(tmp_path / "pids", 2)
+    wait_for(lambda: all(children(pid) for pid in pids), "both to sleep")
+    job.send_signal(sig)
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 128 + sig and out == "", out
+    assert ("Ctrl-C again kills" in err) == (sig == signal.SIGINT), err
+    assert gone(pids) == []
+
+
+def test_what_a_worker_started_gets_the_stop_once(start, tmp_path):
+    """A program that takes a second signal for impatience must not get one."""
+    inner = f"trap 'echo got >>{tmp_path}/got' TERM; echo $$ >>{tmp_path}/pids; while [ ! -e {tmp_path}/end ]; do sleep 0.02; done"
+    job = start("run", "bash", "-c", 'bash -c "$0" & wait', inner)
+    pids = wait_pids(tmp_path / "pids", 1)
+    job.send_signal(signal.SIGTERM)
+    wait_for(lambda: parent(pids[0]) in children(job.pid), "the shell between to be gone")
+    (tmp_path / "end").touch()
+    assert job.wait(30) == 143
+    assert (tmp_path / "got").read_text().split() == ["got"]
 
 
 def test_interrupt_counts_even_if_inherited_ignored(start, tmp_path):

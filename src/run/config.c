@@ -67,7 +67,7 @@ static int parse_nodes(const char *text, struct run_config *config, struct err *
 	return 0;
 }
 
-/* The CPUs this process may use, which is what a batch system gave it, not what the machine has. */
+/* The CPUs that this process may use: what a batch system gave it, not what the machine has. */
 static int count_cpus(uint32_t *ret_count, struct err *err)
 {
 	for (size_t max = CPU_SETSIZE; max <= CPUS_MAX; max *= 2) {
@@ -144,7 +144,8 @@ static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
 		snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), piece);
 		int sig = str_to_signal(name);
 		if (sig < 0)
-			return err_set(err, EINVAL, "--signals-to-handle: '%s' is no signal", name);
+			return err_set(err, EINVAL, "--signals-to-handle: '%s' is not a signal",
+				       name);
 		if (sig == SIGKILL || sig == SIGSTOP || sig == SIGCHLD)
 			return err_set(err, EINVAL, "--signals-to-handle: '%s' cannot be handled",
 				       name);
@@ -154,7 +155,7 @@ static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
 	return 0;
 }
 
-/* Torch reads the time as a float and takes what is no number, or not above 0, for "off". */
+/* Torch reads the time as a float; anything that is not a number above 0 means "off". */
 static uint64_t uninterruptible_time(void)
 {
 	const char *text = getenv("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
@@ -188,7 +189,7 @@ static int check_lifeline(int64_t fd, struct err *err)
 	return err_set(err, EINVAL, "--lifeline: %" PRId64 " is not an open descriptor", fd);
 }
 
-/* Names of modules, dots and all, with commas between them. */
+/* Names of modules, which may contain dots, separated by commas. */
 static int check_preload(const char *text, struct err *err)
 {
 	const char *rest = text && *text ? text : NULL, *name;
@@ -221,7 +222,7 @@ static int check_ports(const struct run_options *options, struct err *err)
 	return 0;
 }
 
-/* The place of the workers' store as far as it is known before the nodes have met. */
+/* The address of the workers' store, as far as it is known before the nodes have met. */
 static void place_store(const struct run_options *options, struct run_config *config)
 {
 	struct rendezvous *rdzv = &config->rdzv;
@@ -257,7 +258,7 @@ static int choose_rendezvous(const struct run_options *options, struct run_confi
 	return 0;
 }
 
-/* A version 4 UUID: what a job is called that nobody named. */
+/* A version 4 UUID: the name of a job without --rdzv-id. */
 static char *random_id(void)
 {
 	unsigned char b[16];
@@ -269,7 +270,7 @@ static char *random_id(void)
 			  b[12], b[13], b[14], b[15]);
 }
 
-/* Nodes that are to meet must all call the job the same. */
+/* All nodes of a job must use the same name for it. */
 static char *name_job(const struct rendezvous_options *options, const struct rendezvous *rdzv)
 {
 	if (options->id && *options->id)

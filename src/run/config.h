@@ -1,8 +1,7 @@
-/* What `muster run` was asked to do, checked and complete: all that the job works from.
+/* The checked and complete configuration of `muster run`.
  *
  * The rules and defaults are those of torchrun; docs/differences.md lists where we differ. A wrong
- * value is found here, before any process or file exists.
- */
+ * value is an error here, before any process or file exists. */
 #ifndef RUN_CONFIG_H
 #define RUN_CONFIG_H
 
@@ -37,7 +36,7 @@ struct run_config {
 	struct run_backoff restart_backoff;
 	struct exit_set no_restart_on;
 
-	sigset_t stop_signals;	  /* end the job when muster gets them */
+	sigset_t stop_signals;	  /* they end the job */
 	const char *signals_text; /* the same as typed, for TORCHELASTIC_SIGNALS_TO_HANDLE */
 	uint64_t shutdown_ns;	  /* between the stop signal and SIGKILL */
 
@@ -55,7 +54,7 @@ struct run_config {
 	struct guard_config guard;
 	bool console_events; /* torch's events on stderr */
 	const char *events;  /* a file, fd:N or -; NULL: only in a log directory */
-	int lifeline;	     /* a descriptor at whose end the job is stopped; -1: none */
+	int lifeline;	     /* the job stops at end of file of this descriptor; -1: none */
 	/* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 	const char *http;
 
@@ -66,7 +65,7 @@ struct run_config {
 #define RUN_CONFIG_INIT ((struct run_config){ .nproc = 0 })
 
 /* Checks everything but the entry point, which entry_resolve() fills in. -EINVAL: a usage error;
- * any other code: the system's. Borrows the texts of `options`. */
+ * any other code: a system error. Borrows the texts of `options`. */
 int run_config_make(const struct run_options *options, struct run_config *ret_config,
 		    struct err *err);
 void run_config_done(struct run_config *config);

@@ -23,7 +23,7 @@ struct diagnosis {
 	pthread_t thread;
 	int done_fd, cancel_fd;
 	struct event *on_thread;
-	struct buf text; /* the thread's until done_fd is readable */
+	struct buf text; /* belongs to the thread until done_fd is readable */
 };
 
 static void save(const struct diagnosis *diagnosis)

@@ -13,7 +13,7 @@ static bool is_plain(const char *word)
 					  "0123456789_-+=./:,@%")] == '\0';
 }
 
-/* So that a line can be pasted into a shell. */
+/* Quotes it so that a line can be pasted into a shell. */
 static void append_word(struct buf *out, const char *word)
 {
 	if (is_plain(word)) {

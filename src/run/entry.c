@@ -18,10 +18,10 @@
 #include "core/worker/exit_code.h"
 #include "run/limits.h"
 
-#define SHEBANG_MAX 256 /* what the kernel reads of a "#!" line */
+#define SHEBANG_MAX 256 /* the kernel reads this much of a "#!" line */
 
-/* What --run-path does: the script runs as __main__ with its own sys.argv, and an exception it lets
- * escape is recorded for the report, as torch's @record does. */
+/* What --run-path does: the script runs as __main__ with its own sys.argv, and an uncaught
+ * exception is recorded for the report, as torch's @record does. */
 static const char run_path_bootstrap[] =
 	"import os, runpy, sys\n"
 	"sys.argv = sys.argv[1:]\n"
@@ -56,7 +56,7 @@ static char *beside(const char *program, const char *name)
 	return NULL;
 }
 
-/* First as it was called (a link in a virtual environment), then where the file really is. */
+/* First where it was called (a link in a virtual environment), then where the file really is. */
 static char *python_beside_muster(void)
 {
 	const char *called = (const char *)getauxval(AT_EXECFN);
@@ -241,7 +241,7 @@ void entry_done(struct entry *entry)
 	*entry = ENTRY_INIT;
 }
 
-/* The length of a macro at `text`, which begins with '$'; 0 if it is none. */
+/* The length of the macro at `text`, which begins with '$'; 0 if there is none. */
 static size_t macro_len(const char *text)
 {
 	static const char braced[] = "${local_rank}", plain[] = "$local_rank";
@@ -262,7 +262,7 @@ static char *expand(const char *text, uint32_t local_rank)
 			buf_printf(&out, "%u", local_rank);
 			text += len;
 		} else if (*text) {
-			/* "$$" belongs to the user's shell, also in front of our name. */
+			/* "$$" belongs to the user's shell, even in front of our name. */
 			len = text[1] == '$' ? 2 : 1;
 			buf_append(&out, text, len);
 			text += len;

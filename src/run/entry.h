@@ -12,24 +12,24 @@
 #include "base/err.h"
 
 enum entry_kind {
-	ENTRY_AUTO,	 /* look at the word */
+	ENTRY_AUTO,	 /* decide by the word */
 	ENTRY_MODULE,	 /* python -m WORD */
 	ENTRY_NO_PYTHON, /* the word itself is the program */
 	ENTRY_RUN_PATH,	 /* the script inside a small runpy bootstrap */
 };
 
 struct entry {
-	char *path;	  /* handed to execve(); has a slash */
+	char *path;	  /* for execve(); has a slash */
 	struct strv argv; /* as typed, macros not yet replaced */
 	size_t fixed; /* the first `fixed` words have no macros: the program and its own options */
-	char *title;  /* how reports call it: the script, module or program as typed */
+	char *title;  /* its name in reports: the script, module or program as typed */
 	bool python;  /* `path` is the interpreter */
 };
 
 #define ENTRY_INIT ((struct entry){ .path = NULL })
 
-/* `word` and the words in `args` (NULL-terminated). -ENOENT: no such thing; -EACCES, -EISDIR:
- * there, but cannot be run. */
+/* `word` and the words in `args` (NULL-terminated). -ENOENT: no such file; -EACCES, -EISDIR: it
+ * exists but cannot be run. */
 int entry_resolve(enum entry_kind kind, const char *word, char *const *args,
 		  struct entry *ret_entry, struct err *err);
 void entry_done(struct entry *entry);
@@ -37,7 +37,7 @@ void entry_done(struct entry *entry);
 /* The words for one worker: $local_rank and ${local_rank} are replaced, every other `$` stays. */
 void entry_argv(const struct entry *entry, uint32_t local_rank, struct strv *ret_argv);
 
-/* Explains why the system would not start a worker, with the remedy. */
+/* Explains why a worker could not be started, with the remedy. */
 void entry_explain_spawn(const struct entry *entry, int error, struct err *err);
 
 #endif

@@ -43,8 +43,8 @@ struct guard {
 	struct guarded *workers;
 	size_t count;
 	size_t rank_base;
-	struct diagnosis *diagnosis; /* NULL: none under way */
-	struct verdict verdict;	     /* that follows it */
+	struct diagnosis *diagnosis; /* NULL: none is running */
+	struct verdict verdict;	     /* to be executed after it */
 };
 
 static void log_lines(const char *text)
@@ -81,11 +81,11 @@ static void on_diagnosed(void *arg, const char *text)
 	log_lines(text);
 	guard->hooks.on_stacks(guard->hooks.arg, text);
 	if (guard->workers[verdict.rank].pid !=
-	    verdict.pid) { /* it ended meanwhile; the others are looked at again */
+	    verdict.pid) { /* it ended meanwhile; check the others again */
 		start_looking(guard);
 		return;
 	}
-	/* The signal first: it is waiting when the worker goes on. */
+	/* Send the signal first: it takes effect when the worker continues. */
 	execute(guard, &verdict);
 	guard->hooks.hold(guard->hooks.arg, verdict.rank, false);
 }
@@ -115,7 +115,7 @@ static bool start_diagnosis(struct guard *guard, const struct verdict *verdict, 
 	return true;
 }
 
-/* The verdict, after a look at the stacks if there is time for one. */
+/* Executes the verdict, after reading the stacks if there is time for that. */
 static void judge(struct guard *guard, const struct verdict *verdict, uint64_t diagnose_ns)
 {
 	if (!start_diagnosis(guard, verdict, diagnose_ns))
@@ -148,7 +148,7 @@ static void on_rejected(void *arg, enum watchdog_rejection rejection, const char
 {
 	struct guard *guard = arg;
 	const char *reason = watchdog_rejection_name(rejection);
-	log_warn("watchdog: request not obeyed: %s (%s); further ones are only counted", reason,
+	log_warn("watchdog: request rejected: %s (%s); further ones are only counted", reason,
 		 detail);
 	guard->hooks.on_rejected(guard->hooks.arg, reason, detail);
 }
@@ -164,7 +164,8 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 	for (size_t i = 0; i < guard->count; i++)
 		if (guard->workers[i].pid)
 			log_snapshot(guard->workers[i].pid);
-	/* No signal reaches a process in D state, so a new one on this host would join it there. */
+	/* No signal reaches a process in D state, and a new worker on this host would hang in the
+	 * same way. */
 	bool final = kind == HANG_UNINTERRUPTIBLE || guard->config.hang_action == HANG_ACTION_STOP;
 	bool only_report =
 		kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT;
@@ -175,7 +176,7 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 	if (!only_report)
 		/* one verdict ends the round; the others hang because of it, or with it */
 		event_del(guard->look);
-	/* Who looks at a process in D state joins it there. */
+	/* A process that reads the stack of one in D state would hang, too. */
 	judge(guard, &verdict, kind == HANG_UNINTERRUPTIBLE ? 0 : guard->config.diagnose_hang_ns);
 }
 

@@ -1,11 +1,10 @@
-/* Who watches the workers of this host: timers, hangs, and the private directory through which
- * workers and people reach the job.
+/* Watches the workers of this host: timers, hangs, and the private directory through which workers
+ * and users reach the job.
  *
- * It gives verdicts (on_condemned) and leaves their consequences to the group's policy. It never
- * signals a worker's main process itself. With time for a diagnosis, the worker is held first and
- * the stacks of all are collected; the verdict follows. One diagnosis at a time: who expires during
- * it is condemned at once.
- */
+ * It gives verdicts (on_condemned) and leaves their consequences to the group. It never signals a
+ * worker's main process itself. With time for a diagnosis, it stops the worker first and collects
+ * the stacks of all workers; the verdict follows. One diagnosis at a time: a worker that expires
+ * during it is condemned at once. */
 #ifndef RUN_GUARD_H
 #define RUN_GUARD_H
 
@@ -29,18 +28,18 @@ struct guard_config {
 };
 
 struct guard_hooks {
-	/* The worker must go. `final`: and the job with it, whatever restarts are left. */
+	/* The worker must end. `final`: and so must the job, whatever restarts are left. */
 	void (*on_condemned)(void *arg, size_t rank, enum failure_reason reason, int signal,
 			     bool final);
-	/* A timer is over, whatever follows from it. */
+	/* A timer has expired. */
 	void (*on_expired)(void *arg, const struct watchdog_expiry *expiry);
-	/* The first watchdog request of its kind that was not obeyed. */
+	/* The first rejected watchdog request of its kind. */
 	void (*on_rejected)(void *arg, const char *reason, const char *detail);
 	/* A number that grows with what the worker prints. */
 	uint64_t (*progress)(void *arg, size_t rank);
-	/* Makes the worker stand still (SIGSTOP) or go on. */
+	/* Stops the worker (SIGSTOP) or continues it. */
 	void (*hold)(void *arg, size_t rank, bool still);
-	/* Where stacks are to be written, for the guard to free; NULL: nowhere. */
+	/* The file for stacks, which the guard frees; NULL: none. */
 	char *(*stacks_path)(void *arg);
 	void (*on_stacks)(void *arg, const char *text);
 	void *arg;
@@ -48,17 +47,18 @@ struct guard_hooks {
 
 struct guard;
 
-/* A host without a place for the private directory still runs jobs: then there are no channels,
- * which is logged. Only a FIFO that was asked for and cannot be made is an error. */
+/* Without a private directory the job still runs, but without channels, which is logged. Only a
+ * FIFO that was asked for and cannot be made is an error. */
 int guard_new(const struct guard_config *config, struct event_base *base,
 	      const struct guard_hooks *hooks, struct guard **ret, struct err *err);
 void guard_free(struct guard *guard);
 
-/* The path of a file in the private directory, for the caller to free; NULL if there is none. */
+/* The path of a file in the private directory; the caller frees it. NULL if there is no
+ * directory. */
 char *guard_file(const struct guard *guard, const char *name);
 
-/* A round begins: `count` workers below this warden, to be called `rank_base` + local rank. Adds
- * the watchdog's variables to their environment. */
+/* A round begins: `count` workers below this warden, reported as `rank_base` + local rank. Adds the
+ * watchdog's variables to their environment. */
 void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base,
 		 struct strv *env);
 void guard_started(struct guard *guard, size_t rank, pid_t pid);
@@ -68,8 +68,7 @@ void guard_gone(struct guard *guard); /* nothing of the group is left */
 
 struct watchdog_stats guard_stats(const struct guard *guard);
 uint64_t guard_heartbeats(const struct guard *guard, size_t rank);
-uint64_t guard_alive_ns(const struct guard *guard,
-			size_t rank); /* last sign of life; 0: not looked at */
+uint64_t guard_alive_ns(const struct guard *guard, size_t rank); /* last sign of life; 0: unknown */
 size_t guard_timers(const struct guard *guard,
 		    size_t rank); /* armed by the worker's main process */
 

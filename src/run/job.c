@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "sys/proctree.h"
 
-/* How soon to look again for processes that a dead warden left to us: the kernel tells of their
- * end, but not of the moment when a fork loop stops. */
+/* How soon to look again for processes that a dead warden left to us: the kernel reports their
+ * exits, but not the moment when a fork loop stops. */
 #define SWEEP_PERIOD_NS (5 * NS_PER_MS)
 
 void job_push_group(struct job *job, struct group_event event)
@@ -58,7 +58,7 @@ void job_pump(struct job *job)
 
 static void on_warden(struct warden *warden, void *arg);
 
-/* Clears away what the dead warden left; when nothing is, a new one takes over. */
+/* Kills what the dead warden left; when nothing is left, starts a new one. */
 static void sweep(struct job *job)
 {
 	if (proctree_sweep(NULL) > 0) {
@@ -98,7 +98,8 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 		job_not_started(job, (size_t)rank, error, NULL);
 	else
 		output_worker_ended(job->output, id);
-	event_active(job->timer, EV_TIMEOUT, 0); /* the caller is not to be called back from here */
+	/* not from here: the caller does not expect a callback */
+	event_active(job->timer, EV_TIMEOUT, 0);
 }
 
 static void worker_started(struct job *job, size_t rank, const struct warden_event *event)
@@ -198,7 +199,7 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	while (signals_next(&job->signals, &sig, &meaning)) {
 		switch (meaning) {
 		case SIGNAL_STOP:
-			/* only a paused terminal keeps us: the user does not wait */
+			/* only a paused terminal keeps us: do not wait for it */
 			if (job->ended) {
 				job->result->hurried = true;
 				event_base_loopbreak(job->base);
@@ -267,7 +268,7 @@ static int set_up_loop(struct job *job, struct err *err)
 
 static int set_up(struct job *job, struct err *err)
 {
-	/* The warden first: it is a copy of this process, and should be one of a small process. */
+	/* The warden first: it is a copy of this process, which should be small then. */
 	int r = warden_new(NULL, &job->warden, err);
 	if (r < 0)
 		return r;

@@ -1,4 +1,4 @@
-/* What the two machines of the job want done: the group's workers, the agent's rounds. */
+/* Carries out the actions of the job's two machines: the group's workers, the agent's rounds. */
 #include "run/job_private.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void tell_gone(struct job *job)
 	job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
 }
 
-/* Something neither dies nor may be killed: nothing can be started on this host any more. */
+/* A process neither dies nor may be killed: this host can start nothing any more. */
 static void tell_stuck(struct job *job)
 {
 	size_t rank = 0;
@@ -71,7 +71,7 @@ static void spawn(struct job *job, size_t rank)
 		job_not_started(job, rank, -r, &err);
 }
 
-/* What goes through the warden. Between two wardens everything is being killed anyway. */
+/* Actions for the warden. Between two wardens everything is being killed anyway. */
 static void ask_warden(struct job *job, const struct group_action *action)
 {
 	if (!job->warden)

@@ -1,4 +1,4 @@
-/* What others want of the job: the guard, people and programs over HTTP, whoever started us, and
+/* Requests to the job: from the guard, from users and programs over HTTP, from our parent, and from
  * the other nodes. */
 #include "run/job_private.h"
 
@@ -93,7 +93,8 @@ static void on_stop_asked(void *arg)
 	job_pump(job);
 }
 
-/* Whoever started us holds the other end; the end of it is the end of him. */
+/* The process that started us holds the other end of this pipe. End of file means that it is
+ * gone. */
 void job_on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 {
 	struct job *job = arg;
@@ -102,7 +103,7 @@ void job_on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
 		return;
 	event_del(job->on_lifeline);
-	log_warn("whoever started this job is gone; stopping it");
+	log_warn("the process that started this job is gone; stopping it");
 	on_stop_asked(job);
 }
 
@@ -175,7 +176,7 @@ int job_join_others(struct job *job, struct err *err)
 	return membership_init(&job->membership, job->base, job->config, &handler, job, err);
 }
 
-/* Where nobody else has a say its place is known; otherwise it is when the nodes meet. */
+/* With a single node its address is known; otherwise it is known when the nodes meet. */
 int job_open_store(struct job *job, struct err *err)
 {
 	const struct run_config *config = job->config;

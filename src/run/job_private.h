@@ -1,5 +1,5 @@
-/* What the files of the job share: the loop (job.c), what the machines want done (job_act.c), and
- * what others want of the job (job_ask.c). */
+/* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c), and
+ * requests to the job (job_ask.c). */
 #ifndef RUN_JOB_PRIVATE_H
 #define RUN_JOB_PRIVATE_H
 
@@ -13,7 +13,7 @@
 #include "run/tell/pages.h"
 #include "run/workers.h"
 
-/* One step of either core that waits for its turn. */
+/* A queued step of either core. */
 struct pending {
 	bool for_group;
 	union {
@@ -43,17 +43,17 @@ struct job {
 	size_t queued, cap;
 
 	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
-	struct err no_store; /* why the round under way has no store here, though it should */
+	struct err no_store; /* why the current round has no store here, though it should */
 	bool ended;	     /* the agent has left; only output is left to write */
 };
 
 /* ---- job.c ---- */
 
-/* One more step to take, by the next job_pump(). */
+/* Queues a step for the next job_pump(). */
 void job_push_group(struct job *job, struct group_event event);
 void job_push_agent(struct job *job, struct agent_event event);
 
-/* Takes all steps that are due, those they cause included, then waits for the next event. */
+/* Takes all queued steps, including those they cause, then waits for the next event. */
 void job_pump(struct job *job);
 
 /* ---- job_act.c ---- */
@@ -62,7 +62,8 @@ void job_step_group(struct job *job, const struct group_event *event);
 void job_step_agent(struct job *job, const struct agent_event *event);
 void job_act_all(struct job *job, const struct agent_actions *actions);
 
-/* Opens the workers' store of the next round and says where; the one of the last round ends. */
+/* Opens the workers' store of the next round and tells its address; ends the one of the last
+ * round. */
 int job_offer_store(struct job *job, struct err *err);
 
 /* `why`: it could not even be asked for; NULL: the start failed. */

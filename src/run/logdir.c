@@ -14,7 +14,7 @@
 
 #define SUFFIX_LEN 8
 #define MKDIR_TRIES \
-	100 /* random names before giving up: one suffices unless someone plays tricks */
+	100 /* random names to try: the first is free unless another process interferes */
 #define REMEDY "choose a directory you can write to with --log-dir, or /dev/null for none"
 
 /* Makes PREFIXxxxxxxxx, readable by the owner only, and returns its name in *ret_path. */
@@ -127,7 +127,7 @@ static void making_free(void *arg)
 	free(making);
 }
 
-/* The thread that writes logs may have made one of them already: it makes what it misses. */
+/* The thread that writes logs may have made one of them already: it makes missing directories. */
 static void make_attempt(void *arg)
 {
 	struct making *making = arg;
@@ -147,7 +147,7 @@ int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err)
 	logdir->attempt = mem_printf("%s/attempt_%u", logdir->run, logdir->starts++);
 	struct making *making = NEW(struct making);
 	*making = (struct making){ .attempt = mem_strdup(logdir->attempt), .nproc = nproc };
-	/* The first time the tree itself has just been made here: it answers. */
+	/* The first time we have just made the tree itself: the file system answers. */
 	if (logdir->starts == 1)
 		make_attempt(making);
 	else if (!thread_call_until(make_attempt, making, making_free,
@@ -171,7 +171,7 @@ char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank)
 	return mem_printf("%s/%u/error.json", logdir->attempt, local_rank);
 }
 
-/* rmdir() refuses what is not empty, which is just what must stay. */
+/* rmdir() fails if it is not empty, and then it must stay. */
 static int remove_if_empty(const char *path, const struct stat *st UNUSED, int type,
 			   struct FTW *where UNUSED)
 {

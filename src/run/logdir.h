@@ -16,7 +16,7 @@
 #include "base/util.h"
 
 struct logdir {
-	char *base;	 /* only the temporary one, which we remove; else NULL */
+	char *base;	 /* only of the temporary tree, which we remove; else NULL */
 	char *run;	 /* BASE/RUNID_xxxxxxxx; NULL: no tree */
 	char *attempt;	 /* of the current round; NULL: none yet, or it could not be made */
 	uint32_t starts; /* attempts so far */
@@ -24,19 +24,19 @@ struct logdir {
 
 #define LOGDIR_INIT ((struct logdir){ .run = NULL })
 
-/* `log_dir` as in run_config. A directory the user named must be usable; without a usable temporary
- * one the job goes on without a tree: then 0 is returned, `run` is NULL and err says why. */
+/* `log_dir` as in run_config. A directory that the user named must be usable; without a usable
+ * temporary one the job runs without a tree: then it returns 0, `run` is NULL and err says why. */
 int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
 
-/* Makes the directories of one round: attempt_N and one for each worker. A file system that does
- * not answer is waited for LOGDIR_WAIT_NS and no longer: the directories then come when it does. */
+/* Makes the directories of one round: attempt_N and one for each worker. Waits at most
+ * LOGDIR_WAIT_NS for a file system that does not answer; then the directories come later. */
 #define LOGDIR_WAIT_NS (50 * NS_PER_MS)
 int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err);
 
-/* Where the worker writes its error, owned by the caller; "" if it has no directory. */
+/* The worker's error file, which the caller frees; "" if it has no directory. */
 char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank);
 
-/* Frees, and removes what is empty of a temporary tree. */
+/* Frees, and removes the empty parts of a temporary tree. */
 void logdir_done(struct logdir *logdir);
 
 #endif

@@ -19,7 +19,7 @@ int membership_init(struct membership *membership, struct event_base *base,
 		    void *arg, struct err *err);
 void membership_done(struct membership *membership);
 
-/* The address under which this host would serve the workers' store of the next round. */
+/* The address at which this host would serve the workers' store of the next round. */
 void membership_set_store(struct membership *membership, const char *host, uint16_t port);
 
 /* As wiring_step(). */

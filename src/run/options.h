@@ -8,8 +8,8 @@
 #define RUN_SHUTDOWN_DEFAULT_S 30
 #define RUN_SIGNALS_DEFAULT "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
-/* After which time a group is started again: `initial_ns` the first time, doubled each time after,
- * never more than `max_ns`. All zero: at once. */
+/* The pause before a restart: `initial_ns` the first time, doubled each time after, at most
+ * `max_ns`. All zero: no pause. */
 struct run_backoff {
 	uint64_t initial_ns;
 	uint64_t max_ns;
@@ -43,7 +43,7 @@ struct run_options {
 	const char *redirects, *tee;
 	const char *local_ranks_filter;
 	const char *duplicate_stdout_filters, *duplicate_stderr_filters;
-	const char *prefix; /* NULL: only what is tee'd gets one */
+	const char *prefix; /* NULL: only tee'd lines get one */
 	bool merge_output;
 	uint64_t log_max_size; /* 0: no limit */
 	int64_t store_port;    /* 0: a fresh one each round */

@@ -48,8 +48,8 @@ static int *device_nodes(uint32_t nproc)
 	return nodes;
 }
 
-/* Containers often forbid it; then memory comes from where the CPUs are anyway, as the kernel's
- * default has it. Setting the policy we have already changes nothing. */
+/* Containers often forbid it; then memory comes from the CPUs' node anyway, which is the kernel's
+ * default. To find out, we set the policy that we already have. */
 static bool may_set_memory_policy(void)
 {
 	int mode = MPOL_DEFAULT;
@@ -97,7 +97,7 @@ void run_placement_done(struct run_placement *placement)
 
 static_assert(sizeof(unsigned long) == sizeof(uint64_t), "masks are the kernel's as they are");
 
-/* The smallest mask that holds the set: the kernel takes any size, the warden's messages like it
+/* The smallest mask that holds the set: the kernel takes any size, and messages to the warden stay
  * small. */
 static size_t mask_size(const struct cpuset *cpus)
 {

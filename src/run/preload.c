@@ -21,37 +21,38 @@
 #include "run/preload_source.h"
 #include "run/worker_env.h"
 
-#define TEMPLATE_ID UINT64_MAX /* no worker's number */
-#define ANSWER_S 30	       /* in which forks that were asked for must be answered */
+#define TEMPLATE_ID UINT64_MAX /* not the number of any worker */
+#define ANSWER_S 30	       /* time limit for an answer */
 #define ANSWER_MAX 4096
 #define FDS_EACH 4 /* gate, stdin, stdout, stderr */
 
-/* What the interpreter runs: the text on standard input, which then stays the link to us. What lies
- * in the working directory is not to be taken for a module of the library. */
+/* The interpreter runs the text that comes on standard input, which then stays the connection to
+ * us. Files in the working directory must not be mistaken for library modules. */
 static const char bootstrap[] = "import sys; sys.path[:] = filter(None, sys.path); "
 				"import socket; link = socket.socket(fileno=0); "
 				"text = {'__name__': 'template'}; "
 				"exec(compile(link.recv(1 << 20), '<template>', 'exec'), text); "
 				"text['main'](link)";
 
-/* Read by libraries when they are loaded: OpenMP and BLAS, the dynamic linker, malloc, Python. */
+/* Libraries read these when they are loaded: OpenMP and BLAS, the dynamic linker, malloc,
+ * Python. */
 static const char *const load_time[] = {
 	"OMP_",	 "GOMP_", "KMP_",    "MKL_",   "OPENBLAS_", "GOTO_",
 	"BLIS_", "LD_",	  "MALLOC_", "GLIBC_", "PYTHON",
 };
 
-/* A start that is not the warden's yet. */
+/* A start that the warden does not know yet. */
 struct start {
 	uint64_t id;
-	struct spawn_spec spec; /* of the texts below, and of descriptors of our own */
+	struct spawn_spec spec; /* points to the texts below and to descriptors of our own */
 	struct strv argv, env;
-	int gate; /* writing end; -1 until it was asked for */
+	int gate; /* writing end; -1 before the request */
 	bool cancelled;
 };
 
 enum preload_state {
-	PRELOAD_OFF,	 /* no template: workers are started by the warden */
-	PRELOAD_LOADING, /* it imports; starts wait */
+	PRELOAD_OFF,	 /* no template: the warden starts workers */
+	PRELOAD_LOADING, /* it imports modules; starts wait */
 	PRELOAD_READY,
 };
 
@@ -70,8 +71,8 @@ struct preload {
 	uint64_t since_ns;
 	struct start *starts; /* oldest first */
 	size_t count, cap;
-	size_t asked; /* so many of the first are with the template */
-	bool syncing; /* with the warden, before asking */
+	size_t asked; /* how many of the first were sent to the template */
+	bool syncing; /* waiting for WARDEN_SYNCED before the request */
 };
 
 /* ---- one start ---- */
@@ -85,7 +86,7 @@ static void start_done(struct start *start)
 	strv_done(&start->env);
 }
 
-/* A copy that outlives the call. What the placement points to belongs to the configuration. */
+/* A copy that outlives the call. The placement's pointers belong to the configuration. */
 static int start_copy(uint64_t id, const struct spawn_spec *spec, struct start *ret_start)
 {
 	struct start start = { .id = id, .spec = *spec, .gate = -1 };
@@ -118,7 +119,7 @@ static void remove_starts(struct preload *preload, size_t first, size_t count)
 		(preload->count - first) * sizeof(*preload->starts));
 }
 
-/* The usual way. */
+/* Starts a worker in the usual way, through the warden. */
 static void start_cold(struct preload *preload, const struct start *start)
 {
 	int r = start->cancelled ? 0
@@ -147,8 +148,8 @@ static void turn_off(struct preload *preload)
 	fd_close(&preload->link);
 }
 
-/* Whoever still waits is started in the usual way. What the template may have forked for them finds
- * its gate gone, and ends. */
+/* Starts all waiting workers in the usual way. Processes that the template may have forked for them
+ * find their gates closed, and end. */
 static void give_up(struct preload *preload, const char *why)
 {
 	if (preload->state == PRELOAD_OFF)
@@ -203,8 +204,8 @@ static void put_start(struct buf *out, const struct spawn_spec *spec)
 	put_memory(out, spec);
 }
 
-/* The descriptors of one worker: its gate, which it reads, then stdio. `null` stands in for
- * nothing. */
+/* The descriptors of one worker: the gate that it reads, then stdio. `null` replaces missing
+ * ones. */
 static void put_fds(const struct start *start, int gate, int null, int *ret_fds)
 {
 	ret_fds[0] = gate;
@@ -231,8 +232,8 @@ static int send_with_fds(int link, const int *fds, size_t count)
 	return sendmsg(link, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Sends the first `count` starts. The caller closes the template's ends of their gates, failed or
- * not. */
+/* Sends the first `count` starts. The caller closes the template's ends of their gates in any
+ * case. */
 static int send_batch(struct preload *preload, size_t count, int gates[WARM_BATCH_MAX], int null)
 {
 	int fds[1 + WARM_BATCH_MAX * FDS_EACH];
@@ -276,7 +277,7 @@ static void ask_now(struct preload *preload)
 {
 	size_t count = MIN(preload->count, (size_t)WARM_BATCH_MAX);
 	preload->syncing = false;
-	if (preload->state != PRELOAD_READY || count == 0) /* all were taken back meanwhile */
+	if (preload->state != PRELOAD_READY || count == 0) /* all were cancelled meanwhile */
 		return;
 	int gates[WARM_BATCH_MAX];
 	for (size_t i = 0; i < ARRAY_LEN(gates); i++)
@@ -286,7 +287,8 @@ static void ask_now(struct preload *preload)
 	for (size_t i = 0; i < count; i++)
 		fd_close(&gates[i]);
 	if (r < 0) {
-		AUTO_FREE char *why = mem_printf("the template cannot be asked: %s", strerror(-r));
+		AUTO_FREE char *why =
+			mem_printf("cannot send a request to the template: %s", strerror(-r));
 		give_up(preload, why);
 		return;
 	}
@@ -323,7 +325,7 @@ static void take_answer(struct preload *preload, const char *data, size_t len)
 {
 	struct warm_answer answer;
 	if (warm_answer_parse(data, len, &answer) < 0)
-		return give_up(preload, "the template talks nonsense");
+		return give_up(preload, "the template sent an invalid answer");
 	switch (answer.type) {
 	case WARM_READY:
 		log_info("--preload: ready after %.0f ms",
@@ -349,8 +351,8 @@ static void on_link(evutil_socket_t fd, short what UNUSED, void *arg)
 		return take_answer(preload, data, (size_t)len);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* It is ending, and how its exit will tell; or it has closed the link, and then it will be
-	 * late. */
+	/* It is ending, and its exit will tell how; or it has closed the connection, and the time
+	 * limit will tell. */
 	event_del(preload->on_link);
 	event_add(preload->on_late, &(struct timeval){ .tv_sec = ANSWER_S });
 }
@@ -385,7 +387,7 @@ bool preload_take_event(struct preload *preload, const struct warden_event *even
 
 /* ---- beginning ---- */
 
-/* As a worker's, in what is read at load time; without what only a worker may use. */
+/* Like a worker's in everything that is read at load time; without what only a worker may use. */
 static void make_env(const struct run_config *config, struct strv *ret_env)
 {
 	struct worker_round round = { .local_world_size = config->nproc };
@@ -397,7 +399,7 @@ static void make_env(const struct run_config *config, struct strv *ret_env)
 	run_placement_env(&config->placement, environ, 0, ret_env);
 }
 
-/* Its command line is longer than any worker's, so that those can put theirs in its place. */
+/* Its command line is longer than any worker's, so that workers can write theirs over it. */
 static void make_argv(const struct run_config *config, struct strv *ret_argv)
 {
 	AUTO(strv_done) struct strv worker = STRV_INIT;
@@ -503,7 +505,8 @@ static bool is_load_time(const char *variable)
 	return false;
 }
 
-/* The first load-time variable of `a` that `b` has not, or not so; NULL if there is none. */
+/* The first load-time variable of `a` that `b` lacks or has with another value; NULL if there is
+ * none. */
 static const char *find_difference(char *const *a, char *const *b)
 {
 	for (; *a; a++) {
@@ -559,14 +562,15 @@ int preload_spawn(struct preload *preload, struct warden *warden, uint64_t id,
 	ARRAY_RESERVE(preload->starts, preload->count, preload->cap);
 	preload->starts[preload->count++] = start;
 	event_active(preload->on_turn, 0,
-		     0); /* later, so that all that start together are one batch */
+		     0); /* later, so that all workers that start together form one batch */
 	return 0;
 }
 
 static void take_back(struct preload *preload, size_t i)
 {
 	struct start *start = &preload->starts[i];
-	warden_adopt(preload->warden, start->id, 0, -1, NULL); /* if that fails it is LOST anyway */
+	/* if that fails, LOST follows anyway */
+	warden_adopt(preload->warden, start->id, 0, -1, NULL);
 	if (i >= preload->asked) {
 		remove_starts(preload, i, 1);
 		return;

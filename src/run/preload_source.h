@@ -1,5 +1,5 @@
 /* The text of the template of warm workers: python/muster/_uncaught.py and _template.py, put into
- * the program when it is built, so that it needs no installed package. */
+ * the program at build time, so that it needs no installed package. */
 #ifndef RUN_PRELOAD_SOURCE_H
 #define RUN_PRELOAD_SOURCE_H
 

@@ -46,8 +46,8 @@ static void set_jax(const struct worker_round *round, uint32_t local_rank, uint1
 	env_setf(env, "JAX_PROCESS_ID", "%u", round->rank_base + local_rank);
 
 	/* jax.distributed.initialize() without arguments takes count and id from a launcher it
-	 * knows. It knows Open MPI's by the address of its daemon, which JAX itself has no use for.
-	 */
+	 * knows. It recognises Open MPI's by the address of its daemon, which JAX itself does not
+	 * use. */
 	env_setf(env, "OMPI_MCA_orte_hnp_uri", "0.0;tcp://%s:%u", round->master_addr, port);
 	env_setf(env, "OMPI_COMM_WORLD_SIZE", "%u", round->world_size);
 	env_setf(env, "OMPI_COMM_WORLD_RANK", "%u", round->rank_base + local_rank);

@@ -1,5 +1,5 @@
-/* Variables for programs that do not speak torch's (--env): JAX, and what Open MPI and PMI programs
- * read about their place. On top of the usual environment of run/worker_env.h. */
+/* Variables for programs that do not read torch's (--env): JAX, and the rank variables of Open MPI
+ * and PMI. In addition to the environment of run/worker_env.h. */
 #ifndef RUN_PROGRAM_ENV_H
 #define RUN_PROGRAM_ENV_H
 
@@ -22,7 +22,7 @@ void program_env_rank(unsigned kinds, const struct worker_round *round, uint32_t
 		      uint16_t jax_port, struct strv *env);
 
 /* Keeps a port free for rank 0's JAX coordinator, which binds it with SO_REUSEPORT while we hold it
- * without listening, so that nobody else is given it in between. *port 0: any, which is then set.
+ * without listening, so that no other program gets it in between. *port 0: any; it is then set.
  * Returns the descriptor to close when the round is over. */
 int program_port_reserve(uint16_t *port, struct err *err);
 

@@ -29,7 +29,7 @@ int round_store_place(struct round_store *store, const char *host, const struct 
 	if (store->named)
 		return 0;
 	store->local_count = 0;
-	/* What only this host can reach needs no list of those who may. */
+	/* A loopback address needs no list of allowed hosts. */
 	if (store->access == STORE_ACCESS_MEMBERS && !addr_is_loopback(addr)) {
 		int r = addr_of_interfaces(store->local, ARRAY_LEN(store->local), err);
 		if (r < 0)
@@ -152,7 +152,7 @@ static bool on_connect(void *arg, const struct addr *peer)
 	char text[ADDR_TEXT_MAX], hidden[HIDDEN_TEXT_MAX];
 	addr_format_ip(peer, text);
 	if (is_told(&store->refused, hidden))
-		log_warn("the workers' store refused %s, which is no host of this job; "
+		log_warn("the workers' store refused %s, which is not a host of this job; "
 			 "--store-access=any lets it in%s",
 			 text, hidden);
 	return false;
@@ -181,7 +181,7 @@ void round_store_adopt(struct round_store *store, int fd, const struct addr *pee
 	store->callers[store->caller_count++] = (struct round_store_caller){ fd, *peer };
 }
 
-/* Those who belonged to workers that have died meanwhile are dropped when they are read. */
+/* Connections of workers that have died meanwhile are dropped when they are read. */
 static void let_in(struct round_store *store)
 {
 	for (size_t i = 0; i < store->caller_count; i++)
@@ -204,7 +204,7 @@ int round_store_begin(struct round_store *store, bool serve, struct err *err)
 		return 0;
 	}
 	if (store->listen_fd < 0 && !store->shares_port) {
-		/* The port was taken when it was offered. */
+		/* The port was taken when it was offered: try again. */
 		int r = store->port ? open_port(store, err)
 				    : err_set(err, EADDRNOTAVAIL, "the workers' store has no port");
 		if (r < 0)

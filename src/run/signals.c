@@ -30,7 +30,7 @@ int signals_open(const sigset_t *stop, struct signals *ret_signals, struct err *
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return err_set(err, errno, "block signals: %m");
 
-	/* A blocked signal waits only if its disposition is not "ignore". */
+	/* A blocked signal stays pending only if its disposition is not "ignore". */
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sigismember(&mask, sig) == 1)
 			signal(sig, SIG_DFL);

@@ -1,10 +1,9 @@
 /* The signals of `muster run`, as a descriptor for the loop.
  *
- * From signals_open() on, every signal that means something to the job waits in the descriptor and
- * nothing interrupts anything. INT, TERM and QUIT count even when they were inherited ignored (a
- * job started with `&`); HUP inherited ignored (nohup) stays ignored. Workers do not inherit any of
- * this: the warden gives them default dispositions and an empty mask.
- */
+ * After signals_open() every signal that means something to the job waits in the descriptor and
+ * interrupts nothing. INT, TERM and QUIT count even when they were inherited ignored (a job started
+ * with `&`); HUP inherited ignored (nohup) stays ignored. Workers inherit none of this: the warden
+ * gives them default dispositions and an empty mask. */
 #ifndef RUN_SIGNALS_H
 #define RUN_SIGNALS_H
 
@@ -14,12 +13,12 @@
 
 enum signal_meaning {
 	SIGNAL_STOP,	/* end the job with this signal */
-	SIGNAL_RELAY,	/* USR1, USR2: for those workers that catch it */
+	SIGNAL_RELAY,	/* USR1, USR2: for workers that catch it */
 	SIGNAL_SUSPEND, /* Ctrl-Z */
 };
 
 struct signals {
-	int fd; /* readable when one waits */
+	int fd; /* readable when one is pending */
 	sigset_t stop;
 };
 
@@ -27,14 +26,13 @@ struct signals {
 int signals_open(const sigset_t *stop, struct signals *ret_signals, struct err *err);
 void signals_close(struct signals *signals);
 
-/* Nothing is left that a signal could harm: from now on each of them does what it does to any
- * program. */
+/* No signal can do harm any more: each has its default effect from now on. */
 void signals_release(void);
 
-/* Takes one waiting signal: 1 with its meaning, 0 when there is none. */
+/* Takes one pending signal: 1 with its meaning, 0 when there is none. */
 int signals_next(struct signals *signals, int *ret_signal, enum signal_meaning *ret_meaning);
 
-/* Stands still until somebody continues us; returns for how long (ns). */
+/* Stops this process until SIGCONT; returns for how long (ns). */
 uint64_t signals_suspend_self(void);
 
 /* Does the process catch `sig`? From its status in /proc; false if it is gone. */

@@ -18,8 +18,8 @@ struct run_streams {
 	uint8_t *redirects, *tee; /* enum stream_mask, by local rank */
 	bool *shown;		  /* by local rank */
 	bool prefix_all;
-	bool tail_always;	     /* pass stderr through us for its tail alone */
-	bool tail_if_piped;	     /* keep the tail of what passes through us anyway */
+	bool tail_always;	     /* read stderr just to keep its tail */
+	bool tail_if_piped;	     /* keep the tail of a stream that we read anyway */
 	struct output_config output; /* for output_new() */
 };
 

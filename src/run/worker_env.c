@@ -18,7 +18,7 @@ static const char *lookup(char *const *environment, const char *name)
 	return NULL;
 }
 
-/* Sets a variable that may stand there more than once: programs differ in which one they read. */
+/* Sets a variable that may be there more than once: programs differ in which one they read. */
 static void overlay(struct strv *env, const char *name, const char *value)
 {
 	while (env_get(env, name))
@@ -41,7 +41,8 @@ bool worker_env_limits_threads(const struct worker_round *round, char *const *in
 void worker_env_round(const struct worker_round *round, char *const *inherited,
 		      struct strv *ret_env)
 {
-	/* First what differs between workers, so that worker_env_rank() finds it at once. */
+	/* First the variables that differ between workers, so that worker_env_rank() finds them at
+	 * once. */
 	static const char *const per_rank[] = { "RANK", "LOCAL_RANK", "ROLE_RANK",
 						"TORCHELASTIC_ERROR_FILE", DEVICES_VARIABLE };
 	size_t first = ret_env->count;
@@ -73,7 +74,7 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 		overlay(ret_env, "OMP_NUM_THREADS", "1");
 }
 
-/* The one device of a worker: item [local_rank] of the list muster was given, or that number. */
+/* The one device of a worker: item [local_rank] of muster's own list, or that number. */
 static int set_device(char *const *inherited, uint32_t local_rank, struct strv *env,
 		      struct err *err)
 {

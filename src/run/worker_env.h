@@ -1,17 +1,15 @@
-/* The environment of the workers: what muster itself was given, overlaid with the variables that
- * torch.distributed and the programs around it read (RANK, WORLD_SIZE, MASTER_ADDR,
- * TORCHELASTIC_*).
+/* The environment of the workers: muster's own, overlaid with the variables that torch.distributed
+ * and related programs read (RANK, WORLD_SIZE, MASTER_ADDR, TORCHELASTIC_*).
  *
- * worker_env_round() builds it once a round; worker_env_rank() then turns it into that of one
- * worker after the other, in place, so that a thousand workers do not cost a thousand copies.
- */
+ * worker_env_round() builds it once per round; worker_env_rank() then turns it into that of one
+ * worker after the other, in place, so that a thousand workers do not cost a thousand copies. */
 #ifndef RUN_WORKER_ENV_H
 #define RUN_WORKER_ENV_H
 
 #include "base/strv.h"
 #include "base/err.h"
 
-/* All that is known of a round on this host. Texts are borrowed. */
+/* A round on this host. Texts are borrowed. */
 struct worker_round {
 	uint32_t rank_base;	 /* RANK of local rank 0 */
 	uint32_t role_rank_base; /* ROLE_RANK of local rank 0 */
@@ -27,20 +25,20 @@ struct worker_round {
 	bool virtual_local_rank; /* every worker is LOCAL_RANK 0 of one device */
 };
 
-/* `inherited` is the environment muster was started with; bytes that are no NAME=value are kept. */
+/* `inherited` is muster's own environment; strings that are not NAME=value are kept. */
 void worker_env_round(const struct worker_round *round, char *const *inherited,
 		      struct strv *ret_env);
 
-/* `error_file` may be "": the worker then has no place for its error. -EINVAL: in virtual mode
- * CUDA_VISIBLE_DEVICES of `inherited` lists fewer devices than there are workers. */
+/* `error_file` may be "": none. -EINVAL: in virtual mode CUDA_VISIBLE_DEVICES of `inherited` lists
+ * fewer devices than there are workers. */
 int worker_env_rank(const struct worker_round *round, char *const *inherited, uint32_t local_rank,
 		    const char *error_file, struct strv *env, struct err *err);
 
-/* The same question beforehand: does every one of `nproc` workers in virtual mode get a device? */
+/* The same check in advance: does every one of `nproc` workers in virtual mode get a device? */
 int worker_env_check_devices(char *const *inherited, uint32_t nproc, struct err *err);
 
-/* Whether workers get OMP_NUM_THREADS=1 because nobody chose: several workers with as many threads
- * as the host has cores each would slow each other down. */
+/* Whether workers get OMP_NUM_THREADS=1 because the user chose nothing: several workers, each with
+ * as many threads as the host has cores, would slow each other down. */
 bool worker_env_limits_threads(const struct worker_round *round, char *const *inherited);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "run/signals.h"
 
-/* A terminal in the background would stop whoever reads it; anything else may be read. */
+/* The kernel stops a background process that reads its terminal; anything else may be read. */
 static bool may_read_stdin(void)
 {
 	return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -44,8 +44,7 @@ void workers_done(struct workers *workers)
 	free(workers->keeps_tail);
 }
 
-/* All nodes must know it before anyone has said it: with several it is the one after the
- * store's. */
+/* All nodes must know it without a message: with several nodes it is the port after the store's. */
 static void choose_jax_port(struct workers *workers, const struct msg_formed *formed)
 {
 	struct err err = ERR_INIT;
@@ -99,7 +98,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	memset(workers->usages, 0, config->nproc * sizeof(struct rusage));
 }
 
-/* Where the worker's stdout and stderr go; -1: to muster's own. */
+/* The descriptors for the worker's stdout and stderr; -1: muster's own. */
 static int open_output(struct workers *workers, uint32_t local_rank,
 		       int ret_fds[OUTPUT_STREAM_COUNT], struct err *err)
 {

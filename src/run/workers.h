@@ -1,9 +1,8 @@
 /* The worker processes of this host, round after round: what each one is started with (command,
- * environment, stdio, log directory) and which process it became.
+ * environment, stdio, log directory) and its pid.
  *
- * Every start of a worker has a number of its own, never used again in this run: the warden and the
- * output thread know it by that, so that news of an earlier round cannot be taken for this one's.
- */
+ * Every start of a worker has its own number, never reused in this run: the warden and the output
+ * thread use it, so that news of an earlier round cannot be mistaken for this one's. */
 #ifndef RUN_WORKERS_H
 #define RUN_WORKERS_H
 
@@ -23,10 +22,10 @@ struct workers {
 	struct output *output;
 	struct logdir *logdir;
 	struct guard *guard;
-	struct warden *warden;	 /* the present one: job.c replaces it when it dies */
-	struct preload *preload; /* NULL: no worker is warm */
+	struct warden *warden;	 /* the current one: job.c replaces it when it dies */
+	struct preload *preload; /* NULL: there are no warm workers */
 
-	struct worker_round round; /* the one under way */
+	struct worker_round round; /* the current one */
 	struct strv env;	   /* of its workers */
 	char master_addr[MSG_HOST_MAX];
 	char host[HISTORY_HOST_MAX];
@@ -37,19 +36,19 @@ struct workers {
 	pid_t *pids;	       /* by local rank; 0: not started yet */
 	struct rusage *usages; /* by local rank, of those that ended */
 	bool *keeps_tail;      /* by local rank: the end of its stderr is kept */
-	uint64_t nofile_soft;  /* their limit of open files, as muster was given it */
-	bool stdin_is_ours;    /* the first worker may read muster's own */
+	uint64_t nofile_soft;  /* their limit of open files: muster's own at its start */
+	bool stdin_is_ours;    /* the first worker may read muster's own stdin */
 };
 
 void workers_init(struct workers *workers, const struct run_config *config, struct warden *warden,
 		  struct output *output, struct logdir *logdir);
 void workers_done(struct workers *workers);
 
-/* A round is about to start on this host: makes its log directories and environment. Trouble with
- * the directories is logged and the round goes on without them. */
+/* A round is about to start on this host: makes its log directories and environment. Without the
+ * directories it logs a warning and goes on. */
 void workers_begin(struct workers *workers, const struct msg_formed *formed);
 
-/* Asks the warden to start one. -errno: it could not even be asked for. */
+/* Asks the warden to start one. -errno: it could not be requested. */
 int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err);
 
 /* The local rank of a start of this round; -1 for one of an earlier round. */
@@ -60,10 +59,10 @@ static inline uint64_t workers_id_of(const struct workers *workers, size_t local
 	return workers->first_id + local_rank;
 }
 
-/* Passes `sig` to those that catch it; the others are named in a warning. */
+/* Passes `sig` to workers that catch it; a warning names the others. */
 void workers_relay(struct workers *workers, const struct group *group, int sig);
 
-/* Writes down who failed in the round that just ended, in the order of their deaths; the group's
+/* Records the failures of the round that just ended, in the order of their deaths; the group's
  * first failure is the first cause, unless the coordinator has named another. */
 void workers_record(const struct workers *workers, const struct group *group,
 		    struct history *history);

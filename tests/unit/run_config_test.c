@@ -133,7 +133,8 @@ TEST(config_refuses_other_bad_values)
 	REFUSED(monitor_interval, __builtin_nan(""), "--monitor-interval: nan must be more than 0");
 	REFUSED(rdzv.master_port, 0, "--master-port: 0 is not a port (1 to 65535)");
 	REFUSED(rdzv.master_port, 65536, "--master-port: 65536 is not a port (1 to 65535)");
-	REFUSED(signals_to_handle, "SIGTERM,SIGFOO", "--signals-to-handle: 'SIGFOO' is no signal");
+	REFUSED(signals_to_handle, "SIGTERM,SIGFOO",
+		"--signals-to-handle: 'SIGFOO' is not a signal");
 	REFUSED(signals_to_handle, "SIGKILL", "--signals-to-handle: 'SIGKILL' cannot be handled");
 	REFUSED(event_log_handler, "x", "--event-log-handler: 'x' is neither null nor console");
 	options = run_options_default;

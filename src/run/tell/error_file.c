@@ -87,7 +87,7 @@ void error_file_parse(const char *data, size_t len, struct error_file *ret_file)
 		set_bad(ret_file, mem_strdup("has no message in it"));
 }
 
-/* A worker can leave anything there: a FIFO must not make us wait. */
+/* A worker can leave anything there: a FIFO must not block us. */
 static int read_regular(const char *path, struct buf *ret_data, struct err *err)
 {
 	struct stat st;
@@ -103,7 +103,7 @@ static int read_regular(const char *path, struct buf *ret_data, struct err *err)
 	return r < 0 ? err_wrap(err, "cannot be read") : 0;
 }
 
-/* Where a file system has not answered once, nobody waits for it again. */
+/* After a file system did not answer once, do not wait for it again. */
 static bool disk_hangs;
 
 struct reading {
@@ -127,7 +127,7 @@ static void read_now(void *arg)
 	reading->result = read_regular(reading->path, &reading->data, &reading->err);
 }
 
-/* With a bound: the worker may have died of the very server that has its file. */
+/* With a time limit: the worker may have died because of the very server that holds its file. */
 static int read_in_time(const char *path, struct buf *ret_data, struct err *err)
 {
 	if (disk_hangs)
@@ -170,8 +170,8 @@ void error_file_done(struct error_file *file)
 	*file = ERROR_FILE_INIT;
 }
 
-/* A new file under the name, in the place of a regular file of ours, which may be open elsewhere.
- * A device (/dev/null) takes what is written to it. A link, a FIFO or another user's file stays. */
+/* Replaces a regular file of ours, which may be open elsewhere, with a new one. Writes into a
+ * device (/dev/null). Leaves a link, a FIFO or another user's file alone. */
 static int open_to_pass_up(const char *path, struct err *err)
 {
 	struct stat st;

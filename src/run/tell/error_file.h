@@ -1,6 +1,6 @@
-/* The error.json a worker leaves behind (torch's @record writes it), read in whatever state it is
- * in: absent, cut short, huge, not what it should be, or on a file system that does not answer.
- * None of that is an error of ours; it is told in the report. */
+/* Reads the error.json of a worker (torch's @record writes it) in any state: absent, truncated,
+ * huge, invalid, or on a file system that does not answer. None of that is an error of ours; the
+ * report tells it. */
 #ifndef RUN_TELL_ERROR_FILE_H
 #define RUN_TELL_ERROR_FILE_H
 
@@ -15,7 +15,7 @@ enum error_file_state {
 	ERROR_FILE_BAD, /* there, but useless: `problem` says why */
 };
 
-/* Texts are UTF-8, whatever the file held; NULL: not there. */
+/* Texts are UTF-8, whatever the file held; NULL: absent. */
 struct error_file {
 	enum error_file_state state;
 	char *message;	   /* "ValueError: boom" */
@@ -30,9 +30,9 @@ void error_file_parse(const char *data, size_t len, struct error_file *ret_file)
 void error_file_read(const char *path, struct error_file *ret_file);
 void error_file_done(struct error_file *file);
 
-/* Hands the root cause's file at `from` up to whoever started muster, at `to`, replacing what is
- * there: the same JSON with the exit code added (a negative signal number if a signal ended it).
- * Without such a file nothing happens. */
+/* Copies the first cause's file at `from` to `to`, for the process that started muster: the same
+ * JSON with the exit code added (a negative signal number if a signal ended it). Replaces what is
+ * there. Without such a file it does nothing. */
 int error_file_pass_up(const char *from, const char *to, int exit_code, struct err *err);
 
 #endif

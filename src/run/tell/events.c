@@ -26,7 +26,7 @@ static int descriptor_of(const char *target)
 	return -1;
 }
 
-/* What a descriptor stands for is shared with others: it is written to as it is. */
+/* Other processes share an open descriptor: write to it as it is. */
 static struct disk_file *open_target(struct disk *disk, const char *target)
 {
 	int fd = descriptor_of(target);

@@ -1,5 +1,5 @@
-/* The job's event log: into events.jsonl of a log directory the user named, and to --events.
- * Written by the disk thread (sys/disk.h), so that the supervising loop never waits for a file. */
+/* The job's event log: in events.jsonl of a log directory that the user named, and at --events. The
+ * disk thread (sys/disk.h) writes it, so that the supervising loop never waits for a file. */
 #ifndef RUN_TELL_EVENTS_H
 #define RUN_TELL_EVENTS_H
 
@@ -17,7 +17,7 @@ struct events {
 	const struct agent *agent;
 
 	uint64_t sequence;
-	struct disk *disk; /* NULL: nobody asked for events */
+	struct disk *disk; /* NULL: events are off */
 	struct disk_file *files[2];
 	size_t count;
 };
@@ -30,7 +30,7 @@ void events_close(struct events *events);
 
 void events_add(struct events *events, enum event_kind kind, const struct event_body *body);
 
-/* An event that is about no worker. */
+/* An event that is not about one worker. */
 #define EVENTS_ALL(...) (&(struct event_body){ .rank = EVENT_NO_RANK, __VA_ARGS__ })
 
 #endif

@@ -1,9 +1,8 @@
-/* What happens in a job. The job tells each happening once; every part that keeps or shows
- * something of it is a listener with a function for each happening that it cares about. One table
- * (happening.c) lists the listeners, in the order in which they hear.
+/* What happens in a job. The job announces each happening once; every part that records or shows it
+ * is a listener with a function for each happening that it handles. One table (happening.c) lists
+ * the listeners, in the order of their calls.
  *
- * Listeners note, print and count. They decide nothing, and they push no step to the machines.
- */
+ * Listeners record, print and count. They decide nothing and push no step to the machines. */
 #ifndef RUN_TELL_HAPPENING_H
 #define RUN_TELL_HAPPENING_H
 
@@ -15,17 +14,18 @@
 
 enum happening_kind {
 	HAPPENED_JOB_STARTED,
-	HAPPENED_RESTART,	     /* restarts: the group of the last attempt starts again */
-	HAPPENED_ROUND_FORMED,	     /* formed: workers_begin() has prepared the round */
-	HAPPENED_WORKER_STARTED,     /* rank */
-	HAPPENED_WORKER_NOT_STARTED, /* rank; why: it could not even be asked for; NULL: it could */
-	HAPPENED_WORKER_EXITED,	     /* rank, ended */
-	HAPPENED_WORKER_DRAINED,     /* id: all that this start wrote has been read */
-	HAPPENED_WORKER_CONDEMNED,   /* rank, reason, signal */
-	HAPPENED_TIMER_EXPIRED,	     /* rank, expiry */
-	HAPPENED_TIMER_REJECTED,     /* text, detail: a request to the watchdog */
-	HAPPENED_STACKS_READ,	     /* text: of all workers, before one is given up */
-	HAPPENED_STOP_REQUESTED,     /* signal: muster is to end */
+	HAPPENED_RESTART,	 /* restarts: the group of the last attempt starts again */
+	HAPPENED_ROUND_FORMED,	 /* formed: workers_begin() has prepared the round */
+	HAPPENED_WORKER_STARTED, /* rank */
+	/* rank; why: it could not be requested; NULL: the start failed */
+	HAPPENED_WORKER_NOT_STARTED,
+	HAPPENED_WORKER_EXITED,	   /* rank, ended */
+	HAPPENED_WORKER_DRAINED,   /* id: all that this start wrote has been read */
+	HAPPENED_WORKER_CONDEMNED, /* rank, reason, signal */
+	HAPPENED_TIMER_EXPIRED,	   /* rank, expiry */
+	HAPPENED_TIMER_REJECTED,   /* text, detail: a request to the watchdog */
+	HAPPENED_STACKS_READ,	   /* text: of all workers, before one is given up */
+	HAPPENED_STOP_REQUESTED,   /* signal: muster must end */
 	HAPPENED_RESTART_REQUESTED,
 	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
 	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
@@ -65,7 +65,7 @@ struct happening {
 	};
 };
 
-/* What the listeners look at and write to. */
+/* The data that listeners read and write. */
 struct telling {
 	/* Borrowed, for as long as this is used. */
 	const struct run_config *config;

@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 static const struct {
-	const char *text; /* in what the worker wrote last */
+	const char *text; /* in the end of the worker's output */
 	const char *hint; /* %s: the interpreter */
 } by_text[] = {
 	{ "ModuleNotFoundError",
@@ -39,8 +39,8 @@ static const struct {
 		   "'dmesg -T | grep -i oom' and "
 		   "lower the memory a worker needs" },
 	{ SIGTERM, "muster did not send it: a batch system's time limit or pre-emption, or "
-		   "somebody by hand" },
-	{ SIGINT, "muster did not send it: somebody interrupted this worker alone" },
+		   "a user" },
+	{ SIGINT, "muster did not send it: a user interrupted this worker alone" },
 	{ SIGHUP, "muster did not send it: its terminal or session ended" },
 	{ SIGSEGV, "a crash in native code: open the core with coredumpctl; for Python set "
 		   "PYTHONFAULTHANDLER=1" },
@@ -62,11 +62,11 @@ static const struct {
 	int code;
 	const char *hint;
 } by_code[] = {
-	{ 126, "by a shell's custom: a program in it was found but is not executable" },
-	{ 127, "by a shell's custom: a program in it was not found; check its name and PATH" },
-	{ 137, "by a shell's custom: a program in it got SIGKILL, most often from the "
+	{ 126, "a shell's code for: a program was found but is not executable" },
+	{ 127, "a shell's code for: a program was not found; check its name and PATH" },
+	{ 137, "a shell's code for: a program got SIGKILL, most often from the "
 	       "out-of-memory killer" },
-	{ 139, "by a shell's custom: a program in it crashed with SIGSEGV" },
+	{ 139, "a shell's code for: a program crashed with SIGSEGV" },
 };
 
 static const char *hint_from_status(const struct exit_status *status)
@@ -86,10 +86,9 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 		     const char *text, char *room, size_t size)
 {
 	if (failure->reason == FAILURE_WARDEN)
-		return "somebody killed the process that watches the workers; how they ended is "
-		       "not known";
+		return "the parent process of the workers was killed; how they ended is unknown";
 	if (failure->reason == FAILURE_TIMER || failure->reason == FAILURE_HANG)
-		return "where it stood when it was given up is in the messages above";
+		return "its stack is in the messages above";
 	for (size_t i = 0; i < ARRAY_LEN(by_text); i++) {
 		if (!strstr(text, by_text[i].text))
 			continue;

@@ -6,8 +6,8 @@
 #include "run/config.h"
 #include "run/tell/history.h"
 
-/* `text` is its traceback or the end of its stderr, may be "". NULL: nothing to say. The result is
- * a constant or stands in `room`. */
+/* `text` is its traceback or the end of its stderr, may be "". NULL: no hint. The result is a
+ * constant or is in `room`. */
 const char *hint_for(const struct history_failure *failure, const struct run_config *config,
 		     const char *text, char *room, size_t size);
 

@@ -1,8 +1,7 @@
-/* What happened in a job: its attempts, who failed in each, and how it all ended. The job loop
- * writes it, the report and the exit code are made from it.
+/* What happened in a job: its attempts, the failures in each, and how it ended. The report and the
+ * exit code are made from it.
  *
- * Times are monotonic nanoseconds; `wall_offset_ns` turns them into wall time for people.
- */
+ * Times are monotonic nanoseconds; `wall_offset_ns` turns them into wall time for display. */
 #ifndef RUN_TELL_HISTORY_H
 #define RUN_TELL_HISTORY_H
 
@@ -15,7 +14,7 @@
 #define HISTORY_HOST_MAX 256
 #define HISTORY_TAILS_MAX 16 /* attempts whose output is kept, counted from the last */
 
-/* One worker that did not end well. */
+/* One worker that failed. */
 struct history_failure {
 	uint32_t rank, local_rank, group_rank;
 	uint64_t id; /* of its start (run/workers.h); 0: on another node */
@@ -26,9 +25,9 @@ struct history_failure {
 	struct exit_status status;
 	bool first;	/* the first cause: named by the group, then by the coordinator */
 	bool elsewhere; /* on another node, which has its output */
-	bool stopped;	/* it ended after it was asked to: a consequence, not a cause */
+	bool stopped;	/* it ended after we stopped it: a consequence, not a cause */
 	uint64_t started_ns, ended_ns;
-	char *error_file; /* where it was told to write its error; NULL: nowhere */
+	char *error_file; /* the file for its error; NULL: none */
 	bool captured;	  /* `tail` has the end of its stderr; otherwise that went to ours */
 	struct buf tail;
 };
@@ -41,7 +40,7 @@ struct history_attempt {
 	uint64_t started_ns, ended_ns;
 	struct history_failure *failures; /* in the order of their deaths */
 	size_t count, cap;
-	char *stacks; /* of all workers before one was given up; NULL: not looked at */
+	char *stacks; /* of all workers before one was given up; NULL: not read */
 };
 
 struct history {
@@ -50,7 +49,7 @@ struct history {
 	char host[HISTORY_HOST_MAX]; /* this one */
 	struct history_attempt *attempts;
 	size_t count, cap;
-	int stop_signal;    /* muster was told to end by it; 0: was not */
+	int stop_signal;    /* it asked muster to end; 0: none */
 	bool restart_asked; /* a user asked for the end of the attempt under way */
 };
 
@@ -60,12 +59,12 @@ void history_begin(struct history *history, uint64_t now_ns);
 void history_end(struct history *history, uint64_t now_ns);
 void history_done(struct history *history);
 
-/* An attempt begins; it is the one history_add() and history_end_attempt() speak of. */
+/* An attempt begins; history_add() and history_end_attempt() refer to it. */
 void history_begin_attempt(struct history *history, uint32_t restart_count, uint32_t world_size,
 			   uint64_t now_ns);
 void history_end_attempt(struct history *history, enum attempt_end end, uint64_t now_ns);
 
-/* A zeroed failure on this host to be filled in; good until the next call. */
+/* A zeroed failure on this host for the caller to fill in; valid until the next call. */
 struct history_failure *history_add(struct history *history);
 
 /* NULL before the first attempt. */
@@ -75,7 +74,7 @@ struct history_attempt *history_last(const struct history *history);
  * cause. */
 void history_blame(struct history *history, const struct cause *cause, uint64_t now_ns);
 
-/* The failure of the worker with this start; NULL: none is written down. */
+/* The failure of the worker with this start; NULL: none is recorded. */
 struct history_failure *history_find(const struct history *history, uint64_t id);
 
 /* The first cause; NULL if there is none. */

@@ -42,7 +42,7 @@ static void on_done(struct telling *telling, const struct happening *happening)
 			    happening->when_ns);
 }
 
-/* Closes the books of the round. */
+/* Completes the record of the round. */
 static void on_gone(struct telling *telling, const struct happening *happening)
 {
 	struct history *history = telling->history;
@@ -60,7 +60,7 @@ static void on_gone(struct telling *telling, const struct happening *happening)
 	history->restart_asked = false;
 }
 
-/* The coordinator knows the first cause over all nodes, and tells also a node that was in no
+/* The coordinator knows the first cause on all nodes, and tells it even to a node that was in no
  * round. */
 static void on_decided(struct telling *telling, const struct happening *happening)
 {

@@ -35,7 +35,7 @@ static void on_survivor(struct telling *telling UNUSED, const struct happening *
 {
 	const struct warden_event *survivor = happening->ended;
 	log_warn("process %d (%s) %s", (int)survivor->pid, survivor->comm,
-		 survivor->error == EPERM ? "may not be signalled by us and stays"
+		 survivor->error == EPERM ? "may not be signalled (no permission) and stays"
 					  : "was killed but does not end yet");
 }
 

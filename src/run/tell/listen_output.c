@@ -1,4 +1,4 @@
-/* Ends a worker's streams with it, and keeps what the worker that failed first wrote last, for the
+/* Ends a worker's streams with it, and keeps the end of the first failed worker's output, for the
  * report and for `muster logs`. */
 #include "run/tell/happening.h"
 
@@ -7,8 +7,8 @@ static void on_ended(struct telling *telling, const struct happening *happening)
 	output_worker_ended(telling->output, workers_id_of(telling->workers, happening->rank));
 }
 
-/* Copies the tail into the history. The failure is written down when the group is gone, and the
- * last bytes may be read before or after that: whichever comes later completes the copy. */
+/* Copies the tail into the history. The failure is recorded when the group is gone, and the last
+ * bytes may be read before or after that: whichever comes later completes the copy. */
 static void keep_tail(struct telling *telling, const struct happening *happening UNUSED)
 {
 	struct history_failure *failure =

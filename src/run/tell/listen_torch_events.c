@@ -52,7 +52,7 @@ static struct torch_worker describe(const struct workers *workers, size_t local_
 	};
 }
 
-/* The watchdog of a round, where torch's timers are served: begins and ends. */
+/* The watchdog of a round begins or ends, where torch's timers are served. */
 static void tell_watchdog(const struct telling *telling, enum torch_watchdog what)
 {
 	if (!telling->config->guard.file_timer)

@@ -32,7 +32,7 @@ static double seconds(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
-/* How long ago this turn of the loop began: that long the request waited for others. */
+/* How long ago this turn of the loop began: the request waited that long for others. */
 static uint64_t loop_latency_ns(const struct pages *pages)
 {
 	struct timeval turn;
@@ -51,7 +51,7 @@ static uint32_t restarts(const struct pages *pages)
 static bool all_run(const struct pages *pages)
 {
 	const struct group *group = pages->group;
-	if (!pages->workers->warden) /* the group has not heard of its end yet */
+	if (!pages->workers->warden) /* the group does not know of its end yet */
 		return false;
 	for (size_t i = 0; i < group->count; i++)
 		if (group->workers[i].state != WORKER_RUNNING)
@@ -67,9 +67,8 @@ static void show_health(void *arg, struct http_reply *reply)
 	const struct pages *pages = arg;
 	if (!pages->workers->warden) {
 		reply->code = 503;
-		buf_append_str(
-			&reply->body,
-			"blind: the warden is gone, and what it left is being cleared away\n");
+		buf_append_str(&reply->body,
+			       "unhealthy: the warden is gone, and what it left is being killed\n");
 		return;
 	}
 	uint64_t latency_ns = loop_latency_ns(arg);
@@ -272,7 +271,8 @@ static void restart_metrics(const struct pages *pages, struct buf *out)
 	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
 }
 
-/* Torch's metrics that are about a moment; those about the end of a run nobody could scrape. */
+/* Torch's metrics about the current state; the run is over before those about its end could be
+ * scraped. */
 static void torch_metrics(const struct pages *pages, struct buf *out)
 {
 	static const char *const states[] = { "init", "healthy", "failed", "succeeded", "stopped" };

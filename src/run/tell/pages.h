@@ -1,5 +1,5 @@
-/* What the job shows of itself over HTTP: health for probes, metrics for Prometheus, its state as
- * JSON for `muster status`, and on the private socket the requests to stop and to restart. */
+/* The HTTP pages of a job: health for probes, metrics for Prometheus, its state as JSON for `muster
+ * status`, and on the private socket the requests to stop and to restart. */
 #ifndef RUN_TELL_PAGES_H
 #define RUN_TELL_PAGES_H
 
@@ -9,7 +9,7 @@
 #include "run/workers.h"
 
 #define PAGES_SOCKET "http"		    /* its name in the job's private directory */
-#define PAGES_LATENCY_MAX_NS (5 * NS_PER_S) /* a loop slower than this is not healthy */
+#define PAGES_LATENCY_MAX_NS (5 * NS_PER_S) /* a slower loop is unhealthy */
 
 struct pages {
 	/* Borrowed, for as long as this is used. */

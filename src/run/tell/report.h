@@ -1,8 +1,7 @@
-/* What is said when a job has failed: to people, to programs that know torchrun, and in a file.
+/* The reports of a failed job: for users, for programs that know torchrun, and in a file.
  *
  * All three are made from the history, after everything has ended; the workers' error files are
- * read then, so a slow disk holds up nobody.
- */
+ * read only then, so a slow disk delays nothing. */
 #ifndef RUN_TELL_REPORT_H
 #define RUN_TELL_REPORT_H
 
@@ -16,15 +15,15 @@ struct report {
 	const struct run_config *config;
 	const struct history *history;
 	const char *log_dir;	       /* of this run; NULL: there is none */
-	const struct outcome *outcome; /* NULL: the history says it all */
+	const struct outcome *outcome; /* NULL: the history is enough */
 };
 
-/* For people: the first cause with its traceback or last lines, the others by kind, the attempts,
- * what to try. A start that failed, or a job stopped by a signal, is one line. */
+/* For users: the first cause with its traceback or last lines, the others by kind, the attempts,
+ * what to try. A failed start, or a job stopped by a signal, is one line. */
 void report_people(const struct report *report, bool colour, struct buf *out);
 
-/* One line for a group that is about to start again: who failed, and which restart of how many this
- * is. `attempt` is the one that ended. */
+/* One line for a group that is about to start again: which worker failed, and which restart of how
+ * many this is. `attempt` is the one that ended. */
 void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
 		    struct buf *out);
 
@@ -37,7 +36,8 @@ void report_json(const struct report *report, int exit_code, struct buf *out);
 /* Writes report.json into the log directory, if there is one. */
 int report_save(const struct report *report, int exit_code, struct err *err);
 
-/* Hands the first cause's error to whoever started us, if TORCHELASTIC_ERROR_FILE names a place. */
+/* Copies the first cause's error to the file of the process that started us, if
+ * TORCHELASTIC_ERROR_FILE names one. */
 int report_pass_up(const struct report *report, struct err *err);
 
 #endif

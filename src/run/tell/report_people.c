@@ -67,7 +67,7 @@ static void say_time(struct buf *out, const struct history *history, uint64_t wh
 	buf_append_str(out, text);
 }
 
-/* As typed, without what was put in front of a script, and cut where nobody reads on. */
+/* As typed, without the interpreter in front of a script, and cut to a readable length. */
 static void say_command(struct buf *out, const struct entry *entry)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT, clean = BUF_INIT;
@@ -112,8 +112,8 @@ static void say_headline(const struct printer *p, const struct report *report,
 	buf_append_char(p->out, '\n');
 }
 
-/* The end of its words: from error.json if it is good, else of its stderr. Returns where they are
- * from in `ret_source`, or says why there are none. */
+/* The end of its output: from error.json if that is valid, else of its stderr. `ret_source` says
+ * where it comes from, or why there is none. */
 static void collect_words(const struct history_failure *cause, const struct error_file *file,
 			  struct buf *ret_words, struct buf *ret_source)
 {
@@ -149,7 +149,7 @@ static void say_words(const struct printer *p, const struct history_failure *cau
 	text_indent(p->out, INDENT, shown);
 }
 
-/* The beginning: the odd ones come first. All of them are in the log and in report.json. */
+/* The beginning only: the odd ones come first. All are in the log and in report.json. */
 static void say_stacks(const struct printer *p, const struct history_attempt *attempt)
 {
 	if (!attempt->stacks)
@@ -191,7 +191,7 @@ static void say_ranks(struct buf *out, uint32_t *ranks, size_t count)
 		buf_append_str(out, ", ...");
 }
 
-/* One line for all failures that ended as the one at `first` did. */
+/* One line for all failures that ended like the one at `first`. */
 static void say_kind(struct buf *out, const struct history_attempt *attempt,
 		     const struct history_failure *cause, size_t first)
 {

@@ -1,4 +1,4 @@
-/* The table that torchrun prints when workers fail, for the programs that look for it. Its layout,
+/* The table that torchrun prints when workers fail, for programs that look for it. Its layout,
  * trailing blanks included, is torch's own. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define WIDTH_MAX 60
 #define NO_TRACEBACK "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
 
-/* torch knows the end of a worker as one number: its code, or minus the signal. */
+/* torch has one number for the end of a worker: its code, or minus the signal. */
 static int exit_number(const struct exit_status *status)
 {
 	return status->kind == EXIT_SIGNAL ? -status->value

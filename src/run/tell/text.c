@@ -24,7 +24,7 @@ static size_t escape_len(const unsigned char *p, size_t left)
 	return i < left ? i + 1 : left;
 }
 
-/* Forgets what was written of the line since `start`, as a carriage return does. */
+/* Discards the line since `start`, as a carriage return does. */
 static void restart_line(struct buf *out, size_t start)
 {
 	out->end -= buf_len(out) - start;

@@ -76,7 +76,7 @@ def test_health_is_refused_while_nobody_watches_the_workers(job):
     try:
         os.kill(warden, signal.SIGKILL)
         wait_for(lambda: get(process.port, "/healthz")[0] == 503, "the health page to say no")
-        assert get(process.port, "/healthz")[1].startswith("blind")
+        assert get(process.port, "/healthz")[1].startswith("unhealthy")
         assert get(process.port, "/readyz")[0] == 503
     finally:
         os.waitpid(worker, WALL)

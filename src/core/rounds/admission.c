@@ -38,9 +38,9 @@ static void learn_job(struct coordinator *c, const struct node_info *node)
 	c->max_nodes = node->max_nodes;
 }
 
-/* Whoever came first has said what the job is. But if that was no member of the job, and here is
- * one, it is the other way round: one that was started wrongly must not end the job by coming
- * first. */
+/* The first agent defines the job. But if it was not a member of a round and this one was, this one
+ * is right: an agent started with wrong options must not end the job by coming first.
+ * rule: same-job */
 static void correct_job(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -60,7 +60,7 @@ static void correct_job(struct step *s)
 	learn_job(c, join->node);
 }
 
-/* Returns the reason to refuse, or REFUSED_REASON_COUNT. */
+/* Returns the reason to refuse, or REFUSED_REASON_COUNT. rule: node-rank */
 static enum refusal check_join(const struct coordinator *c, const struct node_info *node,
 			       char *text)
 {
@@ -89,7 +89,7 @@ static bool refuse(struct step *s)
 	enum refusal reason = check_join(s->c, node, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
-	/* Not below what the agent has heard of: it would take us for a coordinator of the past. */
+	/* Not below the agent's ballot: it would ignore us as an old coordinator. */
 	struct msg *msg = send_refused(s, s->event->link, node->name, reason, text);
 	struct ballot heard = s->event->msg->join.memory.heard.ballot;
 	if (ballot_compare(heard, msg->ballot) > 0)
@@ -99,7 +99,7 @@ static bool refuse(struct step *s)
 
 /* The past. */
 
-/* Returns false when this coordinator's time is over. */
+/* Returns false when this coordinator must step down. */
 static bool learn_rounds(struct step *s, const struct memory *memory)
 {
 	struct coordinator *c = s->c;
@@ -107,7 +107,7 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	struct round_ref heard = roster->heard, base = roster->base;
 	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
 	bool new_base = ballot_compare(memory->base.ballot, base.ballot) > 0;
-	/* What was decided without knowing of that round stays so once it has been told. */
+	/* A ruling stays valid once agents know it, even if we hear of a higher round now. */
 	if (c->state >= COORDINATOR_CLOSING)
 		return c->state == COORDINATOR_CLOSED || !higher;
 	c->restarts = MAX(c->restarts, memory->restarts);
@@ -129,8 +129,8 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	return true;
 }
 
-/* Until when to wait for other coordinators, and for members of theirs, after this JOIN: so long
- * they may take to notice that somebody has left them, and live on. */
+/* Sets how long to wait after this JOIN for other coordinators and their members: they may take
+ * this long to notice that an agent has left them. rule: takeover */
 static void wait_for_others(struct step *s, const struct member *member, bool again,
 			    struct ballot known)
 {
@@ -139,8 +139,7 @@ static void wait_for_others(struct step *s, const struct member *member, bool ag
 	uint64_t noticed_ns = ns_add(s->now_ns, member->death_ns + member->death_ns / 5);
 	bool left =
 		!again && memory->joined_id != JOINED_NOBODY && memory->joined_id != c->config.id;
-	/* Another round than the one whose members are counted: nobody knows who is in it, and
-	 * runs. */
+	/* A round other than the one we count: we cannot know its members, nor whether they run. */
 	struct ballot heard = memory->heard.ballot;
 	bool other = !ballot_is_none(known) && !ballot_is_none(heard) && !ballot_eq(known, heard) &&
 		     !(c->own && heard.epoch == c->epoch);
@@ -150,7 +149,7 @@ static void wait_for_others(struct step *s, const struct member *member, bool ag
 		c->regather_ns = noticed_ns;
 }
 
-/* What the agent's own workers came to in the last round. */
+/* Learns how the agent's workers ended in the last round. */
 static void learn_work(struct step *s, const struct member *member)
 {
 	struct coordinator *c = s->c;
@@ -163,8 +162,8 @@ static void learn_work(struct step *s, const struct member *member)
 		c->failed = true;
 }
 
-/* A JOIN that was long under way comes from an agent that has left for want of an answer: it may
- * have joined another coordinator, and its LEAVE may be next in the same mail. */
+/* An old JOIN comes from an agent that gave us up: it may have joined another coordinator, and its
+ * LEAVE may be the next message. rule: fresh */
 static bool may_be_stale(const struct step *s)
 {
 	uint64_t death_ns = node_death_ns(s->event->msg->join.node);
@@ -186,6 +185,7 @@ struct member *admission_join(struct step *s)
 	}
 	struct member *member = roster_by_id(&c->roster, join->node->id);
 	bool again = member && member->link == s->event->link;
+	/* rule: link-count */
 	if ((member && join->attempt < member->attempt) || (!again && may_be_stale(s))) {
 		step_act(s, COORDINATOR_HANG_UP, s->event->link);
 		return NULL;

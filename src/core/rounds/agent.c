@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/rounds/policy.h"
 
-/* What the table is indexed by: events, with messages told apart. */
+/* The columns of the table: events, and each type of message. */
 enum input {
 	IN_START,
 	IN_LINK_UP,
@@ -45,7 +45,7 @@ static uint64_t lease_end_ns(const struct agent *agent)
 	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
 }
 
-/* A link within the process needs no proof of life. */
+/* A link within the process needs no PINGs. */
 static bool pinging(const struct agent *agent)
 {
 	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
@@ -87,7 +87,7 @@ static void send_join(struct step *s)
 				       .attempt = agent->attempt,
 				       .memory = agent->memory };
 	if (!agent->joined) {
-		/* The lease begins with what the coordinator must answer first. */
+		/* The lease begins with this JOIN, which the coordinator must answer. */
 		agent->joined = true;
 		agent->memory.joined_id = JOINED_UNKNOWN;
 		agent->answered_ns = s->now_ns;
@@ -145,14 +145,14 @@ static void start_join_clock(struct step *s)
 	s->agent->join_deadline_ns = ns_add(s->now_ns, s->agent->config.join_timeout_ns);
 }
 
-/* The link is gone: without it there is no lease, and without a lease no workers. */
+/* The link is gone: without it there is no lease, and without a lease no workers. rule: lease */
 static void drop(struct step *s)
 {
 	struct agent *agent = s->agent;
 	agent->linked = false;
 	agent->joined = false;
 	agent->superseded = false;
-	/* Who saw the coordinator die tells the next one, and only that. */
+	/* Only the next coordinator may learn from us that this one died. */
 	if (!agent->formed_here)
 		agent->memory.coordinator_died = false;
 	agent->formed_here = false;
@@ -176,7 +176,7 @@ static void hear(struct agent *agent, const struct round_ref *heard, const struc
 {
 	struct memory *memory = &agent->memory;
 	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0) {
-		/* Others form rounds without us: what we did in ours no longer counts. */
+		/* Others form rounds without us: our work no longer counts. */
 		memory->heard = *heard;
 		memory->work = WORK_IDLE;
 		memory->ruling = RULING_NONE;
@@ -228,7 +228,7 @@ static void on_start(struct step *s)
 	set_state(s->agent, AGENT_SEEKING);
 }
 
-/* A closed link alone is no proof that the coordinator died: it may have hung up on us. */
+/* A closed link alone does not prove that the coordinator died: it may have disconnected us. */
 static void link_up(struct step *s)
 {
 	struct memory *memory = &s->agent->memory;
@@ -252,19 +252,19 @@ static void dropping_link_up(struct step *s)
 
 static void on_link_down(struct step *s)
 {
-	/* After our own absence it may have closed the link for that, and lived on. */
+	/* If our lease expired, it may have closed the link because of that, and be alive. */
 	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
-	/* It knows that we left. But it may have formed a round with us that we have not heard of,
-	 * and the others in it take a moment to die. */
+	/* The coordinator knows that we left, but it may have formed a round that includes us and
+	 * whose FORMED we never received. Workers of its other members take a moment to die. */
 	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
 	if (s->event->dead && !unheard)
 		s->agent->memory.joined_id = JOINED_NOBODY;
 	drop(s);
 }
 
-/* A leaver's workers live on the lease like all others. */
+/* The workers of an agent that leaves depend on the lease like all others. */
 static void leaving_link_down(struct step *s)
 {
 	s->agent->linked = false;
@@ -295,22 +295,23 @@ static void joined_formed(struct step *s)
 	agent->formed_here = true;
 	agent->join_deadline_ns = NS_NEVER;
 	agent->next_ping_ns =
-		s->now_ns; /* until enough have pinged with it, the round before counts as well */
+		/* rule: base: until enough members have pinged, the previous round counts too */
+		s->now_ns;
 	set_state(agent, AGENT_RUNNING);
 	struct agent_action *action = act(s, AGENT_GROUP_START);
 	action->formed = *formed;
 	action->ballot = memory->heard.ballot;
 }
 
-/* Our FORMED again is harmless. A newer one while we have workers means the coordinator has lost
- * track of us: start over. */
+/* Our own FORMED again is harmless. A newer one while we have workers means that the coordinator
+ * has lost track of us: start over. */
 static void busy_formed(struct step *s)
 {
 	if (!ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
 		hang_up(s, LEAVE_SUPERSEDED);
 }
 
-/* That we have stopped our last JOIN has said; a ruling is to be acknowledged. */
+/* Our last JOIN already said that we stopped, but a ruling must still be acknowledged. */
 static void joined_stop(struct step *s)
 {
 	if (note_stop(s) && s->event->msg->stop.ruling != RULING_NONE)
@@ -387,7 +388,7 @@ static void joined_refused(struct step *s)
 	exit_with(s, &outcome);
 }
 
-/* Nobody to say goodbye to: there never was a link. */
+/* There never was a link, so there is no LEAVE to send. */
 static void seeking_barred(struct step *s)
 {
 	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
@@ -421,7 +422,7 @@ static bool keep_link(struct step *s)
 	if (!pinging(agent))
 		return agent->linked;
 	if (s->now_ns >= lease_end_ns(agent)) {
-		/* Whoever is cut off knows nothing of others' deaths. */
+		/* An agent that was cut off cannot know whether the coordinator died. */
 		agent->memory.coordinator_died = false;
 		send_leave(s, LEAVE_LEASE);
 		act(s, AGENT_HANG_UP);
@@ -434,6 +435,7 @@ static bool keep_link(struct step *s)
 	return true;
 }
 
+/* rule: outcome */
 static void time_out(struct step *s)
 {
 	const struct memory *memory = &s->agent->memory;
@@ -476,7 +478,7 @@ static void running_failed(struct step *s)
 	set_state(s->agent, AGENT_STOPPING);
 }
 
-/* It died by itself before our stop could reach it: perhaps the first cause of all. */
+/* The worker died before our stop could reach it: perhaps it is the first cause. */
 static void stopping_failed(struct step *s)
 {
 	if (s->agent->memory.work == WORK_IDLE && s->agent->formed_here)
@@ -490,7 +492,7 @@ static void running_done(struct step *s)
 	set_state(s->agent, AGENT_WAITING);
 }
 
-/* A group that ends without a word has lost whoever watched it. */
+/* A group that ends without FAILED or DONE has lost its warden. */
 static void running_gone(struct step *s)
 {
 	struct agent_event lost = {
@@ -532,8 +534,8 @@ static void ending_gone(struct step *s)
 	close_now(s);
 }
 
-/* This host keeps a process that nobody can kill: it takes part in no further round. To the others
- * that is the loss of a member, and no loss if our workers were done. */
+/* This host has a process that cannot be killed: it joins no further round. For the others that is
+ * the loss of a member, or no loss if our workers were done. rule: stuck */
 static void busy_stuck(struct step *s)
 {
 	if (s->agent->memory.work != WORK_FAILED)
@@ -575,14 +577,14 @@ static void waiting_stop_requested(struct step *s)
 		idle_stop_requested(s);
 }
 
-/* To join again ends the round of the others too, as a change of members does. */
+/* Joining again ends the round of the others too, like a change of members. */
 static void running_restart_requested(struct step *s)
 {
 	group_stop(s, GROUP_STOP_ROUND, 0);
 	set_state(s->agent, AGENT_STOPPING);
 }
 
-/* The coordinator may have told us of its term before discovery did. */
+/* We may have learned of this term from the coordinator before discovery did. */
 static bool is_linked_to_newest(const struct step *s)
 {
 	return s->agent->formed_here && s->agent->memory.heard.ballot.epoch >= s->event->epoch;
@@ -602,7 +604,7 @@ static void busy_superseded(struct step *s)
 
 static void again_stop_requested(struct step *s)
 {
-	/* The group knows when patience ends. */
+	/* The group decides when to kill. */
 	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
 }
 
@@ -716,7 +718,8 @@ static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
 };
 
-/* Only a linked agent that has joined takes messages, and none from a coordinator of the past. */
+/* Takes messages only on a link on which we have joined, and none from an old coordinator.
+ * rule: ballots */
 static bool accept(struct step *s)
 {
 	struct agent *agent = s->agent;
@@ -750,8 +753,8 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	struct step step = { agent, event, now_ns, actions };
 	enum input input;
 	if (event->type == AGENT_MSG) {
-		/* A host that stood still may find old orders in its mail: the lease comes first.
-		 */
+		/* rule: lease-first: a host that stood still may find an old FORMED among its
+		 * messages. */
 		if (pinging(agent) && now_ns >= lease_end_ns(agent))
 			table[agent->state][IN_TIMER](&step);
 		if (!accept(&step))

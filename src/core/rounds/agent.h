@@ -1,8 +1,8 @@
 /* The agent of one host: takes part in rounds and says when the local worker group starts and
  * stops.
  *
- * A pure machine. The caller (the job loop, a test, the simulator) gives it events with the time
- * and carries out the actions in order:
+ * A pure machine. The caller (the node, a test) gives it events with the time and carries out the
+ * actions in order:
  *
  *     agent_step(&agent, &(struct agent_event){ .type = AGENT_LINK_UP }, now_ns, &actions);
  *
@@ -10,17 +10,17 @@
  * group. What it promises:
  * - AGENT_START comes first; AGENT_LINK_UP and AGENT_LINK_DOWN alternate, and after the action
  *   AGENT_HANG_UP the link counts as down without an event.
- * - After AGENT_GROUP_START the group tells, each at most once: FAILED (the first worker that
- * failed by itself, at once), DONE (all workers ended with 0, none on request), and at last GONE
- * (no process of the group is left), or STUCK if that cannot be reached. What ends because of
- *   GROUP_STOP or GROUP_KILL is no failure. GONE comes also when nothing could be started. After
- *   FAILED and DONE the group ends its other processes by itself.
- * - The store's address in the node info is good for the next round before START and before GONE
- * are stepped (agent_set_store).
+ * - After AGENT_GROUP_START the group reports, each at most once: FAILED (the first worker that
+ *   failed on its own, at once), DONE (all workers ended with 0, none on request), and at last
+ *   GONE (no process of the group is left), or STUCK if that cannot be reached. An end because of
+ *   GROUP_STOP or GROUP_KILL is not a failure. GONE also comes when nothing could be started.
+ *   After FAILED and DONE the group ends its other processes itself.
+ * - The store's address in the node info is set for the next round before the steps of START and
+ *   GONE (agent_set_store).
  * - A timer: AGENT_TIMER at agent_deadline_ns() or soon after; late is safe.
  *
- * What it promises in turn: GROUP_START only after GONE of the one before; exactly one AGENT_EXIT,
- * as its last action; nothing local is alive then (but what STUCK named).
+ * What it promises in turn: GROUP_START only after GONE of the previous group; exactly one
+ * AGENT_EXIT, as its last action; no local process is alive then (except those of STUCK).
  */
 #ifndef CORE_ROUNDS_AGENT_H
 #define CORE_ROUNDS_AGENT_H
@@ -30,8 +30,9 @@
 
 struct agent_config {
 	struct node_info node;
-	struct exit_set no_restart_on; /* ends that would only come again */
-	uint64_t join_timeout_ns; /* without a round, from START or from the loss of the last one */
+	struct exit_set no_restart_on; /* ends that are not worth a restart */
+	/* time without a round, from START or from the end of the last one */
+	uint64_t join_timeout_ns;
 };
 
 enum agent_state {
@@ -41,8 +42,8 @@ enum agent_state {
 	AGENT_JOINED,	/* JOIN sent, no workers: waits for FORMED */
 	AGENT_RUNNING,	/* workers run */
 	AGENT_STOPPING, /* link, workers being stopped; JOIN follows */
-	AGENT_WAITING,	/* own workers are done, waits for the others */
-	AGENT_LEAVING,	/* the user wants us gone; workers being stopped */
+	AGENT_WAITING,	/* our workers are done; waits for the others */
+	AGENT_LEAVING,	/* the user stops us; workers being stopped */
 	AGENT_ENDING,	/* the job is closed; workers being stopped */
 	AGENT_ENDED,
 	AGENT_STATE_COUNT,
@@ -59,9 +60,9 @@ enum agent_event_type {
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
-	/* a new round, please: only a running one ends, and no budget is charged */
+	/* asks for a new round: ends only a running one, and charges no budget */
 	AGENT_RESTART_REQUESTED,
-	AGENT_BARRED,	  /* the coordinator does not talk to us at all: `text` says why */
+	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
 
@@ -78,24 +79,24 @@ struct agent_event {
 		int signal;	  /* STOP_REQUESTED */
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
-		bool dead;	  /* LINK_DOWN: closed or reset by the peer; not: unreachable */
+		bool dead;	  /* LINK_DOWN: closed or reset by the peer; false: unreachable */
 		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
 	};
 };
 
 enum group_stop_why {
 	GROUP_STOP_ROUND,  /* the round ends: a failure elsewhere or a change of members */
-	GROUP_STOP_SIGNAL, /* the user's signal, to be passed on */
+	GROUP_STOP_SIGNAL, /* the user's signal, for the workers */
 	GROUP_STOP_CLOSED, /* the job is over */
 };
 
 enum outcome_kind {
 	OUTCOME_DONE,
-	OUTCOME_FAILED,	   /* cause is the first one over all nodes */
+	OUTCOME_FAILED,	   /* cause is the first one on all nodes */
 	OUTCOME_SIGNAL,	   /* ended by `signal` */
-	OUTCOME_TIMED_OUT, /* no round within join_timeout; cause, if any, is this host's */
+	OUTCOME_TIMED_OUT, /* no round within join_timeout; the cause, if any, is from this host */
 	OUTCOME_REFUSED,   /* text says why */
-	OUTCOME_UNKNOWN,   /* own workers are done, the job's end was never heard */
+	OUTCOME_UNKNOWN,   /* our workers are done; the job's end is unknown */
 	OUTCOME_KIND_COUNT,
 };
 
@@ -112,11 +113,12 @@ struct outcome {
 
 enum agent_action_type {
 	AGENT_SEND,
-	AGENT_PEERS, /* msg: who may use the store that was offered, if it is to serve a round */
+	AGENT_PEERS,	   /* msg: hosts that may use the store that we offered */
 	AGENT_GROUP_START, /* formed, ballot */
-	AGENT_GROUP_STOP,  /* politely; at most once a group, never after FAILED or DONE */
-	AGENT_GROUP_KILL,  /* at once */
-	/* after what was sent so far has been written, as far as the peer takes it */
+	/* with the stop signal; at most once per group, never after FAILED or DONE */
+	AGENT_GROUP_STOP,
+	AGENT_GROUP_KILL, /* at once */
+	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,
 };
@@ -132,7 +134,7 @@ struct agent_action {
 		struct {
 			enum group_stop_why why;
 			int signal; /* 0: the usual stop signal */
-			/* a failure somewhere ends the round, and this is what is known of it */
+			/* a failure on some node ends the round; what is known of it */
 			bool has_cause;
 			struct cause cause;
 		};
@@ -157,22 +159,22 @@ struct agent {
 	bool linked;
 	bool joined;	  /* JOIN was sent on this link */
 	uint32_t attempt; /* number of this link */
-	bool superseded;  /* this link's coordinator is; leave it when no round runs */
+	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */
 	bool alive;	  /* the group may have processes */
 	int signal;	  /* of the first stop request */
-	uint64_t died_ns; /* of memory.cause, when the failure was ours */
-	uint32_t present; /* agents at the coordinator, as it last said */
+	uint64_t died_ns; /* of memory.cause, if the failure was on this host */
+	uint32_t present; /* agents at the coordinator, from its last PONG */
 	uint64_t next_ping_ns;
 	uint64_t stamp;		   /* of the last PONG on this link */
-	uint64_t answered_ns;	   /* when the last PING that was answered was sent */
+	uint64_t answered_ns;	   /* when we sent the last PING that was answered */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
 	struct outcome outcome;	   /* for ENDING */
 };
 
 void agent_init(struct agent *agent, const struct agent_config *config);
 
-/* The address under which this host would serve the workers' store of the next round. */
+/* The address at which this host would serve the workers' store of the next round. */
 void agent_set_store(struct agent *agent, const char *host, uint16_t port);
 
 /* Appends to `actions`, which the caller empties. */

@@ -1,12 +1,12 @@
-/* The number of a round. Every message between agents and coordinators carries one, and whoever has
- * heard of a higher one takes no orders under a lower one.
+/* The name of a round. Every message between agents and coordinators carries one, and a process
+ * that has heard of a higher ballot ignores messages with a lower one.
  *
- * The epoch names the coordinator's term, the round counts formed groups and goes on over epochs.
- * {0, 0} is before everything.
+ * The epoch names the coordinator, the round counts formed groups across epochs. {0, 0} is before
+ * everything.
  *
- * An epoch that no arbiter gave out is a count and, in its low bits, a random salt: a coordinator
- * that has heard of nothing (all who knew have died) must not give out ballots that are already
- * taken. */
+ * Without an arbiter an epoch is a count followed by a random salt in its low bits: a coordinator
+ * that has heard of no round (all agents that knew the job have died) must not reuse ballots.
+ * rule: salted-epochs */
 #ifndef CORE_ROUNDS_BALLOT_H
 #define CORE_ROUNDS_BALLOT_H
 

@@ -6,7 +6,8 @@
 void closing_linger(struct step *s)
 {
 	struct coordinator *c = s->c;
-	/* Members that were lost a moment ago, and not told, may come back and ask. */
+	/* rule: linger: members lost a moment ago do not know the ruling yet, and may come back and
+	 * ask. */
 	bool all_told = c->roster.tally.left_heard >= c->roster.heard.nodes;
 	bool all_gone = roster_linked(&c->roster) == 0 && (all_told || s->now_ns >= c->tie_ns);
 	if (c->close_ns == NS_NEVER || (!all_gone && s->now_ns < c->close_ns))
@@ -70,8 +71,8 @@ void closing_advance(struct step *s)
 	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
 	    !formation_has_quorum(c))
 		return;
-	/* The other half may have lost its link and be on its way back: were we gone by then, it
-	 * would take us for dead and go on without us. */
+	/* rule: half-close: the other half may have lost its link and be on its way back. If we
+	 * were gone by then, it would count us as dead and continue without us. */
 	if (!formation_has_majority(c) && s->now_ns < c->tie_ns)
 		return;
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);

@@ -1,24 +1,22 @@
-/* The end of the job: a ruling is made known to all, and only then acted on. Part of the
- * coordinator. */
+/* The end of the job: the coordinator makes a ruling known to all, and only then acts on it. */
 #ifndef CORE_ROUNDS_CLOSING_H
 #define CORE_ROUNDS_CLOSING_H
 
 #include "core/rounds/coordinator_step.h"
 
-/* A ruling that an agent brings from a coordinator that is gone, or that the agents' states
- * imply. */
+/* The ruling that an agent brings from an earlier coordinator, or that the agents' states imply. */
 enum ruling closing_inherited(const struct coordinator *coordinator);
 
-/* Decides: tells all members the ruling, which they acknowledge with JOIN. */
+/* Makes the ruling and tells it to all members, which acknowledge with JOIN. */
 void closing_rule(struct step *s, enum ruling ruling);
 
-/* Those who wait already, or come back, must know it too, before anyone acts on it. */
+/* Tells it to a member that waits already, or comes back, before any agent acts on it. */
 void closing_tell(struct step *s, const struct member *member);
 
-/* While CLOSING: sends CLOSED when a quorum and all who are here know the ruling. */
+/* While CLOSING: sends CLOSED when a quorum and all connected members know the ruling. */
 void closing_advance(struct step *s);
 
-/* While CLOSED: finished when all have gone, or had the time to. */
+/* While CLOSED: finished when all have gone, or had time to. */
 void closing_linger(struct step *s);
 
 void closing_send(struct step *s, const struct member *member);

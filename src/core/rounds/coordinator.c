@@ -7,7 +7,7 @@
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
 
-/* What the table is indexed by: events, with messages told apart. */
+/* The columns of the table: events, and each type of message. */
 enum input {
 	IN_JOIN,
 	IN_FAILED,
@@ -24,7 +24,7 @@ typedef void handler(struct step *s);
 
 static void advance(struct step *s);
 
-/* A host may reach the store from any of its addresses. */
+/* All addresses of a host: it may reach the store from any of them. */
 static void send_peers(struct step *s, const struct member *to)
 {
 	const struct roster *roster = &s->c->roster;
@@ -42,6 +42,7 @@ static void send_peers(struct step *s, const struct member *to)
 	}
 }
 
+/* Only form() calls it. rule: formed-once */
 static void send_formed(struct step *s, const struct member *member)
 {
 	if (member->group_rank == 0 && s->c->roster.heard.nodes > 1)
@@ -79,7 +80,7 @@ static void form(struct step *s)
 	advance(s);
 }
 
-/* The budget of the agents that are here. */
+/* The smallest budget of the present agents. */
 static uint32_t budget(const struct coordinator *c)
 {
 	uint32_t least = UINT32_MAX;
@@ -102,7 +103,7 @@ static uint64_t backoff_ns(const struct coordinator *c)
 	return longest;
 }
 
-/* Everyone of the last round is back: what does its end cost? Once per ballot. */
+/* All members of the last round are back or gone: charges its end, once per ballot. rule: budget */
 static void settle(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -119,7 +120,7 @@ static void settle(struct step *s)
 	c->not_before_ns = ns_add(s->now_ns, backoff_ns(c));
 }
 
-/* All that can come back of the last round is here. */
+/* All members of the last round that can come back are here. */
 static bool reassembled(const struct step *s)
 {
 	const struct coordinator *c = s->c;
@@ -175,7 +176,8 @@ static void advance_gathering(struct step *s)
 		form(s);
 }
 
-/* Newcomers are gathered for a while and let in together; nobody is, once some are done. */
+/* Gathers newcomers for a while and lets them in together, but not once a member is done.
+ * rule: scale-up */
 static void advance_running(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -200,7 +202,7 @@ static void advance_stopping(struct step *s)
 	advance(s);
 }
 
-/* What follows from the sums as they now are. */
+/* Acts on the current counts. */
 static void advance(struct step *s)
 {
 	static handler *const by_state[] = {
@@ -227,7 +229,7 @@ static void on_join(struct step *s)
 		advance(s);
 }
 
-/* A member of the running round that joins again has lost its workers on the way. */
+/* A member of the running round that joins again has lost its workers. */
 static void running_join(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -262,7 +264,7 @@ static void closed_join(struct step *s)
 
 /* Members of the round. */
 
-/* The sender, if it is a member of the round that its message is about. */
+/* The sender, if it is a member of the round that its message names. */
 static struct member *sender_in_round(const struct step *s)
 {
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
@@ -334,8 +336,9 @@ static void on_ping(struct step *s)
 	};
 }
 
-/* Those who are missing may be forming a round of their own by now: our workers have no time for a
- * polite end. Without their links the agents kill them, and come back or fall silent. */
+/* The missing members may be forming their own round by now, so there is no time for a graceful
+ * stop. Without their links the agents kill their workers, and come back or fall silent.
+ * rule: minority */
 static void abandon_round(struct step *s)
 {
 	struct roster *roster = &s->c->roster;
@@ -351,7 +354,7 @@ static void abandon_round(struct step *s)
 	step_set_state(s, COORDINATOR_GATHERING);
 }
 
-/* A member has gone, or is about to; `active` is whether it had workers to run in this round. */
+/* A member has gone, or is about to; `active`: it had workers in this round. */
 static void after_loss(struct step *s, bool active)
 {
 	struct coordinator *c = s->c;
@@ -378,8 +381,8 @@ static void lose(struct step *s, struct member *member, bool left)
 	after_loss(s, active);
 }
 
-/* The link is of no more use. Who had workers is only doubtful: they may live until its lease
- * ends. */
+/* The link is unusable. A member with workers becomes doubtful rather than absent: its workers may
+ * run until the lease expires. */
 static void lose_link(struct step *s, struct member *member)
 {
 	if (member->status == MEMBER_READY) {
@@ -426,9 +429,9 @@ static void on_link_down(struct step *s)
 		return;
 	if (member->status != MEMBER_LEAVING)
 		step_note(s, NOTE_LOST, member->name)->why = s->event->why;
-	/* Unreachable, or gone elsewhere with workers still dying, is not dead. A torn connection
-	 * ends its part in the round at once, but is no proof that the process is dead: only one
-	 * that said it would leave will not turn up on another side. */
+	/* rule: unreachable: a member that is unreachable, or left with dying workers, is not dead.
+	 * rule: reset: a reset ends its part in the round at once but does not prove its death;
+	 * only a member that sent LEAVE will not join another coordinator. */
 	if (s->event->dead && !member->elsewhere)
 		lose(s, member, member->status == MEMBER_LEAVING);
 	else
@@ -436,7 +439,7 @@ static void on_link_down(struct step *s)
 	advance(s);
 }
 
-/* Always first: after a pause the mail is from agents that may have left since. */
+/* rule: silence-first: after a pause, messages may come from agents that have left since. */
 static void part_silent(struct step *s)
 {
 	struct roster *roster = &s->c->roster;

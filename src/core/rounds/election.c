@@ -28,11 +28,11 @@ static void set_state(struct election *e, enum election_state state)
 		e->keep_ns = NS_NEVER;
 	if (state != ELECTION_LEADING && state != ELECTION_FOLLOWING) {
 		e->read_ns = NS_NEVER;
-		e->watching = false; /* begun anew from the revision that is read next */
+		e->watching = false; /* begins again from the revision read next */
 	}
 }
 
-/* What the state is waiting for an answer to, or will ask at its time. */
+/* The request that the state waits for, or will send at its time. */
 static enum election_request due(const struct election *e, uint64_t now_ns)
 {
 	static const enum election_request always[ELECTION_STATE_COUNT] = {
@@ -63,7 +63,7 @@ static void ask(struct step *s)
 	action->lease = s->e->lease;
 }
 
-/* From the revision after the one we have seen: nothing falls between a read and its watch. */
+/* From the revision after the one we have seen: no change falls between a read and its watch. */
 static void watch(struct step *s)
 {
 	struct election *e = s->e;
@@ -93,7 +93,7 @@ static void lead(struct step *s)
 	struct election *e = s->e;
 	if (e->state != ELECTION_LEADING) {
 		set_state(e, ELECTION_LEADING);
-		/* if it was kept by a process before us, its time may be short */
+		/* if a process before us kept it, little time may be left */
 		e->keep_ns = s->now_ns;
 	}
 	e->read_ns = e->changed ? s->now_ns : NS_NEVER;
@@ -101,13 +101,13 @@ static void lead(struct step *s)
 	watch(s);
 }
 
-/* A watch on a member that is cut off from the others stays silent for ever; a read there fails. So
+/* A watch on an etcd member that is cut off stays silent for ever, but a read there fails. So
  * followers read now and then. */
 static void follow(struct step *s)
 {
 	struct election *e = s->e;
 	set_state(e, ELECTION_FOLLOWING);
-	e->lease = 0; /* one that won nothing ends by itself */
+	e->lease = 0; /* a lease without a key ends by itself */
 	e->read_ns = e->changed ? s->now_ns : ns_add(s->now_ns, e->config.ttl_ns / 2);
 	announce(s, s->event->value);
 	watch(s);
@@ -197,8 +197,8 @@ static void complain(struct step *s)
 	act(s, ELECTION_COMPLAIN)->since_ns = s->now_ns - e->failing_ns;
 }
 
-/* What became of the request is unknown. Reads and the keeping of a lease are simply asked again;
- * after the others a look at the key tells. */
+/* The outcome of the request is unknown. Reads and keep-alives are just repeated; after the others
+ * a read of the key tells. */
 static void on_failed(struct step *s)
 {
 	struct election *e = s->e;
@@ -206,7 +206,7 @@ static void on_failed(struct step *s)
 		e->failing_ns = s->now_ns;
 	e->asked = ELECTION_NOTHING;
 	e->endpoint = (e->endpoint + 1) % e->config.endpoints;
-	e->watching = false; /* it is to go on elsewhere */
+	e->watching = false; /* it continues at another endpoint */
 	if (e->failures % e->config.endpoints == 0) {
 		e->pause_ns = ns_add(s->now_ns, ELECTION_RETRY_NS);
 		complain(s);
@@ -217,7 +217,7 @@ static void on_failed(struct step *s)
 		e->read_ns = s->now_ns;
 }
 
-/* Every endpoint is tried once. */
+/* Tries every endpoint once. */
 static void resigning_failed(struct step *s)
 {
 	struct election *e = s->e;
@@ -233,7 +233,7 @@ static void on_changed(struct step *s)
 	s->e->read_ns = s->now_ns;
 }
 
-/* One that ends at once, again and again, is not to keep the service busy. */
+/* A watch that keeps ending at once must not load the service. */
 static void on_watch_down(struct step *s)
 {
 	struct election *e = s->e;
@@ -243,7 +243,7 @@ static void on_watch_down(struct step *s)
 
 static void on_timer(struct step *s)
 {
-	(void)s; /* what is due is asked after every step */
+	(void)s; /* every step sends what is due */
 }
 
 static void on_resign(struct step *s)

@@ -1,21 +1,20 @@
-/* Who coordinates, when a service with leases decides: the rules of one candidate for a key of
+/* Chooses the coordinator through a service with leases: the rules of one candidate for a key of
  * etcd.
  *
- * Whoever creates the key leads until it is gone, which it is when the lease that it is tied to has
- * not been kept alive or is revoked. The epoch is the revision at which the key was created: the
- * service counts every write of its whole store, so no epoch comes twice and later ones are higher.
+ * The candidate that creates the key leads until the key is gone, which happens when its lease
+ * expires or is revoked. The epoch is the revision at which the key was created: the service counts
+ * every write of its whole store, so no epoch comes twice and later ones are higher.
  *
- * A pure machine. The caller asks the service, one request at a time, and watches the key:
+ * A pure machine. The caller sends requests to the service, one at a time, and watches the key:
  * - Every ELECTION_ASK is answered by one event: KEY, GRANTED, WON, KEPT, REVOKED or FAILED. One
- * that comes while another request is under way replaces it.
- * - ELECTION_WATCH begins to watch the key, and ends the watch before; each change of the key is an
- *   ELECTION_CHANGED, the end of the watch one ELECTION_WATCH_DOWN.
+ *   that comes while another request is under way replaces it.
+ * - ELECTION_WATCH starts a watch on the key and ends the previous one; each change of the key is
+ *   an ELECTION_CHANGED, the end of the watch one ELECTION_WATCH_DOWN.
  * - A timer: ELECTION_TIMER at election_deadline_ns() or soon after.
  *
- * Requests that fail go to the next endpoint, and when all have failed they pause. Whatever fails,
- * the word given out last stays: that nobody can be asked says nothing about who leads. A process
- * that takes the place of a dead one with the same id finds its key and keeps it.
- */
+ * Failed requests go to the next endpoint, and pause when all have failed. Whatever fails, the last
+ * announcement stays valid: an unreachable service says nothing about the leader. A process that
+ * replaces a dead one with the same id finds its key and keeps it. */
 #ifndef CORE_ROUNDS_ELECTION_H
 #define CORE_ROUNDS_ELECTION_H
 
@@ -24,10 +23,10 @@
 
 #define ELECTION_TEXT_MAX 320
 #define ELECTION_RETRY_NS NS_PER_S	     /* the pause when no endpoint has answered */
-#define ELECTION_COMPLAIN_NS (10 * NS_PER_S) /* between two complaints */
+#define ELECTION_COMPLAIN_NS (10 * NS_PER_S) /* between two ELECTION_COMPLAINs */
 
 struct election_config {
-	/* what the key holds when we lead; borrowed. Different in every candidate */
+	/* the key's value when we lead; borrowed. Different for every candidate */
 	const char *own;
 	uint64_t ttl_ns; /* of the lease */
 	uint32_t endpoints;
@@ -72,8 +71,8 @@ enum election_action_type {
 	ELECTION_ASK,	   /* request, endpoint, lease */
 	ELECTION_WATCH,	   /* endpoint, from: the first revision that matters */
 	ELECTION_ANNOUNCE, /* text is the key's value, epoch */
-	ELECTION_COMPLAIN, /* nobody has answered for `since_ns` */
-	ELECTION_ANSWERS,  /* after a complaint: all is well again */
+	ELECTION_COMPLAIN, /* no endpoint has answered for `since_ns` */
+	ELECTION_ANSWERS,  /* after a COMPLAIN: the service answers again */
 	ELECTION_EXIT,
 };
 
@@ -98,9 +97,9 @@ struct election_actions {
 
 enum election_state {
 	ELECTION_NEW,
-	ELECTION_LOOKING,     /* nothing is known for certain */
-	ELECTION_FOLLOWING,   /* somebody else has the key */
-	ELECTION_STANDING,    /* nobody has it: a lease is asked for */
+	ELECTION_LOOKING,     /* the leader is unknown */
+	ELECTION_FOLLOWING,   /* another candidate has the key */
+	ELECTION_STANDING,    /* there is no key: asks for a lease */
 	ELECTION_CAMPAIGNING, /* has a lease, tries to create the key */
 	ELECTION_LEADING,
 	ELECTION_RESIGNING,
@@ -116,7 +115,7 @@ struct election {
 	uint32_t endpoint;
 	uint32_t failures;   /* since the last answer */
 	uint64_t failing_ns; /* since when */
-	/* not before; NS_NEVER: there was no complaint since the last answer */
+	/* the next COMPLAIN; NS_NEVER: none since the last answer */
 	uint64_t complain_ns;
 	uint64_t pause_ns; /* no request before */
 	uint64_t read_ns;  /* when to look at the key again */
@@ -134,7 +133,7 @@ struct election {
 
 void election_init(struct election *election, const struct election_config *config);
 
-/* Writes what is to be done into `ret_actions`. */
+/* Writes the actions into `ret_actions`. */
 void election_step(struct election *election, const struct election_event *event, uint64_t now_ns,
 		   struct election_actions *ret_actions);
 

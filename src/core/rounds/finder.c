@@ -45,7 +45,8 @@ static bool out_of_the_way(const struct finder *finder, uint32_t index, uint64_t
 		       ns_add(finder->endpoints[index].silent_ns, finder->config.failover_after_ns);
 }
 
-/* Ours to coordinate: all were asked, nobody does, and no earlier one may still want to. */
+/* We may coordinate if all were probed, none coordinates, and no earlier endpoint may still want
+ * to. rule: seek */
 static bool may_take_over(const struct finder *finder, uint64_t now_ns)
 {
 	if (finder->config.own < 0)
@@ -62,8 +63,8 @@ static bool may_take_over(const struct finder *finder, uint64_t now_ns)
 	return true;
 }
 
-/* An endpoint that has refused from the first question on died when we lost it. One that was silent
- * first may have ended later, after a life without us. */
+/* An endpoint that has refused from the first probe on died when we lost it. One that was silent
+ * first may have ended later, after more rounds without us. rule: reset */
 static uint64_t dead_indexes(const struct finder *finder)
 {
 	uint64_t dead = 0;
@@ -83,7 +84,7 @@ static void take_over(struct step *s)
 	act(s, FINDER_COORDINATE, 0)->dead_indexes = dead_indexes(finder);
 }
 
-/* Silence before now belongs to another search. */
+/* Silence before now belongs to an earlier search. */
 static void look(struct step *s)
 {
 	struct finder *finder = s->finder;
@@ -97,7 +98,7 @@ static void look(struct step *s)
 	take_over(s);
 }
 
-/* Nothing is left to wait for: ask again soon. */
+/* All probes are answered: probe again soon. */
 static void hurry(struct step *s)
 {
 	struct finder *finder = s->finder;
@@ -119,7 +120,7 @@ static void note_answer(struct step *s)
 	hurry(s);
 }
 
-/* A host that stood still finds answers that were true once. */
+/* Answers that a host finds after it stood still are old. rule: late-answers */
 static bool late(const struct step *s)
 {
 	return s->event->probe != s->finder->probe || s->now_ns > s->finder->next_probe_ns;
@@ -138,7 +139,7 @@ static void looking_answer(struct step *s)
 	take_over(s);
 }
 
-/* What the others said to one who owned nothing may be out of date for one who may take over. */
+/* Earlier answers may be out of date now that we may take over: probe again. */
 static void looking_own(struct step *s)
 {
 	struct finder *finder = s->finder;
@@ -156,8 +157,8 @@ static void looking_timer(struct step *s)
 	take_over(s);
 }
 
-/* Without a round of our own we may be one of two; the higher round wins, then the earlier
- * endpoint. */
+/* Without a running round we may be one of two; the higher ballot wins, then the earlier endpoint.
+ * rule: two-meet */
 static void coordinating_answer(struct step *s)
 {
 	if (late(s) || s->event->answer != FINDER_COORDINATES || s->event->settled)

@@ -1,16 +1,14 @@
-/* Who coordinates, when the possible places are a list of endpoints: joins a coordinator that
- * lives, takes over where that is safe, gives way to a better claim. docs/RENDEZVOUS.md has the
- * rules.
+/* Finds the coordinator in a list of endpoints: joins a live one, takes over where that is safe,
+ * gives way to a better claim. docs/RENDEZVOUS.md has the rules.
  *
- * A pure machine in every agent process. The caller probes endpoints (connect, ask, hang up), links
+ * A pure machine in every agent process. The caller probes endpoints (connect, ask, close), links
  * the agent to one, and runs the coordinator; the owner of an endpoint listens on it from the start
- * and answers probes also while it does not coordinate.
+ * and answers probes even while it does not coordinate.
  *
- * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, at the latest
- * after FINDER_PROBE_NS as silent; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that
- * fails or when the link ends; FINDER_LOST also when the own coordinator stepped down. The agent's
- * next LINK_UP gets the `dead_indexes` of the action that led to it.
- */
+ * What the caller promises: every FINDER_PROBE is answered by one FINDER_ANSWER, as silent after
+ * FINDER_PROBE_NS at the latest; every FINDER_CONNECT ends in a link, or in FINDER_LOST if that
+ * fails or when the link ends; FINDER_LOST also when our own coordinator stepped down. The agent's
+ * next LINK_UP gets the `dead_indexes` of the action that led to it. */
 #ifndef CORE_ROUNDS_FINDER_H
 #define CORE_ROUNDS_FINDER_H
 
@@ -18,7 +16,7 @@
 #include "core/rounds/ballot.h"
 
 #define FINDER_ENDPOINTS_MAX 64
-#define FINDER_PROBE_NS NS_PER_S	      /* the patience of a probe */
+#define FINDER_PROBE_NS NS_PER_S	      /* how long a probe waits */
 #define FINDER_INTERVAL_NS (3 * NS_PER_S / 2) /* from one to the next */
 #define FINDER_PACE_NS (NS_PER_S / 4) /* the same when all have answered and none coordinates */
 
@@ -26,16 +24,17 @@ enum finder_answer {
 	FINDER_UNASKED,
 	FINDER_COORDINATES, /* with the ballot of the round it formed, if any */
 	FINDER_STANDBY,	    /* alive, does not coordinate */
-	FINDER_REFUSED,	    /* host alive, nobody listens: the process is dead or was never there */
+	FINDER_REFUSED,	    /* host alive, no process listens: it is dead or never ran */
 	FINDER_SILENT,
 };
 
 struct finder_config {
 	uint32_t count; /* endpoints */
 	int32_t own;	/* the one that this process listens on, -1: none */
-	/* so long must an earlier endpoint be silent before a takeover */
+	/* an earlier endpoint must be silent this long before a takeover */
 	uint64_t failover_after_ns;
-	uint64_t pace_ns; /* FINDER_PACE_NS, unless this is more: ten thousand agents ask at once */
+	/* FINDER_PACE_NS, unless this is more: ten thousand agents may probe at once */
+	uint64_t pace_ns;
 };
 
 enum finder_state {
@@ -57,11 +56,11 @@ enum finder_event_type {
 struct finder_event {
 	enum finder_event_type type;
 	uint32_t index;
-	uint32_t probe; /* the number that the probe had: late answers to older ones do not count */
+	uint32_t probe; /* the number of the probe: answers to older ones do not count */
 	enum finder_answer answer;
 	struct ballot ballot;
 	bool linked; /* LOST: the agent had a link */
-	/* TIMER and ANSWER, while coordinating: what our own coordinator says of itself. */
+	/* TIMER and ANSWER, while coordinating: the state of our own coordinator. */
 	bool settled;
 	struct ballot own_ballot;
 };
@@ -77,8 +76,7 @@ struct finder_action {
 	enum finder_action_type type;
 	uint32_t index;
 	uint32_t probe;
-	/* Bit i: endpoint i has refused since the agent's last link ended, from the first question
-	 * on. */
+	/* Bit i: endpoint i has refused every probe since the agent's last link ended. */
 	uint64_t dead_indexes;
 };
 
@@ -94,7 +92,8 @@ struct finder {
 		enum finder_answer answer;
 		uint64_t silent_ns; /* since when, while SILENT */
 		bool asked;	    /* and has not answered yet */
-		bool was_there; /* gave another answer than REFUSED since the last link, or none */
+		/* gave an answer other than REFUSED, or none, since the last link */
+		bool was_there;
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
 	uint32_t probe;

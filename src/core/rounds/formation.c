@@ -13,7 +13,7 @@ static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool ha
 	return alive == 0 || twice > alive || (twice == alive && half_is_enough);
 }
 
-/* All who are back saw the coordinator of `heard` die. */
+/* All members that are back saw the coordinator of `heard` die. rule: reset */
 static bool coordinator_died(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
@@ -26,17 +26,18 @@ uint32_t formation_gone(const struct coordinator *c)
 	return c->roster.tally.left_heard + coordinator_died(c);
 }
 
-/* The same for `base`: who was dead when its successor was formed is so still. */
+/* The same for `base`: a coordinator found dead when the next round formed still counts as dead. */
 static uint32_t dead_in_base(const struct coordinator *c)
 {
 	return !ballot_is_none(c->bereft) && ballot_eq(c->bereft, c->roster.base.ballot);
 }
 
-/* Those whose number decides: members of the two rounds, and all agents. */
+/* The counts that decide: members of the two rounds, and all agents. */
 struct presence {
 	uint32_t in_heard, in_base, all;
 };
 
+/* rule: quorum. rule: arbiter-tie: only the coordinator that formed the round wins with half. */
 static bool enough(const struct coordinator *c, struct presence present, bool half_is_enough)
 {
 	const struct roster *roster = &c->roster;
@@ -50,7 +51,7 @@ static bool enough(const struct coordinator *c, struct presence present, bool ha
 		return false;
 	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
 		return true;
-	/* `heard` may not have reached enough of its forerunner to have replaced it. */
+	/* `heard` may have reached too few members of its predecessor to have replaced it. */
 	if (ballot_is_none(roster->base.ballot))
 		return is_majority(present.all, c->max_nodes, 0, false);
 	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
@@ -82,7 +83,7 @@ bool formation_can_have_quorum(const struct coordinator *c)
 	return enough(c, linked, true);
 }
 
-/* Members of the last round first, hosts of last resort last, otherwise as they came. */
+/* Members of the last round first, hosts of last resort last, otherwise by arrival. rule: places */
 static int by_claim(const void *a, const void *b)
 {
 	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
@@ -95,7 +96,7 @@ static int by_claim(const void *a, const void *b)
 	return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
 }
 
-/* Hosts of last resort are taken only up to MIN. */
+/* Takes hosts of last resort only up to MIN. rule: last-resort */
 static size_t pick(const struct coordinator *c, struct member **picked)
 {
 	size_t count = 0;
@@ -128,7 +129,7 @@ static void assign(struct coordinator *c, struct member **picked, size_t count)
 	}
 }
 
-/* A round of our own epoch, above everything heard of. */
+/* A round of our own epoch, above everything heard of. rule: salted-epochs */
 static struct ballot next_ballot(struct coordinator *c)
 {
 	struct ballot heard = c->roster.heard.ballot;
@@ -204,15 +205,15 @@ void formation_forget_acks(struct coordinator *c)
 		c->roster.members[i]->acked = false;
 }
 
-/* Before there is a base, more than half of MAX agents take the part of its members. */
+/* Before there is a base, more than half of MAX agents stand for its members. */
 static void count_ack(struct coordinator *c, const struct member *member)
 {
 	bool first = ballot_is_none(c->roster.base.ballot);
 	c->acked_base += first || roster_in_base(&c->roster, member);
 }
 
-/* When more than half of the forerunner know the round, whoever would gather a majority of the
- * forerunner without us meets one of them: the round has replaced it for good. */
+/* When more than half of the predecessor's members know the round, every majority of them contains
+ * one that knows it: the round has replaced its predecessor for good. rule: base */
 static void confirm(struct coordinator *c)
 {
 	struct roster *roster = &c->roster;

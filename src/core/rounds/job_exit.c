@@ -28,11 +28,11 @@ static int code_of_cause(const struct cause *cause)
 {
 	if (cause->reason == FAILURE_SPAWN)
 		return job_exit_code_of_spawn(cause->spawn_errno);
-	/* A node reports a worker that its watchdog gave up before that worker has ended. */
+	/* A node reports a worker that its watchdog gave up before the worker has ended. */
 	if (is_watchdog(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
 		return EXIT_CODE_FAILED;
 	int code = exit_status_shell_code(&cause->status);
-	return code ? code : EXIT_CODE_FAILED; /* given up by a watchdog, then ended with 0 */
+	return code ? code : EXIT_CODE_FAILED; /* a watchdog gave it up, then it ended with 0 */
 }
 
 int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *first)
@@ -41,11 +41,11 @@ int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *f
 		return EXIT_CODE_TIMEOUT;
 	if (kind == OUTCOME_REFUSED)
 		return EXIT_CODE_SYSTEM;
-	if (kind == OUTCOME_UNKNOWN) /* this node's part is done */
+	if (kind == OUTCOME_UNKNOWN) /* the work of this node is done */
 		return EXIT_CODE_OK;
 	if (stop_signal)
 		return EXIT_CODE_SIGNAL_BASE + stop_signal;
-	if (kind == OUTCOME_DONE) /* a spare has done its part without starting a worker */
+	if (kind == OUTCOME_DONE) /* a spare is done without having started a worker */
 		return EXIT_CODE_OK;
 	return first ? code_of_cause(first) : EXIT_CODE_SYSTEM;
 }

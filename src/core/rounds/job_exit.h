@@ -4,8 +4,8 @@
 
 #include "core/rounds/agent.h"
 
-/* `stop_signal` told muster to end, 0: none did. `first` is the first cause of the job's failure;
- * NULL: none is known. */
+/* `stop_signal` asked muster to end; 0: none. `first` is the first cause of the job's failure;
+ * NULL: unknown. */
 int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *first);
 
 /* 126, 127 or 125 for a program that could not be started. */

@@ -29,7 +29,7 @@ void memory_enter(struct memory *memory, const struct round_ref *heard,
 	struct ballot oldest = memory->member_of[MEMORY_ROUNDS - 1];
 	memmove(&memory->member_of[1], &memory->member_of[0],
 		(MEMORY_ROUNDS - 1) * sizeof(memory->member_of[0]));
-	/* As long as the base counts its members must know that they are. */
+	/* While the base counts, its members must remember that they were in it. */
 	if (!ballot_is_none(oldest) && ballot_eq(oldest, base->ballot))
 		memory->member_of[MEMORY_ROUNDS - 1] = oldest;
 	memory->member_of[0] = heard->ballot;

@@ -44,7 +44,7 @@ struct msg_addr {
 	uint8_t bytes[16]; /* network order; the first 4 for IPv4 */
 };
 
-/* Who an agent is and what it was asked for; the same in every JOIN but for the store's address. */
+/* An agent's identity and options; the same in every JOIN except for the store's address. */
 struct node_info {
 	struct agent_id id;
 	uint32_t min_nodes, max_nodes; /* must be the same everywhere */
@@ -53,9 +53,10 @@ struct node_info {
 	uint32_t max_restarts;
 	uint64_t backoff_ns, backoff_max_ns; /* before restart n: backoff * 2^(n-1), at most max */
 	uint64_t period_ns;		     /* between two PINGs; 0: the link cannot fall silent */
-	uint32_t lease_periods; /* the agent kills its workers after so many unanswered */
+	/* the agent kills its workers after this many periods without an answer */
+	uint32_t lease_periods;
 	char role[MSG_ROLE_MAX];
-	char name[MSG_NAME_MAX]; /* host name, for people */
+	char name[MSG_NAME_MAX]; /* host name, for display */
 	char store_host[MSG_HOST_MAX];
 	uint16_t store_port;
 	uint8_t addr_count;
@@ -68,7 +69,7 @@ struct round_ref {
 	uint32_t nodes;
 };
 
-/* A worker's end that failed a round. */
+/* Why a worker, and so a round, failed. */
 struct cause {
 	enum failure_reason reason;
 	struct exit_status status;
@@ -77,7 +78,7 @@ struct cause {
 	int32_t rank;	    /* global; filled in by the agent core */
 	int32_t group_rank; /* of its host; filled in by the agent core */
 	int32_t pid;
-	bool no_restart; /* the agent's policy: not worth a restart */
+	bool no_restart; /* the agent's policy says: final */
 	uint64_t age_ns; /* since the death, when the message was made */
 	char name[MSG_NAME_MAX];
 };
@@ -90,7 +91,7 @@ enum work_state {
 	WORK_STATE_COUNT,
 };
 
-/* A decision about the whole job, told to all before anyone acts on it. */
+/* The decision how the job ended; all agents learn it before any acts on it. */
 enum ruling {
 	RULING_NONE,
 	RULING_DONE,
@@ -103,14 +104,14 @@ enum ruling {
 /* What an agent remembers for a coordinator that does not know the job yet. */
 struct memory {
 	struct round_ref heard; /* the highest round heard of */
-	/* the last one known to have reached more than half of its forerunner */
+	/* the last round known to more than half of its predecessor's members */
 	struct round_ref base;
 	struct ballot member_of[MEMORY_ROUNDS]; /* rounds it was itself a member of, latest first */
 	bool coordinator_in_heard;		/* the host that formed `heard` was a member */
 	int32_t coordinator_index;		/* its endpoint's index, -1 if there is none */
-	/* of the coordinator it joined last, if that may not know yet that it left */
+	/* of the coordinator it joined last, if that may not know that it left */
 	uint64_t joined_id;
-	/* its link was closed or reset, and its endpoint refused from then on */
+	/* its link was closed or reset, and its endpoint has refused since */
 	bool coordinator_died;
 	int32_t group_rank;   /* in the last round it was a member of, -1 before */
 	uint32_t restarts;    /* charges to the budget up to `heard` */
@@ -127,7 +128,7 @@ static inline bool memory_was_in(const struct memory *memory, struct ballot ball
 	return false;
 }
 
-/* The agent becomes a member of a new round: what it did in the one before is past. */
+/* The agent becomes a member of a new round: its work in the previous one is past. */
 void memory_enter(struct memory *memory, const struct round_ref *heard,
 		  const struct round_ref *base);
 
@@ -136,7 +137,7 @@ void memory_enter(struct memory *memory, const struct round_ref *heard,
 
 struct msg_join {
 	const struct node_info *node; /* borrowed */
-	/* counts the agent's links: mail of an older one may arrive after a newer one's */
+	/* counts the agent's links: messages of an older one may arrive later. rule: link-count */
 	uint32_t attempt;
 	struct memory memory;
 };
@@ -161,7 +162,7 @@ struct msg_failed {
 
 enum stop_why {
 	STOP_FAILURE, /* a worker somewhere failed */
-	STOP_MEMBERS, /* a node was lost, left or is to be added */
+	STOP_MEMBERS, /* a node was lost, left or will be added */
 	STOP_RULING,  /* the job is over; CLOSED follows */
 	STOP_WHY_COUNT,
 };
@@ -177,12 +178,12 @@ enum leave_why {
 	LEAVE_TIMEOUT,	  /* join_timeout */
 	LEAVE_CLOSED,	  /* answer to CLOSED or REFUSED */
 	LEAVE_STUCK,	  /* this host has a worker that cannot be killed */
-	LEAVE_LEASE,	  /* no answer to pings: the agent looks elsewhere */
+	LEAVE_LEASE,	  /* no answer to PINGs: the agent searches again */
 	LEAVE_SUPERSEDED, /* the agent knows a higher ballot */
 	LEAVE_WHY_COUNT,
 };
 
-/* The agent is alive and may turn up at another coordinator. */
+/* The agent is alive and may join another coordinator. */
 static inline bool leave_is_elsewhere(enum leave_why why)
 {
 	return why == LEAVE_LEASE || why == LEAVE_SUPERSEDED;
@@ -211,26 +212,26 @@ struct msg_refused {
 };
 
 struct msg_ping {
-	uint64_t cookie; /* the agent's own; comes back in the PONG */
+	uint64_t cookie; /* the agent's clock; comes back in the PONG */
 	uint64_t stamp;	 /* of the last PONG on this link, 0 before the first */
 };
 
 struct msg_pong {
 	uint64_t coordinator_id; /* see struct memory */
 	uint64_t cookie;
-	uint64_t stamp; /* the coordinator's own; comes back in the next PING */
+	uint64_t stamp; /* the coordinator's clock; comes back in the next PING. rule: fresh */
 	struct round_ref heard, base;
-	/* a round runs, or a pause before one: who is not in it waits without time-out */
+	/* a round runs, or a pause before one: agents outside it wait without a time-out */
 	bool wait;
-	uint32_t present; /* agents linked to the coordinator, for people */
+	uint32_t present; /* agents linked to the coordinator, for display */
 };
 
 #define MSG_PEERS_MAX 32
 
-/* Addresses of the members' hosts, in as many messages as it takes, before FORMED and only to the
+/* Addresses of the members' hosts, in as many messages as necessary, before FORMED and only to the
  * agent that will serve the workers' store of a round of several nodes. */
 struct msg_peers {
-	bool first; /* those of an earlier list no longer count */
+	bool first; /* replaces an earlier list */
 	uint8_t count;
 	struct msg_addr addrs[MSG_PEERS_MAX];
 };
@@ -252,8 +253,8 @@ enum msg_type {
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest the
-	 * sender heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest that the
+	 * sender has heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;

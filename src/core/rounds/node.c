@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-#define ACTIONS_KEPT 64 /* a longer list is given back after the step that needed it */
+#define ACTIONS_KEPT 64 /* a longer list is freed after the step that needed it */
 
 struct step {
 	struct node *node;
@@ -76,7 +76,7 @@ static void go_up(struct step *s)
 					     .dead_indexes = s->node->dead_indexes });
 }
 
-/* The agent's JOIN names its store, so that has to have a place first. */
+/* The agent's JOIN names its store, so the store needs an address first. */
 static void take_link(struct step *s, uint64_t link)
 {
 	struct node *node = s->node;
@@ -151,7 +151,7 @@ static void release(struct step *s)
 	*act(s, NODE_DO_HOST) = s->node->exit;
 }
 
-/* A process that coordinates stays until all others know that the job is over. */
+/* A process that coordinates stays until all others know that the job is over. rule: linger */
 static void leave(struct step *s, const struct agent_action *action)
 {
 	struct node *node = s->node;
@@ -181,7 +181,7 @@ static void exit_apart(struct step *s, const struct coordinator *c)
 
 /* ---- the coordinator here ---- */
 
-/* One that has closed the job gives way to no other: agents may still ask it. */
+/* A coordinator that has closed the job is not replaced: agents may still ask it. */
 static void coordinate(struct step *s, uint64_t epoch, int32_t index)
 {
 	struct node *node = s->node;
@@ -210,7 +210,7 @@ static void free_coordinator(struct node *node)
 	node->coordinator = NULL;
 }
 
-/* It has stepped down and hung up on its agents; some may not have joined it yet. */
+/* It has stepped down and closed its links; some agents may not have joined it yet. */
 static void give_up(struct step *s)
 {
 	struct node *node = s->node;
@@ -298,8 +298,8 @@ static void pass_coordinators(struct step *s, const struct coordinator_action *a
 	}
 }
 
-/* Both queues in order until they are empty. What one machine wants goes to the other only, so
- * neither queue grows while an entry of its own is looked at. */
+/* Handles both queues in order until they are empty. Each machine's actions go only to the other,
+ * so neither queue grows while we look at its entries. */
 static void exchange(struct step *s)
 {
 	struct agent_actions *agents = &s->actions->from_agent;
@@ -363,8 +363,8 @@ static void seek_endpoints(struct step *s)
 	step_finder(s, (struct finder_event){ .type = FINDER_LOST, .linked = linked });
 }
 
-/* What was said last holds until something newer is said. A coordinator that began here with this
- * term and stepped down has learned of a newer one, which will be said. */
+/* The last term stays valid until there is a newer one. A coordinator that began here with this
+ * term and stepped down has learned of a newer one, which will be announced. */
 static void seek_leader(struct step *s)
 {
 	struct node *node = s->node;
@@ -425,7 +425,7 @@ static void on_listening(struct step *s)
 	}
 }
 
-/* A coordinator here gives way first, also to one of this very process. */
+/* A coordinator here gives way first, even to a new one in this process. */
 static void on_term(struct step *s)
 {
 	struct node *node = s->node;
@@ -514,8 +514,8 @@ static void on_host(struct step *s)
 	tell_agent(s, event);
 }
 
-/* Whoever held our endpoint may have gone, or a name of this host be known by now. Owners of other
- * endpoints would have taken over in the meantime. */
+/* The process that held our endpoint may have exited, or our host name may now resolve. Owners of
+ * other endpoints would have taken over by then. */
 static bool may_listen(const struct step *s)
 {
 	const struct node *node = s->node;

@@ -10,7 +10,7 @@
  * How a coordinator is found depends on the kind:
  *
  *     ALONE      it is here from the start; no other host can reach it
- *     ENDPOINTS  the finder asks a list of endpoints and may take over
+ *     ENDPOINTS  the finder probes a list of endpoints and may take over
  *     ARBITER    a program (or etcd) names a leader and an epoch: NODE_EV_TERM
  *     APART      this node is the coordinator and has no agent: `muster coordinator`
  *
@@ -19,12 +19,12 @@
  * - LISTEN is answered by LISTENING with the endpoint that this process now listens on, or -1.
  *   Later a LISTENING comes only for an endpoint. With an arbiter TERM comes instead.
  * - Each PROBE is answered as finder.h says. CONNECT ends in LINK_UP or in NOT_LINKED, unless
- *   HANG_UP with link 0 calls it off.
+ *   HANG_UP with link 0 cancels it.
  * - PLACE_STORE is answered by STORE, or by AGENT_BARRED if no store can be offered there.
- * - LINK_DOWN tells the end of a link, whether the agent's or one to an agent elsewhere; not after
- *   HANG_UP or HANG_UP_ALL. A link to an agent elsewhere needs no event when it comes up, but is
- *   let in only while node_coordinates().
- * - HOST carries what agent.h asks of its caller: the group's news and the user's wishes. STORE
+ * - LINK_DOWN reports the end of a link, whether the agent's or one to an agent elsewhere; not
+ * after HANG_UP or HANG_UP_ALL. A link to an agent elsewhere needs no event when it comes up, but
+ * is let in only while node_coordinates().
+ * - HOST carries what agent.h asks of its caller: events of the group and of the user. STORE
  *   comes before AGENT_GROUP_GONE, with the address for the next round.
  * - TIMER at node_deadline_ns() or soon after; late is safe.
  *
@@ -39,9 +39,9 @@
 #include "core/rounds/coordinator.h"
 #include "core/rounds/finder.h"
 
-#define NODE_LOCAL_LINK ((uint64_t)1 << 63) /* ids of links within the process: from here on */
-#define NODE_RETRY_NS (300 * NS_PER_MS)	    /* from a link that could not be made to the next */
-#define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by now */
+#define NODE_LOCAL_LINK ((uint64_t)1 << 63) /* ids of links within the process begin here */
+#define NODE_RETRY_NS (300 * NS_PER_MS)	    /* pause after a failed link */
+#define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by then */
 
 enum node_kind {
 	NODE_ALONE,
@@ -55,17 +55,17 @@ struct node_config {
 	enum node_kind kind;
 	struct agent_config agent;   /* not for APART; ALONE needs no period and no time-out */
 	struct finder_config finder; /* for ENDPOINTS; `own` is told by LISTENING */
-	/* For each coordinator that begins here. `id` and `salt` are the first one's, both random;
-	 * those that follow count on. `epoch`, `index` and `local` are filled in. */
+	/* For each coordinator that begins here. `id` and `salt`, both random, belong to the first
+	 * one; later ones count up. `epoch`, `index` and `local` are filled in. */
 	struct coordinator_config coordinator;
 };
 
 enum node_event_type {
 	NODE_EV_START,
-	NODE_EV_LISTENING, /* index */
-	NODE_EV_TERM,	 /* epoch, here: who coordinates; lower epochs than the last are old news */
-	NODE_EV_ANSWER,	 /* index, probe, answer, ballot */
-	NODE_EV_LINK_UP, /* link: made as CONNECT said */
+	NODE_EV_LISTENING,  /* index */
+	NODE_EV_TERM,	    /* epoch, here: the coordinator; epochs below the last are ignored */
+	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
+	NODE_EV_LINK_UP,    /* link: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
 	NODE_EV_LINK_DOWN,  /* link, dead, why */
 	NODE_EV_MSG,	    /* link, msg, greeted_ns */
@@ -91,7 +91,7 @@ struct node_event {
 		};
 		struct {
 			bool dead;	 /* as in core/rounds/coordinator.h */
-			const char *why; /* for people, borrowed; may be NULL */
+			const char *why; /* for display, borrowed; may be NULL */
 		};
 		struct {
 			const struct msg *msg; /* borrowed */
@@ -106,15 +106,15 @@ struct node_event {
 };
 
 enum node_action_type {
-	NODE_DO_LISTEN,	 /* look for an endpoint of this host and listen there; see above */
+	NODE_DO_LISTEN,	 /* find an endpoint of this host and listen there; see above */
 	NODE_DO_PROBE,	 /* index, probe */
 	NODE_DO_CONNECT, /* index: to that endpoint, -1: to the leader that was named */
 	NODE_DO_SEND,	 /* link, msg */
-	/* link, after what was sent on it has been written; 0: give up the connection under way */
+	/* link, after everything sent on it is written; 0: cancel the connection under way */
 	NODE_DO_HANG_UP,
-	NODE_DO_HANG_UP_ALL, /* on all agents elsewhere: nobody coordinates here any more */
-	/* link: say where workers elsewhere reach a store of ours, if they take the same way; 0:
-	 * the coordinator is here, they come to where this process listens */
+	NODE_DO_HANG_UP_ALL, /* all agents elsewhere: this process no longer coordinates */
+	/* link: give the address at which workers elsewhere reach our store, if they take the same
+	 * route; 0: the coordinator is here, they come to where this process listens */
 	NODE_DO_PLACE_STORE,
 	NODE_DO_HOST, /* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL or EXIT */
 	NODE_DO_NOTE, /* note */
@@ -126,7 +126,7 @@ struct node_action {
 	uint64_t link;
 	int32_t index;
 	uint32_t probe;
-	bool linked; /* HOST, EXIT: to a coordinator, until now */
+	bool linked; /* HOST, EXIT: there was a link to a coordinator */
 	union {
 		struct msg msg;
 		struct agent_action agent;
@@ -137,13 +137,13 @@ struct node_action {
 struct node_actions {
 	struct node_action *items;
 	size_t count, cap;
-	/* Within a step: what the machines want of each other. */
+	/* Within a step: actions of one machine for the other. */
 	struct agent_actions from_agent;
 	struct coordinator_actions from_coordinator;
 };
 
 #define NODE_ACTIONS_INIT ((struct node_actions){ .items = NULL })
-void node_actions_clear(struct node_actions *actions); /* gives back the memory of a long list */
+void node_actions_clear(struct node_actions *actions); /* frees the memory of a long list */
 void node_actions_done(struct node_actions *actions);
 
 /* The agent's link to a coordinator. */
@@ -161,14 +161,14 @@ struct node {
 	struct agent agent;
 	struct finder finder;
 	struct coordinator *coordinator; /* here; NULL: not here */
-	uint64_t coordinators;		 /* so many have begun here */
+	uint64_t coordinators;		 /* how many have begun here */
 
 	enum node_link link_state;
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
 	uint64_t next_local;   /* id of the next one within the process */
-	bool was_linked;       /* since the finder was last told of a loss */
+	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */
-	uint64_t seek_ns;      /* when to look for a coordinator; NS_NEVER: there is no need */
+	uint64_t seek_ns;      /* when to search for a coordinator; NS_NEVER: not needed */
 	uint64_t since_ns;     /* of this search */
 
 	struct {
@@ -190,7 +190,7 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 
 uint64_t node_deadline_ns(const struct node *node);
 
-/* What to answer a probe: whether a coordinator is here, and the round it formed last. */
+/* The answer to a probe: whether a coordinator is here, and the last round it formed. */
 static inline bool node_coordinates(const struct node *node)
 {
 	return node->coordinator;

@@ -1,18 +1,20 @@
-/* When a failure is worth a restart, how long to wait before it, and how often the membership may
- * change. Pure arithmetic over settings and counters. */
+/* Whether a failure is worth a restart, how long to wait before it, and how often the membership
+ * may change. Pure arithmetic over settings and counters. */
 #ifndef CORE_ROUNDS_POLICY_H
 #define CORE_ROUNDS_POLICY_H
 
 #include "core/worker/exit_set.h"
 #include "core/rounds/msg.h"
 
-/* True if no restart can help: a listed end, or a program that is missing or not executable. */
+/* True if no restart can help: a listed end, or a program that is missing or not executable.
+ * rule: final */
 bool policy_is_final(const struct exit_set *no_restart_on, const struct cause *cause);
 
 /* The pause before restart number `restart` (from 1): base, 2 base, 4 base … up to `max_ns`. */
 uint64_t policy_backoff_ns(uint64_t base_ns, uint64_t max_ns, uint32_t restart);
 
-/* A limit on rounds that only membership asks for: `burst` at once, then one per `interval_ns`. */
+/* Limits rounds caused by changes of members: `burst` at once, then one per `interval_ns`.
+ * rule: pace */
 struct pace {
 	uint64_t interval_ns;
 	uint32_t burst;

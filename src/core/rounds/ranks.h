@@ -1,10 +1,9 @@
-/* Who gets which rank: all rank arithmetic of a round, done once, by the coordinator.
+/* All rank arithmetic of a round, done once, by the coordinator. rule: ranks
  *
  * Group ranks are stable where possible. A node with a node rank below the number of nodes gets
  * exactly that; then nodes that had a group rank keep it; then the preferred node takes 0; the rest
  * fill the gaps in the order given. Worker ranks run through the nodes in group-rank order, and so
- * do the ranks within each role; nodes may differ in nproc and role.
- */
+ * do the ranks within each role; nodes may differ in nproc and role. */
 #ifndef CORE_ROUNDS_RANKS_H
 #define CORE_ROUNDS_RANKS_H
 
@@ -12,9 +11,9 @@
 
 struct ranks_node {
 	/* in */
-	int32_t node_rank; /* as asked for, -1: any */
-	int32_t last_rank; /* group rank in the round before, -1: none */
-	bool preferred;	   /* takes rank 0 if nobody has a better claim: the coordinator's host */
+	int32_t node_rank; /* as requested, -1: any */
+	int32_t last_rank; /* group rank in the previous round, -1: none */
+	bool preferred;	   /* takes rank 0 if no node has a better claim: the coordinator's host */
 	uint32_t nproc;
 	const char *role; /* borrowed */
 	/* out */

@@ -59,7 +59,7 @@ bool roster_in_base(const struct roster *roster, const struct member *member)
 	return memory_was_in(&member->memory, roster->base.ballot);
 }
 
-/* Adds (1) or takes away (-1) what one member contributes to the sums. */
+/* Adds (1) or subtracts (-1) one member's contribution to the counts. */
 static void tally_member(struct roster *roster, const struct member *member, int32_t sign)
 {
 	struct tally *tally = &roster->tally;

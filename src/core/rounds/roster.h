@@ -1,9 +1,8 @@
-/* The coordinator's list of agents: who is linked, who has workers, and the sums that decide
- * whether a round may be formed, kept up to date with every change so that asking costs nothing.
+/* The coordinator's list of agents: which are linked, which have workers, and the counts that
+ * decide whether a round may form, updated with every change so that reading them costs nothing.
  *
- * An entry lives while the agent is linked, and on as ABSENT while one of the two rounds that count
- * for the quorum had it as a member.
- */
+ * An entry lives while the agent is linked, and as ABSENT while one of the two rounds that the
+ * quorum counts had it as a member. */
 #ifndef CORE_ROUNDS_ROSTER_H
 #define CORE_ROUNDS_ROSTER_H
 
@@ -15,7 +14,7 @@ enum member_status {
 	MEMBER_ABSENT,	 /* no link */
 	MEMBER_READY,	 /* has joined: no workers */
 	MEMBER_ACTIVE,	 /* FORMED was sent: has or will have workers */
-	MEMBER_DONE,	 /* active, all its workers ended well */
+	MEMBER_DONE,	 /* active, all its workers have succeeded */
 	MEMBER_STOPPING, /* has workers that end; JOIN is expected */
 	MEMBER_LEAVING,	 /* has workers that end; will not come back */
 	MEMBER_STATUS_COUNT,
@@ -24,18 +23,19 @@ enum member_status {
 struct member {
 	struct agent_id id;
 	uint64_t link;	  /* 0: none */
-	uint32_t attempt; /* which of its links that is */
+	uint32_t attempt; /* the number of that link */
 	enum member_status status;
-	bool left; /* while ABSENT: for good, it said so; it will not join another coordinator */
+	bool left;	  /* while ABSENT: it sent LEAVE and will not join another coordinator */
 	bool elsewhere;	  /* while LEAVING: its process lives on and may join another coordinator */
 	bool acked;	  /* has shown that it knows the round */
 	bool in_round;	  /* member of the coordinator's own last round */
-	bool last_resort; /* its host was lost too often: only when there are not enough others */
-	struct memory memory; /* as told in JOIN, and as FORMED will have made it */
+	bool last_resort; /* its host was lost too often: used only when there are too few others */
+	struct memory memory; /* from its JOIN, and as FORMED will have changed it */
 	uint64_t died_ns;     /* of memory.cause, on the coordinator's clock */
 	uint64_t arrival;     /* order of first JOIN */
-	uint64_t heard_ns;    /* last sign of life, however long it was under way */
-	/* the agent has answered what we sent then: it was with us later than that */
+	uint64_t heard_ns;    /* when its last message came, however long that was under way */
+	/* it has answered a message that we sent then, so it was with us later than that.
+	 * rule: fresh */
 	uint64_t fresh_ns;
 	struct heap_node silence;
 	size_t pos; /* in roster.members */
@@ -51,19 +51,20 @@ struct member {
 	char *name;
 	uint8_t addr_count;
 	struct msg_addr *addrs;
-	/* In the coordinator's own last round. */
+	/* In the last round that this coordinator formed. */
 	uint32_t group_rank, rank_base, role_rank_base, role_world_size;
 };
 
-/* So much silence is death, so old an answer counts no more; 0: the link cannot fall silent. One
- * period more than the agent's own patience: its workers are dead before we count it so. */
+/* After this much silence a member is considered dead, and answers older than this are ignored. 0:
+ * an in-process link, which cannot fall silent. One period more than the agent's own lease: its
+ * workers are dead before we count it as dead. rule: lease */
 uint64_t node_death_ns(const struct node_info *node);
 
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
 	uint32_t ready_heard, ready_base;   /* READY members of the two rounds */
-	uint32_t left_heard, left_base;	    /* those that left for good */
-	uint32_t linked_heard, linked_base; /* those that are here, with workers or without */
+	uint32_t left_heard, left_base;	    /* members that left for good */
+	uint32_t linked_heard, linked_base; /* linked members, with workers or without */
 	uint32_t ready_witness; /* READY members of `heard` that saw its coordinator die */
 	uint32_t ready_done;	/* READY members of `heard` that were done in it */
 	uint32_t ready_ruled[RULING_COUNT]; /* READY members of `heard` by the ruling they know */
@@ -80,7 +81,7 @@ struct roster {
 	struct tally tally;
 };
 
-#define ROSTER_LOSSES_MAX 3 /* a host lost so often is of last resort */
+#define ROSTER_LOSSES_MAX 3 /* a host lost this often is of last resort */
 
 void roster_init(struct roster *roster);
 void roster_done(struct roster *roster);
@@ -90,21 +91,21 @@ struct member *roster_by_id(const struct roster *roster, struct agent_id id);
 struct member *roster_by_rank(const struct roster *roster,
 			      int32_t node_rank); /* linked, and given it */
 
-/* The entry for a JOIN on `link`, made or brought up to date; it is READY afterwards. Another link
- * of the same agent is forgotten. On a new link the agent is as fresh as our greeting was. */
+/* The entry for a JOIN on `link`, made or updated; it is READY afterwards. Forgets another link of
+ * the same agent. On a new link the agent is as fresh as our greeting. */
 struct member *roster_join(struct roster *roster, uint64_t link, const struct msg_join *join,
 			   uint64_t greeted_ns, uint64_t now_ns);
 
 void roster_set_status(struct roster *roster, struct member *member, enum member_status status);
 
-/* The link is gone or of no more use, but workers may live on: LEAVING until its silence has lasted
- * long enough, and to be found elsewhere unless it said that it leaves for good. */
+/* The link is gone or unusable, but workers may live on: LEAVING until it has been silent long
+ * enough, and it may join another coordinator unless it sent LEAVE. */
 void roster_doubt(struct roster *roster, struct member *member);
 
 /* The link is gone: ABSENT, or removed if no round needs it. Returns false in the second case. */
 bool roster_part(struct roster *roster, struct member *member, bool left);
 
-/* Makes `heard` and `base` the rounds that count, and forgets ABSENT members of neither. */
+/* Makes `heard` and `base` the rounds that count, and removes ABSENT members of neither. */
 void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 		       const struct round_ref *base);
 
@@ -117,7 +118,7 @@ void roster_count_loss(struct roster *roster, const struct member *member);
 bool roster_in_heard(const struct roster *roster, const struct member *member);
 bool roster_in_base(const struct roster *roster, const struct member *member);
 
-/* Agents with workers, or that may have some. */
+/* Agents that have, or may have, workers. */
 static inline uint32_t roster_busy(const struct roster *roster)
 {
 	const uint32_t *count = roster->tally.count;
@@ -135,8 +136,8 @@ static inline uint32_t roster_linked(const struct roster *roster)
 	return roster_busy(roster) + roster_ready(roster);
 }
 
-/* The next member that is no longer fresh at `now_ns`; of LEAVING ones, whose workers live on the
- * answers we gave, one that has been silent for long enough. NULL if there is none. */
+/* The next member that is no longer fresh at `now_ns`; of LEAVING members, whose workers live on
+ * our answers, one that has been silent long enough. NULL if there is none. */
 struct member *roster_next_silent(struct roster *roster, uint64_t now_ns);
 
 /* When to ask again. */

@@ -17,7 +17,7 @@
 #define JOIN_TIMEOUT_NS (600 * NS_PER_S)
 #define STATIC_TIMEOUT_NS (900 * NS_PER_S)
 #define FAILOVER_AFTER_NS (10 * NS_PER_S)
-#define LEASE_PERIODS 4 /* the coordinator waits for one more */
+#define LEASE_PERIODS 4 /* the coordinator waits one period longer */
 #define NODES_PER_PERIOD_S 2000
 #define EXEC_PREFIX "exec:"
 
@@ -76,7 +76,7 @@ static int choose_c10d(const struct rendezvous_options *options, uint32_t max_no
 	bool nameless = false;
 	for (size_t i = 0; i < rdzv->endpoint_count; i++)
 		nameless |= rdzv->endpoints[i].port == 0;
-	/* Nobody else could find the port: torchrun's way to say "on this host". */
+	/* No other node could find the port: torchrun's way to say "on this host". */
 	if (nameless && max_nodes > 1)
 		return err_set(err, EINVAL,
 			       "--rdzv-endpoint: '%.64s': other nodes cannot find port 0",
@@ -110,7 +110,7 @@ static int static_endpoint(const struct rendezvous_options *options, struct rend
 	return 0;
 }
 
-/* With one node only the place of the workers' store is given by it. */
+/* With one node it only gives the address of the workers' store. */
 static int choose_static(const struct rendezvous_options *options, uint32_t max_nodes,
 			 struct rendezvous *rdzv, struct err *err)
 {
@@ -205,7 +205,7 @@ static int take_node_rank(const struct rendezvous_options *options,
 	return 0;
 }
 
-/* Nobody who is started by us is to know it. */
+/* Removes the token from the environment so that no child inherits it. */
 static int take_token(const char *file, struct rendezvous *rdzv, struct err *err)
 {
 	int r = token_load(file, &rdzv->token, err);
@@ -228,7 +228,7 @@ static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rd
 	rdzv->scale_up_delay_ns = given_or(conf->scale_up_delay_ns, usual.scale_up_delay_ns);
 	rdzv->failover_after_ns = given_or(conf->failover_after_ns, FAILOVER_AFTER_NS);
 	rdzv->period_ns = given_or(conf->keep_alive_ns, 0);
-	/* So many periods of silence are death for torchrun; the agent itself gives up one
+	/* torchrun counts a node as dead after this many periods of silence; our agent gives up one
 	 * earlier. */
 	uint64_t attempts = given_or(conf->keep_alive_attempts, LEASE_PERIODS + 1);
 	rdzv->lease_periods = (uint32_t)MAX(attempts - 1, 1);
@@ -251,7 +251,7 @@ static int fill(const struct rendezvous_options *options, const struct rendezvou
 	    (r = choose_backend(options, conf, max_nodes, rdzv, err)) < 0 ||
 	    (r = take_token(conf->token_file, rdzv, err)) < 0)
 		return r;
-	/* Nobody but the owner of the only endpoint can coordinate. */
+	/* Only the owner of the only endpoint can coordinate. */
 	if (rdzv->kind != RENDEZVOUS_PROGRAM && rdzv->endpoint_count <= 1)
 		rdzv->quorum = QUORUM_ANY;
 	take_times(conf, rdzv);

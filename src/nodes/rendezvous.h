@@ -1,8 +1,7 @@
-/* How the nodes of a job find each other: what the options say, checked and complete.
+/* How the nodes of a job find each other: the options, checked and complete.
  *
  * Names and defaults are torchrun's (docs/differences.md has the exceptions). `static` is a list of
- * one endpoint whose host is known and whose port the workers' store shares.
- */
+ * one endpoint whose host is known and whose port the workers' store shares. */
 #ifndef NODES_RENDEZVOUS_H
 #define NODES_RENDEZVOUS_H
 
@@ -34,13 +33,13 @@ struct rendezvous_options {
 
 enum rendezvous_kind {
 	RENDEZVOUS_LOCAL,     /* one node, coordinated in this process, without a socket */
-	RENDEZVOUS_ENDPOINTS, /* at one of a list of places */
-	RENDEZVOUS_PROGRAM,   /* where a program says */
+	RENDEZVOUS_ENDPOINTS, /* at one of a list of endpoints */
+	RENDEZVOUS_PROGRAM,   /* at the address that a program prints */
 };
 
 enum rendezvous_host {
-	RENDEZVOUS_HOST_WHO_CAN, /* whoever can listen on an endpoint */
-	RENDEZVOUS_HOST_YES, /* this node, also where the endpoint's address is not known to it */
+	RENDEZVOUS_HOST_WHO_CAN, /* the node that can listen on an endpoint */
+	RENDEZVOUS_HOST_YES,	 /* this node, even if the endpoint's address is not local */
 	RENDEZVOUS_HOST_NO,
 };
 
@@ -48,7 +47,7 @@ struct rendezvous {
 	const char *run_id;
 	uint32_t max_nodes;
 	enum rendezvous_kind kind;
-	const char *backend; /* its name, for people */
+	const char *backend; /* its name, for display */
 	bool is_static; /* MAX nodes with given ranks; the workers' store is at the endpoint too */
 	bool store_at_endpoint; /* this node coordinates, and the workers\' store shares its port */
 	struct addr_name *endpoints;
@@ -56,16 +55,16 @@ struct rendezvous {
 	enum rendezvous_host host;
 	bool is_etcd;
 	struct strv program; /* of PROGRAM: its command line without run id and address */
-	char program_reaches[ADDR_HOST_MAX]; /* a host that it talks to, for the way there; "":
-						unknown */
-	const char *endpoint_text;	     /* as typed; borrowed, as all texts here */
-	const char *conf;		     /* as typed */
-	const char *local_addr;		     /* NULL: the one that reaches the coordinator */
-	int32_t node_rank;		     /* -1: any */
+	/* a host of its service, for the route to it; "": unknown */
+	char program_reaches[ADDR_HOST_MAX];
+	const char *endpoint_text; /* as typed; borrowed, as all texts here */
+	const char *conf;	   /* as typed */
+	const char *local_addr;	   /* NULL: the one that reaches the coordinator */
+	int32_t node_rank;	   /* -1: any */
 	bool has_token;
 	struct token token;
 
-	enum quorum_rule quorum; /* where somebody else could coordinate */
+	enum quorum_rule quorum; /* where another process could coordinate */
 	uint64_t join_timeout_ns, last_call_ns, close_timeout_ns;
 	uint64_t scale_up_delay_ns, failover_after_ns;
 	uint64_t period_ns; /* between two signs of life; 0: by the number of nodes */
@@ -74,13 +73,13 @@ struct rendezvous {
 
 #define RENDEZVOUS_INIT ((struct rendezvous){ .kind = RENDEZVOUS_LOCAL, .node_rank = -1 })
 
-/* -EINVAL: a usage error; any other code: the system's, such as a token file that cannot be read.
- * Takes MUSTER_TOKEN out of the environment, so that nobody inherits it. */
+/* -EINVAL: a usage error; any other code: a system error, such as a token file that cannot be read.
+ * Takes MUSTER_TOKEN out of the environment, so that no child inherits it. */
 int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes,
 		    struct rendezvous *ret_rdzv, struct err *err);
 void rendezvous_done(struct rendezvous *rdzv);
 
-/* The time between two signs of life in a job of so many nodes. */
+/* The time between two signs of life in a job of this many nodes. */
 uint64_t rendezvous_period_ns(const struct rendezvous *rdzv, uint32_t max_nodes);
 
 #endif

@@ -17,7 +17,7 @@ enum value_kind {
 	VALUE_HOST,
 	VALUE_QUORUM,
 	VALUE_TEXT,
-	VALUE_TCP, /* nothing else is there to choose */
+	VALUE_TCP, /* the only choice */
 	VALUE_UNUSED,
 };
 
@@ -43,7 +43,7 @@ static const struct key {
 	KEY("is_host", VALUE_HOST, host),
 	KEY("quorum", VALUE_QUORUM, quorum),
 	KEY("token_file", VALUE_TEXT, token_file),
-	/* As both of torchrun's etcd backends call them. */
+	/* With the names of torchrun's two etcd backends. */
 	KEY("protocol", VALUE_TEXT, protocol),
 	KEY("cacert", VALUE_TEXT, ca_file),
 	KEY("ca_cert", VALUE_TEXT, ca_file),

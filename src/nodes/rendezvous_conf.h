@@ -20,8 +20,8 @@ struct rendezvous_conf {
 	uint64_t lease_ttl_s;
 };
 
-/* Numbers that are not given stay RENDEZVOUS_CONF_UNSET. -EINVAL: a usage error. What torchrun
- * knows and muster has no use for is mentioned at debug level, what nobody knows is warned of. */
+/* Numbers that are not given stay RENDEZVOUS_CONF_UNSET. -EINVAL: a usage error. Logs keys of
+ * torchrun that muster does not need at debug level, and warns of unknown ones. */
 int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, struct err *err);
 void rendezvous_conf_done(struct rendezvous_conf *conf);
 

@@ -14,10 +14,10 @@
 
 #define PROGRAM "muster-discover-etcd"
 #define DEFAULT_ENDPOINT "localhost"
-#define LEASE_TTL_S_MAX 3600 /* as the program has it */
+#define LEASE_TTL_S_MAX 3600 /* the limit of muster-discover-etcd */
 
-/* In the build tree beside us, where it is installed as seen from us, where it was to be installed;
- * else PATH decides. */
+/* In the build tree beside us, at its installed place relative to us, at its configured place; else
+ * PATH decides. */
 static char *find_program(void)
 {
 	static const struct {
@@ -47,7 +47,7 @@ static void add_option(struct strv *args, const char *name, const char *value)
 		strv_take(args, mem_printf("--%s=%s", name, value));
 }
 
-/* Every endpoint with the scheme in front, unless it has one. */
+/* Adds the scheme to every endpoint that has none. */
 static void add_endpoints(struct strv *args, const char *text, const char *protocol)
 {
 	AUTO(buf_done) struct buf list = BUF_INIT;
@@ -90,7 +90,7 @@ int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *co
 	add_option(&args, "prefix", conf->etcd_prefix);
 	if (has_ttl)
 		strv_take(&args, mem_printf("--ttl=%" PRIu64, conf->lease_ttl_s));
-	strv_add(&args, "--"); /* whatever the job is called */
+	strv_add(&args, "--"); /* the run id may begin with a dash */
 	*ret_args = args;
 	return 0;
 }

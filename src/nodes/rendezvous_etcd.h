@@ -1,4 +1,4 @@
-/* What `--rdzv-backend=etcd` says to muster-discover-etcd(1): its command line. */
+/* The command line of muster-discover-etcd(1) for `--rdzv-backend=etcd`. */
 #ifndef NODES_RENDEZVOUS_ETCD_H
 #define NODES_RENDEZVOUS_ETCD_H
 
@@ -10,10 +10,10 @@
 int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *conf,
 			 struct strv *ret_args, struct err *err);
 
-/* The host of the first endpoint, to which the way to etcd leads; "" if there is none. */
+/* The host of the first endpoint, for the route to etcd; "" if there is none. */
 void rendezvous_etcd_host(const char *endpoints, char ret_host[ADDR_HOST_MAX]);
 
-/* Mentions what was given and has no effect without etcd. */
+/* Logs options that have no effect without etcd. */
 void rendezvous_etcd_unused(const struct rendezvous_conf *conf);
 
 #endif

@@ -88,7 +88,7 @@ static int listen_on_all(uint16_t port)
 	return addr_try_listen(&any);
 }
 
-/* Many systems give their own name a loopback address, which the other nodes do not see. */
+/* Many systems map their own name to a loopback address, which other nodes cannot reach. */
 static bool hides_us(const struct spot *spot, const struct addr *addr)
 {
 	return addr_is_loopback(addr) && !spot->numeric &&

@@ -1,4 +1,4 @@
-/* The arbiter: an election service with leases. It can be cut off like anybody else, and its word
+/* The arbiter: an election service with leases. It can be cut off like any host, and its messages
  * can be late. */
 #include "base/clock.h"
 #include "sim/world.h"
@@ -52,8 +52,8 @@ void arbiter_elect(struct world *world)
 			announce(world, &world->hosts[i]);
 }
 
-/* The arbiter's word: a leader and its epoch. What is late is not for the shell to judge, but it
- * remembers the newest leader only. */
+/* A message of the arbiter: a leader and its epoch. The shell does not judge what is late, but
+ * remembers only the newest leader. */
 void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch)
 {
 	if (epoch > host->node.term.epoch)

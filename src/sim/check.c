@@ -1,22 +1,21 @@
 /* The invariants.
  *
- * 1. Workers of one ballot only, over all agents with a live link on which they have joined, after
- *    every step.
- * 2. When a round forms, older workers are dead everywhere: on hosts that are cut off too. Excepted
- *    are frozen hosts, workers that nobody can kill, and for a moment hosts whose connection
- * something on the way has torn down.
+ * 1. After every step, all agents that have joined on a live link run workers of one ballot only.
+ * 2. When a round forms, older workers are dead everywhere, even on hosts that are cut off.
+ *    Exceptions: frozen hosts, workers that cannot be killed, and for a moment hosts whose
+ *    connection was reset on the path.
  * 3. The ranks of a round are exactly 0..n-1: of nodes, of workers, and of workers within each
- * role. A given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is formed
- * once.
- * 4. Members start only what was formed, once, with the seat they were given, and agree on master
- *    address, world size, restarts and ballot.
- * 5. The budget is never exceeded, charged at most once per ballot, and only when a worker's
- * failure ended it.
+ *    role. A given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is
+ *    formed once.
+ * 4. Members start only what was formed, once, with their own ranks, and agree on master address,
+ *    world size, restarts and ballot.
+ * 5. The budget is never exceeded; it is charged at most once per ballot, and only when a worker's
+ *    failure ended the round.
  * 6. Rounds for changes of members are bounded in time.
- * 7. Once faults stop, the job ends in bounded time; if nobody was lost, not by a time-out.
- * 8. All who hear the end of the job hear the same: success only when all members of the last round
- *    were done, failure only when a worker of it failed. Nobody who has been in a round is refused
- * for its MIN:MAX, unless a job with another one has formed rounds too.
+ * 7. Once faults stop, the job ends in bounded time; if no host was lost, not by a time-out.
+ * 8. All agents that hear the end of the job hear the same: success only when all members of the
+ *    last round were done, failure only when one of its workers failed. No agent that was in a
+ *    round is refused for its MIN:MAX, unless a job with another one has formed rounds too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +63,7 @@ static bool excused(const struct world *world, const struct host *host)
 
 /* Seats. */
 
-/* Who has which group rank, as the coordinator has decided; false if that is no numbering. */
+/* The group ranks that the coordinator assigned; false if they are not a numbering. */
 static bool take_seats(struct world *world, const struct coordinator *c, struct round_record *round)
 {
 	uint32_t taken = 0;
@@ -125,8 +124,8 @@ static void check_seats(struct world *world, const struct round_record *round)
 
 /* Rounds. */
 
-/* Agents that have never heard of a round can begin one of their own where enough of them are: more
- * than half of MAX once more, or of those that lost their memory. That is another job. */
+/* Agents that have never heard of a round can begin one of their own where there are enough:
+ * another half of MAX, or of those that lost their memory. That is another job. */
 static bool may_be_another_job(const struct world *world, struct ballot ballot)
 {
 	return ballot.round == 1 && world->mode != SIM_MODE_ENDPOINT &&
@@ -139,8 +138,7 @@ static void check_no_older_workers(struct world *world, struct ballot ballot)
 		world->over = true;
 		return;
 	}
-	/* A coordinator that was started anew, alone, cannot know of workers that live out their
-	 * lease. */
+	/* A coordinator that restarted alone cannot know of workers that live out their lease. */
 	if (ballot.round == 1 && world->amnesia > 0)
 		return;
 	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
@@ -153,7 +151,7 @@ static void check_no_older_workers(struct world *world, struct ballot ballot)
 	}
 }
 
-/* The coordinator has charged `count` restarts to the round that it last heard of. */
+/* The coordinator has charged `count` restarts to the last round it heard of. */
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count)
 {
 	struct round_record *round = check_round(world, ballot);
@@ -172,7 +170,7 @@ void check_charge(struct world *world, struct host *host, struct ballot ballot, 
 	world->result->restarts += count;
 }
 
-/* Of one coordinator: another begins only after a fault. */
+/* For one coordinator: another begins only after a fault. */
 static void check_pace(struct world *world, struct host *host)
 {
 	const struct pace *pace = &world->pace;
@@ -212,14 +210,14 @@ void check_formed(struct world *world, struct host *host)
 	if (world->closed && round.ballot.round > 1)
 		check_broken(world, "%lu.%lu formed after the job was closed", round.ballot.epoch,
 			     round.ballot.round);
-	/* Agents that never heard of the job begin it anew. */
+	/* Agents that never heard of the job begin it again. */
 	world->over |= world->closed;
 	ARRAY_RESERVE(world->rounds, world->round_count, world->round_cap);
 	world->rounds[world->round_count++] = round;
 	world->result->rounds++;
 }
 
-/* A round that runs no more: by a failure, or by a change of members? */
+/* A round has ended: by a failure, or by a change of members? */
 void check_round_ended(struct world *world, struct host *host, bool by_failure)
 {
 	struct round_record *round = check_round(world, host->term_ballot);
@@ -300,7 +298,7 @@ void check_ruling(struct world *world, const struct host *host)
 			     c->ruling == RULING_DONE ? "done" : "failed");
 }
 
-/* An agent that was told CLOSED; one with workers that nobody can kill goes by itself. */
+/* An agent that got CLOSED; one with workers that cannot be killed ends on its own. */
 static void check_closed(struct world *world, const struct host *host, bool done)
 {
 	if (host->stuck && !done)

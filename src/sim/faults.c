@@ -1,4 +1,4 @@
-/* What goes wrong. */
+/* The faults. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static void heal(struct world *world)
 	world_trace(world, "network heals");
 }
 
-/* Two sides; now and then only one direction between them is cut. */
+/* Two sides; sometimes only one direction between them is cut. */
 static void partition(struct world *world)
 {
 	bool one_way = rng_chance(&world->rng, 20);
@@ -73,7 +73,7 @@ static void boot_later(struct world *world, struct host *host, uint64_t from_ms,
 			 HAPPEN_BOOT, host->index);
 }
 
-/* A process or a host dies, and mostly comes back, without its memory. */
+/* A process or a host dies, and usually comes back, without its memory. */
 static void crash_host(struct world *world, struct host *host)
 {
 	if (!host->process || world_frozen(world, host))
@@ -115,7 +115,7 @@ static void user_restarts(struct world *world)
 	host_tell(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
 }
 
-/* Whoever has gone comes back, whoever is there goes: the noise that a fleet makes. */
+/* Agents that are gone come back, others leave: the noise of a fleet. */
 static void user_comes_and_goes(struct world *world)
 {
 	struct host *host = any_host(world);
@@ -127,7 +127,7 @@ static void user_comes_and_goes(struct world *world)
 
 /* Links. */
 
-/* Between two hosts of which neither is frozen. */
+/* A link between two hosts of which neither is frozen. */
 static bool link_usable(const struct world *world, const struct link *link)
 {
 	return link->open[0] && link->open[1] && link->host[0] != link->host[1] &&
@@ -149,7 +149,7 @@ static void half_open_link(struct world *world, struct link *link)
 	net_half_open(world, link, dir);
 }
 
-/* For a while what is sent takes seconds, in one direction or both. */
+/* For a while messages take seconds, in one direction or both. */
 static void lag_link(struct world *world, struct link *link)
 {
 	for (int dir = 0; dir < 2; dir++) {
@@ -202,7 +202,7 @@ static void arbiter_lags(struct world *world)
 	host->arbiter_lag_ns = host->arbiter_lag_ns ? 0 : rng_range(&world->rng, 1, 20) * NS_PER_S;
 }
 
-/* Faults that are aimed: at the very moment at which a coordinator decides. */
+/* Aimed faults: at the moment at which a coordinator decides. */
 
 static void cut_off(struct world *world, struct host *host)
 {
@@ -257,7 +257,7 @@ void faults_provoke(struct world *world, uint32_t host)
 		delays_ms[rng_range(&world->rng, 0, ARRAY_LEN(delays_ms) - 1)] * NS_PER_MS;
 	uint64_t at_ns = world->now_ns + rng_range(&world->rng, 0, longest_ns);
 	world_at(world, at_ns, HAPPEN_PROVOKED, host);
-	/* Leases last four seconds: what heals within ten is the most interesting. */
+	/* Leases last four seconds: faults that heal within ten are the most interesting. */
 	world_at(world, at_ns + rng_range(&world->rng, 1000, 12000) * NS_PER_MS, HAPPEN_HEAL, host);
 }
 

@@ -18,14 +18,14 @@ static void rearm(struct world *world, struct host *host)
 
 /* ---- what a step did to the coordinator here ---- */
 
-/* The coordinator before a step, and what the step brings along that is not its doing. */
+/* The coordinator before a step, and changes in the step that are not its own. */
 struct before {
 	bool there;
 	uint64_t coordinators;
 	enum coordinator_state state;
 	struct round_ref heard;
 	uint32_t restarts;
-	bool failed; /* a worker's failure is what the step is about */
+	bool failed; /* the step is about a worker's failure */
 };
 
 static void learn(struct before *before, const struct memory *memory)
@@ -118,7 +118,7 @@ static void compare(struct world *world, struct host *host, struct before before
 
 static void node_exits(struct world *world, struct host *host)
 {
-	/* Whoever was refused is started once more, as by a user who thinks that it helps. */
+	/* Starts a refused agent once more, as a hopeful user would. */
 	if (host->node.exit.agent.outcome.kind == OUTCOME_REFUSED &&
 	    world->now_ns < world->faults_end_ns)
 		world_at(world, world->now_ns + rng_range(&world->rng, 1, 20) * NS_PER_S,

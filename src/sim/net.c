@@ -1,5 +1,5 @@
-/* The network: ordered links that keep what they carry until it can arrive, as TCP does, and never
- * say that a path is cut. Directions can be cut apart from each other. */
+/* The network: ordered links that hold what they carry until it can arrive, like TCP, and never
+ * report a cut path. Each direction can be cut on its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,8 @@
 #include "base/mem.h"
 #include "sim/world.h"
 
-#define RETRY_NS \
-	(300 * NS_PER_MS) /* at first; twice as long each time, up to what the world allows */
-#define NOT_LINKED_NS (200 * NS_PER_MS) /* until it is known that nobody answers */
+#define RETRY_NS (300 * NS_PER_MS)	/* at first; doubled each time, up to the world's maximum */
+#define NOT_LINKED_NS (200 * NS_PER_MS) /* until a connection attempt fails */
 
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
 {
@@ -29,7 +28,7 @@ static struct link *find(const struct world *world, uint64_t id)
 	return id && id <= world->link_count ? world->links[id - 1] : NULL;
 }
 
-/* What a probe of an endpoint finds out, and when. */
+/* What a probe of an endpoint finds, and when. */
 void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t probe)
 {
 	struct host *peer = &world->hosts[index];
@@ -139,7 +138,7 @@ static struct packet *dequeue(struct link *link, int dir)
 	return packet;
 }
 
-/* Where what this end of the link sends goes to. */
+/* The direction in which this end of the link sends. */
 static int away(const struct link *link, const struct host *from)
 {
 	return link->host[TO_AGENT] == from->index ? TO_COORDINATOR : TO_AGENT;
@@ -190,7 +189,7 @@ static void deliver(struct world *world, struct link *link, int dir, const struc
 	struct host *host = &world->hosts[link->host[dir]];
 	bool there = host->process && host->generation == link->generation[dir] && link->open[dir];
 	if (!there) {
-		/* Nobody has this connection: the sender is told so. */
+		/* The receiver does not have this connection: tell the sender. */
 		if (!packet->end && link->open[!dir])
 			enqueue(world, link, !dir, NULL);
 		return;
@@ -228,7 +227,7 @@ void net_pump(struct world *world, struct link *link, int dir)
 			  MAX(link->first[dir]->arrives_ns, world->now_ns));
 }
 
-/* Something on the way tears the connection down, and both ends hear of it. */
+/* A device on the path resets the connection, and both ends see it. */
 void net_reset(struct world *world, struct link *link)
 {
 	world->hosts[link->host[TO_AGENT]].reset_ns = world->now_ns;
@@ -237,8 +236,7 @@ void net_reset(struct world *world, struct link *link)
 	tell_down(world, link, TO_COORDINATOR, true);
 }
 
-/* One end's system gives the connection up; the other believes in it until it writes and is
- * told. */
+/* One end's kernel gives up the connection; the other sees it only when it writes. */
 void net_half_open(struct world *world, struct link *link, int dir)
 {
 	if (dir == TO_AGENT)
@@ -246,7 +244,7 @@ void net_half_open(struct world *world, struct link *link, int dir)
 	tell_down(world, link, dir, false);
 }
 
-/* Both ends have it, and what is sent arrives. */
+/* Both ends have it, and messages arrive. */
 bool net_live(const struct world *world, const struct host *agent)
 {
 	const struct link *link = find(world, agent->node.link);

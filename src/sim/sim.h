@@ -1,10 +1,9 @@
 /* The simulator: agents and their coordinators, the real state machines, in virtual time on a
  * network that delays, cuts, half-opens and heals, with hosts that die, freeze and come back.
- * Everything comes from one seed, so that whatever happens can be made to happen again.
+ * Everything follows from one seed, so that any run can be repeated.
  *
- * After every step the invariants are checked (check.c lists them); the run ends at the first that
- * does not hold.
- */
+ * It checks the invariants (check.c lists them) after every step; the run ends at the first that
+ * does not hold. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
@@ -12,7 +11,7 @@
 
 enum sim_mode {
 	SIM_MODE_ANY,	    /* the seed decides */
-	SIM_MODE_ENDPOINT,  /* one endpoint, nobody can take over */
+	SIM_MODE_ENDPOINT,  /* one endpoint, no other process can take over */
 	SIM_MODE_ENDPOINTS, /* two or three */
 	SIM_MODE_ARBITER,   /* a service such as etcd elects the coordinator and counts epochs */
 };
@@ -39,7 +38,7 @@ struct sim_result {
 	uint32_t outcomes[8]; /* by enum outcome_kind */
 };
 
-/* With a trace every step that is not a mere ping leaves a line in it. */
+/* With a trace, every step except plain PINGs adds a line. */
 void sim_run(const struct sim_options *options, struct buf *trace, struct sim_result *ret_result);
 
 #endif

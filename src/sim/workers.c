@@ -37,7 +37,7 @@ static uint64_t stop_time_ns(struct world *world)
 	return rng_range(&world->rng, NS_PER_MS, slow ? 4 * NS_PER_S : 100 * NS_PER_MS);
 }
 
-/* Of those that are asked to end some do not listen. */
+/* Some processes ignore the request to end. */
 static void signal_process(struct world *world, struct sim_process *process, int signal)
 {
 	bool deaf = signal != SIGKILL && rng_chance(&world->rng, 3);
@@ -110,7 +110,7 @@ static void tell_failed(struct world *world, struct host *host, size_t rank)
 					 .died_ns = worker->ended_ns });
 }
 
-/* What the node hears of it, after everything else is done: it may want something of the group. */
+/* Tells the node, after everything else is done: it may have actions for the group. */
 static void tell(struct world *world, struct host *host, const struct group_action *action)
 {
 	switch (action->type) {
@@ -159,7 +159,7 @@ static void step_group(struct world *world, struct host *host, const struct grou
 
 /* ---- their lives ---- */
 
-/* Each worker's end, if nobody interferes. At most one fails by itself. */
+/* Plans each worker's end, if it is not stopped before. At most one fails on its own. */
 static void plan(struct world *world, struct host *host)
 {
 	struct rng *rng = &world->rng;

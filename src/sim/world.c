@@ -10,7 +10,7 @@
 
 #define BUSY_STEPS_MAX(agents) \
 	(10000 + 100 * (uint64_t)(agents)) /* with less than 1 ms between them */
-#define AFTERMATH_NS (900 * NS_PER_S)	   /* once the faults are over the job ends within this */
+#define AFTERMATH_NS (900 * NS_PER_S)	   /* the job must end within this after the last fault */
 
 /* Time. */
 
@@ -94,7 +94,7 @@ static void init_host(struct world *world, uint32_t index)
 							     .host = index };
 }
 
-/* What differs from one world with faults to the next. */
+/* Chooses the parameters of a world with faults. */
 static void choose_troubles(struct world *world)
 {
 	struct rng *rng = &world->rng;
@@ -119,8 +119,8 @@ static void choose_troubles(struct world *world)
 	world->pace.interval_ns = rng_range(rng, 5, 60) * NS_PER_S;
 }
 
-/* Node ranks that are given, sometimes twice or too high, and a host that was started for another
- * job. */
+/* Chooses given node ranks, sometimes duplicate or too high, and a host that was started for
+ * another job. */
 static void choose_differences(struct world *world)
 {
 	struct rng *rng = &world->rng;
@@ -201,7 +201,7 @@ static void happen(struct world *world, struct happening_event *event)
 	struct host *host = &world->hosts[event->host];
 	switch (event->what) {
 	case HAPPEN_BOOT:
-		/* Whoever came after the end would begin the job anew. */
+		/* An agent that came after the end would begin the job again. */
 		world->boots--;
 		if (!world->closed)
 			host_boot(world, host);

@@ -20,7 +20,7 @@ enum happening {
 	HAPPEN_PROVOKED, /* a fault aimed at `host` */
 	HAPPEN_HEAL,
 	HAPPEN_ELECTION,
-	HAPPEN_LEADER, /* `host` hears the arbiter's word: `index`, `epoch` */
+	HAPPEN_LEADER, /* `host` gets a message of the arbiter: `index`, `epoch` */
 };
 
 /* Embedded ones are reused; the others are freed after they have happened. */
@@ -41,9 +41,9 @@ struct happening_event {
 
 #define SIM_NPROC_MAX 3
 
-/* What the warden of a host has in its care. */
+/* A process of a host's warden. */
 struct sim_process {
-	uint64_t ends_ns; /* NS_NEVER: not by itself */
+	uint64_t ends_ns; /* NS_NEVER: it does not end on its own */
 	int code;	  /* its exit code, -1: it cannot be started */
 	bool alive;
 };
@@ -61,9 +61,10 @@ struct host {
 	uint64_t slow_ns;
 	uint64_t frozen_until_ns, thawed_ns, reset_ns, crashed_ns;
 	struct node node;
-	bool ended;		   /* its agent has: the process stays for the others at most */
-	uint64_t connection;	   /* counts CONNECT: what came of an older one is not told */
-	uint16_t store_port;	   /* as the node was told last */
+	/* its agent has ended: the process stays for the others at most */
+	bool ended;
+	uint64_t connection;	   /* counts CONNECTs: the result of an older one is dropped */
+	uint16_t store_port;	   /* the node's last one */
 	uint64_t term;		   /* tells the coordinator here from all others */
 	struct ballot term_ballot; /* it formed last */
 	bool term_heard;	   /* of a round, before it formed one or by forming one */
@@ -71,14 +72,14 @@ struct host {
 	uint32_t term_rounds;	   /* it formed for membership */
 	uint64_t term_ns;
 	uint32_t leader;	 /* as heard from the arbiter */
-	uint64_t arbiter_lag_ns; /* so late it hears the arbiter's word */
+	uint64_t arbiter_lag_ns; /* delay of the arbiter's messages */
 	bool group_alive;
-	bool stuck; /* nobody can kill its group */
+	bool stuck; /* its group cannot be killed */
 	struct ballot group_ballot;
 	size_t group_round; /* its record */
 	struct group group;
 	struct sim_process workers[SIM_NPROC_MAX], orphans;
-	uint64_t empty_ns; /* when the warden says that nothing is left; NS_NEVER: something is */
+	uint64_t empty_ns; /* when the warden reports EMPTY; NS_NEVER: something is left */
 	struct happening_event node_timer, group_timer;
 };
 
@@ -100,12 +101,12 @@ struct link {
 	uint64_t greeted_ns; /* on its clock */
 	bool open[2];	     /* the end at host[dir] */
 	struct packet *first[2], *last[2];
-	uint64_t lag_ns[2], lag_until_ns; /* what is sent until then takes so much longer */
+	uint64_t lag_ns[2], lag_until_ns; /* extra delay of what is sent until then */
 	uint64_t retry_ns[2];
 	struct happening_event pump[2];
 };
 
-/* What the holder of a group rank was given. */
+/* What the holder of a group rank was assigned. */
 struct seat {
 	uint32_t host, nproc;
 	uint32_t rank_base, role_rank_base, role_world_size;
@@ -130,7 +131,7 @@ struct world {
 	struct rng rng;
 	struct heap queue;
 	uint64_t now_ns;
-	uint64_t busy_steps; /* since the last time that nothing happened for a while */
+	uint64_t busy_steps; /* since the last quiet moment */
 	struct buf *trace;
 	struct sim_result *result;
 	struct host *hosts;
@@ -144,9 +145,9 @@ struct world {
 	bool misfit;				 /* a host has another MIN:MAX than the others */
 	bool misfit_formed;			 /* and has been in a round */
 	bool noise;				 /* an hour of agents that come and go */
-	uint64_t work_ns;			 /* so long a group takes at most */
+	uint64_t work_ns;			 /* the longest run of a group */
 	uint32_t failure_percent, stuck_percent; /* of groups */
-	uint32_t malice_percent;		 /* of decisions provoke a fault */
+	uint32_t malice_percent;		 /* share of decisions that provoke a fault */
 	uint64_t retry_max_ns; /* how long a cut network may take to notice that it has healed */
 	struct link **links;
 	size_t link_count, link_cap;
@@ -158,16 +159,16 @@ struct world {
 	uint64_t next_term;
 	uint32_t processes; /* started so far */
 	uint64_t faults_end_ns;
-	uint32_t amnesia;	       /* processes that ended without a word, members perhaps */
+	uint32_t amnesia;	       /* processes that ended without LEAVE, perhaps members */
 	uint32_t running;	       /* processes */
 	uint32_t boots;		       /* to come */
-	bool closed;		       /* someone heard CLOSED */
+	bool closed;		       /* an agent got CLOSED */
 	bool heard_done, heard_failed; /* and what it said */
-	bool over;		       /* what follows is another job */
+	bool over;		       /* later rounds belong to another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
 	uint32_t groups_alive;
-	size_t latest_round;	   /* that a group began */
+	size_t latest_round;	   /* that a group started */
 	struct node_actions spare; /* memory for the next step */
 };
 
@@ -188,7 +189,7 @@ uint64_t world_ns(const struct world *world, const struct host *host, uint64_t l
 /* host.c */
 void host_boot(struct world *world, struct host *host);
 void host_end_process(struct world *world, struct host *host,
-		      bool power); /* power: nobody is told */
+		      bool power); /* power: no peer is notified */
 void host_step(struct world *world, struct host *host, const struct node_event *event);
 void host_tell(struct world *world, struct host *host, const struct agent_event *event);
 
@@ -212,15 +213,14 @@ void net_done(struct world *world);
 void workers_start(struct world *world, struct host *host, const struct agent_action *action);
 void workers_stop(struct world *world, struct host *host, int signal); /* 0: the usual one */
 void workers_kill(struct world *world, struct host *host);
-void workers_gone(struct world *world,
-		  struct host *host); /* with the process that was to watch them */
+void workers_gone(struct world *world, struct host *host); /* together with their warden */
 void workers_happen(struct world *world, struct host *host);
 
 /* faults.c */
 void faults_start(struct world *world);
 void faults_next(struct world *world);
 void faults_provoke(struct world *world,
-		    uint32_t host); /* a coordinator that has just decided something */
+		    uint32_t host); /* a coordinator that has just made a decision */
 void faults_provoked(struct world *world, struct host *host);
 void faults_heal(struct world *world);
 

@@ -426,7 +426,7 @@ TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear
 	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, 77);
 }
 
-TEST(old_mail_does_not_outlive_the_lease)
+TEST(old_messages_do_not_outlive_the_lease)
 {
 	enter(AGENT_JOINED);
 	now_ns += 10 * NS_PER_S;
@@ -443,7 +443,7 @@ TEST(without_a_round_the_join_time_out_ends_the_agent)
 	ck_assert_int_eq(actions.items[0].outcome.kind, OUTCOME_TIMED_OUT);
 }
 
-TEST(a_done_agent_that_never_hears_the_end_does_not_know_it)
+TEST(a_done_agent_that_never_hears_the_end_reports_an_unknown_outcome)
 {
 	enter(AGENT_WAITING);
 	step_type(AGENT_GROUP_GONE);

@@ -114,7 +114,7 @@ TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
 	finish();
 }
 
-TEST(a_failure_stops_nobody_else)
+TEST(a_failure_stops_no_other_order)
 {
 	struct batch_opts opts = options();
 	begin(&opts, 3);
@@ -395,7 +395,7 @@ TEST(repetitions_stay_in_their_slot_and_warmups_do_not_count)
 	finish();
 }
 
-TEST(a_lost_watcher_is_an_attempt_that_failed)
+TEST(a_lost_warden_is_a_failed_attempt)
 {
 	struct batch_opts opts = options();
 	orders[0].retries = 1;
@@ -483,7 +483,7 @@ TEST(a_hook_that_fails_fails_its_order_without_a_retry_and_cleanup_still_runs)
 	finish();
 }
 
-TEST(an_interrupt_during_a_hook_is_no_result_of_the_order)
+TEST(an_interrupt_during_a_hook_is_not_a_result_of_the_order)
 {
 	struct batch_opts opts = options();
 	opts.hooks[BATCH_HOOK_PREPARE] = true;

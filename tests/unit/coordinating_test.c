@@ -311,7 +311,7 @@ TEST(local_and_distant_agents_form_a_round_and_end_together)
 	world_done(w);
 }
 
-TEST(a_failure_restarts_everybody)
+TEST(a_failure_restarts_all_agents)
 {
 	struct world *w = start_three();
 	struct host *host = &w->hosts[1];
@@ -336,7 +336,7 @@ TEST(a_host_that_dies_ends_the_round_at_once)
 	world_done(w);
 }
 
-TEST(superseding_hangs_up_on_all_and_leaves_a_standby)
+TEST(superseding_disconnects_all_agents_and_leaves_a_standby)
 {
 	struct world *w = start_three();
 	coordinating_supersede(w->coordinating);

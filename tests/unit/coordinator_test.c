@@ -354,7 +354,7 @@ TEST(a_failure_stops_all_and_restarts_when_all_are_back)
 	ck_assert(did(COORDINATOR_FINISHED));
 }
 
-TEST(the_earliest_death_is_the_first_cause_whoever_reports_first)
+TEST(the_earliest_death_is_the_first_cause_whichever_report_comes_first)
 {
 	enter(COORDINATOR_RUNNING);
 	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
@@ -417,7 +417,7 @@ TEST(the_first_round_waits_for_its_last_call_only)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
-TEST(losing_a_done_node_is_no_loss)
+TEST(losing_a_done_node_does_not_count_as_a_loss)
 {
 	enter(COORDINATOR_RUNNING);
 	report(1, MSG_DONE);
@@ -516,7 +516,7 @@ TEST(a_takeover_counts_the_old_coordinator_out_only_if_all_who_are_here_saw_it_d
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
-TEST(who_was_counted_out_when_a_round_was_formed_stays_so_to_the_end_of_the_job)
+TEST(a_coordinator_declared_dead_when_a_round_formed_stays_dead_to_the_end)
 {
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
 	memory.coordinator_in_heard = true;
@@ -530,7 +530,7 @@ TEST(who_was_counted_out_when_a_round_was_formed_stays_so_to_the_end_of_the_job)
 	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
 }
 
-TEST(who_was_started_wrongly_and_comes_first_does_not_end_the_job)
+TEST(an_agent_with_wrong_options_that_comes_first_does_not_end_the_job)
 {
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);
 	begin_takeover(2);
@@ -559,7 +559,7 @@ TEST(a_ruling_is_inherited_from_a_coordinator_that_is_gone)
 	ck_assert_uint_eq(sent(MSG_CLOSED), 2);
 }
 
-TEST(who_comes_back_while_the_job_is_closed_is_told_the_ruling)
+TEST(a_member_that_comes_back_while_the_job_closes_gets_the_ruling)
 {
 	enter(COORDINATOR_CLOSING);
 	struct memory memory = memory_of(2);
@@ -588,7 +588,7 @@ TEST(a_refusal_is_not_below_what_the_agent_has_heard_of)
 	ck_assert_uint_eq(actions.items[0].msg.ballot.round, 9);
 }
 
-TEST(a_closed_coordinator_stays_for_members_that_were_not_told)
+TEST(a_closed_coordinator_stays_for_members_that_do_not_know_the_end)
 {
 	enter(COORDINATOR_CLOSED);
 	leave(1, LEAVE_CLOSED, true);
@@ -600,7 +600,7 @@ TEST(a_closed_coordinator_stays_for_members_that_were_not_told)
 	ck_assert(did(COORDINATOR_FINISHED));
 }
 
-TEST(a_minority_hangs_up_on_its_members)
+TEST(a_minority_disconnects_its_members)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	config.quorum = QUORUM_MAJORITY;
@@ -615,7 +615,7 @@ TEST(a_minority_hangs_up_on_its_members)
 	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
 }
 
-TEST(a_coordinator_that_stood_still_decides_nothing_on_old_mail)
+TEST(a_coordinator_that_stood_still_decides_nothing_from_old_messages)
 {
 	enter(COORDINATOR_RUNNING);
 	report(1, MSG_FAILED);
@@ -694,7 +694,7 @@ TEST(a_host_lost_three_times_is_used_only_when_needed)
 	ck_assert_uint_eq(c.roster.heard.nodes, 1);
 }
 
-TEST(a_join_that_was_long_under_way_is_not_believed)
+TEST(an_old_join_is_ignored)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	begin(&config, 1, 1);

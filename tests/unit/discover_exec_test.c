@@ -74,7 +74,7 @@ static void heard_done(struct heard *heard)
 #define SAY(coordinator, epoch) "echo '{\"coordinator\":\"" coordinator "\",\"epoch\":" epoch "}'; "
 #define STAY "read line"
 
-TEST(the_word_of_the_program_is_passed_on)
+TEST(the_coordinator_that_the_program_names_is_passed_on)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard, SAY("a:1", "3") SAY("[::1]:2", "4") STAY, 2);
@@ -89,7 +89,7 @@ TEST(it_gets_the_arguments)
 	ck_assert_str_eq(buf_str(&heard.words), "run1:2@1 ");
 }
 
-TEST(epochs_never_go_back_and_a_repetition_is_no_news)
+TEST(epochs_never_go_back_and_repetitions_are_ignored)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard,
@@ -100,7 +100,7 @@ TEST(epochs_never_go_back_and_a_repetition_is_no_news)
 						"['b:1' in epoch 2 is ignored: 'a:1' had epoch 3]");
 }
 
-TEST(bad_lines_are_told_and_left_out)
+TEST(bad_lines_are_reported_and_skipped)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard, "echo hello; " SAY("no-port", "1") SAY("a:99999", "1") SAY("a:1", "2") STAY, 1);
@@ -110,7 +110,7 @@ TEST(bad_lines_are_told_and_left_out)
 	ck_assert_ptr_nonnull(strstr(buf_str(&heard.notes), "'a:99999' is not a host and a port"));
 }
 
-TEST(an_endless_line_is_left_out)
+TEST(an_endless_line_is_skipped)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard, "head -c 1000000 /dev/zero; echo; " SAY("a:1", "2") STAY, 1);
@@ -118,7 +118,7 @@ TEST(an_endless_line_is_left_out)
 	ck_assert_ptr_nonnull(strstr(buf_str(&heard.notes), "longer than"));
 }
 
-TEST(what_it_says_to_people_is_passed_on_printable)
+TEST(its_standard_error_is_passed_on_printable)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard, "printf 'trouble\\033[2J\\nenough\\n' >&2; " STAY, 0);
@@ -146,7 +146,7 @@ static void run_with_mark(struct heard *heard, const char *format, unsigned want
 	rmdir(dir);
 }
 
-TEST(one_that_ends_is_started_again_and_its_last_words_count)
+TEST(a_program_that_ends_is_started_again_and_its_last_line_counts)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	bool marked;
@@ -160,7 +160,7 @@ TEST(one_that_ends_is_started_again_and_its_last_words_count)
 		strstr(buf_str(&heard.notes), "sh ended (exit code 3) and will be started again"));
 }
 
-TEST(one_that_closes_its_output_is_replaced)
+TEST(a_program_that_closes_its_output_is_replaced)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	struct discover_exec *discovery = start_script(&heard, "exec >&-; " STAY);
@@ -187,7 +187,7 @@ TEST(a_program_that_is_not_there_is_an_error)
 }
 
 /* It and what it has started. */
-TEST(one_that_does_not_leave_is_killed)
+TEST(a_program_that_does_not_leave_is_killed)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL };
 	run(&heard, "trap '' TERM; sleep 1000 & echo enough >&2; sleep 1000", 0);

@@ -34,7 +34,7 @@ TEST(a_line_names_the_coordinator_and_its_epoch)
 	}
 }
 
-TEST(what_is_no_such_line_is_refused)
+TEST(invalid_lines_are_refused)
 {
 	static const char *const cases[] = {
 		"",

@@ -72,7 +72,7 @@ static void wait(void)
 	step((struct election_event){ .type = ELECTION_TIMER });
 }
 
-TEST(whoever_creates_the_key_leads_and_keeps_its_lease)
+TEST(the_candidate_that_creates_the_key_leads_and_keeps_its_lease)
 {
 	begin(1);
 	ck_assert_int_eq(asked(), ELECTION_READ);
@@ -96,7 +96,7 @@ TEST(whoever_creates_the_key_leads_and_keeps_its_lease)
 	}
 }
 
-TEST(whoever_finds_the_key_follows_its_holder)
+TEST(a_candidate_that_finds_the_key_follows_its_holder)
 {
 	begin(1);
 	key(OTHER, 4);
@@ -185,7 +185,7 @@ TEST(a_failure_goes_to_the_next_endpoint_at_once)
 	ck_assert_ptr_null(find(ELECTION_ANSWERS));
 }
 
-TEST(when_all_fail_it_says_so_every_ten_seconds_and_tries_on)
+TEST(when_all_fail_it_says_so_every_ten_seconds_and_keeps_trying)
 {
 	begin(2);
 	unsigned complaints = 0, requests = 0;
@@ -259,7 +259,7 @@ TEST(a_watch_that_breaks_late_is_replaced_at_once)
 	ck_assert_int_eq(asked(), ELECTION_READ);
 }
 
-TEST(who_resigns_gives_the_lease_back)
+TEST(a_leader_that_resigns_revokes_its_lease)
 {
 	begin(1);
 	win(8);
@@ -287,7 +287,7 @@ TEST(resigning_replaces_the_request_under_way_and_tries_every_endpoint_once)
 	ck_assert_int_eq(asked(), ELECTION_NOTHING);
 }
 
-TEST(who_leads_nothing_may_go_at_once)
+TEST(a_candidate_without_a_lease_may_leave_at_once)
 {
 	begin(1);
 	step((struct election_event){ .type = ELECTION_RESIGN });

@@ -102,7 +102,7 @@ static void write_file(const char *path, const char *text, off_t size)
 	close(fd);
 }
 
-TEST(error_file_may_be_absent_huge_or_no_file_at_all)
+TEST(error_file_may_be_absent_huge_or_not_a_file)
 {
 	char directory[] = "/tmp/error_file_test_XXXXXX";
 	ck_assert_ptr_nonnull(mkdtemp(directory));

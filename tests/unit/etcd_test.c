@@ -64,7 +64,7 @@ TEST(a_key_that_is_not_there_is_absent)
 	ck_assert(!key.present);
 }
 
-TEST(a_strange_value_is_the_empty_one)
+TEST(an_invalid_value_counts_as_empty)
 {
 	static const char *const values[] = { "\"AAAA\"", "\"not base64!\"", "7", "null" };
 	struct etcd_key key;

@@ -61,7 +61,7 @@ TEST(members_of_later_versions_are_passed_over)
 	event_in_done(&event);
 }
 
-TEST(what_is_no_event_is_refused)
+TEST(invalid_events_are_refused)
 {
 	static const char *const wrong[] = { "",
 					     "{}",

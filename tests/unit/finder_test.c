@@ -49,7 +49,7 @@ TEST(a_search_asks_all_others_and_joins_a_coordinator_whatever_its_place)
 	ck_assert_int_eq(finder.state, FINDER_LINKED);
 }
 
-TEST(the_first_endpoint_coordinates_when_nobody_does)
+TEST(the_first_endpoint_coordinates_when_no_other_does)
 {
 	start(0);
 	answer(1, FINDER_STANDBY, BALLOT_NONE);
@@ -112,7 +112,7 @@ TEST(an_agent_without_an_endpoint_never_coordinates)
 	ck_assert_int_eq(finder.state, FINDER_LOOKING);
 }
 
-TEST(late_answers_are_not_believed)
+TEST(late_answers_are_ignored)
 {
 	start(0);
 	answer(1, FINDER_REFUSED, BALLOT_NONE);
@@ -148,7 +148,7 @@ TEST(a_coordinator_without_a_round_gives_way_to_a_better_claim_only)
 	ck_assert_int_eq(finder.state, FINDER_LOOKING);
 }
 
-TEST(a_coordinator_with_a_round_asks_nobody)
+TEST(a_coordinator_with_a_round_probes_no_endpoint)
 {
 	start(0);
 	answer(1, FINDER_REFUSED, BALLOT_NONE);
@@ -169,7 +169,7 @@ TEST(a_search_goes_on_soon_when_all_have_answered)
 	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_PACE_NS);
 }
 
-TEST(who_comes_to_own_an_endpoint_asks_the_others_again_before_it_takes_over)
+TEST(a_new_owner_of_an_endpoint_probes_the_others_again_before_it_takes_over)
 {
 	start(-1);
 	for (uint32_t i = 0; i < 3; i++)

@@ -20,7 +20,7 @@ static void make(const char *text, char *const *caller, struct strv *env,
 	strv_done(&rule.keep);
 }
 
-TEST(a_clean_environment_is_the_same_whoever_calls)
+TEST(a_clean_environment_is_the_same_for_every_caller)
 {
 	struct strv a = STRV_INIT, b = STRV_INIT;
 	char hash_a[FIXED_ENV_HASH_MAX], hash_b[FIXED_ENV_HASH_MAX];
@@ -58,7 +58,7 @@ TEST(an_inherited_environment_is_the_callers)
 	strv_done(&a);
 }
 
-TEST(words_that_are_no_rule_are_refused)
+TEST(invalid_rules_are_refused)
 {
 	struct fixed_env_rule rule = FIXED_ENV_RULE_INIT;
 	ck_assert_int_eq(fixed_env_parse("none", &rule, NULL), -EINVAL);

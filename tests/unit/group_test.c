@@ -290,7 +290,7 @@ TEST(second_interrupt_kills_but_a_second_terminate_does_not)
 	group_done(&group);
 }
 
-TEST(empty_that_overtakes_a_start_is_no_end)
+TEST(empty_that_overtakes_a_start_does_not_end_the_group)
 {
 	struct group group;
 	group_init(&group, SIGTERM, GRACE);

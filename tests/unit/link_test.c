@@ -276,7 +276,7 @@ TEST(a_link_can_be_hung_up_on_by_its_own_message)
 	world_done(&w);
 }
 
-TEST(a_message_of_the_wrong_direction_ends_the_link_but_is_no_death)
+TEST(a_message_in_the_wrong_direction_ends_the_link_but_is_not_a_death)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");
@@ -302,7 +302,7 @@ TEST(a_message_out_of_range_is_told_to_its_sender)
 	world_done(&w);
 }
 
-TEST(nobody_there_is_told_apart_from_silence)
+TEST(a_refused_connection_is_told_apart_from_silence)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");
@@ -331,7 +331,7 @@ TEST(the_next_address_is_tried_when_one_refuses)
 	world_done(&w);
 }
 
-TEST(an_agent_is_told_that_nobody_coordinates)
+TEST(an_agent_learns_that_there_is_no_coordinator)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");
@@ -357,7 +357,7 @@ TEST(a_peer_that_stays_silent_does_not_hold_a_probe_up)
 	world_done(&w);
 }
 
-TEST(a_probe_learns_who_coordinates)
+TEST(a_probe_learns_whether_there_is_a_coordinator)
 {
 	struct token token = make_token("secret");
 	struct world w;
@@ -378,7 +378,7 @@ TEST(a_probe_learns_who_coordinates)
 	world_done(&w);
 }
 
-TEST(a_cancelled_probe_answers_nobody)
+TEST(a_cancelled_probe_calls_nothing_back)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");
@@ -539,7 +539,7 @@ TEST(an_http_client_gets_an_answer_it_understands)
 	world_done(&w);
 }
 
-TEST(a_tcpstore_client_is_hung_up_on_and_named)
+TEST(a_tcpstore_client_is_disconnected_and_named)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");
@@ -574,7 +574,7 @@ TEST(another_version_is_told_so_in_a_frame_that_all_versions_read)
 	world_done(&w);
 }
 
-TEST(a_stranger_that_says_nothing_delays_nobody)
+TEST(a_silent_connection_delays_no_other)
 {
 	struct world w;
 	world_init(&w, "127.0.0.1");

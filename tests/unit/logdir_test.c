@@ -87,7 +87,7 @@ TEST(temporary_tree_goes_when_nothing_was_written)
 	end();
 }
 
-TEST(dev_null_is_no_tree)
+TEST(dev_null_means_no_tree)
 {
 	begin();
 	ck_assert_int_eq(logdir_open(&logdir, "/dev/null", "j", &err), 0);

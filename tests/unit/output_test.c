@@ -174,7 +174,7 @@ TEST(output_keeps_the_tail_of_a_worker_that_has_ended)
 	ck_assert_str_eq(text, "");
 }
 
-TEST(output_does_not_wait_for_ever_for_an_heir_that_holds_the_pipe)
+TEST(output_does_not_wait_for_ever_for_a_child_that_holds_the_pipe)
 {
 	int fd = capture(true);
 	struct output *output = new_output(&(struct output_config){ 0 });
@@ -377,7 +377,7 @@ TEST(output_goes_on_when_a_log_cannot_be_written_and_says_what_is_missing)
 	ck_assert_str_eq(text, "[0]:hello\n");
 }
 
-TEST(output_goes_on_when_nobody_reads_its_stdout)
+TEST(output_goes_on_when_its_stdout_is_not_read)
 {
 	int fd = capture(false);
 	close(fd);
@@ -420,7 +420,7 @@ TEST(disk_rotates_between_lines)
 	rmdir(directory);
 }
 
-TEST(disk_that_hangs_stops_nobody_and_is_told_once)
+TEST(disk_that_hangs_stops_nothing_and_is_reported_once)
 {
 	AUTO_FREE char *directory = temporary_directory();
 	AUTO_FREE char *path = mem_printf("%s/fifo", directory);

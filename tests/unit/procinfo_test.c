@@ -24,7 +24,7 @@ TEST(a_name_may_hold_anything)
 	ck_assert_uint_eq(info.rss_bytes, 10 * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-TEST(what_is_no_stat_is_refused)
+TEST(invalid_stat_lines_are_refused)
 {
 	static const char *const texts[] = {
 		"",	 "7",	    "7 (a",

@@ -45,7 +45,7 @@ TEST(the_programs_own_time_is_not_foreign)
 	ck_assert_double_eq_tol(quiet_foreign_share(&before, &after, 2 * NS_PER_S), 0, 1e-9);
 }
 
-TEST(the_rounding_of_ticks_is_no_load)
+TEST(the_rounding_of_ticks_does_not_count_as_load)
 {
 	struct quiet_state before = { .ns = 0, .cpus = 1 };
 	struct quiet_state after = { .ns = 30 * NS_PER_MS,

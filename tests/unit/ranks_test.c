@@ -41,7 +41,7 @@ TEST(ranks_keep_what_nodes_asked_for_then_what_they_had_then_fill_gaps)
 		ck_assert_uint_eq(nodes[i].group_rank, expected[i]);
 }
 
-TEST(rank_0_goes_to_the_coordinators_host_only_if_nobody_had_it)
+TEST(rank_0_goes_to_the_coordinators_host_only_if_no_node_had_it)
 {
 	struct ranks_node nodes[] = {
 		{ .node_rank = -1, .last_rank = -1, .nproc = 1, .role = "" },

@@ -170,7 +170,7 @@ TEST(people_get_one_line_for_a_job_they_stopped)
 	end();
 }
 
-TEST(people_are_told_what_is_wrong_with_an_error_file)
+TEST(people_read_what_is_wrong_with_an_error_file)
 {
 	begin();
 	char path[] = "/tmp/report_test_XXXXXX";

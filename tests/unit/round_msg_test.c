@@ -405,7 +405,7 @@ TEST(what_decodes_can_be_encoded_again)
 	}
 }
 
-TEST(a_frame_that_is_no_message_is_refused)
+TEST(a_frame_that_is_not_a_message_is_refused)
 {
 	struct node_info node;
 	struct msg msg;

@@ -66,7 +66,7 @@ TEST(an_address_of_another_host_is_not_ours_unless_it_must_be)
 	end();
 }
 
-TEST(a_port_that_somebody_has_is_theirs)
+TEST(a_port_that_another_process_has_is_not_ours)
 {
 	begin("127.0.0.1:0");
 	int fd = spot_listen(&spot, false);
@@ -103,7 +103,7 @@ TEST(a_name_is_looked_up_without_waiting_and_again_when_it_is_forgotten)
 /* No label of a name is that long: no resolver needs to be asked. */
 #define NO_NAME "a123456789b123456789c123456789d123456789e123456789f123456789g123456789"
 
-TEST(a_name_that_nobody_knows_says_so)
+TEST(an_unknown_name_says_so)
 {
 	begin(NO_NAME ":7");
 	look_up();

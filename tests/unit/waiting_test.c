@@ -25,7 +25,7 @@ static const char *said_at(uint64_t now_s)
 		       : "";
 }
 
-TEST(who_seeks_says_every_ten_seconds_what_was_tried)
+TEST(a_seeking_agent_says_every_ten_seconds_what_it_tried)
 {
 	begin(AGENT_SEEKING);
 	ck_assert_str_eq(said_at(19), "");
@@ -37,7 +37,7 @@ TEST(who_seeks_says_every_ten_seconds_what_was_tried)
 	ck_assert_str_ne(said_at(30), "");
 }
 
-TEST(who_has_joined_says_how_many_nodes_are_here)
+TEST(a_joined_agent_says_how_many_nodes_are_here)
 {
 	begin(AGENT_JOINED);
 	agent.present = 1;
@@ -59,7 +59,7 @@ TEST(a_spare_says_so_once)
 	ck_assert_str_eq(said_at(30), "");
 }
 
-TEST(the_clock_starts_anew_after_a_round)
+TEST(the_clock_starts_again_after_a_round)
 {
 	begin(AGENT_SEEKING);
 	agent.state = AGENT_RUNNING;

@@ -450,7 +450,7 @@ TEST(the_warden_is_in_step_once_what_was_asked_before_is_done)
 	warden_free(warden);
 }
 
-TEST(who_stands_aside_outlives_the_group_and_what_it_orphans_does_not)
+TEST(a_process_aside_outlives_the_group_and_its_orphans_do_not)
 {
 	struct warden *warden = new_warden();
 	int ends[2];
@@ -482,7 +482,7 @@ TEST(who_stands_aside_outlives_the_group_and_what_it_orphans_does_not)
 	ck_assert(!exists(aside));
 }
 
-TEST(hanging_up_kills_every_descendant)
+TEST(closing_the_connection_kills_every_descendant)
 {
 	struct warden *warden = new_warden();
 	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");

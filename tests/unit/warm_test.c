@@ -27,7 +27,7 @@ TEST(answers_of_a_template_are_understood)
 	ck_assert_str_eq(answer.text, "cannot import x:  no");
 }
 
-TEST(what_is_no_answer_is_refused)
+TEST(invalid_answers_are_refused)
 {
 	static const char *const wrong[] = { "",    "x",    "Ready",	    "F -1",
 					     "F 0", "F 1x", "F 2147483648", "F 1,2" };

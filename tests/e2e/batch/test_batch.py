@@ -64,7 +64,7 @@ def test_1_an_order_that_prints_much_does_not_block(muster, tmp_path):
     assert line["stdout"]["sha256"] == hashlib.sha256(b"x" * 5_000_000).hexdigest()
 
 
-def test_2_a_failure_ends_nobody_else_and_loses_nothing(muster, tmp_path):
+def test_2_a_failure_ends_no_other_order_and_loses_nothing(muster, tmp_path):
     r = muster("batch", "-o", "r.jsonl", ":::", "exit 3", "true a", "kill -SEGV $$", "true b")
     assert r.returncode == 1
     reasons = {line["cmd"]: line["reason"] for line in results(tmp_path / "r.jsonl")}
@@ -255,7 +255,7 @@ def test_nothing_is_left_of_any_escape_artist_and_no_neighbour_is_killed(muster,
     assert [pid for pid, start in re.findall(r"(\d+) (\d+)\n", text) if is_alive(pid, start)] == []
 
 
-def test_an_order_whose_watcher_is_killed_is_lost_and_tried_again(start, tmp_path):
+def test_an_order_whose_warden_is_killed_is_lost_and_tried_again(start, tmp_path):
     orders = [f"echo >>{name}; [ $(wc -l <{name}) = 2 ] || exec sleep 3{os.getpid()}" for name in "ab"]
     process = start("batch", "-j2", "--retries=1", "--retry-delay=10ms", "-o", "r.jsonl", ":::", *orders)
     wait_for(lambda: all((tmp_path / name).exists() for name in "ab"), "both orders")

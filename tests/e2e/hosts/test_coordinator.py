@@ -236,7 +236,7 @@ def test_a_real_tcpstore_client_is_turned_away_and_named(coordinator, start):
     joined(c, 1)
 
 
-def test_bytes_without_sense_end_a_link_and_nothing_else(coordinator):
+def test_invalid_bytes_end_a_link_and_nothing_else(coordinator):
     c = coordinator()
     members = joined(c, 2)
     stranger = c.peer()
@@ -260,7 +260,7 @@ def allow_files(count):
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
-def test_a_thousand_strangers_that_stall_delay_nobody(coordinator):
+def test_a_thousand_stalled_connections_delay_no_agent(coordinator):
     allow_files(1200)
     c = coordinator(MUSTER_TOKEN="secret")
     strangers = []
@@ -285,7 +285,7 @@ def narrow_coordinator(start, tmp_path):
     return call
 
 
-def test_strangers_make_room_for_agents_when_descriptors_run_out(narrow_coordinator):
+def test_unauthenticated_connections_make_room_for_agents_when_descriptors_run_out(narrow_coordinator):
     c = narrow_coordinator(60)
     strangers = [c.peer() for _ in range(200)]
     members = joined(c, 4)
@@ -316,7 +316,7 @@ def test_without_a_descriptor_newcomers_are_told_so_and_members_stay(narrow_coor
     assert c.ended() == 0
 
 
-def test_ten_thousand_bytes_of_a_stranger_are_not_kept(coordinator):
+def test_ten_thousand_bytes_of_an_unauthenticated_peer_are_not_kept(coordinator):
     """What a stranger sends behind half a frame is bounded by the frame."""
     c = coordinator()
     peer = c.peer()
@@ -351,7 +351,7 @@ def test_a_missing_token_file_is_named(muster):
     assert result.returncode == 125 and "/no/such/file" in result.stderr
 
 
-def test_listening_for_everybody_without_a_token_is_warned_of(start):
+def test_listening_without_a_token_gives_a_warning(start):
     process = start("coordinator", "--listen", "0.0.0.0:0")
     read_line(process)
     assert "whoever reaches" in read_line(process, "stderr")

@@ -69,7 +69,7 @@ def test_a_higher_epoch_deposes_the_coordinator(agents, crew, oracle):
     assert agents.wait() == [0, 0, 0]
 
 
-def test_a_lower_epoch_and_nonsense_are_told_and_not_believed(agents, crew, oracle):
+def test_a_lower_epoch_and_invalid_lines_are_reported_and_ignored(agents, crew, oracle):
     three = start_three(agents, crew, *by_oracle(oracle))
     oracle.present(3)
     oracle.name(oracle.of(three[0]), 5)
@@ -117,7 +117,7 @@ def test_a_stopped_agent_leaves_and_the_others_go_on(agents, crew, oracle):
     assert [three[0].wait(), three[2].wait()] == [0, 0]
 
 
-def test_who_hears_of_no_coordinator_says_so_and_gives_up(agents, crew, oracle):
+def test_an_agent_without_a_coordinator_says_so_and_gives_up(agents, crew, oracle):
     agent = agents.start("--nnodes=2", *by_oracle(oracle), "--rdzv-conf=join_timeout=1", *crew.command())
     assert agent.wait() == 124
     assert "has named no coordinator yet" in agent.text()

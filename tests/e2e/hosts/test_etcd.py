@@ -141,7 +141,7 @@ def test_a_leader_that_is_killed_loses_its_place_with_its_lease(shared, candidat
     assert [o for o in others if o.lines[-1]["coordinator"] == o.process.args[-1]]
 
 
-def test_a_program_started_anew_for_the_same_agent_keeps_its_place(shared, candidate):
+def test_a_program_restarted_for_the_same_agent_keeps_its_place(shared, candidate):
     first = candidate(shared, "a:1", MUSTER_DISCOVERY_ID="agent1")
     epoch = first.told("a:1")
     first.process.kill()
@@ -209,7 +209,7 @@ def kept_alive(member, lease):
     wait_for(grown, "the lease to be kept alive")
 
 
-def test_nobody_notices_the_loss_of_the_member_that_all_talk_to(make_cluster, candidate, run_id):
+def test_the_loss_of_the_member_that_all_use_goes_unnoticed(make_cluster, candidate, run_id):
     cluster = make_cluster(size=3)
     first = candidate(cluster, "a:1", ttl=6)
     epoch = first.told("a:1")
@@ -224,7 +224,7 @@ def test_nobody_notices_the_loss_of_the_member_that_all_talk_to(make_cluster, ca
     assert second.told("b:1") > epoch
 
 
-def test_the_loss_of_etcd_is_told_and_borne(make_cluster, candidate):
+def test_the_loss_of_etcd_is_reported_and_survived(make_cluster, candidate):
     cluster = make_cluster()
     first = candidate(cluster, "a:1", ttl=6)
     epoch = first.told("a:1")
@@ -359,7 +359,7 @@ class Impostor(http.server.ThreadingHTTPServer):
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_whatever_is_no_etcd_is_asked_in_vain(candidate, status):
+def test_a_server_that_is_not_etcd_is_reported_as_no_answer(candidate, status):
     """All of it at once: one program and one server for each answer."""
     pairs = []
     for answer in GARBAGE:

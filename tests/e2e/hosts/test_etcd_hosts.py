@@ -74,7 +74,7 @@ def test_any_one_host_may_be_lost_and_its_member_of_etcd_with_it(make_lab, crew,
     assert [agent.wait() for agent in job.of(*left)] == [0, 0]
 
 
-def test_nobody_notices_the_loss_of_one_member_of_etcd(make_lab, crew):
+def test_the_loss_of_one_member_of_etcd_goes_unnoticed(make_lab, crew):
     hosts = make_lab(3).hosts
     etcd = Etcd(hosts)
     job = Job(hosts, etcd, crew, torch=True)

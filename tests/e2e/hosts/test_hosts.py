@@ -195,7 +195,7 @@ def test_losing_the_only_endpoint_ends_the_workers_and_then_the_job(agents, crew
     assert re.search(rf"no round within 10.0 s \(join_timeout\): .*{port.endpoint}.* refused", other.text())
 
 
-def test_nobody_at_the_endpoint_is_a_timeout_that_says_so(agents, port):
+def test_an_endpoint_without_a_process_is_a_timeout_that_says_so(agents, port):
     agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=1,is_host=0", "true")
     assert agent.wait() == 124
     assert re.search(rf"no round within 1.0 s \(join_timeout\): .*{port.endpoint}.* refused", agent.text())
@@ -207,14 +207,14 @@ def test_too_few_nodes_are_a_timeout_that_counts_them(agents, port):
     assert "no round within 2.0 s (join_timeout): 1 of 2 nodes came" in agent.text()
 
 
-def test_a_port_that_somebody_else_has_is_told_with_its_holder(agents, port):
+def test_a_port_that_another_process_has_is_reported_with_its_holder(agents, port):
     port.socket.listen()
     agent = agents.start("--nnodes=2", "--node-rank=0", f"--master-port={port.number}", "true")
     assert agent.wait() == 125
     assert re.search(rf"cannot listen on 127.0.0.1:{port.number}: the port is taken by \S+ \(pid \d+\)", agent.text())
 
 
-def test_somebody_else_at_the_endpoint_is_told(agents, port):
+def test_another_program_at_the_endpoint_is_reported(agents, port):
     """Not muster, and it never answers."""
     port.socket.listen()
     agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=2", "true")
@@ -236,7 +236,7 @@ def test_a_waiting_agent_says_what_it_waits_for(agents, port):
     (["--nnodes=2", "--rdzv-id=other"], r"other"),
     (["--nnodes=2", "--node-rank=1"], r"--node-rank=1 is held by another agent"),
 ])
-def test_an_agent_that_does_not_belong_is_refused_by_name_and_disturbs_nobody(agents, crew, port, options, why):
+def test_an_agent_that_does_not_belong_is_refused_by_name_and_disturbs_no_other(agents, crew, port, options, why):
     common = ["--rdzv-endpoint=" + port.endpoint, *crew.command()]
     coordinator(agents, "--nnodes=2", "--node-rank=1", *common)
     stranger = agents.start(*options, *common)
@@ -248,7 +248,7 @@ def test_an_agent_that_does_not_belong_is_refused_by_name_and_disturbs_nobody(ag
     assert agents.wait() == [0, 125, 0]
 
 
-def test_a_token_lets_those_in_who_know_it_and_workers_never_see_it(agents, crew, port, tmp_path):
+def test_a_token_admits_agents_that_know_it_and_workers_never_see_it(agents, crew, port, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")
     common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}"]

@@ -247,7 +247,7 @@ def test_static_nodes_keep_their_ranks_and_the_given_port_through_restarts(hosts
 
 # ---- the end ----
 
-def test_a_failure_for_good_ends_those_who_have_finished_too(hosts):
+def test_a_final_failure_ends_nodes_that_have_finished_too(hosts):
     one, two, *_ = hosts
     job = Job(one.lab, "2", [one]).start(one, two)
     job.round(2)
@@ -257,7 +257,7 @@ def test_a_failure_for_good_ends_those_who_have_finished_too(hosts):
     job.ends(7)
 
 
-def test_a_restart_elsewhere_takes_those_along_who_have_finished(hosts):
+def test_a_restart_elsewhere_includes_nodes_that_have_finished(hosts):
     one, two, *_ = hosts
     job = Job(one.lab, "2", [one], "--max-restarts=1").start(one, two)
     job.round(2)
@@ -269,7 +269,7 @@ def test_a_restart_elsewhere_takes_those_along_who_have_finished(hosts):
     job.ends(0)
 
 
-def test_losing_a_host_that_has_finished_is_no_loss(hosts):
+def test_losing_a_host_that_has_finished_does_not_count_as_a_loss(hosts):
     one, two, *_ = hosts
     job = Job(one.lab, "2", [one], conf(close_timeout=2)).start(one, two)  # so long it is told the end, should it come back
     job.round(2)

@@ -150,7 +150,7 @@ def test_closures_go_by_cloudpickle_and_say_so_without(python):
     assert kind == "PicklingError" and "cloudpickle" in text
 
 
-def test_exit_0_is_a_return_and_no_failure(launch):
+def test_exit_0_is_a_return_and_not_a_failure(launch):
     assert launch("def leave(): sys.exit(0)", "show(elastic_launch(config(2), leave)())") == {"0": None, "1": None}
 
 

@@ -128,7 +128,7 @@ def test_a_result_for_every_rank_and_events_by_callback(use):
                           "rank 0 local 0 code -1 signal 9 first 1 file /error.json"]
 
 
-def test_errors_are_told(use):
+def test_errors_are_explained(use):
     assert use("launch") == ["error EINVAL: the configuration has no command"]
     assert use("sizeless", "true")[0].startswith("error EINVAL")
     lines = use("launch", "true", MUSTER_PROGRAM="./nowhere")

@@ -231,7 +231,7 @@ def test_a_signal_ends_a_warm_job_with_its_workers(place, start, tmp_path):
     assert job.wait(DEADLINE) == 128 + signal.SIGTERM
 
 
-def test_a_stop_while_the_template_still_imports_is_quick_and_starts_nobody(place, start, tmp_path):
+def test_a_stop_while_the_template_still_imports_is_quick_and_starts_no_worker(place, start, tmp_path):
     place("slow.py", """
         import os, time
         os.write(1, b"importing\\n")
@@ -334,7 +334,7 @@ def test_a_killed_template_is_told_once_and_the_next_workers_start_without_it(es
     assert "--preload" not in escaping_job.stderr.read()
 
 
-def test_a_killed_warden_takes_everybody_along_and_the_next_workers_are_warm_again(escaping_job):
+def test_a_killed_warden_takes_all_workers_along_and_the_next_are_warm_again(escaping_job):
     everybody = descendants(escaping_job.pid)
     old = template_of(escaping_job)
     os.kill(warden_of(escaping_job), signal.SIGKILL)
@@ -390,13 +390,13 @@ def test_a_template_that_cannot_serve_is_told_once_and_workers_start_as_always(p
     assert len(warnings) == 1 and why in warnings[0], result.stderr
 
 
-def test_what_is_no_python_program_is_started_as_always(tmp_path):
+def test_a_program_that_is_not_python_is_started_as_always(tmp_path):
     result = run("sh", "-c", "echo done", cwd=tmp_path)
     assert result.stdout == "done\n" and "'sh' is not run by Python" in result.stderr
 
 
 @pytest.mark.parametrize("names", ["a,,b", " torch", "torch;os", "."])
-def test_a_name_that_is_none_is_a_usage_error(tmp_path, names):
+def test_an_invalid_name_is_a_usage_error(tmp_path, names):
     result = run("x.py", preload=names, cwd=tmp_path)
     assert result.returncode == 2 and "is not the name of a module" in result.stderr
 
@@ -472,7 +472,7 @@ def test_sys_path_of_the_script_serves_for_the_modules_too(place, tmp_path):
     assert succeed("app/main.py", preload="helper", cwd=tmp_path) == f"helper {tmp_path}/app\n"
 
 
-def test_what_lies_in_the_working_directory_is_no_part_of_the_library(place, tmp_path):
+def test_files_in_the_working_directory_are_not_library_modules(place, tmp_path):
     place("socket.py", "raise ImportError('not meant')")
     place("app/main.py", "import socket\nprint(len(socket.gethostname()) > 0)\n")
     assert succeed("app/main.py", cwd=tmp_path) == "True\n"
@@ -545,7 +545,7 @@ def test_the_users_own_hook_still_shows_the_exception(place, recording):
 
 
 @pytest.mark.parametrize("end", ["sys.exit(3)", "raise KeyboardInterrupt", "os._exit(3)", "os.kill(os.getpid(), 9)"])
-def test_what_is_no_exception_leaves_no_error_file(place, recording, end):
+def test_an_end_without_an_exception_leaves_no_error_file(place, recording, end):
     result, error = recording(place("end.py", f"import os, sys\n{end}\n"))
     assert result.returncode != 0 and error is None
 

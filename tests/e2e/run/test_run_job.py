@@ -75,7 +75,7 @@ def test_report_json_names_the_cause(muster, tmp_path):
     assert cause["stderr_tail"] == "words of the dying\n"
 
 
-def test_report_json_keeps_the_last_words_of_every_attempt(muster, tmp_path):
+def test_report_json_keeps_the_last_output_of_every_attempt(muster, tmp_path):
     job = muster("run", "--log-dir", tmp_path / "logs", "--nproc-per-node=2", "--max-restarts=2", "bash", "-c",
                  "echo words of life $TORCHELASTIC_RESTART_COUNT >&2; [ $RANK = 1 ] && exit 5; exec sleep 600")
     assert job.returncode == 5

@@ -102,7 +102,7 @@ def test_second_interrupt_kills_at_once(start, tmp_path):
     assert gone(pids) == []
 
 
-def test_second_terminate_is_no_second_interrupt(start, tmp_path):
+def test_second_terminate_is_not_a_second_interrupt(start, tmp_path):
     script = f"trap 'echo x >>{tmp_path}/first; sleep 0.3; echo saved >{tmp_path}/saved; exit 0' TERM; echo $$ >>{tmp_path}/pids; while :; do sleep 0.02; done"
     job = start("run", "bash", "-c", script)
     wait_pids(tmp_path / "pids", 1)
@@ -125,7 +125,7 @@ def test_wrapped_program_gets_its_chance_when_the_wrapper_dies(start, tmp_path):
     assert gone(pids) == []
 
 
-def test_user_signals_go_to_those_who_catch_them(start, tmp_path):
+def test_user_signals_go_to_workers_that_catch_them(start, tmp_path):
     script = f"""
 [ $RANK = 0 ] && trap 'echo caught >>{tmp_path}/caught' USR1
 echo $$ >>{tmp_path}/pids

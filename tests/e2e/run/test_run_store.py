@@ -164,7 +164,7 @@ def test_gloo_forms_again_after_restarts(muster, place):
     assert result.stdout.split() == ["ok"] * 2
 
 
-def test_strangers_are_refused_and_told_of_now_and_then(make_lab):
+def test_other_hosts_are_refused_and_logged_now_and_then(make_lab):
     """On an address that others can reach; the job's own host may come, another may not."""
     own, stranger = make_lab(2).hosts
     job = own.start(MUSTER, "run", f"--local-addr={own.ipv4}", "bash", "-c",

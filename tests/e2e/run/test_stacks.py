@@ -52,7 +52,7 @@ def test_the_odd_rank_comes_first_and_the_others_are_one_group(start, muster, en
     process.wait(timeout=60)
 
 
-def test_what_is_no_python_program_is_said_so(start, muster, env, tmp_path):
+def test_a_worker_that_is_not_python_is_reported(start, muster, env, tmp_path):
     start("run", f"--rdzv-id={JOB}", "bash", "-c", "touch ready; exec sleep 100", env=env)
     wait_for(lambda: (tmp_path / "ready").exists(), "the worker")
     shown = muster("stacks", JOB, env=env)

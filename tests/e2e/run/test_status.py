@@ -65,7 +65,7 @@ def test_probes_answer_and_unknown_pages_do_not(job):
     assert get(process.port, "/api/stop", "POST")[0] == 404  # never over TCP
 
 
-def test_health_is_refused_while_nobody_watches_the_workers(job):
+def test_health_is_refused_while_there_is_no_warden(job):
     """A worker that is traced stays a zombie until its tracer has looked: that long no new warden can start."""
     process = job("--max-restarts=1")
     worker = json.loads(get(process.port, "/api/state")[1])["workers"][0]["pid"]

@@ -114,7 +114,7 @@ def test_values_from_stdin_and_limits(kv, tmp_path):
     assert "a store takes at most 8191" in kv.stderr
 
 
-def test_adding_to_text_says_that_the_store_hung_up(kv):
+def test_adding_to_text_says_that_the_store_closed_the_connection(kv):
     kv("set", "t", "text")
     assert kv("add", "t")[0] == 125
     assert "the store closed the connection" in kv.stderr

@@ -70,7 +70,7 @@ def test_replies_before_the_bad_request_still_arrive():
     (b"", "no handshake within 300 ms"),
     (HELLO + b"\x01" + string(b"k") + struct.pack("<Q", MIB) + b"x" * 1000, "half a request (1018 of at least 1048594"),
 ])
-def test_a_client_that_stalls_delays_nobody_and_is_dropped(sent, why):
+def test_a_client_that_stalls_delays_no_other_and_is_dropped(sent, why):
     with our_server("--stall-timeout", "300ms") as (process, host, port):
         bystander = connect(host, port)
         waiting = connect(host, port, HELLO + b"\x06" + struct.pack("<Q", 1) + string(b"never"))

@@ -114,7 +114,7 @@ def test_a_waiter_is_woken_by(connect, k, how):
     assert not done.is_alive()
 
 
-def test_barrier_releases_everybody(connect, k):
+def test_barrier_releases_all_clients(connect, k):
     stores = [connect() for _ in range(4)]
     threads = [threading.Thread(target=s.barrier, args=(k("bar"), 4, timedelta(seconds=30))) for s in stores[:3]]
     for t in threads:
@@ -192,7 +192,7 @@ def test_one_byte_above_the_limits_ends_the_connection(connect, k):
         store.get(k("x"))
 
 
-def test_adding_to_what_is_no_number_ends_the_connection(connect, k):
+def test_adding_to_a_value_that_is_not_a_number_ends_the_connection(connect, k):
     store = connect()
     store.set(k("t"), "text")
     with pytest.raises(DistNetworkError):

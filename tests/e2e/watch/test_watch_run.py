@@ -216,7 +216,7 @@ def test_what_a_worker_asks_for_at_its_very_start_is_heard(muster, env, tmp_path
     assert "timer.rejected" not in (tmp_path / "events").read_text()
 
 
-def test_a_flood_on_the_fifo_starves_nobody(muster):
+def test_a_flood_on_the_fifo_starves_nothing_else(muster):
     worker = """
         if [ $RANK -gt 0 ]; then exec yes '' >"$TORCHELASTIC_TIMER_FILE"; fi
         printf '{"pid": %d, "scope_id": "s", "expiration_time": %d, "signal": 9}\\n' $$ $(($(date +%s) + 1)) >"$TORCHELASTIC_TIMER_FILE"

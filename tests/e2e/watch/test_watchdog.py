@@ -230,7 +230,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("row", HOSTILE)
-def test_nobody_but_our_workers_can_be_named(driver, row):
+def test_only_our_workers_can_be_named(driver, row):
     stranger = subprocess.Popen(["sleep", "100"], start_new_session=True)
     try:
         watch = driver("forever()")
@@ -328,7 +328,7 @@ def test_a_release_next_to_garbage_counts(driver):  # torch: lost, and the worke
     assert (stats["armed"], stats["rejected"]) == (0, 1)
 
 
-def test_long_lines_of_several_writers_hurt_nobody(driver):  # torch: interleaved and corrupt; whoever they name is hit
+def test_long_lines_of_several_writers_harm_no_worker(driver):  # torch: interleaved and corrupt; whoever they name is hit
     watch = driver("forever()")
     [worker] = children(watch)
     script = f"""
@@ -452,7 +452,7 @@ def test_libmuster_outside_a_job_says_so_and_does_nothing():
     assert done.returncode == 0
 
 
-def test_strangers_at_the_socket_are_refused(driver):
+def test_other_processes_at_the_socket_are_refused(driver):
     watch = driver("time.sleep(60)", prelude=LIB)
     done = subprocess.run([MUSTER, "timer", "acquire", "x", "0"], capture_output=True, text=True,
                           env=clean_env(MUSTER_WATCHDOG=watch.socket), timeout=DEADLINE)
@@ -477,7 +477,7 @@ def test_a_shell_script_has_timers_too(tmp_path, driver):
     assert "exited 0 -15" in lines and "heartbeats 0 2" in lines
 
 
-def test_idle_with_a_thousand_timers_nobody_wakes_up(driver):
+def test_nothing_wakes_up_while_a_thousand_timers_are_idle(driver):
     watch = driver("forever()")
     [worker] = children(watch)
     watch.write("".join(line(worker, f"scope {i}") for i in range(1000)))
@@ -499,7 +499,7 @@ FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 @pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
 @pytest.mark.skipif(bool(SANITIZER), reason="libfaketime and a sanitizer both want to come first")
-def test_a_step_of_the_clock_kills_nobody_and_saves_nobody(driver, tmp_path):
+def test_a_step_of_the_clock_neither_kills_nor_saves_a_worker(driver, tmp_path):
     """The wall clock of the watchdog and its worker jumps an hour ahead, then two hours back."""
     clock = tmp_path / "clock"
 

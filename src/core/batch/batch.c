@@ -31,8 +31,15 @@ struct batch_slot {
 	uint64_t start_ns, end_ns;
 };
 
-typedef void slot_fn(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
-		     uint64_t now_ns, struct batch_actions *actions);
+/* One step's view: the handlers below all take it. */
+struct step {
+	struct batch *batch;
+	const struct batch_event *event;
+	uint64_t now_ns;
+	struct batch_actions *actions;
+};
+
+typedef void slot_fn(struct step *s, struct batch_slot *slot);
 
 void batch_actions_done(struct batch_actions *actions)
 {
@@ -40,9 +47,9 @@ void batch_actions_done(struct batch_actions *actions)
 	*actions = (struct batch_actions){ .items = NULL };
 }
 
-static struct batch_action *act(struct batch_actions *actions, enum batch_action_type type,
-				int slot)
+static struct batch_action *act(struct step *s, enum batch_action_type type, int slot)
 {
+	struct batch_actions *actions = s->actions;
 	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
 	struct batch_action *action = &actions->items[actions->count++];
 	memset(action, 0, sizeof(*action));
@@ -179,40 +186,39 @@ static struct batch_trial trial_of(const struct batch_order *order)
 				     .block = -1 };
 }
 
-static void spawn(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
-		  struct batch_actions *actions)
+static void spawn(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
 	slot->state = SLOT_RUNNING;
-	slot->since_ns = now_ns;
+	slot->since_ns = s->now_ns;
 	slot->why = REASON_OK;
 	slot->timed = slot->oom = slot->suspect = false;
 	slot->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
 	slot->cpu_check_ns = NS_NEVER;
 	if (order->cpu_timeout_ns)
-		slot->cpu_check_ns = ns_add(now_ns, cpu_check_after(batch, slot, 0));
+		slot->cpu_check_ns = ns_add(s->now_ns, cpu_check_after(s->batch, slot, 0));
 	order->state = BATCH_RUNNING;
-	struct batch_action *action = act(actions, BATCH_SPAWN, number_of(batch, slot));
+	struct batch_action *action = act(s, BATCH_SPAWN, number_of(s->batch, slot));
 	action->order = order;
-	action->cpus = corepool_cpus(batch->pool, &slot->placement);
+	action->cpus = corepool_cpus(s->batch->pool, &slot->placement);
 	action->outcome.trial = trial_of(order);
 	action->outcome.trial.hook = slot->hook;
 }
 
 /* The next step of the ladder; the last one, KILL, ends it. */
-static void climb(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
-		  struct batch_actions *actions)
+static void climb(struct step *s, struct batch_slot *slot)
 {
 	bool last = slot->step + 1 >= slot->ladder->count;
 	struct batch_action *action =
-		act(actions, last ? BATCH_KILL : BATCH_SIGNAL, number_of(batch, slot));
+		act(s, last ? BATCH_KILL : BATCH_SIGNAL, number_of(s->batch, slot));
 	action->sig = slot->ladder->steps[slot->step].sig;
-	slot->step_ns = last ? NS_NEVER : ns_add(now_ns, slot->ladder->steps[slot->step].wait_ns);
+	slot->step_ns =
+		last ? NS_NEVER : ns_add(s->now_ns, slot->ladder->steps[slot->step].wait_ns);
 	slot->step++;
 }
 
-static void stop_slot(struct batch *batch, struct batch_slot *slot, enum reason why,
-		      const struct ladder *ladder, uint64_t now_ns, struct batch_actions *actions)
+static void stop_slot(struct step *s, struct batch_slot *slot, enum reason why,
+		      const struct ladder *ladder)
 {
 	if (slot->state != SLOT_RUNNING)
 		return;
@@ -220,24 +226,22 @@ static void stop_slot(struct batch *batch, struct batch_slot *slot, enum reason 
 	slot->why = why;
 	slot->ladder = ladder;
 	slot->step = 0;
-	climb(batch, slot, now_ns, actions);
+	climb(s, slot);
 }
 
-static void stop_all(struct batch *batch, enum batch_stop stop, uint64_t now_ns,
-		     struct batch_actions *actions)
+static void stop_all(struct step *s, enum batch_stop stop)
 {
-	batch->stop = MAX(batch->stop, stop);
-	for (int i = 0; i < batch->opts.jobs; i++)
-		stop_slot(batch, &batch->slots[i], REASON_KILLED, &batch->opts.stop_ladder, now_ns,
-			  actions);
+	s->batch->stop = MAX(s->batch->stop, stop);
+	for (int i = 0; i < s->batch->opts.jobs; i++)
+		stop_slot(s, &s->batch->slots[i], REASON_KILLED, &s->batch->opts.stop_ladder);
 }
 
-static void kill_all(struct batch *batch, enum batch_stop stop, struct batch_actions *actions)
+static void kill_all(struct step *s, enum batch_stop stop)
 {
-	batch->stop = MAX(batch->stop, stop);
-	batch->killing = true;
-	for (int i = 0; i < batch->opts.jobs; i++) {
-		struct batch_slot *slot = &batch->slots[i];
+	s->batch->stop = MAX(s->batch->stop, stop);
+	s->batch->killing = true;
+	for (int i = 0; i < s->batch->opts.jobs; i++) {
+		struct batch_slot *slot = &s->batch->slots[i];
 		if (slot->state == SLOT_IDLE)
 			continue;
 		if (slot->state == SLOT_RUNNING)
@@ -245,7 +249,7 @@ static void kill_all(struct batch *batch, enum batch_stop stop, struct batch_act
 		if (slot->state != SLOT_SWEEPING)
 			slot->state = SLOT_STOPPING;
 		slot->step_ns = NS_NEVER;
-		act(actions, BATCH_KILL, i);
+		act(s, BATCH_KILL, i);
 	}
 }
 
@@ -275,21 +279,20 @@ static uint64_t retry_delay(const struct batch *batch, int attempt)
 }
 
 /* Counts an order that is over, opens the gate that it guards, and checks --halt. */
-static void settle(struct batch *batch, struct batch_order *order, bool ok, uint64_t now_ns,
-		   struct batch_actions *actions)
+static void settle(struct step *s, struct batch_order *order, bool ok)
 {
 	order->state = ok ? BATCH_OK : BATCH_FAILED;
 	if (!order->is_canary)
-		*(ok ? &batch->ok : &batch->failed) += 1;
+		*(ok ? &s->batch->ok : &s->batch->failed) += 1;
 	if (order->opens)
-		open_gate(batch, order->opens, ok);
-	if (batch->stop != BATCH_GO || order->is_canary ||
-	    !halt_rule_met(&batch->opts.halt, batch->failed, batch->ok, batch->total))
+		open_gate(s->batch, order->opens, ok);
+	if (s->batch->stop != BATCH_GO || order->is_canary ||
+	    !halt_rule_met(&s->batch->opts.halt, s->batch->failed, s->batch->ok, s->batch->total))
 		return;
-	if (batch->opts.halt.when == HALT_NOW)
-		stop_all(batch, BATCH_STOP_HALT, now_ns, actions);
+	if (s->batch->opts.halt.when == HALT_NOW)
+		stop_all(s, BATCH_STOP_HALT);
 	else
-		batch->stop = BATCH_STOP_HALT;
+		s->batch->stop = BATCH_STOP_HALT;
 }
 
 /* Counts a trial that went well: true if the order must run once more. */
@@ -310,27 +313,26 @@ static bool count_trial(const struct batch_slot *slot)
 }
 
 /* Moves the order on after a trial: true if another one follows at once in the same slot. */
-static bool advance(struct batch *batch, struct batch_slot *slot, struct batch_outcome *outcome,
-		    uint64_t now_ns)
+static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcome *outcome)
 {
 	struct batch_order *order = slot->order;
 	if (outcome->reason == REASON_OK) {
 		if (count_trial(slot))
-			return batch->stop == BATCH_GO;
+			return s->batch->stop == BATCH_GO;
 		outcome->final = true;
 		return false;
 	}
 	outcome->retry =
-		batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
-		retry_rule_matches(&batch->opts.retry_on, outcome->reason, &outcome->status);
+		s->batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
+		retry_rule_matches(&s->batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
 		return false;
 	}
-	outcome->retry_in_ns = retry_delay(batch, order->attempt);
+	outcome->retry_in_ns = retry_delay(s->batch, order->attempt);
 	order->attempt++;
 	order->state = BATCH_WAITING;
-	heap_push(&batch->waiting, &order->wake, ns_add(now_ns, outcome->retry_in_ns));
+	heap_push(&s->batch->waiting, &order->wake, ns_add(s->now_ns, outcome->retry_in_ns));
 	return false;
 }
 
@@ -355,30 +357,28 @@ static void leave_slot(struct batch *batch, struct batch_slot *slot)
 
 /* After a hook: true if it was the last step, or if what it prepared has started. Else its failure
  * ends the order. */
-static bool pass_hook(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
-		      struct batch_actions *actions)
+static bool pass_hook(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
 	bool ok = reason_of(slot) == REASON_OK;
 	if (slot->hook == BATCH_HOOK_CLEANUP) {
-		leave_slot(batch, slot);
-		settle(batch, order, slot->order_ok && ok, now_ns, actions);
+		leave_slot(s->batch, slot);
+		settle(s, order, slot->order_ok && ok);
 		return true;
 	}
-	if (!ok || batch->stop != BATCH_GO)
+	if (!ok || s->batch->stop != BATCH_GO)
 		return false;
 	bool was_setup = slot->hook == BATCH_HOOK_SETUP;
 	order->is_set_up = order->is_set_up || was_setup;
-	slot->hook = was_setup ? hook_before(batch, order) : BATCH_HOOK_NONE;
-	spawn(batch, slot, now_ns, actions);
+	slot->hook = was_setup ? hook_before(s->batch, order) : BATCH_HOOK_NONE;
+	spawn(s, slot);
 	return true;
 }
 
-static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns,
-		   struct batch_actions *actions)
+static void finish(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
-	if (slot->hook && pass_hook(batch, slot, now_ns, actions))
+	if (slot->hook && pass_hook(s, slot))
 		return;
 	struct batch_outcome outcome = {
 		.trial = trial_of(order),
@@ -394,106 +394,92 @@ static void finish(struct batch *batch, struct batch_slot *slot, uint64_t now_ns
 	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED)
 		outcome.reason = REASON_CANARY;
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
-		learn(batch, order, slot->end_ns - slot->start_ns);
-	bool again = advance(batch, slot, &outcome, now_ns);
-	outcome.shared = corepool_shared(batch->pool, &slot->placement);
+		learn(s->batch, order, slot->end_ns - slot->start_ns);
+	bool again = advance(s, slot, &outcome);
+	outcome.shared = corepool_shared(s->batch->pool, &slot->placement);
 
-	struct batch_action *action = act(actions, BATCH_FINISH, number_of(batch, slot));
+	struct batch_action *action = act(s, BATCH_FINISH, number_of(s->batch, slot));
 	action->order = order;
 	action->outcome = outcome;
 	if (again) {
-		slot->hook = hook_before(batch, order);
-		spawn(batch, slot, now_ns, actions);
+		slot->hook = hook_before(s->batch, order);
+		spawn(s, slot);
 		return;
 	}
-	if (outcome.final && batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
-	    !batch->killing) {
+	if (outcome.final && s->batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
+	    !s->batch->killing) {
 		slot->hook = BATCH_HOOK_CLEANUP;
 		slot->order_ok = outcome.reason == REASON_OK;
-		spawn(batch, slot, now_ns, actions);
+		spawn(s, slot);
 		return;
 	}
-	leave_slot(batch, slot);
+	leave_slot(s->batch, slot);
 	if (outcome.final)
-		settle(batch, order, outcome.reason == REASON_OK, now_ns, actions);
+		settle(s, order, outcome.reason == REASON_OK);
 	else if (!outcome.retry) /* we stopped it: it counts as not run */
 		order->state = BATCH_HELD;
 }
 
-static void on_exited(struct batch *batch, struct batch_slot *slot, const struct batch_event *event,
-		      uint64_t now_ns, struct batch_actions *actions)
+static void on_exited(struct step *s, struct batch_slot *slot)
 {
-	slot->status = event->status;
+	slot->status = s->event->status;
 	slot->timed = true;
-	slot->start_ns = event->start_ns;
-	slot->end_ns = event->end_ns;
-	slot->oom = event->oom;
-	slot->suspect = event->suspect;
-	if (event->empty) {
-		finish(batch, slot, now_ns, actions);
+	slot->start_ns = s->event->start_ns;
+	slot->end_ns = s->event->end_ns;
+	slot->oom = s->event->oom;
+	slot->suspect = s->event->suspect;
+	if (s->event->empty) {
+		finish(s, slot);
 		return;
 	}
 	slot->state = SLOT_SWEEPING;
-	act(actions, BATCH_KILL, number_of(batch, slot));
+	act(s, BATCH_KILL, number_of(s->batch, slot));
 }
 
-static void on_spawn_failed(struct batch *batch, struct batch_slot *slot,
-			    const struct batch_event *event UNUSED, uint64_t now_ns,
-			    struct batch_actions *actions)
+static void on_spawn_failed(struct step *s, struct batch_slot *slot)
 {
 	if (slot->why == REASON_OK)
 		slot->why = REASON_SPAWN;
-	finish(batch, slot, now_ns, actions);
+	finish(s, slot);
 }
 
-static void on_empty(struct batch *batch, struct batch_slot *slot,
-		     const struct batch_event *event UNUSED, uint64_t now_ns,
-		     struct batch_actions *actions)
+static void on_empty(struct step *s, struct batch_slot *slot)
 {
-	finish(batch, slot, now_ns, actions);
+	finish(s, slot);
 }
 
-static void on_lost(struct batch *batch, struct batch_slot *slot,
-		    const struct batch_event *event UNUSED, uint64_t now_ns,
-		    struct batch_actions *actions)
+static void on_lost(struct step *s, struct batch_slot *slot)
 {
 	if (slot->why == REASON_OK && !slot->timed)
 		slot->why = REASON_LOST;
-	finish(batch, slot, now_ns, actions);
+	finish(s, slot);
 }
 
-static void on_cpu_used(struct batch *batch, struct batch_slot *slot,
-			const struct batch_event *event, uint64_t now_ns,
-			struct batch_actions *actions)
+static void on_cpu_used(struct step *s, struct batch_slot *slot)
 {
 	if (!slot->order->cpu_timeout_ns)
 		return;
-	if (event->cpu_ns >= slot->order->cpu_timeout_ns)
-		stop_slot(batch, slot, REASON_CPU_TIMEOUT, &batch->opts.timeout_ladder, now_ns,
-			  actions);
+	if (s->event->cpu_ns >= slot->order->cpu_timeout_ns)
+		stop_slot(s, slot, REASON_CPU_TIMEOUT, &s->batch->opts.timeout_ladder);
 	else
-		slot->cpu_check_ns = ns_add(now_ns, cpu_check_after(batch, slot, event->cpu_ns));
+		slot->cpu_check_ns =
+			ns_add(s->now_ns, cpu_check_after(s->batch, slot, s->event->cpu_ns));
 }
 
-static void running_tick(struct batch *batch, struct batch_slot *slot,
-			 const struct batch_event *event UNUSED, uint64_t now_ns,
-			 struct batch_actions *actions)
+static void running_tick(struct step *s, struct batch_slot *slot)
 {
-	if (wall_deadline(batch, slot) <= now_ns) {
-		stop_slot(batch, slot, REASON_TIMEOUT, &batch->opts.timeout_ladder, now_ns,
-			  actions);
-	} else if (slot->cpu_check_ns <= now_ns) {
+	if (wall_deadline(s->batch, slot) <= s->now_ns) {
+		stop_slot(s, slot, REASON_TIMEOUT, &s->batch->opts.timeout_ladder);
+	} else if (slot->cpu_check_ns <= s->now_ns) {
 		slot->cpu_check_ns = NS_NEVER;
-		act(actions, BATCH_QUERY_CPU, number_of(batch, slot));
+		act(s, BATCH_QUERY_CPU, number_of(s->batch, slot));
 	}
 }
 
-static void stopping_tick(struct batch *batch, struct batch_slot *slot,
-			  const struct batch_event *event UNUSED, uint64_t now_ns,
-			  struct batch_actions *actions)
+static void stopping_tick(struct step *s, struct batch_slot *slot)
 {
-	if (slot->step_ns <= now_ns)
-		climb(batch, slot, now_ns, actions);
+	if (slot->step_ns <= s->now_ns)
+		climb(s, slot);
 }
 
 /* An empty cell cannot happen in that state or does not matter: an EMPTY that crossed our order to
@@ -518,13 +504,12 @@ static slot_fn *const slot_table[SLOT_STATE_COUNT][BATCH_EVENT_COUNT] = {
 	},
 };
 
-static void slot_event(struct batch *batch, int number, const struct batch_event *event,
-		       uint64_t now_ns, struct batch_actions *actions)
+static void slot_event(struct step *s, int number)
 {
-	struct batch_slot *slot = &batch->slots[number];
-	slot_fn *handler = slot_table[slot->state][event->type];
+	struct batch_slot *slot = &s->batch->slots[number];
+	slot_fn *handler = slot_table[slot->state][s->event->type];
 	if (handler)
-		handler(batch, slot, event, now_ns, actions);
+		handler(s, slot);
 }
 
 /* ---- the whole ---- */
@@ -537,20 +522,20 @@ static struct batch_slot *idle_slot(struct batch *batch)
 	return NULL;
 }
 
-static void start_orders(struct batch *batch, uint64_t now_ns, struct batch_actions *actions)
+static void start_orders(struct step *s)
 {
 	struct placement placement;
-	while (batch->stop == BATCH_GO && batch->running < batch->opts.jobs) {
+	while (s->batch->stop == BATCH_GO && s->batch->running < s->batch->opts.jobs) {
 		struct schedule_item *item =
-			schedule_next(&batch->schedule, batch->pool, &placement);
+			schedule_next(&s->batch->schedule, s->batch->pool, &placement);
 		if (!item)
 			return;
-		struct batch_slot *slot = idle_slot(batch);
+		struct batch_slot *slot = idle_slot(s->batch);
 		slot->order = container_of(item, struct batch_order, item);
 		slot->placement = placement;
-		slot->hook = hook_before(batch, slot->order);
-		batch->running++;
-		spawn(batch, slot, now_ns, actions);
+		slot->hook = hook_before(s->batch, slot->order);
+		s->batch->running++;
+		spawn(s, slot);
 	}
 }
 
@@ -562,55 +547,55 @@ static void wake_orders(struct batch *batch, uint64_t now_ns)
 	}
 }
 
-static void on_tick(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
-		    struct batch_actions *actions)
+static void on_tick(struct step *s)
 {
-	wake_orders(batch, now_ns);
-	if (batch->opts.deadline_ns <= now_ns && batch->stop == BATCH_GO)
-		stop_all(batch, BATCH_STOP_DEADLINE, now_ns, actions);
-	for (int i = 0; i < batch->opts.jobs; i++)
-		slot_event(batch, i, event, now_ns, actions);
+	wake_orders(s->batch, s->now_ns);
+	if (s->batch->opts.deadline_ns <= s->now_ns && s->batch->stop == BATCH_GO)
+		stop_all(s, BATCH_STOP_DEADLINE);
+	for (int i = 0; i < s->batch->opts.jobs; i++)
+		slot_event(s, i);
 }
 
-static void on_interrupt(struct batch *batch, uint64_t now_ns, struct batch_actions *actions)
+static void on_interrupt(struct step *s)
 {
-	if (batch->stop < BATCH_STOP_INTERRUPT)
-		stop_all(batch, BATCH_STOP_INTERRUPT, now_ns, actions);
+	if (s->batch->stop < BATCH_STOP_INTERRUPT)
+		stop_all(s, BATCH_STOP_INTERRUPT);
 	else
-		kill_all(batch, BATCH_STOP_INTERRUPT, actions);
+		kill_all(s, BATCH_STOP_INTERRUPT);
 }
 
-static void maybe_end(struct batch *batch, struct batch_actions *actions)
+static void maybe_end(struct step *s)
 {
-	bool more =
-		batch->stop == BATCH_GO && (batch->schedule.queued > 0 || batch->waiting.count > 0);
-	if (batch->ended || batch->running > 0 || more)
+	bool more = s->batch->stop == BATCH_GO &&
+		    (s->batch->schedule.queued > 0 || s->batch->waiting.count > 0);
+	if (s->batch->ended || s->batch->running > 0 || more)
 		return;
-	batch->ended = true;
-	act(actions, BATCH_END, -1);
+	s->batch->ended = true;
+	act(s, BATCH_END, -1);
 }
 
 void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
 		struct batch_actions *actions)
 {
+	struct step s = { batch, event, now_ns, actions };
 	switch (event->type) {
 	case BATCH_START:
 		break;
 	case BATCH_TICK:
-		on_tick(batch, event, now_ns, actions);
+		on_tick(&s);
 		break;
 	case BATCH_INTERRUPT:
-		on_interrupt(batch, now_ns, actions);
+		on_interrupt(&s);
 		break;
 	case BATCH_FATAL:
-		kill_all(batch, BATCH_STOP_FATAL, actions);
+		kill_all(&s, BATCH_STOP_FATAL);
 		break;
 	default:
-		slot_event(batch, event->slot, event, now_ns, actions);
+		slot_event(&s, event->slot);
 		break;
 	}
-	start_orders(batch, now_ns, actions);
-	maybe_end(batch, actions);
+	start_orders(&s);
+	maybe_end(&s);
 }
 
 uint64_t batch_next_deadline(const struct batch *batch)

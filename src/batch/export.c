@@ -84,7 +84,7 @@ static void append_name(struct buf *out, const struct entry *entry)
 		buf_printf(out, " (%s)", entry->part->label);
 }
 
-/* ------------------------------------------------------------------ JSON */
+/* ---- JSON ---- */
 
 static void put_runs(struct json_out *out, const struct entry *entry)
 {
@@ -141,7 +141,9 @@ static void put_json(const struct entry *entry, void *arg)
 }
 
 /* As hyperfine writes it: a line for each value of an entry. */
-void export_json(const struct export_source *source, struct buf *out)
+/* hyperfine's JSON: results[] with command, mean, stddev, median, user, system, min, max (seconds),
+ * times[], memory_usage_byte[], exit_codes[], parameters. */
+static void make_json(const struct export_source *source, struct buf *out)
 {
 	struct json_out json = JSON_OUT(out, .indent = 2, .flat = 4);
 	json_out_open(&json, NULL, '{');
@@ -152,7 +154,7 @@ void export_json(const struct export_source *source, struct buf *out)
 	buf_append_char(out, '\n');
 }
 
-/* ------------------------------------------------------------------- CSV */
+/* ---- CSV ---- */
 
 static void put_csv(const struct entry *entry, void *arg)
 {
@@ -170,13 +172,14 @@ static void put_csv(const struct entry *entry, void *arg)
 	buf_append_char(out, '\n');
 }
 
-void export_csv(const struct export_source *source, struct buf *out)
+/* hyperfine's CSV: command,mean,stddev,median,user,system,min,max. */
+static void make_csv(const struct export_source *source, struct buf *out)
 {
 	buf_append_str(out, "command,mean,stddev,median,user,system,min,max\n");
 	each_entry(source, put_csv, out);
 }
 
-/* -------------------------------------------------------------- Markdown */
+/* ---- Markdown ---- */
 
 struct markdown_state {
 	struct buf *out;
@@ -203,7 +206,8 @@ static void put_markdown(const struct entry *entry, void *arg)
 		   entry->max * state->scale, entry->mean / state->fastest);
 }
 
-void export_markdown(const struct export_source *source, struct buf *out)
+/* hyperfine's Markdown table: mean, min, max and how many times the fastest. */
+static void make_markdown(const struct export_source *source, struct buf *out)
 {
 	struct markdown_state state = { .out = out, .fastest = NAN };
 	each_entry(source, find_fastest, &state);
@@ -217,7 +221,7 @@ void export_markdown(const struct export_source *source, struct buf *out)
 	each_entry(source, put_markdown, &state);
 }
 
-/* ----------------------------------------------------------------- JUnit */
+/* ---- JUnit ---- */
 
 static void put_case(struct buf *out, const struct export_part *part,
 		     const struct sample_order *order)
@@ -242,7 +246,8 @@ static void put_case(struct buf *out, const struct export_part *part,
 	buf_append_str(out, "</failure>\n  </testcase>\n");
 }
 
-void export_junit(const struct export_source *source, struct buf *out)
+/* JUnit XML: an order is a test case, which fails when no attempt succeeded. */
+static void make_junit(const struct export_source *source, struct buf *out)
 {
 	size_t tests = 0, failures = 0;
 	for (size_t p = 0; p < source->count; p++) {
@@ -263,7 +268,7 @@ void export_junit(const struct export_source *source, struct buf *out)
 	buf_append_str(out, "</testsuite>\n");
 }
 
-/* ----------------------------------------------------------------- files */
+/* ---- files ---- */
 
 int export_file(const char *path, const struct buf *text, struct err *err)
 {
@@ -290,10 +295,10 @@ int export_write(const struct export_paths *paths, const struct export_source *s
 		const char *path;
 		void (*make)(const struct export_source *source, struct buf *out);
 	} exports[] = {
-		{ paths->json, export_json },
-		{ paths->csv, export_csv },
-		{ paths->markdown, export_markdown },
-		{ paths->junit, export_junit },
+		{ paths->json, make_json },
+		{ paths->csv, make_csv },
+		{ paths->markdown, make_markdown },
+		{ paths->junit, make_junit },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(exports); i++) {
 		if (!exports[i].path)

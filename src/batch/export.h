@@ -31,17 +31,4 @@ int export_write(const struct export_paths *paths, const struct export_source *s
 /* Writes a text to a file of that name, "-" is standard output. */
 int export_file(const char *path, const struct buf *text, struct err *err);
 
-/* hyperfine's JSON: results[] with command, mean, stddev, median, user, system, min, max (seconds),
- * times[], memory_usage_byte[], exit_codes[], parameters. */
-void export_json(const struct export_source *source, struct buf *out);
-
-/* hyperfine's CSV: command,mean,stddev,median,user,system,min,max. */
-void export_csv(const struct export_source *source, struct buf *out);
-
-/* hyperfine's Markdown table: mean, min, max and how many times the fastest. */
-void export_markdown(const struct export_source *source, struct buf *out);
-
-/* JUnit XML: an order is a test case, which fails when no attempt succeeded. */
-void export_junit(const struct export_source *source, struct buf *out);
-
 #endif

@@ -59,8 +59,7 @@ static bool all_run(const struct pages *pages)
 	return group->state == GROUP_ACTIVE && group->count > 0;
 }
 
-/* -- probes
- * ------------------------------------------------------------------------------------- */
+/* ---- probes ---- */
 
 static void show_health(void *arg, struct http_reply *reply)
 {
@@ -87,8 +86,7 @@ static void show_ready(void *arg, struct http_reply *reply)
 		   group_states[pages->group->state]);
 }
 
-/* -- state
- * -------------------------------------------------------------------------------------- */
+/* ---- state ---- */
 
 static void put_last_line(struct json_out *out, const struct pages *pages, size_t rank)
 {
@@ -181,8 +179,7 @@ static void show_state(void *arg, struct http_reply *reply)
 	reply->type = "application/json";
 }
 
-/* -- metrics
- * ------------------------------------------------------------------------------------ */
+/* ---- metrics ---- */
 
 static void one(struct buf *out, enum metric metric, double value)
 {
@@ -357,8 +354,7 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	one(out, METRIC_UPTIME, seconds(clock_now_ns() - pages->history->started_ns));
 }
 
-/* -- requests
- * ----------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void take_stop(void *arg, struct http_reply *reply)
 {

@@ -51,7 +51,8 @@ struct setup {
 	struct orders hooks;		/* commands by enum batch_hook */
 	/* of --ab: from here on the orders are variants B; 0: none */
 	size_t pairs;
-	size_t orders_listed; /* without variants B and the canary */
+	struct archive_key key; /* under which the result is filed */
+	size_t orders_listed;	/* without variants B and the canary */
 };
 
 static void setup_done(struct setup *setup)
@@ -71,6 +72,7 @@ static void setup_done(struct setup *setup)
 		repeat_done(&setup->repetitions[i].repeat);
 	free(setup->repetitions);
 	measure_done(&setup->measure);
+	archive_key_done(&setup->key);
 }
 
 /* The wardens come first, while this process is small: every order's max RSS includes its size. */
@@ -359,6 +361,16 @@ static int export_results(const struct batch_config *config, struct err *err)
 	return r;
 }
 
+/* What runs an interrupt left is no result of a version. */
+static int file_results(const struct setup *setup, int code, struct err *err)
+{
+	const struct batch_config *config = setup->config;
+	bool whole = code == EXIT_CODE_OK || code == EXIT_CODE_FAILED;
+	return config->filing.dir && whole
+		       ? archive_file(config->filing.dir, &setup->key, config->output, err)
+		       : 0;
+}
+
 static int run(struct setup *setup)
 {
 	struct err err = ERR_INIT;
@@ -392,11 +404,20 @@ static int run(struct setup *setup)
 	};
 	int code = runner_run(&job);
 	setup->warden_count = 0; /* the runner has freed them */
-	if (export_wanted(&setup->config->exports) && export_results(setup->config, &err) < 0) {
+	r = export_wanted(&setup->config->exports) ? export_results(setup->config, &err) : 0;
+	if (r >= 0)
+		r = file_results(setup, code, &err);
+	if (r < 0) {
 		log_error("%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
 	return code;
+}
+
+/* Times and counts, and counts of different sources, are different configurations. */
+static const char *configuration(const struct measure *measure)
+{
+	return measure->source == COUNTER_NONE ? "time" : counter_source_name(measure->source);
 }
 
 static int prepare(struct setup *setup, int argc, char *const *argv, struct err *err)
@@ -413,7 +434,12 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 		if (r < 0)
 			return r;
 	}
-	int r = read_history(setup, err);
+	/* Before anything runs: hours of measuring must not end with "which version?". */
+	int r = config->filing.dir ? archive_key_make(&setup->key, &config->filing,
+						      configuration(&setup->measure), err)
+				   : 0;
+	if (r >= 0)
+		r = read_history(setup, err);
 	if (r >= 0)
 		r = read_orders(setup, argc, argv, err);
 	if (r < 0)

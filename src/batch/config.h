@@ -4,6 +4,7 @@
 
 #include "base/strv.h"
 #include "batch/export.h"
+#include "batch/archive/archive.h"
 #include "batch/measure.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_rules.h"
@@ -56,6 +57,7 @@ struct batch_config {
 
 	/* Where the results go. */
 	const char *output, *joblog, *results;
+	struct archive_options filing;
 	const char *shell;
 	bool dry_run, quiet;
 	int progress; /* enum batch_progress */

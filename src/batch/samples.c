@@ -84,6 +84,16 @@ static double value_of(const struct result *result, enum result_value value)
 	return result->has[value] ? (double)result->value[value] : NAN;
 }
 
+void samples_metrics(const struct result *result, double ret_values[METRIC_COUNT])
+{
+	ret_values[METRIC_WALL] = value_of(result, RESULT_WALL_NS);
+	ret_values[METRIC_USER] = value_of(result, RESULT_USER_NS);
+	ret_values[METRIC_SYS] = value_of(result, RESULT_SYS_NS);
+	ret_values[METRIC_CPU] = ret_values[METRIC_USER] + ret_values[METRIC_SYS];
+	ret_values[METRIC_MAXRSS] = value_of(result, RESULT_MAXRSS_KB);
+	ret_values[METRIC_INSTRUCTIONS] = value_of(result, RESULT_INSTRUCTIONS);
+}
+
 static void note_counts(struct sample_counts *counts, const struct result *result)
 {
 	static const uint64_t key[2] = { 0, 0 };
@@ -105,12 +115,7 @@ static void add_run(struct sample_order *order, const struct result *result)
 	struct sample_run run = { .block = result->block,
 				  .variant = result->variant[0],
 				  .suspect = result->suspect.count > 0 };
-	run.values[METRIC_WALL] = value_of(result, RESULT_WALL_NS);
-	run.values[METRIC_USER] = value_of(result, RESULT_USER_NS);
-	run.values[METRIC_SYS] = value_of(result, RESULT_SYS_NS);
-	run.values[METRIC_CPU] = run.values[METRIC_USER] + run.values[METRIC_SYS];
-	run.values[METRIC_MAXRSS] = value_of(result, RESULT_MAXRSS_KB);
-	run.values[METRIC_INSTRUCTIONS] = value_of(result, RESULT_INSTRUCTIONS);
+	samples_metrics(result, run.values);
 	if (result->has[RESULT_INSTRUCTIONS])
 		note_counts(&order->counts, result);
 	ARRAY_RESERVE(order->runs, order->run_count, order->run_cap);

@@ -57,6 +57,10 @@ void samples_done(struct samples *samples);
 /* The command, for display: "" if the file does not say. */
 const char *samples_command(const struct sample_order *order, char variant);
 
+/* What one run measured; NaN: was not. */
+struct result;
+void samples_metrics(const struct result *result, double ret_values[METRIC_COUNT]);
+
 /* Which runs of an order. */
 struct sample_filter {
 	char variant; /* 0: any */

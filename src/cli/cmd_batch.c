@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "batch/config.h"
 #include "cli/command.h"
+#include "cli/share.h"
 #include "core/worker/exit_code.h"
 #include "proto/orders.h"
 
@@ -63,20 +64,6 @@ static int parse_count(const char *text, void *field, struct err *err)
 static int parse_env(const char *text, void *field, struct err *err)
 {
 	return fixed_env_parse(text, field, err);
-}
-
-/* "1%" and "0.01" are the same; between 0 and 1. */
-static int parse_share(const char *text, void *field, struct err *err)
-{
-	AUTO_FREE char *number = mem_strdup(text);
-	bool percent = str_ends(text, "%");
-	if (percent)
-		number[strlen(number) - 1] = '\0';
-	double value;
-	if (str_to_double(number, &value) < 0 || !(value > 0) || value >= (percent ? 100 : 1))
-		return err_set(err, EINVAL, "'%s' is not a share such as 1%% or 0.01", text);
-	*(double *)field = percent ? value / 100 : value;
-	return 0;
 }
 
 /* Some options fill several fields: their parsers get the whole struct (offset 0). */
@@ -227,9 +214,9 @@ static const struct opt opts[] = {
 	{ OPT_FIELD(OPT_TYPE_INT, "max-runs", NULL, struct batch_config, max_runs, "N",
 		    "at most N runs (default 1000)"),
 	  .short_name = 'M' },
-	OPT_CALL("precision", NULL, struct batch_config, precision, parse_share, "SHARE",
+	OPT_CALL("precision", NULL, struct batch_config, precision, share_parse_part, "SHARE",
 		 "run until the median's interval reaches no farther than this, such as 1%"),
-	OPT_CALL("confidence", NULL, struct batch_config, confidence, parse_share, "SHARE",
+	OPT_CALL("confidence", NULL, struct batch_config, confidence, share_parse_part, "SHARE",
 		 "of that interval (default 95%)"),
 	{ OPT_FIELD(OPT_TYPE_STR, "setup", NULL, struct batch_config, hooks[BATCH_HOOK_SETUP],
 		    "CMD", "run this before the first run of an order"),
@@ -268,6 +255,14 @@ static const struct opt opts[] = {
 		"a line per order as a Markdown table"),
 	OPT_STR("export-junit", NULL, struct batch_config, exports.junit, "FILE",
 		"JUnit XML; an order is a test case"),
+	OPT_STR("history-dir", NULL, struct batch_config, filing.dir, "DIR",
+		"also file the result in this history, for muster trend"),
+	OPT_STR("version-label", NULL, struct batch_config, filing.version, "NAME",
+		"the version it is filed under (default: the commit here)"),
+	OPT_STR("host-class", NULL, struct batch_config, filing.host_class, "NAME",
+		"the class of hosts (default: processor and number of CPUs)"),
+	OPT_STR("configuration", NULL, struct batch_config, filing.configuration, "NAME",
+		"the configuration (default: how it was measured)"),
 	OPT_CHOICE("progress", NULL, struct batch_config, progress, progress_names,
 		   "how to show progress"),
 	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct batch_config, quiet, NULL,
@@ -297,6 +292,11 @@ static int check(const struct command *self, const struct batch_config *config, 
 		return command_usage_error(
 			self,
 			"--resume and --retry-failed need a fixed number of --runs, and no --ab");
+	if (!config->filing.dir &&
+	    (config->filing.version || config->filing.host_class || config->filing.configuration))
+		return command_usage_error(self,
+					   "--version-label, --host-class and --configuration "
+					   "are about --history-dir");
 	if (argc == 0 && !config->retry_failed)
 		return command_usage_error(
 			self,
@@ -317,11 +317,11 @@ static void settle(struct batch_config *config, const struct opt_seen *seen)
 		config->measure.env.clean = true;
 }
 
-/* Exports are made from a result file: without -o, from a temporary one. */
+/* Exports and histories are made from a result file: without -o, from a temporary one. */
 static int run_with_exports(struct batch_config *config, int argc, char *const *argv)
 {
 	const char *folder = getenv("TMPDIR");
-	if (config->output || !export_wanted(&config->exports))
+	if (config->output || !(export_wanted(&config->exports) || config->filing.dir))
 		return batch_run(config, argc, argv);
 	AUTO_FREE char *path = mem_printf("%s/muster-XXXXXX", folder && *folder ? folder : "/tmp");
 	AUTO(fd_close) int fd = mkostemp(path, O_CLOEXEC);

@@ -11,6 +11,7 @@
 #include "batch/compare/compare_report.h"
 #include "batch/export.h"
 #include "cli/command.h"
+#include "cli/share.h"
 #include "core/worker/exit_code.h"
 
 enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
@@ -27,38 +28,6 @@ struct compare_cli {
 
 /* ---- option values ---- */
 
-/* "1%" and "0.01" are the same. */
-static int parse_share(const char *text, size_t len, double *ret_share, struct err *err)
-{
-	AUTO_FREE char *copy = mem_strndup(text, len);
-	bool percent = str_ends(copy, "%");
-	if (percent)
-		copy[len - 1] = '\0';
-	double value;
-	if (str_to_double(copy, &value) < 0 || !(value >= 0) || !isfinite(value))
-		return err_set(err, EINVAL, "'%.*s' is not a share such as 1%% or 0.01", (int)len,
-			       text);
-	*ret_share = percent ? value / 100 : value;
-	return 0;
-}
-
-static int opt_share(const char *text, void *field, struct err *err)
-{
-	return parse_share(text, strlen(text), field, err);
-}
-
-static int opt_alpha(const char *text, void *field, struct err *err)
-{
-	double alpha;
-	int r = parse_share(text, strlen(text), &alpha, err);
-	if (r < 0)
-		return r;
-	if (alpha <= 0 || alpha >= 1)
-		return err_set(err, EINVAL, "must lie between 0 and 1");
-	*(double *)field = alpha;
-	return 0;
-}
-
 static int opt_noise(const char *text, void *field, struct err *err)
 {
 	struct compare_options *options = field;
@@ -66,7 +35,7 @@ static int opt_noise(const char *text, void *field, struct err *err)
 		options->learn_noise = true;
 		return 0;
 	}
-	return parse_share(text, strlen(text), &options->noise, err);
+	return share_parse(text, &options->noise, err);
 }
 
 static int find_metric(const char *name, size_t len, struct err *err)
@@ -106,7 +75,7 @@ static int opt_limits(const char *text, void *field, struct err *err)
 		if (metric < 0)
 			return metric;
 		size_t value_len = len - (size_t)(equals + 1 - piece);
-		int r = parse_share(equals + 1, value_len, &limits[metric], err);
+		int r = share_parse_len(equals + 1, value_len, &limits[metric], err);
 		if (r < 0)
 			return r;
 	}
@@ -121,14 +90,14 @@ static const struct opt opts[] = {
 	OPT_FLAG("include-suspect", NULL, struct compare_cli, compare.suspects,
 		 "count runs during which the host was not quiet, too"),
 	OPT_GROUP("Verdicts"),
-	OPT_CALL("alpha", NULL, struct compare_cli, compare.alpha, opt_alpha, "P",
+	OPT_CALL("alpha", NULL, struct compare_cli, compare.alpha, share_parse_part, "P",
 		 "share of false discoveries to accept; intervals have 1 - P (default 0.05)"),
 	OPT_CALL("noise", NULL, struct compare_cli, compare, opt_noise, "SHARE|learn",
 		 "ignore changes up to this (default 1%); 'learn' raises the bar by the difference "
 		 "between the halves of the runs"),
 	OPT_LIST("aa", struct compare_cli, aa, "FILE",
 		 "learn the noise from FILE, another result of what A ran; may be repeated"),
-	OPT_CALL("tolerance", NULL, struct compare_cli, compare.tolerance, opt_share, "SHARE",
+	OPT_CALL("tolerance", NULL, struct compare_cli, compare.tolerance, share_parse, "SHARE",
 		 "ignore differences of counts up to this (default 0.1%)"),
 	OPT_CALL("limits", NULL, struct compare_cli, compare.limits, opt_limits, "METRIC=SHARE,…",
 		 "only a growth beyond its limit is a regression, e.g. instructions=0.5%,wall=5%"),

@@ -18,6 +18,7 @@
 	X(run) \
 	X(batch) \
 	X(compare) \
+	X(trend) \
 	X(help) \
 	X(sim) \
 	X(coordinator) \

@@ -18,6 +18,7 @@ void result_done(struct result *result)
 	free(result->stdin_path);
 	free(result->group);
 	free(result->cores);
+	free(result->unit);
 	free(result->count_source);
 	free(result->env_hash);
 	free(result->out.path);
@@ -312,6 +313,25 @@ static void write_value(struct json_out *out, const struct field *field, const v
 
 static const struct kind kind_value = { read_value, write_value };
 
+/* The number that a program reported; one that JSON cannot write was not reported. */
+
+static int read_reported(struct json_in *in, const struct field *field UNUSED, void *at)
+{
+	struct result *result = at;
+	int r = json_in_double(in, &result->number);
+	result->has_number = r >= 0;
+	return r;
+}
+
+static void write_reported(struct json_out *out, const struct field *field, const void *at)
+{
+	const struct result *result = at;
+	if (result->has_number)
+		json_out_real(out, field->key, result->number);
+}
+
+static const struct kind kind_reported = { read_reported, write_reported };
+
 static int read_bytes(struct json_in *in, const struct field *field UNUSED, void *at)
 {
 	int64_t bytes;
@@ -448,6 +468,9 @@ static const struct field result_fields[] = {
 	{ "majflt", &kind_value, .arg = RESULT_MAJFLT },
 	{ "nvcsw", &kind_value, .arg = RESULT_NVCSW },
 	{ "nivcsw", &kind_value, .arg = RESULT_NIVCSW },
+	{ "value", &kind_reported },
+	{ "unit", &kind_text, IN(result, unit) },
+	{ "more_is_better", &kind_flag, IN(result, more_is_better) },
 	{ "cores", &kind_text, IN(result, cores) },
 	{ "counts", &kind_counts },
 	{ "suspect", &kind_list, IN(result, suspect) },

@@ -60,6 +60,10 @@ struct result {
 	char start[40]; /* ISO 8601, UTC */
 	bool has[RESULT_VALUE_COUNT];
 	int64_t value[RESULT_VALUE_COUNT];
+	bool has_number; /* the program reported a number itself: */
+	double number;
+	char *unit; /* "" and NULL: none */
+	bool more_is_better;
 	char *cores;			   /* "2-3"; NULL: not pinned */
 	char *count_source, *env_hash;	   /* of the counts; NULL: none */
 	struct strv suspect;		   /* why the sample should not be trusted */

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -27,6 +28,18 @@ int thread_start(pthread_t *ret_thread, void *(*main)(void *), void *arg)
 	if (r == 0)
 		*ret_thread = thread;
 	return -r;
+}
+
+void thread_all(void *(*main)(void *), void *arg)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t others = cpus > 1 ? (size_t)cpus - 1 : 0, started = 0;
+	AUTO_FREE pthread_t *threads = NEW_ARRAY(pthread_t, others + 1);
+	while (started < others && pthread_create(&threads[started], NULL, main, arg) == 0)
+		started++;
+	main(arg);
+	while (started > 0)
+		pthread_join(threads[--started], NULL);
 }
 
 void thread_cond_init(pthread_cond_t *cond)

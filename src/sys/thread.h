@@ -10,6 +10,10 @@
 /* Starts a thread with a small stack and every signal blocked. 0 or -errno. */
 int thread_start(pthread_t *ret_thread, void *(*main)(void *), void *arg);
 
+/* Calls `main(arg)` in as many threads as there are CPUs, this one among them, and waits for all.
+ * With the usual stack. */
+void thread_all(void *(*main)(void *), void *arg);
+
 /* A condition that waits on the monotonic clock. */
 void thread_cond_init(pthread_cond_t *cond);
 

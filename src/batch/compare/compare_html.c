@@ -2,9 +2,9 @@
  * shrinks the drawing. */
 #include <math.h>
 
-#include "batch/compare/compare_html_page.h"
 #include "batch/compare/compare_report.h"
 #include "batch/markup.h"
+#include "batch/page.h"
 #include "core/batch/stats.h"
 
 #define STRIP_WIDTH 480
@@ -250,23 +250,15 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 
 void compare_html(const struct comparison *c, struct buf *out)
 {
-	buf_append_str(out,
-		       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-		       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-		       "<title>muster compare</title>\n<style>\n");
-	buf_append_str(out, html_style);
-	buf_append_str(out, "</style></head><body><main>\n<h1>muster compare</h1>\n");
+	page_open(out, "muster compare");
 	put_side(out, &c->a, "A", 'a');
 	put_side(out, &c->b, "B", 'b');
-	buf_append_str(out, "<input type=\"search\" placeholder=\"find an order\" "
-			    "aria-label=\"find an order\">\n");
+	page_search(out, "find an order");
 	put_orders(out, "Every attempt failed in B", c->broken, c->broken_count);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++)
 		if (c->summaries[metric].present)
 			put_metric(out, c, metric);
 	put_orders(out, "Only in A", c->only_a, c->only_a_count);
 	put_orders(out, "Only in B", c->only_b, c->only_b_count);
-	buf_append_str(out, "</main><script>\n");
-	buf_append_str(out, html_script);
-	buf_append_str(out, "</script></body></html>\n");
+	page_close(out);
 }

@@ -1,9 +1,7 @@
-/* The fixed parts of the page of compare_html.c: its style sheet and its few lines of script.
- * Colours are variables, set once for light and once for dark. */
-#ifndef BATCH_COMPARE_HTML_PAGE_H
-#define BATCH_COMPARE_HTML_PAGE_H
+#include "batch/page.h"
 
-static const char html_style[] =
+/* Colours are variables, set once for light and once for dark. */
+static const char style[] =
 	":root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--text:#1c2430;--soft:#5c6675;"
 	"--line:#d9dee5;--a:#7a8596;--b:#2f6fde;--slower:#c8332b;--faster:#1c8a4b;"
 	"--undecided:#a86a00;--same:#5c6675}\n"
@@ -53,7 +51,7 @@ static const char html_style[] =
 	"ul{margin:.3rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n";
 
 /* Filters by verdict (the tiles) and by text; without it the page shows everything. */
-static const char html_script[] =
+static const char script[] =
 	"const cards=[...document.querySelectorAll('.card')],tiles=[...document.querySelectorAll("
 	"'.tiles button')],box=document.querySelector('input');\n"
 	"function show(){const words=box.value.toLowerCase();for(const card of cards){"
@@ -65,4 +63,22 @@ static const char html_script[] =
 	"tile.getAttribute('aria-pressed')!='true');show()};\n"
 	"box.oninput=show;\n";
 
-#endif
+void page_open(struct buf *out, const char *title)
+{
+	buf_printf(out,
+		   "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+		   "<title>%s</title>\n<style>\n%s</style></head><body><main>\n<h1>%s</h1>\n",
+		   title, style, title);
+}
+
+void page_search(struct buf *out, const char *what)
+{
+	buf_printf(out, "<input type=\"search\" placeholder=\"%s\" aria-label=\"%s\">\n", what,
+		   what);
+}
+
+void page_close(struct buf *out)
+{
+	buf_printf(out, "</main><script>\n%s</script></body></html>\n", script);
+}

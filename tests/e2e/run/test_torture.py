@@ -142,7 +142,9 @@ def end_by_kill_of_group(cell):
 
 
 def end_by_timeout(cell):
-    cell.start("wait", before=["timeout", "-s", "KILL", "1"])
+    cell.start("wait", before=["timeout", "-s", "KILL", "600"])
+    cell.all_ready()
+    os.kill(cell.process.pid, signal.SIGALRM)  # its time is up
 
 
 def end_by_name(cell):

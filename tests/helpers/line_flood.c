@@ -1,8 +1,10 @@
 /* Lines that can be checked: a worker writes them, a reader of all workers' output proves that not
  * a byte was lost or torn and that each worker's order was kept.
  *
- * line_flood write MEGABYTES            as a worker (RANK), to stdout
- * line_flood check WORKERS MEGABYTES    the output of all, with or without prefix, on stdin
+ * line_flood write MEGABYTES            as a worker (RANK), to stdout, in pieces that tear lines
+ * line_flood lines MEGABYTES            the same, line by line: a terminal shows a line that is
+ * late in parts line_flood check WORKERS MEGABYTES    the output of all, with or without prefix, on
+ * stdin
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #define LINE_MAX_LEN 400
+#define PIECE ((size_t)65521) /* odd, so that lines are torn on their way into the pipe */
 
 /* "RANK SEQ FILLER…\n", of a length that varies with seq. */
 static int make_line(char *line, int rank, long seq)
@@ -22,10 +25,10 @@ static int make_line(char *line, int rank, long seq)
 	return len;
 }
 
-static int write_all(long limit)
+/* In pieces of so many bytes; 0: each line in one piece, which a pipe keeps whole. */
+static int write_all(long limit, size_t piece)
 {
-	/* Written in odd pieces, so that lines are torn on their way into the pipe. */
-	static char chunk[65521 + LINE_MAX_LEN];
+	static char chunk[PIECE + LINE_MAX_LEN];
 	int rank = atoi(getenv("RANK"));
 	size_t used = 0;
 	long total = 0;
@@ -33,7 +36,7 @@ static int write_all(long limit)
 		int len = make_line(chunk + used, rank, seq);
 		used += (size_t)len;
 		total += len;
-		size_t part = total >= limit ? used : 65521;
+		size_t part = piece && total < limit ? piece : used;
 		if (used < part)
 			continue;
 		for (size_t done = 0; done < part;) {
@@ -82,7 +85,9 @@ static int check_all(int workers, long limit)
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "write") == 0)
-		return write_all((long)(atof(argv[2]) * 1e6));
+		return write_all((long)(atof(argv[2]) * 1e6), PIECE);
+	if (argc == 3 && strcmp(argv[1], "lines") == 0)
+		return write_all((long)(atof(argv[2]) * 1e6), 0);
 	if (argc == 4 && strcmp(argv[1], "check") == 0)
 		return check_all(atoi(argv[2]), (long)(atof(argv[3]) * 1e6));
 	return 2;

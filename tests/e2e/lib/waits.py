@@ -3,7 +3,7 @@
 import threading
 import time
 
-DEADLINE = 60  # seconds; a bound for what should take milliseconds, never a measurement
+DEADLINE = 180  # seconds; a bound for what should take milliseconds, never a measurement
 
 
 def wait_for(condition, what, timeout=DEADLINE):

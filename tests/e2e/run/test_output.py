@@ -245,7 +245,7 @@ def test_a_flood_of_eight_workers_arrives_whole_and_in_order(tmp_path, megabytes
 
 def test_a_flood_on_a_terminal_arrives_whole(tmp_path):
     env = clean_env(NO_COLOR=1)
-    code, text = on_terminal(["run", "--nproc-per-node=4", "--prefix=x:", FLOOD, "write", "0.5"], env, tmp_path)
+    code, text = on_terminal(["run", "--nproc-per-node=4", "--prefix=x:", FLOOD, "lines", "0.5"], env, tmp_path)
     assert code == 0
     check = subprocess.run([FLOOD, "check", "4", "0.5"], input=text, capture_output=True, timeout=DEADLINE)
     assert check.stdout == b"complete\n", check.stderr

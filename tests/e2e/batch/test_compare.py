@@ -223,6 +223,6 @@ def test_errors_are_named(tmp_path, pair):
     assert "no such" in compare(tmp_path / "none.jsonl", pair[1], status=125).stderr.lower()
     assert "second result" in compare(pair[0], status=125).stderr
     assert "unknown metric" in compare(*pair, "--metric=speed", status=2).stderr
-    assert "no share" in compare(*pair, "--limits=wall=fast", status=2).stderr
+    assert "not a share" in compare(*pair, "--limits=wall=fast", status=2).stderr
     other = write(tmp_path / "other.jsonl", runs("elsewhere", 5))
     assert "no order" in compare(pair[0], other, status=125).stderr

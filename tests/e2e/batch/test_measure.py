@@ -213,9 +213,9 @@ def test_variants_are_exported_apart(tmp_path):
 @pytest.mark.parametrize("args, text", [
     (["--runs=3", "--precision=1%", "true", ":::", "1"], "fixed number"),
     (["--ab", "true", ":::", "1"], "--ab takes"),
-    (["--count=guess", "true", ":::", "1"], "none of"),
-    (["--env=keep=", "true", ":::", "1"], "no name"),
-    (["--precision=2", "true", ":::", "1"], "no share"),
+    (["--count=guess", "true", ":::", "1"], "not one of"),
+    (["--env=keep=", "true", ":::", "1"], "not the name"),
+    (["--precision=2", "true", ":::", "1"], "not a share"),
     (["--ab", "--resume", "-o", "x", "A=true", "B=true"], "--resume"),
 ])
 def test_what_does_not_fit_together_is_refused(tmp_path, args, text):

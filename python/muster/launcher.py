@@ -63,7 +63,7 @@ class elastic_launch:
     a program; in its arguments $local_rank is replaced.
 
     Raises ChildFailedError when workers failed and no restart was left, SignalException when this
-    process was told by a signal to end (the workers are gone by then; other nodes go on), LaunchError,
+    process got a signal to end (the workers are gone by then; other nodes go on), LaunchError,
     FileNotFoundError or PermissionError when nothing could be started.
     """
 

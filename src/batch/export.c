@@ -99,12 +99,12 @@ static void put_runs(struct json_out *out, const struct entry *entry)
 		json_out_int(out, NULL, (int64_t)(sizes[i] * 1024));
 	json_out_close(out, ']');
 	json_out_open(out, "exit_codes", '[');
-	for (size_t i = 0; i < entry->n; i++) /* only runs that ended well are here */
+	for (size_t i = 0; i < entry->n; i++) /* only successful runs are here */
 		json_out_int(out, NULL, 0);
 	json_out_close(out, ']');
 }
 
-/* Only the arguments where there are some: hyperfine's plot over a parameter takes exactly one. */
+/* Only the arguments, if there are any: hyperfine's plot over a parameter takes exactly one. */
 static void put_parameters(struct json_out *out, const struct entry *entry)
 {
 	const struct strv *args = &entry->order->args;

@@ -224,8 +224,8 @@ int runner_run(const struct runner_job *job)
 	if (init(&runner, job) < 0)
 		return EXIT_CODE_SYSTEM;
 	signal(SIGPIPE, SIG_IGN);
-	/* Outputs that wait for a slow terminal keep their files open. The orders keep the limit
-	 * they had: their wardens are older than this. */
+	/* Outputs that wait for a slow terminal keep their files open. Orders keep the old limit:
+	 * their wardens started before this. */
 	fd_limit_raise();
 	move_aside(job->plan, job->wardens);
 	if (runner.bar || runner.plain) {

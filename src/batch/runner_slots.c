@@ -222,7 +222,7 @@ uint64_t count_oom_kills(void)
 	return line && sscanf(line, "\noom_kill %llu", &count) == 1 ? count : 0;
 }
 
-/* One kill by the kernel explains one order that was killed. */
+/* One kill by the kernel explains one killed order. */
 static bool was_oom(struct runner *runner, const struct exit_status *status)
 {
 	if (!exit_status_killed(status))

@@ -127,8 +127,7 @@ static void add_worker(struct log_view *view, struct json_value worker)
 	}
 }
 
-/* Turns to the files of the job's present attempt; those of the one before are shown to their
- * end. */
+/* Switches to the files of the job's current attempt, after the rest of the previous one. */
 static void turn_to(struct log_view *view, struct json_value job)
 {
 	AUTO_FREE char *dir = json_value_text(json_value_get(job, "attempt_dir"));

@@ -23,7 +23,7 @@ static void on_job(void *arg, const char *path, pid_t pid)
 	AUTO(buf_done) struct buf body = BUF_INIT;
 	AUTO_FREE char *socket = mem_printf("%s/" PAGES_SOCKET, path);
 	if (http_ask_unix(socket, "GET", "/api/state", &body, NULL) != 200)
-		return; /* it ended just now, or stands still */
+		return; /* it has just ended, or does not answer */
 	struct job_state job = { .text = buf_take_str(&body) };
 	if (json_value_parse(job.text, strlen(job.text), &job.json) == 0) {
 		AUTO_FREE char *run_id = json_value_text(json_value_get(job.json, "run_id"));

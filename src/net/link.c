@@ -322,7 +322,7 @@ static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
 	link->traffic.in += n > 0 ? (uint64_t)n : 0;
 	pin(link);
 	if (n > 0 && link->state == LINK_LINGERING)
-		; /* nobody listens */
+		; /* no process listens */
 	else if (n > 0 && buf_len(&link->in) == 0)
 		read_fresh(link, chunk, (size_t)n);
 	else if (n > 0)

@@ -106,7 +106,7 @@ void link_probe_cancel(struct link_probe *probe); /* before its answer only; NUL
 
 struct link_listener_handler {
 	/* An authenticated agent of this job. Take it with link_set_handler() and return true, or
-	 * return false: then it is told that there is no coordinator here. */
+	 * return false to answer that there is no coordinator here. */
 	bool (*on_agent)(void *arg, struct link *link);
 	/* Fill in the answer. */
 	void (*on_probe)(void *arg, struct frame_standing *ret_standing);

@@ -183,7 +183,7 @@ static int choose_backend(const struct rendezvous_options *options,
 	}
 	return err_set(
 		err, EINVAL,
-		"--rdzv-backend: '%.64s' is none of c10d, static, etcd, etcd-v2 and exec:PROGRAM",
+		"--rdzv-backend: '%.64s' is not one of c10d, static, etcd, etcd-v2, exec:PROGRAM",
 		name);
 }
 

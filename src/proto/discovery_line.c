@@ -66,7 +66,7 @@ int discovery_line_parse(const char *text, size_t len, struct discovery_line *re
 			       members.has_coordinator ? "epoch" : "coordinator");
 	const char *coordinator = buf_str(&members.coordinator);
 	if (!discovery_coordinator_ok(coordinator))
-		return err_set(err, EINVAL, "\"coordinator\" is no host:port");
+		return err_set(err, EINVAL, "\"coordinator\" is not host:port");
 	if (members.epoch < 1)
 		return err_set(err, EINVAL, "epoch %" PRId64 " is below 1", members.epoch);
 	memcpy(ret_line->coordinator, coordinator, strlen(coordinator) + 1);

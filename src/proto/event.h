@@ -23,7 +23,7 @@ enum event_kind {
 	EVENT_KIND_COUNT,
 };
 
-/* What every event has. `round` counts the rounds of this job on this host, from 1; 0: before
+/* Members of every event. `round` counts the rounds of this job on this host, from 1; 0: before
  * them. */
 struct event_head {
 	const char *run_id;

@@ -9,11 +9,11 @@
  *     PROOF   I do
  *                                              WELCOME    so do I
  *                                              STANDING   (to a probe) whether it coordinates
- *     messages of core/rounds/msg.h, both ways        or REFUSED at any point before, with the
- * reason
+ *     messages of core/rounds/msg.h, both ways     or, at any point before, REFUSED with the reason
  *
- * CHALLENGE and PROOF are left out where there is no token. The opening and REFUSED stay as they
- * are in all versions, so that a peer of any other can be told so. docs/PROTOCOL.md has every byte.
+ * Without a token there is no CHALLENGE and no PROOF. The opening and REFUSED are the same in all
+ * versions, so that a peer of another version understands the refusal. docs/PROTOCOL.md has every
+ * byte.
  *
  * Pure functions on bytes.
  */

@@ -5,7 +5,7 @@
  *
  * BASE is --log-dir (made with its parents if missing), or a fresh directory
  * "torchelastic_xxxxxxxx" under $TMPDIR, which is removed at the end unless something was written
- * into it. /dev/null is no tree at all. N counts the starts of this host's workers, whatever the
+ * into it. /dev/null means no tree. N counts the starts of this host's workers, whatever the
  * reason (a failure, a node that joined), so no round ever writes over what an earlier one wrote.
  */
 #ifndef RUN_LOGDIR_H

@@ -258,12 +258,13 @@ static int send_batch(struct preload *preload, size_t count, int gates[WARM_BATC
 	return send_with_fds(preload->link, fds, 1 + count * FDS_EACH);
 }
 
-/* Asks for everybody who waits, if the template has nothing else to do.
+/* Requests all waiting workers, if the template is free.
  *
- *	we tell the warden to signal the orphans of a round;  the round ends;  we ask for new
- *workers, they are forked and orphaned;  the warden gets to our first request, and signals them
+ *	we ask the warden to signal the orphans of a round;  the round ends;
+ *	we request new workers;  they are forked and orphaned;
+ *	the warden handles our first request, and signals them
  *
- * So the warden must have caught up with us first. */
+ * So the warden must have handled all our requests first. */
 static void ask(struct preload *preload)
 {
 	if (preload->state != PRELOAD_READY || preload->asked || preload->syncing ||

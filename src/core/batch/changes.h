@@ -19,7 +19,7 @@
 
 struct change_rule {
 	double alpha;	   /* chance of any change point in a series that has none */
-	double min_change; /* relative; a smaller change is none */
+	double min_change; /* relative; ignore smaller changes */
 };
 
 struct change {

@@ -34,9 +34,9 @@ double stats_rank_sum_min_p(size_t m, size_t n);
 size_t stats_signed_rank_reject(size_t n, double alpha);
 size_t stats_rank_sum_reject(size_t m, size_t n, double alpha);
 
-/* Benjamini-Hochberg: turns p-values into q-values in place of `ret_q` (may be `p` itself). An
- * order with q <= alpha is a discovery of which at most the share alpha is expected to be false. A
- * NaN is no test: it stays NaN and does not count. */
+/* Benjamini-Hochberg: turns p-values into q-values in `ret_q` (may be `p` itself). An order with q
+ * <= alpha is a discovery, of which at most the share alpha is expected to be false. A NaN means
+ * that there was no test: it stays NaN and does not count. */
 void stats_benjamini_hochberg(const double *p, size_t n, double *ret_q);
 
 #endif

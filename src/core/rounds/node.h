@@ -54,7 +54,7 @@ enum node_kind {
 struct node_config {
 	enum node_kind kind;
 	struct agent_config agent;   /* not for APART; ALONE needs no period and no time-out */
-	struct finder_config finder; /* for ENDPOINTS; `own` is told by LISTENING */
+	struct finder_config finder; /* for ENDPOINTS; LISTENING sets `own` */
 	/* For each coordinator that begins here. `id` and `salt`, both random, belong to the first
 	 * one; later ones count up. `epoch`, `index` and `local` are filled in. */
 	struct coordinator_config coordinator;

@@ -1,6 +1,5 @@
-/* --event-log-handler=console: tells the job's story on stderr in the words of torch's agent. Told
- * through the output, so a terminal that does not read holds nothing up, and whatever the log level
- * is. */
+/* --event-log-handler=console: prints the job's events on stderr in the form of torch's agent, at
+ * any log level. They go through the output, so a terminal that does not read blocks nothing. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -131,7 +131,7 @@ static void put_worker(struct json_out *out, const struct pages *pages, size_t i
 	json_out_close(out, '}');
 }
 
-/* This host among the others, as far as it knows. */
+/* This host's place among the nodes, as far as it knows. */
 static void put_node(struct json_out *out, const struct pages *pages)
 {
 	const struct agent *agent = pages->agent;

@@ -49,7 +49,7 @@ static void put_error_file(struct json_out *out, const char *path)
 		json_out_text(out, "error_file_problem", file.problem);
 }
 
-/* A text in JSON has no NUL; what a worker wrote may. */
+/* A text in JSON has no NUL; the output of a worker may. */
 static void put_tail(struct json_out *out, const struct buf *tail)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;

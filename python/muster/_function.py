@@ -9,8 +9,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Callable
 
+loading: str | None = None  # the script that this process, a worker, is loading right now
 WORKER = str(pathlib.Path(__file__).with_name("_worker.py"))
 HINT = "a function defined in a module can be sent to workers; for any other, install cloudpickle"
+
+
+def refuse_nesting() -> None:
+    """A worker loads the launching script to find the function in it. A launch at its top level would
+    start a job in every worker, and one in each of theirs."""
+    if loading is not None:
+        raise RuntimeError(f"{loading} launches a job whenever it is loaded, and workers load it to find the function: "
+                           'put the launch under `if __name__ == "__main__":`')
 
 
 def _main_place() -> tuple[str, str] | None:

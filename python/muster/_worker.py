@@ -21,11 +21,15 @@ def _load_main(place: tuple[str, str] | None) -> None:
     __main__. Its `if __name__ == "__main__"` part does not run."""
     if place is None:
         return
+    from muster import _function
+
     kind, name = place
+    _function.loading = name  # a launch meanwhile is refused: it would start a job in every worker
     module = types.ModuleType(MAIN)
     run = runpy.run_module if kind == "module" else runpy.run_path
     module.__dict__.update(run(name, run_name=MAIN))
     sys.modules["__main__"] = sys.modules[MAIN] = module
+    _function.loading = None
 
 
 def _save(path: str, value: object) -> None:

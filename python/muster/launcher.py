@@ -77,6 +77,7 @@ class elastic_launch:
 
 def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[Any]) -> dict[int, Any]:
     """What elastic_launch does, as a function."""
+    _function.refuse_nesting()
     config.check()
     if not config.run_id:
         config.run_id = str(uuid.uuid4().int)

@@ -114,6 +114,21 @@ def test_a_class_of_the_script_comes_back_as_itself(launch):
         """, "r = elastic_launch(config(1), make)(); show(type(r[0]) is Point and r[0].x)") == 7
 
 
+def test_a_launch_without_a_main_guard_is_refused_at_the_first_nesting(python):
+    done = python("""
+        import sys
+        from muster.launcher import LaunchConfig, elastic_launch
+
+        def train():
+            return 1
+
+        print("loaded", file=sys.stderr)
+        elastic_launch(LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, max_restarts=0), train)()
+    """, check=False)
+    assert done.returncode == 1 and done.stderr.splitlines().count("loaded") <= 3, "the script itself and its two workers, no more"
+    assert 'put the launch under `if __name__ == "__main__":`' in done.stderr
+
+
 def test_a_function_of_a_module_and_a_program_run_as_one(tmp_path, python):
     package = tmp_path / "pack"
     package.mkdir()

@@ -240,6 +240,13 @@ void guard_started(struct guard *guard, size_t rank, pid_t pid)
 	watchdog_add_worker(guard->watchdog, rank, pid);
 }
 
+void guard_paused(struct guard *guard, uint64_t pause_ns)
+{
+	for (size_t i = 0; i < guard->count; i++)
+		hang_pause(&guard->workers[i].hang, pause_ns);
+	watchdog_pause(guard->watchdog, pause_ns);
+}
+
 void guard_not_started(struct guard *guard)
 {
 	watchdog_skip_worker(guard->watchdog);

@@ -64,7 +64,8 @@ void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t ran
 void guard_started(struct guard *guard, size_t rank, pid_t pid);
 void guard_not_started(struct guard *guard); /* one of them */
 void guard_ended(struct guard *guard, size_t rank);
-void guard_gone(struct guard *guard); /* nothing of the group is left */
+void guard_paused(struct guard *guard, uint64_t pause_ns); /* all stood still for that long */
+void guard_gone(struct guard *guard);			   /* nothing of the group is left */
 
 struct watchdog_stats guard_stats(const struct guard *guard);
 uint64_t guard_heartbeats(const struct guard *guard, size_t rank);

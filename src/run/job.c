@@ -187,6 +187,7 @@ static void suspend(struct job *job)
 		return;
 	warden_signal_all(job->warden, SIGSTOP);
 	uint64_t pause_ns = signals_suspend_self();
+	guard_paused(job->guard, pause_ns);
 	warden_signal_all(job->warden, SIGCONT);
 	job_push_group(job, (struct group_event){ GROUP_EV_PAUSED, .grace_ns = pause_ns });
 }

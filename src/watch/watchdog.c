@@ -200,6 +200,12 @@ static void set_timer(struct watchdog *watchdog, uint64_t now_ns)
 	event_add(watchdog->timer, &left);
 }
 
+void watchdog_pause(struct watchdog *watchdog, uint64_t pause_ns)
+{
+	watchdog_drain(watchdog); /* what was armed before counts too */
+	deadlines_pause(&watchdog->deadlines, pause_ns);
+}
+
 void watchdog_drain(struct watchdog *watchdog)
 {
 	list_foreach(link, &watchdog->channels)

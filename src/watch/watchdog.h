@@ -66,6 +66,9 @@ void watchdog_add_worker(struct watchdog *watchdog, size_t rank, pid_t pid);
 void watchdog_skip_worker(struct watchdog *watchdog); /* one that could not be started */
 void watchdog_forget_all(struct watchdog *watchdog);  /* workers, processes, timers */
 
+/* All workers and this process stood still for that long: timers do not run meanwhile. */
+void watchdog_pause(struct watchdog *watchdog, uint64_t pause_ns);
+
 /* ---- for the channels ---- */
 
 /* 0, or -EINVAL/-ESRCH/-EPERM after counting and reporting the rejection. With `whole_worker` the

@@ -32,6 +32,22 @@ static void expect_expired(struct deadlines *d, uint64_t now_ns, uint64_t proces
 	deadline_free(deadline);
 }
 
+TEST(a_pause_moves_every_deadline)
+{
+	AUTO(deadlines_done) struct deadlines d = DEADLINES_INIT;
+	acquire(&d, 7, "late", 300);
+	nest(&d, 8, "early", 100);
+	nest(&d, 8, "early", 200);
+	deadlines_pause(&d, 1000);
+	ck_assert_uint_eq(deadlines_next(&d), 1100);
+	expect_expired(&d, 1099, 0, NULL);
+	expect_expired(&d, 1100, 8, "early");
+	acquire(&d, 9, "new", 1250);
+	expect_expired(&d, 1300, 8, "early");
+	expect_expired(&d, 1300, 9, "new");
+	expect_expired(&d, 1300, 7, "late");
+}
+
 TEST(timers_expire_in_order_of_deadline_and_not_before)
 {
 	AUTO(deadlines_done) struct deadlines d = DEADLINES_INIT;

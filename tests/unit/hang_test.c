@@ -33,6 +33,18 @@ TEST(a_start_has_a_time_of_its_own)
 	ck_assert_int_eq(hang_look(&mute, &policy, 0, false, 60 * S, &since_ns), HANG_START);
 }
 
+TEST(a_pause_is_not_silence)
+{
+	struct hang_policy policy = { .silent_ns = 10 * S, .uninterruptible_ns = 20 * S };
+	struct hang hang;
+	hang_begin(&hang, 0);
+	ck_assert_int_eq(hang_look(&hang, &policy, 1, true, 5 * S, &since_ns), HANG_NONE);
+	hang_pause(&hang, 100 * S);
+	ck_assert_int_eq(hang_look(&hang, &policy, 1, true, 114 * S, &since_ns), HANG_NONE);
+	ck_assert_int_eq(hang_look(&hang, &policy, 1, true, 115 * S, &since_ns), HANG_SILENT);
+	ck_assert_uint_eq(since_ns, 105 * S);
+}
+
 TEST(uninterruptible_sleep_must_last_without_a_break)
 {
 	struct hang_policy policy = { .uninterruptible_ns = 10 * S };

@@ -148,6 +148,17 @@ struct deadline *deadlines_acquire(struct deadlines *deadlines, uint64_t process
 	return deadline;
 }
 
+void deadlines_pause(struct deadlines *deadlines, uint64_t pause_ns)
+{
+	/* All keys move alike, so the heap stays one. */
+	for (size_t i = 0; i < deadlines->heap.count; i++) {
+		struct heap_node *node = deadlines->heap.nodes[i];
+		struct deadline *deadline = container_of(node, struct deadline, node);
+		node->key = ns_add(node->key, pause_ns);
+		deadline->deadline_ns = ns_add(deadline->deadline_ns, pause_ns);
+	}
+}
+
 bool deadlines_release(struct deadlines *deadlines, uint64_t process, const char *scope)
 {
 	AUTO(key_done) struct key key;

@@ -56,6 +56,9 @@ struct deadline *deadlines_acquire(struct deadlines *deadlines, uint64_t process
 				   enum deadline_mode mode, int signal, uint64_t deadline_ns,
 				   uint64_t now_ns);
 
+/* All processes stood still for that long: every deadline is that much later. */
+void deadlines_pause(struct deadlines *deadlines, uint64_t pause_ns);
+
 /* Removes the innermost timer of the key; false if there was none. */
 bool deadlines_release(struct deadlines *deadlines, uint64_t process, const char *scope);
 

@@ -37,6 +37,13 @@ void hang_begin(struct hang *hang, uint64_t now_ns)
 	*hang = (struct hang){ .alive_ns = now_ns };
 }
 
+void hang_pause(struct hang *hang, uint64_t pause_ns)
+{
+	hang->alive_ns = ns_add(hang->alive_ns, pause_ns);
+	if (hang->stuck_since_ns)
+		hang->stuck_since_ns = ns_add(hang->stuck_since_ns, pause_ns);
+}
+
 static bool over(uint64_t since_ns, uint64_t limit_ns, uint64_t now_ns)
 {
 	return limit_ns && now_ns - since_ns >= limit_ns;

@@ -39,6 +39,9 @@ struct hang { /* of one worker */
 
 void hang_begin(struct hang *hang, uint64_t now_ns);
 
+/* Worker and watcher stood still for that long: it does not count. */
+void hang_pause(struct hang *hang, uint64_t pause_ns);
+
 /* The verdict on the worker now; *ret_since_ns is since when. */
 enum hang_kind hang_look(struct hang *hang, const struct hang_policy *policy, uint64_t progress,
 			 bool uninterruptible, uint64_t now_ns, uint64_t *ret_since_ns);

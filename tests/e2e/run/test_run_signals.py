@@ -155,6 +155,21 @@ def test_suspend_stops_the_workers_then_muster_and_continue_goes_on(start, tmp_p
     assert job.wait(30) == 0
 
 
+def test_a_pause_longer_than_the_hang_timeout_kills_nobody(start, tmp_path):
+    script = f"echo started; echo $$ >>{tmp_path}/pids; until [ -e {tmp_path}/end ]; do sleep 0.02; done"
+    job = start("run", "--hang-timeout=3s", "bash", "-c", script, stdout=subprocess.DEVNULL)
+    wait_pids(tmp_path / "pids", 1)
+    time.sleep(0.5)  # so that the sign of life was seen before
+    job.send_signal(signal.SIGTSTP)
+    wait_for(lambda: state(job.pid) == "T", "muster to stand still")
+    time.sleep(3)  # the pause itself is what is tested
+    job.send_signal(signal.SIGCONT)
+    time.sleep(0.5)  # so that it is looked at once more
+    (tmp_path / "end").touch()
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 0 and "hangs" not in err, err
+
+
 def test_signal_at_any_moment_ends_cleanly(tmp_path):
     """From the first instruction on: the signal comes after 0, 0.3, 0.6 … ms."""
     for i in range(40):

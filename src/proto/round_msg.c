@@ -44,13 +44,17 @@ static void pack_endpoint_index(struct pack *p, int32_t *index)
 	pack_require(p, *index < FINDER_ENDPOINTS_MAX);
 }
 
+#define STATUS_VALUE_MAX 255 /* an exit code or a signal, as wait() has them */
+
 static void pack_cause(struct pack *p, struct cause *cause)
 {
 	PACK_ENUM(p, cause->reason, FAILURE_REASON_COUNT);
 	PACK_ENUM(p, cause->status.kind, EXIT_SIGNAL + 1);
 	pack_i32(p, &cause->status.value);
+	pack_require(p, cause->status.value >= 0 && cause->status.value <= STATUS_VALUE_MAX);
 	pack_bool(p, &cause->status.core_dumped);
 	pack_i32(p, &cause->spawn_errno);
+	pack_require(p, cause->spawn_errno >= 0);
 	pack_rank(p, &cause->local_rank);
 	pack_rank(p, &cause->rank);
 	pack_rank(p, &cause->group_rank);

@@ -68,9 +68,9 @@ static void draw_cause(struct cause *cause)
 {
 	cause->reason = (enum failure_reason)below(FAILURE_REASON_COUNT);
 	cause->status.kind = (enum exit_kind)below(EXIT_SIGNAL + 1);
-	cause->status.value = (int)draw();
+	cause->status.value = (int)below(256);
 	cause->status.core_dumped = below(2);
-	cause->spawn_errno = (int32_t)draw();
+	cause->spawn_errno = (int32_t)below(4096);
 	cause->local_rank = draw_rank();
 	cause->rank = draw_rank();
 	cause->group_rank = draw_rank();

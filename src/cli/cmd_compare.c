@@ -148,6 +148,17 @@ static struct compare_style style_of(const struct compare_cli *cli)
 	};
 }
 
+/* Does a file of the user's choice go to standard output? Then nothing else does. */
+static bool exports_to_stdout(const struct compare_cli *cli)
+{
+	const char *paths[] = { cli->html, cli->exports.json, cli->exports.csv,
+				cli->exports.markdown, cli->exports.junit };
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		if (paths[i] && str_eq(paths[i], "-"))
+			return true;
+	return false;
+}
+
 static int write_comparison(const struct compare_cli *cli, const struct comparison *comparison,
 			    struct err *err)
 {
@@ -163,7 +174,7 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 		compare_junit(comparison, &text);
 		r = export_file(cli->exports.junit, &text, err);
 	}
-	if (r < 0)
+	if (r < 0 || exports_to_stdout(cli))
 		return r;
 	buf_clear(&text);
 	if (cli->json)

@@ -176,6 +176,11 @@ def test_junit_has_a_failure_per_regression(pair, tmp_path):
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["slowed"]
 
 
+@pytest.mark.parametrize("option, read", [("--export-json", json.loads), ("--export-junit", ElementTree.fromstring)])
+def test_an_export_to_standard_output_has_it_alone(pair, option, read):
+    read(compare(*pair, option, "-", status=3).stdout)
+
+
 def test_exports_agree_with_hyperfines_definitions(pair, tmp_path):
     out = tmp_path / "h.json"
     compare(pair[0], "--export-json", out, "--export-csv", tmp_path / "h.csv", "--export-markdown", "-")

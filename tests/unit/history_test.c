@@ -97,3 +97,29 @@ TEST(output_is_kept_for_the_last_attempts_only)
 	ck_assert_ptr_null(history_find(&history, 99));
 	history_done(&history);
 }
+
+TEST(a_job_that_restarts_for_ever_keeps_its_first_and_last_attempts)
+{
+	enum { TOTAL = 1000 };
+	struct history_forgotten counts;
+	history_begin(&history, 10);
+	for (uint32_t i = 0; i < TOTAL; i++) {
+		history_begin_attempt(&history, i, 4, 20);
+		if (i % 2)
+			add(i, (struct exit_status){ EXIT_CODE, 1, false })->first = true;
+		history_end_attempt(&history, i % 2 ? ATTEMPT_FAILED : ATTEMPT_REGROUP, 30);
+	}
+	ck_assert_uint_eq(history.count, HISTORY_ATTEMPTS_MAX);
+	ck_assert_uint_eq(history.count + history.forgotten.count, TOTAL);
+	ck_assert_uint_eq(history.attempts[HISTORY_FIRST_MAX - 1].restart_count,
+			  HISTORY_FIRST_MAX - 1);
+	ck_assert_uint_eq(history.attempts[HISTORY_FIRST_MAX].restart_count,
+			  TOTAL - HISTORY_ATTEMPTS_MAX + HISTORY_FIRST_MAX);
+	ck_assert_uint_eq(history_last(&history)->restart_count, TOTAL - 1);
+	history_count(&history, true, &counts);
+	ck_assert_uint_eq(counts.causes[FAILURE_EXIT], TOTAL / 2);
+	ck_assert_uint_eq(counts.others[ATTEMPT_REGROUP], TOTAL / 2);
+	history_count(&history, false, &counts);
+	ck_assert_uint_eq(counts.causes[FAILURE_EXIT], TOTAL / 2 - 1);
+	history_done(&history);
+}

@@ -48,8 +48,8 @@ static struct history_failure *add(uint32_t rank, enum exit_kind kind, int value
 	failure->pid = (pid_t)(20022 + rank);
 	failure->status = (struct exit_status){ kind, value, false };
 	failure->stopped = stopped;
-	failure->started_ns = 0;
-	failure->ended_ns = 500 * NS_PER_MS + rank;
+	failure->started_ns = 1;
+	failure->ended_ns = 1 + 500 * NS_PER_MS + rank;
 	return failure;
 }
 
@@ -244,4 +244,23 @@ TEST(text_is_harmless_after_cleaning)
 		text_clean(&text, cases[i][0], strlen(cases[i][0]));
 		ck_assert_str_eq(buf_str(&text), cases[i][1]);
 	}
+}
+
+TEST(times_that_nobody_knows_are_not_printed)
+{
+	begin();
+	add(1, EXIT_UNKNOWN, 0, false)->first = true;
+	struct history_failure *lost = &history_last(&history)->failures[0];
+	lost->reason = FAILURE_WARDEN;
+	lost->started_ns = 0;
+	finish(ATTEMPT_FAILED);
+	report_people(&report, false, &out);
+	ck_assert_ptr_null(strstr(buf_str(&out), " after "));
+	buf_clear(&out);
+	report_json(&report, 1, &out);
+	const char *failures = strstr(buf_str(&out), "\"failures\"");
+	ck_assert_ptr_nonnull(failures);
+	ck_assert_ptr_null(strstr(failures, "started"));
+	ck_assert_ptr_null(strstr(failures, "duration"));
+	end();
 }

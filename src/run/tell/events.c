@@ -81,7 +81,7 @@ void events_add(struct events *events, enum event_kind kind, const struct event_
 		.sequence = events->sequence++,
 		.wall_ns = clock_wall_ns(),
 		.mono_ns = clock_now_ns() - history->started_ns,
-		.round = history->count,
+		.round = history->count + history->forgotten.count,
 		.epoch = events->agent->memory.heard.ballot.epoch,
 		.ballot_round = events->agent->memory.heard.ballot.round,
 		.restarts = last ? last->restart_count : 0,

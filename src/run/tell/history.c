@@ -24,17 +24,20 @@ void history_end(struct history *history, uint64_t now_ns)
 	history->ended_ns = now_ns;
 }
 
+static void attempt_done(struct history_attempt *attempt)
+{
+	for (size_t f = 0; f < attempt->count; f++) {
+		free(attempt->failures[f].error_file);
+		buf_done(&attempt->failures[f].tail);
+	}
+	free(attempt->failures);
+	free(attempt->stacks);
+}
+
 void history_done(struct history *history)
 {
-	for (size_t a = 0; a < history->count; a++) {
-		struct history_attempt *attempt = &history->attempts[a];
-		for (size_t f = 0; f < attempt->count; f++) {
-			free(attempt->failures[f].error_file);
-			buf_done(&attempt->failures[f].tail);
-		}
-		free(attempt->failures);
-		free(attempt->stacks);
-	}
+	for (size_t a = 0; a < history->count; a++)
+		attempt_done(&history->attempts[a]);
 	free(history->attempts);
 	*history = HISTORY_INIT;
 }
@@ -50,11 +53,40 @@ static void forget_tails(struct history_attempt *attempt)
 		buf_done(&attempt->failures[i].tail);
 }
 
+static void add_up(struct history_forgotten *counts, const struct history_attempt *attempt)
+{
+	const struct history_failure *cause = history_cause(attempt);
+	counts->count++;
+	if (cause)
+		counts->causes[cause->reason]++;
+	else
+		counts->others[attempt->end]++;
+}
+
+void history_count(const struct history *history, bool all, struct history_forgotten *ret_counts)
+{
+	*ret_counts = history->forgotten;
+	for (size_t i = 0; i + !all < history->count; i++)
+		add_up(ret_counts, &history->attempts[i]);
+}
+
+/* The oldest but for the first ones: a job may restart for ever. */
+static void forget_one(struct history *history)
+{
+	struct history_attempt *oldest = &history->attempts[HISTORY_FIRST_MAX];
+	add_up(&history->forgotten, oldest);
+	attempt_done(oldest);
+	history->count--;
+	memmove(oldest, oldest + 1, (history->count - HISTORY_FIRST_MAX) * sizeof(*oldest));
+}
+
 void history_begin_attempt(struct history *history, uint32_t restart_count, uint32_t world_size,
 			   uint64_t now_ns)
 {
 	if (history->count >= HISTORY_TAILS_MAX)
 		forget_tails(&history->attempts[history->count - HISTORY_TAILS_MAX]);
+	if (history->count == HISTORY_ATTEMPTS_MAX)
+		forget_one(history);
 	ARRAY_RESERVE(history->attempts, history->count, history->cap);
 	history->attempts[history->count++] = (struct history_attempt){
 		.restart_count = restart_count,

@@ -12,7 +12,9 @@
 #include "core/rounds/agent.h"
 
 #define HISTORY_HOST_MAX 256
-#define HISTORY_TAILS_MAX 16 /* attempts whose output is kept, counted from the last */
+#define HISTORY_FIRST_MAX 16	/* attempts that are kept from the first on */
+#define HISTORY_ATTEMPTS_MAX 64 /* and with the last ones */
+#define HISTORY_TAILS_MAX 16	/* attempts whose output is kept, counted from the last */
 
 /* One worker that failed. */
 struct history_failure {
@@ -43,14 +45,22 @@ struct history_attempt {
 	char *stacks; /* of all workers before one was given up; NULL: not read */
 };
 
+/* Attempts between the first and the last ones, of which only numbers are kept. */
+struct history_forgotten {
+	size_t count;
+	uint64_t causes[FAILURE_REASON_COUNT]; /* of those that had one */
+	uint64_t others[ATTEMPT_END_COUNT];    /* the rest */
+};
+
 struct history {
 	uint64_t wall_offset_ns;
 	uint64_t started_ns, ended_ns;
 	char host[HISTORY_HOST_MAX]; /* this one */
 	struct history_attempt *attempts;
 	size_t count, cap;
-	int stop_signal;    /* it asked muster to end; 0: none */
-	bool restart_asked; /* a user asked for the end of the attempt under way */
+	struct history_forgotten forgotten; /* after the first HISTORY_FIRST_MAX */
+	int stop_signal;		    /* it asked muster to end; 0: none */
+	bool restart_asked;		    /* a user asked for the end of the attempt under way */
 };
 
 #define HISTORY_INIT ((struct history){ .attempts = NULL })
@@ -66,6 +76,10 @@ void history_end_attempt(struct history *history, enum attempt_end end, uint64_t
 
 /* A zeroed failure on this host for the caller to fill in; valid until the next call. */
 struct history_failure *history_add(struct history *history);
+
+/* Adds up the attempts by their end: those with a first cause by its reason, the others. Without
+ * the last one unless `all`. */
+void history_count(const struct history *history, bool all, struct history_forgotten *ret_counts);
 
 /* NULL before the first attempt. */
 struct history_attempt *history_last(const struct history *history);

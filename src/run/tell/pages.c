@@ -230,38 +230,27 @@ static void per_worker(const struct pages *pages, struct buf *out, enum metric m
 
 static void failures_by_reason(const struct pages *pages, struct buf *out)
 {
-	uint64_t counts[FAILURE_REASON_COUNT] = { 0 };
-	for (size_t i = 0; i < pages->history->count; i++) {
-		const struct history_failure *cause = history_cause(&pages->history->attempts[i]);
-		if (cause)
-			counts[cause->reason]++;
-	}
+	struct history_forgotten counts;
+	history_count(pages->history, true, &counts);
 	metrics_begin(out, METRIC_FAILURES);
 	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
-		metrics_sample(out, METRIC_FAILURES, (double)counts[i],
+		metrics_sample(out, METRIC_FAILURES, (double)counts.causes[i],
 			       METRICS_LABELS("reason",
 					      failure_reason_name((enum failure_reason)i)));
 }
 
 static void restart_metrics(const struct pages *pages, struct buf *out)
 {
-	uint64_t failures[FAILURE_REASON_COUNT] = { 0 }, others[ATTEMPT_END_COUNT] = { 0 };
-	for (size_t i = 0; i + 1 < pages->history->count; i++) {
-		const struct history_attempt *attempt = &pages->history->attempts[i];
-		const struct history_failure *cause = history_cause(attempt);
-		if (cause)
-			failures[cause->reason]++;
-		else
-			others[attempt->end]++;
-	}
+	struct history_forgotten counts;
+	history_count(pages->history, false, &counts);
 	metrics_begin(out, METRIC_RESTARTS);
 	for (size_t i = 0; i < FAILURE_REASON_COUNT; i++)
-		metrics_sample(out, METRIC_RESTARTS, (double)failures[i],
+		metrics_sample(out, METRIC_RESTARTS, (double)counts.causes[i],
 			       METRICS_LABELS("cause",
 					      failure_reason_name((enum failure_reason)i)));
 	for (size_t i = 0; i < ATTEMPT_END_COUNT; i++)
-		if (others[i])
-			metrics_sample(out, METRIC_RESTARTS, (double)others[i],
+		if (counts.others[i])
+			metrics_sample(out, METRIC_RESTARTS, (double)counts.others[i],
 				       METRICS_LABELS("cause",
 						      attempt_end_name((enum attempt_end)i)));
 	one(out, METRIC_RESTARTS_USED, restarts(pages));
@@ -338,7 +327,7 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	metrics_begin(out, METRIC_BUILD_INFO);
 	metrics_sample(out, METRIC_BUILD_INFO, 1,
 		       METRICS_LABELS("version", MUSTER_VERSION, "run_id", pages->config->run_id));
-	one(out, METRIC_ROUND, (double)pages->history->count);
+	one(out, METRIC_ROUND, (double)(pages->history->count + pages->history->forgotten.count));
 	one(out, METRIC_BALLOT_EPOCH, (double)pages->agent->memory.heard.ballot.epoch);
 	one(out, METRIC_BALLOT_ROUND, (double)pages->agent->memory.heard.ballot.round);
 	one(out, METRIC_MEMBERS, pages->workers->round.group_world_size);

@@ -70,9 +70,12 @@ static void put_failure(struct json_out *out, const struct report *report,
 	json_out_text(out, "reason", failure_reason_name(failure->reason));
 	json_out_bool(out, "stopped", failure->stopped);
 	put_status(out, &failure->status);
-	put_time(out, "started", report->history, failure->started_ns);
+	if (failure->started_ns)
+		put_time(out, "started", report->history, failure->started_ns);
 	put_time(out, "ended", report->history, failure->ended_ns);
-	json_out_int(out, "duration_ns", (int64_t)(failure->ended_ns - failure->started_ns));
+	if (failure->started_ns)
+		json_out_int(out, "duration_ns",
+			     (int64_t)(failure->ended_ns - failure->started_ns));
 	if (failure->reason == FAILURE_SPAWN) {
 		struct err why = ERR_INIT;
 		entry_explain_spawn(&report->config->entry, failure->spawn_errno, &why);
@@ -128,6 +131,8 @@ void report_json(const struct report *report, int exit_code, struct buf *text)
 	put_time(out, "ended", history, history->ended_ns);
 	json_out_text(out, "program", config->entry.path);
 	json_out_list(out, "command", &config->entry.argv);
+	if (history->forgotten.count)
+		json_out_int(out, "attempts_forgotten", (int64_t)history->forgotten.count);
 	json_out_open(out, "attempts", '[');
 	for (size_t i = 0; i < history->count; i++)
 		put_attempt(out, report, &history->attempts[i]);

@@ -57,6 +57,15 @@ static void say_duration(struct buf *out, uint64_t from_ns, uint64_t to_ns)
 	buf_append_str(out, text);
 }
 
+/* One that was lost before it was started has no time. */
+static void say_life(struct buf *out, const struct history_failure *failure)
+{
+	if (!failure->started_ns)
+		return;
+	buf_append_str(out, " after ");
+	say_duration(out, failure->started_ns, failure->ended_ns);
+}
+
 static void say_time(struct buf *out, const struct history *history, uint64_t when_ns)
 {
 	time_t seconds = (time_t)((when_ns + history->wall_offset_ns) / NS_PER_S);
@@ -107,8 +116,7 @@ static void say_headline(const struct printer *p, const struct report *report,
 		buf_printf(p->out, ": %s\n", why.msg);
 		return;
 	}
-	buf_append_str(p->out, " after ");
-	say_duration(p->out, cause->started_ns, cause->ended_ns);
+	say_life(p->out, cause);
 	buf_append_char(p->out, '\n');
 }
 
@@ -263,7 +271,8 @@ static void say_attempts(const struct printer *p, const struct report *report,
 		for (size_t i = first; i < history->count; i++) {
 			if (i > first)
 				buf_append_str(p->out, INDENT);
-			say_attempt(p->out, &history->attempts[i], i + 1);
+			size_t hidden = i < HISTORY_FIRST_MAX ? 0 : history->forgotten.count;
+			say_attempt(p->out, &history->attempts[i], i + 1 + hidden);
 		}
 	}
 	if (report->config->max_restarts &&
@@ -309,10 +318,8 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 	if (cause->elsewhere)
 		buf_printf(out, "on %s ", cause->host);
 	say_how(out, cause);
-	if (cause->reason != FAILURE_SPAWN) {
-		buf_append_str(out, " after ");
-		say_duration(out, cause->started_ns, cause->ended_ns);
-	}
+	if (cause->reason != FAILURE_SPAWN)
+		say_life(out, cause);
 	buf_printf(out, ": restart %u of %u", restart, max_restarts);
 }
 

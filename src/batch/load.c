@@ -97,6 +97,10 @@ static int read_list(struct orders *orders, const char *path, struct err *err)
 	if (str_eq(path, "-"))
 		return read_lines(orders, stdin, "standard input", err);
 	FILE *file = fopen(path, "re");
+	if (!file && errno == ENOENT && strpbrk(path, " {"))
+		return err_set(err, ENOENT,
+			       "%s: no such file; to run a command, put ::: and arguments after it",
+			       path);
 	if (!file)
 		return err_set(err, errno, "%s: %m", path);
 	int r = read_lines(orders, file, path, err);

@@ -252,6 +252,7 @@ int measure_quiet_start(const struct measure *measure, const struct cpuset *cpus
 	} while (share > QUIET_START_SHARE && clock_now_ns() < deadline_ns);
 	if (share <= QUIET_START_SHARE)
 		return 0;
+	share = MIN(share, 1.0); /* ticks are counted in whole ones */
 	if (rule != QUIET_CHECK_WARN)
 		return err_set(err, EBUSY, "the host is not quiet: others use %.0f %% of the CPUs",
 			       100 * share);

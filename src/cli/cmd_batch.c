@@ -362,12 +362,11 @@ static int batch_main(const struct command *self, int argc, char **argv)
 
 const struct command command_batch = {
 	.name = "batch",
-	.synopsis = "[OPTIONS] ORDERS...|-   or   [OPTIONS] COMMAND ::: ARGUMENTS...",
+	.synopsis = "[OPTIONS] ORDERS...|-  or  [OPTIONS] COMMAND ::: ARGUMENT...",
 	.summary = "run a list of commands side by side, each on its own cores",
 	.footer = "Examples:\n"
 		  "  muster batch orders.txt\n"
-		  "  muster batch --cores=2 --timeout=60s --retries=2 --resume -o run.jsonl "
-		  "orders.jsonl\n"
+		  "  muster batch --cores=2 --timeout=60s --retries=2 --resume -o run.jsonl list\n"
 		  "  muster batch -j2 'sleep {}' ::: 1 2 3\n",
 	.opts = opts,
 	.mode = OPT_STOP_AT_POSITIONAL,

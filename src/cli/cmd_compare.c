@@ -316,7 +316,7 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	strv_done(&cli.aa);
 	if (r < 0) {
 		log_error("%s", err.msg);
-		return EXIT_CODE_SYSTEM;
+		return r == -ENOENT ? EXIT_CODE_USAGE : EXIT_CODE_SYSTEM;
 	}
 	return regressions ? EXIT_CODE_REGRESSION : EXIT_CODE_OK;
 }

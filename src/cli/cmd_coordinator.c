@@ -291,8 +291,8 @@ const struct command command_coordinator = {
 	.summary = "coordinate a job on many hosts, apart from its workers",
 	.footer = "Prints 'listening on ADDRESS' once agents can join, and ends with the job:\n"
 		  "  muster coordinator --listen :29400 --rdzv-id job1\n"
-		  "  muster run --nnodes 2:4 --rdzv-endpoint HOST:29400 --rdzv-id job1 train.py   "
-		  "# on every host\n",
+		  "and on every host:\n"
+		  "  muster run --nnodes 2:4 --rdzv-endpoint HOST:29400 --rdzv-id job1 train.py\n",
 	.opts = coordinator_opts,
 	.mode = OPT_PERMUTE,
 	.main = coordinator_main,

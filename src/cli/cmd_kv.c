@@ -13,6 +13,7 @@
 #include "core/worker/exit_code.h"
 #include "net/store_client.h"
 
+#define TELL_AFTER_NS NS_PER_S
 #define KV_DEFAULT_TIMEOUT_NS (300 * NS_PER_S)
 
 struct kv_options {
@@ -318,12 +319,25 @@ static int exit_code_of(int r)
 	}
 }
 
+/* A store may be started after its clients, so they wait; the user is told what for. */
+static int connect_store(struct kv *kv, const struct addr_name *name)
+{
+	uint64_t soon_ns = MIN(kv->deadline_ns, ns_add(clock_now_ns(), TELL_AFTER_NS));
+	int r = store_client_open(name, soon_ns, &kv->client, &kv->err);
+	if (r == 0 || soon_ns == kv->deadline_ns)
+		return r;
+	char left[CLOCK_HUMAN_MAX];
+	clock_human(kv->deadline_ns - soon_ns, left);
+	fprintf(stderr, "muster kv: %s; trying for another %s\n", kv->err.msg, left);
+	return store_client_open(name, kv->deadline_ns, &kv->client, &kv->err);
+}
+
 static int run(struct kv *kv, kv_fn *operation)
 {
 	struct addr_name name;
 	int r = store_client_name(kv->options->store, &name, &kv->err);
 	if (r == 0)
-		r = store_client_open(&name, kv->deadline_ns, &kv->client, &kv->err);
+		r = connect_store(kv, &name);
 	if (r == 0)
 		r = operation(kv);
 	if (r >= 0 && fflush(stdout) != 0)
@@ -373,13 +387,10 @@ const struct command command_kv = {
 		  "  check KEY...          exit 0 if all keys are there, 1 if not\n"
 		  "  append KEY VALUE      append to the value\n"
 		  "  delete KEY            exit 0 if it was there, 1 if not\n"
-		  "  cas KEY OLD NEW       set to NEW if it is OLD; print what it is; exit 1 if "
-		  "that is not NEW\n"
-		  "  keys, len             list the keys; print how many there are, PyTorch's own "
-		  "included\n"
+		  "  cas KEY OLD NEW       set to NEW if it is OLD; print it; exit 1 if not NEW\n"
+		  "  keys, len             list or count the keys, PyTorch's own included\n"
 		  "  push KEY VALUE, pop KEY, qlen KEY   queues\n"
-		  "  barrier KEY [N]       wait until N processes (default $WORLD_SIZE) have come "
-		  "here; once a key\n"
+		  "  barrier KEY [N]       wait for N processes (default $WORLD_SIZE); once a key\n"
 		  "  ping                  see whether the store answers\n",
 	.opts = kv_opts,
 	.mode = OPT_STOP_AT_POSITIONAL,

@@ -131,8 +131,7 @@ const struct command command_sim = {
 	.synopsis = "[--agents=N] [--seed=S] [--faults] [--runs=N]",
 	.summary = "try to break the rendezvous in virtual time",
 	.footer = "Examples:\n"
-		  "  muster sim --faults --runs=10000        10,000 small worlds in which "
-		  "everything fails\n"
+		  "  muster sim --faults --runs=10000        10,000 worlds in which all fails\n"
 		  "  muster sim --agents=100000              a large one in which nothing does\n"
 		  "  muster sim --faults --seed=42 --trace   the same world again, step by step\n",
 	.opts = sim_opts,

@@ -87,9 +87,10 @@ static void print_jobs(const struct job_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		print_job(list->jobs[i].json);
-	if (list->count == 0)
-		puts(list->name ? "no such job is running here"
-				: "no job of this user is running here");
+	if (list->count == 0 && list->name)
+		fprintf(stderr, "muster status: no such job is running here: %s\n", list->name);
+	else if (list->count == 0)
+		puts("no job of this user is running here");
 }
 
 struct status_options {

@@ -136,8 +136,8 @@ const struct command command_store = {
 	.name = "store",
 	.synopsis = "[--listen HOST:PORT]",
 	.summary = "serve a c10d store, as PyTorch's TCPStore",
-	.footer = "Prints 'listening on ADDRESS' once clients can connect, and runs until SIGTERM "
-		  "or SIGINT.\n",
+	.footer = "Prints 'listening on ADDRESS' once clients can connect, and runs until it gets\n"
+		  "SIGTERM or SIGINT.\n",
 	.opts = store_opts,
 	.mode = OPT_PERMUTE,
 	.main = store_main,

@@ -103,11 +103,10 @@ static int timer_main(const struct command *self, int argc, char **argv)
 
 const struct command command_timer = {
 	.name = "timer",
-	.synopsis = "acquire SCOPE DURATION [--signal SIG] | release SCOPE | heartbeat",
+	.synopsis = "acquire SCOPE DURATION | release SCOPE | heartbeat",
 	.summary = "arm, release and beat from inside a worker's shell script",
 	.footer = "Examples, in a worker script:\n"
-		  "  muster timer acquire step 10m      stop this worker unless released within 10 "
-		  "minutes\n"
+		  "  muster timer acquire step 10m      stop this worker unless released by then\n"
 		  "  ./step\n"
 		  "  muster timer release step\n",
 	.opts = timer_opts,

@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "core/worker/exit_code.h"
 
-#define WIDTH_DEFAULT 100
-#define WIDTH_MIN 60
+#define WIDTH_DEFAULT 80
+#define WIDTH_MIN 40
 
 static const char *title_override;
 

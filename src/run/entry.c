@@ -189,13 +189,39 @@ static int use_program(struct entry *entry, const char *word, struct err *err)
 		       strchr(word, '/') ? "" : " on PATH");
 }
 
+/* The interpreter named in a script's "#!" line. */
+static bool read_interpreter(const char *path, char *ret_name, size_t size)
+{
+	char head[SHEBANG_MAX];
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	ssize_t len = fd < 0 ? -1 : read(fd, head, sizeof(head) - 1);
+	head[MAX(len, 0)] = '\0';
+	if (!str_starts(head, "#!"))
+		return false;
+	const char *name = head + 2 + strspn(head + 2, " \t");
+	snprintf(ret_name, size, "%.*s", (int)MIN(strcspn(name, " \t\r\n"), size - 1), name);
+	return true;
+}
+
+/* A script that is not executable is run by Python, unless it says that it is for a shell. */
+static int use_script_of_python(struct entry *entry, const char *word, struct err *err)
+{
+	char interpreter[SHEBANG_MAX];
+	if (!str_ends(word, ".py") && read_interpreter(word, interpreter, sizeof(interpreter)) &&
+	    str_ends(interpreter, "sh"))
+		return err_set(err, EACCES,
+			       "'%s' is a script for %s and not executable: chmod +x it", word,
+			       interpreter);
+	return use_script(entry, word, err);
+}
+
 static int use_word(struct entry *entry, const char *word, struct err *err)
 {
 	struct stat st;
 	bool there = stat(word, &st) == 0;
 	if (there && !S_ISDIR(st.st_mode)) {
 		if (str_ends(word, ".py") || access(word, X_OK) < 0)
-			return use_script(entry, word, err);
+			return use_script_of_python(entry, word, err);
 		take_program(entry, word,
 			     strchr(word, '/') ? mem_strdup(word) : mem_printf("./%s", word));
 		return 0;
@@ -280,20 +306,6 @@ void entry_argv(const struct entry *entry, uint32_t local_rank, struct strv *ret
 		else
 			strv_take(ret_argv, expand(word, local_rank));
 	}
-}
-
-/* The interpreter named in a script's "#!" line. */
-static bool read_interpreter(const char *path, char *ret_name, size_t size)
-{
-	char head[SHEBANG_MAX];
-	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	ssize_t len = fd < 0 ? -1 : read(fd, head, sizeof(head) - 1);
-	head[MAX(len, 0)] = '\0';
-	if (!str_starts(head, "#!"))
-		return false;
-	const char *name = head + 2 + strspn(head + 2, " \t");
-	snprintf(ret_name, size, "%.*s", (int)MIN(strcspn(name, " \t\r\n"), size - 1), name);
-	return true;
 }
 
 void entry_explain_spawn(const struct entry *entry, int error, struct err *err)

@@ -415,3 +415,28 @@ def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, c
     assert done.returncode == 0
     seen = (tmp_path / "seen").read_text().split()
     assert seen and not [name for name in seen if name.startswith("socket")]
+
+
+def test_a_shell_script_that_is_not_executable_is_not_given_to_python(muster, tmp_path):
+    (tmp_path / "start").write_text("#!/bin/bash\nfor i in 1; do echo $i; done\n")
+    one_line(muster("run", "start"), 126, "'start' is a script for /bin/bash", "chmod +x")
+
+
+@pytest.mark.parametrize("command", ["run", "batch", "compare", "status", "store", "kv", "coordinator", "sim", "timer"])
+@pytest.mark.parametrize("columns", ["", "80"])
+def test_help_fits_a_terminal_of_80_columns(muster, command, columns):
+    lines = muster("help", command, env=clean_env(COLUMNS=columns)).stdout.splitlines()
+    assert lines and not [line for line in lines if len(line) > 80]
+
+
+def test_a_name_that_is_not_there_is_told_on_stderr_with_the_same_code(muster):
+    done = muster("status", "nosuch")
+    assert (done.returncode, done.stdout) == (1, "") and "nosuch" in done.stderr
+    assert muster("compare", "nosuch").returncode == muster("batch", "nosuch").returncode == 2
+    done = muster("batch", "echo {}")
+    assert done.returncode == 2 and ":::" in done.stderr
+
+
+def test_a_store_that_does_not_answer_is_told(muster):
+    done = muster("kv", "--store=127.0.0.1:1", "--timeout=3s", "get", "key")
+    assert done.returncode != 0 and "Connection refused; trying for another 2.0 s" in done.stderr, done.stderr

@@ -49,6 +49,7 @@ struct batch_config {
 	int64_t runs, warmup;	    /* runs 0: as many as necessary */
 	int64_t min_runs, max_runs; /* 0: not given */
 	double precision, confidence;
+	bool noise;			     /* only tell how noisy the host is */
 	bool ab;			     /* the words are "A=…", "B=…" and arguments */
 	int interleave;			     /* enum repeat_interleave */
 	const char *hooks[BATCH_HOOK_COUNT]; /* commands, or NULL */

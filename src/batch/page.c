@@ -14,7 +14,7 @@ static const char style[] =
 	"main{max-width:1080px;margin:0 auto;padding:1rem}\n"
 	"h1{font-size:1.4rem;margin:.4rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}\n"
 	"h3{font-size:1rem;margin:0;overflow-wrap:anywhere;font-weight:600}\n"
-	"p{margin:.3rem 0}.soft{color:var(--soft);font-size:.9rem}\n"
+	"a{color:var(--b)}p{margin:.3rem 0}.soft{color:var(--soft);font-size:.9rem}\n"
 	".key{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.35em}\n"
 	".key.a{background:var(--a)}.key.b{background:var(--b)}\n"
 	".file{overflow-wrap:anywhere}\n"

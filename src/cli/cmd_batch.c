@@ -11,7 +11,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/config.h"
+#include "batch/noise_check.h"
 #include "cli/command.h"
+#include "cli/count_opt.h"
 #include "cli/share.h"
 #include "core/worker/exit_code.h"
 #include "proto/orders.h"
@@ -44,22 +46,6 @@ static const char *const quiet_names[] = { [QUIET_CHECK_OFF] = "off",
 					   [QUIET_CHECK_WAIT] = "wait",
 					   [QUIET_CHECK_FAIL] = "fail",
 					   NULL };
-
-static int parse_count(const char *text, void *field, struct err *err)
-{
-	struct measure_options *measure = field;
-	measure->count_auto = str_eq(text, "auto");
-	if (measure->count_auto)
-		return 0;
-	for (int i = 0; i < COUNTER_SOURCE_COUNT; i++) {
-		if (str_eq(text, counter_source_name((enum counter_source)i))) {
-			measure->count = (enum counter_source)i;
-			return 0;
-		}
-	}
-	return err_set(err, EINVAL, "'%s' is not one of auto, perf, cachegrind, callgrind, none",
-		       text);
-}
 
 static int parse_env(const char *text, void *field, struct err *err)
 {
@@ -231,7 +217,7 @@ static const struct opt opts[] = {
 		 "compare two commands: A='./old {}' B='./new {}' ::: ARGUMENTS"),
 	OPT_CHOICE("interleave", NULL, struct batch_config, interleave, interleave_names,
 		   "which of A and B goes first in a block: by turns, or by chance"),
-	OPT_CALL("count", NULL, struct batch_config, measure, parse_count, "SOURCE",
+	OPT_CALL("count", NULL, struct batch_config, measure, count_opt_parse, "SOURCE",
 		 "count instructions: auto, perf, cachegrind, callgrind, none (default)"),
 	OPT_CALL("env", NULL, struct batch_config, measure.env, parse_env,
 		 "inherit|clean|keep=LIST",
@@ -255,6 +241,8 @@ static const struct opt opts[] = {
 		"a line per order as a Markdown table"),
 	OPT_STR("export-junit", NULL, struct batch_config, exports.junit, "FILE",
 		"JUnit XML; an order is a test case"),
+	OPT_FLAG("noise", NULL, struct batch_config, noise,
+		 "tell how good this host is for measuring: run one command against itself"),
 	OPT_STR("history-dir", NULL, struct batch_config, filing.dir, "DIR",
 		"also file the result in this history, for muster trend"),
 	OPT_STR("version-label", NULL, struct batch_config, filing.version, "NAME",
@@ -297,7 +285,7 @@ static int check(const struct command *self, const struct batch_config *config, 
 		return command_usage_error(self,
 					   "--version-label, --host-class and --configuration "
 					   "are about --history-dir");
-	if (argc == 0 && !config->retry_failed)
+	if (argc == 0 && !config->retry_failed && !config->noise)
 		return command_usage_error(
 			self,
 			"no orders: name a file, - for standard input, or a command with :::");
@@ -335,6 +323,17 @@ static int run_with_exports(struct batch_config *config, int argc, char *const *
 	return status;
 }
 
+/* The words are one command; none: a loop of the shell. */
+static int check_noise(const struct batch_config *config, int argc, char *const *argv)
+{
+	AUTO(buf_done) struct buf command = BUF_INIT;
+	for (int i = 0; i < argc; i++) {
+		buf_append_str(&command, i ? " " : "");
+		buf_append_str(&command, argv[i]);
+	}
+	return noise_check(config, argc ? buf_str(&command) : NULL);
+}
+
 static int batch_main(const struct command *self, int argc, char **argv)
 {
 	struct batch_config config = {
@@ -353,7 +352,9 @@ static int batch_main(const struct command *self, int argc, char **argv)
 		return status;
 	settle(&config, &seen);
 	status = check(self, &config, argc - first);
-	if (status == 0)
+	if (status == 0 && config.noise)
+		status = check_noise(&config, argc - first, argv + first);
+	else if (status == 0)
 		status = run_with_exports(&config, argc - first, argv + first);
 	strv_done(&config.history);
 	strv_done(&config.measure.env.keep);

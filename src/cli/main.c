@@ -19,6 +19,7 @@
 	X(batch) \
 	X(compare) \
 	X(trend) \
+	X(bisect) \
 	X(help) \
 	X(sim) \
 	X(coordinator) \

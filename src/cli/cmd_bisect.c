@@ -1,0 +1,160 @@
+/* muster bisect: the commit that made a benchmark slower. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "batch/bisect/hunt.h"
+#include "batch/export.h"
+#include "cli/command.h"
+#include "cli/count_opt.h"
+#include "cli/share.h"
+#include "core/worker/exit_code.h"
+
+#define CONFIDENCE 0.99
+#define MIN_CHANGE 0.01
+#define MIN_CHANGE_COUNT 0.001
+
+struct bisect_cli {
+	struct hunt_options hunt;
+	bool json;
+	const char *html;
+};
+
+static int opt_metric(const char *text, void *field, struct err *err)
+{
+	int metric = metric_find(text, strlen(text));
+	if (metric < 0)
+		return err_set(err, EINVAL, "unknown metric '%s'", text);
+	*(int *)field = metric;
+	return 0;
+}
+
+static const struct opt opts[] = {
+	OPT_GROUP("What is searched"),
+	OPT_STR("good", NULL, struct bisect_cli, hunt.good, "COMMIT", "a commit that is fast"),
+	OPT_STR("bad", NULL, struct bisect_cli, hunt.bad, "COMMIT",
+		"a later commit that is slow (default HEAD)"),
+	OPT_STR("build", NULL, struct bisect_cli, hunt.build, "CMD",
+		"build a commit with this line for the shell, in its worktree"),
+	OPT_GROUP("Measurement"),
+	OPT_CALL("metric", NULL, struct bisect_cli, hunt.metric, opt_metric, "NAME",
+		 "wall (default), user, sys, cpu, maxrss; with --count: instructions"),
+	OPT_CALL("count", NULL, struct bisect_cli, hunt.measure, count_opt_parse, "SOURCE",
+		 "count instructions instead: perf, cachegrind, callgrind"),
+	OPT_CALL("confidence", NULL, struct bisect_cli, hunt.confidence, share_parse_part, "SHARE",
+		 "that the answer is right (default 99%)"),
+	OPT_CALL("min-change", NULL, struct bisect_cli, hunt.min_change, share_parse_part, "SHARE",
+		 "good and bad must differ by more than this (default 1%, of counts 0.1%)"),
+	OPT_INT("max-pairs", NULL, struct bisect_cli, hunt.max_pairs, "N",
+		"leave a commit out that is not decided after N pairs (default 400)"),
+	OPT_GROUP("Files"),
+	OPT_STR("dir", NULL, struct bisect_cli, hunt.dir, "DIR",
+		"worktrees and state (default: muster-bisect in git's own directory)"),
+	OPT_FLAG("resume", NULL, struct bisect_cli, hunt.resume,
+		 "go on with a search that was interrupted"),
+	OPT_INT("jobs", NULL, struct bisect_cli, hunt.jobs, "N",
+		"builds at a time (default: one per CPU)"),
+	OPT_GROUP("Output"),
+	OPT_FLAG("json", NULL, struct bisect_cli, json, "print JSON instead of text"),
+	OPT_STR("html", NULL, struct bisect_cli, html, "FILE",
+		"write one self-contained page with the evidence"),
+	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct bisect_cli, hunt.quiet, NULL,
+		    "do not tell every step"),
+	  .short_name = 'q' },
+	OPT_END,
+};
+
+/* What was not said follows from what was. */
+static int settle(const struct command *self, struct bisect_cli *cli, const struct opt_seen *seen)
+{
+	struct hunt_options *hunt = &cli->hunt;
+	bool counts = hunt->measure.count != COUNTER_NONE || hunt->measure.count_auto;
+	if (!hunt->good)
+		return command_usage_error(self, "--good is missing: a commit that is fast");
+	if (hunt->jobs < 0 || hunt->max_pairs < 0 || hunt->max_pairs == 1)
+		return command_usage_error(self, "--jobs and --max-pairs: at least 1 and 2");
+	if (counts && opt_given(opts, seen, "metric") && hunt->metric != METRIC_INSTRUCTIONS)
+		return command_usage_error(self, "--count measures instructions, not %s",
+					   metric_table[hunt->metric].name);
+	if (!counts && hunt->metric == METRIC_INSTRUCTIONS)
+		return command_usage_error(self, "--metric=instructions needs --count");
+	if (counts) {
+		hunt->metric = METRIC_INSTRUCTIONS;
+		hunt->measure.env.clean = true;
+	}
+	if (!opt_given(opts, seen, "min-change"))
+		hunt->min_change = counts ? MIN_CHANGE_COUNT : MIN_CHANGE;
+	return 0;
+}
+
+static int write_reports(const struct bisect_cli *cli, const struct hunt *hunt, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	if (cli->html) {
+		hunt_html(hunt, &text);
+		int r = export_file(cli->html, &text, err);
+		if (r < 0)
+			return r;
+		buf_clear(&text);
+	}
+	if (cli->json)
+		hunt_json(hunt, &text);
+	else
+		hunt_text(hunt, &text);
+	return export_file("-", &text, err);
+}
+
+static int run(const struct bisect_cli *cli)
+{
+	static const int codes[] = { [BISECT_FOUND] = EXIT_CODE_OK,
+				     [BISECT_RANGE] = EXIT_CODE_FAILED,
+				     [BISECT_NO_CHANGE] = EXIT_CODE_FAILED,
+				     [BISECT_BROKEN] = EXIT_CODE_SYSTEM };
+	struct hunt hunt;
+	struct err err = ERR_INIT;
+	int r = hunt_run(&hunt, &cli->hunt, &err), code;
+	if (r >= 0)
+		r = write_reports(cli, &hunt, &err);
+	code = r < 0 ? (hunt.code ? hunt.code : EXIT_CODE_SYSTEM) : codes[hunt.result];
+	if (r < 0)
+		log_error("%s", err.msg);
+	hunt_done(&hunt);
+	return code;
+}
+
+static int bisect_main(const struct command *self, int argc, char **argv)
+{
+	struct bisect_cli cli = { .hunt = { .bad = "HEAD", .confidence = CONFIDENCE } };
+	struct opt_seen seen;
+	int first, status;
+	if (!command_parse(self, &cli, argc, argv, &seen, &first, &status))
+		return status;
+	status = settle(self, &cli, &seen);
+	if (status == 0 && first >= argc)
+		status = command_usage_error(self, "the benchmark is missing: -- COMMAND");
+	if (status)
+		return status;
+	AUTO(buf_done) struct buf bench = BUF_INIT;
+	for (int i = first; i < argc; i++) {
+		buf_append_str(&bench, i > first ? " " : "");
+		buf_append_str(&bench, argv[i]);
+	}
+	cli.hunt.bench = buf_str(&bench);
+	return run(&cli);
+}
+
+const struct command command_bisect = {
+	.name = "bisect",
+	.synopsis = "[OPTIONS] --good=A [--bad=B] [--build=CMD] -- BENCHMARK...",
+	.summary = "find the commit that made a benchmark slower",
+	.footer = "Examples:\n"
+		  "  muster bisect --good=v1.4 --build='make -s' -- ./bench parse\n"
+		  "  muster bisect --good=v1.4 --count=cachegrind --build='make -s' -- ./bench\n"
+		  "  muster bisect --good=v1.4 --build='make -s' --resume -- ./bench parse\n",
+	.opts = opts,
+	.mode = OPT_STOP_AT_POSITIONAL,
+	.main = bisect_main,
+};

@@ -28,9 +28,10 @@ static const struct opt store_opts[] = {
 		 "most that keys, values and waits may take together (default 1G)"),
 	OPT_INT("max-connections", NULL, struct store_options, max_connections, "N",
 		"most clients at once (default: as many as descriptors allow)"),
-	OPT_DURATION("stall-timeout", NULL, struct store_options, stall_ns, "TIME",
-		     "drop a client that stalls in a request or does not read its replies (default "
-		     "60s)"),
+	OPT_DURATION(
+		"stall-timeout", NULL, struct store_options, stall_ns, "TIME",
+		"drop a client that does not finish a request or read its replies in time (default "
+		"60s)"),
 	OPT_END,
 };
 

@@ -15,7 +15,6 @@
 #include "base/random.h"
 
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
-#define READ_CHUNK ((size_t)256 << 10)	 /* of a request that does not fit */
 #define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
 #define TRIM_STEP ((size_t)32 << 20)	 /* freed: worth returning to the system */
 #define ACCEPTS_AT_ONCE 64
@@ -28,10 +27,7 @@ struct store_server {
 	int listen_fd;
 	int reserve_fd; /* closed for a moment to reject a client when descriptors run out */
 	struct event accept_event;
-	struct event stall_timer;
 	struct list connections;
-	/* connections with half a request or unread replies, longest without progress first */
-	struct list owing;
 	size_t connection_count;
 	size_t pending; /* bytes of all in and out buffers */
 	size_t high;	/* most bytes held since memory was last returned to the system */
@@ -47,10 +43,10 @@ struct conn {
 	struct store_server *server;
 	struct store_session session;
 	struct list link;
-	struct list owing;
-	uint64_t progress_ns; /* while in `owing` */
+	uint64_t due_ns; /* when what it owes must be done; 0: it owes nothing */
 	struct event readable;
 	struct event writable;
+	struct event stall_timer;
 	int fd;
 	struct addr peer;
 	size_t charged; /* its share of server->pending */
@@ -79,9 +75,9 @@ static void conn_free(struct conn *conn)
 	struct store_server *server = conn->server;
 	event_del(&conn->readable);
 	event_del(&conn->writable);
+	event_del(&conn->stall_timer);
 	store_session_done(&conn->session, &server->table);
 	list_unlink(&conn->link);
-	list_unlink(&conn->owing);
 	fd_close(&conn->fd);
 	buf_done(&conn->in);
 	buf_done(&conn->out);
@@ -108,18 +104,24 @@ static bool owes(const struct conn *conn)
 	return !conn->session.validated || buf_len(&conn->in) > 0 || buf_len(&conn->out) > 0;
 }
 
-static void arm_stall_timer(struct store_server *server, uint64_t now_ns)
+/* The timer may fire early, never late: on_stall_timer() looks at due_ns. */
+static void arm_stall_timer(struct conn *conn, uint64_t now_ns)
 {
-	if (list_empty(&server->owing) || event_pending(&server->stall_timer, EV_TIMEOUT, NULL))
+	if (event_pending(&conn->stall_timer, EV_TIMEOUT, NULL))
 		return;
-	const struct conn *oldest = list_entry(server->owing.next, struct conn, owing);
-	uint64_t due_ns = ns_add(oldest->progress_ns, server->config.stall_ns);
-	const struct timeval left = clock_left(due_ns, now_ns);
-	event_add(&server->stall_timer, &left);
+	const struct timeval left = clock_left(conn->due_ns, now_ns);
+	event_add(&conn->stall_timer, &left);
 }
 
-/* After progress: frees empty buffers and restarts the clock. */
-static void settle(struct conn *conn)
+/* The handshake or a request is done, or all replies are read: its clock starts again. */
+static void restart_clock(struct conn *conn)
+{
+	conn->due_ns = 0;
+}
+
+/* After `moved` bytes of half a request or of unread replies: frees empty buffers, and gives the
+ * connection the time that these bytes take at STORE_RATE_MIN, but never more than stall_ns. */
+static void settle(struct conn *conn, size_t moved)
 {
 	struct store_server *server = conn->server;
 	if (buf_len(&conn->in) == 0)
@@ -130,12 +132,15 @@ static void settle(struct conn *conn)
 	server->pending += charge - conn->charged;
 	conn->charged = charge;
 
-	list_unlink(&conn->owing);
-	if (!owes(conn))
+	if (!owes(conn)) {
+		conn->due_ns = 0;
 		return;
-	conn->progress_ns = clock_now_ns();
-	list_append(&server->owing, &conn->owing);
-	arm_stall_timer(server, conn->progress_ns);
+	}
+	uint64_t now_ns = clock_now_ns();
+	uint64_t latest_ns = ns_add(now_ns, server->config.stall_ns);
+	uint64_t earned_ns = moved * NS_PER_S / STORE_RATE_MIN;
+	conn->due_ns = conn->due_ns ? MIN(ns_add(conn->due_ns, earned_ns), latest_ns) : latest_ns;
+	arm_stall_timer(conn, now_ns);
 }
 
 static void drop_stalled(struct conn *conn)
@@ -148,39 +153,42 @@ static void drop_stalled(struct conn *conn)
 	else if (!conn->session.validated)
 		drop(conn, "no handshake within %s", limit);
 	else
-		drop(conn, "half a request (%zu of at least %zu bytes) and nothing more for %s",
+		drop(conn, "half a request (%zu of at least %zu bytes) after %s",
 		     buf_len(&conn->in), conn->session.parser.need, limit);
 }
 
 static void on_stall_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct store_server *server = arg;
+	struct conn *conn = arg;
 	uint64_t now_ns = clock_now_ns();
-	while (!list_empty(&server->owing)) {
-		struct conn *oldest = list_entry(server->owing.next, struct conn, owing);
-		if (ns_add(oldest->progress_ns, server->config.stall_ns) > now_ns)
-			break;
-		drop_stalled(oldest);
-	}
-	arm_stall_timer(server, now_ns);
+	if (conn->due_ns > now_ns)
+		arm_stall_timer(conn, now_ns);
+	else if (conn->due_ns)
+		drop_stalled(conn);
 }
 
-/* Too much is pending in total: drop the connection that holds most. */
+/* Whom the server can best do without: the connection that must be done first. One that makes
+ * progress has almost all of stall_ns left, however much it holds. */
+static struct conn *find_slowest(struct store_server *server)
+{
+	struct conn *slowest = NULL;
+	list_foreach(link, &server->connections)
+	{
+		struct conn *conn = list_entry(link, struct conn, link);
+		if (conn->charged > 0 && (!slowest || conn->due_ns < slowest->due_ns))
+			slowest = conn;
+	}
+	return slowest;
+}
+
 static void enforce_pending_max(struct store_server *server)
 {
 	while (server->pending > server->config.pending_max) {
-		struct conn *largest = NULL;
-		list_foreach(link, &server->connections)
-		{
-			struct conn *conn = list_entry(link, struct conn, link);
-			if (!largest || conn->charged > largest->charged)
-				largest = conn;
-		}
-		if (!largest)
-			return;
-		drop(largest,
-		     "it holds %zu bytes of %zu that half requests and unread replies take in all",
-		     largest->charged, server->pending);
+		struct conn *slowest = find_slowest(server);
+		drop(slowest,
+		     "it is the slowest of those whose half requests and unread replies take %zu "
+		     "bytes (its own: %zu); the limit is %zu",
+		     server->pending, slowest->charged, server->config.pending_max);
 	}
 }
 
@@ -245,13 +253,15 @@ static ssize_t serve(struct conn *conn, const void *data, size_t len)
 	return consumed;
 }
 
-static void serve_kept(struct conn *conn)
+static void serve_kept(struct conn *conn, size_t moved)
 {
 	ssize_t consumed = serve(conn, buf_data(&conn->in), buf_len(&conn->in));
 	if (consumed < 0)
 		return;
+	if (consumed > 0)
+		restart_clock(conn);
 	buf_consume(&conn->in, (size_t)consumed);
-	settle(conn);
+	settle(conn, moved);
 }
 
 /* Answers the clients whose waits have ended. */
@@ -268,7 +278,7 @@ static void tell_released(struct store_server *server)
 			stop_reading(conn);
 		}
 		buf_append_char(&conn->out, STORE_RELEASED_BYTE);
-		settle(conn);
+		settle(conn, 0);
 	}
 }
 
@@ -302,27 +312,34 @@ static ssize_t read_fresh(struct conn *conn)
 	ssize_t consumed = serve(conn, server->scratch, (size_t)n);
 	if (consumed < 0)
 		return 1; /* gone already */
+	if (consumed > 0)
+		restart_clock(conn);
 	if (consumed < n)
 		buf_append(&conn->in, server->scratch + consumed, (size_t)(n - consumed));
 	if (!was_settled || owes(conn))
-		settle(conn);
+		settle(conn, (size_t)n);
 	return n;
 }
 
-/* Reads the rest of a request in place. The buffer grows with the data that came, not with its
- * announced length. */
+/* Reads the rest of a request, in place once it is large. The buffer grows with the data that came,
+ * never with what the client announces. */
 static ssize_t read_rest(struct conn *conn)
 {
 	size_t have = buf_len(&conn->in), need = conn->session.parser.need;
-	size_t want = need > have ? MIN(need - have, READ_CHUNK) : SCRATCH_SIZE;
-	ssize_t n = recv(conn->fd, buf_reserve(&conn->in, want), want, MSG_DONTWAIT);
+	size_t want = need > have ? MIN(need - have, SCRATCH_SIZE) : SCRATCH_SIZE;
+	bool in_place = have >= want;
+	unsigned char *to = in_place ? buf_reserve(&conn->in, want) : conn->server->scratch;
+	ssize_t n = recv(conn->fd, to, want, MSG_DONTWAIT);
 	if (n <= 0)
 		return n;
-	buf_commit(&conn->in, (size_t)n);
-	if (buf_len(&conn->in) < need)
-		settle(conn);
+	if (in_place)
+		buf_commit(&conn->in, (size_t)n);
 	else
-		serve_kept(conn);
+		buf_append(&conn->in, to, (size_t)n);
+	if (buf_len(&conn->in) < need)
+		settle(conn, (size_t)n);
+	else
+		serve_kept(conn, (size_t)n);
 	return n;
 }
 
@@ -347,14 +364,16 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			return;
 		}
 		buf_consume(&conn->out, (size_t)n);
-		settle(conn);
+		if (buf_len(&conn->out) == 0)
+			restart_clock(conn);
+		settle(conn, (size_t)n);
 	}
 	if (buf_len(&conn->out) > 0)
 		return;
 	event_del(&conn->writable);
 	event_add(&conn->readable, NULL);
 	if (buf_len(&conn->in) > 0)
-		serve_kept(conn);
+		serve_kept(conn, 0);
 	after_turn(server);
 }
 
@@ -369,14 +388,14 @@ static void add_conn(struct store_server *server, int fd, const struct addr *pee
 	conn->in = conn->out = BUF_INIT;
 	store_session_init(&conn->session, server->executed);
 	list_init(&conn->link);
-	list_init(&conn->owing);
 	list_append(&server->connections, &conn->link);
 	server->connection_count++;
 	server->accepted++;
 	event_assign(&conn->readable, server->base, fd, EV_READ | EV_PERSIST, on_readable, conn);
 	event_assign(&conn->writable, server->base, fd, EV_WRITE | EV_PERSIST, on_writable, conn);
+	evtimer_assign(&conn->stall_timer, server->base, on_stall_timer, conn);
 	event_add(&conn->readable, NULL);
-	settle(conn);
+	settle(conn, 0);
 }
 
 void store_server_adopt(struct store_server *server, int fd, const struct addr *peer)
@@ -437,8 +456,6 @@ struct store_server *store_server_new(struct event_base *base, int listen_fd,
 	server->scratch = mem_alloc(SCRATCH_SIZE);
 	store_table_init(&server->table, config->table_max, hash_key);
 	list_init(&server->connections);
-	list_init(&server->owing);
-	evtimer_assign(&server->stall_timer, base, on_stall_timer, server);
 	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable,
 		     server);
 	if (listen_fd >= 0)
@@ -451,7 +468,6 @@ void store_server_free(struct store_server *server)
 	if (!server)
 		return;
 	event_del(&server->accept_event);
-	event_del(&server->stall_timer);
 	fd_close(&server->listen_fd);
 	fd_close(&server->reserve_fd);
 	list_foreach(link, &server->connections) conn_free(list_entry(link, struct conn, link));

@@ -7,7 +7,8 @@
  *
  * No client can delay another or take unbounded memory. One that breaks the protocol, exceeds a
  * limit, or stalls (no handshake, half a request, unread replies) is dropped and reported. While
- * replies are unread, the requests behind them wait too.
+ * replies are unread, the requests behind them wait too. Where memory for all of these runs out,
+ * the client goes that has least time left, not the largest.
  *
  * No name is ever resolved. */
 #ifndef NET_STORE_SERVER_H
@@ -26,7 +27,9 @@ struct store_server_config {
 	/* bytes of half requests and unread replies, all connections together */
 	size_t pending_max;
 	size_t connections_max;
-	uint64_t stall_ns; /* a client that stalls this long is dropped */
+	/* A handshake, a request and the reading of replies must be done within this time, and
+	 * longer only as far as STORE_RATE_MIN allows. */
+	uint64_t stall_ns;
 
 	/* May this peer connect? NULL: yes. */
 	bool (*on_connect)(void *arg, const struct addr *peer);
@@ -39,6 +42,7 @@ struct store_server_config {
 #define STORE_PENDING_MAX ((size_t)512 << 20)
 #define STORE_CONNECTIONS_MAX ((size_t)1 << 20) /* the descriptor limit usually comes first */
 #define STORE_STALL_NS (60 * NS_PER_S)
+#define STORE_RATE_MIN ((size_t)64 << 10) /* bytes a second: slower, and a transfer has stalled */
 #define STORE_REPORTS_PER_S 20
 
 #define STORE_SERVER_CONFIG_DEFAULT \

@@ -5,10 +5,12 @@ import resource
 import socket
 import struct
 import time
+from datetime import timedelta
 
 import pytest
 from proc import cpu_ticks
 from store_server import HELLO, connect, is_closed, our_server, ping, receive, string
+from torch.distributed import TCPStore
 from tree import MUSTER, SANITIZER
 from waits import read_line
 
@@ -89,6 +91,44 @@ def test_half_requests_cost_what_they_sent_not_what_they_promise():
         assert ping(connect(host, port))
         assert rss(process) - before < 16 * MIB
         assert len(offenders) == 500
+
+
+def drips_until_dropped(link, deadline):
+    """Sends a byte every 20 ms; whether the server ends the connection before the deadline."""
+    link.settimeout(0.02)
+    while time.monotonic() < deadline:
+        try:
+            link.sendall(b"x")
+            if not link.recv(1):
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
+def test_a_byte_now_and_then_does_not_defeat_the_stall_timeout():
+    with our_server("--stall-timeout", "300ms") as (process, host, port):
+        offender = connect(host, port, HELLO + b"\x01" + string(b"k") + struct.pack("<Q", MIB))
+        assert drips_until_dropped(offender, time.monotonic() + 20)
+        assert "half a request" in complaint(process)
+        assert ping(connect(host, port))
+
+
+def test_a_thousand_half_requests_do_not_cost_an_honest_client_its_large_value():
+    with our_server() as (_, host, port):
+        half = HELLO + b"\x01" + string(b"k") + struct.pack("<Q", 8 * MIB)
+        crowd = [connect(host, port, half) for _ in range(1023)]
+        assert ping(connect(host, port))  # all of these have been read
+        for link in crowd:
+            link.sendall(b"x" * 20)  # the rest is read where there is half a request already
+        store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=60))
+        value = os.urandom(4 * MIB)
+        for i in range(5):
+            store.set(f"large{i}", value)
+            assert store.get(f"large{i}") == value
+        assert len(crowd) == 1023
 
 
 def test_a_client_that_never_reads_is_bounded_and_dropped():

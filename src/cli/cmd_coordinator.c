@@ -8,11 +8,14 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/random.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "core/rounds/job_exit.h"
 #include "core/worker/exit_code.h"
 #include "net/link.h"
-#include "nodes/coordinating.h"
+#include "nodes/callers.h"
+#include "nodes/notes.h"
 #include "sys/output.h"
 
 #define DEFAULT_PORT 29400
@@ -43,10 +46,13 @@ static const struct opt coordinator_opts[] = {
 	OPT_END,
 };
 
-/* The command at work. */
+/* The command at work: a node without workers, and the sockets around it. */
 struct session {
 	struct event_base *base;
-	struct coordinating *coordinating;
+	struct node node;
+	struct node_actions actions;
+	struct callers *callers;
+	struct event *timer;
 	/* log lines are written by its thread: a paused terminal stops nothing */
 	struct output *output;
 	int exit_code;
@@ -78,53 +84,66 @@ static bool may_say(struct session *session)
 	return false;
 }
 
-static void say_joined(struct session *session, const char *name)
+static void say_joined(const struct session *session, const char *name)
 {
-	const struct coordinator *machine = coordinating_machine(session->coordinating);
-	if (machine && may_say(session))
+	const struct coordinator *machine = session->node.coordinator;
+	if (machine)
 		log_info("%s has joined: %u of %u:%u nodes are here", name,
 			 roster_linked(&machine->roster), machine->min_nodes, machine->max_nodes);
 }
 
-static void on_note(void *arg, enum coordinating_note note, const char *name, const char *text)
+/* About a single agent. */
+static void say_agent(struct session *session, const struct note *note, const char *text)
 {
-	struct session *session = arg;
-	switch (note) {
-	case TOLD_JOINED:
+	char name[MSG_NAME_MAX];
+	if (!may_say(session))
+		return;
+	snprintf(name, sizeof(name), "%s", note->name);
+	str_make_printable(name);
+	if (note->kind == NOTE_JOINED)
 		say_joined(session, name);
+	else if (note->kind == NOTE_LOST)
+		log_warn("%s is lost: %s", name, text);
+	else if (note->kind == NOTE_LEFT)
+		log_info("%s leaves: %s", name, text);
+	else
+		log_warn("refused %s: %s", name, text);
+}
+
+static void say(struct session *session, const struct note *note)
+{
+	char text[NOTES_TEXT_MAX];
+	notes_describe(note, text);
+	switch (note->kind) {
+	case NOTE_JOINED:
+	case NOTE_LOST:
+	case NOTE_LEFT:
+	case NOTE_REFUSED:
+		say_agent(session, note, text);
 		break;
-	case TOLD_LOST:
-		if (may_say(session))
-			log_warn("%s is lost: %s", name, text);
-		break;
-	case TOLD_LEFT:
-		if (may_say(session))
-			log_info("%s leaves: %s", name, text);
-		break;
-	case TOLD_REFUSED:
-		if (may_say(session))
-			log_warn("refused %s: %s", name, text);
-		break;
-	case TOLD_TURNED_AWAY:
-		log_warn("turned away %s: %s", name, text);
-		break;
-	case TOLD_FORMED:
+	case NOTE_FORMED:
 		say_left_out(session);
 		log_info("formed %s", text);
 		break;
-	case TOLD_STOPPED:
+	case NOTE_STOPPED:
 		log_info("stopping %s", text);
 		break;
-	case TOLD_CLOSED:
+	case NOTE_CLOSED:
 		say_left_out(session);
 		log_info("the job is over: %s", text);
 		break;
-	case TOLD_SUPERSEDED:
+	case NOTE_SUPERSEDED:
 		log_error("another coordinator has taken over this job");
 		break;
-	case TOLD_COUNT:
+	case NOTE_COORDINATES:
+	case NOTE_KIND_COUNT:
 		break;
 	}
+}
+
+static void on_turned_away(void *arg UNUSED, const char *name, const char *why)
+{
+	log_warn("turned away %s: %s", name, why);
 }
 
 /* ---- the end ---- */
@@ -135,17 +154,16 @@ static void end(struct session *session, int exit_code)
 	event_base_loopbreak(session->base);
 }
 
-static void on_step_down(void *arg)
+/* UNKNOWN: another coordinator has the job. */
+static int exit_code_of(const struct outcome *outcome)
 {
-	end(arg, EXIT_CODE_SYSTEM);
-}
-
-static void on_finished(void *arg)
-{
-	struct session *session = arg;
-	const struct coordinator *machine = coordinating_machine(session->coordinating);
-	end(session, job_exit_code(machine->ruling == RULING_DONE ? OUTCOME_DONE : OUTCOME_FAILED,
-				   0, machine->has_cause ? &machine->cause : NULL));
+	if (outcome->kind == OUTCOME_DONE)
+		return EXIT_CODE_OK;
+	if (outcome->kind == OUTCOME_UNKNOWN)
+		return EXIT_CODE_SYSTEM;
+	if (!outcome->has_cause || outcome->cause.reason != FAILURE_EXIT)
+		return EXIT_CODE_FAILED;
+	return exit_status_shell_code(&outcome->cause.status);
 }
 
 static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
@@ -154,11 +172,59 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 	end(arg, EXIT_CODE_SIGNAL_BASE + (int)sig);
 }
 
-static const struct coordinating_handler handler = {
-	.on_step_down = on_step_down,
-	.on_finished = on_finished,
-	.on_note = on_note,
-};
+/* ---- the node ---- */
+
+static void act(struct session *session, const struct node_action *action)
+{
+	switch (action->type) {
+	case NODE_DO_SEND:
+		callers_send(session->callers, action->link, &action->msg);
+		break;
+	case NODE_DO_HANG_UP:
+		callers_hang_up(session->callers, action->link);
+		break;
+	case NODE_DO_HANG_UP_ALL:
+		callers_hang_up_all(session->callers);
+		break;
+	case NODE_DO_NOTE:
+		say(session, &action->note);
+		break;
+	case NODE_DO_HOST: /* without workers: EXIT */
+		end(session, exit_code_of(&action->agent.outcome));
+		break;
+	case NODE_DO_LISTEN:
+	case NODE_DO_PROBE:
+	case NODE_DO_CONNECT:
+	case NODE_DO_PLACE_STORE:
+	case NODE_ACTION_COUNT:
+		assert(!"a node that coordinates apart from all agents looks for nothing");
+		break;
+	}
+}
+
+static void on_event(void *arg, const struct node_event *event)
+{
+	struct session *session = arg;
+	uint64_t now_ns = clock_now_ns();
+	node_step(&session->node, event, now_ns, &session->actions);
+	for (size_t i = 0; i < session->actions.count; i++)
+		act(session, &session->actions.items[i]);
+	node_actions_clear(&session->actions);
+	uint64_t deadline_ns = node_deadline_ns(&session->node);
+	struct timeval left = clock_left(deadline_ns, now_ns);
+	if (deadline_ns == NS_NEVER)
+		event_del(session->timer);
+	else
+		event_add(session->timer, &left);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	on_event(arg, &(struct node_event){ .type = NODE_EV_TIMER });
+}
+
+static const struct callers_handler handler = { .on_event = on_event,
+						.on_turned_away = on_turned_away };
 
 /* ---- at work ---- */
 
@@ -222,15 +288,23 @@ static void finish_output(struct session *session)
 static void coordinate(struct session *session, int listen_fd, const struct link_self *self,
 		       const struct coordinator_options *o)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	config.last_call_ns = o->last_call_ns;
-	config.scale_up_delay_ns = o->scale_up_ns;
-	config.close_timeout_ns = o->close_ns;
-	session->coordinating = coordinating_new(session->base, listen_fd, self, &handler, session);
-	coordinating_start(session->coordinating, &config);
+	struct node_config config = { .kind = NODE_APART, .coordinator = COORDINATOR_CONFIG_INIT };
+	config.coordinator.id = 1 + random_u64() / 2;
+	config.coordinator.salt = (uint32_t)random_u64();
+	config.coordinator.last_call_ns = o->last_call_ns;
+	config.coordinator.scale_up_delay_ns = o->scale_up_ns;
+	config.coordinator.close_timeout_ns = o->close_ns;
+	node_init(&session->node, &config);
+	session->timer = evtimer_new(session->base, on_timer, session);
+	session->callers =
+		callers_new(session->base, listen_fd, self, &session->node, &handler, session);
+	on_event(session, &(struct node_event){ .type = NODE_EV_START });
 	serve(session);
 	say_left_out(session);
-	coordinating_free(session->coordinating);
+	callers_free(session->callers);
+	event_free(session->timer);
+	node_done(&session->node);
+	node_actions_done(&session->actions);
 }
 
 static int run_session(const struct coordinator_options *o, struct err *err)
@@ -243,7 +317,7 @@ static int run_session(const struct coordinator_options *o, struct err *err)
 	int listen_fd = listen_at(o->listen, &self, err);
 	if (listen_fd < 0)
 		return listen_fd;
-	struct session session = { .base = event_base_new() };
+	struct session session = { .base = event_base_new(), .actions = NODE_ACTIONS_INIT };
 	r = output_new(&(struct output_config){ .prefix = NULL }, &session.output, err);
 	if (r == 0) {
 		log_set_sink(output_log, session.output);

@@ -1,41 +1,29 @@
-/* Discovery: who coordinates the job, and where. One table of functions for each way to find out.
+/* Discovery: where coordinators may be, and who says so. One table of functions for each way.
  *
- * A discovery makes no links and runs no coordinator; it says through its handler what to do, and
- * is told when what it found is lost. Its callbacks come from the loop, never from inside one of
- * its own functions, and may call all of them but free().
+ * core/rounds/node.h decides whom to ask, when to link and when to coordinate; a discovery looks
+ * names up, listens, asks endpoints or follows a program. Its callbacks come from the loop, but
+ * on_target also from inside seek(); they may call all of its functions but done().
  */
 #ifndef NODES_DISCOVERY_H
 #define NODES_DISCOVERY_H
 
 #include "base/buf.h"
+#include "core/rounds/node.h"
 #include "net/link.h"
 #include "nodes/rendezvous.h"
 
 struct event_base;
 
-/* A term of office as coordinator; see struct coordinator_config. */
-struct discovery_term {
-	uint64_t epoch;
-	int32_t index;
-};
-
 struct discovery_handler {
 	/* This process listens here, under `name`, from now on: answer probes, let agents in while
 	 * it coordinates. `listen_fd` is handed over. */
 	void (*on_listen)(void *arg, int listen_fd, const struct addr_name *name);
-	/* Somebody coordinates there: link to it, unless there is a link. `dead_indexes`, here and
-	 * below, are for the agent's next LINK_UP (core/rounds/finder.h). */
-	void (*on_found)(void *arg, const struct link_target *target, uint64_t dead_indexes);
-	/* This process is to coordinate, and its agent to be linked to that, unless it has a
-	 * link. */
-	void (*on_chosen)(void *arg, const struct discovery_term *term, uint64_t dead_indexes);
-	/* The coordinator here, if there is one, has to give way. With an epoch, which is that of
-	 * the newest one, the link that there is may belong to one of the past, too. */
-	void (*on_superseded)(void *arg, uint64_t epoch);
-	/* Somebody is there and will never let us in, or we cannot listen where we must: why. */
+	/* LISTENING, ANSWER or TERM. */
+	void (*on_event)(void *arg, const struct node_event *event);
+	/* Where the coordinator is that was asked for with seek(). */
+	void (*on_target)(void *arg, const struct link_target *target);
+	/* A peer is there and will never let us in, or we cannot listen where we must: why. */
 	void (*on_barred)(void *arg, const char *text);
-	/* What the coordinator here, if there is one, says of itself. */
-	void (*standing)(void *arg, bool *ret_settled, struct ballot *ret_ballot);
 };
 
 struct discovery {
@@ -50,11 +38,12 @@ struct discovery {
 struct discovery_ops {
 	const char *name;
 	size_t size; /* of the struct that begins with a struct discovery */
-	/* Begins to look. The first callbacks follow from the loop. */
-	int (*start)(struct discovery *discovery, struct err *err);
-	/* The link to what was found could not be made or has ended, or the coordinator here has
-	 * stepped down. `linked`: the agent had a link since the last time. */
-	void (*lost)(struct discovery *discovery, bool linked);
+	/* NODE_DO_LISTEN: the first time it begins to work. */
+	void (*listen)(struct discovery *discovery);
+	/* NODE_DO_PROBE; NULL where nothing is ever probed. */
+	void (*probe)(struct discovery *discovery, uint32_t index, uint32_t number);
+	/* NODE_DO_CONNECT: on_target follows, at once or when a name has been looked up. */
+	void (*seek)(struct discovery *discovery, int32_t index);
 	/* What it tries and what came of it, for people: "node1:29400: nobody listens there". */
 	void (*explain)(const struct discovery *discovery, struct buf *out);
 	void (*done)(struct discovery *discovery);

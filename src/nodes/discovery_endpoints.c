@@ -1,5 +1,5 @@
-/* Discovery with a list of endpoints (c10d, static): core/rounds/finder.h decides; here names are
- * looked up, endpoints are asked, and the one that is on this host is listened on. */
+/* Discovery with a list of endpoints (c10d, static): names are looked up, endpoints are asked, and
+ * the one that is on this host is listened on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +9,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/rounds/finder.h"
 #include "nodes/discovery.h"
 #include "nodes/spot.h"
 
 #define FIRST_LOOKUPS_NS \
 	(3 * NS_PER_S) /* then the search begins without the names that are missing */
-/* An owner on this host may have gone, or a name of ours become known: after a search so long that
- * the owners of other endpoints would have taken over, it is tried again to listen. */
-#define OWN_AFTER_NS (3 * NS_PER_S)
-#define PACE_PER_NODE_NS (100 * NS_PER_US)
 #define PROBE_LOOKUP_NS (NS_PER_S / 3) /* of a probe's time */
 
 /* A process that ends closes its links and its listener one after the other. Whoever asks in
@@ -38,13 +33,11 @@ struct site {
 
 struct endpoints {
 	struct discovery base;
-	struct finder finder;
 	struct site *sites;
 	uint32_t count;
-	int32_t own; /* where we listen; -1: nowhere */
-	bool begun;
-	uint64_t since_ns; /* of this search */
-	struct event timer;
+	int32_t own;	    /* where we listen; -1: nowhere */
+	bool begun;	    /* the node was told whether we listen */
+	struct event timer; /* to try to listen */
 };
 
 static struct endpoints *endpoints_of(const struct discovery *discovery)
@@ -52,16 +45,15 @@ static struct endpoints *endpoints_of(const struct discovery *discovery)
 	return container_of(discovery, struct endpoints, base);
 }
 
-static void step(struct endpoints *e, struct finder_event *event);
-
-static void arm(struct endpoints *e, uint64_t deadline_ns)
+static void listen_in(struct endpoints *e, uint64_t ns)
 {
-	if (deadline_ns == NS_NEVER) {
-		event_del(&e->timer);
-		return;
-	}
-	struct timeval left = clock_left(deadline_ns, clock_now_ns());
+	struct timeval left = clock_left(ns, 0);
 	event_add(&e->timer, &left);
+}
+
+static void tell(const struct endpoints *e, const struct node_event *event)
+{
+	e->base.handler->on_event(e->base.arg, event);
 }
 
 /* ---- probes ---- */
@@ -81,11 +73,11 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 	if (said == FINDER_SILENT || said == FINDER_REFUSED)
 		spot_forget(&site->spot);
 	if (probe)
-		step(e, &(struct finder_event){ .type = FINDER_ANSWER,
-						.index = (uint32_t)(site - e->sites),
-						.probe = probe,
-						.answer = said,
-						.ballot = ballot });
+		tell(e, &(struct node_event){ .type = NODE_EV_ANSWER,
+					      .index = (int32_t)(site - e->sites),
+					      .probe = probe,
+					      .answer = said,
+					      .ballot = ballot });
 }
 
 static void on_standing(void *arg, const struct link_standing *standing)
@@ -130,8 +122,9 @@ static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg
 	answer(site, FINDER_SILENT, BALLOT_NONE);
 }
 
-static void probe(struct site *site, uint32_t number)
+static void endpoints_probe(struct discovery *discovery, uint32_t index, uint32_t number)
 {
+	struct site *site = &endpoints_of(discovery)->sites[index];
 	site->asked = number;
 	site->shut_out = 0;
 	event_del(&site->again);
@@ -179,72 +172,14 @@ static void try_to_own(struct endpoints *e)
 			break;
 }
 
-/* ---- the finder ---- */
-
-static void begin(struct endpoints *e)
-{
-	e->since_ns = clock_now_ns();
-	finder_init(&e->finder, &(struct finder_config){
-					.count = e->count,
-					.own = e->own,
-					.failover_after_ns = e->base.rdzv->failover_after_ns,
-					.pace_ns = e->base.rdzv->max_nodes * PACE_PER_NODE_NS,
-				});
-	e->begun = true;
-	step(e, &(struct finder_event){ .type = FINDER_START });
-}
-
-static void found(struct endpoints *e, const struct finder_action *action)
-{
-	struct link_target target = spot_target(&e->sites[action->index].spot);
-	e->base.handler->on_found(e->base.arg, &target, action->dead_indexes);
-}
-
-static void act(struct endpoints *e, const struct finder_action *action)
-{
-	switch (action->type) {
-	case FINDER_PROBE:
-		probe(&e->sites[action->index], action->probe);
-		break;
-	case FINDER_CONNECT:
-		found(e, action);
-		break;
-	case FINDER_COORDINATE:
-		e->base.handler->on_chosen(e->base.arg, &(struct discovery_term){ .index = e->own },
-					   action->dead_indexes);
-		break;
-	case FINDER_STEP_DOWN:
-		e->base.handler->on_superseded(e->base.arg, 0);
-		break;
-	}
-}
-
-static void step(struct endpoints *e, struct finder_event *event)
-{
-	struct finder_actions actions = { .count = 0 };
-	e->base.handler->standing(e->base.arg, &event->settled, &event->own_ballot);
-	finder_step(&e->finder, event, clock_now_ns(), &actions);
-	for (size_t i = 0; i < actions.count; i++)
-		act(e, &actions.items[i]);
-	arm(e, finder_deadline_ns(&e->finder));
-}
-
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct endpoints *e = arg;
-	bool owned = e->own >= 0;
-	if (!e->begun) {
-		try_to_own(e);
-		begin(e);
-		return;
-	}
-	if (e->finder.state == FINDER_LOOKING &&
-	    clock_now_ns() >= ns_add(e->since_ns, OWN_AFTER_NS))
-		try_to_own(e);
-	if (e->own >= 0 && !owned)
-		step(e, &(struct finder_event){ .type = FINDER_OWN, .index = (uint32_t)e->own });
-	else
-		step(e, &(struct finder_event){ .type = FINDER_TIMER });
+	bool begun = e->begun, owned = e->own >= 0;
+	try_to_own(e);
+	e->begun = true;
+	if (!begun || (e->own >= 0 && !owned))
+		tell(e, &(struct node_event){ .type = NODE_EV_LISTENING, .index = e->own });
 }
 
 static bool all_known(const struct endpoints *e)
@@ -260,7 +195,7 @@ static void on_looked_up(void *arg, struct spot *spot)
 	struct site *site = arg;
 	struct endpoints *e = site->endpoints;
 	if (!e->begun && all_known(e)) {
-		arm(e, 0);
+		listen_in(e, 0);
 		return;
 	}
 	if (!site->asked)
@@ -274,33 +209,38 @@ static void on_looked_up(void *arg, struct spot *spot)
 
 /* ---- operations ---- */
 
-static int endpoints_start(struct discovery *discovery, struct err *err UNUSED)
+static void start(struct endpoints *e)
 {
-	struct endpoints *e = endpoints_of(discovery);
-	const struct rendezvous *rdzv = discovery->rdzv;
+	const struct rendezvous *rdzv = e->base.rdzv;
 	e->own = -1;
 	e->count = (uint32_t)rdzv->endpoint_count;
 	e->sites = NEW_ARRAY(struct site, e->count);
-	event_assign(&e->timer, discovery->base, -1, 0, on_timer, e);
+	event_assign(&e->timer, e->base.base, -1, 0, on_timer, e);
 	for (uint32_t i = 0; i < e->count; i++) {
 		struct site *site = &e->sites[i];
 		*site = (struct site){ .endpoints = e };
-		event_assign(&site->patience, discovery->base, -1, 0, on_impatient, site);
-		event_assign(&site->again, discovery->base, -1, 0, on_again, site);
-		spot_init(&site->spot, &rdzv->endpoints[i], discovery->base, on_looked_up, site);
+		event_assign(&site->patience, e->base.base, -1, 0, on_impatient, site);
+		event_assign(&site->again, e->base.base, -1, 0, on_again, site);
+		spot_init(&site->spot, &rdzv->endpoints[i], e->base.base, on_looked_up, site);
 		if (!site->spot.numeric)
 			spot_look_up(&site->spot);
 	}
 	log_debug("looking for a coordinator");
-	arm(e, all_known(e) ? 0 : ns_add(clock_now_ns(), FIRST_LOOKUPS_NS));
-	return 0;
 }
 
-static void endpoints_lost(struct discovery *discovery, bool linked)
+static void endpoints_listen(struct discovery *discovery)
 {
 	struct endpoints *e = endpoints_of(discovery);
-	e->since_ns = clock_now_ns();
-	step(e, &(struct finder_event){ .type = FINDER_LOST, .linked = linked });
+	if (!e->sites)
+		start(e);
+	listen_in(e, e->begun || all_known(e) ? 0 : FIRST_LOOKUPS_NS);
+}
+
+static void endpoints_seek(struct discovery *discovery, int32_t index)
+{
+	const struct endpoints *e = endpoints_of(discovery);
+	struct link_target target = spot_target(&e->sites[index].spot);
+	discovery->handler->on_target(discovery->arg, &target);
 }
 
 static void endpoints_explain(const struct discovery *discovery, struct buf *out)
@@ -333,8 +273,9 @@ static void endpoints_done(struct discovery *discovery)
 const struct discovery_ops discovery_endpoints = {
 	.name = "endpoints",
 	.size = sizeof(struct endpoints),
-	.start = endpoints_start,
-	.lost = endpoints_lost,
+	.listen = endpoints_listen,
+	.probe = endpoints_probe,
+	.seek = endpoints_seek,
 	.explain = endpoints_explain,
 	.done = endpoints_done,
 };

@@ -30,7 +30,7 @@ struct program {
 	struct discover_exec *exec; /* NULL: not started yet */
 	struct strv argv, envp;
 	struct event begin; /* the way to the service is known, or not worth waiting for any more */
-	struct event offer; /* tells who coordinates once more */
+	struct event again; /* looks the leader's name up once more */
 	struct spot reached; /* a host of the service */
 	struct spot own;     /* where we listen */
 	struct spot leader;  /* who coordinates, while epoch is not 0 */
@@ -47,31 +47,22 @@ static struct program *program_of(const struct discovery *discovery)
 
 /* ---- what the program says ---- */
 
-static void offer_soon(struct program *p)
+static void program_seek(struct discovery *discovery, int32_t index UNUSED)
 {
-	static const struct timeval at_once = { 0 };
-	event_add(&p->offer, &at_once);
-}
-
-static void offer(struct program *p)
-{
-	const struct discovery_handler *handler = p->base.handler;
-	if (p->chosen) {
-		handler->on_chosen(p->base.arg,
-				   &(struct discovery_term){ .epoch = p->epoch, .index = -1 }, 0);
-		return;
-	}
+	struct program *p = program_of(discovery);
+	spot_forget(&p->leader); /* its name may stand for another host by now */
 	if (p->leader.count == 0) {
 		spot_look_up(&p->leader);
 		return;
 	}
 	struct link_target target = spot_target(&p->leader);
-	handler->on_found(p->base.arg, &target, 0);
+	discovery->handler->on_target(discovery->arg, &target);
 }
 
-static void on_offer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	offer(arg);
+	struct program *p = arg;
+	spot_look_up(&p->leader);
 }
 
 /* A name that cannot be looked up now may be known later. */
@@ -80,26 +71,27 @@ static void on_leader_known(void *arg, struct spot *spot)
 	struct program *p = arg;
 	static const struct timeval later = { .tv_sec = 1 };
 	if (spot->count > 0) {
-		offer(p);
+		struct link_target target = spot_target(spot);
+		p->base.handler->on_target(p->base.arg, &target);
 		return;
 	}
 	log_warn("%s", spot->trouble);
-	event_add(&p->offer, &later);
+	event_add(&p->again, &later);
 }
 
-/* The coordinator here may have to give way to one of its own process: it has to be gone first, so
- * the new term begins with the next turn of the loop. */
 static void on_coordinator(void *arg, const struct addr_name *name, uint64_t epoch)
 {
 	struct program *p = arg;
 	if (p->epoch)
 		spot_done(&p->leader);
+	event_del(&p->again);
 	spot_init(&p->leader, name, p->base.base, on_leader_known, p);
 	p->chosen = str_eq(p->leader.text, p->own.text);
 	p->epoch = epoch;
 	log_info("%s coordinates, epoch %" PRIu64, p->leader.text, epoch);
-	p->base.handler->on_superseded(p->base.arg, epoch);
-	offer_soon(p);
+	p->base.handler->on_event(p->base.arg, &(struct node_event){ .type = NODE_EV_TERM,
+								     .epoch = epoch,
+								     .here = p->chosen });
 }
 
 static void on_note(void *arg, const char *text)
@@ -227,15 +219,15 @@ static void on_reached_known(void *arg, struct spot *spot UNUSED)
 
 /* ---- operations ---- */
 
-static int program_start(struct discovery *discovery, struct err *err UNUSED)
+static void program_listen(struct discovery *discovery)
 {
 	struct program *p = program_of(discovery);
 	const struct rendezvous *rdzv = discovery->rdzv;
 	event_assign(&p->begin, discovery->base, -1, 0, on_begin, p);
-	event_assign(&p->offer, discovery->base, -1, 0, on_offer, p);
+	event_assign(&p->again, discovery->base, -1, 0, on_again, p);
 	if (rdzv->local_addr || !*rdzv->program_reaches) {
 		begin_in(p, 0);
-		return 0;
+		return;
 	}
 	struct addr_name service = { .port = ANY_PORT };
 	snprintf(service.host, sizeof(service.host), "%s", rdzv->program_reaches);
@@ -243,19 +235,6 @@ static int program_start(struct discovery *discovery, struct err *err UNUSED)
 	spot_init(&p->reached, &service, discovery->base, on_reached_known, p);
 	spot_look_up(&p->reached);
 	begin_in(p, p->reached.numeric ? 0 : LOOKUP_PATIENCE_NS);
-	return 0;
-}
-
-/* What was said last is true until something newer is said. A coordinator of our own that has
- * stepped down has learned of a newer one; that will be said. */
-static void program_lost(struct discovery *discovery, bool linked)
-{
-	struct program *p = program_of(discovery);
-	if (!p->epoch || p->chosen)
-		return;
-	if (!linked)
-		spot_forget(&p->leader);
-	offer_soon(p);
 }
 
 static void program_explain(const struct discovery *discovery, struct buf *out)
@@ -277,7 +256,7 @@ static void program_done(struct discovery *discovery)
 	discover_exec_free(p->exec);
 	if (event_initialized(&p->begin)) {
 		event_del(&p->begin);
-		event_del(&p->offer);
+		event_del(&p->again);
 	}
 	if (p->has_reached)
 		spot_done(&p->reached);
@@ -292,8 +271,8 @@ static void program_done(struct discovery *discovery)
 const struct discovery_ops discovery_program = {
 	.name = "program",
 	.size = sizeof(struct program),
-	.start = program_start,
-	.lost = program_lost,
+	.listen = program_listen,
+	.seek = program_seek,
 	.explain = program_explain,
 	.done = program_done,
 };

@@ -22,20 +22,25 @@ void job_push_group(struct job *job, struct group_event event)
 	job->queue[job->queued++] = (struct pending){ .for_group = true, .group = event };
 }
 
-void job_push_agent(struct job *job, struct agent_event event)
+void job_push_node(struct job *job, struct node_event event)
 {
 	ARRAY_RESERVE(job->queue, job->queued, job->cap);
-	job->queue[job->queued++] = (struct pending){ .for_group = false, .agent = event };
+	job->queue[job->queued++] = (struct pending){ .for_group = false, .node = event };
+}
+
+void job_push_agent(struct job *job, struct agent_event event)
+{
+	job_push_node(job, (struct node_event){ .type = NODE_EV_HOST, .agent = event });
 }
 
 /* ---- the loop ---- */
 
 static void arm_timer(struct job *job)
 {
-	uint64_t deadline_ns =
-		MIN(MIN(group_deadline_ns(&job->group), membership_deadline_ns(&job->membership)),
-		    job->sweep_ns);
-	if (deadline_ns == NS_NEVER || job->ended) {
+	uint64_t deadline_ns = node_deadline_ns(&job->node);
+	if (!job->ended)
+		deadline_ns = MIN(deadline_ns, MIN(group_deadline_ns(&job->group), job->sweep_ns));
+	if (deadline_ns == NS_NEVER) {
 		event_del(job->timer);
 		return;
 	}
@@ -50,7 +55,7 @@ void job_pump(struct job *job)
 		if (pending.for_group)
 			job_step_group(job, &pending.group);
 		else
-			job_step_agent(job, &pending.agent);
+			job_step_node(job, &pending.node);
 	}
 	job->queued = 0;
 	arm_timer(job);
@@ -85,8 +90,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		sweep(job);
 	if (group_deadline_ns(&job->group) <= now_ns)
 		job_push_group(job, (struct group_event){ GROUP_EV_TIMER });
-	if (membership_deadline_ns(&job->membership) <= now_ns)
-		job_push_agent(job, (struct agent_event){ .type = AGENT_TIMER });
+	if (node_deadline_ns(&job->node) <= now_ns)
+		job_push_node(job, (struct node_event){ .type = NODE_EV_TIMER });
 	job_pump(job);
 }
 
@@ -300,9 +305,7 @@ static int set_up(struct job *job, struct err *err)
 	if (r < 0)
 		return r;
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
-	r = job_join_others(job, err);
-	if (r < 0)
-		return r;
+	job_join_others(job);
 	r = job_open_pages(job, err);
 	return r < 0 ? r : job_open_store(job, err);
 }
@@ -325,7 +328,9 @@ static void tear_down(struct job *job)
 	preload_free(job->workers.preload);
 	warden_free(job->warden);
 	output_free(job->output);
-	membership_done(&job->membership);
+	wiring_free(job->wiring);
+	node_done(&job->node);
+	node_actions_done(&job->spare);
 	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
@@ -355,7 +360,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 	int r = set_up(&job, err);
 	if (r == 0) {
 		log_set_sink(output_log, job.output);
-		job_push_agent(&job, (struct agent_event){ .type = AGENT_START });
+		job_push_node(&job, (struct node_event){ .type = NODE_EV_START });
 		job_pump(&job);
 		event_base_dispatch(job.base);
 		output_missing(job.output, &ret_result->missing);

@@ -1,4 +1,4 @@
-/* Carries out the actions of the job's two machines: the group's workers, the agent's rounds. */
+/* Carries out the actions of the job's two machines: the group's workers, the node's rounds. */
 #include "run/job_private.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@ int job_offer_store(struct job *job, struct err *err)
 {
 	uint16_t port = 0;
 	int r = round_store_offer(&job->store, &port, err);
-	membership_set_store(&job->membership, job->store.host, port);
+	job_push_node(job, (struct node_event){
+				   .type = NODE_EV_STORE, .host = job->store.host, .port = port });
 	return r;
 }
 
@@ -128,7 +129,7 @@ void job_step_group(struct job *job, const struct group_event *event)
 	group_actions_done(&actions);
 }
 
-/* ---- the agent's actions ---- */
+/* ---- the node's actions ---- */
 
 static void start_group(struct job *job, const struct msg_formed *formed)
 {
@@ -143,15 +144,17 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 }
 
-static void end_job(struct job *job, const struct outcome *outcome)
+static void end_job(struct job *job, const struct outcome *outcome, bool linked)
 {
 	job->result->outcome = *outcome;
+	if (job->wiring)
+		wiring_explain(job->wiring, linked, &job->result->outcome);
 	job->ended = true;
 	TELL(&job->telling, HAPPENED_JOB_DECIDED, .outcome = outcome);
 	output_finish(job->output);
 }
 
-static void act_agent(struct job *job, const struct agent_action *action)
+static void act_host(struct job *job, const struct agent_action *action, bool linked)
 {
 	switch (action->type) {
 	case AGENT_GROUP_START:
@@ -172,7 +175,7 @@ static void act_agent(struct job *job, const struct agent_action *action)
 		job_push_group(job, (struct group_event){ GROUP_EV_KILL });
 		break;
 	case AGENT_EXIT:
-		end_job(job, &action->outcome);
+		end_job(job, &action->outcome, linked);
 		break;
 	case AGENT_PEERS:
 		round_store_admit(&job->store, &action->msg.peers);
@@ -184,16 +187,45 @@ static void act_agent(struct job *job, const struct agent_action *action)
 	}
 }
 
-void job_act_all(struct job *job, const struct agent_actions *actions)
+/* Where the others reach this node their workers reach its store, unless the user named another
+ * place. Without one this node cannot take part. */
+static void place_store(struct job *job, uint64_t link)
 {
-	for (size_t i = 0; i < actions->count; i++)
-		act_agent(job, &actions->items[i]);
+	struct err err = ERR_INIT;
+	char host[ADDR_HOST_MAX];
+	struct addr addr;
+	int r = wiring_place(job->wiring, link, host, &addr, &err);
+	if (r == 0)
+		r = round_store_place(&job->store, host, &addr, &err);
+	if (r == 0)
+		r = job_offer_store(job, &err);
+	if (r < 0)
+		job_step_node(job, &(struct node_event){
+					   .type = NODE_EV_HOST,
+					   .agent = { .type = AGENT_BARRED, .text = err.msg } });
 }
 
-void job_step_agent(struct job *job, const struct agent_event *event)
+static void act_node(struct job *job, const struct node_action *action)
 {
-	struct agent_actions actions = AGENT_ACTIONS_INIT;
-	membership_step(&job->membership, event, clock_now_ns(), &actions);
-	job_act_all(job, &actions);
-	agent_actions_done(&actions);
+	if (action->type == NODE_DO_HOST)
+		act_host(job, &action->agent, action->linked);
+	else if (action->type == NODE_DO_PLACE_STORE)
+		place_store(job, action->link);
+	else if (job->wiring)
+		wiring_act(job->wiring, action);
+}
+
+void job_step_node(struct job *job, const struct node_event *event)
+{
+	struct node_actions actions = job->spare; /* an action may lead to another step */
+	job->spare = NODE_ACTIONS_INIT;
+	uint64_t now_ns = clock_now_ns();
+	node_step(&job->node, event, now_ns, &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act_node(job, &actions.items[i]);
+	node_actions_done(&job->spare);
+	job->spare = actions;
+	node_actions_clear(&job->spare);
+	if (job->wiring)
+		wiring_stepped(job->wiring, now_ns);
 }

@@ -110,8 +110,7 @@ void job_on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 static bool on_restart_asked(void *arg)
 {
 	struct job *job = arg;
-	if (membership_agent(&job->membership)->state != AGENT_RUNNING ||
-	    job->group.state != GROUP_ACTIVE)
+	if (job->node.agent.state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
 		return false;
 	TELL(&job->telling, HAPPENED_RESTART_REQUESTED);
 	job_push_agent(job, (struct agent_event){ .type = AGENT_RESTART_REQUESTED });
@@ -129,7 +128,7 @@ int job_open_pages(struct job *job, struct err *err)
 		.history = &job->result->history,
 		.output = job->output,
 		.guard = job->guard,
-		.agent = membership_agent(&job->membership),
+		.agent = &job->node.agent,
 		.store = &job->store,
 		.torch = &job->telling.torch,
 		.log_dir = job->result->logdir.run,
@@ -138,7 +137,7 @@ int job_open_pages(struct job *job, struct err *err)
 		.arg = job,
 	};
 	events_open(&job->telling.events, job->config->run_id, &job->result->history,
-		    membership_agent(&job->membership), job->config->events,
+		    &job->node.agent, job->config->events,
 		    job->config->log_dir ? job->result->logdir.run : NULL);
 	TELL(&job->telling, HAPPENED_JOB_STARTED);
 	return pages_open(&job->pages, err);
@@ -146,18 +145,11 @@ int job_open_pages(struct job *job, struct err *err)
 
 /* ---- the other nodes ---- */
 
-static void on_actions(void *arg, const struct agent_actions *actions)
+static void on_node_event(void *arg, const struct node_event *event)
 {
 	struct job *job = arg;
-	job_act_all(job, actions);
+	job_step_node(job, event);
 	job_pump(job);
-}
-
-static int on_placed(void *arg, const char *host, const struct addr *addr, struct err *err)
-{
-	struct job *job = arg;
-	int r = round_store_place(&job->store, host, addr, err);
-	return r < 0 ? r : job_offer_store(job, err);
 }
 
 static void on_store_client(void *arg, int fd, const struct addr *peer)
@@ -166,14 +158,17 @@ static void on_store_client(void *arg, int fd, const struct addr *peer)
 	round_store_adopt(&job->store, fd, peer);
 }
 
-int job_join_others(struct job *job, struct err *err)
+void job_join_others(struct job *job)
 {
 	static const struct wiring_handler handler = {
-		.on_actions = on_actions,
-		.on_placed = on_placed,
+		.on_event = on_node_event,
 		.on_store_client = on_store_client,
 	};
-	return membership_init(&job->membership, job->base, job->config, &handler, job, err);
+	struct node_config config;
+	own_node_configure(job->config, &config);
+	node_init(&job->node, &config);
+	if (config.kind != NODE_ALONE)
+		job->wiring = wiring_new(job->base, &job->config->rdzv, &job->node, &handler, job);
 }
 
 /* With a single node its address is known; otherwise it is known when the nodes meet. */

@@ -5,20 +5,21 @@
 
 #include <event2/event.h>
 
+#include "nodes/wiring.h"
 #include "run/job.h"
-#include "run/membership.h"
+#include "run/own_node.h"
 #include "run/round_store.h"
 #include "run/signals.h"
 #include "run/tell/happening.h"
 #include "run/tell/pages.h"
 #include "run/workers.h"
 
-/* A queued step of either core. */
+/* A queued step of either machine. */
 struct pending {
 	bool for_group;
 	union {
 		struct group_event group;
-		struct agent_event agent;
+		struct node_event node;
 	};
 };
 
@@ -38,8 +39,10 @@ struct job {
 	struct round_store store;
 
 	struct group group;
-	struct membership membership;
-	struct pending *queue; /* steps to take, in order */
+	struct node node;
+	struct node_actions spare; /* memory for the next step */
+	struct wiring *wiring;	   /* to other hosts; NULL: the job is on this one alone */
+	struct pending *queue;	   /* steps to take, in order */
 	size_t queued, cap;
 
 	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
@@ -51,7 +54,8 @@ struct job {
 
 /* Queues a step for the next job_pump(). */
 void job_push_group(struct job *job, struct group_event event);
-void job_push_agent(struct job *job, struct agent_event event);
+void job_push_node(struct job *job, struct node_event event);
+void job_push_agent(struct job *job, struct agent_event event); /* as NODE_EV_HOST */
 
 /* Takes all queued steps, including those they cause, then waits for the next event. */
 void job_pump(struct job *job);
@@ -59,11 +63,10 @@ void job_pump(struct job *job);
 /* ---- job_act.c ---- */
 
 void job_step_group(struct job *job, const struct group_event *event);
-void job_step_agent(struct job *job, const struct agent_event *event);
-void job_act_all(struct job *job, const struct agent_actions *actions);
+void job_step_node(struct job *job, const struct node_event *event);
 
-/* Opens the workers' store of the next round and tells its address; ends the one of the last
- * round. */
+/* Opens the workers' store of the next round and has the node told its address; ends the one of the
+ * last round. */
 int job_offer_store(struct job *job, struct err *err);
 
 /* `why`: it could not even be asked for; NULL: the start failed. */
@@ -73,7 +76,7 @@ void job_not_started(struct job *job, size_t rank, int error, const struct err *
 
 int job_start_guard(struct job *job, struct err *err);
 int job_open_pages(struct job *job, struct err *err);
-int job_join_others(struct job *job, struct err *err);
+void job_join_others(struct job *job);
 int job_open_store(struct job *job, struct err *err);
 void job_stop(struct job *job, int signal);
 void job_on_lifeline(evutil_socket_t fd, short what, void *arg);

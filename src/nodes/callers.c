@@ -1,0 +1,174 @@
+#include "nodes/callers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+
+struct caller {
+	struct callers *callers;
+	uint64_t id;
+	struct link *link;
+};
+
+struct callers {
+	const struct node *node;
+	const struct callers_handler *handler;
+	void *arg;
+	struct link_listener *listener;
+	struct map by_id;
+	uint64_t last_id;
+};
+
+static struct caller *find(const struct callers *callers, uint64_t id)
+{
+	return map_get(&callers->by_id, &id, sizeof(id));
+}
+
+static void forget(struct caller *caller)
+{
+	map_remove(&caller->callers->by_id, &caller->id, sizeof(caller->id));
+	free(caller);
+}
+
+/* Behind a translation of addresses an agent does not know the one under which others see it. */
+static void add_seen_address(const struct link *link, struct node_info *node)
+{
+	struct addr peer;
+	struct msg_addr seen;
+	link_peer_addr(link, &peer);
+	addr_to_msg(&peer, &seen);
+	for (size_t i = 0; i < node->addr_count; i++)
+		if (memcmp(&node->addrs[i], &seen, sizeof(seen)) == 0)
+			return;
+	if (node->addr_count < MSG_ADDRS_MAX)
+		node->addrs[node->addr_count++] = seen;
+}
+
+static void tell_msg(const struct caller *caller, const struct msg *msg)
+{
+	const struct callers *callers = caller->callers;
+	callers->handler->on_event(callers->arg,
+				   &(struct node_event){ .type = NODE_EV_MSG,
+							 .link = caller->id,
+							 .msg = msg,
+							 .greeted_ns = link_up_ns(caller->link) });
+}
+
+static void on_msg(void *arg, struct link *link, const struct msg *msg)
+{
+	if (msg->type != MSG_JOIN) {
+		tell_msg(arg, msg);
+		return;
+	}
+	struct node_info node = *msg->join.node;
+	struct msg join = *msg;
+	add_seen_address(link, &node);
+	join.join.node = &node;
+	tell_msg(arg, &join);
+}
+
+static void on_down(void *arg, struct link *link UNUSED, const struct link_end *end)
+{
+	struct caller *caller = arg;
+	struct callers *callers = caller->callers;
+	uint64_t id = caller->id;
+	forget(caller);
+	callers->handler->on_event(callers->arg, &(struct node_event){ .type = NODE_EV_LINK_DOWN,
+								       .link = id,
+								       .dead = end->dead,
+								       .why = end->text });
+}
+
+static const struct link_handler link_handler = { .on_msg = on_msg, .on_down = on_down };
+
+static bool on_agent(void *arg, struct link *link)
+{
+	struct callers *callers = arg;
+	if (!node_coordinates(callers->node))
+		return false;
+	struct caller *caller = NEW(struct caller);
+	*caller = (struct caller){ callers, ++callers->last_id, link };
+	map_put(&callers->by_id, &caller->id, sizeof(caller->id), caller);
+	link_set_handler(link, &link_handler, caller);
+	return true;
+}
+
+static void on_probe(void *arg, struct frame_standing *ret_standing)
+{
+	const struct callers *callers = arg;
+	ret_standing->coordinates = node_coordinates(callers->node);
+	ret_standing->ballot = node_ballot(callers->node);
+}
+
+static void on_turned_away(void *arg, const struct addr *peer, const char *why)
+{
+	const struct callers *callers = arg;
+	char name[ADDR_TEXT_MAX];
+	addr_format(peer, name);
+	callers->handler->on_turned_away(callers->arg, name, why);
+}
+
+static const struct link_listener_handler listener_handler = {
+	.on_agent = on_agent,
+	.on_probe = on_probe,
+	.on_turned_away = on_turned_away,
+};
+
+struct callers *callers_new(struct event_base *base, int listen_fd, const struct link_self *self,
+			    const struct node *node, const struct callers_handler *handler,
+			    void *arg)
+{
+	struct callers *callers = NEW(struct callers);
+	*callers =
+		(struct callers){ .node = node, .handler = handler, .arg = arg, .by_id = MAP_INIT };
+	callers->listener = link_listener_new(base, listen_fd, self, &listener_handler, callers);
+	return callers;
+}
+
+void callers_free(struct callers *callers)
+{
+	if (!callers)
+		return;
+	map_foreach(entry, &callers->by_id)
+	{
+		struct caller *caller = entry->value;
+		link_drop(caller->link);
+		free(caller);
+	}
+	map_done(&callers->by_id);
+	link_listener_free(callers->listener);
+	free(callers);
+}
+
+void callers_adopt(struct callers *callers, int fd, const struct addr *peer)
+{
+	link_listener_adopt(callers->listener, fd, peer);
+}
+
+void callers_send(struct callers *callers, uint64_t link, const struct msg *msg)
+{
+	const struct caller *caller = find(callers, link);
+	if (caller)
+		link_send(caller->link, msg);
+}
+
+void callers_hang_up(struct callers *callers, uint64_t link)
+{
+	struct caller *caller = find(callers, link);
+	if (!caller)
+		return;
+	link_hang_up(caller->link);
+	forget(caller);
+}
+
+void callers_hang_up_all(struct callers *callers)
+{
+	map_foreach(entry, &callers->by_id)
+	{
+		struct caller *caller = entry->value;
+		link_hang_up(caller->link);
+		forget(caller);
+	}
+}

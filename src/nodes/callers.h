@@ -1,0 +1,37 @@
+/* The agents elsewhere that call on the coordinator here: a listener, and an id for the link of
+ * each. What arrives becomes an event of the node (core/rounds/node.h), what the node sends goes
+ * out; nothing is decided here.
+ *
+ * Probes are answered whether or not the node coordinates; agents are let in only while it does.
+ */
+#ifndef NODES_CALLERS_H
+#define NODES_CALLERS_H
+
+#include "core/rounds/node.h"
+#include "net/link.h"
+
+struct callers;
+
+struct callers_handler {
+	/* MSG or LINK_DOWN, from the loop. Step the node now: what it points to is borrowed. */
+	void (*on_event)(void *arg, const struct node_event *event);
+	/* A peer was not let in, for people. */
+	void (*on_turned_away)(void *arg, const char *name, const char *why);
+};
+
+/* Listens on `listen_fd` (owned from now on; -1: others accept for it). The rest is borrowed. */
+struct callers *callers_new(struct event_base *base, int listen_fd, const struct link_self *self,
+			    const struct node *node, const struct callers_handler *handler,
+			    void *arg);
+void callers_free(struct callers *callers); /* drops all links; NULL is fine */
+
+/* A connection that was accepted elsewhere, non-blocking; owned from now on. */
+void callers_adopt(struct callers *callers, int fd, const struct addr *peer);
+
+/* On links that have ended meanwhile nothing happens. Ids are below CALLERS_LINKS. */
+#define CALLERS_LINKS ((uint64_t)1 << 62)
+void callers_send(struct callers *callers, uint64_t link, const struct msg *msg);
+void callers_hang_up(struct callers *callers, uint64_t link);
+void callers_hang_up_all(struct callers *callers);
+
+#endif

@@ -1,0 +1,50 @@
+#include "run/own_node.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "nodes/wiring.h"
+
+static void add_addrs(struct node_info *node)
+{
+	struct addr addrs[MSG_ADDRS_MAX];
+	struct err err = ERR_INIT;
+	int count = addr_of_interfaces(addrs, ARRAY_LEN(addrs), &err);
+	if (count < 0)
+		log_warn("%s", err.msg);
+	for (int i = 0; i < count; i++)
+		addr_to_msg(&addrs[i], &node->addrs[node->addr_count++]);
+}
+
+static struct agent_config make_agent_config(const struct run_config *config)
+{
+	struct agent_config agent = {
+		.node = {
+			.min_nodes = config->min_nodes,
+			.max_nodes = config->max_nodes,
+			.nproc = config->nproc,
+			.node_rank = config->rdzv.node_rank,
+			.max_restarts = config->max_restarts,
+			.backoff_ns = config->restart_backoff.initial_ns,
+			.backoff_max_ns = config->restart_backoff.max_ns,
+			.period_ns = rendezvous_period_ns(&config->rdzv, config->max_nodes),
+			.lease_periods = config->rdzv.lease_periods,
+		},
+		.no_restart_on = config->no_restart_on,
+		.join_timeout_ns = config->rdzv.join_timeout_ns,
+	};
+	random_bytes(&agent.node.id, sizeof(agent.node.id));
+	snprintf(agent.node.role, sizeof(agent.node.role), "%s", config->role);
+	gethostname(agent.node.name, sizeof(agent.node.name) - 1);
+	return agent;
+}
+
+void own_node_configure(const struct run_config *config, struct node_config *ret_config)
+{
+	wiring_configure(&config->rdzv, ret_config);
+	ret_config->agent = make_agent_config(config);
+	if (config->rdzv.kind != RENDEZVOUS_LOCAL)
+		add_addrs(&ret_config->agent.node);
+}

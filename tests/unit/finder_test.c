@@ -97,10 +97,38 @@ TEST(what_was_silent_in_one_search_is_not_dead_in_the_next_unless_there_was_a_li
 		ck_assert_uint_eq(actions.items[0].dead_indexes, 0);
 		step(&(struct finder_event){ .type = FINDER_LOST, .linked = linked });
 		answer(0, FINDER_REFUSED, BALLOT_NONE);
+		answer(1, FINDER_STANDBY, BALLOT_NONE);
 		answer(2, FINDER_COORDINATES, BALLOT_NONE);
 		ck_assert(did(FINDER_CONNECT));
 		ck_assert_uint_eq(actions.items[0].dead_indexes, linked ? 1 : 0);
 	}
+}
+
+TEST(an_agent_that_lost_its_coordinator_looks_at_all_endpoints_before_it_links_to_one)
+{
+	start(-1);
+	answer(0, FINDER_COORDINATES, BALLOT_NONE);
+	ck_assert(did(FINDER_CONNECT)); /* the first time there is nothing to witness */
+	step(&(struct finder_event){ .type = FINDER_LOST, .linked = true });
+	answer(1, FINDER_COORDINATES, BALLOT_NONE);
+	answer(2, FINDER_STANDBY, BALLOT_NONE);
+	ck_assert(!did(FINDER_CONNECT));
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	ck_assert(did(FINDER_CONNECT));
+	ck_assert_uint_eq(actions.items[0].index, 1);
+	ck_assert_uint_eq(actions.items[0].dead_indexes, 1);
+}
+
+TEST(an_endpoint_that_does_not_answer_delays_a_link_by_one_probe_at_most)
+{
+	start(-1);
+	answer(0, FINDER_COORDINATES, BALLOT_NONE);
+	step(&(struct finder_event){ .type = FINDER_LOST, .linked = true });
+	answer(1, FINDER_COORDINATES, BALLOT_NONE);
+	now_ns = finder.next_probe_ns;
+	step(&(struct finder_event){ .type = FINDER_TIMER });
+	ck_assert(did(FINDER_CONNECT));
+	ck_assert_uint_eq(actions.items[0].dead_indexes, 0);
 }
 
 TEST(an_agent_without_an_endpoint_never_coordinates)

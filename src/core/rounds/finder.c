@@ -93,18 +93,26 @@ static void look(struct step *s)
 		finder->endpoints[i].was_there &= !s->event->linked;
 		finder->endpoints[i].asked = false;
 	}
+	finder->bereft |= s->event->linked;
 	set_state(finder, FINDER_LOOKING);
 	probe_all(s);
 	take_over(s);
+}
+
+static bool asking(const struct finder *finder)
+{
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].asked)
+			return true;
+	return false;
 }
 
 /* All probes are answered: probe again soon. */
 static void hurry(struct step *s)
 {
 	struct finder *finder = s->finder;
-	for (uint32_t i = 0; i < finder->config.count; i++)
-		if (finder->endpoints[i].asked)
-			return;
+	if (asking(finder))
+		return;
 	finder->next_probe_ns = MIN(finder->next_probe_ns,
 				    ns_add(s->now_ns, MAX(finder->config.pace_ns, FINDER_PACE_NS)));
 }
@@ -126,17 +134,29 @@ static bool late(const struct step *s)
 	return s->event->probe != s->finder->probe || s->now_ns > s->finder->next_probe_ns;
 }
 
+static bool link_to_coordinator(struct step *s)
+{
+	struct finder *finder = s->finder;
+	for (uint32_t i = 0; i < finder->config.count; i++)
+		if (finder->endpoints[i].answer == FINDER_COORDINATES) {
+			set_state(finder, FINDER_LINKED);
+			act(s, FINDER_CONNECT, i)->dead_indexes = dead_indexes(finder);
+			return true;
+		}
+	return false;
+}
+
+/* An agent that has lost its coordinator is a witness: whether that one is dead may decide the next
+ * one's quorum. So it looks at all endpoints before it links to one. */
 static void looking_answer(struct step *s)
 {
 	if (late(s))
 		return;
 	note_answer(s);
-	if (s->event->answer == FINDER_COORDINATES) {
-		set_state(s->finder, FINDER_LINKED);
-		act(s, FINDER_CONNECT, s->event->index)->dead_indexes = dead_indexes(s->finder);
+	if (s->finder->bereft && asking(s->finder))
 		return;
-	}
-	take_over(s);
+	if (!link_to_coordinator(s))
+		take_over(s);
 }
 
 /* Earlier answers may be out of date now that we may take over: probe again. */
@@ -152,8 +172,11 @@ static void looking_own(struct step *s)
 
 static void looking_timer(struct step *s)
 {
-	if (s->now_ns >= s->finder->next_probe_ns)
+	if (s->now_ns >= s->finder->next_probe_ns) {
+		if (link_to_coordinator(s))
+			return;
 		probe_all(s);
+	}
 	take_over(s);
 }
 

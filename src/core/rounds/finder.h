@@ -97,6 +97,7 @@ struct finder {
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
 	uint32_t probe;
+	bool bereft; /* the agent has lost a coordinator */
 };
 
 void finder_init(struct finder *finder, const struct finder_config *config);

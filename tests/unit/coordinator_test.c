@@ -503,6 +503,18 @@ TEST(a_takeover_waits_for_a_coordinator_that_may_not_know_that_all_have_left)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
+TEST(what_a_spare_says_of_the_old_coordinator_does_not_count)
+{
+	struct memory member = remembering((struct ballot){ 5, 4 }, 2), spare = member;
+	member.coordinator_in_heard = member.coordinator_died = true;
+	memset(spare.member_of, 0, sizeof(spare.member_of)); /* it only heard of the round */
+	begin_takeover(2);
+	join_with(2, &spare);
+	join_with(1, &member);
+	wait_until(c.regather_ns + NS_PER_MS, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
 TEST(a_takeover_counts_the_old_coordinator_out_only_if_all_who_are_here_saw_it_die)
 {
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 2);

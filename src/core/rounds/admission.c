@@ -115,11 +115,14 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 		if (step_outranked(s, memory->heard.ballot))
 			return false;
 		heard = memory->heard;
-		c->coordinator_in_heard = memory->coordinator_in_heard;
-		c->coordinator_index = memory->coordinator_index;
+		c->coordinator_in_heard = false;
 		step_forget_round(s);
 		formation_forget_acks(c);
 	}
+	/* Whoever only heard of that round does not know who was in it. */
+	if (!c->own && ballot_eq(memory->heard.ballot, heard.ballot) &&
+	    memory_was_in(memory, heard.ballot))
+		c->coordinator_in_heard = memory->coordinator_in_heard;
 	if (new_base)
 		base = memory->base;
 	if (higher || new_base)

@@ -7,7 +7,7 @@
  * 3. The ranks of a round are exactly 0..n-1: of nodes, of workers, and of workers within each
  *    role. A given node rank is kept. MIN <= nodes <= MAX of all its members. Each ballot is
  *    formed once.
- * 4. Members start only what was formed, once, with their own ranks, and agree on master address,
+ * 4. Members start only the newest round, once, with their own ranks, and agree on master address,
  *    world size, restarts and ballot.
  * 5. The budget is never exceeded; it is charged at most once per ballot, and only when a worker's
  *    failure ended the round.
@@ -16,6 +16,9 @@
  * 8. All agents that hear the end of the job hear the same: success only when all members of the
  *    last round were done, failure only when one of its workers failed. No agent that was in a
  *    round is refused for its MIN:MAX, unless a job with another one has formed rounds too.
+ * 9. A process that has closed the job ends by itself only when all others know it, or had the time
+ *    to; its own agent hears of it too.
+ * 10. When nothing but the coordinator's process is lost, the others go on and hear the end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +238,9 @@ void check_group_start(struct world *world, struct host *host, const struct msg_
 			     host->index);
 		return;
 	}
+	if (round + 1 < world->rounds + world->round_count)
+		check_broken(world, "h%u starts workers of %lu.%lu, which is past", host->index,
+			     round->ballot.epoch, round->ballot.round);
 	if (round->nodes != formed->nodes || round->world_size != formed->world_size ||
 	    round->restarts != formed->restarts || round->master_port != formed->master_port ||
 	    formed->max_restarts != world->max_restarts ||
@@ -310,6 +316,24 @@ static void check_closed(struct world *world, const struct host *host, bool done
 	world->closed = true;
 }
 
+void check_exit(struct world *world, const struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	if (c && c->state == COORDINATOR_CLOSED && c->close_ns != NS_NEVER && !host->stopped)
+		check_broken(world, "h%u ends before the others know the end of the job",
+			     host->index);
+}
+
+static void check_in_vain(struct world *world, const struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	if (c && c->state == COORDINATOR_CLOSED)
+		check_broken(world, "h%u has closed the job and waits for its end", host->index);
+	if (world->script == SCRIPT_WIDOW && !world->misfit && world->now_ns > world->faults_end_ns)
+		check_broken(world, "h%u gives up, though only a coordinator was lost",
+			     host->index);
+}
+
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
 {
 	static const char *const names[] = { "done",	  "failed",  "signal",
@@ -325,6 +349,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 && !world->misfit_formed &&
 	    !ballot_is_none(host->node.agent.memory.member_of[0]))
 		check_broken(world, "h%u has been in a round and is refused", host->index);
+	if (outcome->kind == OUTCOME_TIMED_OUT || outcome->kind == OUTCOME_UNKNOWN)
+		check_in_vain(world, host);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
 	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit &&
 	    !world->closed && world->now_ns > world->faults_end_ns + world->join_timeout_ns)

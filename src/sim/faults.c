@@ -8,8 +8,11 @@ void faults_start(struct world *world)
 {
 	uint64_t length_s =
 		world->noise ? rng_range(&world->rng, 1200, 3600) : rng_range(&world->rng, 10, 240);
+	if (world->script)
+		length_s = 120;
 	world->faults_end_ns = world->now_ns + length_s * NS_PER_S;
 	world_at(world, world->now_ns + rng_range(&world->rng, 0, 10 * NS_PER_S), HAPPEN_FAULT, 0);
+	scripts_start(world);
 }
 
 static struct host *any_host(struct world *world)
@@ -76,7 +79,7 @@ static void boot_later(struct world *world, struct host *host, uint64_t from_ms,
 /* A process or a host dies, and usually comes back, without its memory. */
 static void crash_host(struct world *world, struct host *host)
 {
-	if (!host->process || world_frozen(world, host))
+	if (!host->process || world_frozen(world, host) || world->gentle)
 		return;
 	world->amnesia++;
 	bool power = rng_chance(&world->rng, 40);
@@ -97,9 +100,11 @@ static void crash(struct world *world)
 static void user_stops(struct world *world)
 {
 	struct host *host = any_host(world);
-	if (!host->process || world_frozen(world, host) || !rng_chance(&world->rng, 30))
+	if (!host->process || world_frozen(world, host) || world->gentle ||
+	    !rng_chance(&world->rng, 30))
 		return;
 	world->amnesia++;
+	host->stopped = true;
 	world_trace(world, "h%u user stops", host->index);
 	host_tell(world, host, &(struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = 15 });
 	if (rng_chance(&world->rng, 50))
@@ -215,12 +220,17 @@ static void cut_off(struct world *world, struct host *host)
 	world->arbiter_cut[host->index] |= rng_chance(&world->rng, 50);
 }
 
+void faults_cut(struct world *world, uint32_t a, uint32_t b)
+{
+	world_trace(world, "h%u and h%u cut apart", a, b);
+	world->cut[a * world->count + b] = true;
+	world->cut[b * world->count + a] = true;
+}
+
 static void part_from_one(struct world *world, struct host *host)
 {
 	struct host *other = any_host(world);
-	world_trace(world, "h%u and h%u cut apart", host->index, other->index);
-	world->cut[host->index * world->count + other->index] = true;
-	world->cut[other->index * world->count + host->index] = true;
+	faults_cut(world, host->index, other->index);
 }
 
 static void stand_still(struct world *world, struct host *host)
@@ -247,6 +257,36 @@ static void one_link(struct world *world, struct host *host)
 	}
 }
 
+/* What agents say takes so long that they have left, and may be elsewhere, when it arrives. */
+static void late_mail(struct world *world, struct host *host)
+{
+	world_trace(world, "h%u gets its mail late", host->index);
+	for (size_t i = 0; i < world->link_count; i++) {
+		struct link *link = world->links[i];
+		if (link->host[TO_COORDINATOR] != host->index || !link_usable(world, link))
+			continue;
+		link->lag_ns[TO_AGENT] = 0;
+		link->lag_ns[TO_COORDINATOR] = rng_range(&world->rng, 4000, 9000) * NS_PER_MS;
+		link->lag_until_ns = world->now_ns + rng_range(&world->rng, 2, 10) * NS_PER_S;
+	}
+}
+
+/* The JOIN is under way for seconds, and its sender may give up the link at once. */
+void faults_stray(struct world *world, struct link *link)
+{
+	if (world->now_ns >= world->faults_end_ns || !rng_chance(&world->rng, world->stray_percent))
+		return;
+	world_trace(world, "h%u JOIN goes astray", link->host[TO_AGENT]);
+	world->result->faults++;
+	link->lag_ns[TO_AGENT] = 0;
+	link->lag_ns[TO_COORDINATOR] = rng_range(&world->rng, 1000, 9000) * NS_PER_MS;
+	link->lag_until_ns = world->now_ns + 1;
+	if (rng_chance(&world->rng, 70)) {
+		uint64_t at_ns = world->now_ns + rng_range(&world->rng, 0, 2000) * NS_PER_MS;
+		world_at(world, at_ns, HAPPEN_UNREACHABLE, link->host[TO_AGENT])->link = link->id;
+	}
+}
+
 void faults_provoke(struct world *world, uint32_t host)
 {
 	if (!rng_chance(&world->rng, world->malice_percent) ||
@@ -265,8 +305,12 @@ void faults_provoked(struct world *world, struct host *host)
 {
 	static void (*const faults[])(struct world *, struct host *) = {
 		cut_off,  cut_off,  part_from_one, stand_still,	 one_link,
-		one_link, one_link, crash_host,	   lose_arbiter,
+		one_link, one_link, crash_host,	   lose_arbiter, late_mail,
 	};
+	if (world->script) {
+		scripts_strike(world, host);
+		return;
+	}
 	if (world->now_ns >= world->faults_end_ns)
 		return;
 	world->result->faults++;
@@ -300,6 +344,10 @@ void faults_next(struct world *world)
 	};
 	if (world->now_ns >= world->faults_end_ns) {
 		end_faults(world);
+		return;
+	}
+	if (world->script) {
+		scripts_begin(world);
 		return;
 	}
 	world->result->faults++;

@@ -75,7 +75,7 @@ static void begin_term(struct world *world, struct host *host)
 	host->term_ns = world->now_ns;
 	world->result->takeovers += world->next_term > 1;
 	world_trace(world, "c%u begins", host->index);
-	faults_provoke(world, host->index);
+	scripts_decided(world, host);
 }
 
 static void compare(struct world *world, struct host *host, struct before before)
@@ -86,7 +86,7 @@ static void compare(struct world *world, struct host *host, struct before before
 		begin_term(world, host);
 	if (before.there && (!c || begun)) {
 		world_trace(world, "c%u steps down", host->index);
-		faults_provoke(world, host->index);
+		scripts_decided(world, host);
 	}
 	if (!c)
 		return;
@@ -97,7 +97,7 @@ static void compare(struct world *world, struct host *host, struct before before
 		world_trace(world, "c%u %s -> %s, round %lu.%lu", host->index,
 			    coordinator_state_name(before.state), coordinator_state_name(c->state),
 			    c->roster.heard.ballot.epoch, c->roster.heard.ballot.round);
-		faults_provoke(world, host->index);
+		scripts_decided(world, host);
 	}
 	struct ballot formed = coordinator_ballot(c);
 	bool new_round = !ballot_eq(formed, host->term_ballot);
@@ -118,6 +118,7 @@ static void compare(struct world *world, struct host *host, struct before before
 
 static void node_exits(struct world *world, struct host *host)
 {
+	check_exit(world, host);
 	/* Starts a refused agent once more, as a hopeful user would. */
 	if (host->node.exit.agent.outcome.kind == OUTCOME_REFUSED &&
 	    world->now_ns < world->faults_end_ns)
@@ -167,6 +168,8 @@ static void send_msg(struct world *world, const struct host *host, const struct 
 		world_trace(world, "h%u -> %s %lu.%lu", host->index,
 			    msg_type_name(action->msg.type), action->msg.ballot.epoch,
 			    action->msg.ballot.round);
+	if (action->msg.type == MSG_JOIN)
+		scripts_joins(world, net_link(world, action->link));
 	net_send(world, host, action->link, &action->msg);
 }
 
@@ -283,7 +286,7 @@ void host_boot(struct world *world, struct host *host)
 	host->process = true;
 	host->generation++;
 	host->ended = false;
-	host->stuck = false;
+	host->stuck = host->stopped = false;
 	world->running++;
 	world_trace(world, "h%u boots", host->index);
 	struct node_config config = {

@@ -9,6 +9,7 @@
 
 #define RETRY_NS (300 * NS_PER_MS)	/* at first; doubled each time, up to the world's maximum */
 #define NOT_LINKED_NS (200 * NS_PER_MS) /* until a connection attempt fails */
+#define SPACING_NS (4800 * NS_PER_MS)	/* of mail that comes in late, one by one */
 
 bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
 {
@@ -23,7 +24,7 @@ uint64_t net_latency_ns(struct world *world, const struct host *to)
 	return base + (to->slow_ns ? rng_range(&world->rng, 0, to->slow_ns) : 0);
 }
 
-static struct link *find(const struct world *world, uint64_t id)
+struct link *net_link(const struct world *world, uint64_t id)
 {
 	return id && id <= world->link_count ? world->links[id - 1] : NULL;
 }
@@ -104,6 +105,10 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 		packet->arrives_ns += link->lag_ns[dir];
 	if (link->last[dir])
 		packet->arrives_ns = MAX(packet->arrives_ns, link->last[dir]->arrives_ns);
+	if (link->spacing_ns && dir == TO_COORDINATOR)
+		packet->arrives_ns = link->arrived_ns += link->spacing_ns;
+	if (link->spacing_ns)
+		link->spacing_ns = SPACING_NS;
 	if (msg) {
 		packet->msg = mem_alloc(msg_size(msg->type));
 		memcpy(packet->msg, msg, msg_size(msg->type));
@@ -146,7 +151,7 @@ static int away(const struct link *link, const struct host *from)
 
 void net_send(struct world *world, const struct host *from, uint64_t id, const struct msg *msg)
 {
-	struct link *link = find(world, id);
+	struct link *link = net_link(world, id);
 	int dir = away(link, from);
 	if (link->open[!dir])
 		enqueue(world, link, dir, msg);
@@ -154,7 +159,7 @@ void net_send(struct world *world, const struct host *from, uint64_t id, const s
 
 void net_close(struct world *world, const struct host *from, uint64_t id, bool silently)
 {
-	struct link *link = find(world, id);
+	struct link *link = net_link(world, id);
 	int dir = away(link, from);
 	if (!link->open[!dir])
 		return;
@@ -208,7 +213,9 @@ void net_pump(struct world *world, struct link *link, int dir)
 {
 	struct host *host = &world->hosts[link->host[dir]];
 	uint32_t from = link->host[!dir];
-	if (!net_reaches(world, from, host->index) || !host->up) {
+	bool passes = net_reaches(world, from, host->index) ||
+		      (link->spacing_ns && dir == TO_COORDINATOR);
+	if (!passes || !host->up) {
 		link->retry_ns[dir] =
 			MIN(MAX(2 * link->retry_ns[dir], RETRY_NS), world->retry_max_ns);
 		world_arm(world, &link->pump[dir], world->now_ns + link->retry_ns[dir]);
@@ -236,6 +243,11 @@ void net_reset(struct world *world, struct link *link)
 	tell_down(world, link, TO_COORDINATOR, true);
 }
 
+void net_break(struct world *world, struct link *link, int dir)
+{
+	tell_down(world, link, dir, true);
+}
+
 /* One end's kernel gives up the connection; the other sees it only when it writes. */
 void net_half_open(struct world *world, struct link *link, int dir)
 {
@@ -247,7 +259,7 @@ void net_half_open(struct world *world, struct link *link, int dir)
 /* Both ends have it, and messages arrive. */
 bool net_live(const struct world *world, const struct host *agent)
 {
-	const struct link *link = find(world, agent->node.link);
+	const struct link *link = net_link(world, agent->node.link);
 	if (agent->node.link >= NODE_LOCAL_LINK)
 		return !world_frozen(world, agent);
 	if (!link || !link->open[0] || !link->open[1])

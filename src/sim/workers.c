@@ -169,6 +169,8 @@ static void plan(struct world *world, struct host *host)
 		host->workers[i] = (struct sim_process){
 			.ends_ns = world->now_ns + rng_range(rng, 100 * NS_PER_MS, world->work_ns)
 		};
+	if (world->script)
+		scripts_plan(world, host);
 	if (!fails)
 		return;
 	struct sim_process *first = &host->workers[rng_range(rng, 0, count - 1)];

@@ -108,7 +108,11 @@ static void choose_troubles(struct world *world)
 	world->failure_percent = (uint32_t)rng_range(rng, 0, 40);
 	world->stuck_percent = rng_chance(rng, 10) ? (uint32_t)rng_range(rng, 1, 10) : 0;
 	world->malice_percent = rng_chance(rng, 60) ? (uint32_t)rng_range(rng, 10, 60) : 0;
-	world->noise = rng_chance(rng, 2);
+	world->gentle = rng_chance(rng, 15);
+	world->stray_percent = rng_chance(rng, 20) ? (uint32_t)rng_range(rng, 5, 50) : 0;
+	world->noise = !world->gentle && rng_chance(rng, 2);
+	if (world->gentle)
+		world->stuck_percent = 0;
 	if (world->noise)
 		world->work_ns = 3600 * NS_PER_S;
 	if (rng_chance(rng, 50))
@@ -159,6 +163,8 @@ static void choose_job(struct world *world)
 				   : 1;
 	if (world->mode == SIM_MODE_ENDPOINTS && world->endpoints == 1)
 		world->mode = SIM_MODE_ENDPOINT;
+	if (world->options.faults && !world->options.agents && rng_chance(rng, 20))
+		scripts_choose(world);
 }
 
 void world_init(struct world *world, const struct sim_options *options, struct buf *trace,
@@ -236,6 +242,12 @@ static void happen(struct world *world, struct happening_event *event)
 		break;
 	case HAPPEN_PROVOKED:
 		faults_provoked(world, host);
+		break;
+	case HAPPEN_UNREACHABLE:
+		net_half_open(world, world->links[event->link - 1], TO_AGENT);
+		break;
+	case HAPPEN_BROKEN:
+		net_break(world, world->links[event->link - 1], TO_AGENT);
 		break;
 	case HAPPEN_HEAL:
 		faults_heal(world);

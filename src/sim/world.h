@@ -9,13 +9,15 @@
 
 enum happening {
 	HAPPEN_NEVER,
-	HAPPEN_BOOT,	   /* the process on `host` starts */
-	HAPPEN_NODE,	   /* its node's timer */
-	HAPPEN_GROUP,	   /* its group's timer, or the end of a worker */
-	HAPPEN_PUMP,	   /* the first packet of `link` in direction `dir` arrives */
-	HAPPEN_ANSWER,	   /* of a probe: `index`, `answer`, `ballot` */
-	HAPPEN_CONNECTED,  /* to `index`, as the node asked for with its connection `link` */
-	HAPPEN_NOT_LINKED, /* that could not be made */
+	HAPPEN_BOOT,	    /* the process on `host` starts */
+	HAPPEN_NODE,	    /* its node's timer */
+	HAPPEN_GROUP,	    /* its group's timer, or the end of a worker */
+	HAPPEN_PUMP,	    /* the first packet of `link` in direction `dir` arrives */
+	HAPPEN_ANSWER,	    /* of a probe: `index`, `answer`, `ballot` */
+	HAPPEN_CONNECTED,   /* to `index`, as the node asked for with its connection `link` */
+	HAPPEN_NOT_LINKED,  /* that could not be made */
+	HAPPEN_UNREACHABLE, /* `link`, as its agent believes */
+	HAPPEN_BROKEN,	    /* `link` is torn, as its agent hears */
 	HAPPEN_FAULT,
 	HAPPEN_PROVOKED, /* a fault aimed at `host` */
 	HAPPEN_HEAL,
@@ -63,6 +65,7 @@ struct host {
 	struct node node;
 	/* its agent has ended: the process stays for the others at most */
 	bool ended;
+	bool stopped;		   /* by its user */
 	uint64_t connection;	   /* counts CONNECTs: the result of an older one is dropped */
 	uint16_t store_port;	   /* the node's last one */
 	uint64_t term;		   /* tells the coordinator here from all others */
@@ -103,6 +106,8 @@ struct link {
 	struct packet *first[2], *last[2];
 	uint64_t lag_ns[2], lag_until_ns; /* extra delay of what is sent until then */
 	uint64_t retry_ns[2];
+	/* what the agent sends arrives so far apart, whatever is cut; 0: not so */
+	uint64_t spacing_ns, arrived_ns;
 	struct happening_event pump[2];
 };
 
@@ -126,6 +131,18 @@ struct round_record {
 	char master_host[MSG_HOST_MAX];
 };
 
+/* Worlds in which little goes wrong, but that at the worst moment (scripts.c). */
+enum sim_script {
+	SCRIPT_NONE,
+	SCRIPT_WIDOW,
+	SCRIPT_TORN,
+	SCRIPT_SHRINK,
+	SCRIPT_STRAY,
+	SCRIPT_STALE,
+	SCRIPT_LATE,
+	SCRIPT_COUNT,
+};
+
 struct world {
 	struct sim_options options;
 	struct rng rng;
@@ -142,11 +159,14 @@ struct world {
 	uint64_t join_timeout_ns, last_call_ns;
 	uint64_t scale_up_delay_ns, close_timeout_ns;
 	struct pace pace;
-	bool misfit;				 /* a host has another MIN:MAX than the others */
-	bool misfit_formed;			 /* and has been in a round */
-	bool noise;				 /* an hour of agents that come and go */
+	bool misfit;	    /* a host has another MIN:MAX than the others */
+	bool misfit_formed; /* and has been in a round */
+	bool noise;	    /* an hour of agents that come and go */
+	bool gentle;	    /* no process dies or is stopped */
+	enum sim_script script;
 	uint64_t work_ns;			 /* the longest run of a group */
 	uint32_t failure_percent, stuck_percent; /* of groups */
+	uint32_t stray_percent;			 /* of JOINs are under way for seconds */
 	uint32_t malice_percent;		 /* share of decisions that provoke a fault */
 	uint64_t retry_max_ns; /* how long a cut network may take to notice that it has healed */
 	struct link **links;
@@ -205,7 +225,9 @@ void net_close(struct world *world, const struct host *from, uint64_t link, bool
 void net_close_all(struct world *world, const struct host *host, bool silently);
 void net_pump(struct world *world, struct link *link, int dir);
 void net_reset(struct world *world, struct link *link);
+void net_break(struct world *world, struct link *link, int dir);     /* only host[dir] hears */
 void net_half_open(struct world *world, struct link *link, int dir); /* host[dir] hears of it */
+struct link *net_link(const struct world *world, uint64_t id);
 bool net_live(const struct world *world, const struct host *agent);
 void net_done(struct world *world);
 
@@ -223,6 +245,17 @@ void faults_provoke(struct world *world,
 		    uint32_t host); /* a coordinator that has just made a decision */
 void faults_provoked(struct world *world, struct host *host);
 void faults_heal(struct world *world);
+void faults_cut(struct world *world, uint32_t a, uint32_t b);
+void faults_stray(struct world *world, struct link *link); /* its agent is about to send JOIN */
+
+/* scripts.c */
+void scripts_choose(struct world *world);
+void scripts_start(struct world *world);		      /* with the world */
+void scripts_begin(struct world *world);		      /* some seconds later */
+void scripts_joins(struct world *world, struct link *link);   /* its agent is about to send JOIN */
+void scripts_plan(struct world *world, struct host *host);    /* the ends of its workers */
+void scripts_decided(struct world *world, struct host *host); /* its coordinator, something */
+void scripts_strike(struct world *world, struct host *host);  /* as it asked for when it decided */
 
 /* arbiter.c */
 #define ARBITER_TICK_NS NS_PER_S
@@ -239,6 +272,7 @@ void check_group_start(struct world *world, struct host *host, const struct msg_
 void check_group_end(struct world *world, struct host *host);
 void check_step(struct world *world);
 void check_done(struct world *world);
+void check_exit(struct world *world, const struct host *host);
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome);
 struct round_record *check_round(struct world *world, struct ballot ballot);
 

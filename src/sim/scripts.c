@@ -1,0 +1,231 @@
+/* Worlds that follow a script. Chance alone rarely brings about what some rules are for.
+ *
+ * WIDOW   The coordinator's process is killed while a round runs that can do without it. The others
+ *         go on.
+ * TORN    Of two nodes, the link between them is torn while the coordinator makes the end of the
+ *         job known, and its process is killed as soon as it has closed the job.
+ * STRAY   A JOIN arrives after its sender has made another link to the same coordinator, has
+ *         started workers there, and all others are done.
+ * STALE   A JOIN arrives when its sender has long been in a round of another coordinator.
+ * LATE    The same with PINGs, which arrive one by one, and with a third agent that comes then.
+ * SHRINK  A coordinator loses one node of three, and is cut off from the other at the moment at
+ *         which it forms the round of two, before anyone knows of it.
+ */
+#include "base/clock.h"
+#include "sim/world.h"
+
+static void choose_nodes(struct world *world, uint32_t count, uint32_t least)
+{
+	world->mode = SIM_MODE_ENDPOINTS;
+	world->endpoints = MIN(count, 3u);
+	world->count = world->max_nodes = count;
+	world->min_nodes = least;
+}
+
+void scripts_choose(struct world *world)
+{
+	struct rng *rng = &world->rng;
+	world->script = (enum sim_script)rng_range(rng, SCRIPT_WIDOW, SCRIPT_COUNT - 1);
+	world->gentle = world->noise = false;
+	world->failure_percent = world->stuck_percent = 0;
+	world->malice_percent = world->stray_percent = 0;
+	if (world->script == SCRIPT_TORN) {
+		choose_nodes(world, 2, 1);
+	} else if (world->script == SCRIPT_STRAY) {
+		choose_nodes(world, 2, 2);
+		world->mode = SIM_MODE_ENDPOINT;
+		world->endpoints = 1;
+	} else if (world->script == SCRIPT_STALE) {
+		choose_nodes(world, 3, 2);
+		world->last_call_ns = 0;
+		world->endpoints = 2;
+	} else if (world->script == SCRIPT_LATE) {
+		choose_nodes(world, 5, 3);
+		world->last_call_ns = 0;
+		world->endpoints = 2;
+	} else if (world->script == SCRIPT_SHRINK) {
+		choose_nodes(world, 3, 1);
+		world->work_ns = 300 * NS_PER_S;
+	} else if (world->mode != SIM_MODE_ARBITER || world->count < 3) {
+		uint32_t count = (uint32_t)rng_range(rng, 2, 5);
+		choose_nodes(world, count, (uint32_t)rng_range(rng, 1, count - 1));
+	} else {
+		world->max_nodes = world->count;
+		world->min_nodes = MIN(world->min_nodes, world->count - 1);
+	}
+}
+
+static void strike_at(struct world *world, const struct host *host, uint64_t at_ns)
+{
+	world_at(world, at_ns, HAPPEN_PROVOKED, host->index);
+}
+
+/* The parties of STALE and LATE: two that may coordinate, one that changes sides, their friends. */
+enum { FIRST, SECOND, TURNCOAT, FRIEND_OF_SECOND, FRIEND_OF_FIRST };
+
+void scripts_start(struct world *world)
+{
+	if (world->script != SCRIPT_STALE && world->script != SCRIPT_LATE)
+		return;
+	faults_cut(world, FIRST, SECOND);
+	if (world->script == SCRIPT_STALE)
+		return;
+	faults_cut(world, FIRST, FRIEND_OF_SECOND);
+	faults_cut(world, FRIEND_OF_FIRST, SECOND);
+	faults_cut(world, FRIEND_OF_FIRST, FRIEND_OF_SECOND);
+	faults_cut(world, FRIEND_OF_FIRST, FIRST);
+}
+
+static void joins_stray(struct world *world, struct link *link)
+{
+	world->result->faults++;
+	world_trace(world, "h%u JOIN goes astray", link->host[TO_AGENT]);
+	link->lag_ns[TO_COORDINATOR] = rng_range(&world->rng, 2200, 3600) * NS_PER_MS;
+	link->lag_until_ns = world->now_ns + 1;
+	world_at(world, world->now_ns + rng_range(&world->rng, 0, 50) * NS_PER_MS,
+		 HAPPEN_UNREACHABLE, link->host[TO_AGENT])
+		->link = link->id;
+}
+
+static void joins_first(struct world *world, struct link *link)
+{
+	world->result->faults++;
+	faults_cut(world, FIRST, TURNCOAT);
+	if (world->script == SCRIPT_STALE)
+		return;
+	link->spacing_ns = 1; /* its JOIN passes, and what follows takes longer and longer */
+	link->arrived_ns = world->now_ns + NS_PER_MS;
+}
+
+void scripts_joins(struct world *world, struct link *link)
+{
+	bool first = world->result->faults == 0;
+	if (!world->script)
+		faults_stray(world, link);
+	else if (world->script == SCRIPT_STRAY && first && world->round_count == 1)
+		joins_stray(world, link);
+	else if ((world->script == SCRIPT_STALE || world->script == SCRIPT_LATE) && first &&
+		 link->host[TO_AGENT] == TURNCOAT && link->host[TO_COORDINATOR] == FIRST)
+		joins_first(world, link);
+}
+
+/* In STRAY the coordinator's own workers are soon done, the others are not, and have to join again.
+ */
+void scripts_plan(struct world *world, struct host *host)
+{
+	if (world->script != SCRIPT_STRAY)
+		return;
+	if (!host->node.coordinator && world->round_count == 1)
+		strike_at(world, host,
+			  world->now_ns + rng_range(&world->rng, 100, 500) * NS_PER_MS);
+	for (size_t i = 0; i < SIM_NPROC_MAX; i++)
+		host->workers[i].ends_ns =
+			world->now_ns + (host->node.coordinator
+						 ? rng_range(&world->rng, 200, 1500) * NS_PER_MS
+						 : rng_range(&world->rng, 20, 40) * NS_PER_S);
+}
+
+static struct host *any_other(struct world *world, const struct host *host)
+{
+	uint32_t step = (uint32_t)rng_range(&world->rng, 1, world->count - 1);
+	return &world->hosts[(host->index + step) % world->count];
+}
+
+/* All members know the round that runs, and it needs this many nodes to be of interest. */
+static struct host *coordinator_of(struct world *world, uint32_t nodes)
+{
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct coordinator *c = world->hosts[i].node.coordinator;
+		if (c && c->state == COORDINATOR_RUNNING && c->coordinator_in_heard &&
+		    c->roster.heard.nodes >= nodes &&
+		    ballot_eq(c->roster.base.ballot, c->roster.heard.ballot))
+			return &world->hosts[i];
+	}
+	return NULL;
+}
+
+static void kill_process(struct world *world, struct host *host)
+{
+	if (!host->process)
+		return;
+	world->amnesia++;
+	world->result->faults++;
+	host_end_process(world, host, false);
+	world->faults_end_ns = world->now_ns;
+}
+
+void scripts_begin(struct world *world)
+{
+	uint32_t nodes = world->script == SCRIPT_SHRINK || world->mode == SIM_MODE_ARBITER ? 3 : 2;
+	struct host *host = coordinator_of(world, nodes);
+	if (world->script >= SCRIPT_STRAY || world->script == SCRIPT_TORN)
+		return;
+	if (!host) {
+		uint64_t in_ns = rng_range(&world->rng, 10, 3000) * NS_PER_MS;
+		world_at(world, world->now_ns + in_ns, HAPPEN_FAULT, 0);
+	} else if (world->script == SCRIPT_WIDOW) {
+		kill_process(world, host);
+	} else {
+		world->result->faults++;
+		faults_cut(world, host->index, any_other(world, host)->index);
+		world_at(world, world->now_ns + 60 * NS_PER_S, HAPPEN_HEAL, 0);
+	}
+}
+
+void scripts_decided(struct world *world, struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	if (!world->script) {
+		faults_provoke(world, host->index);
+		return;
+	}
+	if (!c || world->now_ns >= world->faults_end_ns)
+		return;
+	if (world->script == SCRIPT_SHRINK && world->result->faults && c->own &&
+	    c->roster.heard.nodes == 2)
+		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_TORN &&
+	    (c->state == COORDINATOR_CLOSING || c->state == COORDINATOR_CLOSED))
+		strike_at(world, host, world->now_ns);
+	if ((world->script == SCRIPT_STALE || world->script == SCRIPT_LATE) &&
+	    host->index == SECOND && c->state == COORDINATOR_RUNNING && c->own)
+		strike_at(world, host, world->now_ns + rng_range(&world->rng, 10, 900) * NS_PER_MS);
+}
+
+/* The coordinator hears of it at once, the others a moment later: what it sent them is lost. */
+static void tear_links(struct world *world, const struct host *host)
+{
+	for (size_t i = 0; i < world->link_count; i++) {
+		struct link *link = world->links[i];
+		if (link->host[TO_COORDINATOR] != host->index || !link->open[0] || !link->open[1])
+			continue;
+		world->result->faults++;
+		world_at(world, world->now_ns + 20 * NS_PER_US, HAPPEN_BROKEN, link->host[TO_AGENT])
+			->link = link->id;
+		net_break(world, link, TO_COORDINATOR);
+	}
+}
+
+void scripts_strike(struct world *world, struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	if (world->script == SCRIPT_STRAY)
+		host_tell(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
+	if (!host->process || !c)
+		return;
+	if (world->script == SCRIPT_STALE) {
+		faults_heal(world);
+	} else if (world->script == SCRIPT_LATE) {
+		world->cut[FIRST * world->count + FRIEND_OF_FIRST] = false;
+		world->cut[FRIEND_OF_FIRST * world->count + FIRST] = false;
+		world_at(world, world->now_ns + 20 * NS_PER_S, HAPPEN_HEAL, 0);
+	} else if (world->script == SCRIPT_SHRINK) {
+		for (uint32_t i = 0; i < world->count; i++)
+			if (i != host->index)
+				faults_cut(world, host->index, i);
+	} else if (c->state == COORDINATOR_CLOSED) {
+		kill_process(world, host);
+	} else {
+		tear_links(world, host);
+	}
+}

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    strcmp(whole.greeting.why, split.greeting.why) != 0)
 		abort();
 	if (accepting && self.token && whole.greeting.state == GREETING_KNOWN)
-		abort(); /* nobody can guess a proof */
+		abort(); /* a proof cannot be guessed */
 	run_done(&whole);
 	run_done(&split);
 	return 0;

@@ -1,5 +1,5 @@
-/* A watchdog and nothing else: runs workers as its own children, prints what it is told, one line
- * each, and signals what expired. Stands in for the launcher where only the watchdog is in
+/* A watchdog and nothing else: runs workers as its own children, prints what the watchdog reports,
+ * one line each, and signals what expired. Stands in for the launcher where only the watchdog is in
  * question.
  *
  *     watch_driver FIFO SOCKET N COMMAND…

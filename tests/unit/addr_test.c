@@ -102,7 +102,7 @@ TEST(names_are_looked_up_with_a_deadline_and_ips_are_not)
 	ck_assert_int_ge(addr_resolve(&name, soon_ns, addrs, 4, &err), 1);
 	ck_assert(addr_is_loopback(&addrs[0]));
 	ck_assert_int_eq(addr_port(&addrs[0]), 80);
-	/* Nothing is waited for, but an answer that is there already is taken. */
+	/* It does not wait, but takes an answer that is there already. */
 	int r = addr_resolve(&name, 0, addrs, 4, &err);
 	ck_assert(r == -ETIMEDOUT || r >= 1);
 	strcpy(name.host, "10.9.8.7");

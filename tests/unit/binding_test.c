@@ -60,7 +60,7 @@ TEST(device_socket_is_the_union_of_the_nodes_in_a_package)
 {
 	ck_assert_str_eq(plan(EIGHT_CACHES, NULL, MODE(BINDING_DEVICE_SOCKET), 4),
 			 "0-7 0-7 8-15 8-15");
-	/* A node outside the cpuset is no reason to fail. */
+	/* A node outside the cpuset does not make it fail. */
 	ck_assert_str_eq(plan(EIGHT_CACHES, "0-3,8-11", MODE(BINDING_DEVICE_SOCKET), 2),
 			 "0-3 8-11");
 }

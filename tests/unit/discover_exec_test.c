@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "net/discover_exec.h"
 
-/* What the callbacks were told, as text: "host:port@epoch " and "[note]". */
+/* The calls of the callbacks, as text: "host:port@epoch " and "[note]". */
 struct heard {
 	struct event_base *base;
 	struct buf words, notes;

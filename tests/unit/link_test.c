@@ -324,7 +324,7 @@ TEST(the_next_address_is_tried_when_one_refuses)
 	world_init(&w, "127.0.0.1");
 	struct addr addrs[2] = { w.addr, w.addr };
 	int fd = listen_somewhere("127.0.0.1", &addrs[0]);
-	close(fd); /* nobody listens there now */
+	close(fd); /* no process listens there now */
 	const struct link_target target = { addrs, 2, "both" };
 	w.client = link_connect(w.base, &w.client_self, &target, &client_handler, &w);
 	WAIT_FOR(&w, w.ups == 1);
@@ -349,7 +349,8 @@ TEST(a_peer_that_stays_silent_does_not_hold_a_probe_up)
 	struct world w;
 	world_init(&w, "127.0.0.1");
 	struct addr silent;
-	int fd = listen_somewhere("127.0.0.1", &silent); /* the kernel accepts, nobody answers */
+	int fd =
+		listen_somewhere("127.0.0.1", &silent); /* the kernel accepts, no process answers */
 	w.addr = silent;
 	probe(&w);
 	ck_assert_int_eq(w.standing.answer, FINDER_SILENT);
@@ -482,7 +483,7 @@ TEST(an_agent_of_another_run_is_refused_by_name)
 		       "the run 'other?[31m', not to 'job'");
 }
 
-/* ---- strangers on a raw socket ---- */
+/* ---- unauthenticated peers on a raw socket ---- */
 
 struct raw {
 	int fd;
@@ -630,7 +631,7 @@ TEST(the_greeting_does_not_depend_on_how_it_is_cut)
 	}
 }
 
-/* Somebody who does not know the token poses as the coordinator. */
+/* A peer that does not know the token poses as the coordinator. */
 static void expect_impostor_found(bool challenges, bool reflects)
 {
 	struct token token = make_token("secret");

@@ -198,7 +198,7 @@ static void random_request(struct buf *wire, struct buf *list, unsigned short se
 		c10d_put_string(list, B(keys[nrand48(seed) % 4]));
 	m.list = bytes_of(buf_data(list), buf_len(list));
 	if (m.query ==
-	    C10D_ADD) /* a counter of its own: a value that is no number ends a session */
+	    C10D_ADD) /* a counter of its own: a value that is not a number ends a session */
 		m.string[0] = B("counter");
 	c10d_put_request(wire, &m);
 }

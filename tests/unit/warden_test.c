@@ -66,7 +66,7 @@ static void start(struct warden *warden, uint64_t id, const char *script)
 	start_full(warden, id, script, SPAWN_NULL, 0);
 }
 
-/* What the script wrote on its standard output until everybody had closed it. */
+/* What the script wrote on its standard output until all processes had closed it. */
 static void output_of(struct warden *warden, const char *script, struct buf *out)
 {
 	int ends[2];

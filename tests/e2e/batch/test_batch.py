@@ -370,7 +370,7 @@ def test_one_gigabyte_of_output_goes_to_a_file(muster, tmp_path):
 
 
 def test_a_stuck_reader_blocks_no_order(start, tmp_path):
-    """Nobody reads our stdout; the orders end all the same."""
+    """Our stdout is not read; the orders end all the same."""
     read, stdout = os.pipe()
     process = start("batch", "-q", "-j2", "-o", "r.jsonl", "yes {} | head -c 300000", ":::", *range(8), stdout=stdout)
     os.close(stdout)

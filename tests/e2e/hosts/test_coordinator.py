@@ -1,4 +1,4 @@
-"""muster coordinator: agents by the book, strangers of all kinds, tokens, and how it ends."""
+"""muster coordinator: correct agents, foreign peers of all kinds, tokens, and how it ends."""
 
 import resource
 import signal
@@ -272,12 +272,12 @@ def test_a_thousand_stalled_connections_delay_no_agent(coordinator):
     members = joined(c, 4, token="secret")
     end_job(members)
     assert c.ended() == 0
-    assert len(c.log.read_text().splitlines()) < 1000  # nobody can fill the log, either
+    assert len(c.log.read_text().splitlines()) < 1000  # the log stays small, too
 
 
 @pytest.fixture
 def narrow_coordinator(start, tmp_path):
-    """One that may open only so many files."""
+    """One with a limit of open files."""
     def call(files):
         return Coordinator(start, tmp_path,
                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))

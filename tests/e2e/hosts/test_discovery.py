@@ -131,8 +131,8 @@ def test_a_program_that_cannot_be_started_ends_the_agent(agents, crew, program, 
 
 
 @pytest.mark.parametrize("options, text", [
-    (["--rdzv-backend=exec:"], "none of c10d"),
-    (["--rdzv-backend=zookeeper"], "none of c10d"),
+    (["--rdzv-backend=exec:"], "not one of c10d"),
+    (["--rdzv-backend=zookeeper"], "not one of c10d"),
     (["--rdzv-backend=etcd", "--rdzv-conf=protocol=ftp"], "neither http nor https"),
     (["--rdzv-backend=etcd", "--rdzv-conf=user=me"], "need each other"),
     (["--rdzv-backend=etcd", "--rdzv-conf=lease_ttl=0"], "lease_ttl=0"),

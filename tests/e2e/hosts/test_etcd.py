@@ -316,7 +316,7 @@ def test_with_a_user_and_a_password(make_cluster, candidate, tmp_path):
     nobody.noted("no etcd endpoint answers, still trying: ")
     assert not nobody.lines
 
-    # A member that starts anew has forgotten who was logged in.
+    # A member that restarts has forgotten its log-ins.
     cluster.members[0].kill()
     cluster.members[0].start()
     wait_for(cluster.members[0].answers, "etcd")

@@ -46,7 +46,7 @@ class Job:
         return [self.agents[host] for host in hosts]
 
     def coordinator(self):
-        """The host with the highest epoch that anybody has heard of."""
+        """The host with the highest epoch that any host has heard of."""
         words = re.findall(r"(\S+):\d+ coordinates, epoch (\d+)", "".join(agent.text() for agent in self.agents.values()))
         address = max(words, key=lambda word: int(word[1]))[0]
         return next(host for host in self.agents if host.ipv4 == address)

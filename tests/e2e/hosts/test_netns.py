@@ -27,7 +27,7 @@ TERM = 128 + signal.SIGTERM
 
 
 def conf(**settings):
-    """--rdzv-conf for tests in which nobody else is coming."""
+    """--rdzv-conf for tests in which no other node will come."""
     settings = {"last_call_timeout": 1, "scale_up_delay": 1, **settings}
     return "--rdzv-conf=" + ",".join(f"{key}={value}" for key, value in settings.items())
 
@@ -271,7 +271,7 @@ def test_a_restart_elsewhere_includes_nodes_that_have_finished(hosts):
 
 def test_losing_a_host_that_has_finished_does_not_count_as_a_loss(hosts):
     one, two, *_ = hosts
-    job = Job(one.lab, "2", [one], conf(close_timeout=2)).start(one, two)  # so long it is told the end, should it come back
+    job = Job(one.lab, "2", [one], conf(close_timeout=2)).start(one, two)  # how long the coordinator waits for it to come back
     job.round(2)
     job.now.on(two).order("finish")
     job.happens(two, "group.done")

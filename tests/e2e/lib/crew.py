@@ -118,7 +118,7 @@ class Crew:
         return found
 
     def steps(self, workers, count, agents=(), timeout=DEADLINE):
-        """Waits until every worker has come so much further, and checks what it calculated."""
+        """Waits until every worker has made this many steps, and checks what it calculated."""
         goals = {worker: worker.steps + count for worker in workers}
         self.wait(lambda: all(worker.steps >= goal for worker, goal in goals.items()), f"{count} steps of {list(workers)}",
                   timeout, agents)

@@ -37,7 +37,7 @@ class Desk:
 
 
 def train(desk):
-    """Adds up all ranks again and again. Everybody learns from the sum whether rank 0 wants to finish."""
+    """Adds up all ranks again and again. The sum tells all ranks whether rank 0 wants to finish."""
     import datetime
 
     import torch

@@ -151,7 +151,7 @@ class Host:
     # ---- what can go wrong ----
 
     def cut(self):
-        """Pulls the cable: nobody hears the end of anything."""
+        """Pulls the cable: no peer sees a connection end."""
         self.lab.switch.call("ip", "link", "set", self.port, "down")
 
     def plug(self):
@@ -170,7 +170,7 @@ class Host:
                                 "nud", "permanent")
 
     def delay(self, seconds):
-        """Every frame from and to this host takes so much longer, by way of a relay in the cable."""
+        """Delays every frame from and to this host by this much, with a relay in the cable."""
         inner, outer = f"{self.port}-in", f"{self.port}-out"
         self.lab.switch.call("bash", "-ec", f"""
             ip link set {self.port} nomaster

@@ -47,7 +47,7 @@ class Job:
         return self.now
 
     def calculates(self, count=3):
-        """Every worker of the round comes so much further."""
+        """Waits until every worker of the round has made this many steps."""
         self.crew.steps(self.now, count, self.running(), self.patience)
 
     def events(self, host):

@@ -62,7 +62,7 @@ class Oracle:
             assert self.news.wait_for(condition, DEADLINE), what
 
     def present(self, count):
-        """The candidates, once there are so many."""
+        """The candidates, once there are this many."""
         self.wait(lambda: len(self.candidates) >= count, f"{count} candidates")
         return self.candidates[:count]
 

@@ -1,4 +1,4 @@
-"""A discovery program whose word is the test's (oracle.py): passes on what it is told, until its
+"""A discovery program that prints what the test sends (oracle.py), until its
 standard input ends.
 
 usage: oracle_program.py SOCKET RUN-ID HOST:PORT"""

@@ -266,7 +266,7 @@ def test_the_message_has_the_layout_of_torchs(launch):
 
 
 def test_an_exception_of_the_launcher_is_raised_as_it_is(launch):
-    """What goes wrong in the launcher is no failure of a worker."""
+    """An error of the launcher is not a failure of a worker."""
     assert launch("""
         def error_of(**more):
             try:

@@ -17,7 +17,7 @@ from waits import DEADLINE, read_line, wait_for
 from etcd_cluster import Cluster
 from launching import launching_program
 
-AGES = 600  # longer than any test: what must not be waited for
+AGES = 600  # longer than any test: nothing may wait this long
 
 
 class Nodes:
@@ -141,7 +141,7 @@ WAITS = """
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_leaves_the_rendezvous_open(nodes, sig):
-    """The node that was told to end is gone; the other one goes on without it."""
+    """The node that got the signal is gone; the other one goes on without it."""
     stays, leaves = nodes.agent(WAITS), nodes.agent(WAITS, hosts=False)
     for agent in (stays, stays, leaves, leaves):
         assert read_line(agent) == "ready\n"

@@ -158,7 +158,7 @@ def test_a_block_that_takes_too_long_ends_the_worker(tmp_path):
 
 
 def test_a_block_that_is_done_in_time_is_released(tmp_path):
-    """Nested ones too: an expiry that is only reported would be told if one were left."""
+    """Nested ones too: if a timer were left, its expiry would be reported."""
     done = run_workers(tmp_path, """
         import muster, signal
         muster.timer.configure(signal=0)
@@ -167,7 +167,7 @@ def test_a_block_that_is_done_in_time_is_released(tmp_path):
                 with muster.timer.expires(after=60, scope="outer"):
                     pass
         from muster._native import library
-        print(library().muster_timer_release(b"outer"))    # nobody minds
+        print(library().muster_timer_release(b"outer"))    # harmless
         """)
     assert done.returncode == 0 and done.stdout == "0\n", done.stderr
 

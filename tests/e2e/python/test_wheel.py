@@ -43,7 +43,7 @@ def make_venv(directory):
 
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory):
-    """A fresh one in which somebody typed `pip install .`; behind its own packages it sees those of the
+    """A fresh one after `pip install .`; behind its own packages it sees those of the
     tests (torch, and setuptools to build with)."""
     directory = make_venv(tmp_path_factory.mktemp("wheel") / "venv")
     site = next(directory.glob("lib/python3*/site-packages"))
@@ -109,7 +109,7 @@ def test_an_undecorated_scripts_exception_is_recorded(venv, tmp_path, options):
 
 
 def test_training_survives_kills_and_ends_with_the_same_loss(venv, tmp_path):
-    """Each restart imports torch anew; ten kills are in test_preload.py, where it is imported once."""
+    """Each restart imports torch again; ten kills are in test_preload.py, where it is imported once."""
     undisturbed = ddp.train(venv / "bin/muster", tmp_path / "undisturbed")
     disturbed = ddp.train(venv / "bin/muster", tmp_path / "disturbed", kills=2)
     assert undisturbed == (disturbed[0], "0")

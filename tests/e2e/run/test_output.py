@@ -384,7 +384,7 @@ def test_a_log_directory_that_hangs_stops_neither_restarts_nor_the_report(place,
 
 
 def test_an_error_file_that_cannot_be_read_does_not_hold_up_the_report(start, place, tmp_path):
-    """Nobody lets the file be opened: that is how a dead file server looks to a reader."""
+    """Opening the file never returns: that is how a dead file server looks to a reader."""
     libc = ctypes.CDLL(None, use_errno=True)
     listener = libc.fanotify_init(FAN_CLASS_CONTENT, os.O_RDONLY)
     if listener < 0:

@@ -20,7 +20,7 @@ ALL = sorted(os.sched_getaffinity(0))
 
 @pytest.fixture
 def inside(muster, tmp_path):
-    """What the workers see of themselves, by rank. (An empty prefix: whole lines, whoever writes them.)"""
+    """What the workers see of themselves, by rank. (An empty prefix: whole lines, whichever worker writes them.)"""
     path = tmp_path / "inside.py"
     path.write_text(INSIDE)
 

@@ -349,7 +349,7 @@ def test_a_killed_warden_takes_all_workers_along_and_the_next_are_warm_again(esc
 
 
 def test_muster_killed_while_the_template_forks_leaves_nothing(place, start):
-    """At any moment: nobody gets past its gate without a warden."""
+    """At any moment: no worker gets past its gate without a warden."""
     place("up.py", "import os, time\nos.write(1, b'up\\n')\ntime.sleep(1000)\n")
     for _ in range(10):
         job = start("run", "--preload=json", "--nproc-per-node=8", "up.py")

@@ -22,7 +22,7 @@ def wait_pids(path, count):
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
 def test_stop_signal_reaches_the_workers_and_is_the_status(start, tmp_path, sig):
     script = f"trap 'echo got >>{tmp_path}/got; exit 0' {sig.name[3:]}; echo $$ >>{tmp_path}/pids; while :; do sleep 0.02; done"
-    # Whoever runs the tests may have been started by nohup.
+    # The tests may have been started by nohup.
     job = start("run", "--nproc-per-node=2", "bash", "-c", script,
                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     pids = wait_pids(tmp_path / "pids", 2)

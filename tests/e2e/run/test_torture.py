@@ -44,7 +44,7 @@ class Cell:
         self.copy = None
 
     def copy_program(self):
-        """A copy under a name nobody else has. Made while no other thread starts processes: those would
+        """A copy under a unique name. Made while no other thread starts processes: those would
         hold the file open for writing for a moment, and so keep it from being executed."""
         self.copy = self.dir / ("m" + uuid.uuid4().hex[:10])
         shutil.copy(MUSTER, self.copy)
@@ -238,7 +238,7 @@ def try_cell(cell_and_end):
 
 @pytest.fixture(scope="session")
 def programs():
-    """Copies where every user can read them: the tree may be in somebody's home."""
+    """Copies where every user can read them: the tree may be in a home directory."""
     with tempfile.TemporaryDirectory(prefix="muster-torture-") as directory:
         os.chmod(directory, 0o755)
         for path in (MUSTER, helper("escape")):

@@ -1,4 +1,4 @@
-"""Clients that stall, lie, flood or never read: nobody else waits, memory is bounded, they are dropped by name."""
+"""Clients that stall, lie, flood or never read: no other client waits, memory is bounded, and the log names those that are dropped."""
 
 import os
 import resource
@@ -80,7 +80,7 @@ def test_a_client_that_stalls_delays_no_other_and_is_dropped(sent, why):
         assert ping(bystander)
         assert is_closed(offender)
         assert why in complaint(process)
-        assert ping(bystander) and ping(waiting)  # silence between requests is no stall, nor is waiting
+        assert ping(bystander) and ping(waiting)  # neither silence between requests nor waiting is a stall
 
 
 def test_half_requests_cost_what_they_sent_not_what_they_promise():

@@ -154,7 +154,7 @@ def test_four_real_clients_at_full_speed_are_never_refused(driver):
     watch = driver("""
         import logging; logging.disable(logging.CRITICAL)
         client = timer.FileTimerClient(FIFO)
-        for i in range(1100):  # what the pipe can hold, should nobody come to read
+        for i in range(1100):  # what the pipe can hold, if it is not read
             client.acquire("step", time.time() + 60)
             client.release("step")
     """, workers=4)
@@ -328,7 +328,7 @@ def test_a_release_next_to_garbage_counts(driver):  # torch: lost, and the worke
     assert (stats["armed"], stats["rejected"]) == (0, 1)
 
 
-def test_long_lines_of_several_writers_harm_no_worker(driver):  # torch: interleaved and corrupt; whoever they name is hit
+def test_long_lines_of_several_writers_harm_no_worker(driver):  # torch: interleaved and corrupt; they kill the pids they name
     watch = driver("forever()")
     [worker] = children(watch)
     script = f"""
@@ -491,7 +491,7 @@ def test_nothing_wakes_up_while_a_thousand_timers_are_idle(driver):
         return read_counter() - before
 
     wait_for(lambda: switches_in(0.2) == 0, "the driver to sleep")
-    assert switches_in(2) <= 1  # whoever looks ten times a second has 20
+    assert switches_in(2) <= 1  # polling ten times a second makes 20
 
 
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")

@@ -184,7 +184,7 @@ def test_a_foreign_value_is_waited_out(shared, candidate, run_id):
     encode = lambda text: base64.b64encode(text.encode()).decode()
     shared.members[0].ask("kv/put", key=encode(key_of(run_id)), value=encode("\x1b[2J\n"))
     first = candidate(shared, "a:1")
-    first.noted("no coordinator")
+    first.noted("does not hold a coordinator")
     assert not first.lines
     shared.members[0].delete(key_of(run_id))
     first.told("a:1")

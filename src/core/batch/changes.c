@@ -101,17 +101,24 @@ static void cut(struct work *work)
 	AUTO_FREE size_t *last = NEW_ARRAY(size_t, n + 1);
 	AUTO_FREE size_t *starts = NEW_ARRAY(size_t, n + 1);
 	AUTO_FREE double *prices = NEW_ARRAY(double, n + 1);
+	AUTO_FREE double *parts = NEW_ARRAY(double, n + 1); /* 1 / length: a division is slow */
 	double noise = neighbour_noise(work), unit = 1 / (noise * noise);
 	double price = MAX((double)MIN_PRICE, PRICE_LOG * log((double)n));
+	for (size_t i = 1; i <= n; i++)
+		parts[i] = 1 / (double)i;
 	best[0] = -price;
 	for (size_t t = 1; t <= n; t++) {
 		starts[live++] = t - 1;
 		best[t] = INFINITY;
 		for (size_t i = 0; i < live; i++) {
-			prices[i] = best[starts[i]] + level_deviation(work, starts[i], t) * unit;
+			size_t from = starts[i];
+			double sum = work->sums[t] - work->sums[from];
+			double deviation = work->squares[t] - work->squares[from] -
+					   sum * sum * parts[t - from];
+			prices[i] = best[from] + MAX(deviation, 0.0) * unit;
 			if (prices[i] + price < best[t]) {
 				best[t] = prices[i] + price;
-				last[t] = starts[i];
+				last[t] = from;
 			}
 		}
 		size_t kept = 0;

@@ -57,21 +57,3 @@ int program_output(char *const *argv, const char *cwd, bool quiet, struct buf *r
 	int ended = wait_for(pid, argv[0], err);
 	return r < 0 ? r : ended;
 }
-
-int program_start(char *const *argv, const char *cwd, const char *log_path, pid_t *ret_pid,
-		  struct err *err)
-{
-	AUTO(actions_done) posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log_path,
-					 O_WRONLY | O_CREAT | O_TRUNC, 0666);
-	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-	posix_spawn_file_actions_addchdir_np(&actions, cwd);
-	int failed = posix_spawnp(ret_pid, argv[0], &actions, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	return failed ? err_set(err, failed, "run %s in %s: %m", argv[0], cwd) : 0;
-}

@@ -1,4 +1,4 @@
-/* Runs another program and waits for it: git, and the builds of a bisection. */
+/* Runs another program, such as git, and waits for it. */
 #ifndef BATCH_ARCHIVE_PROGRAM_H
 #define BATCH_ARCHIVE_PROGRAM_H
 
@@ -10,9 +10,5 @@
  * with 0. */
 int program_output(char *const *argv, const char *cwd, bool quiet, struct buf *ret_output,
 		   struct err *err);
-
-/* Starts argv in `cwd` with standard output and error going to `log_path`; a new process group. */
-int program_start(char *const *argv, const char *cwd, const char *log_path, pid_t *ret_pid,
-		  struct err *err);
 
 #endif

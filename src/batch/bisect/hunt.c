@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "batch/archive/program.h"
 
-#define AHEAD_MAX 8 /* builds at a time */
 #define FIELD '\x1f'
 
 void hunt_done(struct hunt *hunt)
@@ -118,12 +117,12 @@ static size_t builds_at_a_time(const struct hunt_options *options)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	int64_t jobs = options->jobs ? options->jobs : cpus;
-	return (size_t)MAX((int64_t)1, MIN(jobs, (int64_t)AHEAD_MAX));
+	return (size_t)MAX((int64_t)1, MIN(jobs, (int64_t)HUNT_BUILDS_MAX));
 }
 
 static int build_next(struct hunt *hunt, size_t commit, struct err *err)
 {
-	size_t ahead[AHEAD_MAX];
+	size_t ahead[HUNT_BUILDS_MAX];
 	size_t n = bisect_ahead(&hunt->bisect, ahead, builds_at_a_time(hunt->options));
 	bool there = false;
 	for (size_t i = 0; i < n; i++)

@@ -9,11 +9,12 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "batch/measure.h"
+#include "batch/config.h"
 #include "core/batch/bisect.h"
 #include "core/batch/metric.h"
 
-#define HUNT_NAME 12 /* digits of a commit */
+#define HUNT_NAME 12	  /* digits of a commit */
+#define HUNT_BUILDS_MAX 8 /* at a time */
 
 struct hunt_options {
 	const char *good, *bad; /* as git understands them */
@@ -57,6 +58,9 @@ void hunt_html(const struct hunt *hunt, struct buf *out);
 void hunt_line(const struct hunt *hunt, size_t commit, struct buf *out);
 
 /* ----------------------------------------------- between the files of this folder */
+
+/* A batch that says nothing: one order at a time, its output kept in the directory `results`. */
+struct batch_config hunt_batch_config(const char *output, const char *results);
 
 /* Builds these commits side by side, if they are not, and tells the machine. */
 int hunt_build(struct hunt *hunt, const size_t *commits, size_t n, struct err *err);

@@ -1,11 +1,9 @@
 /* Worktrees and builds: side by side, and over before anything is measured. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,6 +11,11 @@
 #include "base/str.h"
 #include "batch/archive/program.h"
 #include "batch/bisect/hunt.h"
+#include "batch/export.h"
+#include "batch/results.h"
+#include "core/worker/exit_code.h"
+#include "proto/json_out.h"
+#include "proto/result.h"
 
 #define MARK_MAX 65536
 
@@ -69,72 +72,97 @@ static int make_worktree(const struct hunt *hunt, size_t commit, struct err *err
 	return r < 0 ? r : program_output(add, NULL, false, &nothing, err);
 }
 
-static int start_build(const struct hunt *hunt, size_t commit, pid_t *ret_pid, struct err *err)
-{
-	AUTO_FREE char *tree = path_of(hunt, commit, ""), *log = path_of(hunt, commit, ".log");
-	char *argv[] = { "/bin/sh", "-c", (char *)hunt->options->build, NULL };
-	return program_start(argv, tree, log, ret_pid, err);
-}
+/* ----------------------------------------------- builds, as a batch of their own */
 
-static bool ended_well(pid_t pid)
-{
-	int status;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* Builds that run, so that a failure elsewhere leaves none behind. */
 struct builds {
-	pid_t pids[64];
-	size_t commits[64];
+	struct hunt *hunt;
+	size_t commits[HUNT_BUILDS_MAX];
+	bool well[HUNT_BUILDS_MAX];
 	size_t n;
 };
 
-static void builds_done(struct builds *builds)
+static int write_orders(const struct builds *builds, const char *path, struct err *err)
 {
+	AUTO(buf_done) struct buf text = BUF_INIT;
 	for (size_t i = 0; i < builds->n; i++) {
-		kill(-builds->pids[i], SIGKILL);
-		ended_well(builds->pids[i]);
+		AUTO_FREE char *tree = path_of(builds->hunt, builds->commits[i], "");
+		struct json_out json = JSON_OUT(&text);
+		json_out_open(&json, NULL, '{');
+		json_out_text(&json, "id", builds->hunt->commits[builds->commits[i]].hash);
+		json_out_text(&json, "cmd", builds->hunt->options->build);
+		json_out_text(&json, "cwd", tree);
+		json_out_close(&json, '}');
+		buf_append_char(&text, '\n');
 	}
+	return export_file(path, &text, err);
 }
 
-static int finish(struct hunt *hunt, struct builds *builds, struct err *err)
+static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 {
+	struct builds *builds = arg;
+	for (size_t i = 0; i < builds->n; i++)
+		if (str_eq(builds->hunt->commits[builds->commits[i]].hash, result->id))
+			builds->well[i] = result->reason == REASON_OK;
+	return 0;
+}
+
+static int run_builds(struct builds *builds, struct err *err)
+{
+	struct hunt *hunt = builds->hunt;
+	AUTO_FREE char *orders = mem_printf("%s/builds.jsonl", hunt->dir);
+	AUTO_FREE char *output = mem_printf("%s/built.jsonl", hunt->dir);
+	struct batch_config config = hunt_batch_config(output, hunt->dir);
+	struct measure_options plain = { .count = COUNTER_NONE };
+	char *words[] = { orders, NULL };
+	config.jobs = (int64_t)builds->n;
+	config.place = BATCH_PLACE_NONE;
+	config.runs = 1;
+	config.measure = plain;
+	unlink(output);
+	int r = write_orders(builds, orders, err);
+	if (r < 0)
+		return r;
+	int code = batch_run(&config, 1, words);
+	if (code != EXIT_CODE_OK && code != EXIT_CODE_FAILED) {
+		hunt->code = code;
+		return err_set(err, EINTR, "stopped; --resume goes on");
+	}
+	return results_read(output, on_result, builds, NULL, NULL, err);
+}
+
+static int tell_built(struct builds *builds, struct err *err)
+{
+	struct hunt *hunt = builds->hunt;
 	int r = 0;
-	while (builds->n > 0 && r >= 0) {
-		size_t last = builds->n - 1, commit = builds->commits[last];
-		bool well = ended_well(builds->pids[last]);
-		builds->n--;
-		bisect_built(&hunt->bisect, commit, well);
-		if (!well && !hunt->options->quiet)
-			log_warn("%s does not build: %s/%s.log says why; it is left out",
-				 hunt->commits[commit].hash, hunt->dir, hunt->commits[commit].hash);
-		r = mark(hunt, commit, well, err);
+	for (size_t i = 0; i < builds->n && r >= 0; i++) {
+		const char *hash = hunt->commits[builds->commits[i]].hash;
+		bisect_built(&hunt->bisect, builds->commits[i], builds->well[i]);
+		if (!builds->well[i] && !hunt->options->quiet)
+			log_warn("%s does not build: %s/%s.err says why; it is left out", hash,
+				 hunt->dir, hash);
+		r = mark(hunt, builds->commits[i], builds->well[i], err);
 	}
 	return r;
 }
 
 int hunt_build(struct hunt *hunt, const size_t *commits, size_t n, struct err *err)
 {
-	AUTO(builds_done) struct builds builds = { .n = 0 };
-	for (size_t i = 0; i < n && builds.n < ARRAY_LEN(builds.pids); i++) {
-		size_t commit = commits[i];
-		int before = marked(hunt, commit);
-		int r = before < 0 ? make_worktree(hunt, commit, err) : 0;
+	struct builds builds = { .hunt = hunt };
+	for (size_t i = 0; i < n && builds.n < HUNT_BUILDS_MAX; i++) {
+		int before = marked(hunt, commits[i]);
+		int r = before < 0 ? make_worktree(hunt, commits[i], err) : 0;
 		if (r < 0)
 			return r;
-		if (before >= 0 || !hunt->options->build) {
-			bisect_built(&hunt->bisect, commit, before != 0);
-			r = before < 0 ? mark(hunt, commit, true, err) : 0;
-		} else {
-			builds.commits[builds.n] = commit;
-			r = start_build(hunt, commit, &builds.pids[builds.n], err);
-			builds.n += r >= 0;
-		}
-		if (r < 0)
-			return r;
+		if (before >= 0)
+			bisect_built(&hunt->bisect, commits[i], before != 0);
+		else
+			builds.commits[builds.n++] = commits[i];
 	}
-	return finish(hunt, &builds, err);
+	if (builds.n == 0)
+		return 0;
+	/* Without a command a commit is built when it is there. */
+	for (size_t i = 0; i < builds.n; i++)
+		builds.well[i] = !hunt->options->build;
+	int r = hunt->options->build ? run_builds(&builds, err) : 0;
+	return r < 0 ? r : tell_built(&builds, err);
 }

@@ -31,21 +31,17 @@ static char *command_of(const struct hunt *hunt, size_t commit)
 	return buf_take_str(&text);
 }
 
-static struct batch_config make_config(const struct hunt *hunt, size_t pairs, const char *output,
-				       const char *results)
+struct batch_config hunt_batch_config(const char *output, const char *results)
 {
 	struct batch_config config = {
 		.cores = 1,
 		.jobs = 1,
 		.reserve = -1,
 		.seed = 1,
-		.runs = (int64_t)pairs,
 		.confidence = REPEAT_CONFIDENCE,
 		.shell = "/bin/sh",
 		.retry_on = retry_rule_any(),
 		.retry_delay_ns = NS_PER_S,
-		.ab = true,
-		.measure = hunt->options->measure,
 		.output = output,
 		.results = results,
 		.quiet = true,
@@ -101,7 +97,10 @@ int hunt_measure(struct hunt *hunt, size_t commit, struct err *err)
 	AUTO_FREE char *results = mem_printf("%s/output", hunt->dir);
 	AUTO_FREE char *good = command_of(hunt, 0), *candidate = command_of(hunt, commit);
 	AUTO_FREE char *a = mem_printf("A=%s", good), *b = mem_printf("B=%s", candidate);
-	struct batch_config config = make_config(hunt, pairs, output, results);
+	struct batch_config config = hunt_batch_config(output, results);
+	config.ab = true;
+	config.runs = (int64_t)pairs;
+	config.measure = hunt->options->measure;
 	char *words[] = { a, b, NULL };
 	unlink(output);
 	int code = batch_run(&config, 2, words);

@@ -91,13 +91,25 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path):
     search.send_signal(signal.SIGKILL)
     search.wait()
     kept = state.read_text().splitlines()
-    builds = sorted(path.stat().st_mtime_ns for path in state.parent.glob("*.log"))
+    builds = sorted(path.stat().st_mtime_ns for path in state.parent.glob("*.built"))
     done = bisect(tmp_path / "r", *args, "--resume", "--json", *bench)
     assert json.loads(done.stdout)["first_bad"] == names[4]
     assert state.read_text().splitlines()[:len(kept) - 1] == kept[:-1]
-    assert sorted(path.stat().st_mtime_ns for path in state.parent.glob("*.log"))[:len(builds)] == builds
+    assert sorted(path.stat().st_mtime_ns for path in state.parent.glob("*.built"))[:len(builds)] == builds
     other = bisect(tmp_path / "r", *args, "--resume", "--", "true", status=125)
     assert "another search" in other.stderr
+
+
+def test_a_killed_search_leaves_no_build_behind(tmp_path):
+    names = history(tmp_path / "r", 3, 2)
+    pid_file = tmp_path / "pid"
+    search = subprocess.Popen([MUSTER, "bisect", f"--good={names[0]}", f"--build=echo $$ > {pid_file}; exec sleep 1000", "--",
+                               "true"], cwd=tmp_path / "r", env=clean_env())
+    wait_for(lambda: pid_file.exists() and pid_file.read_text().strip(), "a build")
+    pid = int(pid_file.read_text())
+    search.send_signal(signal.SIGKILL)
+    search.wait()
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the build")
 
 
 @pytest.mark.parametrize("args, status, word", [

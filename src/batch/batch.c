@@ -361,7 +361,7 @@ static int export_results(const struct batch_config *config, struct err *err)
 	return r;
 }
 
-/* What runs an interrupt left is no result of a version. */
+/* The runs before an interrupt are not a result of a version. */
 static int file_results(const struct setup *setup, int code, struct err *err)
 {
 	const struct batch_config *config = setup->config;

@@ -58,7 +58,7 @@ static int read_fields(struct json_in *in, const struct field *fields, size_t n)
 	read_fields((in), (const struct field[]){ __VA_ARGS__ }, \
 		    ARRAY_LEN(((const struct field[]){ __VA_ARGS__ })))
 
-/* The numbers of an array; what is no number is left out. */
+/* The numbers of an array; without other values. */
 struct numbers {
 	double *items;
 	size_t count, cap;
@@ -114,7 +114,7 @@ static int give(struct import *import, const char *id, struct result *result)
 	return import->on_value(import->arg, &import->version, result, import->err);
 }
 
-/* Seconds in a unit of time; 0: it is none. */
+/* Seconds in a unit of time; 0: not a unit. */
 static double seconds_in(const char *unit)
 {
 	static const struct {

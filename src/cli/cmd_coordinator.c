@@ -37,12 +37,12 @@ static const struct opt coordinator_opts[] = {
 	OPT_STR("token-file", NULL, struct coordinator_options, token_file, "FILE",
 		"a secret that agents must know, too (default: the variable MUSTER_TOKEN, if set)"),
 	OPT_DURATION("last-call-timeout", NULL, struct coordinator_options, last_call_ns, "TIME",
-		     "wait that long for more than the minimum of nodes (default 30s)"),
+		     "how long to wait for more than the minimum of nodes (default 30s)"),
 	OPT_DURATION("scale-up-delay", NULL, struct coordinator_options, scale_up_ns, "TIME",
-		     "gather newcomers that long before a running group is formed anew with them "
+		     "how long to gather newcomers before a running group forms again with them "
 		     "(default 5s)"),
 	OPT_DURATION("close-timeout", NULL, struct coordinator_options, close_ns, "TIME",
-		     "wait that long for agents to take note of the job's end (default 30s)"),
+		     "how long to wait for agents to acknowledge the job's end (default 30s)"),
 	OPT_END,
 };
 
@@ -143,7 +143,7 @@ static void say(struct session *session, const struct note *note)
 
 static void on_turned_away(void *arg UNUSED, const char *name, const char *why)
 {
-	log_warn("turned away %s: %s", name, why);
+	log_warn("rejected %s: %s", name, why);
 }
 
 /* ---- the end ---- */
@@ -246,8 +246,9 @@ static int listen_at(const char *text, const struct link_self *self, struct err 
 	printf("listening on %s\n", shown);
 	fflush(stdout);
 	if (!self->token && !addr_is_loopback(&addr))
-		log_warn("whoever reaches %s can join this job: give --token-file=FILE to keep "
-			 "strangers out",
+		log_warn("any process that can reach %s can join this job: give --token-file=FILE "
+			 "to "
+			 "require a token",
 			 shown);
 	return fd_take(&fd);
 }

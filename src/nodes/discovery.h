@@ -1,9 +1,9 @@
-/* Discovery: where coordinators may be, and who says so. One table of functions for each way.
+/* Discovery: where a coordinator may be, and how to find out. One table of functions for each way.
  *
- * core/rounds/node.h decides whom to ask, when to link and when to coordinate; a discovery looks
- * names up, listens, asks endpoints or follows a program. Its callbacks come from the loop, but
- * on_target also from inside seek(); they may call all of its functions but done().
- */
+ * core/rounds/node.h decides which endpoint to probe, when to link and when to coordinate; a
+ * discovery resolves names, listens, probes endpoints or follows a program. Its callbacks come from
+ * the loop, and on_target also from inside seek(); they may call all of its functions but
+ * done(). */
 #ifndef NODES_DISCOVERY_H
 #define NODES_DISCOVERY_H
 
@@ -20,9 +20,9 @@ struct discovery_handler {
 	void (*on_listen)(void *arg, int listen_fd, const struct addr_name *name);
 	/* LISTENING, ANSWER or TERM. */
 	void (*on_event)(void *arg, const struct node_event *event);
-	/* Where the coordinator is that was asked for with seek(). */
+	/* The address of the coordinator that seek() asked for. */
 	void (*on_target)(void *arg, const struct link_target *target);
-	/* A peer is there and will never let us in, or we cannot listen where we must: why. */
+	/* A peer is there that will always refuse us, or we cannot listen where we must: why. */
 	void (*on_barred)(void *arg, const char *text);
 };
 
@@ -44,7 +44,7 @@ struct discovery_ops {
 	void (*probe)(struct discovery *discovery, uint32_t index, uint32_t number);
 	/* NODE_DO_CONNECT: on_target follows, at once or when a name has been looked up. */
 	void (*seek)(struct discovery *discovery, int32_t index);
-	/* What it tries and what came of it, for people: "node1:29400: nobody listens there". */
+	/* What it tries, with which result, for display: "node1:29400: connection refused". */
 	void (*explain)(const struct discovery *discovery, struct buf *out);
 	void (*done)(struct discovery *discovery);
 };
@@ -52,7 +52,7 @@ struct discovery_ops {
 extern const struct discovery_ops discovery_endpoints;
 extern const struct discovery_ops discovery_program;
 
-/* The one that the configuration asks for. All is borrowed. */
+/* The discovery for the configuration. All is borrowed. */
 struct discovery *discovery_new(struct event_base *base, const struct rendezvous *rdzv,
 				const struct link_self *self,
 				const struct discovery_handler *handler, void *arg);

@@ -1,5 +1,5 @@
-/* Discovery with a list of endpoints (c10d, static): names are looked up, endpoints are asked, and
- * the one that is on this host is listened on. */
+/* Discovery with a list of endpoints (c10d, static): resolves names, probes endpoints, and listens
+ * on the one that is on this host. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 	(3 * NS_PER_S) /* then the search begins without the names that are missing */
 #define PROBE_LOOKUP_NS (NS_PER_S / 3) /* of a probe's time */
 
-/* A process that ends closes its links and its listener one after the other. Whoever asks in
- * between is let in and shut out at once: that is no answer, and it is asked again. */
+/* A process that exits closes its links and its listener one after the other. It accepts a probe in
+ * between and closes it at once: that is not an answer, so probe again. */
 #define AGAIN_NS (10 * NS_PER_MS)
 #define AGAIN_MAX 10
 
@@ -25,8 +25,8 @@ struct site {
 	struct endpoints *endpoints;
 	struct spot spot;
 	struct link_probe *probe; /* under way */
-	uint32_t asked;		  /* number of the probe that has no answer yet; 0: none */
-	unsigned shut_out;	  /* so often in this probe */
+	uint32_t asked;		  /* number of the unanswered probe; 0: none */
+	unsigned shut_out;	  /* how often in this probe */
 	struct event again;
 	struct event patience; /* with the look-up that a probe waits for */
 };
@@ -36,7 +36,7 @@ struct endpoints {
 	struct site *sites;
 	uint32_t count;
 	int32_t own;	    /* where we listen; -1: nowhere */
-	bool begun;	    /* the node was told whether we listen */
+	bool begun;	    /* the node knows whether we listen */
 	struct event timer; /* to try to listen */
 };
 
@@ -69,7 +69,7 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 	log_debug("%s %s", site->spot.text, said_what[said]);
 	uint32_t probe = site->asked;
 	site->asked = 0;
-	/* Its name may stand for another host by now. */
+	/* Its name may belong to another host by now. */
 	if (said == FINDER_SILENT || said == FINDER_REFUSED)
 		spot_forget(&site->spot);
 	if (probe)
@@ -111,7 +111,7 @@ static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	ask(arg);
 }
 
-/* A name that takes long to look up is as good as silence; the answer is used the next time. */
+/* A slow look-up counts as silence; its answer serves the next probe. */
 static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct site *site = arg;

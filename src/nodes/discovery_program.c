@@ -1,6 +1,6 @@
-/* Discovery by a program (etcd, exec:PROGRAM): it says who coordinates under which epoch, and this
- * process listens from the start on a port of its own, in case that is to be itself.
- * muster-discovery(7) is the contract. */
+/* Discovery by a program (etcd, exec:PROGRAM): it names the coordinator and its epoch, and this
+ * process listens from the start on its own port, in case it is chosen. muster-discovery(7) is the
+ * contract. */
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -20,7 +20,7 @@
 #include "nodes/discovery.h"
 #include "nodes/spot.h"
 
-/* Nothing is sent there: a look at the routes tells which of our addresses leads to other hosts. */
+/* Nothing is sent there: the route to it tells which of our addresses leads to other hosts. */
 #define FAR_AWAY "192.0.2.1" /* reserved for documentation */
 #define ANY_PORT 9
 #define LOOKUP_PATIENCE_NS (5 * NS_PER_S)
@@ -29,15 +29,15 @@ struct program {
 	struct discovery base;
 	struct discover_exec *exec; /* NULL: not started yet */
 	struct strv argv, envp;
-	struct event begin; /* the way to the service is known, or not worth waiting for any more */
-	struct event again; /* looks the leader's name up once more */
+	struct event begin;  /* the route to the service is known, or we stop waiting for it */
+	struct event again;  /* looks the leader's name up once more */
 	struct spot reached; /* a host of the service */
 	struct spot own;     /* where we listen */
-	struct spot leader;  /* who coordinates, while epoch is not 0 */
+	struct spot leader;  /* the coordinator, while epoch is not 0 */
 	bool has_reached, has_own;
 	uint64_t epoch;
 	bool chosen;		     /* the leader is this process */
-	char trouble[LINK_TEXT_MAX]; /* the last that the program said to people */
+	char trouble[LINK_TEXT_MAX]; /* the program's last line for users */
 };
 
 static struct program *program_of(const struct discovery *discovery)
@@ -105,7 +105,7 @@ static const struct discover_exec_handler exec_handler = { on_coordinator, on_no
 
 /* ---- beginning ---- */
 
-/* Different in every process, the same whenever the program is started for this one. */
+/* Different in every process, the same whenever this process restarts the program. */
 static void set_environment(struct program *p)
 {
 	const struct rendezvous *rdzv = p->base.rdzv;
@@ -129,7 +129,7 @@ static void start_program(struct program *p)
 		p->base.handler->on_barred(p->base.arg, err.msg);
 }
 
-/* Others are told our host as it is called, with the port that the kernel chose. */
+/* Other nodes get our host name, with the port that the kernel chose. */
 static void listen_here(struct program *p)
 {
 	struct err err = ERR_INIT;
@@ -170,8 +170,8 @@ static bool ip_towards(const struct addr *peer, char host[ADDR_HOST_MAX])
 	return true;
 }
 
-/* The address of ours that leads to the service, else to hosts far away, else any, else loopback: a
- * service on this host says nothing about the way to the others. */
+/* Our address on the route to the service, else to distant hosts, else any, else loopback: a
+ * service on this host tells nothing about the route to the others. */
 static void choose_host(const struct program *p, char host[ADDR_HOST_MAX])
 {
 	struct addr far_away, any;

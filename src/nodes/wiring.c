@@ -37,7 +37,7 @@ struct wiring {
 	struct addr place_addr;
 
 	struct waiting waiting;
-	struct event say; /* what is waited for */
+	struct event say; /* logs what the node waits for */
 };
 
 static void tell(const struct wiring *w, const struct node_event *event)
@@ -115,7 +115,7 @@ static void on_event(void *arg, const struct node_event *event)
 
 static void on_turned_away(void *arg UNUSED, const char *name, const char *why)
 {
-	log_warn("%s is turned away: %s", name, why);
+	log_warn("rejected %s: %s", name, why);
 }
 
 static const struct callers_handler callers_handler = { .on_event = on_event,
@@ -141,7 +141,7 @@ static const struct door_handler door_handler = { .on_agent = on_agent_calls,
 static void warn_of_strangers(const struct wiring *w, const struct addr *addr)
 {
 	if (!w->self.token && !addr_is_loopback(addr))
-		log_warn("there is no token: whoever reaches %s can take part in this job; set "
+		log_warn("there is no token: any process that can reach %s can join this job; set "
 			 "MUSTER_TOKEN or --rdzv-conf token_file=FILE on all nodes",
 			 w->place.host);
 }

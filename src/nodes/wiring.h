@@ -39,7 +39,7 @@ int wiring_place(const struct wiring *wiring, uint64_t link, char host[ADDR_HOST
 /* After every step of the node: tells the user, in time, what it waits for. */
 void wiring_stepped(struct wiring *wiring, uint64_t now_ns);
 
-/* Completes the outcome of an agent that has waited in vain. */
+/* Completes the outcome of an agent that gave up waiting. */
 void wiring_explain(const struct wiring *wiring, bool linked, struct outcome *outcome);
 
 #endif

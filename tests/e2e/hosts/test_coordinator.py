@@ -354,7 +354,7 @@ def test_a_missing_token_file_is_named(muster):
 def test_listening_without_a_token_gives_a_warning(start):
     process = start("coordinator", "--listen", "0.0.0.0:0")
     read_line(process)
-    assert "whoever reaches" in read_line(process, "stderr")
+    assert "any process that can reach" in read_line(process, "stderr")
 
 
 # ---- with real agents ----

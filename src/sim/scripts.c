@@ -80,10 +80,10 @@ static void joins_stray(struct world *world, struct link *link)
 {
 	world->result->faults++;
 	world_trace(world, "h%u JOIN goes astray", link->host[TO_AGENT]);
-	link->lag_ns[TO_COORDINATOR] = rng_range(&world->rng, 2200, 3600) * NS_PER_MS;
+	link->lag_ns[TO_COORDINATOR] = rng_range(&world->rng, 2000, 4500) * NS_PER_MS;
 	link->lag_until_ns = world->now_ns + 1;
-	world_at(world, world->now_ns + rng_range(&world->rng, 0, 50) * NS_PER_MS,
-		 HAPPEN_UNREACHABLE, link->host[TO_AGENT])
+	world_at(world, world->now_ns + rng_range(&world->rng, 0, 50) * NS_PER_MS, HAPPEN_BROKEN,
+		 link->host[TO_AGENT])
 		->link = link->id;
 }
 
@@ -102,22 +102,18 @@ void scripts_joins(struct world *world, struct link *link)
 	bool first = world->result->faults == 0;
 	if (!world->script)
 		faults_stray(world, link);
-	else if (world->script == SCRIPT_STRAY && first && world->round_count == 1)
+	else if (world->script == SCRIPT_STRAY && first)
 		joins_stray(world, link);
 	else if ((world->script == SCRIPT_STALE || world->script == SCRIPT_LATE) && first &&
 		 link->host[TO_AGENT] == TURNCOAT && link->host[TO_COORDINATOR] == FIRST)
 		joins_first(world, link);
 }
 
-/* In STRAY the coordinator's own workers are soon done, the others are not, and have to join again.
- */
+/* In STRAY the coordinator's own workers are soon done, the others are not. */
 void scripts_plan(struct world *world, struct host *host)
 {
 	if (world->script != SCRIPT_STRAY)
 		return;
-	if (!host->node.coordinator && world->round_count == 1)
-		strike_at(world, host,
-			  world->now_ns + rng_range(&world->rng, 100, 500) * NS_PER_MS);
 	for (size_t i = 0; i < SIM_NPROC_MAX; i++)
 		host->workers[i].ends_ns =
 			world->now_ns + (host->node.coordinator
@@ -209,8 +205,6 @@ static void tear_links(struct world *world, const struct host *host)
 void scripts_strike(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
-	if (world->script == SCRIPT_STRAY)
-		host_tell(world, host, &(struct agent_event){ .type = AGENT_RESTART_REQUESTED });
 	if (!host->process || !c)
 		return;
 	if (world->script == SCRIPT_STALE) {

@@ -54,6 +54,71 @@ MUTANTS = {
     ],
     "members-without-pace": [("coordinator.c", "c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);", "c->not_before_ns = 0;")],
     "nobody-stops-the-others": [("coordinator_step.c", "\t\tstep_send_stop(s, member, why);\n", "")],
+    # rules that chance alone rarely puts to the test: src/sim/scripts.c has worlds for them
+    "mail-before-lease": [
+        ("agent.c", "\t\tif (pinging(agent) && now_ns >= lease_end_ns(agent))\n", "\t\tif (false)\n"),
+    ],
+    "links-not-counted": [
+        ("admission.c", "(member && join->attempt < member->attempt)", "(false)"),
+    ],
+    "base-ignored": [
+        ("formation.c", "\tif (ballot_eq(roster->base.ballot, roster->heard.ballot))\n\t\treturn true;", "\tif (true)\n\t\treturn true;"),
+    ],
+    "old-join-believed": [
+        ("admission.c", "\treturn death_ns && s->now_ns >= ns_add(s->event->greeted_ns, death_ns);", "\treturn false;"),
+    ],
+    "stamps-ignored": [
+        ("coordinator.c", "\t\tmember->fresh_ns = MAX(member->fresh_ns, ping->ping.stamp);", "\t\tmember->fresh_ns = s->now_ns;"),
+    ],
+    "half-closes-at-once": [
+        ("closing.c", "\tif (!formation_has_majority(c) && s->now_ns < c->tie_ns)\n\t\treturn;", ""),
+    ],
+    # how the machines are joined
+    "outcome-not-held-back": [
+        ("node.c", "node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;", "node->ending = false;"),
+    ],
+    "dead-endpoints-forgotten": [
+        ("node.c", "\t\t\t\t\t     .dead_indexes = s->node->dead_indexes });", "\t\t\t\t\t     .dead_indexes = 0 });"),
+    ],
+    "never-was-linked": [
+        ("node.c", "\tnode->was_linked = true;", ""),
+    ],
+    "link-state-stuck": [
+        ("node.c", "\tnode->link_state = NODE_UNLINKED;\n\tnode->link = 0;\n\tseek_at", "\tnode->link = 0;\n\tseek_at"),
+    ],
+    "attach-while-ending": [
+        ("node.c", "\tif (node->link_state != NODE_UNLINKED || agent_ended(node))\n\t\treturn;\n\tif (node->coordinator)", "\tif (node->link_state == NODE_LINKED)\n\t\treturn;\n\tif (node->coordinator)"),
+    ],
+    "local-message-lost": [
+        ("node.c", "\t} else if (action->link == s->node->link) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\t} else if (action->link == s->node->link && action->msg.type != MSG_CLOSED) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
+    ],
+    "local-stop-lost": [
+        ("node.c", "\t} else if (action->link == s->node->link) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\t} else if (action->link == s->node->link && action->msg.type != MSG_STOP) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
+    ],
+    "store-of-an-old-round": [
+        ("node.c", "\tagent_set_store(&s->node->agent, s->event->host, s->event->port);", "\tif (!s->node->agent.config.node.store_port)\n\t\tagent_set_store(&s->node->agent, s->event->host, s->event->port);"),
+    ],
+    "join-before-the-store-has-a-place": [
+        ("node.c", "\tif (node->config.kind == NODE_ALONE) {\n\t\tgo_up(s);\n\t\treturn;\n\t}\n\tnode->link_state = NODE_PLACING;", "\tgo_up(s);"),
+    ],
+    "held-back-forever": [
+        ("node.c", "\ts->node->finished = true;\n\tif (s->node->ending)\n\t\trelease(s);", "\ts->node->finished = true;"),
+    ],
+    "not-tried-again": [
+        ("node.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),
+    ],
+    "reset-taken-for-unreachable": [
+        ("node.c", ".type = AGENT_LINK_DOWN, .dead = dead });", ".type = AGENT_LINK_DOWN, .dead = false });"),
+    ],
+    "coordinator-hears-every-end-as-death": [
+        ("node.c", "\t\t\t\t\t\t\t\t .link = s->event->link,\n\t\t\t\t\t\t\t\t .dead = s->event->dead,", "\t\t\t\t\t\t\t\t .link = s->event->link,\n\t\t\t\t\t\t\t\t .dead = true,"),
+    ],
+    "index-of-the-endpoint-lost": [
+        ("node.c", "\t\t\tcoordinate(s, 0, node->finder.config.own);", "\t\t\tcoordinate(s, 0, -1);"),
+    ],
+    "coordinators-timer-forgotten": [
+        ("node.c", "\tif (node->coordinator && s->now_ns >= coordinator_deadline_ns(node->coordinator))", "\tif (false)"),
+    ],
 }
 
 

@@ -147,7 +147,7 @@ static bool link_to_coordinator(struct step *s)
 }
 
 /* An agent that has lost its coordinator is a witness: whether that one is dead may decide the next
- * one's quorum. So it looks at all endpoints before it links to one. */
+ * one's quorum. So it looks at all endpoints before it links to one. rule: witness */
 static void looking_answer(struct step *s)
 {
 	if (late(s))

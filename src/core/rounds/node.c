@@ -181,7 +181,8 @@ static void exit_apart(struct step *s, const struct coordinator *c)
 
 /* ---- the coordinator here ---- */
 
-/* A coordinator that has closed the job is not replaced: agents may still ask it. */
+/* A coordinator that has closed the job is not replaced: agents may still ask it. rule: gives-way
+ */
 static void coordinate(struct step *s, uint64_t epoch, int32_t index)
 {
 	struct node *node = s->node;

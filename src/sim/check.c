@@ -329,7 +329,9 @@ static void check_in_vain(struct world *world, const struct host *host)
 	const struct coordinator *c = host->node.coordinator;
 	if (c && c->state == COORDINATOR_CLOSED)
 		check_broken(world, "h%u has closed the job and waits for its end", host->index);
-	if (world->script == SCRIPT_WIDOW && !world->misfit && world->now_ns > world->faults_end_ns)
+	bool was_in = !ballot_is_none(host->node.agent.memory.member_of[0]);
+	if (world->script == SCRIPT_WIDOW && was_in && !world->misfit &&
+	    world->now_ns > world->faults_end_ns)
 		check_broken(world, "h%u gives up, though only a coordinator was lost",
 			     host->index);
 }

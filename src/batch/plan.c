@@ -7,38 +7,18 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "sys/topology.h"
 
 #define RESERVE_FROM 5	/* with this many units, one is kept for the runner */
 #define BUSY_LOOK_MS 30 /* how long to observe the load of the CPUs */
 #define BUSY_PERCENT 25 /* from which a CPU counts as busy */
-#define SCHEDSTAT_MAX ((size_t)4 << 20)
 
 void plan_done(struct plan *plan)
 {
 	topology_done(&plan->topology);
 	corepool_done(&plan->pool);
-}
-
-/* Nanoseconds each CPU has run tasks for: the 8th word of the cpuN lines of /proc/schedstat. */
-static bool read_cpu_times(uint64_t times[CPUSET_MAX])
-{
-	AUTO(buf_done) struct buf data = BUF_INIT;
-	if (file_read("/proc/schedstat", SCHEDSTAT_MAX, &data, NULL) < 0)
-		return false;
-	bool any = false;
-	const char *rest = buf_str(&data), *line;
-	for (size_t len; (line = str_split(&rest, '\n', &len));) {
-		unsigned cpu;
-		unsigned long long ns;
-		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %llu", &cpu, &ns) == 2 &&
-		    cpu < CPUSET_MAX) {
-			times[cpu] = ns;
-			any = true;
-		}
-	}
-	return any;
 }
 
 /* CPUs that other programs use. We sleep meanwhile, so it is not our own load. */
@@ -48,11 +28,11 @@ static struct cpuset find_busy(const struct topology *topology)
 	AUTO_FREE uint64_t *before = NEW_ARRAY(uint64_t, CPUSET_MAX),
 			   *after = NEW_ARRAY(uint64_t, CPUSET_MAX);
 	uint64_t start_ns = clock_now_ns();
-	if (!read_cpu_times(before))
+	if (!procfs_cpu_times(before, CPUSET_MAX))
 		return busy;
 	struct timespec look = { .tv_nsec = (long)(BUSY_LOOK_MS * NS_PER_MS) };
 	nanosleep(&look, NULL);
-	if (!read_cpu_times(after))
+	if (!procfs_cpu_times(after, CPUSET_MAX))
 		return busy;
 	uint64_t limit = (clock_now_ns() - start_ns) * BUSY_PERCENT / 100;
 	for (size_t i = 0; i < topology->count; i++) {

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 #include "core/worker/exit_code.h"
@@ -152,7 +153,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 				   .launcher = { .shell = job->config->shell,
 						 .env = measure_env(job->measure) },
 				   .start_ns = clock_now_ns() };
-	runner->oom_kills = count_oom_kills();
+	runner->oom_kills = procfs_vmstat("oom_kill");
 	list_init(&runner->endings);
 	struct event_config *config = event_config_new();
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);

@@ -49,7 +49,8 @@ struct runner {
 	struct event *signals[4];
 	int stop_signal;
 	int exit_code; /* of a fatal error; 0: none */
-	uint64_t start_ns, oom_kills;
+	uint64_t start_ns;
+	uint64_t oom_kills; /* by the kernel, on this host, so far */
 	bool bar, plain;
 	uint64_t eta_ns, eta_until_ns; /* valid until then */
 };
@@ -59,7 +60,6 @@ void runner_post(struct runner *runner, const struct batch_event *event);
 void runner_fatal(struct runner *runner, const struct err *err);
 
 /* runner_slots.c: starting, signalling, watching */
-uint64_t count_oom_kills(void); /* by the kernel, on this host, so far */
 void place_init(struct place *place, struct runner *runner, int number);
 void place_done(struct place *place);
 void place_watch(struct place *place);

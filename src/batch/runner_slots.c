@@ -12,12 +12,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 #include "sys/proctree.h"
 
-#define VMSTAT_MAX ((size_t)1 << 20)
 #define SWEEP_ROUNDS 200
 #define SWEEP_WAIT_US 5000
 
@@ -211,23 +211,12 @@ void place_spawn(struct place *place, const struct batch_action *action)
 
 /* ---- events ---- */
 
-/* How many processes the kernel has killed because memory ran out. */
-uint64_t count_oom_kills(void)
-{
-	AUTO(buf_done) struct buf data = BUF_INIT;
-	unsigned long long count;
-	if (file_read("/proc/vmstat", VMSTAT_MAX, &data, NULL) < 0)
-		return 0;
-	const char *line = strstr(buf_str(&data), "\noom_kill ");
-	return line && sscanf(line, "\noom_kill %llu", &count) == 1 ? count : 0;
-}
-
 /* One kill by the kernel explains one killed order. */
 static bool was_oom(struct runner *runner, const struct exit_status *status)
 {
 	if (!exit_status_killed(status))
 		return false;
-	uint64_t count = count_oom_kills();
+	uint64_t count = procfs_vmstat("oom_kill");
 	if (count <= runner->oom_kills)
 		return false;
 	runner->oom_kills++;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "net/addr.h"
 
@@ -47,10 +48,10 @@ static void close_dir(DIR **dir)
 		closedir(*dir);
 }
 
-static bool process_has(const char *pid, const char *socket)
+static bool process_has(pid_t pid, const char *socket)
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	AUTO(close_dir) DIR *dir = opendir(path);
 	if (!dir)
 		return false;
@@ -70,17 +71,13 @@ static bool name_process(const struct holder *holder, char text[ADDR_HOLDER_MAX]
 {
 	char socket[48];
 	snprintf(socket, sizeof(socket), "socket:[%lu]", holder->inode);
-	AUTO(close_dir) DIR *dir = opendir("/proc");
-	for (const struct dirent *it; dir && (it = readdir(dir));) {
-		if (it->d_name[0] < '0' || it->d_name[0] > '9' || !process_has(it->d_name, socket))
+	AUTO(pids_done) struct pids all = PIDS_INIT;
+	procfs_processes(&all);
+	for (size_t i = 0; i < all.count; i++) {
+		struct proc_stat stat;
+		if (!process_has(all.items[i], socket) || procfs_stat(all.items[i], &stat) < 0)
 			continue;
-		char path[64];
-		snprintf(path, sizeof(path), "/proc/%.20s/comm", it->d_name);
-		AUTO(buf_done) struct buf comm = BUF_INIT;
-		file_read(path, 64, &comm, NULL);
-		const char *name = buf_str(&comm);
-		snprintf(text, ADDR_HOLDER_MAX, "%.*s (pid %.20s)", (int)strcspn(name, "\n"), name,
-			 it->d_name);
+		snprintf(text, ADDR_HOLDER_MAX, "%s (pid %d)", stat.comm, (int)all.items[i]);
 		return true;
 	}
 	return false;

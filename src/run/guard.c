@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "run/diagnosis.h"
 #include "watch/fifo.h"
@@ -182,8 +183,8 @@ static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint6
 
 static bool is_uninterruptible(const struct guard *guard, pid_t pid)
 {
-	struct procinfo info;
-	return guard->config.hang.uninterruptible_ns && procinfo_read(pid, &info) == 0 &&
+	struct proc_stat info;
+	return guard->config.hang.uninterruptible_ns && procfs_stat(pid, &info) == 0 &&
 	       info.state == 'D';
 }
 

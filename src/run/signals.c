@@ -1,15 +1,11 @@
 #include "run/signals.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
-
-#define STATUS_MAX 16384
 
 static bool is_ignored(int sig)
 {
@@ -75,18 +71,4 @@ uint64_t signals_suspend_self(void)
 	uint64_t before_ns = clock_now_ns();
 	kill(getpid(), SIGSTOP);
 	return clock_now_ns() - before_ns;
-}
-
-bool signals_caught_by(pid_t pid, int sig)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	AUTO(buf_done) struct buf status = BUF_INIT;
-	if (file_read(path, STATUS_MAX, &status, NULL) < 0)
-		return false;
-	const char *line = strstr(buf_str(&status), "\nSigCgt:");
-	uint64_t mask;
-	if (!line || str_hex_to_u64(line + strlen("\nSigCgt:\t"), &mask) < 0)
-		return false;
-	return mask & (1ull << (sig - 1));
 }

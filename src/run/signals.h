@@ -35,7 +35,4 @@ int signals_next(struct signals *signals, int *ret_signal, enum signal_meaning *
 /* Stops this process until SIGCONT; returns for how long (ns). */
 uint64_t signals_suspend_self(void);
 
-/* Does the process catch `sig`? From its status in /proc; false if it is gone. */
-bool signals_caught_by(pid_t pid, int sig);
-
 #endif

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "run/signals.h"
 
@@ -167,7 +168,7 @@ void workers_relay(struct workers *workers, const struct group *group, int sig)
 	for (size_t i = 0; i < group->count; i++) {
 		if (group->workers[i].state != WORKER_RUNNING)
 			continue;
-		if (signals_caught_by(workers->pids[i], sig))
+		if (procfs_catches(workers->pids[i], sig))
 			warden_signal(workers->warden, workers_id_of(workers, i), sig);
 		else
 			buf_printf(&deaf, "%s%zu", buf_len(&deaf) ? ", " : "",

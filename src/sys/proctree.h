@@ -7,22 +7,7 @@
 #ifndef SYS_PROCTREE_H
 #define SYS_PROCTREE_H
 
-#include "base/err.h"
-
-struct pids {
-	pid_t *items;
-	size_t count;
-	size_t cap;
-};
-
-#define PIDS_INIT ((struct pids){ .items = NULL })
-
-void pids_done(struct pids *pids);
-void pids_add(struct pids *pids, pid_t pid);
-bool pids_has(const struct pids *pids, pid_t pid);
-
-/* The children of `pid` (of all its threads), zombies included. -ESRCH when it is gone. */
-int proctree_children(pid_t pid, struct pids *ret_children);
+#include "base/pids.h"
 
 /* Called for each process that could not be signalled. */
 typedef void proctree_failed_fn(void *arg, pid_t pid, int error);
@@ -36,14 +21,5 @@ size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *fai
  * Returns how many children it met; call again (on SIGCHLD, or a few ms later) until it meets
  * none. */
 size_t proctree_sweep(const struct pids *keep);
-
-/* From /proc/PID: the name ("?" if unknown), the state letter ('?'), the parent (-1). */
-struct proc_info {
-	char comm[16];
-	char state;
-	pid_t ppid;
-};
-
-struct proc_info proctree_info(pid_t pid);
 
 #endif

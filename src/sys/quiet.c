@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/procfs.h"
 #include "base/str.h"
 
 #define PROC_MAX ((size_t)1 << 20)
@@ -85,20 +86,6 @@ int quiet_parse_stat(const char *text, const struct cpuset *cpus, struct quiet_s
 
 /* ---- the other files ---- */
 
-/* "name value" lines: the value, 0 when it is not there. */
-static uint64_t named_number(const char *text, const char *name)
-{
-	size_t len, name_len = strlen(name);
-	for (const char *line; (line = str_split(&text, '\n', &len));) {
-		uint64_t number;
-		const char *at = line + name_len;
-		if (len > name_len && memcmp(line, name, name_len) == 0 && line[name_len] == ' ' &&
-		    next_number(&at, line + len, &number))
-			return number;
-	}
-	return 0;
-}
-
 static bool cpu_number(int cpu, const char *file, uint64_t *ret_number)
 {
 	char path[128];
@@ -124,16 +111,14 @@ static void read_cpu_files(const struct cpuset *cpus, struct quiet_state *state)
 
 int quiet_read(const struct cpuset *cpus, struct quiet_state *ret_state, struct err *err)
 {
-	AUTO(buf_done) struct buf stat = BUF_INIT, vmstat = BUF_INIT;
+	AUTO(buf_done) struct buf stat = BUF_INIT;
 	struct quiet_state state = { .ns = clock_now_ns() };
 	int r = file_read("/proc/stat", PROC_MAX, &stat, err);
 	if (r < 0)
 		return r;
 	if (quiet_parse_stat(buf_str(&stat), cpus, &state) < 0)
 		return err_set(err, EINVAL, "/proc/stat does not list the CPUs used");
-	if (file_read("/proc/vmstat", PROC_MAX, &vmstat, NULL) >= 0)
-		state.swapped = named_number(buf_str(&vmstat), "pswpin") +
-				named_number(buf_str(&vmstat), "pswpout");
+	state.swapped = procfs_vmstat("pswpin") + procfs_vmstat("pswpout");
 	read_cpu_files(cpus, &state);
 	*ret_state = state;
 	return 0;

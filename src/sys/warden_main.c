@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/procfs.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
 #include "sys/warden_proto.h"
@@ -218,7 +218,7 @@ static bool others_live(struct wardship *ward)
 	if (aside == 0 || aside < ward->main_count || ward->agent_gone)
 		return true;
 	AUTO(pids_done) struct pids children = PIDS_INIT;
-	proctree_children(getpid(), &children);
+	procfs_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++)
 		if (!is_spared(ward, children.items[i]))
 			return true;
@@ -294,13 +294,14 @@ static void name_survivor(void *arg, pid_t pid, int error)
 	if (pids_has(&ward->named, pid))
 		return;
 	pids_add(&ward->named, pid);
-	struct proc_info info = proctree_info(pid);
+	struct proc_stat stat = { .comm = "?", .state = '?' };
+	procfs_stat(pid, &stat);
 	struct warden_event event = { .type = WARDEN_SURVIVOR,
 				      .pid = pid,
 				      .error = error,
-				      .state = info.state,
+				      .state = stat.state,
 				      .ns = clock_now_ns() };
-	memcpy(event.comm, info.comm, sizeof(event.comm));
+	snprintf(event.comm, sizeof(event.comm), "%s", stat.comm);
 	tell(ward, &event, false, -1);
 }
 
@@ -324,7 +325,7 @@ static size_t kill_children(struct wardship *ward)
 	AUTO(pids_done) struct pids children = PIDS_INIT;
 	struct pids targets = PIDS_INIT;
 	size_t at = 0;
-	proctree_children(getpid(), &children);
+	procfs_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t pid = children.items[i];
 		if (is_spared(ward, pid) ||
@@ -432,7 +433,7 @@ static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 	signal_tree(ward, ward->killing == KILL_ORPHANS, SIGKILL);
 	if (now_ns - ward->kill_since_ns >= SURVIVOR_AFTER_NS) {
 		AUTO(pids_done) struct pids children = PIDS_INIT;
-		proctree_children(getpid(), &children);
+		procfs_children(getpid(), &children);
 		for (size_t i = 0; i < children.count; i++)
 			if (!is_spared(ward, children.items[i]) &&
 			    (ward->killing == KILL_ALL ||
@@ -594,20 +595,15 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* Fields 48 and 49 of /proc/self/stat say where the command line is that ps and pkill see. */
+/* What ps and pkill see. */
 static void set_command_line(const char *name)
 {
-	AUTO(buf_done) struct buf stat = BUF_INIT;
-	if (file_read("/proc/self/stat", 4096, &stat, NULL) < 0)
+	struct proc_stat stat;
+	if (procfs_stat(getpid(), &stat) < 0 || stat.arg_start == 0 ||
+	    stat.arg_end <= stat.arg_start)
 		return;
-	const char *field = strrchr(buf_str(&stat), ')');
-	for (int i = 2; field && i < 48; i++)
-		field = strchr(field + 1, ' ');
-	unsigned long start, end;
-	if (!field || sscanf(field, " %lu %lu", &start, &end) != 2 || start == 0 || end <= start)
-		return;
-	memset((char *)start, 0, end - start);
-	strncpy((char *)start, name, end - start - 1);
+	memset((char *)stat.arg_start, 0, stat.arg_end - stat.arg_start);
+	strncpy((char *)stat.arg_start, name, stat.arg_end - stat.arg_start - 1);
 }
 
 /* Numbers of the descriptors that the warden keeps. */

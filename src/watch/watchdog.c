@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/random.h"
 #include "watch/procinfo.h"
 
@@ -111,8 +112,8 @@ static int find_worker(struct watchdog *watchdog, pid_t pid, pid_t *ret_worker_p
 		return r;
 	uintptr_t rank = (uintptr_t)map_get(&watchdog->workers, &top, sizeof(top));
 	if (rank == 0) {
-		struct procinfo info;
-		r = procinfo_read(pid, &info);
+		struct proc_stat info;
+		r = procfs_stat(pid, &info);
 		if (r < 0)
 			return r;
 		top = info.session;
@@ -228,7 +229,7 @@ static void tell_expired(struct watchdog *watchdog, const struct watched *watche
 			 const struct deadline *deadline)
 {
 	uint64_t now_ns = clock_now_ns();
-	uint64_t cpu_ns = procinfo_cpu_ns(watched->pid);
+	uint64_t cpu_ns = procfs_cpu_ns(watched->pid);
 	struct watchdog_expiry expiry = {
 		.rank = watched->rank,
 		.pid = watched->pid,
@@ -284,7 +285,7 @@ int watchdog_acquire(struct watchdog *watchdog, int64_t pid, bool whole_worker, 
 						      scope, mode, signal, deadline_ns, now_ns);
 	if (!deadline)
 		return reject_pid(watchdog, REJECT_TOO_MANY, ENOSPC, pid);
-	deadline->cpu_ns = procinfo_cpu_ns(watched->pid);
+	deadline->cpu_ns = procfs_cpu_ns(watched->pid);
 	set_timer(watchdog, now_ns);
 	return 0;
 }

@@ -6,13 +6,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/procfs.h"
 #include "watch/procinfo.h"
 
 TEST(a_name_may_hold_anything)
 {
-	struct procinfo info;
+	struct proc_stat info;
 	ck_assert_int_eq(
-		procinfo_parse_stat(
+		procfs_parse_stat(
 			"7 (a) b) S (c) D 3 7 9 0 -1 0 0 0 0 0 200 50 0 0 20 0 4 0 12 1 10 0",
 			&info),
 		0);
@@ -21,6 +22,9 @@ TEST(a_name_may_hold_anything)
 	ck_assert_int_eq(info.ppid, 3);
 	ck_assert_int_eq(info.session, 9);
 	ck_assert_uint_eq(info.threads, 4);
+	ck_assert_uint_eq(info.cpu_ns, 250 * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK)));
+	ck_assert_uint_eq(info.reaped_cpu_ns, 0);
+	ck_assert_uint_eq(info.arg_start, 0); /* an old kernel does not tell */
 	ck_assert_uint_eq(info.rss_bytes, 10 * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
@@ -30,9 +34,9 @@ TEST(invalid_stat_lines_are_refused)
 		"",	 "7",	    "7 (a",
 		"7 (a)", "7 (a) S", "7 (a) S x 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
 	};
-	struct procinfo info;
+	struct proc_stat info;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		ck_assert_int_eq(procinfo_parse_stat(texts[i], &info), -EBADMSG);
+		ck_assert_int_eq(procfs_parse_stat(texts[i], &info), -EBADMSG);
 }
 
 TEST(the_chain_leads_to_the_child_through_which_a_process_descends)
@@ -56,7 +60,7 @@ TEST(the_chain_leads_to_the_child_through_which_a_process_descends)
 	ck_assert_int_eq(top, child);
 	ck_assert_int_eq(procinfo_chain(getpid(), child, &top), -EPERM);
 	ck_assert_int_eq(procinfo_chain(1, getpid(), &top), -EPERM);
-	ck_assert_uint_gt(procinfo_cpu_ns(getpid()), 0);
+	ck_assert_uint_gt(procfs_cpu_ns(getpid()), 0);
 	close(go[1]);
 	waitpid(child, NULL, 0);
 	ck_assert_int_eq(procinfo_chain(child, getpid(), &top), -ESRCH);

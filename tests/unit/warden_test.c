@@ -14,6 +14,7 @@
 #include "base/strv.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
@@ -560,7 +561,9 @@ TEST(the_warden_bears_a_neutral_name_and_leads_its_own_session)
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)warden_pid(warden));
 	ck_assert_int_eq(file_read(path, 65536, &text, NULL), 0);
 	ck_assert_str_eq(buf_str(&text), "warden");
-	ck_assert_str_eq(proctree_info(warden_pid(warden)).comm, "warden");
+	struct proc_stat stat;
+	ck_assert_int_eq(procfs_stat(warden_pid(warden), &stat), 0);
+	ck_assert_str_eq(stat.comm, "warden");
 	ck_assert_int_eq(getsid(warden_pid(warden)), warden_pid(warden));
 	warden_free(warden);
 }

@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "proto/json_out.h"
 #include "proto/metrics.h"
 #include "run/tell/text.h"
-#include "watch/procinfo.h"
 
 static const char *const group_states[] = {
 	[GROUP_IDLE] = "waiting",      [GROUP_ACTIVE] = "running",   [GROUP_STOPPING] = "stopping",
@@ -107,9 +107,9 @@ static void put_seconds(struct json_out *out, const char *key, uint64_t since_ns
 static void put_worker(struct json_out *out, const struct pages *pages, size_t i, uint64_t now_ns)
 {
 	const struct worker *worker = &pages->group->workers[i];
-	struct procinfo info = { 0 };
+	struct proc_stat info = { 0 };
 	pid_t pid = pages->workers->pids[i];
-	bool runs = worker->state == WORKER_RUNNING && procinfo_read(pid, &info) == 0;
+	bool runs = worker->state == WORKER_RUNNING && procfs_stat(pid, &info) == 0;
 	json_out_open(out, NULL, '{');
 	json_out_int(out, "rank", (int64_t)(pages->workers->round.rank_base + i));
 	json_out_int(out, "local_rank", (int64_t)i);
@@ -121,7 +121,7 @@ static void put_worker(struct json_out *out, const struct pages *pages, size_t i
 	json_out_int(out, "timers", (int64_t)guard_timers(pages->guard, i));
 	if (runs) {
 		put_seconds(out, "uptime_s", worker->started_ns, now_ns);
-		json_out_real(out, "cpu_s", seconds(procinfo_cpu_ns(pid)));
+		json_out_real(out, "cpu_s", seconds(procfs_cpu_ns(pid)));
 		json_out_int(out, "resident_bytes", (int64_t)info.rss_bytes);
 	}
 	uint64_t alive_ns = guard_alive_ns(pages->guard, i);
@@ -197,16 +197,16 @@ static double worker_value(const struct pages *pages, enum metric metric, size_t
 {
 	const struct worker *worker = &pages->group->workers[i];
 	pid_t pid = pages->workers->pids[i];
-	struct procinfo info = { 0 };
+	struct proc_stat info = { 0 };
 	bool runs = worker->state == WORKER_RUNNING;
 	switch (metric) {
 	case METRIC_WORKER_UP:
 		return runs;
 	case METRIC_WORKER_CPU:
-		return runs ? seconds(procinfo_cpu_ns(pid))
+		return runs ? seconds(procfs_cpu_ns(pid))
 			    : usage_seconds(&pages->workers->usages[i]);
 	case METRIC_WORKER_RSS:
-		return runs && procinfo_read(pid, &info) == 0 ? (double)info.rss_bytes : 0;
+		return runs && procfs_stat(pid, &info) == 0 ? (double)info.rss_bytes : 0;
 	case METRIC_WORKER_PEAK_RSS:
 		return (double)pages->workers->usages[i].ru_maxrss * 1024;
 	case METRIC_WORKER_OUTPUT:

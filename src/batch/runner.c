@@ -32,6 +32,11 @@ static void arm(struct event *timer, uint64_t deadline_ns)
 
 /* ---- events and actions ---- */
 
+static uint64_t cpu_used(const struct place *place, const struct warden *warden)
+{
+	return warden ? cpu_time_below(warden_pid(warden)) - place->cpu_base_ns : 0;
+}
+
 static void carry_out(struct runner *runner, const struct batch_action *action)
 {
 	struct place *place = action->slot >= 0 ? &runner->places[action->slot] : NULL;
@@ -41,17 +46,17 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 		place_spawn(place, action);
 		break;
 	case BATCH_SIGNAL:
-		warden_signal_all(warden, action->sig);
+		if (warden) /* otherwise all of the slot is being killed */
+			warden_signal_all(warden, action->sig);
 		break;
 	case BATCH_KILL:
-		warden_kill_all(warden);
+		if (warden)
+			warden_kill_all(warden);
 		break;
 	case BATCH_QUERY_CPU:
-		runner_post(runner,
-			    &(struct batch_event){ .type = BATCH_CPU_USED,
-						   .slot = action->slot,
-						   .cpu_ns = cpu_time_below(warden_pid(warden)) -
-							     place->cpu_base_ns });
+		runner_post(runner, &(struct batch_event){ .type = BATCH_CPU_USED,
+							   .slot = action->slot,
+							   .cpu_ns = cpu_used(place, warden) });
 		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
@@ -121,6 +126,14 @@ static void on_hash(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	runner_hash_some(arg);
 }
 
+/* Nothing is left of what lost wardens had. */
+static void on_clear(void *arg)
+{
+	struct runner *runner = arg;
+	for (int i = 0; i < runner->job->plan->jobs; i++)
+		place_renew(&runner->places[i]);
+}
+
 static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 {
 	struct runner *runner = arg;
@@ -169,6 +182,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 		runner->signals[i] = evsignal_new(runner->base, signals[i], on_signal, runner);
 		event_add(runner->signals[i], NULL);
 	}
+	runner->sweeper = sweeper_new(runner->base, on_clear, runner);
 	runner->printer = printer_new(runner->base);
 	batch_init(&runner->batch, &job->opts, &job->plan->pool, job->batch_orders, job->count);
 	runner->places = mem_alloc((size_t)job->plan->jobs * sizeof(*runner->places));
@@ -197,6 +211,7 @@ static void done(struct runner *runner)
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
+	sweeper_free(runner->sweeper);
 	/* Before their loop. */
 	for (int i = 0; i < runner->job->plan->jobs; i++) {
 		warden_free(runner->job->wardens[i]);

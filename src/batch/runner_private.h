@@ -9,6 +9,7 @@
 #include "batch/launch.h"
 #include "batch/printer.h"
 #include "batch/runner.h"
+#include "sys/sweeper.h"
 #include "sys/warden.h"
 
 struct event;
@@ -47,6 +48,7 @@ struct runner {
 	struct list endings; /* being hashed */
 	struct event *timer, *sync_timer, *status_timer, *hash_event;
 	struct event *signals[4];
+	struct sweeper *sweeper;
 	int stop_signal;
 	int exit_code; /* of a fatal error; 0: none */
 	uint64_t start_ns;
@@ -63,6 +65,7 @@ void runner_fatal(struct runner *runner, const struct err *err);
 void place_init(struct place *place, struct runner *runner, int number);
 void place_done(struct place *place);
 void place_watch(struct place *place);
+void place_renew(struct place *place); /* a new warden, if it has lost its own */
 const struct order *place_order(const struct place *place);
 void place_spawn(struct place *place, const struct batch_action *action);
 

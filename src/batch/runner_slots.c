@@ -16,10 +16,7 @@
 #include "base/str.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
-#include "sys/proctree.h"
 
-#define SWEEP_ROUNDS 200
-#define SWEEP_WAIT_US 5000
 
 extern char **environ;
 
@@ -255,23 +252,27 @@ static void on_spawn_failed(struct place *place, const struct warden_event *even
 	fail_spawn(place, buf_str(&why));
 }
 
-/* We are the new parent of a lost warden's processes; all our other children are wardens. */
-static void replace_warden(struct place *place)
+/* What it had comes to us, and is swept; the slot waits for place_renew(). */
+static void drop_warden(struct place *place)
+{
+	struct warden **warden = warden_of(place);
+	warden_free(*warden);
+	*warden = NULL;
+	sweeper_start(place->runner->sweeper);
+}
+
+void place_renew(struct place *place)
 {
 	struct err err = ERR_INIT;
 	struct warden **warden = warden_of(place);
-	AUTO(pids_done) struct pids keep = PIDS_INIT;
-	warden_free(*warden);
-	*warden = NULL;
-	for (int i = 0; i < place->runner->job->plan->jobs; i++)
-		if (i != place->number && place->runner->job->wardens[i])
-			pids_add(&keep, warden_pid(place->runner->job->wardens[i]));
-	for (int i = 0; i < SWEEP_ROUNDS && proctree_sweep(&keep) > 0; i++)
-		usleep(SWEEP_WAIT_US);
+	if (*warden)
+		return;
 	if (warden_new(NULL, warden, &err) < 0)
 		runner_fatal(place->runner, &err);
 	else
 		place_watch(place);
+	runner_post(place->runner,
+		    &(struct batch_event){ .type = BATCH_LOST, .slot = place->number });
 }
 
 static void on_warden(struct warden *warden, void *arg)
@@ -309,11 +310,8 @@ static void on_warden(struct warden *warden, void *arg)
 	}
 	if (exited.type == WARDEN_EXITED)
 		on_exited(place, &exited, false);
-	if (lost) {
-		replace_warden(place);
-		runner_post(place->runner,
-			    &(struct batch_event){ .type = BATCH_LOST, .slot = place->number });
-	}
+	if (lost)
+		drop_warden(place);
 }
 
 void place_watch(struct place *place)

@@ -10,14 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/addr.h"
 
 #define RESOLVE_MAX 16
+#define ANSWER_FD 3 /* in the child: behind its stdio */
 
 /* The child's answer: a getaddrinfo() code, then the addresses. */
 struct answer {
@@ -51,6 +53,21 @@ static void look_up(const struct addr_name *name, struct answer *answer)
 	freeaddrinfo(list);
 }
 
+/* In the child. A resolver may take its time: so the child keeps nothing of ours open, no listener
+ * and no pipe, and ends with us. */
+static _Noreturn void look_up_alone(const struct addr_name *name, int to, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it died before the line above */
+		_exit(1);
+	dup2(to, ANSWER_FD);
+	close_range(ANSWER_FD + 1, ~0U, 0);
+	struct answer found = { .count = 0 };
+	look_up(name, &found);
+	fd_write_all(ANSWER_FD, &found, sizeof(found));
+	_exit(0);
+}
+
 int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_lookup, struct err *err)
 {
 	int fds[2];
@@ -58,15 +75,11 @@ int addr_lookup_begin(const struct addr_name *name, struct addr_lookup *ret_look
 		return err_set(err, errno, "pipe: %m");
 	AUTO(fd_close) int from = fds[0];
 	AUTO(fd_close) int to = fds[1];
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = child_fork();
 	if (pid < 0)
 		return err_set(err, errno, "fork: %m");
-	if (pid == 0) {
-		struct answer found = { .count = 0 };
-		look_up(name, &found);
-		fd_write_all(to, &found, sizeof(found));
-		_exit(0);
-	}
+	if (pid == 0)
+		look_up_alone(name, to, parent);
 	fd_set_nonblock(from, true);
 	*ret_lookup = (struct addr_lookup){ .pid = pid, .fd = fd_take(&from) };
 	return 0;
@@ -80,8 +93,7 @@ int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name,
 	struct answer answer;
 	ssize_t n = read(lookup->fd, &answer, sizeof(answer));
 	kill(lookup->pid, SIGKILL);
-	while (waitpid(lookup->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_wait(lookup->pid);
 	fd_close(&lookup->fd);
 	if (n != sizeof(answer))
 		return err_set(err, ETIMEDOUT, "the look-up of '%s' got no answer in time",

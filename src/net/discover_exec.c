@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -196,18 +196,15 @@ static void restart_later(struct discover_exec *d)
 /* Kills its whole group; until we have waited for it, no other group has its number. */
 static struct exit_status reap(struct discover_exec *d)
 {
-	int status = 0;
-	pid_t waited;
 	if (pidfd_send_signal(d->pidfd, 0, NULL, 0) == 0)
 		kill(-d->pid, SIGKILL);
-	while ((waited = waitpid(d->pid, &status, 0)) < 0 && errno == EINTR)
-		;
+	int status = child_wait(d->pid);
 	event_del(&d->ended);
 	fd_close(&d->pidfd);
 	fd_close(&d->stdin_fd);
 	d->pid = 0;
-	return waited > 0 ? exit_status_from_wait(status)
-			  : (struct exit_status){ .kind = EXIT_UNKNOWN };
+	return status >= 0 ? exit_status_from_wait(status)
+			   : (struct exit_status){ .kind = EXIT_UNKNOWN };
 }
 
 static void on_ended(evutil_socket_t fd, short what, void *arg)
@@ -284,7 +281,7 @@ static int start(struct discover_exec *d, struct err *err)
 	    (r = open_pipe(&from_failed, &failed, err)) < 0)
 		return r;
 	const int stdio[3] = { in, out, notes };
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid = child_fork();
 	if (pid < 0)
 		return err_set(err, errno, "fork: %m");
 	if (pid == 0)
@@ -295,8 +292,7 @@ static int start(struct discover_exec *d, struct err *err)
 	if (pidfd < 0) {
 		error = error ? error : errno;
 		kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		child_wait(pid);
 		return err_set(err, error, "cannot start %s: %m", d->config.argv[0]);
 	}
 	d->pid = pid;

@@ -217,15 +217,18 @@ static void start_looking(struct guard *guard)
 
 /* ---- rounds ---- */
 
-void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base,
-		 struct strv *env)
+void guard_set_warden(struct guard *guard, pid_t warden_pid)
+{
+	watchdog_set_warden(guard->watchdog, warden_pid);
+}
+
+void guard_begin(struct guard *guard, size_t count, size_t rank_base, struct strv *env)
 {
 	guard_gone(guard);
 	guard->rank_base = rank_base;
 	guard->count = count;
 	guard->workers = mem_alloc(count * sizeof(struct guarded));
 	heartbeat_reset(&guard->heartbeat, count);
-	watchdog_set_warden(guard->watchdog, warden_pid);
 	watchdog_expect(guard->watchdog, count);
 	if (guard->fifo)
 		env_set(env, "TORCHELASTIC_TIMER_FILE", guard->fifo_path);

@@ -57,10 +57,12 @@ void guard_free(struct guard *guard);
  * directory. */
 char *guard_file(const struct guard *guard, const char *name);
 
-/* A round begins: `count` workers below this warden, reported as `rank_base` + local rank. Adds the
- * watchdog's variables to their environment. */
-void guard_begin(struct guard *guard, pid_t warden_pid, size_t count, size_t rank_base,
-		 struct strv *env);
+/* The workers are descendants of this warden, from now on. */
+void guard_set_warden(struct guard *guard, pid_t warden_pid);
+
+/* A round begins: `count` workers, reported as `rank_base` + local rank. Adds the watchdog's
+ * variables to their environment. */
+void guard_begin(struct guard *guard, size_t count, size_t rank_base, struct strv *env);
 void guard_started(struct guard *guard, size_t rank, pid_t pid);
 void guard_not_started(struct guard *guard); /* one of them */
 void guard_ended(struct guard *guard, size_t rank);

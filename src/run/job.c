@@ -10,14 +10,21 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "sys/proctree.h"
 
-/* How soon to look again for processes that a dead warden left to us: the kernel reports their
- * exits, but not the moment when a fork loop stops. */
-#define SWEEP_PERIOD_NS (5 * NS_PER_MS)
+/* A round may form while there is no warden: its workers, and what is asked for them, wait for the
+ * next one. */
+static bool must_wait(const struct job *job, const struct group_event *event)
+{
+	return !job->warden && (job->held_count > 0 || event->type == GROUP_EV_START);
+}
 
 void job_push_group(struct job *job, struct group_event event)
 {
+	if (must_wait(job, &event)) {
+		ARRAY_RESERVE(job->held, job->held_count, job->held_cap);
+		job->held[job->held_count++] = event;
+		return;
+	}
 	ARRAY_RESERVE(job->queue, job->queued, job->cap);
 	job->queue[job->queued++] = (struct pending){ .for_group = true, .group = event };
 }
@@ -39,7 +46,7 @@ static void arm_timer(struct job *job)
 {
 	uint64_t deadline_ns = node_deadline_ns(&job->node);
 	if (!job->ended)
-		deadline_ns = MIN(deadline_ns, MIN(group_deadline_ns(&job->group), job->sweep_ns));
+		deadline_ns = MIN(deadline_ns, group_deadline_ns(&job->group));
 	if (deadline_ns == NS_NEVER) {
 		event_del(job->timer);
 		return;
@@ -63,14 +70,10 @@ void job_pump(struct job *job)
 
 static void on_warden(struct warden *warden, void *arg);
 
-/* Kills what the dead warden left; when nothing is left, starts a new one. */
-static void sweep(struct job *job)
+/* Nothing is left of what the dead warden had: a new one takes over. */
+static void on_clear(void *arg)
 {
-	if (proctree_sweep(NULL) > 0) {
-		job->sweep_ns = clock_now_ns() + SWEEP_PERIOD_NS;
-		return;
-	}
-	job->sweep_ns = NS_NEVER;
+	struct job *job = arg;
 	struct err err = ERR_INIT;
 	if (warden_new(NULL, &job->warden, &err) < 0 ||
 	    warden_watch(job->warden, job->base, on_warden, job) < 0) {
@@ -78,16 +81,19 @@ static void sweep(struct job *job)
 		_exit(125); /* nothing is alive, and nothing can be started any more */
 	}
 	job->workers.warden = job->warden;
+	guard_set_warden(job->guard, warden_pid(job->warden));
 	preload_start(job->workers.preload, job->warden);
 	job_push_group(job, (struct group_event){ GROUP_EV_LOST });
+	for (size_t i = 0; i < job->held_count; i++)
+		job_push_group(job, job->held[i]);
+	job->held_count = 0;
+	job_pump(job);
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct job *job = arg;
 	uint64_t now_ns = clock_now_ns();
-	if (job->sweep_ns <= now_ns)
-		sweep(job);
 	if (group_deadline_ns(&job->group) <= now_ns)
 		job_push_group(job, (struct group_event){ GROUP_EV_TIMER });
 	if (node_deadline_ns(&job->node) <= now_ns)
@@ -145,7 +151,7 @@ static void warden_lost(struct job *job)
 	warden_free(job->warden);
 	job->warden = NULL;
 	job->workers.warden = NULL;
-	sweep(job);
+	sweeper_start(job->sweeper);
 }
 
 static void take_warden_event(struct job *job, const struct warden_event *event)
@@ -257,6 +263,7 @@ static int set_up_loop(struct job *job, struct err *err)
 		return err_set(err, errno ? errno : ENOMEM, "cannot make the event loop: %m");
 
 	job->timer = evtimer_new(job->base, on_timer, job);
+	job->sweeper = sweeper_new(job->base, on_clear, job);
 	job->on_signal =
 		event_new(job->base, job->signals.fd, EV_READ | EV_PERSIST, on_signal, job);
 	job->on_output =
@@ -321,6 +328,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_output);
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
+	sweeper_free(job->sweeper);
 	TELL(&job->telling, HAPPENED_JOB_ENDED);
 	events_close(&job->telling.events);
 	pages_close(&job->pages);
@@ -338,6 +346,7 @@ static void tear_down(struct job *job)
 	workers_done(&job->workers);
 	group_done(&job->group);
 	free(job->queue);
+	free(job->held);
 }
 
 int job_run(const struct run_config *config, struct job_result *ret_result, struct err *err)
@@ -347,7 +356,6 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.config = config,
 		.result = ret_result,
 		.signals.fd = -1,
-		.sweep_ns = NS_NEVER,
 		.store = ROUND_STORE_INIT,
 		.telling = {
 			.config = config,

@@ -77,6 +77,8 @@ int job_start_guard(struct job *job, struct err *err)
 	};
 	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
 	job->workers.guard = job->telling.guard = job->guard;
+	if (r == 0)
+		guard_set_warden(job->guard, warden_pid(job->warden));
 	return r;
 }
 

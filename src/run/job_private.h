@@ -13,6 +13,7 @@
 #include "run/tell/happening.h"
 #include "run/tell/pages.h"
 #include "run/workers.h"
+#include "sys/sweeper.h"
 
 /* A queued step of either machine. */
 struct pending {
@@ -45,7 +46,9 @@ struct job {
 	struct pending *queue;	   /* steps to take, in order */
 	size_t queued, cap;
 
-	uint64_t sweep_ns;   /* when to sweep again; NS_NEVER: there is a warden */
+	struct sweeper *sweeper;  /* after the death of a warden */
+	struct group_event *held; /* until there is a warden again */
+	size_t held_count, held_cap;
 	struct err no_store; /* why the current round has no store here, though it should */
 	bool ended;	     /* the agent has left; only output is left to write */
 };

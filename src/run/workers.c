@@ -88,8 +88,7 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	};
 	strv_done(&workers->env);
 	worker_env_round(&workers->round, environ, &workers->env);
-	guard_begin(workers->guard, warden_pid(workers->warden), config->nproc, formed->rank_base,
-		    &workers->env);
+	guard_begin(workers->guard, config->nproc, formed->rank_base, &workers->env);
 	if (worker_env_limits_threads(&workers->round, environ))
 		log_info("OMP_NUM_THREADS is not set: each worker gets 1 thread; set it to choose");
 	choose_jax_port(workers, formed);

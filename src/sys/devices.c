@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -140,7 +140,7 @@ int devices_find(enum device_kind kind, struct devices *ret_devices, struct err 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_set(err, errno, "pipe: %m");
 	AUTO(fd_close) int answer = fds[0];
-	pid_t pid = fork();
+	pid_t pid = child_fork();
 	if (pid == 0)
 		child_main(kind, fds[1]);
 	int fork_error = errno;
@@ -150,8 +150,7 @@ int devices_find(enum device_kind kind, struct devices *ret_devices, struct err 
 
 	int r = read_answer(answer, clock_now_ns() + ANSWER_WITHIN_NS, ret_devices);
 	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_wait(pid);
 	return r == -EIO ? err_set(err, EIO, "the vendor's library crashed while counting devices")
 	       : r == -ETIMEDOUT ? err_set(err, ETIMEDOUT, "the vendor's library did not answer")
 	       : r < 0		 ? err_set(err, -r, "count devices: %m")

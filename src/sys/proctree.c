@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fd.h"
 #include "base/procfs.h"
 
@@ -72,19 +73,39 @@ size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *fai
 	return walk.signalled;
 }
 
-size_t proctree_sweep(const struct pids *keep)
+size_t proctree_sweep(void)
 {
-	proctree_signal(SIGKILL, keep, NULL, NULL);
+	const struct pids *own = child_lock();
+	proctree_signal(SIGKILL, own, NULL, NULL);
 	AUTO(pids_done) struct pids children = PIDS_INIT;
 	procfs_children(getpid(), &children);
 	size_t found = 0;
 	for (size_t i = 0; i < children.count; i++) {
-		pid_t child = children.items[i];
-		if (pids_has(keep, child))
+		if (pids_has(own, children.items[i]))
 			continue;
 		/* Counts even if it ends now: its children have just become ours. */
 		found++;
-		waitpid(child, NULL, WNOHANG);
+		waitpid(children.items[i], NULL, WNOHANG);
 	}
+	child_unlock();
 	return found;
+}
+
+void proctree_reap_orphans(void)
+{
+	const struct pids *own = child_lock();
+	siginfo_t dead = { 0 };
+	while (waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid &&
+	       !pids_has(own, dead.si_pid)) {
+		waitpid(dead.si_pid, NULL, WNOHANG);
+		dead.si_pid = 0;
+	}
+	/* A dead child of our own, which its owner will reap, hides those behind it. */
+	AUTO(pids_done) struct pids children = PIDS_INIT;
+	if (dead.si_pid)
+		procfs_children(getpid(), &children);
+	for (size_t i = 0; i < children.count; i++)
+		if (!pids_has(own, children.items[i]))
+			waitpid(children.items[i], NULL, WNOHANG);
+	child_unlock();
 }

@@ -17,9 +17,12 @@ typedef void proctree_failed_fn(void *arg, pid_t pid, int error);
 size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *failed, void *arg);
 
 /* For a process that has lost its warden, after warden_free(): kills all descendants once and reaps
- * the dead ones, except the children in `keep` (may be NULL) and their descendants. Does not wait.
- * Returns how many children it met; call again (on SIGCHLD, or a few ms later) until it meets
- * none. */
-size_t proctree_sweep(const struct pids *keep);
+ * the dead ones, except the children that it has started itself (base/child.h) and their
+ * descendants. Does not wait. Returns how many children it met; call again (on SIGCHLD, or a few ms
+ * later) until it meets none. */
+size_t proctree_sweep(void);
+
+/* Reaps the dead children that this process has not started itself. */
+void proctree_reap_orphans(void);
 
 #endif

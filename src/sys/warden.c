@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "sys/cgroup.h"
+#include "sys/proctree.h"
 #include "sys/warden_proto.h"
 
 #define FREE_WAIT_MS 1000
+#define SWEEP_NS NS_PER_S
+#define SWEEP_PERIOD_MS 5
 #define LEAF_NAME_MAX 32
 #define CGROUP_WAIT_NS (200 * NS_PER_MS)
 /* no event says "fewer descriptors are in flight" */
@@ -58,7 +63,7 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	char leaf[LEAF_NAME_MAX];
 	name_leaf(leaf);
 	pid_t agent = getpid();
-	pid_t pid = fork();
+	pid_t pid = child_fork();
 	if (pid < 0)
 		return err_set(err, errno, "fork: %m");
 	if (pid == 0)
@@ -72,8 +77,14 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	return 0;
 }
 
-/* True if it exited normally, after cleaning up. */
-static bool wait_for_end(pid_t pid)
+enum warden_end {
+	END_CLEAN,   /* it has put everything away */
+	END_LATER,   /* it goes on alone, with what does not die */
+	END_STOPPED, /* it stands still */
+	END_KILLED,
+};
+
+static enum warden_end wait_for_end(pid_t pid)
 {
 	AUTO(fd_close) int pidfd = pidfd_open(pid, 0);
 	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
@@ -81,8 +92,22 @@ static bool wait_for_end(pid_t pid)
 	do
 		r = pidfd < 0 ? 0 : poll(&ended, 1, FREE_WAIT_MS);
 	while (r < 0 && errno == EINTR);
-	pid_t reaped = waitpid(pid, &status, WNOHANG);
-	return reaped == 0 || (reaped == pid && WIFEXITED(status));
+	if (child_try_wait(pid, &status))
+		return WIFEXITED(status) ? END_CLEAN : END_KILLED;
+	siginfo_t info = { 0 };
+	waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT);
+	return info.si_pid == pid ? END_STOPPED : END_LATER;
+}
+
+/* A stopped warden cannot put anything away. It was continued when we hung up: so something keeps
+ * stopping it, and what it has comes to us. */
+static void replace_stopped(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	child_wait(pid);
+	uint64_t deadline_ns = clock_now_ns() + SWEEP_NS;
+	while (proctree_sweep() > 0 && clock_now_ns() < deadline_ns)
+		poll(NULL, 0, SWEEP_PERIOD_MS);
 }
 
 /* A warden that was killed has left its cgroup behind. */
@@ -111,7 +136,11 @@ void warden_free(struct warden *warden)
 	event_drop(&warden->on_writable);
 	event_drop(&warden->on_retry);
 	wire_done(&warden->wire);
-	if (!wait_for_end(warden->pid))
+	kill(warden->pid, SIGCONT); /* in case it was stopped: it has work to do */
+	enum warden_end end = wait_for_end(warden->pid);
+	if (end == END_STOPPED)
+		replace_stopped(warden->pid);
+	if (end == END_STOPPED || end == END_KILLED)
 		clear_cgroup(warden->leaf);
 	free(warden);
 }
@@ -302,6 +331,7 @@ static void request_signal(struct warden *warden, enum signal_scope scope, uint6
 	wire_begin(&warden->wire, REQUEST_SIGNAL);
 	buf_append(&warden->wire.out, &request, sizeof(request));
 	send_frame(warden, NULL, 0);
+	kill(warden->pid, SIGCONT); /* a stopped warden would let its workers outlive us */
 }
 
 void warden_signal(struct warden *warden, uint64_t id, int sig)

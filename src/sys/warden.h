@@ -6,7 +6,7 @@
  * of the agent's process group or by its name misses it. When the agent is gone, it kills all of
  * its descendants, again and again until none is left, and exits. When the warden is gone
  * (WARDEN_LOST), the workers die by their parent-death signal, and the agent, a subreaper too,
- * inherits what they leave: proctree_sweep() it, then make a new warden.
+ * inherits what they leave: sweep it (sys/sweeper.h), then make a new warden.
  *
  * Where it can make a cgroup v2 leaf, its programs are born in that, and it kills the cgroup as a
  * whole. That also reaches processes that we may not signal.
@@ -74,7 +74,8 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 
 /* Closes the connection: the warden kills what it still has, and ends. Waits at most a second for
  * that, so that no zombie is left; for what takes longer (D state) the warden continues alone. A
- * program that is about to exit need not call it. Not from inside warden_next(). */
+ * stopped warden (SIGSTOP) is continued or, if that does not help, killed together with its
+ * descendants. A program that is about to exit need not call it. Not from inside warden_next(). */
 void warden_free(struct warden *warden);
 
 pid_t warden_pid(const struct warden *warden);

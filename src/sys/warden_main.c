@@ -318,14 +318,26 @@ static bool killed_before(const struct pids *killed, size_t *at, pid_t pid)
 	return false;
 }
 
+/* False if /proc cannot be read (it is not mounted, or a limit was reached): then we know only
+ * the processes that we have started ourselves. */
+static bool list_children(const struct wardship *ward, struct pids *ret_children)
+{
+	if (procfs_children(getpid(), ret_children) >= 0)
+		return true;
+	pids_done(ret_children);
+	for (size_t i = 0; i < ward->main_count; i++)
+		pids_add(ret_children, ward->mains[i].pid);
+	return false;
+}
+
 /* Kills the direct children. When they die, their children become ours, and their exits bring us
- * back. Returns how many there were. */
-static size_t kill_children(struct wardship *ward)
+ * back. False if there are none to kill. */
+static bool kill_children(struct wardship *ward)
 {
 	AUTO(pids_done) struct pids children = PIDS_INIT;
 	struct pids targets = PIDS_INIT;
 	size_t at = 0;
-	procfs_children(getpid(), &children);
+	bool known = list_children(ward, &children);
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t pid = children.items[i];
 		if (is_spared(ward, pid) ||
@@ -336,10 +348,10 @@ static size_t kill_children(struct wardship *ward)
 		    errno != ESRCH)
 			name_survivor(ward, pid, errno);
 	}
-	size_t count = targets.count;
+	bool any = targets.count > 0 || !known;
 	pids_done(&ward->killed);
 	ward->killed = targets;
-	return count;
+	return any;
 }
 
 /* A worker leads its process group, unless it gave that up. */
@@ -444,12 +456,12 @@ static void kill_on_clock(struct wardship *ward, uint64_t now_ns)
 	ward->kill_next_ns = now_ns + ward->kill_period_ns;
 }
 
-static void kill_round(struct wardship *ward)
+static void kill_round(struct wardship *ward, bool children)
 {
 	uint64_t now_ns = clock_now_ns();
 	if (now_ns >= ward->kill_next_ns)
 		kill_on_clock(ward, now_ns);
-	if (kill_children(ward) == 0)
+	if (!kill_children(ward) || !children)
 		stop_killing(ward);
 }
 
@@ -560,7 +572,7 @@ static void watch_over(struct wardship *ward)
 	for (;;) {
 		bool children = reap(ward);
 		if (ward->killing)
-			kill_round(ward);
+			kill_round(ward, children);
 		if (!children && ward->empty_due)
 			tell_empty(ward);
 		if (ward->sync_due && !ward->killing)
@@ -645,6 +657,7 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t a
 	prctl(PR_SET_NAME, name);
 	set_command_line(name);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* the agent dies while we are stopped */
 
 	struct wardship ward = {
 		.agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT

@@ -7,9 +7,9 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -46,7 +46,9 @@ static int spawn_dump(const struct stacks_worker *worker, int out_fd, pid_t *ret
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	child_begin();
 	int r = posix_spawnp(ret_child, PROGRAM, &actions, &attr, argv, environ);
+	child_started(r == 0 ? *ret_child : 0);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
@@ -126,8 +128,7 @@ static void dump_finish(struct dump *dump, int error)
 	if (late)
 		kill(dump->child,
 		     SIGKILL); /* our child, not yet waited for: the pid is still its own */
-	while (waitpid(dump->child, &status, 0) < 0 && errno == EINTR)
-		;
+	status = child_wait(dump->child);
 	fd_close(&dump->fd);
 	if (late) {
 		buf_clear(&dump->text);

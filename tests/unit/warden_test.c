@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/strv.h"
 #include "base/fd.h"
@@ -511,14 +513,98 @@ TEST(a_killed_warden_is_told_and_what_it_leaves_can_be_swept)
 	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, &err), -EPIPE);
 	warden_free(warden);
 
-	AUTO(pids_done) struct pids keep = PIDS_INIT;
-	pids_add(&keep, warden_pid(other));
-	while (proctree_sweep(&keep) > 0)
+	while (proctree_sweep() > 0)
 		;
 	ck_assert(!exists(escaped));
 	ck_assert(exists(bystander));
 	warden_free(other);
 	ck_assert(!exists(bystander));
+}
+
+TEST(a_stopped_warden_is_continued_when_its_agent_lets_go)
+{
+	struct warden *warden = new_warden();
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	kill(warden_pid(warden), SIGSTOP);
+	siginfo_t info;
+	ck_assert_int_eq(waitid(P_PID, (id_t)warden_pid(warden), &info, WSTOPPED | WNOWAIT), 0);
+	warden_free(warden);
+	ck_assert(!exists(escaped));
+}
+
+TEST(a_stopped_warden_kills_when_it_is_asked_to)
+{
+	struct warden *warden = new_warden();
+	start(warden, 1, "trap '' TERM; exec sleep 1000");
+	await(warden, WARDEN_SPAWNED);
+	kill(warden_pid(warden), SIGSTOP);
+	siginfo_t info;
+	ck_assert_int_eq(waitid(P_PID, (id_t)warden_pid(warden), &info, WSTOPPED | WNOWAIT), 0);
+	warden_kill_all(warden);
+	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(a_warden_that_cannot_read_proc_kills_the_main_processes)
+{
+	struct warden *warden = new_warden();
+	start(warden, 1, "exec sleep 1000");
+	start(warden, 2, "exec sleep 1000");
+	await(warden, WARDEN_SPAWNED);
+	await(warden, WARDEN_SPAWNED);
+	struct rlimit few = { 3, 3 }; /* its descriptors are above: it can open no directory */
+	ck_assert_int_eq(prlimit(warden_pid(warden), RLIMIT_NOFILE, &few, NULL), 0);
+	warden_kill_all(warden);
+	await(warden, WARDEN_EXITED);
+	await(warden, WARDEN_EXITED);
+	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(a_sweep_leaves_the_children_that_we_have_started_ourselves)
+{
+	pid_t own = child_fork();
+	if (own == 0) {
+		pause();
+		_exit(0);
+	}
+	while (proctree_sweep() > 0)
+		;
+	int status;
+	ck_assert_int_eq(child_try_wait(own, &status), 0);
+	kill(own, SIGUSR1);
+	status = child_wait(own);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+	ck_assert_int_eq(child_wait(own), -ECHILD);
+}
+
+TEST(orphans_are_reaped_also_behind_a_dead_child_of_our_own)
+{
+	struct warden *warden = new_warden(); /* makes us a subreaper */
+	pid_t own = child_fork();
+	if (own == 0)
+		_exit(3);
+	siginfo_t info;
+	ck_assert_int_eq(waitid(P_PID, (id_t)own, &info, WEXITED | WNOWAIT), 0);
+	int ready[2];
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t parent = child_fork();
+	if (parent == 0) {
+		pid_t orphan = fork();
+		if (orphan == 0)
+			_exit(0);
+		_exit(write(ready[1], &orphan, sizeof(orphan)) != sizeof(orphan));
+	}
+	pid_t orphan;
+	ck_assert_int_eq(read(ready[0], &orphan, sizeof(orphan)), sizeof(orphan));
+	ck_assert_int_eq(WEXITSTATUS(child_wait(parent)), 0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)orphan, &info, WEXITED | WNOWAIT), 0);
+	proctree_reap_orphans();
+	ck_assert(!exists(orphan));
+	ck_assert_int_eq(WEXITSTATUS(child_wait(own)), 3);
+	close(ready[0]);
+	close(ready[1]);
+	warden_free(warden);
 }
 
 static void count_exits(struct warden *warden, void *arg)
@@ -638,6 +724,6 @@ TEST(the_cgroup_of_a_killed_warden_is_removed)
 	warden_free(warden);
 	ck_assert_int_eq(access(cgroup.path, F_OK), -1);
 	cgroup_done(&cgroup);
-	while (proctree_sweep(NULL) > 0)
+	while (proctree_sweep() > 0)
 		;
 }

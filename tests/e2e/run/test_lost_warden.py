@@ -1,0 +1,116 @@
+"""What is left when the warden, or muster, or both are killed, stopped or blind."""
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from proc import children, gone, state
+from tree import MUSTER, clean_env
+from waits import wait_for
+
+DISCOVERY = """#!/bin/sh
+echo $$ >>{directory}/discovery
+echo '127.0.0.1:1 1'
+exec cat
+"""
+
+
+def wait_pids(path, count):
+    def read():
+        words = path.read_text().split() if path.exists() else []
+        return words if len(words) == count else None
+    return [int(word) for word in wait_for(read, f"{count} pids in {path}")]
+
+
+def name(pid):
+    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def warden_of(pid):
+    return next((child for child in children(pid) if name(child) == "warden"), None)
+
+
+def stop_warden(job):
+    warden = warden_of(job.pid)
+    os.kill(warden, signal.SIGSTOP)
+    wait_for(lambda: state(warden) == "T", "a stopped warden")
+    return warden
+
+
+def start_sleepers(start, tmp_path, *options):
+    job = start("run", "--nproc-per-node=2", *options, "bash", "-c",
+                f"trap '' TERM; echo $$ >>{tmp_path}/pids; while :; do sleep 600; done")
+    return job, wait_pids(tmp_path / "pids", 2)
+
+
+def test_workers_end_with_muster_though_the_warden_is_stopped(start, tmp_path):
+    job, pids = start_sleepers(start, tmp_path, "--shutdown-timeout=0.2")
+    stop_warden(job)
+    job.terminate()
+    assert job.wait(30) == 143
+    assert gone(pids) == []
+
+
+def test_workers_end_though_muster_is_killed_while_the_warden_is_stopped(start, tmp_path):
+    job, pids = start_sleepers(start, tmp_path)
+    stop_warden(job)
+    job.kill()
+    job.wait(30)
+    assert gone(pids) == []
+
+
+def test_a_lost_warden_does_not_cost_the_discovery_program(start, tmp_path):
+    program = tmp_path / "discovery.sh"
+    program.write_text(DISCOVERY.format(directory=tmp_path))
+    program.chmod(0o755)
+    job = start("run", "--nnodes=2", f"--rdzv-backend=exec:{program}", "--rdzv-id=x", "sleep", "600")
+    discovery, = wait_pids(tmp_path / "discovery", 1)
+    warden = warden_of(job.pid)
+    os.kill(warden, signal.SIGKILL)
+    wait_for(lambda: warden_of(job.pid) not in (None, warden), "a new warden")
+    assert name(discovery) in ("cat", "sh", "discovery.sh")
+    assert (tmp_path / "discovery").read_text().split() == [str(discovery)]
+
+
+def in_namespace(*options):
+    """A command prefix, or skips where there are no such namespaces."""
+    prefix = ["unshare", "-r", *options]
+    try:
+        r = subprocess.run([*prefix, "true"], capture_output=True, text=True)
+    except FileNotFoundError as e:
+        pytest.skip(str(e))
+    if r.returncode:
+        pytest.skip(r.stderr.strip())
+    return prefix
+
+
+def test_without_proc_the_main_processes_are_killed(tmp_path):
+    prefix = in_namespace("-m")
+    os.mkfifo(tmp_path / "fifo")
+    job = subprocess.Popen([*prefix, "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", MUSTER, "run", "--nproc-per-node=2",
+                            "bash", "-c", f"trap '' TERM; echo $$ >>{tmp_path}/pids; while :; do read -t 600; done <>{tmp_path}/fifo"],
+                           env=clean_env())
+    try:
+        pids = wait_pids(tmp_path / "pids", 2)
+    finally:
+        job.kill()
+        job.wait(30)
+    assert gone(pids) == []
+
+
+def test_process_1_reaps_orphans(tmp_path):
+    prefix = in_namespace("-p", "-f", "--mount-proc")
+    outer = subprocess.Popen([*prefix, MUSTER, "run", "bash", "-c", f"echo $$ >{tmp_path}/pids; exec sleep 600"], env=clean_env())
+    try:
+        wait_pids(tmp_path / "pids", 1)
+        muster, = children(outer.pid)
+        orphans = subprocess.run(["nsenter", "-t", str(muster), "-U", "-p", "-m", "--preserve-credentials", "sh", "-c",
+                                  "for i in 1 2 3; do (exec sh -c 'sleep 0.1 & exec true') ; done"])
+        assert orphans.returncode == 0
+        wait_for(lambda: [name(child) for child in children(muster)] == ["warden"], "no orphans")
+    finally:
+        for child in children(outer.pid):
+            os.kill(child, signal.SIGKILL)
+        outer.wait(30)

@@ -17,7 +17,6 @@
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 
-
 extern char **environ;
 
 const struct order *place_order(const struct place *place)

@@ -6,6 +6,7 @@
 #define NET_ADDR_H
 
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/err.h"
@@ -22,6 +23,14 @@ struct addr {
 		struct sockaddr_in6 v6;
 	};
 };
+
+/* The peer of a connection as base/acceptor.h tells it. */
+static inline struct addr addr_of_peer(const struct sockaddr_storage *peer)
+{
+	struct addr addr;
+	memcpy(&addr, peer, sizeof(addr));
+	return addr;
+}
 
 /* A host as typed, name or IP, with a port. */
 struct addr_name {

@@ -5,20 +5,17 @@
 #include <event2/event_struct.h>
 #include <stdlib.h>
 
+#include "base/acceptor.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "proto/c10d.h"
 
-#define ACCEPTS_AT_ONCE 64
-#define REST_NS (100 * NS_PER_MS) /* when descriptors have run out */
-
 struct door {
 	struct event_base *base;
 	const struct door_handler *handler;
 	void *arg;
-	int fd;
-	struct event acceptable, rested;
+	struct acceptor acceptor;
 	struct list callers; /* connections that have sent nothing yet, oldest first */
 	size_t count;
 };
@@ -80,31 +77,24 @@ static void add_caller(struct door *door, int fd, const struct addr *peer)
 	event_add(&caller->readable, &patience);
 }
 
-static void on_rested(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+static void on_accept(void *arg, int fd, const struct sockaddr_storage *storage)
 {
-	struct door *door = arg;
-	event_add(&door->acceptable, NULL);
+	struct addr peer = addr_of_peer(storage);
+	add_caller(arg, fd, &peer);
 }
 
-static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *arg)
+/* A connection that has said nothing yet matters least. */
+static bool make_room(void *arg)
 {
 	struct door *door = arg;
-	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-		struct addr peer;
-		socklen_t len = sizeof(peer);
-		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0) {
-			add_caller(door, fd, &peer);
-		} else if (errno == EMFILE || errno == ENFILE) {
-			const struct timeval rest = { .tv_usec = REST_NS / NS_PER_US };
-			event_del(&door->acceptable);
-			event_add(&door->rested, &rest);
-			return;
-		} else if (errno != ECONNABORTED && errno != EINTR) {
-			return;
-		}
-	}
+	if (list_empty(&door->callers))
+		return false;
+	send_away(list_entry(door->callers.next, struct caller, link));
+	return true;
 }
+
+static const struct acceptor_handler acceptor_handler = { .on_accept = on_accept,
+							  .make_room = make_room };
 
 struct door *door_new(struct event_base *base, int listen_fd, const struct door_handler *handler,
 		      void *arg)
@@ -113,11 +103,8 @@ struct door *door_new(struct event_base *base, int listen_fd, const struct door_
 	door->base = base;
 	door->handler = handler;
 	door->arg = arg;
-	door->fd = listen_fd;
 	list_init(&door->callers);
-	event_assign(&door->rested, base, -1, 0, on_rested, door);
-	event_assign(&door->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable, door);
-	event_add(&door->acceptable, NULL);
+	acceptor_init(&door->acceptor, base, listen_fd, &acceptor_handler, door);
 	return door;
 }
 
@@ -125,10 +112,8 @@ void door_free(struct door *door)
 {
 	if (!door)
 		return;
-	event_del(&door->acceptable);
-	event_del(&door->rested);
+	acceptor_done(&door->acceptor);
 	while (!list_empty(&door->callers))
 		send_away(list_entry(door->callers.next, struct caller, link));
-	fd_close(&door->fd);
 	free(door);
 }

@@ -2,11 +2,10 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,11 +14,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/acceptor.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #define ANSWER_MAX (16 << 20)
+#define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
 
 struct http_server {
 	const struct http_route *routes;
@@ -27,15 +28,27 @@ struct http_server {
 	struct evhttp *public,
 		*private; /* one each, so that a handler knows which one a request used */
 	char *unix_path;
+	struct event_base *base;
+	struct evconnlistener *public_listener; /* `public` owns it */
+	struct event *rested;
+	unsigned waiting; /* TCP clients that have had no answer yet, since the last rest */
 };
 
 /* ---- requests ---- */
+
+static void on_answered(struct evhttp_request *request UNUSED, void *arg)
+{
+	struct http_server *server = arg;
+	if (server->waiting > 0)
+		server->waiting--;
+}
 
 static void send_reply(struct evhttp_request *request, struct http_reply *reply)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
 	evhttp_add_header(headers, "Content-Type", reply->type);
 	evhttp_add_header(headers, "Cache-Control", "no-store");
+	evhttp_add_header(headers, "Connection", "close");
 	struct evbuffer *body = evbuffer_new();
 	evbuffer_add(body, buf_data(&reply->body), buf_len(&reply->body));
 	evhttp_send_reply(request, reply->code, NULL, body);
@@ -80,6 +93,7 @@ static void handle(struct http_server *server, struct evhttp_request *request, b
 
 static void on_public(struct evhttp_request *request, void *arg)
 {
+	evhttp_request_set_on_complete_cb(request, on_answered, arg);
 	handle(arg, request, false);
 }
 
@@ -103,14 +117,51 @@ static struct evhttp *new_evhttp(struct event_base *base,
 	return http;
 }
 
+static void on_relieved(evutil_socket_t fd UNUSED, short what UNUSED, void *listener)
+{
+	evconnlistener_enable(listener);
+}
+
+/* libevent would say so on stderr, and try again without end. The argument is libevent's own. */
+static void on_accept_error(struct evconnlistener *listener, void *arg UNUSED)
+{
+	const struct timeval rest = clock_timeval(ACCEPTOR_REST_NS);
+	evconnlistener_disable(listener);
+	event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, on_relieved, listener,
+			&rest);
+}
+
+/* Too many clients wait for an answer: no more are let in for as long as a silent one is kept, so
+ * that these are gone by then. */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+	struct http_server *server = arg;
+	const struct timeval rest = { .tv_sec = HTTP_PATIENCE_S };
+	if (++server->waiting == HTTP_CONNECTIONS_MAX) {
+		evconnlistener_disable(server->public_listener);
+		event_add(server->rested, &rest);
+	}
+	return bufferevent_socket_new(base, -1, 0);
+}
+
+static void on_rested(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct http_server *server = arg;
+	server->waiting = 0;
+	evconnlistener_enable(server->public_listener);
+}
+
 struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
 				    void *arg)
 {
 	struct http_server *server = NEW(struct http_server);
 	server->routes = routes;
 	server->arg = arg;
+	server->base = base;
+	server->rested = evtimer_new(base, on_rested, server);
 	server->public = new_evhttp(base, on_public, server);
 	server->private = new_evhttp(base, on_private, server);
+	evhttp_set_bevcb(server->public, on_connection, server);
 	return server;
 }
 
@@ -118,6 +169,7 @@ void http_server_free(struct http_server *server)
 {
 	if (!server)
 		return;
+	event_free(server->rested);
 	evhttp_free(server->public);
 	evhttp_free(server->private);
 	if (server->unix_path)
@@ -126,75 +178,43 @@ void http_server_free(struct http_server *server)
 	free(server);
 }
 
-static int accept_on(struct evhttp *http, int *fd, struct err *err)
+static int accept_on(struct http_server *server, struct evhttp *http, int *fd, struct err *err)
 {
-	if (listen(*fd, SOMAXCONN) < 0)
-		return err_set(err, errno, "listen: %m");
-	if (!evhttp_accept_socket_with_handle(http, *fd))
-		return err_set(err, ENOMEM, "cannot watch the listener");
+	struct evconnlistener *listener =
+		evconnlistener_new(server->base, NULL, NULL, LISTEN_FLAGS, SOMAXCONN, *fd);
+	if (!listener || !evhttp_bind_listener(http, listener))
+		return err_set(err, errno ? errno : ENOMEM, "cannot watch the listener: %m");
 	fd_take(fd); /* libevent closes it */
+	evconnlistener_set_error_cb(listener, on_accept_error);
+	if (http == server->public)
+		server->public_listener = listener;
 	return 0;
 }
 
-static int bind_one(const struct addrinfo *ai, int *ret_fd)
+int http_address_parse(const char *text, struct addr *ret_addr, struct err *err)
 {
-	AUTO(fd_close)
-	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	static const int on = 1, off = 0;
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (ai->ai_family == AF_INET6)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0)
-		return -errno;
-	*ret_fd = fd_take(&fd);
-	return 0;
-}
-
-static uint16_t port_of(int fd)
-{
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-	char port[8];
-	uint64_t number = 0;
-	if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0 &&
-	    getnameinfo((struct sockaddr *)&addr, len, NULL, 0, port, sizeof(port),
-			NI_NUMERICSERV) == 0)
-		str_to_u64(port, &number);
-	return (uint16_t)number;
-}
-
-int http_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port,
-		    struct err *err)
-{
-	const char *colon = strrchr(address, ':'), *port = colon ? colon + 1 : address;
-	AUTO_FREE char *host = mem_strndup(address, colon ? (size_t)(colon - address) : 0);
-	size_t len = strlen(host);
-	char *name = host;
-	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
-		host[len - 1] = '\0';
-		name = host + 1;
-	}
-	uint64_t number;
-	if (str_to_u64(port, &number) < 0 || number > UINT16_MAX)
-		return err_set(err, EINVAL, "'%s' is not [ADDRESS:]PORT", address);
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV },
-			*list;
-	if (str_eq(name, "localhost"))
-		strcpy(name = host, "127.0.0.1"); /* same length as "localhost" */
-	if (getaddrinfo(*name ? name : NULL, port, &hints, &list) != 0)
-		return err_set(err, EINVAL, "'%s' is not a numeric address", name);
-	AUTO(fd_close) int fd = -1;
-	int r = -EADDRNOTAVAIL;
-	for (const struct addrinfo *ai = list; ai && r < 0; ai = ai->ai_next)
-		r = bind_one(ai, &fd);
-	freeaddrinfo(list);
+	struct addr_name name;
+	uint64_t port;
+	bool port_only = str_to_u64(text, &port) == 0;
+	AUTO_FREE char *whole = mem_printf("%s%s", port_only ? ":" : "", text);
+	int r = addr_name_parse(whole, 0, &name, err);
 	if (r < 0)
-		return err_set(err, -r, "listen on %s: %m", address);
-	*ret_port = port_of(fd);
-	return accept_on(server->public, &fd, err);
+		return r;
+	const char *host = *name.host ? name.host : "localhost";
+	if (addr_from_ip(str_eq(host, "localhost") ? "127.0.0.1" : host, name.port, ret_addr) < 0)
+		return err_set(err, EINVAL, "'%s' is not [ADDRESS:]PORT with a numeric address",
+			       text);
+	return 0;
+}
+
+int http_listen_tcp(struct http_server *server, const struct addr *address,
+		    struct addr *ret_address, struct err *err)
+{
+	AUTO(fd_close) int fd = addr_listen(address, err);
+	if (fd < 0)
+		return fd;
+	int r = addr_of_socket(fd, ret_address, err);
+	return r < 0 ? r : accept_on(server, server->public, &fd, err);
 }
 
 static int unix_address(const char *path, struct sockaddr_un *ret, struct err *err)
@@ -217,7 +237,7 @@ int http_listen_unix(struct http_server *server, const char *path, struct err *e
 	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0)
 		return err_set(err, errno, "listen on %s: %m", path);
 	server->unix_path = mem_strdup(path);
-	return accept_on(server->private, &fd, err);
+	return accept_on(server, server->private, &fd, err);
 }
 
 /* ---- client ---- */

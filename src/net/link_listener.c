@@ -1,24 +1,16 @@
 /* The accepting side: from a connection to an authenticated agent. */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/fd.h"
+#include "base/acceptor.h"
 #include "base/mem.h"
 #include "net/link_private.h"
-
-#define ACCEPTS_AT_ONCE 256
 
 struct link_listener {
 	struct event_base *base;
 	const struct link_self *self;
 	const struct link_listener_handler *handler;
 	void *arg;
-	int fd;
-	int reserve_fd; /* closed for a moment to reject a connection when descriptors run out */
-	struct event acceptable;
+	struct acceptor acceptor;
 	struct list strangers; /* unauthenticated links, oldest first */
 	struct link_listener_stats stats;
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
@@ -121,53 +113,33 @@ void link_listener_adopt(struct link_listener *listener, int fd, const struct ad
 	listener->stats.accepted++;
 }
 
-/* Without a free descriptor a peer would wait in the queue and wake the loop for ever: drop an
- * unauthenticated link or, if there is none, reject the new one with a descriptor kept for that.
- * False if no connection waits: accept() fails for lack of descriptors before it looks. */
-static bool make_room(struct link_listener *listener)
+static void on_accept(void *arg, int fd, const struct sockaddr_storage *storage)
 {
-	struct pollfd waiting = { .fd = listener->fd, .events = POLLIN };
-	if (poll(&waiting, 1, 0) <= 0)
-		return false;
-	if (!list_empty(&listener->strangers)) {
-		drop_oldest(listener);
-		return true;
-	}
-	fd_close(&listener->reserve_fd);
-	struct addr peer = { .v6 = { .sin6_family = AF_UNSPEC } };
-	socklen_t len = sizeof(peer);
-	AUTO(fd_close)
-	int fd = accept4(listener->fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0) {
-		AUTO(buf_done) struct buf out = BUF_INIT;
-		frame_put_opening(&out);
-		frame_put_refused(&out, REFUSAL_BUSY,
-				  "it has no descriptor left; raise its hard limit of open files");
-		send(fd, buf_data(&out), buf_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT);
-		report(listener, &peer,
-		       "no descriptor is left for it; raise the hard limit of open files");
-	}
-	bool told = fd >= 0;
-	fd_close(&fd);
-	listener->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return told;
+	struct addr peer = addr_of_peer(storage);
+	link_listener_adopt(arg, fd, &peer);
 }
 
-static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *arg)
+static bool make_room(void *arg)
 {
 	struct link_listener *listener = arg;
-	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-		struct addr peer;
-		socklen_t len = sizeof(peer);
-		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0)
-			link_listener_adopt(listener, fd, &peer);
-		else if ((errno == EMFILE || errno == ENFILE) && make_room(listener))
-			continue;
-		else if (errno != ECONNABORTED && errno != EINTR)
-			return;
-	}
+	if (list_empty(&listener->strangers))
+		return false;
+	drop_oldest(listener);
+	return true;
 }
+
+static void on_refused(void *arg, int fd, const struct sockaddr_storage *storage)
+{
+	struct addr peer = addr_of_peer(storage);
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	frame_put_opening(&out);
+	frame_put_refused(&out, REFUSAL_BUSY,
+			  "it has no descriptor left; raise its hard limit of open files");
+	send(fd, buf_data(&out), buf_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT);
+	report(arg, &peer, "no descriptor is left for it; raise the hard limit of open files");
+}
+
+static const struct acceptor_handler acceptor_handler = { on_accept, make_room, on_refused };
 
 struct link_listener *link_listener_new(struct event_base *base, int listen_fd,
 					const struct link_self *self,
@@ -178,13 +150,8 @@ struct link_listener *link_listener_new(struct event_base *base, int listen_fd,
 	listener->self = self;
 	listener->handler = handler;
 	listener->arg = arg;
-	listener->fd = listen_fd;
-	listener->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	list_init(&listener->strangers);
-	event_assign(&listener->acceptable, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable,
-		     listener);
-	if (listen_fd >= 0)
-		event_add(&listener->acceptable, NULL);
+	acceptor_init(&listener->acceptor, base, listen_fd, &acceptor_handler, listener);
 	return listener;
 }
 
@@ -192,14 +159,12 @@ void link_listener_free(struct link_listener *listener)
 {
 	if (!listener)
 		return;
-	event_del(&listener->acceptable);
+	acceptor_done(&listener->acceptor);
 	while (!list_empty(&listener->strangers)) {
 		struct link *link = list_entry(listener->strangers.next, struct link, strangers);
 		leave_strangers(link);
 		link_drop(link);
 	}
-	fd_close(&listener->fd);
-	fd_close(&listener->reserve_fd);
 	free(listener);
 }
 

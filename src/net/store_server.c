@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/acceptor.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -17,16 +17,13 @@
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
 #define REPLIES_KEPT ((size_t)1 << 20)	 /* a larger buffer is not kept for the next replies */
 #define TRIM_STEP ((size_t)32 << 20)	 /* freed: worth returning to the system */
-#define ACCEPTS_AT_ONCE 64
 #define REASON_MAX 256
 
 struct store_server {
 	struct store_server_config config;
 	struct store_table table;
 	struct event_base *base;
-	int listen_fd;
-	int reserve_fd; /* closed for a moment to reject a client when descriptors run out */
-	struct event accept_event;
+	struct acceptor acceptor;
 	struct list connections;
 	size_t connection_count;
 	size_t pending; /* bytes of all in and out buffers */
@@ -409,40 +406,20 @@ void store_server_adopt(struct store_server *server, int fd, const struct addr *
 		add_conn(server, fd_take(&owned_fd), peer);
 }
 
-/* Without a free descriptor the client would wait in the queue and wake the loop for ever: one
- * descriptor is kept to reject it. */
-static bool turn_away(struct store_server *server)
+static void on_accept(void *arg, int fd, const struct sockaddr_storage *storage)
 {
-	fd_close(&server->reserve_fd);
-	struct addr peer = { .v6 = { .sin6_family = AF_UNSPEC } };
-	socklen_t len = sizeof(peer);
-	int fd = accept4(server->listen_fd, &peer.any, &len, SOCK_CLOEXEC);
-	bool got_one = fd >= 0;
-	fd_close(&fd);
-	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (got_one)
-		report(server, &peer,
-		       "no descriptor is left for it; raise the hard limit of open files");
-	return got_one;
+	struct addr peer = addr_of_peer(storage);
+	store_server_adopt(arg, fd, &peer);
 }
 
-static void on_acceptable(evutil_socket_t listen_fd, short what UNUSED, void *arg)
+static void on_refused(void *arg, int fd UNUSED, const struct sockaddr_storage *storage)
 {
-	struct store_server *server = arg;
-	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-		struct addr peer;
-		socklen_t len = sizeof(peer);
-		AUTO(fd_close)
-		int fd = accept4(listen_fd, &peer.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && turn_away(server))
-			continue;
-		if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
-			continue;
-		if (fd < 0)
-			return;
-		store_server_adopt(server, fd_take(&fd), &peer);
-	}
+	struct addr peer = addr_of_peer(storage);
+	report(arg, &peer, "no descriptor is left for it; raise the hard limit of open files");
 }
+
+static const struct acceptor_handler acceptor_handler = { .on_accept = on_accept,
+							  .on_refused = on_refused };
 
 struct store_server *store_server_new(struct event_base *base, int listen_fd,
 				      const struct store_server_config *config)
@@ -451,15 +428,10 @@ struct store_server *store_server_new(struct event_base *base, int listen_fd,
 	struct store_server *server = NEW(struct store_server);
 	server->config = *config;
 	server->base = base;
-	server->listen_fd = listen_fd;
-	server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->scratch = mem_alloc(SCRATCH_SIZE);
 	store_table_init(&server->table, config->table_max, hash_key);
 	list_init(&server->connections);
-	event_assign(&server->accept_event, base, listen_fd, EV_READ | EV_PERSIST, on_acceptable,
-		     server);
-	if (listen_fd >= 0)
-		event_add(&server->accept_event, NULL);
+	acceptor_init(&server->acceptor, base, listen_fd, &acceptor_handler, server);
 	return server;
 }
 
@@ -467,9 +439,7 @@ void store_server_free(struct store_server *server)
 {
 	if (!server)
 		return;
-	event_del(&server->accept_event);
-	fd_close(&server->listen_fd);
-	fd_close(&server->reserve_fd);
+	acceptor_done(&server->acceptor);
 	list_foreach(link, &server->connections) conn_free(list_entry(link, struct conn, link));
 	store_table_done(&server->table);
 	buf_done(&server->replies);

@@ -1,3 +1,4 @@
+#include "net/http.h"
 #include "run/config.h"
 
 #include <errno.h>
@@ -311,6 +312,12 @@ static int check_numbers(const struct run_options *options, struct err *err)
 	return 0;
 }
 
+static int parse_http(const char *text, struct addr *ret_addr, struct err *err)
+{
+	int r = text ? http_address_parse(text, ret_addr, err) : 0;
+	return r < 0 ? err_wrap(err, "--http=[ADDRESS:]PORT") : 0;
+}
+
 int run_config_make(const struct run_options *options, struct run_config *ret_config,
 		    struct err *err)
 {
@@ -341,6 +348,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
+	    (r = parse_http(config.http, &config.http_addr, err)) < 0 ||
 	    (r = check_preload(options->preload, err)) < 0 ||
 	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
 	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||

@@ -10,6 +10,7 @@
 #include "base/strv.h"
 #include "base/err.h"
 #include "core/worker/exit_set.h"
+#include "net/addr.h"
 #include "run/entry.h"
 #include "nodes/rendezvous.h"
 #include "run/guard.h"
@@ -56,7 +57,8 @@ struct run_config {
 	const char *events;  /* a file, fd:N or -; NULL: only in a log directory */
 	int lifeline;	     /* the job stops at end of file of this descriptor; -1: none */
 	/* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
-	const char *http;
+	const char *http; /* NULL: not over TCP */
+	struct addr http_addr;
 
 	const char *preload; /* MODULE,MODULE... for warm workers; NULL: none */
 	struct entry entry;  /* what each worker executes */

@@ -373,7 +373,7 @@ static void add_signalled(const struct wardship *ward, int sig, struct pids *out
 	if (sig != ward->group_sig || ward->groups.count == 0)
 		return;
 	AUTO(pids_done) struct pids children = PIDS_INIT;
-	proctree_children(getpid(), &children);
+	procfs_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++)
 		if (pids_has(&ward->groups, getpgid(children.items[i])))
 			pids_add(out, children.items[i]);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/acceptor.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -22,8 +23,8 @@ struct watch_socket {
 	struct heartbeat *heartbeat;
 	struct watchdog_channel channel;
 	char *path;
-	int fd;
-	struct event *acceptable;
+	int fd; /* until the acceptor has it */
+	struct acceptor acceptor;
 	struct list clients;
 	size_t client_count;
 	bool told_malformed;
@@ -156,24 +157,26 @@ static void set_event(struct event *event, bool on)
 static void listen_to_all(struct watchdog_channel *channel, bool on)
 {
 	struct watch_socket *server = container_of(channel, struct watch_socket, channel);
-	set_event(server->acceptable, on);
+	acceptor_listen(&server->acceptor, on);
 	list_foreach(link, &server->clients)
 		set_event(list_entry(link, struct client, link)->readable, on);
 }
 
 /* ---- connections ---- */
 
-static void client_new(struct watch_socket *server, int *fd)
+static void on_accept(void *arg, int connection, const struct sockaddr_storage *peer UNUSED)
 {
+	struct watch_socket *server = arg;
+	AUTO(fd_close) int fd = connection;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
 	    server->client_count >= SOCKET_CLIENTS_MAX)
 		return;
 	struct client *client = NEW(struct client);
 	client->server = server;
 	client->pid = cred.pid;
-	client->fd = fd_take(fd);
+	client->fd = fd_take(&fd);
 	client->readable =
 		event_new(server->base, client->fd, EV_READ | EV_PERSIST, on_readable, client);
 	event_add(client->readable, NULL);
@@ -181,17 +184,7 @@ static void client_new(struct watch_socket *server, int *fd)
 	server->client_count++;
 }
 
-static void on_acceptable(UNUSED evutil_socket_t listener, UNUSED short what, void *arg)
-{
-	struct watch_socket *server = arg;
-	for (;;) {
-		AUTO(fd_close)
-		int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0)
-			return;
-		client_new(server, &fd);
-	}
-}
+static const struct acceptor_handler acceptor_handler = { .on_accept = on_accept };
 
 static int listen_at(struct watch_socket *server, const char *path, struct err *err)
 {
@@ -227,9 +220,7 @@ int watch_socket_new(struct event_base *base, struct watchdog *watchdog,
 		watch_socket_free(server);
 		return r;
 	}
-	server->acceptable =
-		event_new(base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
-	event_add(server->acceptable, NULL);
+	acceptor_init(&server->acceptor, base, fd_take(&server->fd), &acceptor_handler, server);
 	server->channel.drain = drain;
 	server->channel.listen = listen_to_all;
 	watchdog_add_channel(watchdog, &server->channel);
@@ -243,11 +234,11 @@ void watch_socket_free(struct watch_socket *server)
 		return;
 	watchdog_remove_channel(&server->channel);
 	list_foreach(link, &server->clients) client_free(list_entry(link, struct client, link));
-	if (server->acceptable)
-		event_free(server->acceptable);
 	fd_close(&server->fd);
-	if (server->path)
+	if (server->path) {
+		acceptor_done(&server->acceptor);
 		unlink(server->path);
+	}
 	free(server->path);
 	free(server);
 }

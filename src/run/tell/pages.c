@@ -381,11 +381,13 @@ int pages_open(struct pages *pages, struct err *err)
 		log_warn("'muster status' will not see this job: %s", trouble.msg);
 	if (!pages->config->http)
 		return 0;
-	uint16_t port;
-	int r = http_listen_tcp(pages->server, pages->config->http, &port, err);
+	struct addr address;
+	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &address, err);
 	if (r < 0)
 		return err_wrap(err, "--http");
-	log_info("serving /healthz, /readyz, /metrics and /api/state on port %u", port);
+	char text[ADDR_TEXT_MAX];
+	addr_format(&address, text);
+	log_info("serving /healthz, /readyz, /metrics and /api/state on %s", text);
 	return 0;
 }
 

@@ -4,6 +4,8 @@ import contextlib
 import ctypes
 import json
 import os
+import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -194,13 +196,58 @@ def test_a_port_that_is_taken_is_a_clear_error(muster):
         other.bind(("127.0.0.1", 0))
         other.listen()
         done = muster("run", f"--http=127.0.0.1:{other.getsockname()[1]}", "true")
-    assert done.returncode == 125 and "Address already in use" in done.stderr
+    comm = pathlib.Path("/proc/self/comm").read_text().strip()
+    assert done.returncode == 125 and f"the port is taken by {comm} (pid {os.getpid()})" in done.stderr
 
 
-@pytest.mark.parametrize("bad", ["abc", "1:2:x", "70000"])
+@pytest.mark.parametrize("bad", ["abc", "1:2:x", "70000", "99999", "[::1", "host.example:80"])
 def test_a_bad_port_is_a_clear_error(muster, bad):
     done = muster("run", f"--http={bad}", "true")
-    assert done.returncode != 0 and "PORT" in done.stderr
+    assert done.returncode == 2 and "PORT" in done.stderr and bad in done.stderr
+
+
+def listeners(pid):
+    """The addresses on which a process listens."""
+    sockets = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")
+               if os.path.lexists(f"/proc/{pid}/fd/{fd}")}
+    found = []
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        host, port = words[1].split(":")
+        if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
+            found.append((socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)))
+    return found
+
+
+def test_without_an_address_only_this_host_is_served(start, port):
+    job = start("run", f"--http={port.number}", "sleep", "100", env=clean_env(LOGLEVEL="INFO"))
+    wait_for(lambda: listeners(job.pid), "a listener")
+    assert ("127.0.0.1", port.number) in listeners(job.pid)
+    with pytest.raises(OSError), socket.socket(socket.AF_INET6) as other:
+        other.connect(("::1", port.number))
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_a_crowd_at_the_port_costs_neither_log_lines_nor_restarts(start, tmp_path, port):
+    """More idle connections than there are descriptors: the job goes on, quietly, and restarts its worker."""
+    script = f"[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; read line <{tmp_path}/go; exit 3"
+    os.mkfifo(tmp_path / "go")
+    job = start("run", "--max-restarts=1", f"--http={port.number}", "bash", "-c", script, stderr=subprocess.PIPE,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+    wait_for(lambda: ("127.0.0.1", port.number) in listeners(job.pid), "the port")
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            idle = stack.enter_context(socket.socket())
+            idle.setblocking(False)
+            idle.connect_ex(("127.0.0.1", port.number))
+        wait_for(lambda: open_files(job.pid) > 64, "connections")
+        assert open_files(job.pid) < 128
+        (tmp_path / "go").write_text("\n")
+        assert job.wait(60) == 0
+    assert len(job.stderr.read().splitlines()) < 20
 
 
 def test_torchs_variable_for_the_port_is_honoured(start, port):

@@ -10,7 +10,7 @@
 int job_offer_store(struct job *job, struct err *err)
 {
 	uint16_t port = 0;
-	int r = round_store_offer(&job->store, &port, err);
+	int r = round_store_offer(&job->store, job->group.done, &port, err);
 	job_push_node(job, (struct node_event){
 				   .type = NODE_EV_STORE, .host = job->store.host, .port = port });
 	return r;

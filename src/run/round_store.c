@@ -67,12 +67,17 @@ void round_store_usage(const struct round_store *store, uint64_t ret_executed[C1
 	*ret_connections = stats.connections;
 }
 
-static void end_round(struct round_store *store)
+static void end_server(struct round_store *store)
 {
 	size_t connections;
 	round_store_usage(store, store->executed, &connections);
 	store_server_free(store->server);
 	store->server = NULL;
+}
+
+static void end_round(struct round_store *store)
+{
+	end_server(store);
 	fd_close(&store->listen_fd);
 	store->peer_count = 0;
 }
@@ -91,14 +96,15 @@ static int open_port(struct round_store *store, struct err *err)
 	return addr_port(&bound);
 }
 
-int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err)
+int round_store_offer(struct round_store *store, bool keep, uint16_t *ret_port, struct err *err)
 {
-	end_round(store);
-	if (store->shares_port) {
-		*ret_port = store->port;
-		return 0;
-	}
 	*ret_port = store->port;
+	if (!keep)
+		end_round(store);
+	/* A port of the user's choice is free again when the kept store has ended. */
+	if (store->shares_port || (store->server && store->port))
+		return 0;
+	fd_close(&store->listen_fd);
 	int r = open_port(store, err);
 	if (r < 0)
 		return r;
@@ -198,13 +204,14 @@ static void send_away(struct round_store *store)
 
 int round_store_begin(struct round_store *store, bool serve, struct err *err)
 {
+	end_server(store);
 	if (!serve) {
 		fd_close(&store->listen_fd);
 		send_away(store);
 		return 0;
 	}
 	if (store->listen_fd < 0 && !store->shares_port) {
-		/* The port was taken when it was offered: try again. */
+		/* The port was taken when it was offered, perhaps by the kept store: try again. */
 		int r = store->port ? open_port(store, err)
 				    : err_set(err, EADDRNOTAVAIL, "the workers' store has no port");
 		if (r < 0)

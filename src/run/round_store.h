@@ -2,8 +2,10 @@
  *
  * Before each round it opens a listener and offers its address; if the round is served from here,
  * the store continues with that same listener, so no other process can take the port in between.
- * Offering again ends the store of the previous round, with its keys, connections and memory: a
- * worker never meets data of a dead one. */
+ * After a round that failed or was stopped, offering again ends its store, with its keys,
+ * connections and memory: a worker never meets data of a dead one. When the workers of this host
+ * are done, those of other hosts may still need the store: it is kept until the next round begins
+ * or the job ends. */
 #ifndef RUN_ROUND_STORE_H
 #define RUN_ROUND_STORE_H
 
@@ -67,10 +69,10 @@ int round_store_place(struct round_store *store, const char *host, const struct 
 		      struct err *err);
 void round_store_done(struct round_store *store);
 
-/* Ends the store of the last round and listens for the next one. It must have an address.
- * `ret_port` is written in any case: if the user's port is taken now, it is tried again when the
- * round begins. */
-int round_store_offer(struct round_store *store, uint16_t *ret_port, struct err *err);
+/* Ends the store of the last round, unless `keep`, and listens for the next one. It must have an
+ * address. `ret_port` is written in any case: if the user's port is taken now, perhaps by the kept
+ * store, it is tried again when the round begins. */
+int round_store_offer(struct round_store *store, bool keep, uint16_t *ret_port, struct err *err);
 
 /* Takes over a connection that was accepted elsewhere, non-blocking. One that comes before the
  * round has begun here waits for that: other nodes may have heard of the round earlier. */

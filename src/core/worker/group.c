@@ -87,7 +87,7 @@ static void on_start(struct step *s)
 	group->count = group->alive = s->event->count;
 	group->workers = mem_grow(group->workers, group->count, sizeof(struct worker));
 	memset(group->workers, 0, group->count * sizeof(struct worker));
-	group->failed = false;
+	group->done = group->failed = false;
 	enter(s, GROUP_ACTIVE, NS_NEVER);
 	for (size_t i = 0; i < group->count; i++)
 		act(s, GROUP_DO_SPAWN, i, 0);
@@ -159,6 +159,7 @@ static void on_exited(struct step *s)
 		fail(s, s->event->rank);
 	} else if (s->group->alive == 0) {
 		enter(s, GROUP_LINGERING, ns_add(s->now_ns, GROUP_LINGER_NS));
+		s->group->done = true;
 		act(s, GROUP_DO_TELL_DONE, 0, 0);
 		act(s, GROUP_DO_SIGNAL_ORPHANS, 0, SIGTERM);
 	}

@@ -74,6 +74,7 @@ struct group {
 	int signal;	    /* of the current stop */
 	uint64_t failed_ns; /* when the first failure was seen, while `failed` */
 	uint64_t deadline_ns;
+	bool done; /* all workers ended well */
 	bool failed;
 	size_t first; /* the first failure, while `failed` */
 };

@@ -312,6 +312,7 @@ static int run_session(const struct coordinator_options *o, struct err *err)
 {
 	struct token token;
 	int r = token_load(o->token_file, &token, err);
+	token_hide();
 	if (r < 0)
 		return r;
 	const struct link_self self = { .run_id = o->run_id, .token = r > 0 ? &token : NULL };

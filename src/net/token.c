@@ -54,6 +54,14 @@ int token_load(const char *path, struct token *ret_token, struct err *err)
 	return r < 0 ? err_wrap(err, TOKEN_VARIABLE) : 1;
 }
 
+void token_hide(void)
+{
+	char *variable = getenv(TOKEN_VARIABLE);
+	if (variable)
+		sodium_memzero(variable, strlen(variable));
+	unsetenv(TOKEN_VARIABLE);
+}
+
 void token_forget(struct token *token)
 {
 	sodium_memzero(token, sizeof(*token));

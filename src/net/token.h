@@ -27,6 +27,9 @@ int token_from_text(const char *text, size_t len, struct token *ret_token, struc
  * given, or the variable is empty), or -errno. */
 int token_load(const char *path, struct token *ret_token, struct err *err);
 
+/* Takes MUSTER_TOKEN out of this process's environment, and out of what /proc shows of it. */
+void token_hide(void);
+
 void token_forget(struct token *token);
 
 enum token_direction {

@@ -205,11 +205,11 @@ static int take_node_rank(const struct rendezvous_options *options,
 	return 0;
 }
 
-/* Removes the token from the environment so that no child inherits it. */
+/* Removes the token from the environment so that no child inherits it or reads it in /proc. */
 static int take_token(const char *file, struct rendezvous *rdzv, struct err *err)
 {
 	int r = token_load(file, &rdzv->token, err);
-	unsetenv(TOKEN_VARIABLE);
+	token_hide();
 	if (r < 0)
 		return err_wrap(err, "the token");
 	rdzv->has_token = r > 0;

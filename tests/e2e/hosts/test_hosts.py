@@ -252,7 +252,9 @@ def test_a_token_admits_agents_that_know_it_and_workers_never_see_it(agents, cre
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")
     common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}"]
-    show = ["sh", "-c", "env | grep -c sesame; test $? = 1"]
+    # Neither in its own environment nor in that of the warden, its parent, or of the agent, the warden's.
+    show = ["sh", "-c", "agent=$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); "
+            "cat /proc/self/environ /proc/$PPID/environ /proc/$agent/environ | grep -ac sesame; test $? = 1"]
     coordinator(agents, *common, *show, MUSTER_TOKEN="open sesame")
     wrong = agents.start(*common, "true", MUSTER_TOKEN="open barley")
     without = agents.start(*common, "true")

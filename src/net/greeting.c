@@ -94,21 +94,29 @@ static void take_foreign(struct greeting *greeting, int code, const void *data, 
 
 /* ---- the accepting side ---- */
 
+/* A peer without the token does not learn the name of our run: compared after the proof. */
+static void compare_runs(struct greeting *greeting, struct buf *out)
+{
+	const char *ours = greeting->self->run_id, *theirs = greeting->hello.run_id;
+	if (strcmp(theirs, ours) == 0) {
+		greeting->state = GREETING_KNOWN;
+		return;
+	}
+	char text[FRAME_TEXT_MAX];
+	snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'", ours,
+		 theirs);
+	str_make_printable(text);
+	frame_put_refused(out, REFUSAL_RUN_ID, text);
+	fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'", theirs, ours);
+	str_make_printable(greeting->why);
+}
+
 static void take_hello(struct greeting *greeting, struct buf *out)
 {
 	const struct link_self *self = greeting->self;
 	struct frame_hello *hello = &greeting->hello;
 	str_make_printable(hello->version);
-	if (strcmp(hello->run_id, self->run_id) != 0) {
-		char text[FRAME_TEXT_MAX];
-		snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'",
-			 self->run_id, hello->run_id);
-		str_make_printable(text);
-		frame_put_refused(out, REFUSAL_RUN_ID, text);
-		fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'",
-		     hello->run_id, self->run_id);
-		str_make_printable(greeting->why);
-	} else if (self->token && !hello->has_token) {
+	if (self->token && !hello->has_token) {
 		frame_put_refused(out, REFUSAL_TOKEN,
 				  "it requires a token: give --rdzv-conf token_file=FILE or "
 				  "set " TOKEN_VARIABLE);
@@ -124,7 +132,7 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 		frame_put_challenge(out, &greeting->challenge);
 		greeting->state = GREETING_PROOF;
 	} else {
-		greeting->state = GREETING_KNOWN;
+		compare_runs(greeting, out);
 	}
 }
 
@@ -132,7 +140,7 @@ static void take_proof(struct greeting *greeting, const struct frame_proof *proo
 {
 	if (token_check(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello,
 			&greeting->challenge, proof->proof)) {
-		greeting->state = GREETING_KNOWN;
+		compare_runs(greeting, out);
 		return;
 	}
 	frame_put_refused(out, REFUSAL_TOKEN, "token mismatch");

@@ -197,11 +197,14 @@ static void take_message(struct link *link, const struct frame *frame)
 	int r = round_msg_decode(frame, &node, &msg, &err);
 	if (r == 0 && msg_from_agent(msg.type) != link->accepted)
 		r = err_set(&err, EPROTO, "%s in the wrong direction", msg_type_name(msg.type));
-	if (r < 0)
+	if (r < 0) {
 		link_end(link, LINK_BROKEN, false, "%s sent an invalid frame: %s", link->name,
 			 err.msg);
-	else
-		link->handler->on_msg(link->arg, link, &msg);
+		return;
+	}
+	if (msg.type == MSG_JOIN)
+		evtimer_del(&link->timer);
+	link->handler->on_msg(link->arg, link, &msg);
 }
 
 /* Handles the whole frames of a link that is up; returns how many bytes they take. */
@@ -233,7 +236,10 @@ static void go_up(struct link *link)
 {
 	link->state = LINK_UP;
 	link->up_ns = clock_now_ns();
-	evtimer_del(&link->timer);
+	if (link->accepted)
+		set_timer(link, ns_add(link->up_ns, LINK_JOIN_NS));
+	else
+		evtimer_del(&link->timer);
 	free(link->greeting);
 	link->greeting = NULL;
 	if (!link->accepted && link->handler)
@@ -460,6 +466,8 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		try_addresses(link);
 	} else if (link->state == LINK_LINGERING) {
 		free_link(link);
+	} else if (link->state == LINK_UP) {
+		link_end(link, LINK_BROKEN, false, "it did not join in time");
 	} else {
 		link_end(link, LINK_UNREACHABLE, false, "%s is connected but does not answer",
 			 link->name);

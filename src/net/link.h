@@ -25,8 +25,11 @@ struct link;
 struct link_probe;
 struct link_listener;
 
-#define LINK_CONNECT_NS (10 * NS_PER_S)	   /* for a connection, over all addresses */
-#define LINK_GREETING_NS (10 * NS_PER_S)   /* and then until the greeting is complete */
+#define LINK_CONNECT_NS (10 * NS_PER_S)	 /* for a connection, over all addresses */
+#define LINK_GREETING_NS (10 * NS_PER_S) /* and then until the greeting is complete */
+/* And then, accepting, until the agent's first JOIN. An agent that must end the workers of an
+ * earlier round joins after that, so this is longer than its default --shutdown-timeout. */
+#define LINK_JOIN_NS (60 * NS_PER_S)
 #define LINK_LINGER_NS (2 * NS_PER_S)	   /* for a peer to take the rest after a hang-up */
 #define LINK_UNSENT_MAX ((size_t)64 << 20) /* a peer that leaves this much unread is dropped */
 #define LINK_STRANGERS_MAX 16384	   /* unauthenticated; beyond this the oldest is closed */

@@ -10,6 +10,7 @@ struct caller {
 	struct callers *callers;
 	uint64_t id;
 	struct link *link;
+	bool joined;
 };
 
 struct callers {
@@ -58,22 +59,26 @@ static void tell_msg(const struct caller *caller, const struct msg *msg)
 
 static void on_msg(void *arg, struct link *link, const struct msg *msg)
 {
+	struct caller *caller = arg;
 	if (msg->type != MSG_JOIN) {
-		tell_msg(arg, msg);
+		tell_msg(caller, msg);
 		return;
 	}
+	caller->joined = true;
 	struct node_info node = *msg->join.node;
 	struct msg join = *msg;
 	add_seen_address(link, &node);
 	join.join.node = &node;
-	tell_msg(arg, &join);
+	tell_msg(caller, &join);
 }
 
-static void on_down(void *arg, struct link *link UNUSED, const struct link_end *end)
+static void on_down(void *arg, struct link *link, const struct link_end *end)
 {
 	struct caller *caller = arg;
 	struct callers *callers = caller->callers;
 	uint64_t id = caller->id;
+	if (!caller->joined && end->kind == LINK_BROKEN)
+		callers->handler->on_turned_away(callers->arg, link_peer_name(link), end->text);
 	forget(caller);
 	callers->handler->on_event(callers->arg, &(struct node_event){ .type = NODE_EV_LINK_DOWN,
 								       .link = id,

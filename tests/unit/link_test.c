@@ -483,6 +483,44 @@ TEST(an_agent_of_another_run_is_refused_by_name)
 		       "the run 'other?[31m', not to 'job'");
 }
 
+TEST(a_peer_without_the_token_does_not_learn_the_run)
+{
+	struct token token = make_token("secret"), other = make_token("Secret");
+	struct world w;
+	world_init(&w, "127.0.0.1");
+	w.server_self.token = &token;
+	w.client_self.run_id = "other";
+	w.client_self.token = &other;
+	expect_refusal(&w, "token mismatch", "token mismatch");
+	world_init(&w, "127.0.0.1");
+	w.server_self.token = &token;
+	w.client_self.run_id = "other";
+	expect_refusal(&w, "it requires a token", "it has no token");
+	world_init(&w, "127.0.0.1");
+	w.server_self.token = w.client_self.token = &token;
+	w.client_self.run_id = "other";
+	expect_refusal(&w, "the run 'job', this one is 'other'", "the run 'other', not to 'job'");
+}
+
+TEST(an_agent_that_does_not_join_is_closed)
+{
+	struct world w;
+	world_init(&w, "127.0.0.1");
+	connect_up(&w);
+	link_send(w.client, &ping); /* which is not a JOIN */
+	WAIT_FOR(&w, w.server_msgs == 1);
+	ck_assert(evtimer_pending(&w.server->timer, NULL));
+	event_active(&w.server->timer, EV_TIMEOUT, 0); /* as if LINK_JOIN_NS had passed */
+	WAIT_FOR(&w, w.server_down && w.client_down);
+	ck_assert_int_eq(w.server_end.kind, LINK_BROKEN);
+	ck_assert_str_eq(w.server_end.text, "it did not join in time");
+	world_done(&w);
+	world_init(&w, "127.0.0.1");
+	exchange(&w);
+	ck_assert(!evtimer_pending(&w.server->timer, NULL));
+	world_done(&w);
+}
+
 /* ---- unauthenticated peers on a raw socket ---- */
 
 struct raw {

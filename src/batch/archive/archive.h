@@ -75,4 +75,10 @@ struct archive {
 int archive_load(struct archive *archive, const char *dir, struct err *err);
 void archive_done(struct archive *archive);
 
+/* The parts of reading one file: its first line, which says how many bytes of summaries follow
+ * (-1: it does not), and those. 0 or -EINVAL; the entry is the caller's also then. */
+int archive_read_key(struct archive_entry *entry, const char *line, size_t len, int64_t *ret_bytes);
+int archive_read_points(struct archive_entry *entry, const char *text, size_t len);
+void archive_entry_done(struct archive_entry *entry);
+
 #endif

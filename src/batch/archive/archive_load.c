@@ -71,8 +71,7 @@ static int take_text(struct json_in *in, char **ret_text)
 	return r;
 }
 
-static int read_key_line(struct archive_entry *entry, const char *line, size_t len,
-			 int64_t *ret_bytes)
+int archive_read_key(struct archive_entry *entry, const char *line, size_t len, int64_t *ret_bytes)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT;
 	struct json_in in;
@@ -133,7 +132,7 @@ static int read_point(struct archive_point *point, const char *line, size_t len)
 	return r < 0 ? r : point->id ? 0 : -EINVAL;
 }
 
-static int read_points(struct archive_entry *entry, const char *text, size_t len)
+int archive_read_points(struct archive_entry *entry, const char *text, size_t len)
 {
 	for (const char *end = text + len; text < end;) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
@@ -159,12 +158,12 @@ static int entry_read(struct archive_entry *entry, struct err *err)
 		return err_set(err, errno, "%s: %m", entry->path);
 	const char *newline = memchr(line, '\n', (size_t)got);
 	int64_t bytes = -1;
-	int r = newline ? read_key_line(entry, line, (size_t)(newline - line), &bytes) : -EINVAL;
+	int r = newline ? archive_read_key(entry, line, (size_t)(newline - line), &bytes) : -EINVAL;
 	if (r < 0)
 		return err_set(err, EINVAL, "%s: not a file of a history", entry->path);
 	AUTO_FREE char *text = mem_alloc((size_t)bytes + 1);
 	got = pread(fd, text, (size_t)bytes, newline + 1 - line);
-	if (got != bytes || read_points(entry, text, (size_t)bytes) < 0)
+	if (got != bytes || archive_read_points(entry, text, (size_t)bytes) < 0)
 		return err_set(err, EINVAL, "%s: its summary is broken", entry->path);
 	return 0;
 }
@@ -201,19 +200,22 @@ int archive_load(struct archive *archive, const char *dir, struct err *err)
 	return 0;
 }
 
+void archive_entry_done(struct archive_entry *entry)
+{
+	for (size_t i = 0; i < entry->point_count; i++) {
+		free(entry->points[i].id);
+		free(entry->points[i].source);
+		free(entry->points[i].unit);
+	}
+	free(entry->points);
+	free(entry->path);
+	archive_key_done(&entry->key);
+}
+
 void archive_done(struct archive *archive)
 {
-	for (size_t i = 0; i < archive->count; i++) {
-		struct archive_entry *entry = &archive->entries[i];
-		for (size_t k = 0; k < entry->point_count; k++) {
-			free(entry->points[k].id);
-			free(entry->points[k].source);
-			free(entry->points[k].unit);
-		}
-		free(entry->points);
-		free(entry->path);
-		archive_key_done(&entry->key);
-	}
+	for (size_t i = 0; i < archive->count; i++)
+		archive_entry_done(&archive->entries[i]);
 	free(archive->entries);
 	*archive = ARCHIVE_INIT;
 }

@@ -70,6 +70,7 @@ int hunt_measure(struct hunt *hunt, size_t commit, struct err *err);
 
 /* The file that --resume reads. */
 int hunt_state_open(struct hunt *hunt, struct err *err);
+int hunt_state_read(struct hunt *hunt, const char *line, size_t len); /* a line of it; -EINVAL */
 int hunt_state_pair(struct hunt *hunt, size_t commit, double good, double candidate,
 		    struct err *err);
 int hunt_state_failed(struct hunt *hunt, size_t commit, struct err *err);

@@ -39,7 +39,7 @@ static size_t find_commit(const struct hunt *hunt, const char *hash)
 	return i;
 }
 
-static int read_line(struct hunt *hunt, const char *line, size_t len)
+int hunt_state_read(struct hunt *hunt, const char *line, size_t len)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT, hash = BUF_INIT;
 	double good = 0, candidate = 0;
@@ -81,7 +81,7 @@ static int read_lines(struct hunt *hunt, const struct buf *header, struct buf *t
 			       "or search without --resume",
 			       hunt->dir);
 	for (at = newline + 1; (newline = strchr(at, '\n')); at = newline + 1)
-		if (read_line(hunt, at, (size_t)(newline - at)) < 0)
+		if (hunt_state_read(hunt, at, (size_t)(newline - at)) < 0)
 			return err_set(err, EINVAL, "%s/state.jsonl: a line is broken", hunt->dir);
 	*ret_end = (size_t)(at - start);
 	return 0;

@@ -185,6 +185,14 @@ static void take_welcome(struct greeting *greeting, const struct frame_welcome *
 
 /* ---- both ---- */
 
+struct session *greeting_session(const struct greeting *greeting)
+{
+	const struct token *token = greeting->self->token;
+	return token ? session_new(token, &greeting->hello, &greeting->challenge,
+				   greeting->accepting)
+		     : NULL;
+}
+
 /* Applies one frame to the state; -errno if it is out of place. */
 static int take_frame(struct greeting *greeting, const struct frame *frame, struct buf *out,
 		      struct err *err)

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "net/peer.h"
+#include "net/seal.h"
 
 enum greeting_state {
 	GREETING_OPENING, /* waits for the peer's opening */
@@ -39,6 +40,9 @@ void greeting_accept(struct greeting *greeting, const struct link_self *self);
 /* Returns how many bytes it used. The rest is half a frame or, once it is KNOWN, belongs to the
  * link. */
 size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out);
+
+/* KNOWN: the keys for what follows WELCOME; NULL if there is no token. The caller owns them. */
+struct session *greeting_session(const struct greeting *greeting);
 
 /* Accepting and KNOWN: the decision. */
 void greeting_welcome(const struct greeting *greeting, struct buf *out);

@@ -31,6 +31,7 @@ __attribute__((noinline)) static void free_link(struct link *link)
 	buf_done(&link->in);
 	buf_done(&link->out);
 	free(link->greeting);
+	session_free(link->session);
 	free(link->addrs);
 	free(link->failure);
 	free(link->name);
@@ -94,8 +95,10 @@ static void end_of_stream(struct link *link, int code)
 		link_end(link, LINK_UNREACHABLE, false, "%s is unreachable: %m", link->name);
 		return;
 	}
-	const char *doubt =
-		link->state == LINK_UP ? "" : " without an answer: is it a muster coordinator?";
+	const char *doubt = link->state != LINK_UP
+				    ? " without an answer: is it a muster coordinator?"
+			    : buf_len(&link->in) > 0 ? " in the middle of a frame"
+						     : "";
 	link_end(link, LINK_CLOSED, true, "%s closed the connection%s", link->name, doubt);
 }
 
@@ -133,9 +136,16 @@ static void flush(struct link *link)
 		buf_done(&link->out);
 }
 
+void link_seal(struct link *link, size_t before)
+{
+	if (link->session)
+		seal_frame(&link->session->out, &link->out, buf_len(&link->out) - before);
+}
+
 void link_send(struct link *link, const struct msg *msg)
 {
 	struct err err = ERR_INIT;
+	size_t before = buf_len(&link->out);
 	if (link->state != LINK_UP || link->write_error || link->unsendable)
 		return; /* on_down is about to be called */
 	if (round_msg_encode(msg, &link->out, &err) < 0) {
@@ -144,6 +154,8 @@ void link_send(struct link *link, const struct msg *msg)
 		link->failure = NEW(struct link_end);
 		link->failure->kind = LINK_BROKEN;
 		snprintf(link->failure->text, sizeof(link->failure->text), "%s", err.msg);
+	} else {
+		link_seal(link, before);
 	}
 	link_flush_soon(link);
 }
@@ -213,9 +225,12 @@ static size_t take_frames(struct link *link, const unsigned char *data, size_t l
 	size_t used = 0;
 	while (link->state == LINK_UP && !link->free_later) {
 		struct err err = ERR_INIT;
+		unsigned char room[FRAME_BODY_MAX];
 		struct frame frame;
 		size_t size;
 		int r = frame_next(data + used, len - used, &frame, &size, &err);
+		if (r > 0 && link->session)
+			r = seal_open(&link->session->in, data + used, size, room, &frame, &err);
 		if (r == 0)
 			break;
 		if (r < 0) {
@@ -269,6 +284,8 @@ static void fail_greeting(struct link *link)
 static size_t take_greeting(struct link *link, const unsigned char *data, size_t len)
 {
 	size_t used = greeting_feed(link->greeting, data, len, &link->out);
+	if (link->greeting->state == GREETING_KNOWN)
+		link->session = greeting_session(link->greeting);
 	if (link->greeting->state == GREETING_KNOWN && link->accepted)
 		link->hooks->on_known(link); /* may still refuse */
 	if (link->state != LINK_GREETING || link->free_later)

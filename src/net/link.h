@@ -1,4 +1,5 @@
-/* Links: framed, authenticated connections between agents and coordinators on a libevent base.
+/* Links: framed connections between agents and coordinators on a libevent base; with a token they
+ * are authenticated and encrypted (net/seal.h).
  *
  *     connecting   link_connect()       on_up, on_msg…, on_down
  *     asking       link_probe()         one answer

@@ -48,7 +48,9 @@ static void welcome_probe(struct link *link)
 	struct frame_standing standing = { .coordinates = false };
 	listener->handler->on_probe(listener->arg, &standing);
 	greeting_welcome(link->greeting, &link->out);
+	size_t before = buf_len(&link->out);
 	frame_put_standing(&link->out, &standing);
+	link_seal(link, before);
 }
 
 static const struct link_hooks known_hooks;

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "net/greeting.h"
 #include "net/link.h"
+#include "net/seal.h"
 
 enum link_state {
 	LINK_CONNECTING,
@@ -43,6 +44,7 @@ struct link {
 	void *arg;		   /* the handler's */
 	void *owner;		   /* the hooks' */
 	struct greeting *greeting; /* until it is up */
+	struct session *session;   /* from then on; NULL: there is no token */
 	struct event readable, writable, timer;
 	struct buf in, out;
 	uint64_t up_ns;
@@ -72,6 +74,9 @@ struct link *link_new_accepted(struct event_base *base, int fd, const struct add
 /* Ends the link now, with a reason. Only from the loop. */
 PRINTF_LIKE(4, 5)
 void link_end(struct link *link, enum link_end_kind kind, bool dead, const char *fmt, ...);
+
+/* Seals, where there is a token, the frame behind the first `before` bytes of `out`. */
+void link_seal(struct link *link, size_t before);
 
 /* Sends `out` in this turn of the loop. */
 void link_flush_soon(struct link *link);

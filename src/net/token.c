@@ -14,7 +14,6 @@ static_assert(FRAME_PROOF_SIZE == crypto_generichash_BYTES, "a proof is its hash
 
 /* Each hash begins with its purpose, so that a proof cannot be used as anything else. */
 static const char key_purpose[] = "muster token 1";
-static const char proof_purpose[] = "muster proof 1";
 
 int token_from_text(const char *text, size_t len, struct token *ret_token, struct err *err)
 {
@@ -67,22 +66,36 @@ void token_forget(struct token *token)
 	sodium_memzero(token, sizeof(*token));
 }
 
-void token_prove(const struct token *token, enum token_direction direction,
-		 const struct frame_hello *hello, const struct frame_challenge *challenge,
-		 unsigned char ret_proof[FRAME_PROOF_SIZE])
+/* A keyed hash over everything that tells a connection and a direction apart. */
+static void derive(const struct token *token, const char *purpose, enum token_direction direction,
+		   const struct frame_hello *hello, const struct frame_challenge *challenge,
+		   unsigned char *ret_hash, size_t size)
 {
 	const unsigned char who[] = { (unsigned char)direction, (unsigned char)hello->role };
 	crypto_generichash_state state;
-	crypto_generichash_init(&state, token->key, sizeof(token->key), FRAME_PROOF_SIZE);
-	crypto_generichash_update(&state, (const unsigned char *)proof_purpose,
-				  sizeof(proof_purpose));
+	crypto_generichash_init(&state, token->key, sizeof(token->key), size);
+	crypto_generichash_update(&state, (const unsigned char *)purpose, strlen(purpose) + 1);
 	crypto_generichash_update(&state, who, sizeof(who));
 	crypto_generichash_update(&state, hello->nonce, sizeof(hello->nonce));
 	crypto_generichash_update(&state, challenge->nonce, sizeof(challenge->nonce));
 	/* Last, because only this part has no fixed length. */
 	crypto_generichash_update(&state, (const unsigned char *)hello->run_id,
 				  strlen(hello->run_id));
-	crypto_generichash_final(&state, ret_proof, FRAME_PROOF_SIZE);
+	crypto_generichash_final(&state, ret_hash, size);
+}
+
+void token_prove(const struct token *token, enum token_direction direction,
+		 const struct frame_hello *hello, const struct frame_challenge *challenge,
+		 unsigned char ret_proof[FRAME_PROOF_SIZE])
+{
+	derive(token, "muster proof 1", direction, hello, challenge, ret_proof, FRAME_PROOF_SIZE);
+}
+
+void token_session_key(const struct token *token, enum token_direction direction,
+		       const struct frame_hello *hello, const struct frame_challenge *challenge,
+		       unsigned char ret_key[TOKEN_KEY_SIZE])
+{
+	derive(token, "muster session 1", direction, hello, challenge, ret_key, TOKEN_KEY_SIZE);
 }
 
 bool token_check(const struct token *token, enum token_direction direction,

@@ -1,9 +1,8 @@
 /* The secret that agents and coordinators of a job share, and how each proves to the other that it
  * knows it.
  *
- * A process without the token can neither join nor pose as the coordinator. The token does not
- * protect against an attacker on the network path, who can change messages after the greeting;
- * nothing is encrypted. */
+ * A process without the token can neither join nor pose as the coordinator. What follows the
+ * greeting is encrypted with keys made from the token (net/seal.h). */
 #ifndef NET_TOKEN_H
 #define NET_TOKEN_H
 
@@ -42,6 +41,11 @@ enum token_direction {
 void token_prove(const struct token *token, enum token_direction direction,
 		 const struct frame_hello *hello, const struct frame_challenge *challenge,
 		 unsigned char ret_proof[FRAME_PROOF_SIZE]);
+
+/* A key for what one side sends on one connection after the greeting, bound as the proofs are. */
+void token_session_key(const struct token *token, enum token_direction direction,
+		       const struct frame_hello *hello, const struct frame_challenge *challenge,
+		       unsigned char ret_key[TOKEN_KEY_SIZE]);
 
 /* In constant time. */
 bool token_check(const struct token *token, enum token_direction direction,

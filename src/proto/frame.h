@@ -11,9 +11,9 @@
  *                                              STANDING   (to a probe) whether it coordinates
  *     messages of core/rounds/msg.h, both ways     or, at any point before, REFUSED with the reason
  *
- * Without a token there is no CHALLENGE and no PROOF. The opening and REFUSED are the same in all
- * versions, so that a peer of another version understands the refusal. docs/PROTOCOL.md has every
- * byte.
+ * Without a token there is no CHALLENGE and no PROOF. With one, what follows WELCOME is sealed
+ * (net/seal.h). The opening and REFUSED are the same in all versions, so that a peer of another
+ * version understands the refusal. docs/PROTOCOL.md has every byte.
  *
  * Pure functions on bytes.
  */
@@ -25,12 +25,13 @@
 #include "base/err.h"
 #include "core/rounds/finder.h"
 
-#define FRAME_MAJOR 1 /* other majors do not understand each other */
+#define FRAME_MAJOR 2 /* other majors do not understand each other */
 #define FRAME_MINOR 0 /* later ones add bytes at the end of bodies */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3
 #define FRAME_BODY_MAX 2048
+#define FRAME_TAG_SIZE 16 /* by which a sealed frame is longer */
 
 #define FRAME_NONCE_SIZE 16
 #define FRAME_PROOF_SIZE 32
@@ -137,7 +138,8 @@ int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refus
 int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing,
 		       struct err *err);
 
-/* For other codecs: appends a whole frame; the body has at most FRAME_BODY_MAX bytes. */
+/* For other codecs: appends a whole frame; the body has at most FRAME_BODY_MAX bytes, and
+ * FRAME_TAG_SIZE fewer if it may be sealed. */
 void frame_put(struct buf *out, uint8_t type, const void *body, size_t len);
 
 const char *frame_type_name(uint8_t type);

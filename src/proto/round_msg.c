@@ -236,7 +236,7 @@ static void pack_msg(struct pack *p, struct msg *msg)
 
 int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err)
 {
-	unsigned char body[FRAME_BODY_MAX];
+	unsigned char body[FRAME_BODY_MAX - FRAME_TAG_SIZE];
 	struct pack p = pack_writer(body, sizeof(body));
 	pack_msg(&p, (struct msg *)msg); /* a walk that writes changes nothing */
 	if (p.bad)

@@ -1,9 +1,11 @@
 /* Bytes from a peer: the opening, then frames. Nothing crashes, the frames do not depend on how the
- * stream was cut, and whatever decodes can be encoded again to the same. The first byte chooses the
+ * stream was cut, and whatever decodes can be encoded again to the same. Sealed, each opens to the
+ * same again, unless a bit was changed; none opens that was not sealed. The first byte chooses the
  * cuts. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/seal.h"
 #include "proto/round_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,6 +46,38 @@ static void check_greeting(const struct frame *frame)
 	frame_get_standing(frame, &standing, NULL);
 }
 
+static int open_frame(const unsigned char *data, size_t size)
+{
+	struct seal seal = { .key = "fixed" };
+	unsigned char room[FRAME_BODY_MAX];
+	struct frame frame;
+	return seal_open(&seal, data, size, room, &frame, NULL);
+}
+
+static void check_sealed(const struct frame *frame, const uint8_t *data, size_t size)
+{
+	if (open_frame(data, size) > 0)
+		abort(); /* no input can guess a tag */
+	if (frame->body.len > FRAME_BODY_MAX - FRAME_TAG_SIZE)
+		return;
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	struct seal out = { .key = "fixed" }, in = out;
+	unsigned char room[FRAME_BODY_MAX];
+	struct frame sealed, again;
+	size_t taken;
+	frame_put(&bytes, frame->type, frame->body.data, frame->body.len);
+	seal_frame(&out, &bytes, buf_len(&bytes));
+	if (frame_next(buf_data(&bytes), buf_len(&bytes), &sealed, &taken, NULL) != 1 ||
+	    seal_open(&in, buf_data(&bytes), taken, room, &again, NULL) != 1 ||
+	    again.type != frame->type || again.body.len != frame->body.len ||
+	    memcmp(again.body.data, frame->body.data, again.body.len) != 0)
+		abort();
+	size_t at = data[size - 1] % taken;
+	buf_data(&bytes)[at] ^= (unsigned char)(1 << (data[0] % 8));
+	if (open_frame(buf_data(&bytes), taken) > 0)
+		abort();
+}
+
 /* The number of whole frames, or -1 - it when the stream broke behind them. */
 static int count_frames(const uint8_t *data, size_t size, size_t step)
 {
@@ -55,6 +89,7 @@ static int count_frames(const uint8_t *data, size_t size, size_t step)
 		while ((r = frame_next(data + at, end - at, &frame, &taken, NULL)) > 0) {
 			check_greeting(&frame);
 			check_message(&frame);
+			check_sealed(&frame, data + at, taken);
 			at += taken;
 			count++;
 		}

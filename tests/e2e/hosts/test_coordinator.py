@@ -157,13 +157,13 @@ def test_another_run_is_refused_by_name(coordinator):
 def test_another_version_is_refused_by_name(coordinator):
     c = coordinator()
     peer = c.peer()
-    peer.send(b"MUSTER\x02\x05whatever")
+    peer.send(b"MUSTER\x01\x05whatever")
     answer = peer.rest()
     assert answer.startswith(link_peer.OPENING)
     length, kind, reason, size = struct.unpack_from("<HBBB", answer, 8)
     assert (kind, link_peer.REASONS[reason]) == (link_peer.REFUSED, "version")
-    assert b"version 1.0 of the protocol" in answer[13:13 + size]
-    c.said("version 2.5")
+    assert b"version 2.0 of the protocol" in answer[13:13 + size]
+    c.said("version 1.5")
 
 
 def test_a_token_must_be_there_and_be_the_same(coordinator, tmp_path):

@@ -1,6 +1,8 @@
 """An agent or a stranger on a raw socket, written from docs/PROTOCOL.md alone: what the coordinator is told here is
 what the document says, not what the C code happens to send."""
 
+import ctypes
+import ctypes.util
 import hashlib
 import os
 import socket
@@ -8,7 +10,7 @@ import struct
 
 from waits import DEADLINE
 
-OPENING = b"MUSTER\x01\x00"
+OPENING = b"MUSTER\x02\x00"
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED, STANDING = range(1, 7)
 JOIN, FAILED, DONE, LEAVE, PING, FORMED, STOP, CLOSED, REFUSED_JOIN, PONG, PEERS = range(16, 27)
 REASONS = ["version", "run id", "token", "standby", "broken", "busy"]
@@ -46,6 +48,37 @@ def memory(heard=(0, 0), nodes=0, work=0, ruling=0):
     return ref + ref + rounds + struct.pack("<BiQBiIBB", 0, -1, 0, 0, -1, 0, work, ruling) + cause()
 
 
+class Seal:
+    """One direction of a session with a token."""
+
+    cipher = ctypes.CDLL(ctypes.util.find_library("sodium"))
+
+    def __init__(self, key):
+        self.key = key
+        self.count = 0
+
+    def nonce(self):
+        self.count += 1
+        return struct.pack("<QI", self.count - 1, 0)
+
+    def seal(self, plain):
+        """A whole frame to a sealed one."""
+        length = struct.pack("<H", len(plain) - 3 + 16)
+        out = ctypes.create_string_buffer(len(plain) - 2 + 16)
+        self.cipher.crypto_aead_chacha20poly1305_ietf_encrypt(
+            out, None, plain[2:], ctypes.c_ulonglong(len(plain) - 2), length, ctypes.c_ulonglong(2), None, self.nonce(),
+            self.key)
+        return length + out.raw
+
+    def open(self, sealed):
+        """A whole sealed frame to its type and body."""
+        out = ctypes.create_string_buffer(len(sealed) - 2 - 16)
+        assert self.cipher.crypto_aead_chacha20poly1305_ietf_decrypt(
+            out, None, None, sealed[2:], ctypes.c_ulonglong(len(sealed) - 2), sealed[:2], ctypes.c_ulonglong(2),
+            self.nonce(), self.key) == 0
+        return out.raw[0], out.raw[1:]
+
+
 class Closed(Exception):
     """The coordinator has ended the stream."""
 
@@ -55,15 +88,27 @@ class Peer:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.nonce = os.urandom(16)
+        self.seal_out = self.seal_in = None  # until a greeting with a token
 
     def close(self):
         self.socket.close()
 
+    def sealed(self, data):
+        """Whole frames as they are sent: with a token, sealed."""
+        if not self.seal_out:
+            return data
+        out = b""
+        while data:
+            size = 3 + struct.unpack_from("<H", data)[0]
+            out += self.seal_out.seal(data[:size])
+            data = data[size:]
+        return out
+
     def send(self, data):
-        self.socket.sendall(data)
+        self.socket.sendall(self.sealed(data))
 
     def send_slowly(self, data):
-        for byte in data:
+        for byte in self.sealed(data):
             self.socket.sendall(bytes([byte]))
 
     def receive(self, count):
@@ -83,17 +128,19 @@ class Peer:
         return data
 
     def next_frame(self):
-        length, kind = struct.unpack("<HB", self.receive(3))
-        return kind, self.receive(length)
+        header = self.receive(3)
+        length, kind = struct.unpack("<HB", header)
+        body = self.receive(length)
+        return self.seal_in.open(header + body) if self.seal_in else (kind, body)
 
     def hello(self, run_id="none", role=AGENT, token=None, send=None):
         body = bytes([role, token is not None]) + self.nonce + text("0.0.test") + text(run_id)
         (send or self.send)(OPENING + frame(HELLO, body))
         assert self.receive(8) == OPENING
 
-    def proof(self, token, challenge, direction, run_id="none", role=AGENT):
+    def proof(self, token, challenge, direction, run_id="none", role=AGENT, purpose=b"muster proof 1"):
         key = hashlib.blake2b(b"muster token 1\0" + token.encode(), digest_size=32).digest()
-        data = b"muster proof 1\0" + bytes([direction, role]) + self.nonce + challenge + run_id.encode()
+        data = purpose + b"\0" + bytes([direction, role]) + self.nonce + challenge + run_id.encode()
         return hashlib.blake2b(data, key=key, digest_size=32).digest()
 
     def greet(self, run_id="none", role=AGENT, token=None, send=None):
@@ -105,6 +152,8 @@ class Peer:
             kind, answer = self.next_frame()
             if kind == WELCOME:
                 assert answer[:32] == self.proof(token, body, 1, run_id, role)
+                self.seal_out, self.seal_in = (
+                    Seal(self.proof(token, body, direction, run_id, role, b"muster session 1")) for direction in (0, 1))
                 return None
             body = answer
         if kind == REFUSED:

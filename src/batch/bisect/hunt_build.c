@@ -63,13 +63,11 @@ static int make_worktree(const struct hunt *hunt, size_t commit, struct err *err
 	AUTO(buf_done) struct buf nothing = BUF_INIT;
 	if (access(tree, F_OK) == 0)
 		return 0;
-	char *prune[] = { "git", "worktree", "prune", NULL };
-	char *add[] = {
-		"git", "worktree", "add", "--quiet", "--detach", tree, hunt->commits[commit].full,
-		NULL
-	};
-	int r = program_output(prune, NULL, true, &nothing, err);
-	return r < 0 ? r : program_output(add, NULL, false, &nothing, err);
+	/* With --force also where git remembers a worktree that was removed by hand. */
+	char *add[] = { "git",	   "worktree", "add", "--quiet",
+			"--force", "--detach", tree,  hunt->commits[commit].full,
+			NULL };
+	return program_output(add, NULL, false, &nothing, err);
 }
 
 /* ----------------------------------------------- builds, as a batch of their own */

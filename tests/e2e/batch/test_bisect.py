@@ -112,6 +112,18 @@ def test_a_killed_search_leaves_no_build_behind(tmp_path):
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the build")
 
 
+def test_worktrees_removed_by_hand_are_made_again_and_others_stay_known(tmp_path):
+    names = history(tmp_path / "r", 2, 1, words=("0.001", "0.3"))
+    git(tmp_path / "r", "worktree", "add", "-q", "--detach", str(tmp_path / "away"))
+    (tmp_path / "away").rename(tmp_path / "on another disk")
+    search = [f"--good={names[0]}", "--build=sh build.sh", "-q", "--", "sleep", "$(cat work)"]
+    bisect(tmp_path / "r", *search)
+    for tree in (tmp_path / "r/.git/muster-bisect").glob(f"{names[1][:12]}"):
+        shutil.rmtree(tree)
+    bisect(tmp_path / "r", *search)
+    assert str(tmp_path / "away") in git(tmp_path / "r", "worktree", "list")
+
+
 @pytest.mark.parametrize("args, status, word", [
     (["--", "true"], 2, "--good"),
     (["--good=HEAD"], 2, "benchmark is missing"),

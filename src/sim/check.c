@@ -12,7 +12,8 @@
  * 5. The budget is never exceeded; it is charged at most once per ballot, and only when a worker's
  *    failure ended the round.
  * 6. Rounds for changes of members are bounded in time.
- * 7. Once faults stop, the job ends in bounded time; if no host was lost, not by a time-out.
+ * 7. Once faults stop, the job ends in bounded time. If no host was lost, a minute later no agent
+ *    ends by a time-out, however long it waited before.
  * 8. All agents that hear the end of the job hear the same: success only when all members of the
  *    last round were done, failure only when one of its workers failed. No agent that was in a
  *    round is refused for its MIN:MAX, unless a job with another one has formed rounds too.
@@ -29,6 +30,7 @@
 #include "sim/world.h"
 
 #define EXCUSE_NS (2 * NS_PER_S) /* after a thaw or a torn connection */
+#define CALM_NS (60 * NS_PER_S)	 /* after the last fault: present agents have a round by then */
 
 void check_broken(struct world *world, const char *fmt, ...)
 {
@@ -127,22 +129,23 @@ static void check_seats(struct world *world, const struct round_record *round)
 
 /* Rounds. */
 
-/* Agents that have never heard of a round can begin one of their own where there are enough:
- * another half of MAX, or of those that lost their memory. That is another job. */
-static bool may_be_another_job(const struct world *world, struct ballot ballot)
+/* first: no round came before it, or only one that is void. Agents that have never heard of a round
+ * can begin one of their own where there are enough: another half of MAX, or of those that lost
+ * their memory. That is another job. */
+static bool may_be_another_job(const struct world *world, bool first)
 {
-	return ballot.round == 1 && world->mode != SIM_MODE_ENDPOINT &&
+	return first && world->mode != SIM_MODE_ENDPOINT &&
 	       (world->amnesia > 0 || world->count >= 2 * (world->max_nodes / 2 + 1));
 }
 
-static void check_no_older_workers(struct world *world, struct ballot ballot)
+static void check_no_older_workers(struct world *world, struct ballot ballot, bool first)
 {
-	if (may_be_another_job(world, ballot) && world->round_count > 0) {
+	if (may_be_another_job(world, first) && world->round_count > 0) {
 		world->over = true;
 		return;
 	}
 	/* A coordinator that restarted alone cannot know of workers that live out their lease. */
-	if (ballot.round == 1 && world->amnesia > 0)
+	if (first && world->amnesia > 0)
 		return;
 	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
@@ -208,9 +211,11 @@ void check_formed(struct world *world, struct host *host)
 	memset(round.seats, 0, round.nodes * sizeof(struct seat));
 	if (take_seats(world, c, &round))
 		check_seats(world, &round);
-	check_no_older_workers(world, round.ballot);
+	bool first = ballot_is_none(c->roster.base.ballot) &&
+		     (round.ballot.round == 1 || !ballot_is_none(c->voided));
+	check_no_older_workers(world, round.ballot, first);
 	check_pace(world, host);
-	if (world->closed && round.ballot.round > 1)
+	if (world->closed && !first)
 		check_broken(world, "%lu.%lu formed after the job was closed", round.ballot.epoch,
 			     round.ballot.round);
 	/* Agents that never heard of the job begin it again. */
@@ -336,6 +341,26 @@ static void check_in_vain(struct world *world, const struct host *host)
 			     host->index);
 }
 
+/* Too few agents can know of each other's rounds, though all are here: at most half of the members
+ * of `base` were told to start it, or no more than half of MAX have heard of no round yet and the
+ * first round is not confirmed. Then only the coordinator that formed the round can go on. */
+static bool too_few_were_told(const struct world *world)
+{
+	struct round_ref base = { .nodes = 0 };
+	uint32_t told = 0, unaware = 0;
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct memory *memory = &world->hosts[i].node.agent.memory;
+		if (world->hosts[i].process && ballot_compare(memory->base.ballot, base.ballot) > 0)
+			base = memory->base;
+	}
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct memory *memory = &world->hosts[i].node.agent.memory;
+		told += world->hosts[i].process && memory_was_in(memory, base.ballot);
+		unaware += world->hosts[i].process && ballot_is_none(memory->heard.ballot);
+	}
+	return base.nodes ? 2 * told <= base.nodes : 2 * unaware <= world->max_nodes;
+}
+
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
 {
 	static const char *const names[] = { "done",	  "failed",  "signal",
@@ -355,7 +380,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 		check_in_vain(world, host);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
 	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit &&
-	    !world->closed && world->now_ns > world->faults_end_ns + world->join_timeout_ns)
+	    !world->script && !world->closed && world->now_ns > world->faults_end_ns + CALM_NS &&
+	    !too_few_were_told(world))
 		check_broken(world, "h%u timed out although nobody was lost", host->index);
 	if (outcome->kind != OUTCOME_DONE)
 		world->amnesia++;

@@ -292,7 +292,7 @@ void faults_provoke(struct world *world, uint32_t host)
 	if (!rng_chance(&world->rng, world->malice_percent) ||
 	    world->now_ns >= world->faults_end_ns)
 		return;
-	static const uint64_t delays_ms[] = { 1, 5, 50, 1000, 6000 };
+	static const uint64_t delays_ms[] = { 0, 1, 5, 50, 1000, 6000 };
 	uint64_t longest_ns =
 		delays_ms[rng_range(&world->rng, 0, ARRAY_LEN(delays_ms) - 1)] * NS_PER_MS;
 	uint64_t at_ns = world->now_ns + rng_range(&world->rng, 0, longest_ns);

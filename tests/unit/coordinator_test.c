@@ -718,3 +718,76 @@ TEST(an_old_join_is_ignored)
 	join(2);
 	ck_assert_uint_eq(sent(MSG_FORMED), 1);
 }
+
+/* A round {6, 5} that only agent 1 was told to start; all five were in its predecessor {5, 4}. */
+static void join_after_lost_formed(uint64_t link, bool knows)
+{
+	struct ballot base = { 5, 4 }, heard = { 6, 5 };
+	struct memory memory = remembering(base, 5);
+	if (knows)
+		memory_enter(&memory, &(struct round_ref){ heard, 5 },
+			     &(struct round_ref){ base, 5 });
+	join_with(link, &memory);
+}
+
+TEST(a_round_that_reached_too_few_members_does_not_stop_the_job)
+{
+	begin_takeover(5);
+	for (uint64_t link = 1; link <= 5; link++)
+		join_after_lost_formed(link, link == 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING); /* its workers may still run somewhere */
+	wait_until(c.moved_ns + NS_PER_S, 5);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.ballot.round, 6);
+	ck_assert_uint_eq(c.roster.heard.nodes, 5);
+}
+
+TEST(a_round_that_may_have_replaced_its_predecessor_is_not_void)
+{
+	begin_takeover(5);
+	join_after_lost_formed(1, true);
+	join_after_lost_formed(4, false);
+	join_after_lost_formed(5, false);
+	wait_until(c.moved_ns + NS_PER_S, 5);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING); /* 2 and 3 may run it */
+	join_after_lost_formed(2, false);
+	wait_until(c.moved_ns + NS_PER_S, 5);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(only_members_of_a_round_confirm_it)
+{
+	begin_takeover(3);
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 3);
+	join_with(1, &memory);
+	memory_enter(&memory, &(struct round_ref){ { 6, 5 }, 3 }, &memory.base);
+	join_with(2, &memory);
+	struct memory spare = remembering((struct ballot){ 5, 4 }, 3);
+	spare.heard = memory.heard;
+	join_with(3, &spare);
+	ck_assert_uint_eq(c.roster.base.ballot.epoch, 5);
+	join_with(1, &memory);
+	ck_assert_uint_eq(c.roster.base.ballot.epoch, 6);
+}
+
+TEST(a_first_round_that_reached_too_few_forms_again)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_MAJORITY;
+	begin(&config, 1, 3);
+	for (uint64_t link = 1; link <= 3; link++)
+		join(link);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	for (uint64_t link = 2; link <= 3; link++)
+		link_down(link, true);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(1);
+	struct memory none = { .group_rank = -1 };
+	join_with(2, &none);
+	ping(2, now_ns);
+	ck_assert(ballot_is_none(actions.items[0].msg.pong.heard.ballot)); /* it is not told */
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join_with(3, &none);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.ballot.round, 2);
+}

@@ -141,9 +141,14 @@ static bool last_call_over(struct step *s)
 static void regather(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (roster_ready(&c->roster) == 0 || !reassembled(s) || !formation_has_quorum(c))
+	if (roster_ready(&c->roster) == 0 || !reassembled(s))
 		return;
-	enum ruling inherited = closing_inherited(c);
+	bool has_quorum = formation_has_quorum(c);
+	if (!has_quorum && !formation_heard_is_void(c))
+		return;
+	/* A void round decides nothing: agents that know its end are too few. */
+	c->failed &= has_quorum;
+	enum ruling inherited = has_quorum ? closing_inherited(c) : RULING_NONE;
 	if (inherited != RULING_NONE) {
 		closing_rule(s, inherited);
 		advance(s);
@@ -155,6 +160,7 @@ static void regather(struct step *s)
 		closing_rule(s, c->ruling);
 		advance(s);
 	} else if (roster_ready(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
+		c->voided = has_quorum ? BALLOT_NONE : c->roster.heard.ballot;
 		form(s);
 	}
 }
@@ -313,6 +319,14 @@ static void running_done(struct step *s)
 	advance(s);
 }
 
+/* The agent was, or may have been, a member of `heard`, and FORMED did not reach it. We do not tell
+ * it of the round: another coordinator could not know then that it is not a spare. rule: void */
+static bool missed_formed(const struct coordinator *c, const struct member *member)
+{
+	return !roster_in_heard(&c->roster, member) &&
+	       (c->own ? member->in_round : ballot_is_none(c->roster.base.ballot));
+}
+
 static void on_ping(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -329,7 +343,7 @@ static void on_ping(struct step *s)
 		.coordinator_id = c->config.id,
 		.cookie = ping->ping.cookie,
 		.stamp = s->now_ns,
-		.heard = c->roster.heard,
+		.heard = missed_formed(c, member) ? member->memory.heard : c->roster.heard,
 		.base = c->roster.base,
 		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
 		.present = roster_linked(&c->roster),

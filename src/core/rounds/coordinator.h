@@ -116,6 +116,7 @@ struct coordinator {
 	uint32_t acked_base; /* members of `base` that know `heard` */
 	/* a round whose coordinator all agents saw die, when its successor formed */
 	struct ballot bereft;
+	struct ballot voided; /* the last round that was void when its successor formed */
 	char master_host[MSG_HOST_MAX];
 	uint16_t master_port;
 	/* Its failure. */

@@ -37,11 +37,21 @@ struct presence {
 	uint32_t in_heard, in_base, all;
 };
 
+static bool enough_of_base(const struct coordinator *c, struct presence present,
+			   bool half_is_enough)
+{
+	const struct roster *roster = &c->roster;
+	if (ballot_is_none(roster->base.ballot))
+		return is_majority(present.all, c->max_nodes, 0, false);
+	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
+	return is_majority(present.in_base, roster->base.nodes,
+			   roster->tally.left_base + dead_in_base(c), half_is_enough && own_base);
+}
+
 /* rule: quorum. rule: arbiter-tie: only the coordinator that formed the round wins with half. */
 static bool enough(const struct coordinator *c, struct presence present, bool half_is_enough)
 {
 	const struct roster *roster = &c->roster;
-	const struct tally *tally = &roster->tally;
 	if (c->config.quorum == QUORUM_ANY)
 		return true;
 	if (ballot_is_none(roster->heard.ballot))
@@ -49,14 +59,9 @@ static bool enough(const struct coordinator *c, struct presence present, bool ha
 	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c),
 			 half_is_enough && c->own))
 		return false;
-	if (ballot_eq(roster->base.ballot, roster->heard.ballot))
-		return true;
 	/* `heard` may have reached too few members of its predecessor to have replaced it. */
-	if (ballot_is_none(roster->base.ballot))
-		return is_majority(present.all, c->max_nodes, 0, false);
-	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
-	return is_majority(present.in_base, roster->base.nodes, tally->left_base + dead_in_base(c),
-			   half_is_enough && own_base);
+	return ballot_eq(roster->base.ballot, roster->heard.ballot) ||
+	       enough_of_base(c, present, half_is_enough);
 }
 
 static struct presence ready(const struct coordinator *c)
@@ -68,6 +73,49 @@ static struct presence ready(const struct coordinator *c)
 bool formation_has_quorum(const struct coordinator *c)
 {
 	return enough(c, ready(c), true);
+}
+
+/* READY agents that were never told to start `heard` and never will be: members, if it was formed
+ * here, and agents that have heard of no round at all. */
+struct outside {
+	uint32_t own, unaware;
+};
+
+static struct outside count_outside(const struct coordinator *c)
+{
+	struct outside outside = { 0 };
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->status != MEMBER_READY || roster_in_heard(&c->roster, member))
+			continue;
+		outside.own += c->own && member->in_round;
+		outside.unaware += ballot_is_none(member->memory.heard.ballot);
+	}
+	return outside;
+}
+
+/* `heard` never replaces `base`, and no coordinator ever has a quorum of it: more than half of its
+ * members, or half of the members of `base`, will never start it. rule: void */
+static bool never_succeeds(const struct coordinator *c)
+{
+	const struct roster *roster = &c->roster;
+	const struct tally *tally = &roster->tally;
+	struct outside outside = count_outside(c);
+	if (is_majority(outside.own, roster->heard.nodes, 0, false))
+		return true;
+	if (ballot_is_none(roster->base.ballot))
+		return is_majority(outside.unaware, c->max_nodes, 0, false);
+	uint32_t inside = roster->base.nodes - MIN(tally->outside_heard, roster->base.nodes);
+	return !is_majority(inside, roster->base.nodes, 0, false);
+}
+
+bool formation_heard_is_void(const struct coordinator *c)
+{
+	const struct roster *roster = &c->roster;
+	const struct tally *tally = &roster->tally;
+	return !ballot_eq(roster->base.ballot, roster->heard.ballot) &&
+	       tally->ready_ruled[RULING_NONE] == tally->ready_heard && never_succeeds(c) &&
+	       enough_of_base(c, ready(c), true);
 }
 
 bool formation_has_majority(const struct coordinator *c)
@@ -235,7 +283,8 @@ void formation_recount_acks(struct coordinator *c)
 
 void formation_ack(struct coordinator *c, struct member *member)
 {
-	if (member->acked || ballot_eq(c->roster.base.ballot, c->roster.heard.ballot))
+	if (member->acked || !roster_in_heard(&c->roster, member) ||
+	    ballot_eq(c->roster.base.ballot, c->roster.heard.ballot))
 		return;
 	member->acked = true;
 	count_ack(c, member);

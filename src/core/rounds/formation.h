@@ -11,6 +11,10 @@ uint32_t formation_gone(const struct coordinator *coordinator);
 /* Enough members of the previous rounds are here that no other coordinator can have enough too. */
 bool formation_has_quorum(const struct coordinator *coordinator);
 
+/* `heard` never had, and never can have, workers on more than half of the members of `base`, which
+ * are here: the next round may form as if there were no `heard`. */
+bool formation_heard_is_void(const struct coordinator *coordinator);
+
 /* The same without the casting vote of the coordinator that formed the round. */
 bool formation_has_majority(const struct coordinator *coordinator);
 

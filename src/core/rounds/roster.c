@@ -59,6 +59,13 @@ bool roster_in_base(const struct roster *roster, const struct member *member)
 	return memory_was_in(&member->memory, roster->base.ballot);
 }
 
+/* A round that the quorum counts had it as a member, whether FORMED reached it or not. */
+static bool counts(const struct roster *roster, const struct member *member)
+{
+	return member->in_round || roster_in_heard(roster, member) ||
+	       roster_in_base(roster, member);
+}
+
 /* Adds (1) or subtracts (-1) one member's contribution to the counts. */
 static void tally_member(struct roster *roster, const struct member *member, int32_t sign)
 {
@@ -81,6 +88,8 @@ static void tally_member(struct roster *roster, const struct member *member, int
 		tally->left_heard += in_heard ? one : 0;
 		tally->left_base += in_base ? one : 0;
 	}
+	bool settled = member->status == MEMBER_READY || member->left;
+	tally->outside_heard += settled && in_base && !in_heard ? one : 0;
 }
 
 static char *intern_role(struct roster *roster, const char *role)
@@ -214,7 +223,7 @@ bool roster_part(struct roster *roster, struct member *member, bool left)
 {
 	set_link(roster, member, 0);
 	heap_remove(&roster->silences, &member->silence);
-	if (!roster_in_heard(roster, member) && !roster_in_base(roster, member)) {
+	if (!counts(roster, member)) {
 		member_remove(roster, member);
 		return false;
 	}
@@ -240,8 +249,7 @@ void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 	recount(roster);
 	for (size_t i = roster->count; i-- > 0;) {
 		struct member *member = roster->members[i];
-		if (member->status == MEMBER_ABSENT && !roster_in_heard(roster, member) &&
-		    !roster_in_base(roster, member))
+		if (member->status == MEMBER_ABSENT && !counts(roster, member))
 			member_remove(roster, member);
 	}
 }

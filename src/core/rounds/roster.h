@@ -62,8 +62,11 @@ uint64_t node_death_ns(const struct node_info *node);
 
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
-	uint32_t ready_heard, ready_base;   /* READY members of the two rounds */
-	uint32_t left_heard, left_base;	    /* members that left for good */
+	uint32_t ready_heard, ready_base; /* READY members of the two rounds */
+	uint32_t left_heard, left_base;	  /* members that left for good */
+	/* members of `base` that will never start `heard`: they left, or are READY and never got
+	 * its FORMED */
+	uint32_t outside_heard;
 	uint32_t linked_heard, linked_base; /* linked members, with workers or without */
 	uint32_t ready_witness; /* READY members of `heard` that saw its coordinator die */
 	uint32_t ready_done;	/* READY members of `heard` that were done in it */

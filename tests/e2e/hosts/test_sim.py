@@ -34,6 +34,7 @@ MUTANTS = {
     "no-quorum": [("formation.c", "if (c->config.quorum == QUORUM_ANY)\n\t\treturn true;", "if (true)\n\t\treturn true;")],
     "half-is-enough-for-anyone": [("formation.c", "twice > alive || (twice == alive && half_is_enough)", "twice >= alive")],
     "old-coordinator-counted-out": [("formation.c", "tally->ready_witness == tally->ready_heard;", "true;")],
+    "a-lost-round-stops-the-job": [("formation.c", "never_succeeds(c) &&", "false &&")],
     "takeover-without-waiting": [("coordinator.c", "return s->now_ns >= c->regather_ns ||", "return true ||")],
     "double-charge": [("coordinator.c", "\tc->restarts++;", "\tc->restarts += 2;")],
     "charge-for-members": [("coordinator.c", "if (!c->failed) {\n\t\tc->not_before_ns", "if (false) {\n\t\tc->not_before_ns")],

@@ -791,3 +791,18 @@ TEST(a_first_round_that_reached_too_few_forms_again)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	ck_assert_uint_eq(c.roster.heard.ballot.round, 2);
 }
+
+TEST(two_agents_on_one_link_leave_no_member_behind)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 2, 3);
+	join(1);
+	struct node_info node = node_of(2);
+	receive(1, &(struct msg){ .type = MSG_JOIN,
+				  .join = { .node = &node, .memory = { .group_rank = -1 } } });
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_uint_eq(c.roster.count, 0);
+	join(2);
+	join(3);
+	ck_assert_uint_eq(roster_linked(&c.roster), 2);
+}

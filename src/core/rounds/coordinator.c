@@ -472,6 +472,23 @@ static void part_silent(struct step *s)
 		advance(s);
 }
 
+/* A JOIN of another agent on the link of a member. An agent keeps its id, so one of the two is not
+ * what it says; the entry of the first must not stay without a link. */
+static bool is_of_two(const struct step *s)
+{
+	if (s->event->type != COORDINATOR_MSG || s->event->msg->type != MSG_JOIN)
+		return false;
+	const struct member *member = roster_by_link(&s->c->roster, s->event->link);
+	return member && !agent_id_eq(member->id, s->event->msg->join.node->id);
+}
+
+static void part_from_both(struct step *s)
+{
+	uint64_t link = s->event->link;
+	on_link_down(s);
+	step_act(s, COORDINATOR_HANG_UP, link);
+}
+
 static void on_timer(struct step *s)
 {
 	s->c->timer_ns = s->now_ns;
@@ -564,6 +581,10 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 	struct step step = { c, event, now_ns, actions };
 	if (c->state != COORDINATOR_DEPOSED)
 		part_silent(&step);
+	if (is_of_two(&step)) {
+		part_from_both(&step);
+		return;
+	}
 	static const enum input inputs[] = {
 		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,
 		[COORDINATOR_TIMER] = IN_TIMER,

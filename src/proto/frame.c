@@ -152,6 +152,8 @@ static void walk_standing(struct pack *p, void *body)
 	pack_bool(p, &standing->coordinates);
 	pack_u64(p, &standing->ballot.epoch);
 	pack_u64(p, &standing->ballot.round);
+	pack_require(p,
+		     standing->ballot.epoch <= BALLOT_MAX && standing->ballot.round <= BALLOT_MAX);
 }
 
 static void put(struct buf *out, enum frame_type type, walk_fn *walk, const void *body)

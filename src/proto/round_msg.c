@@ -21,6 +21,7 @@ static void pack_ballot(struct pack *p, struct ballot *ballot)
 {
 	pack_u64(p, &ballot->epoch);
 	pack_u64(p, &ballot->round);
+	pack_require(p, ballot->epoch <= BALLOT_MAX && ballot->round <= BALLOT_MAX);
 }
 
 static void pack_round_ref(struct pack *p, struct round_ref *ref)

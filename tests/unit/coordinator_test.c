@@ -806,3 +806,16 @@ TEST(two_agents_on_one_link_leave_no_member_behind)
 	join(3);
 	ck_assert_uint_eq(roster_linked(&c.roster), 2);
 }
+
+TEST(a_join_with_a_ballot_that_no_job_reaches_is_cut_off)
+{
+	struct memory memory = remembering((struct ballot){ 5, BALLOT_MAX }, 2);
+	begin_takeover(2);
+	join_with(1, &memory);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	memory = remembering((struct ballot){ BALLOT_MAX, 5 }, 2);
+	join_with(2, &memory);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_uint_eq(c.roster.count, 0);
+	ck_assert(ballot_is_none(c.roster.heard.ballot));
+}

@@ -48,7 +48,7 @@ static void draw_text(char *text, size_t size)
 
 static struct ballot draw_ballot(void)
 {
-	return (struct ballot){ upto(UINT64_MAX), 1 + upto(UINT64_MAX - 1) };
+	return (struct ballot){ upto(BALLOT_MAX), 1 + upto(BALLOT_MAX - 1) };
 }
 
 static void draw_ref(struct round_ref *ref)

@@ -25,6 +25,8 @@ static inline uint64_t ballot_next_epoch(uint64_t epoch, uint32_t salt)
 	       (salt & (((uint32_t)1 << BALLOT_SALT_BITS) - 1));
 }
 
+#define BALLOT_MAX ((uint64_t)INT64_MAX) /* of either number: no message has more */
+
 #define BALLOT_NONE ((struct ballot){ 0, 0 })
 
 static inline int ballot_compare(struct ballot a, struct ballot b)

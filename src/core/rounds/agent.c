@@ -754,7 +754,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	enum input input;
 	if (event->type == AGENT_MSG) {
 		/* rule: lease-first: a host that stood still may find an old FORMED among its
-		 * messages. */
+		 * messages. Every state that pings has a cell for the timer. */
 		if (pinging(agent) && now_ns >= lease_end_ns(agent))
 			table[agent->state][IN_TIMER](&step);
 		if (!accept(&step))

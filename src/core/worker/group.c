@@ -282,48 +282,27 @@ static void on_paused(struct step *s)
 	s->group->deadline_ns = ns_add(s->group->deadline_ns, s->event->grace_ns);
 }
 
-static void ignore(struct step *s UNUSED)
-{
-}
-
 typedef void handler_fn(struct step *s);
 
+/* An empty cell: the event changes nothing in that state. */
 static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 	[GROUP_IDLE] = {
 		[GROUP_EV_START] = on_start,
-		[GROUP_EV_SPAWNED] = ignore,
-		[GROUP_EV_SPAWN_FAILED] = ignore,
-		[GROUP_EV_EXITED] = ignore,
-		[GROUP_EV_EXPIRED] = ignore,
-		[GROUP_EV_SURVIVOR] = ignore,
-		[GROUP_EV_EMPTY] = ignore,
-		[GROUP_EV_LOST] = ignore,
-		[GROUP_EV_STOP] = ignore,
-		[GROUP_EV_KILL] = ignore,
-		[GROUP_EV_TIMER] = ignore,
-		[GROUP_EV_PAUSED] = ignore,
 	},
 	[GROUP_ACTIVE] = {
-		[GROUP_EV_START] = ignore,
 		[GROUP_EV_SPAWNED] = on_spawned,
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed,
 		[GROUP_EV_EXITED] = on_exited,
 		[GROUP_EV_EXPIRED] = on_expired,
-		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = on_stop,
 		[GROUP_EV_KILL] = kill_all,
-		[GROUP_EV_TIMER] = ignore,
-		[GROUP_EV_PAUSED] = ignore,
 	},
 	[GROUP_STOPPING] = {
-		[GROUP_EV_START] = ignore,
 		[GROUP_EV_SPAWNED] = on_spawned,
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed_while_stopping,
 		[GROUP_EV_EXITED] = on_exited_while_stopping,
-		[GROUP_EV_EXPIRED] = ignore,
-		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = on_stop_again,
@@ -332,12 +311,6 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_PAUSED] = on_paused,
 	},
 	[GROUP_LINGERING] = {
-		[GROUP_EV_START] = ignore,
-		[GROUP_EV_SPAWNED] = ignore,
-		[GROUP_EV_SPAWN_FAILED] = ignore,
-		[GROUP_EV_EXITED] = ignore,
-		[GROUP_EV_EXPIRED] = ignore,
-		[GROUP_EV_SURVIVOR] = ignore,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
 		[GROUP_EV_STOP] = kill_all,
@@ -346,16 +319,12 @@ static handler_fn *const table[][GROUP_EVENT_COUNT] = {
 		[GROUP_EV_PAUSED] = on_paused,
 	},
 	[GROUP_KILLING] = {
-		[GROUP_EV_START] = ignore,
 		[GROUP_EV_SPAWNED] = on_spawned,
 		[GROUP_EV_SPAWN_FAILED] = on_spawn_failed_while_stopping,
 		[GROUP_EV_EXITED] = on_exited_while_stopping,
-		[GROUP_EV_EXPIRED] = ignore,
 		[GROUP_EV_SURVIVOR] = on_survivor,
 		[GROUP_EV_EMPTY] = on_empty,
 		[GROUP_EV_LOST] = on_lost,
-		[GROUP_EV_STOP] = ignore,
-		[GROUP_EV_KILL] = ignore,
 		[GROUP_EV_TIMER] = on_stuck,
 		[GROUP_EV_PAUSED] = on_paused,
 	},
@@ -366,5 +335,7 @@ void group_step(struct group *group, const struct group_event *event, uint64_t n
 		struct group_actions *actions)
 {
 	struct step s = { group, event, now_ns, actions };
-	table[group->state][event->type](&s);
+	handler_fn *handle = table[group->state][event->type];
+	if (handle)
+		handle(&s);
 }

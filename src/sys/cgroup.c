@@ -12,99 +12,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "sys/cgroup_find.h"
 
 #define FILE_MAX ((size_t)1 << 22)
-#define OCTAL_LEN 3
-
-/* Mount points have blanks, tabs, newlines and backslashes as three octal digits. */
-static void append_unescaped(struct buf *out, const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		bool escaped = text[i] == '\\' && len - i > OCTAL_LEN && text[i + 1] >= '0' &&
-			       text[i + 1] <= '3';
-		if (!escaped) {
-			buf_append_char(out, text[i]);
-			continue;
-		}
-		int value = 0;
-		for (size_t digit = 1; digit <= OCTAL_LEN; digit++)
-			value = value * 8 + (text[i + digit] - '0');
-		buf_append_char(out, (char)value);
-		i += OCTAL_LEN;
-	}
-}
-
-struct mount {
-	const char *root, *point;
-	size_t root_len, point_len;
-};
-
-/* "41 31 0:38 ROOT POINT rw,relatime - cgroup2 cgroup2 rw" */
-static bool parse_mount(const char *line, size_t len, struct mount *ret_mount)
-{
-	AUTO_FREE char *copy = mem_strndup(line, len);
-	const char *type = strstr(copy, " - ");
-	if (!type || !str_starts(type + 3, "cgroup2 "))
-		return false;
-	const char *rest = copy, *word;
-	size_t word_len;
-	struct mount mount = { NULL };
-	for (int i = 0; i < 5 && (word = str_split(&rest, ' ', &word_len)); i++) {
-		const char *there = line + (word - copy);
-		if (i == 3)
-			mount.root = there, mount.root_len = word_len;
-		if (i == 4)
-			mount.point = there, mount.point_len = word_len;
-	}
-	*ret_mount = mount;
-	return mount.point && mount.point[0] == '/';
-}
-
-static bool find_mount(const char *mountinfo, struct mount *ret_mount)
-{
-	const char *rest = mountinfo, *line;
-	size_t len;
-	while ((line = str_split(&rest, '\n', &len)))
-		if (parse_mount(line, len, ret_mount))
-			return true;
-	return false;
-}
-
-/* The line "0::/path" is the v2 one. */
-static bool find_own(const char *membership, const char **ret_path, size_t *ret_len)
-{
-	const char *rest = membership, *line;
-	size_t len;
-	while ((line = str_split(&rest, '\n', &len)))
-		if (len > 3 && strncmp(line, "0::", 3) == 0) {
-			*ret_path = line + 3;
-			*ret_len = len - 3;
-			return true;
-		}
-	return false;
-}
-
-char *cgroup_find(const char *mountinfo, const char *membership)
-{
-	struct mount mount;
-	const char *own;
-	size_t own_len;
-	if (!find_mount(mountinfo, &mount) || !find_own(membership, &own, &own_len))
-		return NULL;
-	/* In a container the mount may begin at a group below the root. */
-	bool below = mount.root_len > 1 && own_len >= mount.root_len &&
-		     strncmp(own, mount.root, mount.root_len) == 0;
-	if (below) {
-		own += mount.root_len;
-		own_len -= mount.root_len;
-	}
-	struct buf path = BUF_INIT;
-	append_unescaped(&path, mount.point, mount.point_len);
-	if (own_len > 0 && !(own_len == 1 && own[0] == '/'))
-		buf_append(&path, own, own_len);
-	return buf_take_str(&path);
-}
-
 static char *own_directory(void)
 {
 	AUTO(buf_done) struct buf mountinfo = BUF_INIT;
@@ -112,7 +22,10 @@ static char *own_directory(void)
 	if (file_read("/proc/self/mountinfo", FILE_MAX, &mountinfo, NULL) < 0 ||
 	    file_read("/proc/self/cgroup", FILE_MAX, &membership, NULL) < 0)
 		return NULL;
-	return cgroup_find(buf_str(&mountinfo), buf_str(&membership));
+	struct cgroup_place place = CGROUP_PLACE_INIT;
+	cgroup_find(CGROUP_V2, buf_str(&mountinfo), buf_str(&membership), &place);
+	free(place.mount);
+	return place.own;
 }
 
 static int open_leaf(char **path, struct cgroup *ret_cgroup, struct err *err)

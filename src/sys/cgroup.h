@@ -36,9 +36,4 @@ int cgroup_add(const struct cgroup *cgroup, pid_t pid);
 /* SIGKILL to all members. -ENOENT: the kernel (before 5.14) cannot. */
 int cgroup_kill(const struct cgroup *cgroup);
 
-/* Finds the v2 mount in the text of /proc/self/mountinfo and our own group in that of
- * /proc/self/cgroup, and joins them: "/sys/fs/cgroup/unified/user.slice". A malloc'ed string, NULL
- * if there is none. */
-char *cgroup_find(const char *mountinfo, const char *membership);
-
 #endif

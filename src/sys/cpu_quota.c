@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "sys/cgroup_find.h"
 #include "sys/topology.h"
 
 #define FILE_MAX ((size_t)1 << 20)
@@ -61,90 +62,11 @@ static uint64_t quota_v1(const char *root, const char *dir)
 	return milli((uint64_t)quota_us, (uint64_t)period_us);
 }
 
-/* Is `word` one of the comma-separated words of `list`? */
-static bool list_has(const char *list, const char *word)
-{
-	size_t len;
-	for (const char *piece; (piece = str_split(&list, ',', &len));)
-		if (strlen(word) == len && strncmp(piece, word, len) == 0)
-			return true;
-	return false;
-}
-
-/* Our path in the hierarchy: a line "N:controllers:/path" of /proc/self/cgroup; v2 is
- * "0::/path". */
-static char *own_path(char *lines, bool v2)
-{
-	for (char *save, *line = strtok_r(lines, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		char *controllers = strchr(line, ':');
-		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
-		if (!path)
-			continue;
-		*path++ = '\0';
-		controllers++;
-		if (v2 ? *controllers == '\0' : list_has(controllers, "cpu"))
-			return path;
-	}
-	return NULL;
-}
-
-struct mount {
-	char *root;  /* the part of the hierarchy that is mounted */
-	char *point; /* where */
-};
-
-/* A line of mountinfo: "ID PARENT DEV ROOT POINT OPTIONS [TAGS] - TYPE SOURCE SUPER". */
-static bool parse_mount(char *line, bool v2, struct mount *ret_mount)
-{
-	char *tail = strstr(line, " - ");
-	if (!tail)
-		return false;
-	*tail = '\0';
-	char type[64], super[512];
-	if (sscanf(tail + 3, "%63s %*s %511s", type, super) != 2)
-		return false;
-	if (v2 ? !str_eq(type, "cgroup2") : !str_eq(type, "cgroup") || !list_has(super, "cpu"))
-		return false;
-
-	char *save = NULL, *word = strtok_r(line, " ", &save);
-	for (int field = 0; word && field < 5; field++, word = strtok_r(NULL, " ", &save)) {
-		if (field == 3)
-			ret_mount->root = word;
-		if (field == 4) {
-			ret_mount->point = word;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool find_mount(char *lines, bool v2, struct mount *ret_mount)
-{
-	for (char *save, *line = strtok_r(lines, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save))
-		if (parse_mount(line, v2, ret_mount))
-			return true;
-	return false;
-}
-
-/* Our path below the mount point, without the part that the mount already includes. */
-static const char *below_mount(const char *path, const char *mount_root)
-{
-	size_t len = strlen(mount_root);
-	if (str_eq(mount_root, "/"))
-		return path;
-	if (strncmp(path, mount_root, len) == 0 && (path[len] == '/' || path[len] == '\0'))
-		return path + len;
-	return "";
-}
-
-static uint64_t smallest_upwards(const char *root, const struct mount *mount, const char *path,
-				 bool v2)
+static uint64_t smallest_upwards(const char *root, const struct cgroup_place *place, bool v2)
 {
 	uint64_t smallest = NO_QUOTA;
-	AUTO_FREE char *dir = mem_printf("%s%s", mount->point, below_mount(path, mount->root));
-	size_t top = strlen(mount->point);
+	AUTO_FREE char *dir = mem_strdup(place->own ? place->own : place->mount);
+	size_t top = strlen(place->mount);
 	for (int depth = 0; depth < DEPTH_MAX; depth++) {
 		uint64_t quota = v2 ? quota_v2(root, dir) : quota_v1(root, dir);
 		smallest = MIN(smallest, quota);
@@ -156,19 +78,18 @@ static uint64_t smallest_upwards(const char *root, const struct mount *mount, co
 	return smallest;
 }
 
-static uint64_t quota_of(const char *root, bool v2)
+static uint64_t quota_of(const char *root, enum cgroup_kind kind)
 {
-	AUTO_FREE char *cgroups = read_text(root, "/proc/self/cgroup");
+	AUTO_FREE char *membership = read_text(root, "/proc/self/cgroup");
 	AUTO_FREE char *mounts = read_text(root, "/proc/self/mountinfo");
-	struct mount mount = { NULL, NULL };
-	if (!cgroups || !mounts || !find_mount(mounts, v2, &mount))
+	AUTO(cgroup_place_done) struct cgroup_place place = CGROUP_PLACE_INIT;
+	if (!membership || !mounts || !cgroup_find(kind, mounts, membership, &place))
 		return NO_QUOTA;
-	const char *path = own_path(cgroups, v2);
-	return path ? smallest_upwards(root, &mount, path, v2) : NO_QUOTA;
+	return smallest_upwards(root, &place, kind == CGROUP_V2);
 }
 
 uint64_t topology_quota_milli(const char *root)
 {
-	uint64_t quota = MIN(quota_of(root, true), quota_of(root, false));
+	uint64_t quota = MIN(quota_of(root, CGROUP_V2), quota_of(root, CGROUP_V1_CPU));
 	return quota == NO_QUOTA ? 0 : quota;
 }

@@ -166,6 +166,18 @@ TEST(quota_of_v1_is_read_next_to_other_controllers)
 	ck_assert_uint_eq(quota_in(files), 2500);
 }
 
+TEST(the_quota_is_found_where_the_mount_point_has_a_blank)
+{
+	const char *const files[] = { "/proc/self/cgroup",
+				      "0::/job\n",
+				      "/proc/self/mountinfo",
+				      "30 23 0:27 / /mnt/c\\040g rw - cgroup2 none rw\n",
+				      "/mnt/c g/job/cpu.max",
+				      "50000 100000\n",
+				      NULL };
+	ck_assert_uint_eq(quota_in(files), 500);
+}
+
 TEST(no_quota_is_zero)
 {
 	const char *const v1[] = { "/proc/self/cgroup",

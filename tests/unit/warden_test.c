@@ -19,6 +19,7 @@
 #include "base/procfs.h"
 #include "base/str.h"
 #include "sys/cgroup.h"
+#include "sys/cgroup_find.h"
 #include "sys/proctree.h"
 #include "sys/warden.h"
 
@@ -669,16 +670,18 @@ TEST(the_v2_hierarchy_is_found_alone_beside_v1_and_below_the_top)
 		{ "30 1 0:26 /pod/c1 /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n",
 		  "0::/pod/c1/job\n", "/sys/fs/cgroup/job" },
 		{ "30 1 0:26 / /mnt/a\\040b rw - cgroup2 none rw\n", "0::/x\n", "/mnt/a b/x" },
+		{ "30 1 0:26 /pod/c1 /mnt rw - cgroup2 none rw\n", "0::/pod/c12\n", NULL },
 		{ "", "", NULL },
 		{ "30 1 0:26 / - cgroup2 none rw\n", "0::/x\n", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		char *path = cgroup_find(cases[i].mountinfo, cases[i].membership);
+		struct cgroup_place place = CGROUP_PLACE_INIT;
+		cgroup_find(CGROUP_V2, cases[i].mountinfo, cases[i].membership, &place);
 		if (cases[i].path)
-			ck_assert_str_eq(path, cases[i].path);
+			ck_assert_str_eq(place.own, cases[i].path);
 		else
-			ck_assert_ptr_null(path);
-		free(path);
+			ck_assert_ptr_null(place.own);
+		cgroup_place_done(&place);
 	}
 }
 

@@ -18,23 +18,35 @@
 
 #define LOCK_NAME "lock"
 
-/* Possible parents of job directories, best first, without paths too long for a socket address. */
-static void add_parent(struct strv *parents, char *path)
+/* A place is what the paths of job directories begin with; their own names, "PID-RANDOM", follow.
+ * One that ends with '/' is a private directory of this user. The others are for the time when
+ * another user has taken that name: their job directories are in a folder for everyone. */
+static void add_place(struct strv *places, char *place)
 {
-	if (strlen(path) + 1 + JOBDIR_NAME_MAX < JOBDIR_PATH_MAX)
-		strv_take(parents, path);
+	if (strlen(place) + JOBDIR_NAME_MAX < JOBDIR_PATH_MAX) /* else too long for a socket */
+		strv_take(places, place);
 	else
-		free(path);
+		free(place);
 }
 
-static void list_parents(struct strv *parents)
+static void list_places(struct strv *places)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
 	if (runtime && runtime[0] == '/')
-		add_parent(parents, mem_printf("%s/muster", runtime));
-	if (tmp && tmp[0] == '/')
-		add_parent(parents, mem_printf("%s/muster-%u", tmp, (unsigned)getuid()));
-	add_parent(parents, mem_printf("/tmp/muster-%u", (unsigned)getuid()));
+		add_place(places, mem_printf("%s/muster/", runtime));
+	for (const char *end = "/-"; *end; end++) {
+		if (tmp && tmp[0] == '/')
+			add_place(places, mem_printf("%s/muster-%u%c", tmp, getuid(), *end));
+		add_place(places, mem_printf("/tmp/muster-%u%c", getuid(), *end));
+	}
+}
+
+/* The folder that a place is in, or is; `ret_prefix`: how the names begin there. */
+static char *place_folder(const char *place, const char **ret_prefix)
+{
+	const char *slash = strrchr(place, '/');
+	*ret_prefix = slash + 1;
+	return mem_printf("%.*s", (int)(slash - place), place);
 }
 
 /* Must be a directory of this user and closed to others: else another user could replace our
@@ -49,11 +61,15 @@ static int check_private(const char *path, struct err *err)
 	return 0;
 }
 
-static int make_parent(const char *path, struct err *err)
+static int make_place(const char *place, struct err *err)
 {
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "mkdir %s: %m", path);
-	return check_private(path, err);
+	const char *prefix;
+	AUTO_FREE char *folder = place_folder(place, &prefix);
+	if (*prefix)
+		return 0;
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "mkdir %s: %m", folder);
+	return check_private(folder, err);
 }
 
 static void close_dir(DIR **dir)
@@ -88,7 +104,7 @@ struct walk {
 	void *arg;
 };
 
-static void visit(const struct walk *walk, const char *parent, const char *name)
+static void visit(const struct walk *walk, const char *place, const char *name)
 {
 	char number[JOBDIR_NAME_MAX];
 	uint64_t pid;
@@ -99,7 +115,9 @@ static void visit(const struct walk *walk, const char *parent, const char *name)
 	number[len] = '\0';
 	if (str_to_u64(number, &pid) < 0)
 		return;
-	AUTO_FREE char *path = mem_printf("%s/%s", parent, name);
+	AUTO_FREE char *path = mem_printf("%s%s", place, name);
+	if (check_private(path, NULL) < 0)
+		return;
 	AUTO(fd_close) int lock = take_lock(path);
 	if (lock == -EWOULDBLOCK && walk->on_job)
 		walk->on_job(walk->arg, path, (pid_t)pid);
@@ -107,25 +125,28 @@ static void visit(const struct walk *walk, const char *parent, const char *name)
 		remove_flat(path);
 }
 
-static void walk_parent(const struct walk *walk, const char *parent)
+static void walk_place(const struct walk *walk, const char *place)
 {
-	if (check_private(parent, NULL) < 0)
+	const char *prefix;
+	AUTO_FREE char *folder = place_folder(place, &prefix);
+	if (!*prefix && check_private(folder, NULL) < 0)
 		return;
-	AUTO(close_dir) DIR *dir = opendir(parent);
+	AUTO(close_dir) DIR *dir = opendir(folder);
 	if (!dir)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));)
-		visit(walk, parent, entry->d_name);
+		if (str_starts(entry->d_name, prefix))
+			visit(walk, place, entry->d_name + strlen(prefix));
 }
 
 void jobdir_foreach(jobdir_fn *on_job, void *arg)
 {
-	AUTO(strv_done) struct strv parents = STRV_INIT;
+	AUTO(strv_done) struct strv places = STRV_INIT;
 	struct walk walk = { .on_job = on_job, .arg = arg };
-	list_parents(&parents);
-	for (size_t i = 0; i < parents.count; i++)
-		if (i == 0 || !str_eq(parents.items[i], parents.items[i - 1]))
-			walk_parent(&walk, parents.items[i]);
+	list_places(&places);
+	for (size_t i = 0; i < places.count; i++)
+		if (i == 0 || !str_eq(places.items[i], places.items[i - 1]))
+			walk_place(&walk, places.items[i]);
 }
 
 /* Makes the lock under another name and renames it when locked, so that it is never seen free. */
@@ -140,13 +161,13 @@ static int make_lock(const char *dir_path, struct err *err)
 	return fd_take(&fd);
 }
 
-static int make_in(struct jobdir *jobdir, const char *parent, struct err *err)
+static int make_in(struct jobdir *jobdir, const char *place, struct err *err)
 {
-	int r = make_parent(parent, err);
+	int r = make_place(place, err);
 	if (r < 0)
 		return r;
-	walk_parent(&(struct walk){ .on_job = NULL }, parent);
-	snprintf(jobdir->path, sizeof(jobdir->path), "%s/%d-%08x", parent, (int)getpid(),
+	walk_place(&(struct walk){ .on_job = NULL }, place);
+	snprintf(jobdir->path, sizeof(jobdir->path), "%s%d-%08x", place, (int)getpid(),
 		 (uint32_t)random_u64());
 	if (mkdir(jobdir->path, 0700) < 0)
 		return err_set(err, errno, "mkdir %s: %m", jobdir->path);
@@ -161,12 +182,12 @@ static int make_in(struct jobdir *jobdir, const char *parent, struct err *err)
 
 int jobdir_init(struct jobdir *jobdir, struct err *err)
 {
-	AUTO(strv_done) struct strv parents = STRV_INIT;
+	AUTO(strv_done) struct strv places = STRV_INIT;
 	int r = -ENOENT;
 	*jobdir = JOBDIR_INIT;
-	list_parents(&parents);
-	for (size_t i = 0; i < parents.count; i++)
-		if ((r = make_in(jobdir, parents.items[i], err)) == 0)
+	list_places(&places);
+	for (size_t i = 0; i < places.count; i++)
+		if ((r = make_in(jobdir, places.items[i], err)) == 0)
 			return 0;
 	jobdir->path[0] = '\0';
 	return r;

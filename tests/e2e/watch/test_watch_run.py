@@ -12,6 +12,7 @@ import textwrap
 
 import pytest
 
+from able import need_mount
 from proc import alive, gone
 from tree import BUILD, MUSTER, ROOT, clean_env
 from waits import DEADLINE, wait_for
@@ -223,3 +224,16 @@ def test_a_flood_on_the_fifo_starves_nothing_else(muster):
         exec sleep 1000"""
     done = muster("run", "--nproc-per-node=3", "bash", "-c", worker, env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER="1"))
     assert done.returncode == 137, done.stderr
+
+
+def test_a_name_that_another_user_has_taken_in_tmp_harms_no_job():
+    """Anyone can make /tmp/muster-UID first: the job gets a directory all the same, and `status` finds it."""
+    need_mount()
+    taken = 'mount -t tmpfs none /tmp && mkdir /tmp/muster-0 && chown 65534 /tmp/muster-0 && "$@"; echo "exit $?"; ls -d /tmp/muster*'
+    worker = f'test -p "$TORCHELASTIC_TIMER_FILE" && test -S "$MUSTER_WATCHDOG" && {MUSTER} status taken'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", taken, "sh", MUSTER, "run", "--rdzv-id=taken", "sh", "-c", worker],
+                          env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER=1, XDG_RUNTIME_DIR="", TMPDIR=""), text=True,
+                          capture_output=True, timeout=DEADLINE)
+    said = done.stdout.splitlines()
+    assert said[-2:] == ["exit 0", "/tmp/muster-0"], done
+    assert "taken" in said[0] and done.stderr == "", done

@@ -23,6 +23,7 @@
 
 #define TEMPLATE_ID UINT64_MAX /* not the number of any worker */
 #define ANSWER_S 30	       /* time limit for an answer */
+#define LOAD_S 300	       /* time limit for the modules, without --start-timeout */
 #define ANSWER_MAX 4096
 #define FDS_EACH 4 /* gate, stdin, stdout, stderr */
 
@@ -332,6 +333,7 @@ static void take_answer(struct preload *preload, const char *data, size_t len)
 		log_info("--preload: ready after %.0f ms",
 			 (double)(clock_now_ns() - preload->since_ns) / NS_PER_MS);
 		preload->state = PRELOAD_READY;
+		event_del(preload->on_late);
 		ask(preload);
 		break;
 	case WARM_FORKED:
@@ -365,7 +367,14 @@ static void on_turn(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	give_up(arg, "the template does not answer");
+	const struct preload *preload = arg;
+	if (preload->state == PRELOAD_READY)
+		return give_up(arg, "the template does not answer");
+	char since[CLOCK_HUMAN_MAX];
+	clock_human(clock_now_ns() - preload->since_ns, since);
+	AUTO_FREE char *why =
+		mem_printf("%s is not imported after %s", preload->config->preload, since);
+	give_up(arg, why);
 }
 
 bool preload_take_event(struct preload *preload, const struct warden_event *event)
@@ -448,6 +457,13 @@ static int open_link(struct preload *preload, int *ret_theirs, struct err *err)
 	return 0;
 }
 
+/* A worker that loads the modules itself must show a sign of life in this time, too. */
+static struct timeval load_limit(const struct hang_policy *hang)
+{
+	uint64_t limit_ns = hang->start_ns ? hang->start_ns : hang->silent_ns;
+	return clock_timeval(limit_ns ? limit_ns : LOAD_S * NS_PER_S);
+}
+
 void preload_start(struct preload *preload, struct warden *warden)
 {
 	if (!preload)
@@ -461,7 +477,9 @@ void preload_start(struct preload *preload, struct warden *warden)
 	if (r == 0)
 		r = spawn_template(preload, theirs, &err);
 	if (r < 0)
-		give_up(preload, err.msg);
+		return give_up(preload, err.msg);
+	struct timeval limit = load_limit(&preload->config->guard.hang);
+	event_add(preload->on_late, &limit);
 }
 
 void preload_lost(struct preload *preload)

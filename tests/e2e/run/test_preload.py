@@ -390,6 +390,17 @@ def test_a_template_that_cannot_serve_is_told_once_and_workers_start_as_always(p
     assert len(warnings) == 1 and why in warnings[0], result.stderr
 
 
+@pytest.mark.parametrize("limit", ["--start-timeout=1", "--hang-timeout=1"])
+def test_a_module_whose_import_hangs_is_told_once_and_workers_start_as_always(place, tmp_path, limit):
+    place("stuck.py", "import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()")
+    place("end.py", "print('done')")
+    result = run(limit, "--hang-action=report", "end.py", preload="json,stuck", cwd=tmp_path)
+    template, done = result.stdout.splitlines()
+    assert result.returncode == 0 and done == "done" and gone([int(template)]) == [], result.stderr
+    warnings = [line for line in result.stderr.splitlines() if "--preload" in line]
+    assert len(warnings) == 1 and "json,stuck is not imported after" in warnings[0], result.stderr
+
+
 def test_a_program_that_is_not_python_is_started_as_always(tmp_path):
     result = run("sh", "-c", "echo done", cwd=tmp_path)
     assert result.stdout == "done\n" and "'sh' is not run by Python" in result.stderr

@@ -341,9 +341,9 @@ static void check_in_vain(struct world *world, const struct host *host)
 			     host->index);
 }
 
-/* Too few agents can know of each other's rounds, though all are here: at most half of the members
- * of `base` were told to start it, or no more than half of MAX have heard of no round yet and the
- * first round is not confirmed. Then only the coordinator that formed the round can go on. */
+/* FORMED was lost twice in a row: not all members of `base` were told to start it, or no more than
+ * half of MAX have heard of no round and the first is not confirmed. Then perhaps only the
+ * coordinator that formed the rounds knows who was in them. */
 static bool too_few_were_told(const struct world *world)
 {
 	struct round_ref base = { .nodes = 0 };
@@ -358,7 +358,7 @@ static bool too_few_were_told(const struct world *world)
 		told += world->hosts[i].process && memory_was_in(memory, base.ballot);
 		unaware += world->hosts[i].process && ballot_is_none(memory->heard.ballot);
 	}
-	return base.nodes ? 2 * told <= base.nodes : 2 * unaware <= world->max_nodes;
+	return base.nodes ? told < base.nodes : 2 * unaware <= world->max_nodes;
 }
 
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)

@@ -819,3 +819,25 @@ TEST(a_join_with_a_ballot_that_no_job_reaches_is_cut_off)
 	ck_assert_uint_eq(c.roster.count, 0);
 	ck_assert(ballot_is_none(c.roster.heard.ballot));
 }
+
+/* FORMED of the first round came, and the coordinator died before it heard so. */
+TEST(the_coordinator_of_two_may_die_right_after_the_first_round_has_formed)
+{
+	struct ballot first = { 5, 1 };
+	struct memory memory = remembering(first, 2);
+	memory.base = (struct round_ref){ .nodes = 0 };
+	memory.coordinator_in_heard = true;
+	begin_takeover(2);
+	join_with(1, &memory);
+	wait_until(c.regather_ns + NS_PER_MS, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	memory.coordinator_died = true;
+	join_with(1, &memory);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ping(1, now_ns);
+	ck_assert(ballot_eq(c.roster.base.ballot, c.roster.heard.ballot));
+	report(1, MSG_DONE);
+	join(1);
+	wait_until(c.tie_ns + NS_PER_MS, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+}

@@ -26,10 +26,14 @@ uint32_t formation_gone(const struct coordinator *c)
 	return c->roster.tally.left_heard + coordinator_died(c);
 }
 
-/* The same for `base`: a coordinator found dead when the next round formed still counts as dead. */
+/* The same for `base`: a coordinator found dead when the next round formed still counts as dead.
+ * Before there is a base, it was one of the MAX agents that stand for it. rule: reset */
 static uint32_t dead_in_base(const struct coordinator *c)
 {
-	return !ballot_is_none(c->bereft) && ballot_eq(c->bereft, c->roster.base.ballot);
+	struct ballot base = c->roster.base.ballot;
+	if (ballot_is_none(base))
+		return !ballot_is_none(c->bereft) || coordinator_died(c);
+	return ballot_eq(c->bereft, base);
 }
 
 /* The counts that decide: members of the two rounds, and all agents. */
@@ -42,7 +46,7 @@ static bool enough_of_base(const struct coordinator *c, struct presence present,
 {
 	const struct roster *roster = &c->roster;
 	if (ballot_is_none(roster->base.ballot))
-		return is_majority(present.all, c->max_nodes, 0, false);
+		return is_majority(present.all, c->max_nodes, dead_in_base(c), false);
 	bool own_base = c->own && roster->base.ballot.epoch == c->epoch;
 	return is_majority(present.in_base, roster->base.nodes,
 			   roster->tally.left_base + dead_in_base(c), half_is_enough && own_base);

@@ -40,11 +40,7 @@ static void add_seen_address(const struct link *link, struct node_info *node)
 	struct msg_addr seen;
 	link_peer_addr(link, &peer);
 	addr_to_msg(&peer, &seen);
-	for (size_t i = 0; i < node->addr_count; i++)
-		if (memcmp(&node->addrs[i], &seen, sizeof(seen)) == 0)
-			return;
-	if (node->addr_count < MSG_ADDRS_MAX)
-		node->addrs[node->addr_count++] = seen;
+	node_add_addr(node, &seen);
 }
 
 static void tell_msg(const struct caller *caller, const struct msg *msg)

@@ -841,3 +841,19 @@ TEST(the_coordinator_of_two_may_die_right_after_the_first_round_has_formed)
 	wait_until(c.tie_ns + NS_PER_MS, 1);
 	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
 }
+
+TEST(the_address_a_host_is_seen_under_comes_first_however_many_it_has)
+{
+	struct node_info node = { .addr_count = 0 };
+	for (uint8_t i = 1; i <= MSG_ADDRS_MAX + 1; i++) {
+		node_add_addr(&node, &(struct msg_addr){ 4, { 10, 0, 0, i } });
+		ck_assert_uint_eq(node.addrs[0].bytes[3], i);
+	}
+	ck_assert_uint_eq(node.addr_count, MSG_ADDRS_MAX);
+	ck_assert_uint_eq(node.addrs[MSG_ADDRS_MAX - 1].bytes[3], 2);
+	node_add_addr(&node, &(struct msg_addr){ 4, { 10, 0, 0, 5 } }); /* known: it moves */
+	ck_assert_uint_eq(node.addr_count, MSG_ADDRS_MAX);
+	ck_assert_uint_eq(node.addrs[0].bytes[3], 5);
+	ck_assert_uint_eq(node.addrs[1].bytes[3], MSG_ADDRS_MAX + 1);
+	ck_assert_uint_eq(node.addrs[MSG_ADDRS_MAX - 1].bytes[3], 2);
+}

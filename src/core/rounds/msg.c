@@ -23,6 +23,18 @@ static const struct {
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 
+void node_add_addr(struct node_info *node, const struct msg_addr *addr)
+{
+	size_t at = 0;
+	while (at < node->addr_count && memcmp(&node->addrs[at], addr, sizeof(*addr)) != 0)
+		at++;
+	if (at == node->addr_count && at < MSG_ADDRS_MAX)
+		node->addr_count++;
+	at = MIN(at, (size_t)MSG_ADDRS_MAX - 1);
+	memmove(&node->addrs[1], &node->addrs[0], at * sizeof(*addr));
+	node->addrs[0] = *addr;
+}
+
 void memory_enter(struct memory *memory, const struct round_ref *heard,
 		  const struct round_ref *base)
 {

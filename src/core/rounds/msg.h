@@ -63,6 +63,9 @@ struct node_info {
 	struct msg_addr addrs[MSG_ADDRS_MAX];
 };
 
+/* Puts an address first in the node's list. A full list loses its last one. */
+void node_add_addr(struct node_info *node, const struct msg_addr *addr);
+
 /* A round by its ballot and size. nodes is 0 exactly when the ballot is none. */
 struct round_ref {
 	struct ballot ballot;

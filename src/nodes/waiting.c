@@ -23,6 +23,25 @@ static void say_nodes(const struct agent *agent, struct buf *out)
 	buf_append_str(out, node->max_nodes > 1 ? " nodes" : " node");
 }
 
+/* There are MIN nodes, and still no round. A node that starts again has forgotten its rounds, and
+ * counts only before the first one. */
+static void say_missing(const struct agent *agent, struct buf *out)
+{
+	uint32_t missing = agent->missing;
+	if (!missing || agent->present < agent->config.node.min_nodes)
+		return;
+	if (ballot_is_none(agent->memory.heard.ballot))
+		buf_printf(out,
+			   "; a majority needs %u more: start %s, or give all nodes "
+			   "--rdzv-conf=quorum=any",
+			   missing, missing == 1 ? "it" : "them");
+	else
+		buf_printf(out,
+			   "; a majority of the last round needs %u more of its nodes "
+			   "(--rdzv-conf=quorum=any goes on without)",
+			   missing);
+}
+
 static bool is_spare(const struct agent *agent)
 {
 	return agent->state == AGENT_JOINED && !ballot_is_none(agent->memory.heard.ballot) &&
@@ -51,6 +70,7 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 		buf_append_str(out, agent->present == 1 ? " is here" : " are here");
 		if (reach)
 			buf_printf(out, ", and only this host can reach %s", reach);
+		say_missing(agent, out);
 	} else {
 		buf_printf(out,
 			   "no coordinator for %s: %s; check that muster runs there and that the "
@@ -71,6 +91,8 @@ void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, 
 		say_nodes(agent, out);
 	else
 		buf_append_str(out, tried);
-	if (linked)
+	if (linked) {
 		buf_append_str(out, " came");
+		say_missing(agent, out);
+	}
 }

@@ -12,7 +12,7 @@ static_assert(sizeof(struct node_info) == 736 && sizeof(struct memory) == 336 &&
 		      sizeof(struct msg_failed) == 120 && sizeof(struct msg_stop) == 128 &&
 		      sizeof(struct msg_leave) == 8 && sizeof(struct msg_closed) == 128 &&
 		      sizeof(struct msg_refused) == 164 && sizeof(struct msg_ping) == 16 &&
-		      sizeof(struct msg_pong) == 80 && sizeof(struct msg_peers) == 546,
+		      sizeof(struct msg_pong) == 88 && sizeof(struct msg_peers) == 546,
 	      "a message has changed: change its walk");
 
 /* ---- the parts ---- */
@@ -201,6 +201,7 @@ static void pack_pong(struct pack *p, struct msg *msg)
 	pack_round_ref(p, &msg->pong.base);
 	pack_bool(p, &msg->pong.wait);
 	pack_u32(p, &msg->pong.present);
+	pack_u32(p, &msg->pong.missing);
 }
 
 static void pack_peers(struct pack *p, struct msg *msg)

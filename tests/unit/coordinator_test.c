@@ -857,3 +857,26 @@ TEST(the_address_a_host_is_seen_under_comes_first_however_many_it_has)
 	ck_assert_uint_eq(node.addrs[1].bytes[3], MSG_ADDRS_MAX + 1);
 	ck_assert_uint_eq(node.addrs[MSG_ADDRS_MAX - 1].bytes[3], 2);
 }
+
+static uint32_t told_missing(uint64_t link)
+{
+	ping(link, now_ns);
+	return actions.items[0].msg.pong.missing;
+}
+
+TEST(agents_are_told_how_many_are_missing_for_a_majority)
+{
+	begin_takeover(5);
+	join(1);
+	ck_assert_uint_eq(told_missing(1), 2);
+	join(2);
+	ck_assert_uint_eq(told_missing(1), 1);
+	join(3);
+	ck_assert_uint_eq(told_missing(1), 0);
+	begin_takeover(5);
+	struct memory memory = remembering((struct ballot){ 5, 4 }, 4);
+	join_with(1, &memory);
+	ck_assert_uint_eq(told_missing(1), 2);
+	join(7); /* a newcomer does not count */
+	ck_assert_uint_eq(told_missing(1), 2);
+}

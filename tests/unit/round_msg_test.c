@@ -193,6 +193,7 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		draw_ref(&msg->pong.base);
 		msg->pong.wait = below(2);
 		msg->pong.present = (uint32_t)draw();
+		msg->pong.missing = (uint32_t)draw();
 		break;
 	case MSG_PEERS:
 		msg->peers.first = below(2);
@@ -282,7 +283,7 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_DONE, BALLOT },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 },
-		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 },
+		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		AUTO(buf_done) struct buf bytes = BUF_INIT;

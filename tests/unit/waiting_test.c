@@ -83,3 +83,29 @@ TEST(waiting_in_vain_tells_what_was_missing)
 	ck_assert_str_eq(buf_str(&text),
 			 "no round within 10 min 0 s (join_timeout): node1:29400 refuses");
 }
+
+TEST(who_waits_for_a_majority_says_how_many_are_missing_and_the_remedy)
+{
+	begin(AGENT_JOINED);
+	agent.config.node.min_nodes = 1;
+	agent.config.node.max_nodes = 2;
+	agent.present = agent.missing = 1;
+	ck_assert_str_eq(
+		said_at(20),
+		"waiting for 10.0 s: 1 of 1 to 2 nodes is here; a majority needs 1 more: "
+		"start it, or give all nodes --rdzv-conf=quorum=any; giving up in 9 min 50 s");
+	buf_clear(&text);
+	waiting_in_vain(&agent, true, "", &text);
+	ck_assert_str_eq(buf_str(&text),
+			 "no round within 10 min 0 s (join_timeout): 1 of 1 to 2 nodes came; a "
+			 "majority needs 1 more: start it, or give all nodes "
+			 "--rdzv-conf=quorum=any");
+	agent.memory.heard = (struct round_ref){ { 7, 1 }, 3 };
+	agent.memory.member_of[0] = agent.memory.heard.ballot;
+	buf_clear(&text);
+	waiting_in_vain(&agent, true, "", &text);
+	ck_assert_str_eq(buf_str(&text),
+			 "no round within 10 min 0 s (join_timeout): 1 of 1 to 2 nodes came; a "
+			 "majority of the last round needs 1 more of its nodes "
+			 "(--rdzv-conf=quorum=any goes on without)");
+}

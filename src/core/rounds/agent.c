@@ -410,6 +410,7 @@ static void on_pong(struct step *s)
 	agent->stamp = pong->stamp;
 	agent->memory.joined_id = pong->coordinator_id;
 	agent->present = pong->present;
+	agent->missing = pong->missing;
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
 		start_join_clock(s);

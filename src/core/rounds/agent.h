@@ -165,6 +165,7 @@ struct agent {
 	int signal;	  /* of the first stop request */
 	uint64_t died_ns; /* of memory.cause, if the failure was on this host */
 	uint32_t present; /* agents at the coordinator, from its last PONG */
+	uint32_t missing; /* for a majority, likewise */
 	uint64_t next_ping_ns;
 	uint64_t stamp;		   /* of the last PONG on this link */
 	uint64_t answered_ns;	   /* when we sent the last PING that was answered */

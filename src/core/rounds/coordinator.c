@@ -347,6 +347,7 @@ static void on_ping(struct step *s)
 		.base = c->roster.base,
 		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
 		.present = roster_linked(&c->roster),
+		.missing = c->state == COORDINATOR_GATHERING ? formation_missing(c) : 0,
 	};
 }
 

@@ -127,6 +127,27 @@ bool formation_has_majority(const struct coordinator *c)
 	return enough(c, ready(c), false);
 }
 
+static uint32_t shortage(uint32_t present, uint32_t nodes, uint32_t gone)
+{
+	uint32_t needed = (nodes - MIN(gone, nodes)) / 2 + 1;
+	return needed - MIN(present, needed);
+}
+
+uint32_t formation_missing(const struct coordinator *c)
+{
+	const struct roster *roster = &c->roster;
+	const struct tally *tally = &roster->tally;
+	bool first = ballot_is_none(roster->base.ballot);
+	if (formation_has_quorum(c))
+		return 0;
+	uint32_t of_base = first ? shortage(roster_ready(roster), c->max_nodes, dead_in_base(c))
+				 : shortage(tally->ready_base, roster->base.nodes,
+					    tally->left_base + dead_in_base(c));
+	if (ballot_is_none(roster->heard.ballot))
+		return of_base;
+	return MAX(of_base, shortage(tally->ready_heard, roster->heard.nodes, formation_gone(c)));
+}
+
 bool formation_can_have_quorum(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;

@@ -18,6 +18,10 @@ bool formation_heard_is_void(const struct coordinator *coordinator);
 /* The same without the casting vote of the coordinator that formed the round. */
 bool formation_has_majority(const struct coordinator *coordinator);
 
+/* How many more agents the quorum needs, of the previous round or, before the first, of any; 0 if
+ * it is there. */
+uint32_t formation_missing(const struct coordinator *coordinator);
+
 /* The quorum if all linked members come back: false means that others may form rounds. */
 bool formation_can_have_quorum(const struct coordinator *coordinator);
 

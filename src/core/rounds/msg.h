@@ -227,6 +227,7 @@ struct msg_pong {
 	/* a round runs, or a pause before one: agents outside it wait without a time-out */
 	bool wait;
 	uint32_t present; /* agents linked to the coordinator, for display */
+	uint32_t missing; /* how many more a majority needs, for display; 0: it has one */
 };
 
 #define MSG_PEERS_MAX 32

@@ -207,6 +207,17 @@ def test_too_few_nodes_are_a_timeout_that_counts_them(agents, port):
     assert "no round within 2.0 s (join_timeout): 1 of 2 nodes came" in agent.text()
 
 
+def test_waiting_for_a_majority_is_told_with_the_remedy(agents, port):
+    other = Port()
+    common = [f"--rdzv-endpoint={port.endpoint},{other.endpoint}", "true"]
+    agent = agents.start("--nnodes=1:2", "--rdzv-conf=join_timeout=3,last_call_timeout=0.1", *common)
+    assert agent.wait() == 124
+    assert ("no round within 3.0 s (join_timeout): 1 of 1 to 2 nodes came; a majority needs 1 more: start it, or give all nodes "
+            "--rdzv-conf=quorum=any") in agent.text()
+    assert agents.start("--nnodes=1:2", "--rdzv-conf=quorum=any,last_call_timeout=0.1", *common).wait() == 0
+    other.close()
+
+
 def test_a_port_that_another_process_has_is_reported_with_its_holder(agents, port):
     port.socket.listen()
     agent = agents.start("--nnodes=2", "--node-rank=0", f"--master-port={port.number}", "true")

@@ -27,6 +27,7 @@ struct site {
 	struct link_probe *probe; /* under way */
 	uint32_t asked;		  /* number of the unanswered probe; 0: none */
 	unsigned shut_out;	  /* how often in this probe */
+	bool foreign;		  /* rejected us for good: another job, token or version */
 	struct event again;
 	struct event patience; /* with the look-up that a probe waits for */
 };
@@ -80,6 +81,16 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 					      .ballot = ballot });
 }
 
+/* Another job may have taken a port of ours. While one endpoint may be right, and be it our own, we
+ * pass over those that are not. */
+static bool all_foreign(const struct endpoints *e)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		if (!e->sites[i].foreign)
+			return false;
+	return true;
+}
+
 static void on_standing(void *arg, const struct link_standing *standing)
 {
 	struct site *site = arg;
@@ -92,7 +103,8 @@ static void on_standing(void *arg, const struct link_standing *standing)
 		return;
 	}
 	snprintf(site->spot.trouble, sizeof(site->spot.trouble), "%s", standing->text);
-	if (standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED)
+	site->foreign = standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED;
+	if (site->foreign && all_foreign(e))
 		e->base.handler->on_barred(e->base.arg, standing->text);
 	answer(site, standing->answer, standing->ballot);
 }

@@ -94,7 +94,8 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 		return;
 	}
 	tell(w, &(struct node_event){ .type = NODE_EV_NOT_LINKED });
-	if (end->kind == LINK_REFUSED)
+	/* With endpoints, probes find out whether another one is right. */
+	if (end->kind == LINK_REFUSED && w->node->config.kind == NODE_ARBITER)
 		on_barred(w, end->text);
 	else
 		log_info("%s", end->text);

@@ -218,6 +218,29 @@ def test_waiting_for_a_majority_is_told_with_the_remedy(agents, port):
     other.close()
 
 
+def test_an_endpoint_of_another_run_is_passed_over_while_another_may_be_right(agents, crew, port):
+    mine = Port()
+    stranger = coordinator(agents, "--nnodes=2", "--rdzv-id=other", f"--rdzv-endpoint={port.endpoint}", "true")
+    common = ["--nnodes=2", "--rdzv-id=mine", f"--rdzv-endpoint={port.endpoint},{mine.endpoint}",
+              "--rdzv-conf=failover_after=0.5", *crew.command()]
+    ours = [coordinator(agents, *common), agents.start(*common)]
+    crew.round(2, ours).finish()
+    assert [agent.wait() for agent in ours] == [0, 0]
+    stranger.signal(signal.SIGTERM)
+    assert stranger.wait() == STOPPED
+    mine.close()
+
+
+def test_endpoints_that_all_belong_to_another_run_end_the_agent(agents, port):
+    other = Port()
+    for endpoint in (port.endpoint, other.endpoint):
+        coordinator(agents, "--nnodes=2", "--rdzv-id=other", f"--rdzv-endpoint={endpoint}", "true")
+    agent = agents.start("--nnodes=2", "--rdzv-id=mine", f"--rdzv-endpoint={port.endpoint},{other.endpoint}", "true")
+    assert agent.wait() == 125
+    assert "it belongs to the run 'other'" in agent.text()
+    other.close()
+
+
 def test_a_port_that_another_process_has_is_reported_with_its_holder(agents, port):
     port.socket.listen()
     agent = agents.start("--nnodes=2", "--node-rank=0", f"--master-port={port.number}", "true")

@@ -299,6 +299,11 @@ static const struct {
 	{ "ping", 0, 0, kv_ping },
 };
 
+static const char *operation_name(size_t i)
+{
+	return i < ARRAY_LEN(operations) ? operations[i].name : NULL;
+}
+
 static int find_operation(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(operations); i++)
@@ -394,5 +399,6 @@ const struct command command_kv = {
 		  "  ping                  see whether the store answers\n",
 	.opts = kv_opts,
 	.mode = OPT_STOP_AT_POSITIONAL,
+	.word = operation_name,
 	.main = kv_main,
 };

@@ -12,6 +12,8 @@ struct command {
 	const char *footer;   /* examples, shown after the options; may be NULL */
 	const struct opt *opts;
 	enum opt_mode mode;
+	/* The words that the first argument may be, by number, then NULL; NULL: it is free. */
+	const char *(*word)(size_t i);
 	int (*main)(const struct command *command, int argc,
 		    char **argv); /* returns the exit code */
 };

@@ -75,19 +75,35 @@ static int unknown_command(const char *name)
 	return EXIT_CODE_USAGE;
 }
 
-/* `muster help COMMAND`, and for the build: `muster help --options COMMAND`, `--commands`. */
+/* `muster help COMMAND`, and for the build: `muster help --options COMMAND`, `--words
+ * COMMAND`, `--commands`. */
 struct help_options {
 	bool list_options;
+	bool list_words;
 	bool list_commands;
 };
 
 static const struct opt help_opts[] = {
 	OPT_FLAG("options", NULL, struct help_options, list_options,
 		 "print the option names of COMMAND for programs"),
+	OPT_FLAG("words", NULL, struct help_options, list_words,
+		 "print what the first argument of COMMAND may be for programs"),
 	OPT_FLAG("commands", NULL, struct help_options, list_commands,
 		 "print the command names for programs"),
 	OPT_END,
 };
+
+static const char *command_name(size_t i)
+{
+	return i < ARRAY_LEN(commands) ? commands[i]->name : NULL;
+}
+
+static void print_words(const struct command *command)
+{
+	const char *word;
+	for (size_t i = 0; command->word && (word = command->word(i)); i++)
+		puts(word);
+}
 
 static int help_main(const struct command *self, int argc, char **argv)
 {
@@ -96,8 +112,7 @@ static int help_main(const struct command *self, int argc, char **argv)
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
 	if (o.list_commands) {
-		for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-			puts(commands[i]->name);
+		print_words(self);
 		return EXIT_CODE_OK;
 	}
 	if (first >= argc) {
@@ -109,6 +124,8 @@ static int help_main(const struct command *self, int argc, char **argv)
 		return unknown_command(argv[first]);
 	if (o.list_options)
 		opt_print_names(command->opts, stdout);
+	else if (o.list_words)
+		print_words(command);
 	else
 		command_print_help(command, stdout);
 	return EXIT_CODE_OK;
@@ -120,6 +137,7 @@ const struct command command_help = {
 	.summary = "explain a command",
 	.opts = help_opts,
 	.mode = OPT_PERMUTE,
+	.word = command_name,
 	.main = help_main,
 };
 

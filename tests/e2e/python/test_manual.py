@@ -83,6 +83,15 @@ def test_completion_offers_commands():
     assert complete(["muster", "ru"]) == ["run"]
 
 
+def test_completion_offers_the_words_that_the_first_argument_may_be():
+    assert set(complete(["muster", "help", ""])) == set(COMMANDS)
+    assert complete(["muster", "help", "ba"]) == ["batch"]
+    assert complete(["muster", "kv", "q"]) == ["qlen"]
+    assert complete(["muster", "kv", "--store", "host:1", "ge"]) == ["get"]
+    assert complete(["muster", "kv", "get", "q"]) == complete(["muster", "kv", "--store", ""]) == []
+    assert complete(["muster", "run", "q"]) == []
+
+
 def test_completion_offers_options_and_choices():
     assert complete(["muster", "run", "--max-r"]) == ["--max-restarts"]
     assert complete(["torchrun", "--max-r"]) == ["--max-restarts"]

@@ -1,6 +1,7 @@
 /* muster status: the running jobs of this user on this host. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +12,9 @@
 extern const struct command command_status;
 
 #define WATCH_PERIOD_S 1
+#define LAST_LINE_AT 81 /* where the column with a worker's last line begins */
+#define LAST_LINE_MIN 20
+#define LAST_LINE_INDENT 8 /* in a line of its own */
 
 static void print_text(struct json_value object, const char *name, int width)
 {
@@ -27,7 +31,33 @@ static void print_time(struct json_value object, const char *name, int width)
 	printf(" %*s", width, text);
 }
 
-static void print_worker(struct json_value worker)
+/* Whether the last lines do not fit beside the other columns. */
+static bool is_narrow(int width)
+{
+	return width && width < LAST_LINE_AT + LAST_LINE_MIN;
+}
+
+/* The beginning of `text` that has at most `max` characters, in bytes. */
+static int cut(const char *text, int max)
+{
+	const char *at = text;
+	for (int shown = 0; *at; at++) {
+		bool starts = ((unsigned char)*at & 0xC0) != 0x80;
+		if (starts && shown++ == max)
+			break;
+	}
+	return (int)(at - text);
+}
+
+static void print_last_line(const char *line, int width)
+{
+	int at = is_narrow(width) ? LAST_LINE_INDENT : LAST_LINE_AT;
+	if (*line)
+		printf("%s%*s", is_narrow(width) ? "\n" : "", is_narrow(width) ? at : 2, "");
+	printf("%.*s\n", width ? cut(line, width - at) : (int)strlen(line), line);
+}
+
+static void print_worker(struct json_value worker, int width)
 {
 	printf("  %5" PRId64 " %8" PRId64 " ", job_number(worker, "rank"),
 	       job_number(worker, "pid"));
@@ -38,10 +68,10 @@ static void print_worker(struct json_value worker)
 	       job_number(worker, "timers"));
 	print_time(worker, "silent_s", 10);
 	AUTO_FREE char *line = json_value_text(json_value_get(worker, "last_line"));
-	printf("  %s\n", line ? line : "");
+	print_last_line(line ? line : "", width);
 }
 
-static void print_head(struct json_value job)
+static void print_head(struct json_value job, int width)
 {
 	print_text(job, "run_id", 0);
 	printf("  pid %" PRId64 "  ", job_number(job, "pid"));
@@ -49,7 +79,7 @@ static void print_head(struct json_value job)
 	printf("  up");
 	print_time(job, "uptime_s", 0);
 	int64_t rank, nodes = job_number(job, "nodes");
-	printf("  nodes %" PRId64, nodes);
+	printf("%snodes %" PRId64, is_narrow(width) ? "\n  " : "  ", nodes);
 	if (nodes > 1 &&
 	    json_value_int(json_value_get(json_value_get(job, "node"), "group_rank"), &rank))
 		printf(" (this is %" PRId64 ")", rank);
@@ -62,14 +92,15 @@ static void print_job(struct json_value job)
 {
 	struct json_value worker;
 	struct json_in in;
-	print_head(job);
+	int width = command_width();
+	print_head(job, width);
 	AUTO_FREE char *log_dir = json_value_text(json_value_get(job, "log_dir"));
 	if (log_dir)
 		printf("  logs %s\n", log_dir);
-	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s  %s\n", "rank", "pid", "state", "up", "cpu",
-	       "MiB", "timers", "silent", "last line");
+	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s%s\n", "rank", "pid", "state", "up", "cpu",
+	       "MiB", "timers", "silent", is_narrow(width) ? "" : "  last line");
 	for (json_value_enter(json_value_get(job, "workers"), &in); json_value_next(&in, &worker);)
-		print_worker(worker);
+		print_worker(worker, width);
 }
 
 static void print_json(const struct job_list *list)

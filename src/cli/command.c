@@ -10,6 +10,7 @@
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MIN 40
+#define WIDTH_MAX 1000
 
 static const char *title_override;
 
@@ -27,16 +28,33 @@ const char *command_title(const struct command *command)
 	return title;
 }
 
-static int help_width(void)
+/* What the user asks for; 0: nothing. */
+static int asked_width(void)
 {
 	const char *columns = getenv("COLUMNS");
 	int64_t width;
-	if (columns && str_to_i64(columns, &width) == 0 && width >= WIDTH_MIN && width <= 1000)
-		return (int)width;
+	bool valid = columns && str_to_i64(columns, &width) == 0 && width >= WIDTH_MIN &&
+		     width <= WIDTH_MAX;
+	return valid ? (int)width : 0;
+}
+
+static int terminal_width(void)
+{
 	struct winsize size;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
-		return MIN((int)size.ws_col, WIDTH_DEFAULT);
-	return WIDTH_DEFAULT;
+	bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN;
+	return known ? size.ws_col : 0;
+}
+
+int command_width(void)
+{
+	int width = asked_width();
+	return width ? width : terminal_width();
+}
+
+static int help_width(void)
+{
+	int width = command_width();
+	return width && (asked_width() || width < WIDTH_DEFAULT) ? width : WIDTH_DEFAULT;
 }
 
 void command_print_help(const struct command *command, FILE *out)

@@ -28,6 +28,9 @@ int command_usage_error(const struct command *command, const char *fmt, ...) PRI
 
 void command_print_help(const struct command *command, FILE *out);
 
+/* Characters in a line of the output: $COLUMNS, else as wide as the terminal; 0: no limit. */
+int command_width(void);
+
 /* The name of `command` in help and errors: "muster run", or "torchrun". */
 const char *command_title(const struct command *command);
 void command_set_title(const char *title);

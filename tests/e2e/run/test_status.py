@@ -179,6 +179,17 @@ def test_status_finds_the_job_and_stop_ends_it(job, muster):
     assert json.loads(muster("status", "--json", JOB, env=process.env).stdout or "[]") == []
 
 
+def test_status_keeps_to_the_columns_that_there_are(job, muster):
+    process = job(command=("sh", "-c", "{ printf 'é%.0s' $(seq 200); echo; } >&2; exec sleep 100"))
+    wait_for(lambda: "é" in (state_of(muster, process)["workers"][1].get("last_line") or ""), "the workers' lines")
+    wide = muster("status", JOB, env=process.env).stdout
+    assert max(map(len, wide.splitlines())) > 120
+    for columns in 80, 100, 120:
+        shown = muster("status", JOB, env=dict(process.env, COLUMNS=str(columns))).stdout
+        assert max(map(len, shown.splitlines())) <= columns, shown
+        assert shown.count("éééé" * 3) >= 2 and shown.split()[:3] == wide.split()[:3]
+
+
 def test_a_job_is_found_whatever_bytes_its_program_has_in_its_path(job, muster, tmp_path):
     """A file name is bytes; those that are not UTF-8 are written as Python's surrogateescape has them."""
     program = os.fsencode(tmp_path) + b"/sl\xffeep"

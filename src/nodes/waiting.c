@@ -72,10 +72,11 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 			buf_printf(out, ", and only this host can reach %s", reach);
 		say_missing(agent, out);
 	} else {
-		buf_printf(out,
-			   "no coordinator for %s: %s; check that muster runs there and that the "
-			   "port can be reached",
-			   since, tried);
+		buf_printf(
+			out,
+			"no coordinator for %s: %s; check that muster runs there (it ends with the "
+			"job) and that the port can be reached",
+			since, tried);
 	}
 	if (agent->join_deadline_ns != NS_NEVER)
 		buf_printf(out, "; giving up in %s", left);

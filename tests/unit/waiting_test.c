@@ -32,7 +32,7 @@ TEST(a_seeking_agent_says_every_ten_seconds_what_it_tried)
 	ck_assert_str_eq(
 		said_at(20),
 		"no coordinator for 10.0 s: node1:29400 is silent; check that muster runs there "
-		"and that the port can be reached; giving up in 9 min 50 s");
+		"(it ends with the job) and that the port can be reached; giving up in 9 min 50 s");
 	ck_assert_str_eq(said_at(21), "");
 	ck_assert_str_ne(said_at(30), "");
 }

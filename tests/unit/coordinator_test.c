@@ -807,6 +807,35 @@ TEST(two_agents_on_one_link_leave_no_member_behind)
 	ck_assert_uint_eq(roster_linked(&c.roster), 2);
 }
 
+TEST(a_member_that_counts_its_links_down_is_not_left_behind)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 2, 3);
+	struct node_info node = node_of(1);
+	struct msg msg = { .type = MSG_JOIN,
+			   .join = {
+				   .node = &node, .attempt = 2, .memory = { .group_rank = -1 } } };
+	receive(1, &msg);
+	msg.join.attempt = 1;
+	receive(1, &msg);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_uint_eq(c.roster.count, 0);
+}
+
+TEST(a_join_on_the_link_of_a_member_that_was_silent_does_not_bring_it_back)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 2, 3);
+	join(1);
+	struct node_info node = node_of(1);
+	node.period_ns = 0; /* as if its link could not fall silent: it is never old */
+	now_ns += 10 * NS_PER_S;
+	receive(1, &(struct msg){ .type = MSG_JOIN,
+				  .join = { .node = &node, .memory = { .group_rank = -1 } } });
+	ck_assert(did(COORDINATOR_HANG_UP));
+	ck_assert_uint_eq(c.roster.count, 0);
+}
+
 TEST(a_join_with_a_ballot_that_no_job_reaches_is_cut_off)
 {
 	struct memory memory = remembering((struct ballot){ 5, BALLOT_MAX }, 2);

@@ -173,8 +173,7 @@ static bool may_be_stale(const struct step *s)
 	return death_ns && s->now_ns >= ns_add(s->event->greeted_ns, death_ns);
 }
 
-/* No job gets there by counting, and the ballots above it must not run out. */
-static bool is_beyond_reason(const struct coordinator *c, struct ballot ballot)
+bool admission_is_beyond_reason(const struct coordinator *c, struct ballot ballot)
 {
 	return ballot.round > BALLOT_MAX / 2 || (!c->config.epoch && ballot.epoch > BALLOT_MAX / 2);
 }
@@ -183,7 +182,7 @@ struct member *admission_join(struct step *s)
 {
 	struct coordinator *c = s->c;
 	const struct msg_join *join = &s->event->msg->join;
-	if (is_beyond_reason(c, join->memory.heard.ballot)) {
+	if (admission_is_beyond_reason(c, join->memory.heard.ballot)) {
 		step_act(s, COORDINATOR_HANG_UP, s->event->link);
 		return NULL;
 	}

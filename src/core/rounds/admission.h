@@ -9,4 +9,7 @@
  * of a higher ballot and this coordinator has stepped down. */
 struct member *admission_join(struct step *s);
 
+/* No job gets there by counting, and the ballots above it must not run out. */
+bool admission_is_beyond_reason(const struct coordinator *c, struct ballot ballot);
+
 #endif

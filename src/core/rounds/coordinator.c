@@ -473,17 +473,32 @@ static void part_silent(struct step *s)
 		advance(s);
 }
 
-/* A JOIN of another agent on the link of a member. An agent keeps its id, so one of the two is not
- * what it says; the entry of the first must not stay without a link. */
-static bool is_of_two(const struct step *s)
+/* A JOIN on the link of a member that cannot come from the same agent, which keeps its id and
+ * counts its links up. The member must not stay behind without the link. */
+static bool contradicts_member(const struct step *s)
 {
 	if (s->event->type != COORDINATOR_MSG || s->event->msg->type != MSG_JOIN)
 		return false;
+	const struct msg_join *join = &s->event->msg->join;
 	const struct member *member = roster_by_link(&s->c->roster, s->event->link);
-	return member && !agent_id_eq(member->id, s->event->msg->join.node->id);
+	return member &&
+	       (!agent_id_eq(member->id, join->node->id) || join->attempt < member->attempt ||
+		admission_is_beyond_reason(s->c, join->memory.heard.ballot));
 }
 
-static void part_from_both(struct step *s)
+/* A JOIN on a link that this step has just closed. */
+static bool is_too_late(const struct step *s, size_t first_action)
+{
+	if (s->event->type != COORDINATOR_MSG || s->event->msg->type != MSG_JOIN)
+		return false;
+	for (size_t i = first_action; i < s->actions->count; i++)
+		if (s->actions->items[i].type == COORDINATOR_HANG_UP &&
+		    s->actions->items[i].link == s->event->link)
+			return true;
+	return false;
+}
+
+static void part_from_sender(struct step *s)
 {
 	uint64_t link = s->event->link;
 	on_link_down(s);
@@ -580,10 +595,13 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		      struct coordinator_actions *actions)
 {
 	struct step step = { c, event, now_ns, actions };
+	size_t first_action = actions->count;
 	if (c->state != COORDINATOR_DEPOSED)
 		part_silent(&step);
-	if (is_of_two(&step)) {
-		part_from_both(&step);
+	if (is_too_late(&step, first_action))
+		return;
+	if (contradicts_member(&step)) {
+		part_from_sender(&step);
 		return;
 	}
 	static const enum input inputs[] = {

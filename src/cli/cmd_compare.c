@@ -145,6 +145,7 @@ static struct compare_style style_of(const struct compare_cli *cli)
 		.colour = cli->colour == COLOUR_ALWAYS || (cli->colour == COLOUR_AUTO && terminal),
 		.utf8 = terminal_is_utf8(),
 		.all = cli->all,
+		.width = command_width(),
 	};
 }
 

@@ -9,6 +9,7 @@ struct compare_style {
 	bool colour; /* ANSI colours */
 	bool utf8;   /* line drawing; otherwise ASCII */
 	bool all;    /* every order; otherwise long lists show only those that changed */
+	int width;   /* characters that fit into a line of the table; 0: no limit */
 };
 
 /* One table per metric, from the largest ratio to the smallest, and a summary. */

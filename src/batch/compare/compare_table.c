@@ -6,7 +6,9 @@
 #include "batch/compare/compare_report.h"
 #include "core/batch/stats.h"
 
+#define NAME_MIN_CELLS 8
 #define NAME_MAX_CELLS 32
+#define NUMBERS_CELLS (15 + 15 + 8 + 16)
 #define BAR_HALF 10 /* cells on each side of "no change" */
 #define BAR_CELLS (2 * BAR_HALF + 1)
 #define SCALE_MIN 0.02 /* the bar's ends are at least 2 % and at most a factor of 2 away */
@@ -123,12 +125,70 @@ static void put_interval(struct buf *out, const struct ratio *ratio)
 	put_right(out, text, 16);
 }
 
-static void put_row(struct buf *out, const struct compare_row *row, size_t name_width, double scale,
-		    const struct compare_style *style)
+/* What a metric's table has room for. */
+struct layout {
+	size_t name;
+	bool bar;
+	bool reason; /* beside the verdict; otherwise in a line of its own */
+};
+
+static size_t table_width(const struct layout *layout, size_t verdict, size_t reason)
+{
+	return 2 + layout->name + NUMBERS_CELLS + (layout->bar ? 2 + BAR_CELLS : 0) + 2 + verdict +
+	       (layout->reason ? reason : 0) + strlen(" !");
+}
+
+/* Gives up the place of reasons, then the bar, then the ends of names. */
+static void lay_out(const struct comparison *c, enum metric metric, int width,
+		    struct layout *ret_layout)
+{
+	struct layout layout = { .name = strlen("order"), .bar = true, .reason = true };
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	size_t verdict = strlen("verdict"), reason = 0;
+	for (size_t i = 0; i < c->row_count; i++) {
+		layout.name = MAX(layout.name, cells(compare_name(c->rows[i].a_order)));
+		if (c->rows[i].metric != metric)
+			continue;
+		buf_clear(&text);
+		compare_verdict(&c->rows[i], &text);
+		size_t name = strcspn(buf_str(&text), ":");
+		verdict = MAX(verdict, name);
+		reason = MAX(reason, cells(buf_str(&text) + name));
+	}
+	layout.name = MIN(layout.name, (size_t)NAME_MAX_CELLS);
+	size_t room = width ? (size_t)width : SIZE_MAX;
+	layout.reason = table_width(&layout, verdict, reason) <= room;
+	layout.bar = table_width(&layout, verdict, reason) <= room;
+	if (!layout.bar) { /* its place may do for them */
+		layout.reason = true;
+		layout.reason = table_width(&layout, verdict, reason) <= room;
+	}
+	while (layout.name > NAME_MIN_CELLS && table_width(&layout, verdict, reason) > room)
+		layout.name--;
+	*ret_layout = layout;
+}
+
+static void put_verdict(struct buf *out, const struct compare_row *row, const struct layout *layout,
+			const struct compare_style *style)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	compare_verdict(row, &text);
+	const char *reason = strstr(buf_str(&text), ": ");
+	bool below = reason && !layout->reason;
+	buf_append(out, buf_str(&text), below ? (size_t)(reason - buf_str(&text)) : buf_len(&text));
+	if (style->colour)
+		buf_append_str(out, "\033[0m");
+	if (row->regression && !isnan(row->ratio.value) && row->verdict == VERDICT_SLOWER)
+		buf_append_str(out, " !");
+	buf_printf(out, "%s%s\n", below ? "\n      " : "", below ? reason + strlen(": ") : "");
+}
+
+static void put_row(struct buf *out, const struct compare_row *row, const struct layout *layout,
+		    double scale, const struct compare_style *style)
 {
 	char text[METRIC_TEXT_MAX];
 	buf_append_str(out, "  ");
-	put_name(out, compare_name(row->a_order), name_width, style);
+	put_name(out, compare_name(row->a_order), layout->name, style);
 	metric_format(row->metric, stats_median(row->a, row->m), text);
 	put_right(out, text, 15);
 	metric_format(row->metric, stats_median(row->b, row->n), text);
@@ -139,46 +199,44 @@ static void put_row(struct buf *out, const struct compare_row *row, size_t name_
 	buf_append_str(out, "  ");
 	if (style->colour)
 		buf_append_str(out, colours[row->verdict]);
-	put_bar(out, &row->ratio, scale, style);
-	buf_append_str(out, "  ");
-	compare_verdict(row, out);
-	if (style->colour)
-		buf_append_str(out, "\033[0m");
-	if (row->regression && !isnan(row->ratio.value) && row->verdict == VERDICT_SLOWER)
-		buf_append_str(out, " !");
-	buf_append_char(out, '\n');
+	if (layout->bar) {
+		put_bar(out, &row->ratio, scale, style);
+		buf_append_str(out, "  ");
+	}
+	put_verdict(out, row, layout, style);
 }
 
 static void put_head(struct buf *out, const struct comparison *c, enum metric metric,
-		     size_t name_width, double scale, const struct compare_style *style)
+		     const struct layout *layout, double scale, const struct compare_style *style)
 {
 	char text[64];
 	buf_printf(out, "%s%s%s\n  ", style->colour ? "\033[1m" : "", metric_table[metric].title,
 		   style->colour ? "\033[0m" : "");
-	put_name(out, "order", name_width, style);
+	put_name(out, "order", layout->name, style);
 	put_right(out, "A", 15);
 	put_right(out, "B", 15);
 	put_right(out, "B/A", 8);
 	snprintf(text, sizeof(text), "%.4g %% interval", 100 * (1 - c->options.alpha));
 	put_right(out, metric_table[metric].counted ? "range" : text, 16);
 	snprintf(text, sizeof(text), "%.2f", exp(-scale));
-	buf_printf(out, "  %-*s1%*.2f  verdict\n", BAR_HALF, text, BAR_HALF, exp(scale));
+	if (layout->bar)
+		buf_printf(out, "  %-*s1%*.2f", BAR_HALF, text, BAR_HALF, exp(scale));
+	buf_append_str(out, "  verdict\n");
 }
 
 static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
 		       const struct compare_style *style)
 {
-	size_t name_width = 5, hidden = 0;
-	for (size_t i = 0; i < c->row_count; i++)
-		name_width = MAX(name_width, cells(compare_name(c->rows[i].a_order)));
-	name_width = MIN(name_width, (size_t)NAME_MAX_CELLS);
+	struct layout layout;
+	size_t hidden = 0;
+	lay_out(c, metric, style->width, &layout);
 	double scale = bar_scale(c, metric);
-	put_head(out, c, metric, name_width, scale, style);
+	put_head(out, c, metric, &layout, scale, style);
 	for (size_t i = 0; i < c->row_count; i++) {
 		if (c->rows[i].metric != metric)
 			continue;
 		if (compare_shows(c, &c->rows[i], style->all))
-			put_row(out, &c->rows[i], name_width, scale, style);
+			put_row(out, &c->rows[i], &layout, scale, style);
 		else
 			hidden++;
 	}

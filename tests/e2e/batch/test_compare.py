@@ -74,6 +74,14 @@ def test_the_table_is_sorted_by_effect_and_names_all(pair):
     assert "*" in plain and "●" not in plain and "\033[31m" in plain
 
 
+@pytest.mark.parametrize("columns, bar", [(80, False), (100, True), (200, True)])
+def test_the_table_keeps_to_the_columns_that_there_are(pair, columns, bar):
+    out = compare(*pair, status=3, env={"LC_ALL": "C.UTF-8", "COLUMNS": str(columns)}).stdout
+    table = [line for line in out.splitlines() if line.startswith("  ") and "geometric mean" not in line]
+    assert max(map(len, table)) <= columns and ("●" in out) == bar, out
+    assert "undecided" in out and re.search(r"about \d+ more run", out), out
+
+
 def test_limits_decide_what_a_regression_is(pair):
     compare(*pair, "--limits", "wall=20%")
     compare(*pair, "--limits", "instructions=1%")

@@ -32,7 +32,7 @@ int share_parse_part(const char *text, void *field, struct err *err)
 	if (r < 0)
 		return r;
 	if (share <= 0 || share >= 1)
-		return err_set(err, EINVAL, "must lie between 0 and 1");
+		return err_set(err, EINVAL, "'%s' is not a share between 0 and 1", text);
 	*(double *)field = share;
 	return 0;
 }

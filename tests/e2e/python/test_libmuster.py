@@ -11,7 +11,7 @@ from proc import gone
 from tree import BUILD, MUSTER, ROOT, SANITIZER, clean_env
 from waits import DEADLINE
 
-pytestmark = pytest.mark.xdist_group("libmuster")  # they share what a fixture starts or builds
+pytestmark = pytest.mark.xdist_group("tree")  # they build in the tree
 
 HERE = ROOT / "tests/e2e/lib"
 

@@ -11,7 +11,7 @@ import pytest
 from tree import BUILD, ROOT, SANITIZER
 from waits import DEADLINE
 
-pytestmark = pytest.mark.xdist_group("libmuster")  # it builds in the same place
+pytestmark = pytest.mark.xdist_group("tree")  # they build in the tree
 
 
 def make(*words, check=True, **kwargs):

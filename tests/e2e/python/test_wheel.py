@@ -15,7 +15,7 @@ import ddp
 from tree import BUILD, ROOT, SANITIZER, clean_env
 
 pytestmark = [pytest.mark.skipif(bool(SANITIZER), reason="wheels are built without sanitizers"),
-              pytest.mark.xdist_group("wheel")]  # they share what a fixture builds
+              pytest.mark.xdist_group("tree")]  # they build in the tree
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 OURS = ("libevent", "libhwloc", "libsodium", "libcurl")

@@ -88,8 +88,11 @@ static void tally_member(struct roster *roster, const struct member *member, int
 		tally->left_heard += in_heard ? one : 0;
 		tally->left_base += in_base ? one : 0;
 	}
+	/* rule: void: an agent that its coordinator told of the round was a spare of it, and proves
+	 * that the round was formed with a quorum of `base`. */
 	bool settled = member->status == MEMBER_READY || member->left;
-	tally->outside_heard += settled && in_base && !in_heard ? one : 0;
+	bool knows = ballot_eq(member->memory.heard.ballot, roster->heard.ballot);
+	tally->outside_heard += settled && in_base && !in_heard && !knows ? one : 0;
 }
 
 static char *intern_role(struct roster *roster, const char *role)

@@ -64,8 +64,8 @@ struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
 	uint32_t ready_heard, ready_base; /* READY members of the two rounds */
 	uint32_t left_heard, left_base;	  /* members that left for good */
-	/* members of `base` that will never start `heard`: they left, or are READY and never got
-	 * its FORMED */
+	/* members of `base` that will never start `heard`: they left, or are READY and have
+	 * not heard of it */
 	uint32_t outside_heard;
 	uint32_t linked_heard, linked_base; /* linked members, with workers or without */
 	uint32_t ready_witness; /* READY members of `heard` that saw its coordinator die */

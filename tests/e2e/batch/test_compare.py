@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import random
 import re
 import statistics
@@ -13,12 +12,12 @@ import zlib
 
 import pytest
 
-from tree import MUSTER
+from tree import MUSTER, clean_env
 
 
 def compare(*args, status=0, env=None):
     done = subprocess.run([MUSTER, "compare", *map(str, args)], text=True, capture_output=True,
-                          env={**os.environ, **(env or {})})
+                          env=clean_env(**(env or {})))
     assert done.returncode == status, done.stderr or done.stdout
     return done
 

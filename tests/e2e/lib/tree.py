@@ -20,7 +20,7 @@ def clean_env(**extra):
     """The caller's environment without what would change the program's behaviour."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "SLURM_", "OMP_"))
-           and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT")}
+           and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT", "COLUMNS", "LINES")}
     env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
     # A sanitized libmuster comes into a Python that is not.
     env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))

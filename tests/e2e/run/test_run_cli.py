@@ -368,8 +368,10 @@ def test_torchrun_table_is_what_torch_prints(muster, place, tmp_path, monkeypatc
     assert (message["message"], message["errorCode"]) == ("ValueError: boom", 1)
 
 
-@pytest.mark.parametrize("content", ["", '{"message": {"mess', "not json", "[]", "{" * 5000, "x" * 5_000_000,
-                                     "[" * 5000 + "]" * 5000, '{"message":' * 5000 + "1" + "}" * 5000])
+# Named, because pytest hands the name of a test on in the environment.
+@pytest.mark.parametrize("content", [pytest.param(content, id=name) for name, content in {
+    "empty": "", "cut": '{"message": {"mess', "text": "not json", "array": "[]", "open": "{" * 5000, "large": "x" * 5_000_000,
+    "arrays": "[" * 5000 + "]" * 5000, "objects": '{"message":' * 5000 + "1" + "}" * 5000}.items()])
 def test_any_error_file_leaves_a_report(muster, content, tmp_path):
     result = muster("run", f"--log-dir={tmp_path}", sys.executable, "-c",
                     "import os, sys; open(os.environ['TORCHELASTIC_ERROR_FILE'], 'w').write(sys.stdin.read());"

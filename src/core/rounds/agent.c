@@ -752,17 +752,15 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 		struct agent_actions *actions)
 {
 	struct step step = { agent, event, now_ns, actions };
-	enum input input;
+	enum input input = inputs[event->type];
 	if (event->type == AGENT_MSG) {
-		/* rule: lease-first: a host that stood still may find an old FORMED among its
+		/* rule: lease-first: after a standstill there may be an old FORMED among the
 		 * messages. Every state that pings has a cell for the timer. */
 		if (pinging(agent) && now_ns >= lease_end_ns(agent))
 			table[agent->state][IN_TIMER](&step);
 		if (!accept(&step))
 			return;
 		input = msg_inputs[event->msg->type];
-	} else {
-		input = inputs[event->type];
 	}
 	handler *handle = table[agent->state][input];
 	if (handle)

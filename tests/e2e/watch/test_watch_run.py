@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import shlex
 import subprocess
 import tempfile
 import textwrap
@@ -229,9 +230,11 @@ def test_a_flood_on_the_fifo_starves_nothing_else(muster):
 def test_a_name_that_another_user_has_taken_in_tmp_harms_no_job():
     """Anyone can make /tmp/muster-UID first: the job gets a directory all the same, and `status` finds it."""
     need_mount()
-    taken = 'mount -t tmpfs none /tmp && mkdir /tmp/muster-0 && chown 65534 /tmp/muster-0 && "$@"; echo "exit $?"; ls -d /tmp/muster*'
-    worker = f'test -p "$TORCHELASTIC_TIMER_FILE" && test -S "$MUSTER_WATCHDOG" && {MUSTER} status taken'
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", taken, "sh", MUSTER, "run", "--rdzv-id=taken", "sh", "-c", worker],
+    # The tree may lie below /tmp itself, so the program moves out of it first.
+    aside = f"mount -t tmpfs none /mnt && cp {shlex.quote(MUSTER)} /mnt/muster && "
+    taken = aside + 'mount -t tmpfs none /tmp && mkdir /tmp/muster-0 && chown 65534 /tmp/muster-0 && "$@"; echo "exit $?"; ls -d /tmp/muster*'
+    worker = 'test -p "$TORCHELASTIC_TIMER_FILE" && test -S "$MUSTER_WATCHDOG" && /mnt/muster status taken'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", taken, "sh", "/mnt/muster", "run", "--rdzv-id=taken", "sh", "-c", worker],
                           env=clean_env(TORCHELASTIC_ENABLE_FILE_TIMER=1, XDG_RUNTIME_DIR="", TMPDIR=""), text=True,
                           capture_output=True, timeout=DEADLINE)
     said = done.stdout.splitlines()

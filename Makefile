@@ -5,16 +5,22 @@
 #   make test       every test                       (installs what it needs)
 #   make check      C unit tests, simulator, layers: the inner loop, under a minute
 #   make format     every C file as .clang-format says
-#   make soak       a million simulated worlds
+#   make soak       a million simulated worlds, and hours of chaos with real processes
 #   make fuzz       the fuzz targets, FUZZ_SECONDS each
 #   make bench      muster and its peers side by side
-#   make install    PREFIX=/usr/local, DESTDIR=; make uninstall takes it away
+#   make install    PREFIX=/usr/local, LIBDIR=PREFIX/lib, DESTDIR=; make uninstall takes it away
+#   make docs       README, guides and manual as a site: build/site/html
+#   make deb        Debian packages, in build/packages
+#   make static     build/static/muster: one file without libraries, for containers
+#   make test-packages    builds all packages and installs them into fresh systems
+#   make test-compat      jobs of this version and the previous one, built from the repository's history
 #   make clean      removes build, or BUILD=another directory
 #   make help       these lines
 #   make SAN=address,undefined test
 
 SHELL := /bin/bash
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
 BUILD ?= build$(if $(SAN),/san)
 VENV ?= build/venv
@@ -47,12 +53,13 @@ library_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/lib/*.c))
 libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/muster-*.c))
 libexec_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter-out src/libexec/muster-%,$(wildcard src/libexec/*.c)))
 unit_tests := $(patsubst tests/unit/%_test.c,$(BUILD)/unit/%,$(wildcard tests/unit/*_test.c))
+unit_objects := $(patsubst tests/unit/%.c,$(BUILD)/obj/unit/%.o,$(wildcard tests/unit/*.c))
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/helpers/*.c))
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all run test check format soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
+.PHONY: all static docs deb test-packages test-compat run test check format soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -64,7 +71,7 @@ packages-missing:
 endif
 
 ifneq ($(shell pkg-config --exists check 2>/dev/null && echo yes),yes)
-$(unit_tests): test-packages-missing
+$(unit_objects): test-packages-missing
 .PHONY: test-packages-missing
 test-packages-missing:
 	@scripts/deps --print test; exit 1
@@ -100,7 +107,9 @@ $(BUILD)/obj/%.o: src/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o $(BUILD)/obj/libexec/etcd_options.o: VERSION
-$(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_template.py
+$(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_flight.py python/muster/_template.py
+$(BUILD)/obj/web/web.o $(BUILD)/fuzzobj/web/web.o: $(wildcard src/web/*.html src/web/*.css src/web/*.js)
+$(BUILD)/obj/batch/compare/compare_page.o $(BUILD)/fuzzobj/batch/compare/compare_page.o: src/batch/compare/compare_page.js
 
 # Programs that muster starts: with libraries that it must not load itself.
 .SECONDARY: $(libexec_objects) $(libexec:$(BUILD)/libexec/%=$(BUILD)/obj/libexec/%.o)
@@ -109,10 +118,17 @@ $(BUILD)/libexec/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(BUILD)/core.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
-$(BUILD)/unit/%: tests/unit/%_test.c tests/unit/unit.c tests/unit/unit.h $(BUILD)/core.a
+# A test is compiled only when it or a header changes; it is linked again after every change of the program.
+.SECONDARY: $(unit_objects)
+$(BUILD)/obj/unit/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $< tests/unit/unit.c $(BUILD)/core.a $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
+	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/unit/%: $(BUILD)/obj/unit/%_test.o $(BUILD)/obj/unit/unit.o $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
 
 $(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
@@ -161,9 +177,15 @@ $(BUILD)/wheel/libexec/muster/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(B
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WHEEL_LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
 # Completion comes from the option tables of the program itself.
-$(BUILD)/completion/muster: $(BUILD)/muster scripts/completion
+completions := $(addprefix $(BUILD)/completion/,muster _muster muster.fish)
+$(BUILD)/completion/muster: shell := bash
+$(BUILD)/completion/_muster: shell := zsh
+$(BUILD)/completion/muster.fish: shell := fish
+$(completions): $(BUILD)/muster scripts/completion
 	@mkdir -p $(@D)
-	scripts/completion $(BUILD)/muster >$@
+	$(call say,MAKE)
+	$(Q)scripts/completion $(shell) $(BUILD)/muster >$@.new
+	$(Q)mv $@.new $@
 
 deps-build deps-test deps-bench: deps-%:
 	@scripts/deps $*
@@ -175,11 +197,12 @@ run: deps-build
 	@scripts/demo $(BUILD)/muster $(BUILD)/demo
 
 test: deps-test
-	@$(MAKE) $(parallel) --no-print-directory all unit helpers fuzzers $(BUILD)/completion/muster
+	@$(MAKE) $(parallel) --no-print-directory all unit helpers fuzzers completions
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run test
 
-check: all unit
+check:
+	@$(MAKE) $(parallel) --no-print-directory all unit
 	@BUILD=$(BUILD) SAN=$(SAN) tests/run check
 
 format:
@@ -190,39 +213,68 @@ bench: deps-bench
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) bench/run
 
-soak: all fuzzers
-	@BUILD=$(BUILD) SAN=$(SAN) tests/run soak
+soak: all helpers fuzzers
+	@scripts/venv $(VENV)
+	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run soak
 
 fuzz: fuzzers
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
 
-.PHONY: helpers fuzzers
+.PHONY: helpers fuzzers completions
+completions: $(completions)
 unit: $(unit_tests)
 helpers: $(helpers)
 fuzzers: $(fuzzers)
 
-install: all $(BUILD)/completion/muster
+install: all completions
 	install -D -m 755 $(BUILD)/muster $(DESTDIR)$(PREFIX)/bin/muster
 	$(foreach program,$(libexec),install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/libexec/muster/$(notdir $(program)) &&) true
-	install -D -m 755 $(BUILD)/libmuster.so $(DESTDIR)$(PREFIX)/lib/libmuster.so.0
-	ln -sf libmuster.so.0 $(DESTDIR)$(PREFIX)/lib/libmuster.so
-	install -D -m 644 $(BUILD)/libmuster.a $(DESTDIR)$(PREFIX)/lib/libmuster.a
+	install -D -m 755 $(BUILD)/libmuster.so $(DESTDIR)$(LIBDIR)/libmuster.so.0
+	ln -sf libmuster.so.0 $(DESTDIR)$(LIBDIR)/libmuster.so
+	install -D -m 644 $(BUILD)/libmuster.a $(DESTDIR)$(LIBDIR)/libmuster.a
 	install -D -m 644 include/muster/muster.h $(DESTDIR)$(PREFIX)/include/muster/muster.h
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/lib/muster.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' -e 's|@VERSION@|$(VERSION)|' src/lib/muster.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/muster.pc
 	install -D -m 644 $(BUILD)/completion/muster $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	install -D -m 644 $(BUILD)/completion/_muster $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster
+	install -D -m 644 $(BUILD)/completion/muster.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish
 	$(foreach page,$(manuals),install -D -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)) &&) true
 	scripts/man-links $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
-	$(if $(DESTDIR),,@scripts/ldconfig $(PREFIX)/lib)
+	$(if $(DESTDIR),,@scripts/ldconfig $(LIBDIR))
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/muster $(DESTDIR)$(PREFIX)/lib/libmuster.{so.0,so,a} $(DESTDIR)$(PREFIX)/include/muster/muster.h
-	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	rm -f $(DESTDIR)$(PREFIX)/bin/muster $(DESTDIR)$(LIBDIR)/libmuster.{so.0,so,a} $(DESTDIR)$(PREFIX)/include/muster/muster.h
+	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/muster.pc $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/muster/,$(notdir $(libexec)))
 	rm -f $(foreach page,$(manuals),$(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
 	scripts/man-links --remove $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
 	rmdir --ignore-fail-on-non-empty $(wildcard $(addprefix $(DESTDIR)$(PREFIX)/,libexec/muster include/muster))
 	$(if $(DESTDIR),,@scripts/ldconfig)
+
+# One file that needs no library; hwloc, which is loaded when workers are bound to CPUs, is not in it.
+# The C library warns of functions that would load parts of it; the parts that are used are built in.
+static: $(BUILD)/static/muster
+$(BUILD)/static/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(PKG_LIBS) -lm -Wl,--no-warnings
+	$(Q)strip $@
+
+docs:
+	@scripts/site $(BUILD)/site
+
+deb:
+	@scripts/deps package
+	@scripts/make-deb $(BUILD)/packages
+
+test-packages:
+	@scripts/deps package
+	@$(MAKE) $(parallel) --no-print-directory all static
+	@BUILD=$(BUILD) tests/packages
+
+test-compat: all
+	@BUILD=$(BUILD) tests/compat
 
 clean:
 	rm -rf '$(BUILD)'
@@ -230,4 +282,4 @@ clean:
 help:
 	@sed -n 's/^#   /  /p' Makefile
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/unit/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d)

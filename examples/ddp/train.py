@@ -1,10 +1,12 @@
 """Data-parallel training that survives the loss of any worker: a small network, gloo, checkpoints.
 
     muster run --nproc-per-node=2 --max-restarts=10 train.py --checkpoint=model.pt
+    muster run --nproc-per-node=2 --max-restarts=10 --preload=torch train.py --checkpoint=model.pt --keep
 
 Kill any worker at any time: the group starts again, reads the last checkpoint, and ends with the same loss
 to the last bit as if nothing had happened, because every step depends on its number and on the weights, and
-on nothing else.
+on nothing else. With --keep, every step is also kept in memory that outlives the workers: a restart goes on from
+the last one, and reads the file only when a host was lost.
 """
 
 import argparse
@@ -47,6 +49,34 @@ def resume(path, model, optimizer):
     return state["step"]
 
 
+class Memory:
+    """Weights and momentum as one row of numbers in memory that the launcher holds."""
+
+    def __init__(self, model, optimizer):
+        import muster
+
+        for parameter in model.parameters():
+            optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        self.tensors = [*model.parameters(), *(optimizer.state[p]["momentum_buffer"] for p in model.parameters())]
+        self.sizes = [tensor.numel() for tensor in self.tensors]
+        self.kept = muster.keep("model", 4 * sum(self.sizes))
+
+    def save(self, step):
+        row = torch.frombuffer(self.kept.begin(), dtype=torch.float32)
+        torch.cat([tensor.detach().flatten() for tensor in self.tensors], out=row)
+        self.kept.commit(step)
+
+    def resume(self):
+        """Returns the step to continue with; None: nothing is kept."""
+        if self.kept.state is None:
+            return None
+        row = torch.frombuffer(bytearray(self.kept.state), dtype=torch.float32)
+        with torch.no_grad():
+            for tensor, part in zip(self.tensors, row.split(self.sizes)):
+                tensor.copy_(part.view_as(tensor))
+        return self.kept.step
+
+
 def hold_until(path, rank):
     """For demonstrations: waits at the end until a file exists, so that there is a worker to kill."""
     say(f"rank {rank} pid {os.getpid()} holds")
@@ -59,7 +89,11 @@ def train(options):
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    first = resume(options.checkpoint, model, optimizer)
+    memory = Memory(model, optimizer) if options.keep else None
+    first = memory.resume() if memory else None
+    if first is None:
+        first = resume(options.checkpoint, model, optimizer)
+    say(f"rank {rank} pid {os.getpid()} begins at step {first}")
     for step in range(first, options.steps):
         if options.hold and step == options.steps - 1:
             hold_until(options.hold, rank)
@@ -68,20 +102,22 @@ def train(options):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if memory:
+            memory.save(step + 1)
         if (step + 1) % options.every == 0:
             if rank == 0:
                 save(options.checkpoint, step + 1, model, optimizer)
             say(f"rank {rank} pid {os.getpid()} step {step + 1} loss {loss.item():.6f}")
-    return final_loss(model)
+    return final_loss(model.module)
 
 
 def final_loss(model):
-    """The mean loss over all ranks on data that was not used for training."""
+    """The mean loss on the data of all ranks that was not used for training. Each rank computes it alone: a worker
+    that exits right after a collective may abort, because gloo's thread still holds the tensor."""
+    ranks = range(dist.get_world_size())
     with torch.no_grad():
-        x, y = batch(-1, dist.get_rank())
-        loss = nn.functional.mse_loss(model(x), y)
-    dist.all_reduce(loss)
-    return loss.item() / dist.get_world_size()
+        losses = [nn.functional.mse_loss(model(x), y).item() for x, y in (batch(-1, rank) for rank in ranks)]
+    return sum(losses) / len(losses)
 
 
 def main():
@@ -89,6 +125,7 @@ def main():
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
+    parser.add_argument("--keep", action="store_true", help="also keep each step in memory, for the next worker of the rank")
     parser.add_argument("--hold", help="before the last step, wait until this file exists")
     options = parser.parse_args()
     dist.init_process_group("gloo")

@@ -1,6 +1,6 @@
-/* libmuster: start workers, and use timers, heartbeats and the store in a worker, from C and from
- * anything that calls C. The manual is muster(3); compile and link with `pkg-config --cflags --libs
- * muster`.
+/* libmuster: start workers, run batches of commands, and use timers, heartbeats and the store in a
+ * worker, from C and from anything that calls C. The manual is muster(3); compile and link with
+ * `pkg-config --cflags --libs muster`.
  *
  * Functions may be called from any thread. They never print and never exit; they return 0 or more,
  * or a negative errno, and muster_error() then explains it. A process that runs out of memory is
@@ -123,6 +123,95 @@ MUSTER_API struct muster_result *muster_job_take_result(struct muster_job *job);
 /* Frees the job; if it still runs, kills it and waits for its end. NULL: does nothing. */
 MUSTER_API void muster_job_free(struct muster_job *job);
 
+/* -- Batches: long lists of commands, each on cores of its own ---------------------------------- *
+ *
+ *     struct muster_order orders[] = { { .shell = "./bench 1" }, { .shell = "./bench 2", .cores = 2
+ * } }; struct muster_batch_config config = MUSTER_BATCH_CONFIG_INIT; config.orders = orders;
+ *     config.order_count = 2;
+ *     int exit_code;
+ *     if (muster_batch_run(&config, on_result, NULL, &exit_code) == 0 && exit_code == 0)
+ *             puts("done");
+ *
+ * muster batch runs them as a child process, as muster_launch() runs a job; when the calling
+ * process ends, the batch stops. muster-batch(1) and muster-batch(5) say what the members mean.
+ */
+struct muster_order {
+	const char *id;		      /* NULL: one is made from all that follows */
+	const char *shell;	      /* a line for the shell; or */
+	const char *const *argv;      /* words to execute as they are, NULL at the end */
+	const char *source;	      /* sets up the environment first: ". env.sh"; may be NULL */
+	const char *const *labels;    /* "NAME=value", NULL at the end; may be NULL */
+	const char *const *env;	      /* "NAME=value" sets, "NAME" unsets; may be NULL */
+	const char *cwd, *stdin_path; /* NULL: the caller's directory, /dev/null */
+	const char *group, *variant;  /* may be NULL */
+	double timeout;		      /* seconds; 0: as the options say */
+	int cores, retries, runs;     /* 0: as the options say */
+};
+
+struct muster_batch_config {
+	/* of this struct and of struct muster_order in the caller's version; later versions have
+	 * more members */
+	size_t size, order_size;
+	const char *program; /* the muster program; NULL: $MUSTER_PROGRAM, else "muster" on PATH */
+	const struct muster_order *orders;
+	size_t order_count;
+	const char *const
+		*options;	/* more options of muster-batch(1), NULL at the end; may be NULL */
+	const char *const *env; /* changes to the environment of all, as in an order; may be NULL */
+	const char *cwd;	/* NULL: the caller's */
+	const char *output;	/* the result file; NULL: none is kept */
+	int resume;		/* not 0: go on with `output`; its results come first */
+	/* descriptors that become standard output and error of the program; -1: the caller's */
+	int stdout_fd, stderr_fd;
+};
+
+#define MUSTER_BATCH_CONFIG_INIT \
+	{ \
+		.size = sizeof(struct muster_batch_config), \
+		.order_size = sizeof(struct muster_order), .stdout_fd = -1, .stderr_fd = -1 \
+	}
+
+/* One attempt, as in muster-batch(5). Valid during the call. */
+struct muster_batch_result {
+	int64_t order;	    /* its place in `orders`; -1: a canary, or an order of another list */
+	const char *id;	    /* of the order */
+	const char *json;   /* all there is to know, without a newline */
+	const char *reason; /* how it ended: "ok", "exit", "signal", "timeout", … */
+	int exit_code;	    /* -1: none */
+	int signal;	    /* that ended it; 0: none */
+	int attempt, run;   /* from 1 and from 0 */
+	int warmup;	    /* not 0: the run does not count */
+	/* -1: not measured */
+	int64_t wall_ns, user_ns, sys_ns, maxrss_kb, instructions;
+	/* the files with its output, with --results=DIR; else NULL */
+	const char *stdout_path, *stderr_path;
+};
+
+typedef void muster_batch_fn(void *arg, const struct muster_batch_result *result);
+
+/* Runs a batch to its end and calls `on_result`, which may be NULL, for every attempt when it is
+ * over. An error means that the program could not be started; the exit code, as in muster-batch(1),
+ * says how the batch ended. `ret_exit_code` may be NULL. */
+MUSTER_API int muster_batch_run(const struct muster_batch_config *config,
+				muster_batch_fn *on_result, void *arg, int *ret_exit_code);
+
+/* The same in steps, as with muster_job_start(). */
+struct muster_batch;
+MUSTER_API int muster_batch_start(const struct muster_batch_config *config,
+				  struct muster_batch **ret_batch);
+MUSTER_API int muster_batch_fd(const struct muster_batch *batch);
+MUSTER_API int muster_batch_step(struct muster_batch *batch, muster_batch_fn *on_result, void *arg);
+
+/* SIGINT and SIGTERM stop the batch: its orders get SIGINT, and SIGKILL after 10 seconds or a
+ * second signal. -ESRCH after its end. */
+MUSTER_API int muster_batch_signal(struct muster_batch *batch, int signal);
+
+/* When muster_batch_step() has returned 1: the exit code; -1 before that, or if it is unknown. */
+MUSTER_API int muster_batch_exit_code(const struct muster_batch *batch);
+
+/* Frees the batch; if it still runs, kills it and waits for its end. NULL: does nothing. */
+MUSTER_API void muster_batch_free(struct muster_batch *batch);
+
 /* -- The store: what all workers of a job share --------------------------------------------------
  * *
  *
@@ -229,6 +318,89 @@ MUSTER_API int muster_timer_renew(const char *scope, double seconds, int signal)
  * call, so it may stand in the innermost loop.
  */
 MUSTER_API int muster_heartbeat(void);
+
+/* -- Steps: "this is how far I have got", for muster status, metrics and reports ------------------
+ * *
+ *
+ *     muster_total_steps(10000);
+ *     for (uint64_t step = 1; step <= 10000; step++) {
+ *         train();
+ *         muster_step(step);
+ *     }
+ *
+ * Called when step number `step` is done. Two stores and a reading of the clock, no system call
+ * after the first call. One thread at a time. Like all functions here they return -ENOTCONN in a
+ * process that muster did not start.
+ */
+MUSTER_API int muster_step(uint64_t step);
+
+/* Steps in all, for the time that is left; 0: unknown. */
+MUSTER_API int muster_total_steps(uint64_t total);
+
+/* The state after step number `step` is on disk: a restart can begin there. */
+MUSTER_API int muster_saved(uint64_t step);
+
+/* What the worker is doing from now on, such as "data" or "backward"; NULL: nothing with a name. A
+ * worker may have 16 names of up to 47 bytes: -ENOSPC, -ENAMETOOLONG. */
+MUSTER_API int muster_section(const char *name);
+
+/* Leaving together: after SIGTERM or SIGUSR1 to `muster run` on any host, all workers of
+ * the job get 1 after the same step, and 0 after all others. To be asked after every step, from the
+ * first one on:
+ *
+ *     if (muster_stop_after(step)) {
+ *             save();
+ *             exit(0);
+ *     }
+ *
+ * One read of memory while there is nothing to do; when there is, a call may wait for the other
+ * workers' hosts for some milliseconds. 0 in a process that muster did not start. */
+MUSTER_API int muster_stop_after(uint64_t step);
+
+/* The same for saving: 1 after the step after which all workers save, to leave then or to go on. To
+ * be asked before muster_stop_after(). */
+MUSTER_API int muster_save_after(uint64_t step);
+
+/* The page of shared memory that the functions above write (muster-page(7)), for bindings to other
+ * languages. It stays mapped for the life of the process. */
+MUSTER_API int muster_page(void **ret_page);
+
+/* -- Kept state: memory that the next worker of this rank gets after a restart -------------------
+ * *
+ *
+ *     struct muster_kept *kept;
+ *     uint64_t step = 0;
+ *     muster_keep("model", size, &kept);
+ *     const void *state = muster_kept_state(kept, &step);
+ *     if (state)
+ *         load(state);
+ *     while (step < steps) {
+ *         train(++step);
+ *         save(muster_kept_begin(kept));
+ *         muster_kept_commit(kept, step);
+ *     }
+ *
+ * muster holds it, two states of `size` bytes, and gives it to the next worker of this rank. After
+ * a restart every rank gets the newest step that all ranks have committed; none if there is no such
+ * step, because a host was lost or ranks have changed. Nothing of it survives the job. Between two
+ * commits the ranks must have met (any collective will do): then none is more than one ahead.
+ *
+ * In a process that muster did not start it is ordinary memory. -EEXIST: there is a state of
+ * another size; -ENOSPC: a worker has 16 names; -EDQUOT: more than --keep-limit. One thread at a
+ * time. */
+struct muster_kept;
+MUSTER_API int muster_keep(const char *name, size_t size, struct muster_kept **ret_kept);
+MUSTER_API void muster_kept_free(struct muster_kept *kept); /* it stays kept; NULL: nothing */
+
+/* The newest state that is committed; NULL: none. `ret_step` may be NULL. */
+MUSTER_API const void *muster_kept_state(const struct muster_kept *kept, uint64_t *ret_step);
+
+/* The place for the next state. What was there no longer counts; the newest state stays. */
+MUSTER_API void *muster_kept_begin(struct muster_kept *kept);
+
+/* That place has the state after `step`. -EINVAL: a later step is committed, or nothing was
+ * begun. */
+MUSTER_API int muster_kept_commit(struct muster_kept *kept, uint64_t step);
 
 #ifdef __cplusplus
 }

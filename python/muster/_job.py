@@ -11,7 +11,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from muster._native import check, library
+from muster._native import check, library, text, undisturbed, words
 from muster._program import find_program
 
 
@@ -110,10 +110,6 @@ def _worker_end(raw: Any) -> WorkerEnd:
     )
 
 
-def _words(words: Sequence[str]) -> Any:
-    return (c_char_p * (len(words) + 1))(*(word.encode(errors="surrogateescape") for word in words), None)
-
-
 class Job:
     """Use as a context manager: on exit nothing of the job is left."""
 
@@ -123,10 +119,10 @@ class Job:
         changes = [name if value is None else f"{name}={value}" for name, value in env.items()]
         config = _Config(
             size=ctypes.sizeof(_Config),
-            program=find_program().encode(errors="surrogateescape"),
-            command=_words(command),
-            options=_words(options),
-            env=_words(changes),
+            program=text(find_program()),
+            command=words(command),
+            options=words(options),
+            env=words(changes),
             stdio=(c_int * 3)(-1, -1, -1),
         )
         self._handle = c_void_p()
@@ -152,7 +148,7 @@ class Job:
         poll.register(_lib().muster_job_fd(self._handle), select.POLLIN)
         while not over:
             poll.poll()
-            over = bool(check(_lib().muster_job_step(self._handle, self._on_event, None)))
+            over = bool(undisturbed(_lib().muster_job_step, self._handle, self._on_event, None))
             lines, self._lines[:] = self._lines[:], []
             for line in lines:
                 on_event(json.loads(line))

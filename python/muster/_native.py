@@ -7,7 +7,10 @@ import errno
 import functools
 import os
 import pathlib
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+import signal
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any
 
 SONAME = "libmuster.so.0"
 OVERRIDE = "MUSTER_LIBRARY"
@@ -22,6 +25,14 @@ _ARGUMENTS = {
     "muster_timer_acquire": (c_char_p, c_double, c_int),
     "muster_timer_release": (c_char_p,),
     "muster_heartbeat": (),
+    "muster_page": (POINTER(c_void_p),),
+    "muster_section": (c_char_p,),
+    "muster_keep": (c_char_p, c_size_t, POINTER(_HANDLE)),
+    "muster_kept_state": (_HANDLE, POINTER(c_uint64)),
+    "muster_kept_begin": (_HANDLE,),
+    "muster_kept_commit": (_HANDLE, c_uint64),
+    "muster_stop_after": (c_uint64,),
+    "muster_save_after": (c_uint64,),
     "muster_store_open": (c_char_p, c_double, POINTER(_HANDLE)),
     "muster_store_close": (_HANDLE,),
     "muster_store_set": (_HANDLE, c_char_p, c_char_p, c_size_t, c_double),
@@ -42,7 +53,12 @@ _ARGUMENTS = {
     "muster_version": (),
     "muster_error": (),
 }
-_TEXTS = ("muster_version", "muster_error")
+_RESULTS = {
+    "muster_version": c_char_p,
+    "muster_error": c_char_p,
+    "muster_kept_state": c_void_p,
+    "muster_kept_begin": c_void_p,
+}
 
 
 @functools.cache
@@ -57,7 +73,7 @@ def library() -> ctypes.CDLL:
     for name, arguments in _ARGUMENTS.items():
         function = getattr(lib, name)
         function.argtypes = arguments
-        function.restype = c_char_p if name in _TEXTS else c_int
+        function.restype = _RESULTS.get(name, c_int)
     return lib
 
 
@@ -66,6 +82,27 @@ def check(result: int) -> int:
     if result < 0:
         raise OSError(-result, library().muster_error().decode(errors="replace"))
     return result
+
+
+def undisturbed(call: Callable[..., int], *arguments: Any) -> int:
+    """Calls a function of the library that calls back into Python. Signals wait meanwhile: ctypes drops the
+    exception of a signal handler that runs inside a callback, so a Ctrl-C would be lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        return check(call(*arguments))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def text(value: str | None) -> bytes | None:
+    """As C has it; None stays none."""
+    return None if value is None else value.encode(errors="surrogateescape")
+
+
+def words(values: Sequence[str]) -> Any:
+    """A list of texts that ends in NULL."""
+    return (c_char_p * (len(values) + 1))(*map(text, values), None)
 
 
 def version() -> str:

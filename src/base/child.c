@@ -19,26 +19,16 @@ void child_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void child_begin(void)
-{
-	child_lock();
-}
-
-void child_started(pid_t pid)
-{
-	if (pid > 0)
-		pids_add(&noted, pid);
-	child_unlock();
-}
-
 pid_t child_fork(void)
 {
-	child_begin();
+	child_lock();
 	pid_t pid = fork();
 	int error = errno;
 	if (pid == 0)
 		noted.count = 0;
-	child_started(pid);
+	else if (pid > 0)
+		pids_add(&noted, pid);
+	child_unlock();
 	errno = error;
 	return pid;
 }

@@ -12,11 +12,6 @@
 /* fork(), and the child is noted. In the child nothing is. */
 pid_t child_fork(void);
 
-/* The same for another way to start a process: child_begin(), start it, child_started(pid) in the
- * same thread; a pid of 0 or below says that there is none. */
-void child_begin(void);
-void child_started(pid_t pid);
-
 /* Waits for its end, reaps and forgets it. Returns the wait status, or -ECHILD if there is no such
  * child. */
 int child_wait(pid_t pid);

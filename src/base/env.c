@@ -23,6 +23,15 @@ const char *env_get(const struct strv *env, const char *name)
 	return item ? *item + strlen(name) + 1 : NULL;
 }
 
+const char *env_find(char *const *environment, const char *name)
+{
+	size_t len = strlen(name);
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=')
+			return *environment + len + 1;
+	return NULL;
+}
+
 void env_set(struct strv *env, const char *name, const char *value)
 {
 	char *text = mem_printf("%s=%s", name, value);

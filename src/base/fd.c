@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 #define READ_CHUNK 4096
 
@@ -32,6 +35,16 @@ int fd_set_nonblock(int fd, bool on)
 		return -errno;
 	flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
 	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_open_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe: %m");
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return 0;
 }
 
 int fd_write_all(int fd, const void *data, size_t len)
@@ -85,4 +98,18 @@ uint64_t fd_limit_raise(void)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	return soft;
+}
+
+int file_temporary(struct err *err)
+{
+	const char *dir = getenv("TMPDIR");
+	dir = dir && *dir ? dir : "/tmp";
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+		AUTO_FREE char *path = mem_printf("%s/muster-XXXXXX", dir);
+		fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+	}
+	return fd < 0 ? err_set(err, errno, "%s: cannot make a temporary file: %m", dir) : fd;
 }

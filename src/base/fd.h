@@ -22,6 +22,9 @@ int fd_open_standard(void);
 
 int fd_set_nonblock(int fd, bool on);
 
+/* A pipe, CLOEXEC and blocking. */
+int fd_open_pipe(int *ret_read, int *ret_write, struct err *err);
+
 /* Writes all of it, through EINTR and short writes. 0 or -errno. For blocking descriptors. */
 int fd_write_all(int fd, const void *data, size_t len);
 
@@ -30,6 +33,9 @@ int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err);
 
 /* The content of a file, at most `limit` bytes (procfs files too). */
 int file_read(const char *path, size_t limit, struct buf *ret_data, struct err *err);
+
+/* An unnamed file in $TMPDIR or /tmp that is gone when it is closed; writes go to its end. */
+int file_temporary(struct err *err);
 
 /* Raises this process's soft limit of open files to the hard one. Returns the old soft limit, which
  * children should get back. */

@@ -20,6 +20,7 @@ static const char *const level_names[] = {
 static_assert(ARRAY_LEN(level_names) == LOG_LEVEL_COUNT, "every level needs a name");
 
 static enum log_level threshold = LOG_WARN;
+static const char *host;
 /* Held while the sink is called: after log_set_sink() no thread is in the old one. */
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 static log_sink_fn *current_sink;
@@ -28,6 +29,11 @@ static void *sink_arg;
 void log_set_level(enum log_level level)
 {
 	threshold = level;
+}
+
+void log_set_host(const char *name)
+{
+	host = name;
 }
 
 void log_set_sink(log_sink_fn *sink, void *arg)
@@ -68,7 +74,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 
 	int saved = errno;
 	AUTO(buf_done) struct buf line = BUF_INIT;
-	buf_printf(&line, "muster: %s", level_names[level]);
+	buf_printf(&line, "muster: %s%s%s", host ? host : "", host ? ": " : "", level_names[level]);
 	va_list args;
 	va_start(args, fmt);
 	errno = saved; /* for %m */

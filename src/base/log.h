@@ -21,6 +21,7 @@ enum log_level {
 typedef void log_sink_fn(void *arg, enum log_level level, const char *line, size_t len);
 
 void log_set_level(enum log_level level);	 /* LOG_WARN unless set */
+void log_set_host(const char *name);		 /* said in each line; borrowed; NULL: none */
 void log_set_sink(log_sink_fn *sink, void *arg); /* NULL: stderr again */
 
 /* From "DEBUG", "info", "WARNING", "critical" or Python's numbers; -EINVAL. */

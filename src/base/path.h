@@ -14,4 +14,8 @@ bool path_is_program(const char *path);
  * if there is none. An empty directory means the working directory. */
 char *path_search(const char *name, const char *path);
 
+/* One of the programs that muster starts: in the build tree beside us, at its installed place
+ * relative to us, at its configured place; else the name alone, and PATH decides. Malloc'ed. */
+char *path_libexec(const char *name);
+
 #endif

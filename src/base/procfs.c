@@ -209,10 +209,54 @@ bool procfs_catches(pid_t pid, int sig)
 	       mask & (1ull << (sig - 1));
 }
 
-uint64_t procfs_vmstat(const char *name)
+void procfs_exe(pid_t pid, char *ret_path, size_t size)
+{
+	char path[PATH_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t len = readlink(path, ret_path, size - 1);
+	ret_path[MAX(len, 0)] = '\0';
+}
+
+/* The beginning of a file of a thread, up to `end`. */
+static int read_word(pid_t pid, pid_t tid, const char *file, const char *end, char *ret_word,
+		     size_t size)
+{
+	char path[PATH_SIZE];
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+	int r = file_read(path, FILE_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	const char *word = buf_str(&text);
+	snprintf(ret_word, size, "%.*s", (int)strcspn(word, end), word);
+	return 0;
+}
+
+void procfs_wchan(pid_t pid, pid_t tid, char *ret_name, size_t size)
+{
+	if (read_word(pid, tid, "wchan", "\n", ret_name, size) < 0 || str_eq(ret_name, "0"))
+		ret_name[0] = '\0';
+}
+
+int procfs_syscall(pid_t pid, pid_t tid, long *ret_number)
+{
+	char word[FIELD_MAX];
+	int64_t number;
+	int r = read_word(pid, tid, "syscall", " \n", word, sizeof(word));
+	if (r < 0)
+		return r;
+	/* "running", or -1: it was interrupted outside of a call */
+	if (str_to_i64(word, &number) < 0 || number < 0)
+		return -ENOENT;
+	*ret_number = (long)number;
+	return 0;
+}
+
+/* The number behind a name at the beginning of a line; 0 if there is none. */
+static uint64_t find_counter(const char *path, const char *name)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	if (file_read("/proc/vmstat", FILE_MAX, &text, NULL) < 0)
+	if (file_read(path, FILE_MAX, &text, NULL) < 0)
 		return 0;
 	const char *rest = buf_str(&text), *line;
 	size_t name_len = strlen(name);
@@ -223,6 +267,21 @@ uint64_t procfs_vmstat(const char *name)
 			return value;
 	}
 	return 0;
+}
+
+uint64_t procfs_vmstat(const char *name)
+{
+	return find_counter("/proc/vmstat", name);
+}
+
+uint64_t procfs_memory_available(void)
+{
+	return find_counter("/proc/meminfo", "MemAvailable:") * 1024;
+}
+
+uint64_t procfs_running(void)
+{
+	return find_counter("/proc/stat", "procs_running");
 }
 
 /* The 8th word of the cpuN lines of /proc/schedstat. */

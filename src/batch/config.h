@@ -5,12 +5,14 @@
 #include "base/strv.h"
 #include "batch/export.h"
 #include "batch/archive/archive.h"
+#include "batch/args/options.h"
 #include "batch/measure.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_rules.h"
 #include "core/host/corepool.h"
 #include "core/batch/repeat.h"
 #include "core/batch/schedule.h"
+#include "nodes/rendezvous.h"
 
 enum batch_progress {
 	BATCH_PROGRESS_AUTO, /* a bar on a terminal, else plain */
@@ -19,9 +21,16 @@ enum batch_progress {
 	BATCH_PROGRESS_NONE,
 };
 
+enum batch_exit {
+	BATCH_EXIT_MUSTER,   /* 1 if an order failed */
+	BATCH_EXIT_PARALLEL, /* the number of those that failed */
+};
+
 struct batch_config {
 	/* Where the orders come from. */
 	bool allow_duplicates, retry_failed, resume;
+	struct strv filter; /* terms of core/batch/label.h; only orders for which they hold run */
+	struct arg_options args;
 
 	/* How many at a time, and where. */
 	int64_t jobs;		/* 0: as many as the cores allow */
@@ -44,12 +53,22 @@ struct batch_config {
 	uint64_t retry_delay_ns;
 	struct halt_rule halt;
 	const char *canary;
+	bool ignore_failure;
+
+	/* When the next one starts, and how. */
+	uint64_t delay_ns;
+	uint64_t memory_free;  /* bytes; 0: any */
+	uint64_t memory_limit; /* of an order, in bytes; 0: none */
+	bool watch_memory;     /* --memory-limit was given, "max" too */
+	double load;	       /* 0: any */
+	int64_t nice;
 
 	/* Repetition and measurement. */
 	int64_t runs, warmup;	    /* runs 0: as many as necessary */
 	int64_t min_runs, max_runs; /* 0: not given */
 	double precision, confidence;
 	bool noise;			     /* only tell how noisy the host is */
+	bool json;			     /* and do it as JSON */
 	bool ab;			     /* the words are "A=…", "B=…" and arguments */
 	int interleave;			     /* enum repeat_interleave */
 	const char *hooks[BATCH_HOOK_COUNT]; /* commands, or NULL */
@@ -57,16 +76,34 @@ struct batch_config {
 	struct export_paths exports;
 
 	/* Where the results go. */
-	const char *output, *joblog, *results;
+	const char *output, *joblog, *results; /* results: a directory, or a template of paths */
+	bool table;			       /* end with the times of repeated runs */
+	bool keep_order, line_buffer, ungroup, show_output;
+	int exit_code; /* enum batch_exit */
 	struct archive_options filing;
 	const char *shell;
 	bool dry_run, quiet;
 	int progress; /* enum batch_progress */
+
+	/* Many hosts: as typed, and what that means; NULL: this host alone. */
+	struct rendezvous_options meeting;
+	const struct rendezvous *rdzv;
+
+	/* For a part of muster that runs a batch. */
+	const char *const *ab_dirs; /* where A, B, … run; NULL: here */
+
+	/* For a program that runs us. Descriptors; -1: none. */
+	int64_t notify;	  /* gets a byte for every line of the result file */
+	int64_t lifeline; /* the batch stops at its end of file */
 };
 
 #define BATCH_PLACE_NONE 2
 
-/* Runs the batch. `argc`, `argv`: files, "-", or a template with ":::". Returns the exit code;
+/* The settings of a command line without options. */
+void batch_config_init(struct batch_config *config);
+void batch_config_done(struct batch_config *config);
+
+/* Runs the batch. `argc`, `argv`: the words behind the options. Returns the exit code;
  * usage errors have been printed as "muster batch: …". */
 int batch_run(const struct batch_config *config, int argc, char *const *argv);
 

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 
 #define PIECE ((size_t)64 << 10)
 
@@ -35,6 +37,7 @@ void ending_done(struct ending *ending)
 	fd_close(&ending->fds[0]);
 	fd_close(&ending->fds[1]);
 	free(ending->log_command);
+	free(ending->tag);
 }
 
 static void finish_stream(struct ending *ending, bool whole)
@@ -77,4 +80,41 @@ bool ending_hash(struct ending *ending, uint64_t budget)
 			finish_stream(ending, true);
 	}
 	return true;
+}
+
+static_assert(sizeof(((struct result *)NULL)->variant) > ORDER_VARIANT_MAX, "a variant fits");
+
+static char *copy(const char *text)
+{
+	return text ? mem_strdup(text) : NULL;
+}
+
+void ending_set_order(struct result *result, const struct order *order, int slot, int width)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	order_append_id(order, &text);
+	result->id = buf_take_str(&text);
+	order_hash_text(order, result->hash);
+	result->named = order->named;
+	if (order->shell) {
+		order_append_command(order, order->uses_slot ? 0 : slot, &text);
+		result->shell = buf_take_str(&text);
+	} else {
+		strv_add_all(&result->argv, order->argv);
+	}
+	if (width > 1)
+		result->width = width;
+	if (!order->extra)
+		return;
+	strv_add_all(&result->args, strv_argv(&order->extra->args));
+	const struct order_extra *extra = order->extra;
+	strv_add_all(&result->arg_names, strv_argv(&extra->arg_names));
+	strv_add_all(&result->env, strv_argv(&extra->env));
+	strv_add_all(&result->labels, strv_argv(&extra->labels));
+	result->cwd = copy(extra->cwd);
+	result->stdin_path = copy(extra->stdin_path);
+	result->group = copy(extra->group);
+	result->source = copy(extra->source);
+	if (extra->variant)
+		strcpy(result->variant, extra->variant);
 }

@@ -16,30 +16,33 @@
 
 #define SECONDS(ns) ((ns) / 1e9)
 
-/* One order of one part, described. */
-struct entry {
-	const struct export_part *part;
-	const struct sample_order *order;
-	struct sample_filter filter;
-	double *times; /* seconds, in the order they were taken; owned */
-	size_t n;
-	double mean, stddev, median, min, max; /* seconds */
-	double user, system;		       /* mean seconds; NaN unknown */
-};
-
-static double mean_seconds(const struct entry *entry, enum metric metric)
+static double mean_seconds(const struct export_entry *entry, enum metric metric)
 {
 	AUTO_FREE double *values = NEW_ARRAY(double, entry->order->run_count + 1);
 	size_t n = samples_values(entry->order, metric, &entry->filter, values, NULL);
 	return n ? SECONDS(stats_mean(values, n)) : NAN;
 }
 
+/* Suspect runs are left out, but not if there are no others. */
+static void entry_read(struct export_entry *entry)
+{
+	struct sample_filter all = { entry->filter.variant, true };
+	entry->n = samples_values(entry->order, METRIC_WALL, &all, entry->times, NULL);
+	size_t trusted =
+		samples_values(entry->order, METRIC_WALL, &entry->filter, entry->times, NULL);
+	entry->all_suspect = trusted == 0 && entry->n > 0;
+	entry->left_out = entry->all_suspect ? 0 : entry->n - trusted;
+	if (entry->all_suspect)
+		entry->filter = all;
+	entry->n = samples_values(entry->order, METRIC_WALL, &entry->filter, entry->times, NULL);
+}
+
 /* False without one measured run. */
-static bool entry_fill(struct entry *entry)
+static bool entry_fill(struct export_entry *entry)
 {
 	size_t room = entry->order->run_count + 1;
 	entry->times = NEW_ARRAY(double, room);
-	entry->n = samples_values(entry->order, METRIC_WALL, &entry->filter, entry->times, NULL);
+	entry_read(entry);
 	if (entry->n == 0) {
 		free(entry->times);
 		return false;
@@ -58,16 +61,15 @@ static bool entry_fill(struct entry *entry)
 	return true;
 }
 
-typedef void entry_fn(const struct entry *entry, void *arg);
-
-static void each_entry(const struct export_source *source, entry_fn *visit, void *arg)
+void export_each(const struct export_source *source, export_fn *visit, void *arg)
 {
 	for (size_t p = 0; p < source->count; p++) {
 		const struct export_part *part = &source->parts[p];
 		for (size_t i = 0; i < part->samples->order_count; i++) {
-			struct entry entry = { .part = part,
-					       .order = part->samples->orders[i],
-					       .filter = { part->variant, source->suspects } };
+			struct export_entry entry = { .part = part,
+						      .order = part->samples->orders[i],
+						      .filter = { part->variant,
+								  source->suspects } };
 			if (!entry_fill(&entry))
 				continue;
 			visit(&entry, arg);
@@ -76,17 +78,31 @@ static void each_entry(const struct export_source *source, entry_fn *visit, void
 	}
 }
 
-static void append_name(struct buf *out, const struct entry *entry)
+/* The name that the user gave, or the command. */
+static const char *order_name(const struct sample_order *order, char variant)
 {
-	const char *command = samples_command(entry->order, entry->part->variant);
-	buf_append_str(out, *command ? command : entry->order->id);
+	const char *command = samples_command(order, variant);
+	return order->named || !*command ? order->id : command;
+}
+
+void export_name(const struct export_entry *entry, struct buf *out)
+{
+	buf_append_str(out, order_name(entry->order, entry->part->variant));
 	if (entry->part->label)
 		buf_printf(out, " (%s)", entry->part->label);
 }
 
+/* In tables, where there is no other place for the word. */
+static void append_name(struct buf *out, const struct export_entry *entry)
+{
+	export_name(entry, out);
+	if (entry->all_suspect)
+		buf_append_str(out, " (suspect)");
+}
+
 /* ---- JSON ---- */
 
-static void put_runs(struct json_out *out, const struct entry *entry)
+static void put_runs(struct json_out *out, const struct export_entry *entry)
 {
 	json_out_open(out, "times", '[');
 	for (size_t i = 0; i < entry->n; i++)
@@ -99,33 +115,37 @@ static void put_runs(struct json_out *out, const struct entry *entry)
 		json_out_int(out, NULL, (int64_t)(sizes[i] * 1024));
 	json_out_close(out, ']');
 	json_out_open(out, "exit_codes", '[');
-	for (size_t i = 0; i < entry->n; i++) /* only successful runs are here */
-		json_out_int(out, NULL, 0);
+	for (size_t i = 0; i < entry->order->run_count; i++)
+		if (samples_counts(&entry->order->runs[i], METRIC_WALL, &entry->filter))
+			json_out_int(out, NULL, entry->order->runs[i].exit);
 	json_out_close(out, ']');
 }
 
 /* Only the arguments, if there are any: hyperfine's plot over a parameter takes exactly one. */
-static void put_parameters(struct json_out *out, const struct entry *entry)
+static void put_parameters(struct json_out *out, const struct export_entry *entry)
 {
 	const struct strv *args = &entry->order->args;
 	json_out_open(out, "parameters", '{');
 	for (size_t i = 0; i < args->count; i++) {
+		const struct strv *names = &entry->order->arg_names;
 		char number[24];
 		snprintf(number, sizeof(number), "%zu", i + 1);
-		json_out_text(out, number, args->items[i]);
+		bool named = i < names->count && *names->items[i];
+		json_out_text(out, named ? names->items[i] : number, args->items[i]);
 	}
 	if (args->count == 0) {
+		json_out_members(out, &entry->order->labels);
 		json_out_text(out, "id", entry->order->id);
 		json_out_text_if(out, "variant", (char[]){ entry->part->variant, '\0' });
 	}
 	json_out_close(out, '}');
 }
 
-static void put_json(const struct entry *entry, void *arg)
+static void put_json(const struct export_entry *entry, void *arg)
 {
 	struct json_out *out = arg;
 	AUTO(buf_done) struct buf name = BUF_INIT;
-	append_name(&name, entry);
+	export_name(entry, &name);
 	json_out_open(out, NULL, '{');
 	json_out_text(out, "command", buf_str(&name));
 	json_out_real(out, "mean", entry->mean);
@@ -137,18 +157,22 @@ static void put_json(const struct entry *entry, void *arg)
 	json_out_real(out, "max", entry->max);
 	put_runs(out, entry);
 	put_parameters(out, entry);
+	if (entry->all_suspect)
+		json_out_bool(out, "suspect", true);
+	if (entry->left_out)
+		json_out_int(out, "suspect_left_out", (int64_t)entry->left_out);
 	json_out_close(out, '}');
 }
 
-/* As hyperfine writes it: a line for each value of an entry. */
-/* hyperfine's JSON: results[] with command, mean, stddev, median, user, system, min, max (seconds),
- * times[], memory_usage_byte[], exit_codes[], parameters. */
+/* As hyperfine writes it, a line for each value of an entry: results[] with command, mean, stddev,
+ * median, user, system, min, max (seconds), times[], memory_usage_byte[], exit_codes[], parameters.
+ */
 static void make_json(const struct export_source *source, struct buf *out)
 {
 	struct json_out json = JSON_OUT(out, .indent = 2, .flat = 4);
 	json_out_open(&json, NULL, '{');
 	json_out_open(&json, "results", '[');
-	each_entry(source, put_json, &json);
+	export_each(source, put_json, &json);
 	json_out_close(&json, ']');
 	json_out_close(&json, '}');
 	buf_append_char(out, '\n');
@@ -156,7 +180,7 @@ static void make_json(const struct export_source *source, struct buf *out)
 
 /* ---- CSV ---- */
 
-static void put_csv(const struct entry *entry, void *arg)
+static void put_csv(const struct export_entry *entry, void *arg)
 {
 	struct buf *out = arg;
 	AUTO(buf_done) struct buf name = BUF_INIT;
@@ -176,7 +200,7 @@ static void put_csv(const struct entry *entry, void *arg)
 static void make_csv(const struct export_source *source, struct buf *out)
 {
 	buf_append_str(out, "command,mean,stddev,median,user,system,min,max\n");
-	each_entry(source, put_csv, out);
+	export_each(source, put_csv, out);
 }
 
 /* ---- Markdown ---- */
@@ -186,14 +210,14 @@ struct markdown_state {
 	double fastest, scale;
 };
 
-static void find_fastest(const struct entry *entry, void *arg)
+static void find_fastest(const struct export_entry *entry, void *arg)
 {
 	struct markdown_state *state = arg;
 	if (!(state->fastest <= entry->mean))
 		state->fastest = entry->mean;
 }
 
-static void put_markdown(const struct entry *entry, void *arg)
+static void put_markdown(const struct export_entry *entry, void *arg)
 {
 	struct markdown_state *state = arg;
 	struct buf *out = state->out;
@@ -210,7 +234,7 @@ static void put_markdown(const struct entry *entry, void *arg)
 static void make_markdown(const struct export_source *source, struct buf *out)
 {
 	struct markdown_state state = { .out = out, .fastest = NAN };
-	each_entry(source, find_fastest, &state);
+	export_each(source, find_fastest, &state);
 	bool seconds = state.fastest >= 1;
 	state.scale = seconds ? 1 : 1000;
 	const char *unit = seconds ? "s" : "ms";
@@ -218,7 +242,7 @@ static void make_markdown(const struct export_source *source, struct buf *out)
 		   "| Command | Mean [%s] | Min [%s] | Max [%s] | Relative |\n"
 		   "|:---|---:|---:|---:|---:|\n",
 		   unit, unit, unit);
-	each_entry(source, put_markdown, &state);
+	export_each(source, put_markdown, &state);
 }
 
 /* ---- JUnit ---- */
@@ -233,17 +257,25 @@ static void put_case(struct buf *out, const struct export_part *part,
 	buf_append_str(out, "  <testcase classname=\"");
 	markup_escape(out, part->label ? part->label : "batch");
 	buf_append_str(out, "\" name=\"");
-	markup_escape(out, order->id);
+	bool has_id = !str_starts(order->hash, order->id);
+	markup_escape(out, has_id ? order->id : order_name(order, part->variant));
 	buf_printf(out, "\" time=\"%.6f\"", seconds);
 	if (order->run_count || !order->failed) {
 		buf_append_str(out, "/>\n");
 		return;
 	}
 	buf_printf(out,
-		   ">\n    <failure type=\"%s\" message=\"%zu failed attempts, the last: %s\">",
-		   order->last_failed, order->failed, order->last_failed);
+		   ">\n    <failure type=\"%s\" message=\"%zu failed attempt%s, the last: %s\">",
+		   order->last_failed, order->failed, order->failed == 1 ? "" : "s",
+		   order->last_end ? order->last_end : order->last_failed);
 	markup_escape(out, samples_command(order, part->variant));
-	buf_append_str(out, "</failure>\n  </testcase>\n");
+	buf_append_str(out, "</failure>\n");
+	if (order->last_tail) {
+		buf_append_str(out, "    <system-err>");
+		markup_escape(out, order->last_tail);
+		buf_append_str(out, "</system-err>\n");
+	}
+	buf_append_str(out, "  </testcase>\n");
 }
 
 /* JUnit XML: an order is a test case, which fails when no attempt succeeded. */
@@ -285,7 +317,8 @@ int export_file(const char *path, const struct buf *text, struct err *err)
 
 bool export_wanted(const struct export_paths *paths)
 {
-	return paths->json || paths->csv || paths->markdown || paths->junit;
+	return paths->json || paths->csv || paths->markdown || paths->junit || paths->google ||
+	       paths->pytest;
 }
 
 int export_write(const struct export_paths *paths, const struct export_source *source,
@@ -295,10 +328,9 @@ int export_write(const struct export_paths *paths, const struct export_source *s
 		const char *path;
 		void (*make)(const struct export_source *source, struct buf *out);
 	} exports[] = {
-		{ paths->json, make_json },
-		{ paths->csv, make_csv },
-		{ paths->markdown, make_markdown },
-		{ paths->junit, make_junit },
+		{ paths->json, make_json },	    { paths->csv, make_csv },
+		{ paths->markdown, make_markdown }, { paths->junit, make_junit },
+		{ paths->google, export_google },   { paths->pytest, export_pytest },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(exports); i++) {
 		if (!exports[i].path)

@@ -23,6 +23,13 @@ void journal_done(struct journal *journal)
 	*journal = JOURNAL_INIT;
 }
 
+/* A full pipe is news enough, and a reader that is gone wants none. */
+static void notify(const struct journal *journal)
+{
+	if (journal->notify_fd >= 0 && write(journal->notify_fd, "", 1) < 0)
+		return;
+}
+
 /* Of the open file: reading the same file elsewhere in this process does not drop it. */
 static int lock(int fd, const char *path, struct err *err)
 {
@@ -48,6 +55,7 @@ int journal_open(struct journal *journal, const char *path, bool resume, struct 
 		return r;
 	journal->fd = fd_take(&fd);
 	journal->path = mem_strdup(path);
+	journal->unnamed = info.st_nlink == 0;
 	return 0;
 }
 
@@ -79,6 +87,8 @@ int journal_begin(struct journal *journal, uint64_t keep, const struct buf *head
 	    ftruncate(journal->fd, (off_t)keep) < 0)
 		return err_set(err, errno, "%s: cannot cut off a torn line: %m", journal->path);
 	journal->end = keep;
+	if (keep)
+		notify(journal); /* of the lines that are there already */
 	return keep ? 0 : journal_append(journal, buf_data(header), buf_len(header), err);
 }
 
@@ -87,7 +97,7 @@ int journal_check(const struct journal *journal, struct err *err)
 	struct stat info;
 	if (journal->fd < 0 || fstat(journal->fd, &info) < 0 || !S_ISREG(info.st_mode))
 		return 0;
-	if (info.st_nlink == 0)
+	if (info.st_nlink == 0 && !journal->unnamed)
 		return err_set(err, ESTALE, "%s was deleted: its results are lost", journal->path);
 	if ((uint64_t)info.st_size != journal->end)
 		return err_set(err, ESTALE,
@@ -111,6 +121,7 @@ int journal_append(struct journal *journal, const void *line, size_t len, struct
 	}
 	journal->end += len;
 	journal->dirty = true;
+	notify(journal);
 	return 0;
 }
 
@@ -144,10 +155,11 @@ int journal_append_log(struct journal *journal, const struct buf *line, struct e
 	return r < 0 ? err_set(err, -r, "%s: %m", journal->log_path) : 0;
 }
 
-void journal_format_log(struct buf *out, size_t seq, uint64_t start_wall_ns, uint64_t runtime_ns,
-			uint64_t receive, int exit_value, int sig, const char *command)
+void journal_format_log(struct buf *out, size_t seq, const char *host, uint64_t start_wall_ns,
+			uint64_t runtime_ns, uint64_t receive, int exit_value, int sig,
+			const char *command)
 {
-	buf_printf(out, "%zu\t:\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", seq,
+	buf_printf(out, "%zu\t%s\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", seq, host,
 		   (double)start_wall_ns / 1e9, (double)runtime_ns / 1e9,
 		   (unsigned long long)receive, exit_value, sig, command);
 }

@@ -15,9 +15,11 @@ struct journal {
 	char *path, *log_path;
 	uint64_t end;
 	bool dirty;
+	bool unnamed;  /* it has had no name from the start: /dev/fd/N */
+	int notify_fd; /* gets a byte for every line, if it can take one; -1: none. Borrowed */
 };
 
-#define JOURNAL_INIT ((struct journal){ .fd = -1, .log_fd = -1 })
+#define JOURNAL_INIT ((struct journal){ .fd = -1, .log_fd = -1, .notify_fd = -1 })
 
 /* `path` may be NULL. Refuses a file that is not empty unless `resume`; then cuts off what follows
  * `keep` bytes, a torn line. If there is nothing to keep, the file must begin like a header. Locks
@@ -39,8 +41,9 @@ void journal_sync(struct journal *journal);
 int journal_open_log(struct journal *journal, const char *path, bool resume, struct err *err);
 int journal_append_log(struct journal *journal, const struct buf *line, struct err *err);
 
-/* One line of it: times in nanoseconds, `receive` bytes of standard output. */
-void journal_format_log(struct buf *out, size_t seq, uint64_t start_wall_ns, uint64_t runtime_ns,
-			uint64_t receive, int exit_value, int sig, const char *command);
+/* One line of it: times in nanoseconds, `receive` bytes of standard output; ":" is this host. */
+void journal_format_log(struct buf *out, size_t seq, const char *host, uint64_t start_wall_ns,
+			uint64_t runtime_ns, uint64_t receive, int exit_value, int sig,
+			const char *command);
 
 #endif

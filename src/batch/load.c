@@ -9,8 +9,6 @@
 #include "base/str.h"
 #include "batch/results.h"
 
-#define LINE_MAX_BYTES ((ssize_t)1 << 20)
-
 void pasts_done(struct pasts *history)
 {
 	map_foreach(entry, &history->by_hash) free(entry->value);
@@ -75,56 +73,6 @@ uint64_t past_median_ns(const struct past *past)
 	return sorted[count / 2];
 }
 
-static int read_lines(struct orders *orders, FILE *file, const char *name, struct err *err)
-{
-	AUTO_FREE char *line = NULL;
-	size_t cap = 0;
-	uint32_t number = 0;
-	errno = 0;
-	for (ssize_t len; (len = getline(&line, &cap, file)) > 0; errno = 0) {
-		number++;
-		int r = len > LINE_MAX_BYTES
-				? err_set(err, EFBIG, "longer than %zd bytes", LINE_MAX_BYTES)
-				: orders_add_line(orders, line, (size_t)len, number, err);
-		if (r < 0)
-			return err_wrap(err, "%s:%u", name, number);
-	}
-	return ferror(file) ? err_set(err, errno ? errno : EIO, "%s: %m", name) : 0;
-}
-
-static int read_list(struct orders *orders, const char *path, struct err *err)
-{
-	if (str_eq(path, "-"))
-		return read_lines(orders, stdin, "standard input", err);
-	FILE *file = fopen(path, "re");
-	if (!file && errno == ENOENT && strpbrk(path, " {"))
-		return err_set(err, ENOENT,
-			       "%s: no such file; to run a command, put ::: and arguments after it",
-			       path);
-	if (!file)
-		return err_set(err, errno, "%s: %m", path);
-	int r = read_lines(orders, file, path, err);
-	fclose(file);
-	return r;
-}
-
-int load_orders(struct orders *orders, const struct batch_config *config, int argc,
-		char *const *argv, struct err *err)
-{
-	int r = 0;
-	if (orders_is_template(argc, argv))
-		r = orders_add_template(orders, argc, argv, err);
-	else
-		for (int i = 0; i < argc && r >= 0; i++)
-			r = read_list(orders, argv[i], err);
-	if (r < 0)
-		return r;
-	r = orders_check_unique(orders, config->allow_duplicates, err);
-	return r == -EEXIST && !config->allow_duplicates
-		       ? err_wrap(err, "duplicate (see --allow-duplicates)")
-		       : r;
-}
-
 /* ---- from results ---- */
 
 struct failed_load {
@@ -142,17 +90,21 @@ static char **take_words(struct strv *words)
 
 static void take_extra(struct order *order, struct result *result)
 {
-	if (!result->args.count && !result->env.count && !result->cwd && !result->stdin_path &&
-	    !result->group)
+	if (!result->args.count && !result->env.count && !result->labels.count && !result->cwd &&
+	    !result->stdin_path && !result->group && !result->source && !*result->variant)
 		return;
 	struct order_extra *extra = order_extra(order);
 	extra->args = result->args;
+	extra->arg_names = result->arg_names;
 	extra->env = result->env;
-	result->args = result->env = STRV_INIT;
+	extra->labels = result->labels;
+	result->args = result->arg_names = result->env = result->labels = STRV_INIT;
 	extra->cwd = result->cwd;
 	extra->stdin_path = result->stdin_path;
 	extra->group = result->group;
-	result->cwd = result->stdin_path = result->group = NULL;
+	extra->source = result->source;
+	result->cwd = result->stdin_path = result->group = result->source = NULL;
+	extra->variant = *result->variant ? mem_strdup(result->variant) : NULL;
 }
 
 static int add_failed(void *arg, struct result *result, struct err *err UNUSED)

@@ -25,10 +25,6 @@ int pasts_read(struct pasts *history, const char *path, uint64_t *ret_end, struc
 const struct past *pasts_find(const struct pasts *history, const struct order *order); /* or NULL */
 uint64_t past_median_ns(const struct past *past);				       /* 0: none */
 
-/* Orders from the words of the command line: "-" and files, or a template. */
-int load_orders(struct orders *orders, const struct batch_config *config, int argc,
-		char *const *argv, struct err *err);
-
 /* The orders of a result file whose last attempt failed (--retry-failed). */
 int load_failed(struct orders *orders, const char *path, const struct pasts *history,
 		struct err *err);

@@ -6,8 +6,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/batch/repeat.h"
+#include "proto/args/fill.h"
 
-#define WORDS_FIXED 2 /* "A=…" and "B=…" */
 #define ONLY_ID "ab"
 
 /* The orders of one command over all arguments. */
@@ -29,9 +30,9 @@ static int add_command(struct orders *orders, const char *command, int argc, cha
 	return orders_add_template(orders, argc + 1, words, err);
 }
 
-/* Names the pairs by their arguments, and rejects duplicate arguments. */
-static int name_pairs(struct orders *orders, size_t count, int argc, char *const *args,
-		      struct err *err)
+/* Names the orders by their arguments, alike in all variants, and rejects duplicate arguments. */
+static int name_orders(struct orders *orders, size_t count, int argc, char *const *args,
+		       struct err *err)
 {
 	AUTO(orders_done) struct orders names = ORDERS_INIT;
 	int r = add_command(&names, argc ? "{}" : ONLY_ID, argc, args, err);
@@ -43,27 +44,35 @@ static int name_pairs(struct orders *orders, size_t count, int argc, char *const
 		bool fits = strlen(names.items[i].shell) <= ORDER_ID_MAX;
 		char *id = fits ? mem_strdup(names.items[i].shell) : mem_printf("pair-%zu", i + 1);
 		orders->items[i].id = id;
-		orders->items[count + i].id = mem_strdup(id);
+		for (size_t k = count + i; k < orders->count; k += count)
+			orders->items[k].id = mem_strdup(id);
 	}
 	return 0;
 }
 
+/* How many of the words are "A=…", "B=…" and so on. */
+static int count_variants(int argc, char *const *argv)
+{
+	int n = 0;
+	while (n < argc && n < REPEAT_SIDES_MAX && argv[n][0] == 'A' + n && argv[n][1] == '=')
+		n++;
+	return n;
+}
+
 int load_ab(struct orders *orders, int argc, char *const *argv, size_t *ret_count, struct err *err)
 {
-	bool form = argc >= WORDS_FIXED && str_starts(argv[0], "A=") && str_starts(argv[1], "B=") &&
-		    (argc == WORDS_FIXED || str_eq(argv[WORDS_FIXED], ":::"));
-	if (!form)
-		return err_set(
-			err, EINVAL,
-			"--ab takes A='COMMAND' B='COMMAND', then ::: and arguments, or nothing");
-	int rest = argc - WORDS_FIXED;
-	char *const *args = argv + WORDS_FIXED;
-	int r = add_command(orders, argv[0] + 2, rest, args, err);
-	size_t count = orders->count;
+	int n = count_variants(argc, argv), rest = argc - n;
+	if (n < 2 || (rest && !str_eq(argv[n], ":::")))
+		return err_set(err, EINVAL,
+			       "--ab takes A='COMMAND' B='COMMAND', more of them up to %c=, then "
+			       "::: and arguments, or nothing",
+			       'A' + REPEAT_SIDES_MAX - 1);
+	int r = 0;
+	for (int i = 0; i < n && r >= 0; i++)
+		r = add_command(orders, argv[i] + 2, rest, argv + n, err);
+	size_t count = orders->count / (size_t)n;
 	if (r >= 0)
-		r = add_command(orders, argv[1] + 2, rest, args, err);
-	if (r >= 0)
-		r = name_pairs(orders, count, rest, args, err);
+		r = name_orders(orders, count, rest, argv + n, err);
 	*ret_count = count;
-	return r;
+	return r < 0 ? r : n;
 }

@@ -15,7 +15,6 @@
 
 #define QUIET_WINDOW_NS (200 * NS_PER_MS)
 #define QUIET_START_SHARE 0.10 /* share of CPU time that may be in use before we begin */
-#define VALGRIND_TIME "the run was slowed down to count instructions"
 
 extern char **environ;
 
@@ -132,6 +131,8 @@ void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus)
 	if (measure->source == COUNTER_PERF)
 		state->perf_fd = perf_count_open(state->warden, PERF_INSTRUCTIONS, NULL);
 	state->quiet_read = false;
+	if (!cpus)
+		return;
 	state->faults = 0;
 	if (measure->options->quiet == QUIET_CHECK_OFF || cpuset_empty(cpus))
 		return;
@@ -174,13 +175,6 @@ static void end_perf(struct measure *measure, struct measure_slot *state, const 
 static void end_valgrind(struct measure *measure, int slot, const struct strv *env,
 			 struct result *result)
 {
-	static const enum result_value slowed[] = { RESULT_WALL_NS,   RESULT_USER_NS, RESULT_SYS_NS,
-						    RESULT_MAXRSS_KB, RESULT_MINFLT,  RESULT_MAJFLT,
-						    RESULT_NVCSW,     RESULT_NIVCSW };
-	for (size_t i = 0; i < ARRAY_LEN(slowed); i++)
-		result->has[slowed[i]] = false;
-	result_miss(result, "wall_ns", VALGRIND_TIME);
-	result_miss(result, "rusage", VALGRIND_TIME);
 	AUTO_FREE char *prefix = count_prefix(measure, slot);
 	struct err err = ERR_INIT;
 	uint64_t count;

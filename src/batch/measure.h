@@ -60,8 +60,9 @@ void measure_wrap(struct measure *measure, int slot, char **path, struct strv *a
 
 /* begin: just before the start. exited: the main process has ended and used this much; returns
  * whether the host was busy meanwhile. end: the last process is gone; adds counts, their
- * environment, and why the run is suspect, and drops times taken under valgrind. `env` is the
- * order's environment; `cpus` empty: not pinned, so the load of others is unknown. */
+ * environment, and why the run is suspect. `env` is the order's environment; `cpus` empty: not
+ * pinned, so the load of others is unknown; NULL: the run before was timed, and what disturbed that
+ * one counts. */
 void measure_begin(struct measure *measure, int slot, const struct cpuset *cpus);
 bool measure_exited(struct measure *measure, int slot, const struct rusage *usage);
 void measure_end(struct measure *measure, int slot, const struct strv *env, struct result *result);

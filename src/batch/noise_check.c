@@ -12,8 +12,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/results.h"
+#include "batch/samples.h"
 #include "core/batch/noise.h"
 #include "core/worker/exit_code.h"
+#include "proto/json_out.h"
 #include "proto/result.h"
 
 #define PAIRS 20
@@ -21,8 +23,9 @@
 #define FACT_MAX 4096
 
 struct gathered {
-	double *values;
-	size_t n, cap;
+	double *values, *cpu;
+	size_t n, cap, cpu_cap;
+	bool no_cpu; /* a run has no CPU time */
 	size_t disturbed[NOISE_SOURCE_COUNT];
 };
 
@@ -41,8 +44,13 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 	if (result->warmup || result->reason != REASON_OK || !result->has[RESULT_WALL_NS] ||
 	    result->value[RESULT_WALL_NS] <= 0)
 		return 0;
+	double metrics[METRIC_COUNT];
+	samples_metrics(result, metrics);
 	ARRAY_RESERVE(gathered->values, gathered->n, gathered->cap);
-	gathered->values[gathered->n++] = (double)result->value[RESULT_WALL_NS];
+	ARRAY_RESERVE(gathered->cpu, gathered->n, gathered->cpu_cap);
+	gathered->no_cpu |= !(metrics[METRIC_CPU] > 0);
+	gathered->cpu[gathered->n] = metrics[METRIC_CPU];
+	gathered->values[gathered->n++] = metrics[METRIC_WALL];
 	for (size_t i = 0; i < result->suspect.count; i++)
 		for (size_t k = 0; k < ARRAY_LEN(suspects); k++)
 			met[suspects[k].source] |=
@@ -85,9 +93,21 @@ static void print_report(const struct gathered *gathered, const struct noise_rep
 	printf("This host is %s for measuring times: %zu runs of one program.\n",
 	       noise_grade_name(report->grade), gathered->n);
 	printf("  spread       %.2f %% (robust standard deviation)\n", 100 * report->spread);
-	printf("  drift        %+.2f %% from the first half to the second (p %.2g)\n",
-	       100 * report->drift, report->drift_p);
-	printf("  outliers     %zu of %zu runs\n", report->outliers, gathered->n);
+	if (report->cpu_spread > 0)
+		printf("  CPU time     spread %.2f %%%s\n", 100 * report->cpu_spread,
+		       report->cpu_steadier ? ": steadier here, compare it instead (--metric=cpu)"
+					    : "");
+	printf("  drift        %+.2f %% from the first half to the second (p %.2g)%s\n",
+	       100 * report->drift, report->drift_p,
+	       report->drifts ? ": warm the host up (--warmup), and measure in blocks (--ab)" : "");
+	if (report->waves > 0)
+		printf("  waves        neighbouring runs are alike (correlation %.2f): measure in "
+		       "blocks (--ab)\n",
+		       report->waves);
+	printf("  outliers     %zu of %zu runs%s\n", report->outliers, gathered->n,
+	       report->many_outliers ? ": make more runs, and look for what wakes up now and then "
+				       "(timers, services)"
+				     : "");
 	printf("  resolution   10 pairs show a change of %.2f %%; 1 %% takes %zu pairs\n",
 	       100 * report->smallest, report->runs_for_1);
 	for (int i = 0; i < NOISE_SOURCE_COUNT; i++) {
@@ -102,22 +122,61 @@ static void print_report(const struct gathered *gathered, const struct noise_rep
 		       "else runs.\n");
 }
 
-static int judge(const char *path, struct err *err)
+static void print_json(const struct gathered *gathered, const struct noise_report *report)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	struct json_out json = JSON_OUT(&out);
+	json_out_open(&json, NULL, '{');
+	json_out_text(&json, "muster", "noise");
+	json_out_int(&json, "v", 1);
+	json_out_text(&json, "grade", noise_grade_name(report->grade));
+	json_out_int(&json, "runs", (int64_t)gathered->n);
+	json_out_real(&json, "spread", report->spread);
+	if (report->cpu_spread > 0)
+		json_out_real(&json, "cpu_spread", report->cpu_spread);
+	json_out_bool(&json, "cpu_is_steadier", report->cpu_steadier);
+	json_out_bool(&json, "drifts", report->drifts);
+	json_out_real(&json, "drift", report->drift);
+	json_out_real(&json, "drift_p", report->drift_p);
+	json_out_real(&json, "waves", report->waves);
+	json_out_int(&json, "outliers", (int64_t)report->outliers);
+	json_out_real(&json, "smallest_change_of_10_pairs", report->smallest);
+	json_out_int(&json, "pairs_for_1_percent", (int64_t)report->runs_for_1);
+	json_out_open(&json, "disturbed", '[');
+	for (int i = 0; i < NOISE_SOURCE_COUNT; i++) {
+		enum noise_source source = (enum noise_source)i;
+		if (!gathered->disturbed[i])
+			continue;
+		json_out_open(&json, NULL, '{');
+		json_out_text(&json, "source", noise_source_name(source));
+		json_out_int(&json, "runs", (int64_t)gathered->disturbed[i]);
+		json_out_text_if(&json, "advice", report->advise[i] ? noise_advice(source) : NULL);
+		json_out_close(&json, '}');
+	}
+	json_out_close(&json, ']');
+	json_out_close(&json, '}');
+	puts(buf_str(&out));
+}
+
+static int judge(const char *path, bool json, struct err *err)
 {
 	struct gathered gathered = { .n = 0 };
 	int r = results_read(path, on_result, &gathered, NULL, NULL, err);
 	if (r >= 0 && gathered.n < NOISE_MIN_RUNS)
-		r = err_set(err, ENODATA, "only %zu runs ended well: at least %d are needed",
-			    gathered.n, NOISE_MIN_RUNS);
+		r = err_set(err, ENODATA, "%zu runs are too few to tell: at least %d (--runs=%d)",
+			    gathered.n, NOISE_MIN_RUNS, NOISE_MIN_RUNS / 2);
 	if (r >= 0) {
 		add_settings(&gathered);
-		struct noise_facts facts = { .values = gathered.values, .n = gathered.n };
+		struct noise_facts facts = { .values = gathered.values,
+					     .cpu = gathered.no_cpu ? NULL : gathered.cpu,
+					     .n = gathered.n };
 		memcpy(facts.disturbed, gathered.disturbed, sizeof(facts.disturbed));
 		struct noise_report report;
 		noise_judge(&facts, &report);
-		print_report(&gathered, &report);
+		(json ? print_json : print_report)(&gathered, &report);
 	}
 	free(gathered.values);
+	free(gathered.cpu);
 	return r;
 }
 
@@ -144,7 +203,10 @@ int noise_check(const struct batch_config *config, const char *command)
 	/* The check marks the runs; what it says before them would be said twice. */
 	again.measure.quiet = QUIET_CHECK_WARN;
 	int code = batch_run(&again, 2, words);
-	if (code == EXIT_CODE_OK && judge(path, &err) < 0) {
+	if (code == EXIT_CODE_FAILED)
+		log_error("'%s' does not run well every time: nothing can be told from it",
+			  command ? command : LOOP);
+	if (code == EXIT_CODE_OK && judge(path, config->json, &err) < 0) {
 		log_error("%s", err.msg);
 		code = EXIT_CODE_SYSTEM;
 	}

@@ -48,6 +48,17 @@ static const char style[] =
 	"g.faster,circle.faster{stroke:var(--faster);fill:var(--faster)}\n"
 	"g.undecided,circle.undecided{stroke:var(--undecided);fill:var(--undecided)}\n"
 	"g.same,circle.same{stroke:var(--same);fill:var(--same)}\n"
+	".controls{display:flex;flex-wrap:wrap;gap:.3rem "
+	"1rem;align-items:center;margin-bottom:.6rem}\n"
+	".controls input{flex:1 1 16rem;width:auto;margin:0}\n"
+	"select{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);"
+	"border-radius:.4rem;padding:.25rem .4rem}\n"
+	".group{grid-column:1/-1;margin:.8rem 0 .1rem;font-size:1.02rem}\n"
+	".command{display:block;font-size:.82rem;overflow-wrap:anywhere;margin-top:.35rem;color:"
+	"var(--soft)}\n"
+	".overview{display:block;width:100%;height:260px;cursor:pointer}\n"
+	".here{outline:3px solid var(--b)}\n"
+	".oa{fill:none;stroke:var(--a)}.ob{fill:none;stroke:var(--b)}\n"
 	"ul{margin:.3rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n";
 
 /* Filters by verdict (the tiles) and by text; without it the page shows everything. */

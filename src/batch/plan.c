@@ -15,7 +15,7 @@
 #define BUSY_LOOK_MS 30 /* how long to observe the load of the CPUs */
 #define BUSY_PERCENT 25 /* from which a CPU counts as busy */
 
-void plan_done(struct plan *plan)
+void plan_done(struct batch_plan *plan)
 {
 	topology_done(&plan->topology);
 	corepool_done(&plan->pool);
@@ -43,7 +43,8 @@ static struct cpuset find_busy(const struct topology *topology)
 	return busy;
 }
 
-static int read_topology(struct plan *plan, const struct batch_config *config, struct err *err)
+static int read_topology(struct batch_plan *plan, const struct batch_config *config,
+			 struct err *err)
 {
 	const char *flat;
 	int r = topology_read(&plan->topology, &flat, err);
@@ -72,7 +73,7 @@ static int units_wanted(const struct batch_config *config, int max_width, int ma
 	return (int)MIN(wanted, (int64_t)INT32_MAX);
 }
 
-static int make_pinned(struct plan *plan, const struct batch_config *config, int max_width,
+static int make_pinned(struct batch_plan *plan, const struct batch_config *config, int max_width,
 		       int max_jobs, struct err *err)
 {
 	struct corepool_opts opts = { .smt = (enum corepool_smt)config->smt,
@@ -94,7 +95,7 @@ static int make_pinned(struct plan *plan, const struct batch_config *config, int
 	return corepool_init(&plan->pool, &plan->topology, &opts, err);
 }
 
-static int jobs_for(const struct plan *plan, const struct batch_config *config)
+static int jobs_for(const struct batch_plan *plan, const struct batch_config *config)
 {
 	int cores = corepool_max_width(&plan->pool);
 	if (config->jobs_percent > 0)
@@ -102,11 +103,11 @@ static int jobs_for(const struct plan *plan, const struct batch_config *config)
 	return config->jobs ? (int)config->jobs : cores;
 }
 
-int plan_make(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
-	      struct err *err)
+int plan_make(struct batch_plan *plan, const struct batch_config *config, int max_width,
+	      int max_jobs, struct err *err)
 {
-	*plan = (struct plan){ .topology = TOPOLOGY_INIT,
-			       .pinned = config->place != BATCH_PLACE_NONE };
+	*plan = (struct batch_plan){ .topology = TOPOLOGY_INIT,
+				     .pinned = config->place != BATCH_PLACE_NONE };
 	int r = read_topology(plan, config, err);
 	if (r < 0)
 		return r;
@@ -144,7 +145,7 @@ static void print_set(FILE *out, const char *label, const struct cpuset *set)
 	fprintf(out, "%s%s\n", label, buf_len(&list) ? buf_str(&list) : "none");
 }
 
-static void print_shared(const struct plan *plan, FILE *out)
+static void print_shared(const struct batch_plan *plan, FILE *out)
 {
 	struct cpuset used = CPUSET_INIT, others;
 	int nodes = 0, caches = 0, last_node = -1, last_cache = -1;
@@ -167,7 +168,8 @@ static void print_shared(const struct plan *plan, FILE *out)
 		caches == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
 }
 
-void plan_print(const struct plan *plan, const struct batch_order *orders, size_t count, FILE *out)
+void plan_print(const struct batch_plan *plan, const struct batch_order *orders, size_t count,
+		FILE *out)
 {
 	fprintf(out, "%zu order%s, at most %d at a time\n", count, count == 1 ? "" : "s",
 		plan->jobs);

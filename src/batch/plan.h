@@ -8,7 +8,7 @@
 #include "core/batch/batch.h"
 #include "core/host/topology.h"
 
-struct plan {
+struct batch_plan {
 	struct topology topology; /* empty when nothing is pinned */
 	struct corepool pool;
 	int jobs;
@@ -17,11 +17,12 @@ struct plan {
 };
 
 /* `max_width`: of the widest order; `max_jobs`: the most that can run at a time. */
-int plan_make(struct plan *plan, const struct batch_config *config, int max_width, int max_jobs,
-	      struct err *err);
-void plan_done(struct plan *plan);
+int plan_make(struct batch_plan *plan, const struct batch_config *config, int max_width,
+	      int max_jobs, struct err *err);
+void plan_done(struct batch_plan *plan);
 
 /* The pool, what is shared, and the first place of every order. */
-void plan_print(const struct plan *plan, const struct batch_order *orders, size_t count, FILE *out);
+void plan_print(const struct batch_plan *plan, const struct batch_order *orders, size_t count,
+		FILE *out);
 
 #endif

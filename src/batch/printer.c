@@ -22,6 +22,8 @@ struct block {
 	struct buf text;
 	int fd; /* of a file, or -1 */
 	uint64_t offset, len;
+	char *prefix;	  /* of every line of the file; NULL: none */
+	bool inside_line; /* the prefix of this line is written */
 };
 
 struct sink {
@@ -44,7 +46,22 @@ static void block_free(struct block *block)
 	list_unlink(&block->link);
 	buf_done(&block->text);
 	fd_close(&block->fd);
+	free(block->prefix);
 	free(block);
+}
+
+static void add_lines(struct buf *out, const char *prefix, bool *inside_line, const char *text,
+		      size_t len)
+{
+	for (const char *end = text + len; text < end;) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		const char *stop = newline ? newline + 1 : end;
+		if (prefix && !*inside_line)
+			buf_append_str(out, prefix);
+		buf_append(out, text, (size_t)(stop - text));
+		*inside_line = !newline;
+		text = stop;
+	}
 }
 
 /* The next piece of a block into `text`; false at its end. */
@@ -55,10 +72,11 @@ static bool fill(struct block *block)
 	if (block->fd < 0 || block->offset >= block->len)
 		return false;
 	size_t want = (size_t)MIN((uint64_t)CHUNK, block->len - block->offset);
-	ssize_t n = pread(block->fd, buf_reserve(&block->text, want), want, (off_t)block->offset);
+	char piece[CHUNK];
+	ssize_t n = pread(block->fd, piece, want, (off_t)block->offset);
 	if (n <= 0)
 		return false;
-	buf_commit(&block->text, (size_t)n);
+	add_lines(&block->text, block->prefix, &block->inside_line, piece, (size_t)n);
 	block->offset += (uint64_t)n;
 	return true;
 }
@@ -177,12 +195,27 @@ void printer_text(struct printer *printer, int stream, const void *text, size_t 
 	queue(&printer->sinks[stream - 1], text_block(text, len));
 }
 
-void printer_file(struct printer *printer, int stream, int fd, uint64_t len)
+void printer_lines(struct printer *printer, int stream, const char *prefix, const void *text,
+		   size_t len)
+{
+	bool inside_line = false;
+	if (len == 0)
+		return;
+	hide_status(printer);
+	struct block *block = text_block("", 0);
+	add_lines(&block->text, prefix, &inside_line, text, len);
+	queue(&printer->sinks[stream - 1], block);
+}
+
+void printer_file(struct printer *printer, int stream, const char *prefix, int fd, uint64_t from,
+		  uint64_t end)
 {
 	hide_status(printer);
 	struct block *block = NEW(struct block);
 	block->fd = fd;
-	block->len = len;
+	block->offset = from;
+	block->len = end;
+	block->prefix = prefix ? mem_strdup(prefix) : NULL;
 	queue(&printer->sinks[stream - 1], block);
 }
 

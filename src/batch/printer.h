@@ -17,8 +17,13 @@ void printer_free(struct printer *printer);
 /* Queues a text for stdout (1) or stderr (2). */
 void printer_text(struct printer *printer, int stream, const void *text, size_t len);
 
-/* Queues the first `len` bytes of a file; takes over the descriptor. */
-void printer_file(struct printer *printer, int stream, int fd, uint64_t len);
+/* The same with `prefix` in front of every line; NULL: none. */
+void printer_lines(struct printer *printer, int stream, const char *prefix, const void *text,
+		   size_t len);
+
+/* Queues the bytes of a file from `from` up to `end`; takes over the descriptor. */
+void printer_file(struct printer *printer, int stream, const char *prefix, int fd, uint64_t from,
+		  uint64_t end);
 
 /* Replaces the status line (stderr); an empty text removes it. Skipped while blocks wait. */
 void printer_status(struct printer *printer, const char *text);

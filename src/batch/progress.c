@@ -14,7 +14,7 @@
 static void put_bar(const struct progress *progress, int width, struct buf *out)
 {
 	uint64_t total = MAX(progress->total, (uint64_t)1);
-	int full = (int)(MIN(progress->done, total) * (uint64_t)width / total);
+	int full = progress->open ? 0 : (int)(MIN(progress->done, total) * (uint64_t)width / total);
 	buf_append_char(out, '[');
 	for (int i = 0; i < width; i++)
 		buf_append_char(out, i < full ? '=' : i == full ? '>' : ' ');
@@ -45,9 +45,11 @@ static void put_times(const struct progress *progress, struct buf *out)
 
 void progress_plain(const struct progress *progress, struct buf *out)
 {
-	buf_printf(out, "%llu of %llu done, %llu failed, %llu running",
-		   (unsigned long long)progress->done, (unsigned long long)progress->total,
-		   (unsigned long long)progress->failed, (unsigned long long)progress->running);
+	buf_printf(out, "%llu", (unsigned long long)progress->done);
+	if (!progress->open)
+		buf_printf(out, " of %llu", (unsigned long long)progress->total);
+	buf_printf(out, " done, %llu failed, %llu running", (unsigned long long)progress->failed,
+		   (unsigned long long)progress->running);
 	put_times(progress, out);
 }
 
@@ -101,8 +103,8 @@ void progress_render(const struct progress *progress, int columns, bool colour, 
 {
 	AUTO(buf_done) struct buf counts = BUF_INIT, tail = BUF_INIT;
 	columns = MAX(columns, COLUMNS_MIN) - 1;
-	buf_printf(&counts, " %llu/%llu", (unsigned long long)progress->done,
-		   (unsigned long long)progress->total);
+	buf_printf(&counts, progress->open ? " %llu done" : " %llu/%llu",
+		   (unsigned long long)progress->done, (unsigned long long)progress->total);
 	AUTO(buf_done) struct buf failed = BUF_INIT;
 	if (progress->failed > 0)
 		buf_printf(&failed, ", %llu failed", (unsigned long long)progress->failed);

@@ -8,6 +8,7 @@
 
 struct progress {
 	uint64_t done, failed, running, total;
+	bool open;		     /* more may come: the total is not known */
 	uint64_t elapsed_ns, eta_ns; /* eta NS_NEVER: unknown */
 	/* The orders that run, longest first; borrowed. */
 	struct {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,6 +15,7 @@
 #include "base/procfs.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
+#include "batch/tree_memory.h"
 #include "core/worker/exit_code.h"
 
 #define SYNC_PERIOD_NS NS_PER_S
@@ -32,9 +34,31 @@ static void arm(struct event *timer, uint64_t deadline_ns)
 
 /* ---- events and actions ---- */
 
-static uint64_t cpu_used(const struct place *place, const struct warden *warden)
+static uint64_t cpu_used(const struct place *place, struct warden *warden)
 {
 	return warden ? cpu_time_below(warden_pid(warden)) - place->cpu_base_ns : 0;
+}
+
+/* The load average lags by a minute: what runs now counts, but not we ourselves. */
+static void answer_host(struct runner *runner)
+{
+	uint64_t running = procfs_running();
+	runner_post(runner, &(struct batch_event){ .type = BATCH_HOST,
+						   .slot = -1,
+						   .memory_free = procfs_memory_available(),
+						   .load = running ? (double)running - 1 : 0 });
+}
+
+static void answer_memory(struct place *place, struct warden *warden)
+{
+	struct batch_event event = { .type = BATCH_MEMORY_USED, .slot = place->number };
+	if (place->group.path) {
+		event.memory = memory_group_kills(&place->group) > 0 ? UINT64_MAX : 0;
+	} else if (warden) {
+		event.memory = tree_memory(warden_pid(warden), place->order->memory_limit);
+		place->memory_peak = MAX(place->memory_peak, event.memory);
+	}
+	runner_post(place->runner, &event);
 }
 
 static void carry_out(struct runner *runner, const struct batch_action *action)
@@ -50,6 +74,7 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 			warden_signal_all(warden, action->sig);
 		break;
 	case BATCH_KILL:
+		memory_group_kill(&place->group);
 		if (warden)
 			warden_kill_all(warden);
 		break;
@@ -58,11 +83,25 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 							   .slot = action->slot,
 							   .cpu_ns = cpu_used(place, warden) });
 		break;
+	case BATCH_QUERY_MEMORY:
+		answer_memory(place, warden);
+		break;
+	case BATCH_QUERY_HOST:
+		answer_host(runner);
+		break;
+	case BATCH_FETCH:
+		runner->fetching = action->order;
+		if (!runner->job->source) /* which sends what it has */
+			feed_want(runner->feed);
+		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
 		break;
 	case BATCH_END:
-		event_base_loopbreak(runner->base);
+		if (runner->job->source)
+			runner->job->source->idle(runner->job->source_arg);
+		else
+			event_base_loopbreak(runner->base);
 		break;
 	}
 }
@@ -82,6 +121,10 @@ static void drive(struct runner *runner)
 	}
 	runner->event_count = 0;
 	runner->driving = false;
+	if (!runner->told_wait && batch_waits_for_host(&runner->batch)) {
+		runner->told_wait = true;
+		status_wait(runner);
+	}
 	arm(runner->timer, batch_next_deadline(&runner->batch));
 	if (runner->job->journal->dirty && !event_pending(runner->sync_timer, EV_TIMEOUT, NULL))
 		arm(runner->sync_timer, clock_now_ns() + SYNC_PERIOD_NS);
@@ -92,6 +135,26 @@ void runner_post(struct runner *runner, const struct batch_event *event)
 	ARRAY_RESERVE(runner->events, runner->event_count, runner->event_cap);
 	runner->events[runner->event_count++] = *event;
 	drive(runner);
+}
+
+struct event_base *runner_base(const struct runner *runner)
+{
+	return runner->base;
+}
+
+struct printer *runner_printer(const struct runner *runner)
+{
+	return runner->printer;
+}
+
+struct outputs *runner_outputs(const struct runner *runner)
+{
+	return runner->outputs;
+}
+
+int runner_stop_signal(const struct runner *runner)
+{
+	return runner->stop_signal;
 }
 
 void runner_fatal(struct runner *runner, const struct err *err)
@@ -126,6 +189,20 @@ static void on_hash(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	runner_hash_some(arg);
 }
 
+static void on_block(void *arg, const struct feed_block *block, const struct err *why)
+{
+	struct runner *runner = arg;
+	struct err err = why ? *why : ERR_INIT;
+	struct batch_order *order = runner->fetching;
+	AUTO(fd_close) int input = block->fd;
+	int r = input >= 0 ? pipe_orders_put(runner->job->pipe, order, &input, &err) : -err.code;
+	if (r < 0)
+		runner_fatal(runner, &err);
+	bool there = r >= 0 && block->fd >= 0;
+	runner_post(runner, &(struct batch_event){ .type = there ? BATCH_OFFER : BATCH_CLOSED,
+						   .order = order });
+}
+
 /* Nothing is left of what lost wardens had. */
 static void on_clear(void *arg)
 {
@@ -142,14 +219,41 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 		status_show(runner);
 		return;
 	}
+	if (sig == SIGUSR1) {
+		status_tell(runner);
+		return;
+	}
 	runner->stop_signal = (int)sig;
-	runner_post(runner, &(struct batch_event){ .type = BATCH_INTERRUPT });
+	if (runner->job->source) {
+		runner->job->source->signalled(runner->job->source_arg, (int)sig);
+		return;
+	}
+	runner_post(runner,
+		    &(struct batch_event){ .type = sig == SIGHUP ? BATCH_DRAIN : BATCH_INTERRUPT });
+}
+
+/* The process that started us holds the other end of this pipe. End of file means that it is
+ * gone. */
+static void on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
+{
+	struct runner *runner = arg;
+	char bytes[64];
+	ssize_t n = read((int)fd, bytes, sizeof(bytes));
+	if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		return;
+	event_del(runner->lifeline);
+	log_warn("the process that started this batch is gone; stopping it");
+	runner->stop_signal = SIGTERM;
+	if (runner->job->source)
+		runner->job->source->signalled(runner->job->source_arg, SIGTERM);
+	else
+		runner_post(runner, &(struct batch_event){ .type = BATCH_INTERRUPT });
 }
 
 /* ---- setting up and taking down ---- */
 
 /* Leaves the measured cores, if some were kept for us. */
-static void move_aside(const struct plan *plan, struct warden *const *wardens)
+static void move_aside(const struct batch_plan *plan, struct warden *const *wardens)
 {
 	const struct cpuset *spare = &plan->pool.reserved;
 	if (cpuset_empty(spare) || !plan->pinned)
@@ -161,7 +265,8 @@ static void move_aside(const struct plan *plan, struct warden *const *wardens)
 
 static int init(struct runner *runner, const struct runner_job *job)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGUSR1 };
+	static_assert(ARRAY_LEN(signals) == ARRAY_LEN(runner->signals), "a place for each signal");
 	*runner = (struct runner){ .job = job,
 				   .launcher = { .shell = job->config->shell,
 						 .env = measure_env(job->measure) },
@@ -182,8 +287,17 @@ static int init(struct runner *runner, const struct runner_job *job)
 		runner->signals[i] = evsignal_new(runner->base, signals[i], on_signal, runner);
 		event_add(runner->signals[i], NULL);
 	}
+	if (job->config->lifeline >= 0) {
+		runner->lifeline = event_new(runner->base, (int)job->config->lifeline,
+					     EV_READ | EV_PERSIST, on_lifeline, runner);
+		event_add(runner->lifeline, NULL);
+	}
 	runner->sweeper = sweeper_new(runner->base, on_clear, runner);
 	runner->printer = printer_new(runner->base);
+	runner->outputs = outputs_new(runner->printer, job->config->keep_order);
+	struct err err = ERR_INIT;
+	if (job->config->line_buffer && live_new(runner->base, &runner->live, &err) < 0)
+		log_warn("outputs are shown when their orders end: %s", err.msg);
 	batch_init(&runner->batch, &job->opts, &job->plan->pool, job->batch_orders, job->count);
 	runner->places = mem_alloc((size_t)job->plan->jobs * sizeof(*runner->places));
 	for (int i = 0; i < job->plan->jobs; i++) {
@@ -191,6 +305,11 @@ static int init(struct runner *runner, const struct runner_job *job)
 		place_watch(&runner->places[i]);
 	}
 	status_init(runner);
+	if (job->pipe && feed_new(runner->base, STDIN_FILENO, &job->pipe->rules, on_block, runner,
+				  &runner->feed, &err) < 0) {
+		log_error("%s", err.msg);
+		return -err.code;
+	}
 	return 0;
 }
 
@@ -204,14 +323,22 @@ static void done(struct runner *runner)
 	batch_actions_done(&runner->actions);
 	free(runner->events);
 	launcher_done(&runner->launcher);
+	feed_free(runner->feed);
+	outputs_free(runner->outputs);
+	live_free(runner->live);
+	failures_done(&runner->failures);
 	printer_free(runner->printer);
-	struct event *events[] = { runner->timer,	 runner->sync_timer, runner->hash_event,
-				   runner->status_timer, runner->signals[0], runner->signals[1],
-				   runner->signals[2],	 runner->signals[3] };
+	struct event *events[] = { runner->lifeline, runner->timer, runner->sync_timer,
+				   runner->hash_event, runner->status_timer };
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
+	for (size_t i = 0; i < ARRAY_LEN(runner->signals); i++)
+		if (runner->signals[i])
+			event_free(runner->signals[i]);
 	sweeper_free(runner->sweeper);
+	if (runner->job->source)
+		runner->job->source->close(runner->job->source_arg);
 	/* Before their loop. */
 	for (int i = 0; i < runner->job->plan->jobs; i++) {
 		warden_free(runner->job->wardens[i]);
@@ -226,12 +353,24 @@ static int exit_code(const struct runner *runner)
 	const struct batch *batch = &runner->batch;
 	if (runner->exit_code)
 		return runner->exit_code;
-	if (batch->stop == BATCH_STOP_INTERRUPT)
+	if (batch->stop == BATCH_STOP_INTERRUPT || batch->stop == BATCH_STOP_DRAIN)
 		return EXIT_CODE_SIGNAL_BASE + runner->stop_signal;
 	/* --halt success=1: the user did not want the rest. */
 	if (batch->stop == BATCH_STOP_HALT && batch->opts.halt.what == HALT_SUCCESS)
 		return EXIT_CODE_OK;
+	if (runner->job->config->exit_code == BATCH_EXIT_PARALLEL)
+		return batch_exit_parallel(batch, runner->failed_code);
 	return batch->ok == batch->total ? EXIT_CODE_OK : EXIT_CODE_FAILED;
+}
+
+static int finish(struct runner *runner)
+{
+	struct err err = ERR_INIT;
+	journal_sync(runner->job->journal);
+	if (journal_check(runner->job->journal, &err) < 0)
+		runner_fatal(runner, &err);
+	status_summary(runner);
+	return exit_code(runner);
 }
 
 int runner_run(const struct runner_job *job)
@@ -244,7 +383,9 @@ int runner_run(const struct runner_job *job)
 	 * their wardens started before this. */
 	fd_limit_raise();
 	move_aside(job->plan, job->wardens);
-	if (runner.bar || runner.plain) {
+	if (job->source)
+		job->source->begin(job->source_arg, &runner);
+	else if (runner.bar || runner.plain) {
 		struct timeval period = clock_timeval(runner.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
 		event_add(runner.status_timer, &period);
 	}
@@ -252,13 +393,11 @@ int runner_run(const struct runner_job *job)
 	if (!runner.batch.ended)
 		event_base_dispatch(runner.base);
 	runner_finish_all(&runner);
-	journal_sync(job->journal);
-	struct err err = ERR_INIT;
-	if (journal_check(job->journal, &err) < 0)
-		runner_fatal(&runner, &err);
-	status_summary(&runner);
+	outputs_flush(runner.outputs);
+	int code = job->source ? job->source->finish(job->source_arg) : finish(&runner);
 	printer_flush(runner.printer);
-	int code = exit_code(&runner);
+	if (runner.exit_code)
+		code = runner.exit_code;
 	done(&runner);
 	return code;
 }

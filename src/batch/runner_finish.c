@@ -12,7 +12,6 @@
 #include "core/worker/exit_code.h"
 
 #define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed per turn of the loop */
-#define SHOW_FROM_MEMORY ((uint64_t)64 << 10)
 
 static int64_t time_ns(const struct timeval *time)
 {
@@ -27,8 +26,9 @@ static void set_values(struct result *result, const struct place *place,
 		[BATCH_HOOK_SETUP] = "the setup command failed",
 		[BATCH_HOOK_PREPARE] = "the prepare command failed",
 	};
-	const struct rusage *usage = &place->usage;
-	if (outcome->trial.hook) {
+	bool timed = place->has_timed && outcome->reason == REASON_OK;
+	const struct rusage *usage = timed ? &place->timed_usage : &place->usage;
+	if (place_is_hook(place)) {
 		result_miss(result, "run", hook_failed[outcome->trial.hook]);
 		return;
 	}
@@ -43,33 +43,18 @@ static void set_values(struct result *result, const struct place *place,
 	result_set(result, RESULT_USER_NS, time_ns(&usage->ru_utime));
 	result_set(result, RESULT_SYS_NS, time_ns(&usage->ru_stime));
 	result_set(result, RESULT_MAXRSS_KB, usage->ru_maxrss);
+	uint64_t peak = timed ? place->timed_peak : place_peak(place);
+	if (peak)
+		result_set(result, RESULT_MEMORY_PEAK_KB, (int64_t)(peak / 1024));
 	result_set(result, RESULT_MINFLT, usage->ru_minflt);
 	result_set(result, RESULT_MAJFLT, usage->ru_majflt);
 	result_set(result, RESULT_NVCSW, usage->ru_nvcsw);
 	result_set(result, RESULT_NIVCSW, usage->ru_nivcsw);
 }
 
-static void set_order(struct result *result, const struct order *order, const struct place *place)
+static char *copy(const char *text)
 {
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	order_append_id(order, &text);
-	result->id = buf_take_str(&text);
-	order_hash_text(order, result->hash);
-	if (order->shell) {
-		order_append_command(order, order->uses_slot ? 0 : place->number + 1, &text);
-		result->shell = buf_take_str(&text);
-	} else {
-		strv_add_all(&result->argv, order->argv);
-	}
-	if (place->order->item.width > 1)
-		result->width = place->order->item.width;
-	if (!order->extra)
-		return;
-	strv_add_all(&result->args, strv_argv(&order->extra->args));
-	strv_add_all(&result->env, strv_argv(&order->extra->env));
-	result->cwd = order->extra->cwd ? mem_strdup(order->extra->cwd) : NULL;
-	result->stdin_path = order->extra->stdin_path ? mem_strdup(order->extra->stdin_path) : NULL;
-	result->group = order->extra->group ? mem_strdup(order->extra->group) : NULL;
+	return text ? mem_strdup(text) : NULL;
 }
 
 static void set_cores(struct result *result, const struct place *place)
@@ -93,7 +78,7 @@ static void set_log(struct ending *ending, const struct batch_outcome *outcome,
 		return;
 	order_append_command(order, place->number + 1, &command);
 	ending->log_command = buf_take_str(&command);
-	ending->seq = (size_t)place->order->item.index + 1;
+	ending->seq = (size_t)place->order->number + 1;
 	ending->runtime_ns = outcome->timed ? outcome->end_ns - outcome->start_ns : 0;
 	bool ended_by_us = outcome->reason == REASON_TIMEOUT ||
 			   outcome->reason == REASON_CPU_TIMEOUT ||
@@ -107,14 +92,36 @@ static void set_log(struct ending *ending, const struct batch_outcome *outcome,
 		ending->log_exit = status->kind == EXIT_CODE ? status->value : 0;
 }
 
+/* The output of runs that are repeated is of no use, unless one fails. */
+static void set_screen(struct ending *ending, const struct batch_outcome *outcome,
+		       const struct place *place)
+{
+	const struct batch_config *config = place->runner->job->config;
+	bool repeated = place->order->runs > 1 || place->order->repeat || config->warmup > 0;
+	ending->order = place_turn(place);
+	ending->tag = copy(place_tag(place));
+	ending->hidden = repeated && !config->show_output && outcome->reason == REASON_OK;
+	ending->final = outcome->final;
+	memcpy(ending->shown, place->shown, sizeof(ending->shown));
+	/* What went wrong is on standard error, if there is anything. */
+	bool said = ending->result.err_out.bytes > 0;
+	if (outcome->reason != REASON_OK)
+		ending->result.tail =
+			failures_tail(ending->fds[said], said ? ending->result.err_out.bytes
+							      : ending->result.out.bytes);
+	if (config->ungroup)
+		result_miss(&ending->result, "output", "it was not kept (--ungroup)");
+}
+
 static void fill(struct ending *ending, struct place *place, const struct batch_outcome *outcome)
 {
 	struct result *result = &ending->result;
-	set_order(result, place_order(place), place);
+	ending_set_order(result, place_order(place), place->number + 1, place->order->item.width);
 	result->attempt = outcome->trial.attempt;
 	result->run = outcome->trial.run;
 	result->warmup = outcome->trial.warmup;
-	result->variant[0] = outcome->trial.variant;
+	if (outcome->trial.variant)
+		result->variant[0] = outcome->trial.variant;
 	result->block = outcome->trial.block;
 	result->reason = outcome->reason;
 	result->status = outcome->status;
@@ -125,8 +132,12 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 	set_cores(result, place);
 	if (place->failure)
 		result_miss(result, "start", place->failure);
+	if (outcome->reason == REASON_CANARY && outcome->canary == REASON_TIMEOUT)
+		result_miss(result, "run", "the canary timed out");
 	if (outcome->shared)
 		strv_add(&result->suspect, "smt-shared");
+	if (outcome->trial.hook == BATCH_HOOK_TIMED)
+		result_miss(result, "instructions", "the run before the counted one failed");
 	if (place->has_usage && !outcome->trial.hook)
 		measure_end(place->runner->job->measure, place->number, &place->env, result);
 	if (place->paths[0]) {
@@ -134,20 +145,18 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 		result->err_out.path = mem_strdup(place->paths[1]);
 	}
 	set_log(ending, outcome, place);
+	set_screen(ending, outcome, place);
 }
 
-static void show_stream(struct runner *runner, struct ending *ending, int i, uint64_t bytes)
+static void show(struct runner *runner, struct ending *ending)
 {
-	if (bytes == 0 || runner->job->config->results)
-		return;
-	if (bytes > SHOW_FROM_MEMORY) {
-		printer_file(runner->printer, i + 1, fd_take(&ending->fds[i]), bytes);
-		return;
-	}
-	char text[SHOW_FROM_MEMORY];
-	ssize_t n = pread(ending->fds[i], text, (size_t)bytes, 0);
-	if (n > 0)
-		printer_text(runner->printer, i + 1, text, (size_t)n);
+	const uint64_t bytes[] = { ending->result.out.bytes, ending->result.err_out.bytes };
+	bool kept = runner->job->config->results || ending->hidden;
+	for (int i = 0; i < 2 && !kept; i++)
+		outputs_add(runner->outputs, ending->order, i + 1, ending->tag, &ending->fds[i],
+			    ending->shown[i], bytes[i]);
+	if (ending->final)
+		outputs_end(runner->outputs, ending->order);
 }
 
 /* The result is complete: write the lines, then show the output. */
@@ -155,27 +164,31 @@ static void complete(struct runner *runner, struct ending *ending)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	struct err err = ERR_INIT;
+	if (runner->job->source) {
+		runner->job->source->ended(runner->job->source_arg, ending);
+		ending_done(ending);
+		return;
+	}
 	if (runner->job->journal->fd >= 0)
 		result_write(&ending->result, &line);
 	int r = journal_append(runner->job->journal, buf_data(&line), buf_len(&line), &err);
 	if (r >= 0 && ending->seq > 0) {
 		buf_clear(&line);
-		journal_format_log(&line, ending->seq, ending->start_wall_ns, ending->runtime_ns,
-				   ending->result.out.bytes, ending->log_exit, ending->log_signal,
-				   ending->log_command);
+		journal_format_log(&line, ending->seq, ":", ending->start_wall_ns,
+				   ending->runtime_ns, ending->result.out.bytes, ending->log_exit,
+				   ending->log_signal, ending->log_command);
 		r = journal_append_log(runner->job->journal, &line, &err);
 	}
 	if (r < 0)
 		runner_fatal(runner, &err);
-	show_stream(runner, ending, 0, ending->result.out.bytes);
-	show_stream(runner, ending, 1, ending->result.err_out.bytes);
+	show(runner, ending);
 	ending_done(ending);
 }
 
 /* Files that stayed empty serve the next order, too. */
 static void take_back(struct place *place, struct ending *ending)
 {
-	bool named = place->runner->job->config->results;
+	bool named = place->runner->job->config->results && !place->runner->job->source;
 	if (!named && ending->result.out.bytes == 0)
 		place->fds[0] = fd_take(&ending->fds[0]);
 	if (!named && ending->result.err_out.bytes == 0)
@@ -188,10 +201,24 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	struct ending ending;
 	/* A successful canary leaves no line. */
 	bool record = !place->order->is_canary || action->outcome.reason == REASON_CANARY;
+	place_unwatch_output(place);
 	ending_init(&ending, place->fds);
 	fill(&ending, place, &action->outcome);
+	if (runner->job->source) {
+		ending.from = place->order;
+		ending.lease = runner->job->source->lease(runner->job->source_arg, place->order);
+		ending.unrun = !action->outcome.final && !action->outcome.retry &&
+			       action->outcome.reason != REASON_OK;
+	} else {
+		status_outcome(runner, action, place);
+	}
+	if (!runner->job->source && action->outcome.final && action->outcome.reason != REASON_OK)
+		status_failure(runner, &action->outcome, place, &ending);
+	pour_stop(&place->pour);
+	memory_group_remove(&place->group);
+	if (runner->job->pipe && action->outcome.final)
+		pipe_orders_drop(runner->job->pipe, place->order);
 	take_back(place, &ending);
-	status_outcome(runner, action, place);
 	if (!record) {
 		ending_done(&ending);
 	} else if (ending_hash(&ending, HASH_AT_ONCE)) {

@@ -7,8 +7,13 @@
 #include "base/list.h"
 #include "batch/ending.h"
 #include "batch/launch.h"
+#include "batch/pipe/feed.h"
+#include "batch/pipe/pour.h"
 #include "batch/printer.h"
 #include "batch/runner.h"
+#include "batch/show/failures.h"
+#include "batch/show/live.h"
+#include "batch/show/outputs.h"
 #include "sys/sweeper.h"
 #include "sys/warden.h"
 
@@ -26,12 +31,22 @@ struct place {
 	struct cpuset cpus;
 	struct rusage usage;
 	bool has_usage;
+	/* of the run before this one, which was not slowed down (BATCH_HOOK_TIMED) */
+	bool has_timed;
+	struct rusage timed_usage;
+	uint64_t timed_peak;
 	bool by_shell;
 	char *failure; /* why it could not be started */
 	uint64_t cpu_base_ns;
 	struct batch_trial trial;
 	uint64_t asked_wall_ns;
-	struct strv env; /* environment of the order; empty: ours */
+	struct strv env;  /* environment of the order; empty: ours */
+	struct pour pour; /* --pipe: its input */
+	struct memory_group group;
+	uint64_t memory_peak; /* bytes, as far as it was seen */
+	/* --line-buffer */
+	uint64_t shown[2]; /* bytes of the output */
+	int watches[2];	   /* -1: none */
 };
 
 struct runner {
@@ -45,20 +60,27 @@ struct runner {
 	struct place *places;
 	struct launcher launcher;
 	struct printer *printer;
+	struct outputs *outputs;
+	struct feed *feed;	      /* of --pipe; NULL: none */
+	struct batch_order *fetching; /* the place of the next block */
+	struct live *live;	      /* NULL: outputs are shown at the end */
+	struct failures failures;
+	int failed_code;     /* exit code of the last order that failed */
 	struct list endings; /* being hashed */
 	struct event *timer, *sync_timer, *status_timer, *hash_event;
-	struct event *signals[4];
+	struct event *lifeline; /* or NULL */
+	struct event *signals[5];
 	struct sweeper *sweeper;
 	int stop_signal;
 	int exit_code; /* of a fatal error; 0: none */
 	uint64_t start_ns;
 	uint64_t oom_kills; /* by the kernel, on this host, so far */
+	bool told_wait;	    /* that --memfree or --load holds orders back */
 	bool bar, plain;
 	uint64_t eta_ns, eta_until_ns; /* valid until then */
 };
 
 /* runner.c */
-void runner_post(struct runner *runner, const struct batch_event *event);
 void runner_fatal(struct runner *runner, const struct err *err);
 
 /* runner_slots.c: starting, signalling, watching */
@@ -67,6 +89,11 @@ void place_done(struct place *place);
 void place_watch(struct place *place);
 void place_renew(struct place *place); /* a new warden, if it has lost its own */
 const struct order *place_order(const struct place *place);
+const char *place_tag(const struct place *place); /* NULL: none */
+bool place_is_hook(const struct place *place);	  /* a command around the order runs */
+uint64_t place_peak(const struct place *place);	  /* memory of what runs, in bytes; 0: unknown */
+size_t place_turn(const struct place *place);	  /* of its output, with --keep-order */
+void place_unwatch_output(struct place *place);
 void place_spawn(struct place *place, const struct batch_action *action);
 
 /* runner_finish.c: the end of an attempt */
@@ -79,6 +106,11 @@ void status_init(struct runner *runner);
 void status_show(struct runner *runner);
 void status_outcome(struct runner *runner, const struct batch_action *action,
 		    const struct place *place);
+/* Remembers an order that failed for the end. */
+void status_failure(struct runner *runner, const struct batch_outcome *outcome,
+		    const struct place *place, const struct ending *ending);
+void status_tell(struct runner *runner); /* SIGUSR1: how far it is, and what runs */
+void status_wait(struct runner *runner); /* the host is too busy for --memfree or --load */
 void status_summary(struct runner *runner);
 
 #endif

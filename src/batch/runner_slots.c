@@ -16,21 +16,45 @@
 #include "base/str.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
+#include "batch/show/output_file.h"
 
 extern char **environ;
 
 const struct order *place_order(const struct place *place)
 {
 	const struct runner_job *job = place->runner->job;
-	size_t variant = place->trial.variant == 'B' ? job->b_offset : 0;
-	return &job->orders->items[place->order->item.index + variant];
+	size_t variant = place->trial.variant ? (size_t)(place->trial.variant - 'A') : 0;
+	return &job->orders->items[place->order->item.index + variant * job->variant_step];
+}
+
+/* Neither measured nor shown. */
+bool place_is_hook(const struct place *place)
+{
+	return place->trial.hook != BATCH_HOOK_NONE && place->trial.hook != BATCH_HOOK_TIMED;
 }
 
 /* The command to execute: the order, or one of its hooks. */
 static const struct order *command_of(const struct place *place)
 {
-	enum batch_hook hook = place->trial.hook;
-	return hook ? &place->runner->job->hooks->items[hook] : place_order(place);
+	const struct orders *hooks = place->runner->job->hooks;
+	size_t hook = place->trial.hook;
+	if (!place_is_hook(place))
+		return place_order(place);
+	bool own = hooks->count > BATCH_HOOK_COUNT;
+	return &hooks->items[hook + (own ? place->order->item.index * BATCH_HOOK_COUNT : 0)];
+}
+
+const char *place_tag(const struct place *place)
+{
+	const struct order_extra *extra = place_order(place)->extra;
+	return extra ? extra->tag : NULL;
+}
+
+size_t place_turn(const struct place *place)
+{
+	const struct runner_job *job = place->runner->job;
+	return job->pipe ? (size_t)place->order->number
+			 : (size_t)(place->order - job->batch_orders);
 }
 
 static struct warden **warden_of(const struct place *place)
@@ -40,7 +64,14 @@ static struct warden **warden_of(const struct place *place)
 
 void place_init(struct place *place, struct runner *runner, int number)
 {
-	*place = (struct place){ .runner = runner, .number = number, .fds = { -1, -1 } };
+	*place = (struct place){
+		.runner = runner,
+		.number = number,
+		.fds = { -1, -1 },
+		.watches = { -1, -1 },
+		.pour = POUR_INIT,
+		.group = MEMORY_GROUP_INIT,
+	};
 }
 
 void place_done(struct place *place)
@@ -51,68 +82,82 @@ void place_done(struct place *place)
 	free(place->paths[1]);
 	free(place->failure);
 	strv_done(&place->env);
+	pour_stop(&place->pour);
+	memory_group_remove(&place->group);
 }
 
 /* ---- output ---- */
 
-/* An unnamed file in the temporary directory. */
-static int open_temporary(struct err *err)
+static char *output_path(const struct place *place, int stream)
 {
-	const char *dir = getenv("TMPDIR");
-	dir = dir && *dir ? dir : "/tmp";
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-		AUTO_FREE char *path = mem_printf("%s/muster-XXXXXX", dir);
-		fd = mkostemp(path, O_APPEND | O_CLOEXEC);
-		if (fd >= 0)
-			unlink(path);
-	}
-	return fd < 0 ? err_set(err, errno, "%s: cannot make a temporary file: %m", dir) : fd;
-}
-
-/* "ID", "ID.run2", "ID.try3": characters that a file name cannot hold become %XX. */
-static char *output_name(const struct place *place)
-{
-	AUTO(buf_done) struct buf id = BUF_INIT, name = BUF_INIT;
-	order_append_id(place_order(place), &id);
-	for (const char *p = buf_str(&id); *p; p++) {
-		bool dot_first = *p == '.' && p == buf_str(&id);
-		if (*p == '/' || *p == '%' || (unsigned char)*p < 0x20 || dot_first)
-			buf_printf(&name, "%%%02X", (unsigned char)*p);
-		else
-			buf_append_char(&name, *p);
-	}
-	if (place->trial.variant)
-		buf_printf(&name, ".%c", place->trial.variant);
-	if (place->trial.warmup)
-		buf_append_str(&name, ".warmup");
-	if (place->order->runs > 1 || place->order->repeat)
-		buf_printf(&name, ".run%d", place->trial.run);
-	if (place->trial.attempt > 1)
-		buf_printf(&name, ".try%d", place->trial.attempt);
-	return buf_take_str(&name);
+	return output_file(place_order(place), place->runner->job->config->results, &place->trial,
+			   place->order->runs > 1 || place->order->repeat, stream);
 }
 
 static int open_output(struct place *place, struct err *err)
 {
-	static const char *const suffixes[] = { "out", "err" };
-	const char *dir = place->runner->job->config->results;
-	AUTO_FREE char *name = dir ? output_name(place) : NULL;
+	const struct runner_job *job = place->runner->job;
+	const char *dir = job->source ? NULL : job->config->results;
+	if (place->runner->job->config->ungroup)
+		return 0; /* the order writes to ours */
 	for (int i = 0; i < 2; i++) {
 		if (!dir) {
-			if (place->fds[i] < 0 && (place->fds[i] = open_temporary(err)) < 0)
+			/* what the timed run wrote before this one */
+			if (place->fds[i] >= 0 && place->has_timed && !place->trial.hook &&
+			    ftruncate(place->fds[i], 0) < 0)
+				return err_set(err, errno, "empty an output file: %m");
+			if (place->fds[i] < 0 && (place->fds[i] = file_temporary(err)) < 0)
 				return place->fds[i];
 			continue;
 		}
 		fd_close(&place->fds[i]);
 		free(place->paths[i]);
-		place->paths[i] = mem_printf("%s/%s.%s", dir, name, suffixes[i]);
-		place->fds[i] = open(place->paths[i],
-				     O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+		place->paths[i] = output_path(place, i);
+		place->fds[i] = output_open(place->paths[i], place_order(place), err);
 		if (place->fds[i] < 0)
-			return err_set(err, errno, "%s: %m", place->paths[i]);
+			return place->fds[i];
 	}
 	return 0;
+}
+
+/* ---- live output ---- */
+
+static void show_lines(struct place *place, int i)
+{
+	uint64_t end = live_lines_end(place->fds[i], place->shown[i]);
+	AUTO(fd_close) int copy = fcntl(place->fds[i], F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return;
+	outputs_add(place->runner->outputs, place_turn(place), i + 1, place_tag(place), &copy,
+		    place->shown[i], end);
+	place->shown[i] = end;
+}
+
+static void on_stdout(void *arg)
+{
+	show_lines(arg, 0);
+}
+
+static void on_stderr(void *arg)
+{
+	show_lines(arg, 1);
+}
+
+static void watch_output(struct place *place)
+{
+	static live_fn *const callbacks[] = { on_stdout, on_stderr };
+	struct live *live = place->runner->live;
+	for (int i = 0; live && i < 2; i++) {
+		place->shown[i] = 0;
+		if (place->fds[i] >= 0)
+			place->watches[i] = live_watch(live, place->fds[i], callbacks[i], place);
+	}
+}
+
+void place_unwatch_output(struct place *place)
+{
+	for (int i = 0; place->runner->live && i < 2; i++)
+		live_forget(place->runner->live, place->watches[i]);
 }
 
 /* ---- starting ---- */
@@ -148,7 +193,10 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	AUTO(fd_close) int input = -1;
 	const struct order *order = command_of(place);
 	const struct order_extra *extra = order->extra;
-	bool hook = place->trial.hook != BATCH_HOOK_NONE; /* neither measured nor shown */
+	bool hook = place_is_hook(place), timed = place->trial.hook == BATCH_HOOK_TIMED;
+	bool shared = place->runner->job->config->ungroup;
+	/* Its output is that of the run that follows. */
+	bool silent = hook || (timed && (shared || place->runner->live));
 	int r = launch_make(&place->runner->launcher, order, place->number + 1, force_shell,
 			    &launch, err);
 	if (r < 0)
@@ -158,7 +206,14 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		if (input < 0)
 			return err_set(err, errno, "stdin %s: %m", extra->stdin_path);
 	}
-	if (!hook)
+	const struct pipe_orders *pipe = hook ? NULL : place->runner->job->pipe;
+	if (pipe) {
+		r = pour_start(&place->pour, place->runner->base,
+			       pipe_orders_input(pipe, place->order), &input, err);
+		if (r < 0)
+			return r;
+	}
+	if (!hook && !timed)
 		measure_wrap(place->runner->job->measure, place->number, &launch.path,
 			     &launch.argv);
 	unsigned long nodes = near_nodes(place);
@@ -168,24 +223,42 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		.argv = strv_argv(&launch.argv),
 		.envp = launch.env.count ? strv_argv(&launch.env) : environ,
 		.cwd = extra ? extra->cwd : NULL,
-		.stdio = { input >= 0 ? input : SPAWN_NULL, hook ? SPAWN_NULL : place->fds[0],
-			   hook ? SPAWN_NULL : place->fds[1] },
+		.stdio = { input >= 0 ? input : SPAWN_NULL,
+			   silent   ? SPAWN_NULL
+			   : shared ? SPAWN_INHERIT
+				    : place->fds[0],
+			   silent   ? SPAWN_NULL
+			   : shared ? SPAWN_INHERIT
+				    : place->fds[1] },
+		.nice = (int)place->runner->job->config->nice,
 		.cpus = pinned ? (const cpu_set_t *)&place->cpus : NULL,
 		.cpus_size = pinned ? sizeof(place->cpus) : 0,
 		.mem_mode = nodes ? MPOL_PREFERRED : 0,
 		.mem_nodes = nodes ? &nodes : NULL,
 		.mem_nodes_size = nodes ? sizeof(nodes) : 0,
+		.group_fd = hook ? 0 : MAX(place->group.fd, 0),
 	};
 	place->by_shell = launch.by_shell || order->argv;
 	if (place->order->cpu_timeout_ns)
 		place->cpu_base_ns = cpu_time_below(warden_pid(*warden_of(place)));
 	if (!hook)
-		measure_begin(place->runner->job->measure, place->number, &place->cpus);
+		measure_begin(place->runner->job->measure, place->number,
+			      place->has_timed ? NULL : &place->cpus);
 	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET, err);
 	strv_done(&place->env);
 	place->env = launch.env;
 	launch.env = STRV_INIT;
 	return r;
+}
+
+/* A group of its own for every run: the kernel forgets the peak of one only with it. */
+static int renew_group(struct place *place, struct err *err)
+{
+	const struct runner_job *job = place->runner->job;
+	memory_group_remove(&place->group);
+	if (!job->memory->path || place_is_hook(place))
+		return 0;
+	return memory_group_make(job->memory, job->config->memory_limit, &place->group, err);
 }
 
 void place_spawn(struct place *place, const struct batch_action *action)
@@ -195,12 +268,22 @@ void place_spawn(struct place *place, const struct batch_action *action)
 	place->cpus = action->cpus;
 	place->trial = action->outcome.trial;
 	place->has_usage = false;
+	place->memory_peak = 0;
+	if (place->trial.hook == BATCH_HOOK_TIMED)
+		place->has_timed = false;
 	place->asked_wall_ns = clock_wall_ns();
 	free(place->failure);
 	place->failure = NULL;
+	const struct runner_job *job = place->runner->job;
+	if (job->source)
+		job->source->started(job->source_arg, action->order);
 	if (open_output(place, &err) < 0)
 		runner_fatal(place->runner, &err);
-	int r = err.code ? -err.code : send_spawn(place, false, &err);
+	else
+		watch_output(place);
+	int r = err.code ? -err.code : renew_group(place, &err);
+	if (r >= 0)
+		r = send_spawn(place, false, &err);
 	if (r < 0 && r != -EPIPE) /* EPIPE: LOST follows */
 		fail_spawn(place, err.msg);
 }
@@ -208,10 +291,13 @@ void place_spawn(struct place *place, const struct batch_action *action)
 /* ---- events ---- */
 
 /* One kill by the kernel explains one killed order. */
-static bool was_oom(struct runner *runner, const struct exit_status *status)
+static bool was_oom(const struct place *place, const struct exit_status *status)
 {
+	struct runner *runner = place->runner;
 	if (!exit_status_killed(status))
 		return false;
+	if (memory_group_kills(&place->group) > 0)
+		return true;
 	uint64_t count = procfs_vmstat("oom_kill");
 	if (count <= runner->oom_kills)
 		return false;
@@ -219,21 +305,30 @@ static bool was_oom(struct runner *runner, const struct exit_status *status)
 	return true;
 }
 
+uint64_t place_peak(const struct place *place)
+{
+	return MAX(memory_group_peak(&place->group), place->memory_peak);
+}
+
 static void on_exited(struct place *place, const struct warden_event *event, bool empty)
 {
 	place->usage = event->usage;
 	place->has_usage = true;
-	bool suspect = !place->trial.hook &&
+	if (place->trial.hook == BATCH_HOOK_TIMED) {
+		place->has_timed = true;
+		place->timed_usage = event->usage;
+		place->timed_peak = place_peak(place);
+	}
+	bool suspect = !place_is_hook(place) &&
 		       measure_exited(place->runner->job->measure, place->number, &event->usage);
-	runner_post(place->runner,
-		    &(struct batch_event){ .type = BATCH_EXITED,
-					   .slot = place->number,
-					   .status = event->status,
-					   .empty = empty,
-					   .oom = was_oom(place->runner, &event->status),
-					   .start_ns = event->start_ns,
-					   .end_ns = event->ns,
-					   .suspect = suspect });
+	runner_post(place->runner, &(struct batch_event){ .type = BATCH_EXITED,
+							  .slot = place->number,
+							  .status = event->status,
+							  .empty = empty,
+							  .oom = was_oom(place, &event->status),
+							  .start_ns = event->start_ns,
+							  .end_ns = event->ns,
+							  .suspect = suspect });
 }
 
 static void on_spawn_failed(struct place *place, const struct warden_event *event)
@@ -251,13 +346,12 @@ static void on_spawn_failed(struct place *place, const struct warden_event *even
 	fail_spawn(place, buf_str(&why));
 }
 
-/* What it had comes to us, and is swept; the slot waits for place_renew(). */
+/* What it had is swept; the slot waits for place_renew(). */
 static void drop_warden(struct place *place)
 {
 	struct warden **warden = warden_of(place);
-	warden_free(*warden);
+	sweeper_start(place->runner->sweeper, *warden);
 	*warden = NULL;
-	sweeper_start(place->runner->sweeper);
 }
 
 void place_renew(struct place *place)

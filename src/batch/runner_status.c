@@ -8,9 +8,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/str.h"
 #include "batch/progress.h"
 #include "batch/runner_private.h"
+#include "core/worker/exit_code.h"
 
 #define COLUMNS_DEFAULT 80
 #define ETA_PERIOD_NS (500 * NS_PER_MS)
@@ -74,6 +76,7 @@ static void gather(struct runner *runner, struct progress *progress, struct strv
 		.failed = batch->failed,
 		.running = (uint64_t)batch->running,
 		.total = batch->total,
+		.open = batch->opts.open && !batch->closed,
 		.elapsed_ns = now - runner->start_ns,
 		.eta_ns = current_eta(runner, now),
 	};
@@ -116,13 +119,12 @@ static void describe(const struct batch_outcome *outcome, const struct place *pl
 {
 	char human[CLOCK_HUMAN_MAX];
 	clock_human(outcome->timed ? outcome->end_ns - outcome->start_ns : 0, human);
-	switch (outcome->reason) {
+	switch (outcome->reason == REASON_CANARY ? outcome->canary : outcome->reason) {
 	case REASON_SPAWN:
 		buf_append_str(out, place->failure ? place->failure : "cannot be started");
 		return;
 	case REASON_EXIT:
 	case REASON_SIGNAL:
-	case REASON_CANARY:
 		exit_status_describe(&outcome->status, out);
 		break;
 	case REASON_OOM:
@@ -141,6 +143,15 @@ static void describe(const struct batch_outcome *outcome, const struct place *pl
 	buf_printf(out, " after %s", human);
 }
 
+static void append_labels(const struct order *order, struct buf *out)
+{
+	if (!order->extra || order->extra->labels.count == 0)
+		return;
+	buf_append_str(out, " [");
+	label_format(&order->extra->labels, out);
+	buf_append_char(out, ']');
+}
+
 /* One line for every attempt that failed. */
 void status_outcome(struct runner *runner, const struct batch_action *action,
 		    const struct place *place)
@@ -155,6 +166,7 @@ void status_outcome(struct runner *runner, const struct batch_action *action,
 							       : "muster batch: order ");
 	if (outcome->reason != REASON_CANARY) {
 		order_append_id(order, &text);
+		append_labels(order, &text);
 		buf_append_str(&text, " failed: ");
 	}
 	describe(outcome, place, &text);
@@ -173,6 +185,60 @@ void status_outcome(struct runner *runner, const struct batch_action *action,
 	say(runner, &text);
 }
 
+void status_failure(struct runner *runner, const struct batch_outcome *outcome,
+		    const struct place *place, const struct ending *ending)
+{
+	const struct order *order = place_order(place);
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	order_append_id(order, &text);
+	append_labels(order, &text);
+	buf_append_str(&text, ": ");
+	describe(outcome, place, &text);
+	buf_append_str(&text, ": ");
+	order_append_command(order, place->number + 1, &text);
+	failures_add(&runner->failures, buf_str(&text), ending->result.tail);
+	runner->failed_code = outcome->status.kind == EXIT_CODE ? outcome->status.value
+			      : outcome->status.kind == EXIT_SIGNAL
+				      ? EXIT_CODE_SIGNAL_BASE + outcome->status.value
+				      : EXIT_CODE_FAILED;
+}
+
+void status_tell(struct runner *runner)
+{
+	AUTO(strv_done) struct strv commands = STRV_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct progress progress;
+	gather(runner, &progress, &commands);
+	buf_append_str(&text, "muster batch: ");
+	progress_plain(&progress, &text);
+	for (size_t i = 0; i < progress.order_count; i++) {
+		char human[CLOCK_HUMAN_MAX];
+		clock_human(progress.orders[i].since_ns, human);
+		buf_printf(&text, "\n  %s: %s", human, progress.orders[i].command);
+	}
+	say(runner, &text);
+}
+
+void status_wait(struct runner *runner)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	const struct batch_config *config = runner->job->config;
+	const char *before = "";
+	if (config->quiet)
+		return;
+	buf_append_str(&text, "muster batch: orders wait for the host, which has ");
+	if (config->memory_free) {
+		buf_printf(&text, "%llu MiB free (--memfree: %llu)",
+			   (unsigned long long)(procfs_memory_available() >> 20),
+			   (unsigned long long)(config->memory_free >> 20));
+		before = " and ";
+	}
+	if (config->load > 0)
+		buf_printf(&text, "%s%llu running threads (--load: fewer than %g)", before,
+			   (unsigned long long)procfs_running(), config->load);
+	say(runner, &text);
+}
+
 void status_summary(struct runner *runner)
 {
 	const struct batch *batch = &runner->batch;
@@ -181,6 +247,8 @@ void status_summary(struct runner *runner)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	if (runner->job->config->quiet)
 		return;
+	if (batch->total > 1) /* a single one has just said so */
+		failures_format(&runner->failures, &text);
 	clock_human(clock_now_ns() - runner->start_ns, human);
 	buf_printf(&text, "muster batch: %llu of %llu done", (unsigned long long)batch->ok,
 		   (unsigned long long)batch->total);
@@ -191,16 +259,20 @@ void status_summary(struct runner *runner)
 			   (unsigned long long)batch->skipped);
 	if (left)
 		buf_printf(&text, ", %llu not run", (unsigned long long)left);
+	if (batch->opts.open && !batch->closed)
+		buf_append_str(&text, ", standard input not read to its end");
 	if (runner->job->already_done)
 		buf_printf(&text, ", %zu were done before", runner->job->already_done);
 	buf_printf(&text, ", in %s", human);
-	static const char *const stops[] = { [BATCH_STOP_HALT] = "--halt",
+	static const char *const stops[] = { [BATCH_STOP_DRAIN] = "SIGHUP",
+					     [BATCH_STOP_HALT] = "--halt",
 					     [BATCH_STOP_DEADLINE] = "--deadline",
 					     [BATCH_STOP_INTERRUPT] = "a signal",
 					     [BATCH_STOP_FATAL] = "an error" };
 	if (batch->stop != BATCH_GO)
 		buf_printf(&text, "; stopped by %s", stops[batch->stop]);
-	if ((left || batch->failed || batch->skipped) && runner->job->journal->fd >= 0)
+	if ((left || batch->failed || batch->skipped) && runner->job->journal->fd >= 0 &&
+	    !runner->job->pipe)
 		buf_append_str(&text, "; --resume goes on from here");
 	say(runner, &text);
 }

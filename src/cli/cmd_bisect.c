@@ -49,7 +49,7 @@ static const struct opt opts[] = {
 	OPT_CALL("min-change", NULL, struct bisect_cli, hunt.min_change, share_parse_part, "SHARE",
 		 "good and bad must differ by more than this (default 1%, of counts 0.1%)"),
 	OPT_INT("max-pairs", NULL, struct bisect_cli, hunt.max_pairs, "N",
-		"leave a commit out that is not decided after N pairs (default 400)"),
+		"leave a commit out that is not decided after N pairs (default 1000)"),
 	OPT_GROUP("Files"),
 	OPT_STR("dir", NULL, struct bisect_cli, hunt.dir, "DIR",
 		"worktrees and state (default: muster-bisect in git's own directory)"),

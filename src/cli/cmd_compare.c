@@ -1,4 +1,4 @@
-/* muster compare: two results, or the two variants of one, and a verdict for every order. */
+/* muster compare: two results or more, or the variants of one, and a verdict for every order. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
 #include "batch/export.h"
 #include "cli/command.h"
@@ -19,7 +20,8 @@ static const char *const colour_choices[] = { "auto", "always", "never", NULL };
 
 struct compare_cli {
 	struct compare_options compare;
-	struct strv aa;
+	struct strv aa, filter;
+	bool variants[REPEAT_SIDES_MAX]; /* all false: all of them */
 	bool all, json, markdown;
 	int colour;
 	const char *html;
@@ -82,6 +84,34 @@ static int opt_limits(const char *text, void *field, struct err *err)
 	return 0;
 }
 
+static int opt_variants(const char *text, void *field, struct err *err)
+{
+	bool *variants = field;
+	const char *list = text;
+	size_t len;
+	for (const char *piece; (piece = str_split(&list, ',', &len));) {
+		if (len != 1 || *piece < 'A' || *piece >= 'A' + REPEAT_SIDES_MAX)
+			return err_set(err, EINVAL, "'%s' is not a list of variants: A,B,…", text);
+		variants[*piece - 'A'] = true;
+	}
+	return 0;
+}
+
+static int opt_filter(const char *text, void *field, struct err *err)
+{
+	return label_filter_add(field, text, err);
+}
+
+static int opt_groups(const char *text, void *field, struct err *err)
+{
+	return compare_parse_groups(text, field, err);
+}
+
+static int opt_sort(const char *text, void *field, struct err *err)
+{
+	return compare_parse_sort(text, field, err);
+}
+
 static const struct opt opts[] = {
 	OPT_GROUP("What is compared"),
 	OPT_CALL("metric", NULL, struct compare_cli, compare.metrics, opt_metrics, "LIST",
@@ -89,6 +119,10 @@ static const struct opt opts[] = {
 		 "measured)"),
 	OPT_FLAG("include-suspect", NULL, struct compare_cli, compare.suspects,
 		 "count runs during which the host was not quiet, too"),
+	OPT_CALL("filter", NULL, struct compare_cli, filter, opt_filter, "LABEL=PATTERN",
+		 "compare only orders with this label (LABEL!=PATTERN: without); may be repeated"),
+	OPT_CALL("variants", NULL, struct compare_cli, variants, opt_variants, "LIST",
+		 "of one result with variants, compare only these: A,C (default: all)"),
 	OPT_GROUP("Verdicts"),
 	OPT_CALL("alpha", NULL, struct compare_cli, compare.alpha, share_parse_part, "P",
 		 "share of false discoveries to accept; intervals have 1 - P (default 0.05)"),
@@ -106,6 +140,10 @@ static const struct opt opts[] = {
 	OPT_GROUP("Output"),
 	OPT_FLAG("all", NULL, struct compare_cli, all,
 		 "show orders that did not change in long lists too"),
+	OPT_CALL("group-by", NULL, struct compare_cli, compare.groups, opt_groups, "LABEL,…|none",
+		 "group orders by these labels (default: a tree of all their labels)"),
+	OPT_CALL("sort", NULL, struct compare_cli, compare.sort, opt_sort, "KEY",
+		 "ratio (the default), listed, name, or a label: the order inside a group"),
 	OPT_FLAG("json", NULL, struct compare_cli, json, "print JSON instead of tables"),
 	OPT_FLAG("markdown", NULL, struct compare_cli, markdown,
 		 "print Markdown instead of tables"),
@@ -121,6 +159,10 @@ static const struct opt opts[] = {
 		"a line per order as a Markdown table"),
 	OPT_STR("export-junit", NULL, struct compare_cli, exports.junit, "FILE",
 		"JUnit XML; a regression is a failure"),
+	OPT_STR("export-google-benchmark", NULL, struct compare_cli, exports.google, "FILE",
+		"all runs in Google Benchmark's JSON"),
+	OPT_STR("export-pytest-benchmark", NULL, struct compare_cli, exports.pytest, "FILE",
+		"all runs in pytest-benchmark's JSON"),
 	OPT_END,
 };
 
@@ -152,18 +194,19 @@ static struct compare_style style_of(const struct compare_cli *cli)
 /* Does a file of the user's choice go to standard output? Then nothing else does. */
 static bool exports_to_stdout(const struct compare_cli *cli)
 {
-	const char *paths[] = { cli->html, cli->exports.json, cli->exports.csv,
-				cli->exports.markdown, cli->exports.junit };
+	const struct export_paths *exports = &cli->exports;
+	const char *paths[] = { cli->html,	exports->json,	 exports->csv,	 exports->markdown,
+				exports->junit, exports->google, exports->pytest };
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		if (paths[i] && str_eq(paths[i], "-"))
 			return true;
 	return false;
 }
 
-static int write_comparison(const struct compare_cli *cli, const struct comparison *comparison,
-			    struct err *err)
+/* Files of a comparison of two sides. */
+static int write_files(const struct compare_cli *cli, const struct comparison *comparison,
+		       struct err *err)
 {
-	struct compare_style style = style_of(cli);
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	int r = 0;
 	if (cli->html) {
@@ -175,16 +218,19 @@ static int write_comparison(const struct compare_cli *cli, const struct comparis
 		compare_junit(comparison, &text);
 		r = export_file(cli->exports.junit, &text, err);
 	}
-	if (r < 0 || exports_to_stdout(cli))
-		return r;
-	buf_clear(&text);
+	return r;
+}
+
+static void put_comparison(const struct compare_cli *cli, const struct comparison *comparison,
+			   struct buf *out)
+{
+	struct compare_style style = style_of(cli);
 	if (cli->json)
-		compare_json(comparison, &text);
+		compare_json(comparison, out);
 	else if (cli->markdown)
-		compare_markdown(comparison, &style, &text);
+		compare_markdown(comparison, &style, out);
 	else
-		compare_table(comparison, &style, &text);
-	return export_file("-", &text, err);
+		compare_table(comparison, &style, out);
 }
 
 /* ---- commands ---- */
@@ -204,27 +250,125 @@ static int export_alone(const struct compare_cli *cli, const struct samples *sam
 	return export_write(&cli->exports, &source, err);
 }
 
-static int compare_sides(const struct compare_cli *cli, const struct compare_side *a,
-			 const struct compare_side *b, size_t *ret_regressions, struct err *err)
+#define SIDES_MAX 32
+
+struct sides {
+	struct compare_side items[SIDES_MAX];
+	size_t count;
+};
+
+static size_t count_suspects(const struct compare_side *side)
 {
-	struct comparison comparison;
-	compare(&comparison, a, b, &cli->compare);
-	struct export_part parts[] = { { a->samples, a->variant, a->label },
-				       { b->samples, b->variant, b->label } };
+	size_t count = 0;
+	for (size_t i = 0; i < side->samples->order_count; i++) {
+		const struct sample_order *order = side->samples->orders[i];
+		for (size_t k = 0; k < order->run_count; k++)
+			count += order->runs[k].suspect &&
+				 (!side->variant || order->runs[k].variant == side->variant);
+	}
+	return count;
+}
+
+static int refuse_empty(size_t suspects, struct err *err)
+{
+	if (suspects == 0)
+		return err_set(err, ENODATA, "no order was measured in both A and B");
+	return err_set(err, ENODATA,
+		       "no order has trusted runs in both A and B: %zu runs are suspect, because "
+		       "the host was not quiet; the numbers above are theirs (--include-suspect "
+		       "counts them)",
+		       suspects);
+}
+
+static int export_sides(const struct compare_cli *cli, const struct sides *sides, struct err *err)
+{
+	struct export_part parts[SIDES_MAX];
+	for (size_t i = 0; i < sides->count; i++) {
+		const struct compare_side *side = &sides->items[i];
+		parts[i] = (struct export_part){ side->samples, side->variant, side->label };
+	}
 	struct export_source source = { .parts = parts,
-					.count = 2,
+					.count = sides->count,
 					.suspects = cli->compare.suspects };
 	/* The JUnit file of a comparison is about the comparison, not about the runs. */
 	struct export_paths runs_only = cli->exports;
 	runs_only.junit = NULL;
-	int r = export_write(&runs_only, &source, err);
+	return export_write(&runs_only, &source, err);
+}
+
+/* Every other side against the first; as JSON, more than one are an array. 1 if there was anything
+ * to compare. */
+static int put_sides(const struct compare_cli *cli, const struct sides *sides,
+		     size_t *ret_regressions, struct buf *out, struct err *err)
+{
+	bool many = sides->count > 2, any = false;
+	int r = 0;
+	for (size_t i = 1; i < sides->count && r == 0; i++) {
+		struct comparison comparison;
+		compare(&comparison, &sides->items[0], &sides->items[i], &cli->compare);
+		compare_arrange(&comparison);
+		r = write_files(cli, &comparison, err);
+		if (many)
+			buf_append_str(out, !cli->json ? i > 1 ? "\n" : "" : i > 1 ? "," : "[");
+		put_comparison(cli, &comparison, out);
+		any |= comparison.row_count || comparison.broken_count;
+		*ret_regressions += comparison.regressions;
+		comparison_done(&comparison);
+	}
+	if (many && cli->json)
+		buf_append_str(out, "]\n");
+	return r < 0 ? r : any;
+}
+
+/* Without a single trusted run there is no verdict, but numbers to look at, with that word. */
+static int put_suspects(const struct compare_cli *cli, const struct sides *sides, struct buf *out,
+			struct err *err)
+{
+	struct compare_cli all = *cli;
+	size_t regressions = 0;
+	all.compare.suspects = true;
+	buf_clear(out);
+	if (!cli->json)
+		buf_append_str(out, "All runs are suspect: the host was not quiet.\n\n");
+	return put_sides(&all, sides, &regressions, out, err);
+}
+
+static int compare_sides(const struct compare_cli *cli, const struct sides *sides,
+			 size_t *ret_regressions, struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	bool many = sides->count > 2;
+	size_t suspects = 0;
+	if (many && (cli->html || cli->exports.junit))
+		return err_set(err, EINVAL,
+			       "--html and --export-junit are about two sides: name two results, "
+			       "or --variants=A,B");
+	for (size_t i = 0; i < sides->count; i++)
+		suspects += count_suspects(&sides->items[i]);
+	int r = export_sides(cli, sides, err);
 	if (r == 0)
-		r = write_comparison(cli, &comparison, err);
-	if (r == 0 && comparison.row_count == 0 && comparison.broken_count == 0)
-		r = err_set(err, ENODATA, "no order was measured in both A and B");
-	*ret_regressions = comparison.regressions;
-	comparison_done(&comparison);
-	return r;
+		r = put_sides(cli, sides, ret_regressions, &out, err);
+	bool any = r > 0;
+	if (r == 0 && suspects > 0)
+		r = put_suspects(cli, sides, &out, err);
+	if (r >= 0 && !exports_to_stdout(cli))
+		r = export_file("-", &out, err);
+	return r >= 0 && !any ? refuse_empty(suspects, err) : r;
+}
+
+static void add_variants(const struct compare_cli *cli, const struct samples *samples,
+			 struct sides *sides)
+{
+	static const char *const labels[] = { "variant A", "variant B", "variant C", "variant D",
+					      "variant E", "variant F", "variant G", "variant H" };
+	static_assert(ARRAY_LEN(labels) == REPEAT_SIDES_MAX, "every variant has a label");
+	bool all = true;
+	for (size_t i = 0; i < REPEAT_SIDES_MAX; i++)
+		all &= !cli->variants[i];
+	for (size_t i = 0; i < samples->variant_count; i++)
+		if (all || cli->variants[i])
+			sides->items[sides->count++] =
+				(struct compare_side){ samples, (char)('A' + i), labels[i] };
 }
 
 struct load {
@@ -275,20 +419,30 @@ static int run_compare(struct compare_cli *cli, char **paths, size_t n, struct s
 	int r = load_all(files, n + aa_count, samples, err);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < n + aa_count && cli->filter.count > 0; i++)
+		samples_filter(&samples[i], &cli->filter);
 	for (size_t i = 0; i < aa_count; i++)
 		aa[i] = &samples[n + i];
 	cli->compare.aa = aa;
 	cli->compare.aa_count = aa_count;
 
-	if (n == 1 && !samples[0].has_variants)
+	if (n == 1 && !samples[0].variant_count)
 		return export_alone(cli, &samples[0], err);
-	if (n == 1) {
-		struct compare_side a = { &samples[0], 'A', "variant A" },
-				    b = { &samples[0], 'B', "variant B" };
-		return compare_sides(cli, &a, &b, ret_regressions, err);
-	}
-	struct compare_side a = { &samples[0], 0, paths[0] }, b = { &samples[1], 0, paths[1] };
-	return compare_sides(cli, &a, &b, ret_regressions, err);
+	struct sides sides = { .count = 0 };
+	if (n == 1)
+		add_variants(cli, &samples[0], &sides);
+	for (size_t i = 0; i < n && n > 1; i++)
+		sides.items[sides.count++] = (struct compare_side){ &samples[i], 0, paths[i] };
+	if (sides.count < 2)
+		return err_set(err, ENODATA, "%s does not have two of these variants", paths[0]);
+	return compare_sides(cli, &sides, ret_regressions, err);
+}
+
+static void cli_done(struct compare_cli *cli)
+{
+	strv_done(&cli->aa);
+	strv_done(&cli->filter);
+	strv_done(&cli->compare.groups.labels);
 }
 
 static int compare_main(const struct command *self, int argc, char **argv)
@@ -297,15 +451,17 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	compare_options_init(&cli.compare);
 	int first, status;
 	if (!command_parse(self, &cli, argc, argv, NULL, &first, &status)) {
-		strv_done(&cli.aa);
+		cli_done(&cli);
 		return status;
 	}
 	size_t n = (size_t)(argc - first), total = n + cli.aa.count;
-	if (n < 1 || n > 2 || (cli.json && cli.markdown)) {
-		strv_done(&cli.aa);
-		return command_usage_error(
-			self, n < 1 || n > 2 ? "takes one or two results"
-					     : "--json and --markdown exclude each other");
+	if (n < 1 || n > SIDES_MAX || (cli.json && cli.markdown)) {
+		cli_done(&cli);
+		return command_usage_error(self,
+					   n < 1 ? "takes one or more results"
+					   : cli.json && cli.markdown
+						   ? "--json and --markdown exclude each other"
+						   : "takes at most 32 results");
 	}
 	struct err err = ERR_INIT;
 	size_t regressions = 0;
@@ -314,7 +470,7 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	for (size_t i = 0; i < total; i++)
 		samples_done(&samples[i]);
 	free(samples);
-	strv_done(&cli.aa);
+	cli_done(&cli);
 	if (r < 0) {
 		log_error("%s", err.msg);
 		return r == -ENOENT ? EXIT_CODE_USAGE : EXIT_CODE_SYSTEM;
@@ -325,7 +481,7 @@ static int compare_main(const struct command *self, int argc, char **argv)
 const struct command command_compare = {
 	.name = "compare",
 	.synopsis = "[OPTIONS] A.jsonl B.jsonl | AB.jsonl",
-	.summary = "compare two results of `muster batch`, or the variants of one",
+	.summary = "compare results of `muster batch`, or the variants of one",
 	.footer = "Examples:\n"
 		  "  muster compare base.jsonl new.jsonl --limits instructions=0.5%,wall=5%\n"
 		  "  muster compare ab.jsonl --html report.html\n"

@@ -128,6 +128,23 @@ static void say(struct session *session, const struct note *note)
 	case NOTE_STOPPED:
 		log_info("stopping %s", text);
 		break;
+	case NOTE_EXCLUDED:
+		log_warn("%s is left out of later rounds while enough other nodes are there: "
+			 "its worker held the others up",
+			 note->name);
+		break;
+	case NOTE_UNFIT:
+		log_warn("%s is not fit and becomes a spare of last resort: %s", note->name, text);
+		break;
+	case NOTE_FIT:
+		log_info("%s is fit again", note->name);
+		break;
+	case NOTE_NEEDED:
+		log_warn("%s is not fit, but takes part: too few others are here", note->name);
+		break;
+	case NOTE_DIFFERENT:
+		log_warn("the nodes differ: %s", text);
+		break;
 	case NOTE_CLOSED:
 		say_left_out(session);
 		log_info("the job is over: %s", text);
@@ -195,7 +212,9 @@ static void act(struct session *session, const struct node_action *action)
 	case NODE_DO_LISTEN:
 	case NODE_DO_PROBE:
 	case NODE_DO_CONNECT:
+	case NODE_DO_RECORD:
 	case NODE_DO_PLACE_STORE:
+	case NODE_DO_ASKED:
 	case NODE_ACTION_COUNT:
 		assert(!"a node that coordinates apart from all agents looks for nothing");
 		break;
@@ -297,8 +316,8 @@ static void coordinate(struct session *session, int listen_fd, const struct link
 	config.coordinator.close_timeout_ns = o->close_ns;
 	node_init(&session->node, &config);
 	session->timer = evtimer_new(session->base, on_timer, session);
-	session->callers =
-		callers_new(session->base, listen_fd, self, &session->node, &handler, session);
+	session->callers = callers_new(session->base, CALLERS_ELSEWHERE, listen_fd, self,
+				       &session->node, &handler, session);
 	on_event(session, &(struct node_event){ .type = NODE_EV_START });
 	serve(session);
 	say_left_out(session);

@@ -1,5 +1,7 @@
 /* muster run: start a group of workers, follow it to its end, say how it ended. */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +12,18 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/run_hosts.h"
 #include "cli/run_opts.h"
+#include "core/host/engine.h"
+#include "core/rounds/job_exit.h"
 #include "core/worker/exit_code.h"
+#include "proto/fleet/fleet_msg.h"
 #include "run/dry_run.h"
 #include "run/job.h"
 #include "run/limits.h"
+#include "run/checks/preflight.h"
 #include "run/tell/report.h"
-#include "run/signals.h"
+#include "sys/signals.h"
 #include "sys/disk.h"
 #include "sys/thread.h"
 
@@ -39,8 +46,12 @@ static int entry_error(int r, const struct err *err)
 
 static int exit_code_of(const struct run_config *config, const struct job_result *result)
 {
-	int code = history_exit_code(&result->history, result->outcome.kind);
-	return code && config->exit_code == RUN_STYLE_TORCHRUN ? EXIT_CODE_FAILED : code;
+	enum exit_reason reason = job_exit_reason(&result->outcome, result->history.stop_signal);
+	int code =
+		exit_reason_code(reason, history_exit_code(&result->history, result->outcome.kind));
+	if (code && config->exit_code == RUN_STYLE_TORCHRUN)
+		code = EXIT_CODE_FAILED;
+	return exit_map_apply(&config->exit_map, reason, code);
 }
 
 static bool wants_colour(void)
@@ -102,6 +113,16 @@ static void print(const struct job_result *result, const struct buf *text)
 	fd_write_all(STDERR_FILENO, buf_data(text), buf_len(text));
 }
 
+/* One report of all hosts is shown, best that of the host where it happened. */
+static void hand_over(const struct report *report, const struct buf *text)
+{
+	const struct history_attempt *last = history_last(report->history);
+	const struct history_failure *cause = last ? history_cause(last) : NULL;
+	char where = cause && !cause->elsewhere ? FLEET_REPORT_HERE : FLEET_REPORT_ELSEWHERE;
+	fd_write_all(FLEET_FD_REPORT, &where, sizeof(where));
+	fd_write_all(FLEET_FD_REPORT, buf_data(text), buf_len(text));
+}
+
 /* Says why the job failed, in every place where the user may look for it. */
 static void say(const struct report *report, const struct job_result *result, int code)
 {
@@ -115,10 +136,29 @@ static void say(const struct report *report, const struct job_result *result, in
 	else if (report->config->report != RUN_STYLE_NONE)
 		report_people(report, wants_colour(), &text);
 	buf_append(&text, buf_data(&result->missing), buf_len(&result->missing));
-	print(result, &text);
-	/* A job that was stopped by hand leaves no temporary directory just for a report. */
-	if (!report->history->stop_signal || report->config->log_dir)
+	if (report->config->fleet_host)
+		hand_over(report, &text);
+	else
+		print(result, &text);
+	/* A job that was stopped, or left, on request leaves no temporary directory just for a
+	 * report. */
+	if (!(report->history->stop_signal || report->outcome->left) || report->config->log_dir)
 		save(report, code);
+}
+
+/* A job that ended well has a report only if its workers told steps or its nodes checked
+ * themselves, where the user named a place for it. */
+static void say_done(const struct report *report, const struct job_result *result)
+{
+	struct err err = ERR_INIT;
+	if (buf_len(&result->missing) > 0)
+		fd_write_all(STDERR_FILENO, buf_data(&result->missing), buf_len(&result->missing));
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	report_unfit(report, &text);
+	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
+	bool has_report = report_has_steps(report) || report->history->nodes.count;
+	if (report->config->log_dir && has_report && report_save(report, EXIT_CODE_OK, &err) < 0)
+		log_warn("no report.json: %s", err.msg);
 }
 
 static int run_job(const struct run_config *config)
@@ -139,9 +179,8 @@ static int run_job(const struct run_config *config)
 					 &result.outcome };
 		if (code)
 			say(&report, &result, code);
-		else if (buf_len(&result.missing) > 0)
-			fd_write_all(STDERR_FILENO, buf_data(&result.missing),
-				     buf_len(&result.missing));
+		else
+			say_done(&report, &result);
 	}
 	job_result_done(&result);
 	return code;
@@ -169,15 +208,72 @@ static void show_binding(const struct run_config *config)
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
 }
 
+/* 0: the node may join. */
+static int check_node(const struct command *self, struct run_config *config)
+{
+	struct err err = ERR_INIT;
+	int r = preflight_run(config, &config->checks, &config->counters, &err);
+	if (r == -EINVAL)
+		return command_usage_error(self, "--preflight: %s", err.msg);
+	if (r == 0)
+		return 0;
+	log_error("%s", err.msg);
+	return exit_map_apply(&config->exit_map, EXIT_REASON_BAD_NODE, EXIT_CODE_BAD_NODE);
+}
+
+/* The name of this host, if a relay of `--hosts` started us. Workers do not see it. */
+static char *take_fleet_host(void)
+{
+	const char *name = getenv(FLEET_VARIABLE);
+	if (!name)
+		return NULL;
+	char *host = mem_strdup(name);
+	unsetenv(FLEET_VARIABLE);
+	log_set_host(host);
+	fcntl(FLEET_FD_LIFELINE, F_SETFD, FD_CLOEXEC);
+	fcntl(FLEET_FD_REPORT, F_SETFD, FD_CLOEXEC);
+	return host;
+}
+
+/* --slurm: becomes an srun that runs the same command line on every node. Returns if that has
+ * happened already (0) or is not possible (the exit code). */
+static int spread(const struct command *self, char **argv)
+{
+	AUTO(strv_done) struct strv command = STRV_INIT;
+	struct err err = ERR_INIT;
+	int r = engine_slurm_spread(environ, &command, &err);
+	if (r < 0)
+		return command_usage_error(self, "%s", err.msg);
+	if (r == 0)
+		return 0;
+	char program[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	program[MAX(len, 0)] = '\0';
+	strv_add(&command, program);
+	strv_add(&command, self->name);
+	strv_add_all(&command, argv + 1);
+	execvp(command.items[0], command.items);
+	log_error("--slurm: execute %s: %m", command.items[0]);
+	return EXIT_CODE_NOT_FOUND;
+}
+
 static int run_main(const struct command *self, int argc, char **argv)
 {
 	struct run_options o = run_options_default;
+	struct opt_seen seen;
 	int first, status;
-	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+	if (!command_parse(self, &o, argc, argv, &seen, &first, &status))
 		return status;
 	if (first >= argc)
 		return command_usage_error(self,
-					   "no command given: a script, a module or a program");
+					   "no command given: a script, a module or a program, "
+					   "such as '%s --nproc-per-node=4 train.py'",
+					   command_title(self));
+	AUTO_FREE char *fleet_host = take_fleet_host();
+	if (!fleet_host && (o.hosts.list || o.hosts.file))
+		return run_on_hosts(self, &o, &seen, argv, first);
+	if (o.slurm && (status = spread(self, argv)))
+		return status;
 
 	struct err err = ERR_INIT;
 	AUTO(run_config_done) struct run_config config = RUN_CONFIG_INIT;
@@ -188,6 +284,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 		log_error("%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
+	config.fleet_host = fleet_host;
 	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry,
 			  &err);
 	if (r < 0)
@@ -201,7 +298,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 		return dry_run(&config);
 	if (config.show_binding)
 		show_binding(&config);
-	return run_job(&config);
+	status = check_node(self, &config);
+	return status ? status : run_job(&config);
 }
 
 const struct command command_run = {

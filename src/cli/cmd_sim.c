@@ -10,8 +10,8 @@
 #define TRACE_LINES 60
 
 struct sim_cli {
-	int64_t agents, seed, runs;
-	bool faults, trace;
+	int64_t agents, askers, seed, runs;
+	bool faults, notices, trace;
 	int mode;
 };
 
@@ -21,10 +21,15 @@ static const struct opt sim_opts[] = {
 	OPT_GROUP("World"),
 	OPT_INT("agents", NULL, struct sim_cli, agents, "N",
 		"number of agents (default: a few, the seed decides)"),
+	OPT_INT("askers", NULL, struct sim_cli, askers, "N",
+		"commands that ask all agents (default: in a third of the worlds with faults)"),
 	OPT_INT("seed", NULL, struct sim_cli, seed, "S",
 		"where all chance comes from (default: 1)"),
 	OPT_FLAG("faults", NULL, struct sim_cli, faults,
 		 "let connections, hosts, clocks, workers and coordinators fail"),
+	OPT_FLAG("notices", NULL, struct sim_cli, notices,
+		 "let workers leave or save together (default: in a third of the worlds with "
+		 "faults)"),
 	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
 		   "how the coordinator is found (default: the seed decides)"),
 	OPT_GROUP("Runs"),
@@ -52,10 +57,12 @@ static void print_broken(const struct sim_options *options, const struct sim_res
 	sim_run(options, &trace, &again);
 	print_tail(&trace, TRACE_LINES);
 	printf("seed %llu: %s\n", (unsigned long long)options->seed, result->why);
-	printf("replay: muster sim --seed=%llu%s --trace", (unsigned long long)options->seed,
-	       options->faults ? " --faults" : "");
+	printf("replay: muster sim --seed=%llu%s%s --trace", (unsigned long long)options->seed,
+	       options->faults ? " --faults" : "", options->notices ? " --notices" : "");
 	if (options->agents)
 		printf(" --agents=%u", options->agents);
+	if (options->askers)
+		printf(" --askers=%u", options->askers);
 	if (options->mode != SIM_MODE_ANY)
 		printf(" --coordination=%s", modes[options->mode]);
 	putchar('\n');
@@ -64,14 +71,23 @@ static void print_broken(const struct sim_options *options, const struct sim_res
 static void print_sum(const struct sim_result *sum, uint64_t runs)
 {
 	printf("%llu runs, %u agents, %llu steps, %llu s of virtual time: %u rounds, %u restarts, "
-	       "%u takeovers, %u faults\n",
+	       "%u takeovers, %u faults, %u groups with kept state\n",
 	       (unsigned long long)runs, sum->agents, (unsigned long long)sum->steps,
 	       (unsigned long long)(sum->virtual_ns / NS_PER_S), sum->rounds, sum->restarts,
-	       sum->takeovers, sum->faults);
+	       sum->takeovers, sum->faults, sum->resumed);
 	printf("ends: %u done, %u failed, %u by signal, %u timed out, %u refused, %u unknown\n",
 	       sum->outcomes[OUTCOME_DONE], sum->outcomes[OUTCOME_FAILED],
 	       sum->outcomes[OUTCOME_SIGNAL], sum->outcomes[OUTCOME_TIMED_OUT],
 	       sum->outcomes[OUTCOME_REFUSED], sum->outcomes[OUTCOME_UNKNOWN]);
+	if (sum->notices > 0)
+		printf("notices: %u; %u workers left together, %u saved together\n", sum->notices,
+		       sum->left, sum->saved);
+	if (sum->questions == 0)
+		return;
+	printf("questions: %u, of which %u ended with every host answered or named; at most %u "
+	       "messages per agent and question, and %u pieces (%zu bytes) under way to an asker\n",
+	       sum->questions, sum->complete, sum->asked_messages, sum->untaken,
+	       sum->untaken * (size_t)ASK_PIECE_MAX);
 }
 
 static void add(struct sim_result *sum, const struct sim_result *one)
@@ -82,7 +98,15 @@ static void add(struct sim_result *sum, const struct sim_result *one)
 	sum->rounds += one->rounds;
 	sum->restarts += one->restarts;
 	sum->takeovers += one->takeovers;
+	sum->resumed += one->resumed;
 	sum->faults += one->faults;
+	sum->questions += one->questions;
+	sum->notices += one->notices;
+	sum->left += one->left;
+	sum->saved += one->saved;
+	sum->complete += one->complete;
+	sum->asked_messages = MAX(sum->asked_messages, one->asked_messages);
+	sum->untaken = MAX(sum->untaken, one->untaken);
 	for (size_t i = 0; i < ARRAY_LEN(sum->outcomes); i++)
 		sum->outcomes[i] += one->outcomes[i];
 }
@@ -98,6 +122,9 @@ static int sim_main(const struct command *self, int argc, char **argv)
 	if (o.agents < 0 || o.agents > MSG_NODES_MAX)
 		return command_usage_error(self, "--agents: %lld is not between 1 and %d",
 					   (long long)o.agents, MSG_NODES_MAX);
+	if (o.askers < 0 || o.askers > SIM_ASKERS_MAX)
+		return command_usage_error(self, "--askers: %lld is not between 1 and %d",
+					   (long long)o.askers, SIM_ASKERS_MAX);
 	if (o.faults && o.agents > 4096)
 		return command_usage_error(self, "--faults: at most 4096 agents");
 	if (o.runs < 1 || o.seed < 0)
@@ -105,7 +132,9 @@ static int sim_main(const struct command *self, int argc, char **argv)
 					   "--runs must be at least 1 and --seed not negative");
 
 	struct sim_options options = { .agents = (uint32_t)o.agents,
+				       .askers = (uint32_t)o.askers,
 				       .faults = o.faults,
+				       .notices = o.notices,
 				       .mode = (enum sim_mode)o.mode };
 	struct sim_result sum = { 0 }, result;
 	AUTO(buf_done) struct buf trace = BUF_INIT;

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "core/worker/exit_code.h"
+#include "core/worker/worker_page.h"
 #include "watch/client.h"
 
 struct timer_options {
@@ -52,11 +53,11 @@ static int exchange(int fd, const struct watch_msg *msg, int len)
 
 static int beat(int fd)
 {
-	void *page;
-	int r = watch_client_map_heartbeat(fd, &page);
+	struct worker_page *page;
+	int r = watch_client_map_page(fd, &page);
 	if (r < 0)
 		return fail("heartbeat", r);
-	atomic_fetch_add((_Atomic uint64_t *)page, 1);
+	atomic_fetch_add(&page->beats, 1);
 	return EXIT_CODE_OK;
 }
 

@@ -2,42 +2,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "core/worker/exit_code.h"
+#include "fleet/relay.h"
+#include "proto/fleet/fleet_msg.h"
 
 #ifndef MUSTER_VERSION
 #error "the version comes from the build"
 #endif
 
-/* In the order of the overview. */
-#define COMMANDS(X) \
-	X(run) \
-	X(batch) \
-	X(compare) \
-	X(trend) \
-	X(bisect) \
-	X(help) \
-	X(sim) \
-	X(coordinator) \
-	X(store) \
-	X(kv) \
-	X(status) \
-	X(logs) \
-	X(stacks) \
-	X(restart) \
-	X(stop) \
-	X(timer)
+/* In the order of the overview, under its headings. */
+#define START(X) X(run) X(k8s) X(doctor) X(coordinator)
+#define WATCH(X) \
+	X(status) X(top) X(dash) X(logs) X(stacks) X(collectives) X(checkpoint) X(restart) X(stop)
+#define MEASURE(X) X(batch) X(compare) X(trend) X(bisect)
+#define PARTS(X) X(timer) X(kv) X(store) X(sim) X(help)
+#define COMMANDS(X) START(X) WATCH(X) MEASURE(X) PARTS(X)
 
 #define DECLARE(name) extern const struct command command_##name;
 #define POINT_TO(name) &command_##name,
+#define ONE(name) +1
 
 COMMANDS(DECLARE)
 
 static const struct command *const commands[] = { COMMANDS(POINT_TO) };
+
+static const struct {
+	const char *title;
+	size_t count;
+} headings[] = {
+	{ "Start a job", START(ONE) },
+	{ "Look at a running job, on all its hosts", WATCH(ONE) },
+	{ "Run and measure lists of commands", MEASURE(ONE) },
+	{ "Parts and tools", PARTS(ONE) },
+};
 
 static const struct command *find_command(const char *name)
 {
@@ -52,21 +55,52 @@ static void print_overview(FILE *out)
 	fputs("usage: muster COMMAND [OPTIONS] ...\n\n"
 	      "Starts groups of worker processes, watches them, restarts them, says why they "
 	      "died.\n\n"
-	      "Commands:\n",
+	      "First steps:\n"
+	      "  muster run --nproc-per-node=4 train.py   start what torchrun would start\n"
+	      "  muster batch 'gzip -k {}' ::: *.log      run many commands side by side\n"
+	      "  muster doctor                            check this host, if a job does not "
+	      "start\n",
 	      out);
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\n'muster help COMMAND' explains one; 'muster --version' prints the version.\n",
+	size_t next = 0;
+	for (size_t i = 0; i < ARRAY_LEN(headings); i++) {
+		fprintf(out, "\n%s:\n", headings[i].title);
+		for (size_t end = next + headings[i].count; next < end; next++)
+			fprintf(out, "  %-12s %s\n", commands[next]->name, commands[next]->summary);
+	}
+	fputs("\n'muster help COMMAND' explains one; 'man muster' has the exit codes; 'muster "
+	      "--version'\nprints the version.\n",
 	      out);
+}
+
+/* Whether the user meant `muster run NAME`. */
+static bool looks_runnable(const char *name)
+{
+	size_t len = strlen(name);
+	return strchr(name, '/') || (len > 3 && str_eq(name + len - 3, ".py")) ||
+	       access(name, F_OK) == 0;
+}
+
+static int unknown_option(const char *word)
+{
+	if (opt_known(command_run.opts, word))
+		fprintf(stderr, "muster: '%s' is an option of a command: 'muster run %s ...'\n",
+			word, word);
+	else
+		fprintf(stderr, "muster: unknown option '%s'; 'muster --help' explains\n", word);
+	return EXIT_CODE_USAGE;
 }
 
 static int unknown_command(const char *name)
 {
-	const char *nearest = NULL;
-	for (size_t i = 0; *name != '-' && i < ARRAY_LEN(commands); i++)
-		nearest = str_nearest(name, commands[i]->name, nearest);
 	if (*name == '-')
-		fprintf(stderr, "muster: unknown option '%s'; 'muster --help' explains\n", name);
+		return unknown_option(name);
+	const char *nearest = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		nearest = str_nearest(name, commands[i]->name, nearest);
+	if (looks_runnable(name))
+		fprintf(stderr,
+			"muster: '%s' is not a command; to start it as workers: 'muster run %s'\n",
+			name, name);
 	else if (nearest)
 		fprintf(stderr, "muster: unknown command '%s'; did you mean '%s'?\n", name,
 			nearest);
@@ -76,9 +110,10 @@ static int unknown_command(const char *name)
 }
 
 /* `muster help COMMAND`, and for the build: `muster help --options COMMAND`, `--words
- * COMMAND`, `--commands`. */
+ * COMMAND`, `--texts [COMMAND]`, `--commands`. */
 struct help_options {
 	bool list_options;
+	bool list_texts;
 	bool list_words;
 	bool list_commands;
 };
@@ -88,6 +123,8 @@ static const struct opt help_opts[] = {
 		 "print the option names of COMMAND for programs"),
 	OPT_FLAG("words", NULL, struct help_options, list_words,
 		 "print what the first argument of COMMAND may be for programs"),
+	OPT_FLAG("texts", NULL, struct help_options, list_texts,
+		 "print the options of COMMAND, or the commands, with their help for programs"),
 	OPT_FLAG("commands", NULL, struct help_options, list_commands,
 		 "print the command names for programs"),
 	OPT_END,
@@ -96,6 +133,12 @@ static const struct opt help_opts[] = {
 static const char *command_name(size_t i)
 {
 	return i < ARRAY_LEN(commands) ? commands[i]->name : NULL;
+}
+
+static void print_summaries(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		printf("%s\t%s\n", commands[i]->name, commands[i]->summary);
 }
 
 static void print_words(const struct command *command)
@@ -115,6 +158,10 @@ static int help_main(const struct command *self, int argc, char **argv)
 		print_words(self);
 		return EXIT_CODE_OK;
 	}
+	if (first >= argc && o.list_texts) {
+		print_summaries();
+		return EXIT_CODE_OK;
+	}
 	if (first >= argc) {
 		print_overview(stdout);
 		return EXIT_CODE_OK;
@@ -124,6 +171,8 @@ static int help_main(const struct command *self, int argc, char **argv)
 		return unknown_command(argv[first]);
 	if (o.list_options)
 		opt_print_names(command->opts, stdout);
+	else if (o.list_texts)
+		opt_print_help_lines(command->opts, stdout);
 	else if (o.list_words)
 		print_words(command);
 	else
@@ -183,6 +232,9 @@ int main(int argc, char **argv)
 		print_overview(stdout);
 		return EXIT_CODE_OK;
 	}
+	/* Not for people: `muster run --hosts` starts it on other hosts. */
+	if (str_eq(argv[1], FLEET_COMMAND))
+		return relay_main(argc - 1, argv + 1);
 	const struct command *command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);

@@ -34,18 +34,7 @@ static bool name_matches(const char *name, const char *typed, size_t len)
 	return true;
 }
 
-static int suggest(const struct opt *opts, const char *typed, size_t len, struct err *err)
-{
-	char word[64];
-	snprintf(word, sizeof(word), "%.*s", (int)MIN(len, sizeof(word) - 1), typed);
-	const char *nearest = NULL;
-	opt_foreach(opt, opts) if (is_option(opt)) nearest = str_nearest(word, opt->name, nearest);
-	if (nearest)
-		return err_set(err, EINVAL, "unknown option '--%s'; did you mean '--%s'?", word,
-			       nearest);
-	return err_set(err, EINVAL, "unknown option '--%s'", word);
-}
-
+/* -ENOENT: there is none; -EINVAL: there are several. */
 static int find_long(const struct opt *opts, const char *typed, size_t len, const struct opt **ret,
 		     struct err *err)
 {
@@ -67,15 +56,32 @@ static int find_long(const struct opt *opts, const char *typed, size_t len, cons
 		return err_set(err, EINVAL, "ambiguous option: --%.*s could match --%s, --%s",
 			       (int)len, typed, other->name, match->name);
 	if (!match || len == 0)
-		return suggest(opts, typed, len, err);
+		return -ENOENT;
 	*ret = match;
 	return 0;
 }
 
-static const struct opt *find_short(const struct opt *opts, char c)
+bool opt_known(const struct opt *opts, const char *word)
 {
-	opt_foreach(opt, opts) if (is_option(opt) && opt->short_name == c) return opt;
-	return NULL;
+	const struct opt *opt;
+	return strncmp(word, "--", 2) == 0 &&
+	       find_long(opts, word + 2, strcspn(word + 2, "="), &opt, NULL) == 0;
+}
+
+/* `word` is what follows the letter; NULL: nothing. */
+static const struct opt *find_short(const struct opt *opts, char c, const char *word)
+{
+	const struct opt *other = NULL;
+	opt_foreach(opt, opts)
+	{
+		if (!is_option(opt) || opt->short_name != c)
+			continue;
+		if (opt->fits && word && opt->fits(word))
+			return opt;
+		if (!opt->fits)
+			other = opt;
+	}
+	return other;
 }
 
 static int choose(const struct opt *opt, const char *text, int *ret_index, struct err *err)
@@ -158,12 +164,25 @@ static bool looks_like_option(const char *word)
 
 struct parser {
 	const struct opt *opts;
+	enum opt_mode mode;
 	void *into;
 	int argc;
 	char **argv;
 	int next; /* index of the next unread word */
 	struct opt_seen *seen;
 };
+
+/* The second and further values of one that takes several. */
+static int take_more(struct parser *p, const struct opt *opt, struct err *err)
+{
+	for (int i = 1; i < opt->words; i++) {
+		if (p->next >= p->argc)
+			return err_set(err, EINVAL, "option '--%s' needs %d values: %s", opt->name,
+				       opt->words, opt->arg);
+		set_value(opt, p->argv[p->next++], p->into, NULL);
+	}
+	return 0;
+}
 
 /* `inline_value` is the value in the same word, NULL if there is none. */
 static int take(struct parser *p, const struct opt *opt, const char *inline_value, struct err *err)
@@ -178,7 +197,7 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 		*(bool *)((char *)p->into + opt->offset) = true;
 		return 0;
 	}
-	const char *value = inline_value;
+	const char *value = inline_value ? inline_value : opt->bare;
 	if (!value) {
 		if (p->next >= p->argc || looks_like_option(p->argv[p->next]))
 			return err_set(err, EINVAL, "option '--%s' needs a value: %s", opt->name,
@@ -187,7 +206,26 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 	}
 	if (set_value(opt, value, p->into, err) < 0)
 		return err_wrap(err, "option '--%s'", opt->name);
-	return 0;
+	return take_more(p, opt, err);
+}
+
+/* Where options end at a command, the word may have been meant for that command. */
+static int refuse_unknown(const struct parser *p, const char *dashes, const char *word, size_t len,
+			  struct err *err)
+{
+	char typed[64];
+	snprintf(typed, sizeof(typed), "%.*s", (int)MIN(len, sizeof(typed) - 1), word);
+	const char *nearest = NULL;
+	if (str_eq(dashes, "--"))
+		opt_foreach(opt, p->opts) if (is_option(opt)) nearest =
+			str_nearest(typed, opt->name, nearest);
+	if (nearest)
+		return err_set(err, EINVAL, "unknown option '--%s'; did you mean '--%s'?", typed,
+			       nearest);
+	return err_set(err, EINVAL, "unknown option '%s%s'%s", dashes, typed,
+		       p->mode == OPT_STOP_AT_POSITIONAL
+			       ? "; options of your own program go behind its name"
+			       : "");
 }
 
 static int parse_long(struct parser *p, const char *word, struct err *err)
@@ -195,15 +233,19 @@ static int parse_long(struct parser *p, const char *word, struct err *err)
 	size_t len = strcspn(word, "=");
 	const struct opt *opt = NULL;
 	int r = find_long(p->opts, word, len, &opt, err);
+	if (r == -ENOENT)
+		return refuse_unknown(p, "--", word, len, err);
 	return r < 0 ? r : take(p, opt, word[len] ? word + len + 1 : NULL, err);
 }
 
 static int parse_shorts(struct parser *p, const char *word, struct err *err)
 {
 	while (*word) {
-		const struct opt *opt = find_short(p->opts, *word);
+		const char *next = p->next < p->argc ? p->argv[p->next] : NULL;
+		const char *value = word[1] == '=' ? word + 2 : word[1] ? word + 1 : next;
+		const struct opt *opt = find_short(p->opts, *word, value);
 		if (!opt)
-			return err_set(err, EINVAL, "unknown option '-%c'", *word);
+			return refuse_unknown(p, "-", word, 1, err);
 		word++;
 		if (opt->type == OPT_TYPE_FLAG) {
 			int r = take(p, opt, *word == '=' ? word + 1 : NULL, err);
@@ -245,7 +287,7 @@ int opt_parse(const struct opt *opts, enum opt_mode mode, void *into, int argc, 
 	      struct opt_seen *ret_seen, struct err *err)
 {
 	struct opt_seen unused;
-	struct parser p = { opts, into, argc, argv, 1, ret_seen ? ret_seen : &unused };
+	struct parser p = { opts, mode, into, argc, argv, 1, ret_seen ? ret_seen : &unused };
 	memset(p.seen, 0, sizeof(*p.seen));
 	int unread = argc; /* the words from here on are positionals moved there */
 
@@ -310,7 +352,7 @@ static int print_signature(const struct opt *opt, FILE *out)
 		for (int i = 0; opt->choices[i]; i++)
 			column += fprintf(out, "%c%s", i ? '|' : '=', opt->choices[i]);
 	} else if (opt->type != OPT_TYPE_FLAG) {
-		column += fprintf(out, "=%s", opt->arg);
+		column += fprintf(out, opt->bare ? "[=%s]" : "=%s", opt->arg);
 	}
 	return column;
 }
@@ -345,14 +387,26 @@ void opt_print_names(const struct opt *opts, FILE *out)
 	{
 		if (!is_option(opt))
 			continue;
-		const char *kind = opt->type == OPT_TYPE_FLAG	  ? "flag"
-				   : opt->type == OPT_TYPE_CHOICE ? "choice"
-								  : "value";
+		const char *kind = opt->type == OPT_TYPE_FLAG || opt->bare ? "flag"
+				   : opt->type == OPT_TYPE_CHOICE	   ? "choice"
+									   : "value";
 		if (opt->short_name)
 			fprintf(out, "-%c %s\n", opt->short_name, kind);
 		fprintf(out, "--%s %s", opt->name, kind);
 		for (int i = 0; opt->choices && opt->choices[i]; i++)
 			fprintf(out, " %s", opt->choices[i]);
 		fputc('\n', out);
+	}
+}
+
+void opt_print_help_lines(const struct opt *opts, FILE *out)
+{
+	opt_foreach(opt, opts)
+	{
+		if (!is_option(opt))
+			continue;
+		if (opt->short_name)
+			fprintf(out, "-%c\t%s\n", opt->short_name, opt->help);
+		fprintf(out, "--%s\t%s\n", opt->name, opt->help);
 	}
 }

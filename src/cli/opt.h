@@ -10,8 +10,9 @@
  *     };
  *
  * A name is written with dashes; underscores are accepted too, and so is an unambiguous prefix.
- * Values: `--opt V`, `--opt=V`, `-oV`, `-o V`, `-o=V`; the last one wins. A variable that is set
- * gives the default, through the same checks; the command line always wins over it.
+ * Values: `--opt V`, `--opt=V`, `-oV`, `-o V`, `-o=V`; the last one wins. An option whose value
+ * may be left out takes it only with a '='. A variable that is set gives the default, through the
+ * same checks; the command line always wins over it.
  */
 #ifndef CLI_OPT_H
 #define CLI_OPT_H
@@ -51,7 +52,13 @@ struct opt {
 	size_t offset;
 	const char *const *choices; /* NULL-terminated */
 	opt_parse_fn *parse;
+	const char *bare;  /* the value of `--opt` alone: only `--opt=V` gives another; NULL: it
+			      needs one */
 	const char *later; /* not supported: an error with this reason */
+	int words;	   /* LIST: values that it takes and adds; 0: one */
+	/* Several options may have the same short name: the one that the word behind it fits is
+	 * meant, otherwise the one where this is NULL. */
+	bool (*fits)(const char *word);
 };
 
 #define OPT_GROUP(title) \
@@ -131,5 +138,11 @@ void opt_print_help(const struct opt *opts, FILE *out, int width);
 /* One "--name" (and "-x") a line with its kind of value, for completion and the man-page check:
  * "--name flag", "--name value", "--name choice a b c". */
 void opt_print_names(const struct opt *opts, FILE *out);
+
+/* The same names, each with a tab and its help, for completion. */
+void opt_print_help_lines(const struct opt *opts, FILE *out);
+
+/* Whether `word` is "--name" or "--name=value" of an option in the table. */
+bool opt_known(const struct opt *opts, const char *word);
 
 #endif

@@ -1,11 +1,15 @@
 #include "cli/run_opts.h"
 
 #include "base/str.h"
+#include "watch/flight_fetch.h"
 
 #define LATER_PLUGIN "it names a Python plug-in"
 
 static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
 static const char *const numa_bindings[] = { "node", "socket", "exclusive", "core-complex", NULL };
+static const char *const bad_nodes[] = {
+	[RUN_BAD_NODE_PARK] = "park", [RUN_BAD_NODE_LEAVE] = "leave", NULL
+};
 static const char *const styles[] = {
 	[RUN_STYLE_MUSTER] = "muster", [RUN_STYLE_TORCHRUN] = "torchrun", NULL
 };
@@ -18,6 +22,9 @@ static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 					[RUN_CAPTURE_NEVER] = "never",
 					NULL };
 static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
+static const char *const usr_signals[] = {
+	[RUN_USR_AUTO] = "auto", [RUN_USR_IGNORE] = "ignore", [RUN_USR_DEFAULT] = "default", NULL
+};
 static const char *const store_accesses[] = {
 	[STORE_ACCESS_MEMBERS] = "members", [STORE_ACCESS_ANY] = "any", NULL
 };
@@ -52,6 +59,23 @@ const struct opt run_opts[] = {
 		"import these Python modules once and fork the workers from there"),
 	OPT_CALL("env", NULL, O, env_kinds, program_kinds_parse, "KIND",
 		 "also set the variables of other kinds of programs: jax, mpi (may be repeated)"),
+	{ OPT_FIELD(OPT_TYPE_STR, "preflight", NULL, O, preflight.checks, "quick|full|NAME,...",
+		    "check this host before it joins the job and after each failure (muster "
+		    "doctor); one that is not fit becomes a spare of last resort"),
+	  .bare = "quick" },
+	OPT_STR("check", NULL, O, preflight.command, "COMMAND",
+		"run this, too; the node is not fit if it fails"),
+	OPT_STR("check-limits", NULL, O, preflight.limits, "FIGURE=[LOW]:[HIGH],...",
+		"a node with a figure outside these is not fit"),
+	OPT_CHOICE("bad-node", NULL, O, preflight.bad_node, bad_nodes,
+		   "a node that is not fit waits as a spare of last resort, or leaves with 91"),
+	OPT_INT("strikes", NULL, O, preflight.strikes, "N",
+		"after so many failures of its workers a host is of last resort (default 3 with "
+		"--preflight, otherwise 0: never)"),
+	OPT_DURATION("cool-down", NULL, O, preflight.cool_down_ns, "TIME",
+		     "a host's failures are forgotten after this (default 10min)"),
+	OPT_STR("exclude-hosts", NULL, O, preflight.exclude_hosts, "HOST,...",
+		"hosts that get no workers"),
 	OPT_FLAG("dry-run", NULL, O, dry_run,
 		 "print ranks, environment, CPUs and commands, and start nothing"),
 
@@ -65,20 +89,31 @@ const struct opt run_opts[] = {
 		 "draw on stderr which worker is bound where"),
 
 	OPT_GROUP("Failures"),
-	OPT_INT("max-restarts", "PET_MAX_RESTARTS", O, max_restarts, "N",
-		"start the group again up to N times (default 0)"),
+	OPT_CALL("max-restarts", "PET_MAX_RESTARTS", O, restarts, run_restarts_parse,
+		 "N[/progress]",
+		 "start the group again up to N times (default 0); with /progress, only attempts "
+		 "in a row without a new step count"),
 	OPT_CALL("restart-backoff", NULL, O, restart_backoff, run_backoff_parse, "TIME[:MAX]",
 		 "wait before a restart, twice as long each time, up to MAX (default 0; MAX 1m)"),
 	OPT_CALL("no-restart-on", NULL, O, no_restart_on, run_no_restart_parse, "LIST",
 		 "ends not worth a restart: exit codes and signals, such as 2,64-78,SIGSEGV"),
 	OPT_DURATION("shutdown-timeout", "PET_SHUTDOWN_TIMEOUT", O, shutdown_ns, "TIME",
 		     "time between the stop signal and SIGKILL (default 30 s)"),
+	OPT_DURATION("notice", NULL, O, notice_ns, "TIME",
+		     "time for workers that ask (muster_stop_after(3)) to save and leave together "
+		     "after SIGTERM or SIGUSR1 (default 60 s; 0: they are stopped)"),
 	OPT_STR("signals-to-handle", "PET_SIGNALS_TO_HANDLE", O, signals_to_handle, "LIST",
 		"signals that end the job (default " RUN_SIGNALS_DEFAULT ")"),
+	OPT_CHOICE("usr-signals", NULL, O, usr_signals, usr_signals,
+		   "how workers begin with SIGUSR1 and SIGUSR2: ignored, or with the default "
+		   "effect, which ends them; auto: ignored under Slurm"),
 	OPT_FLOAT("monitor-interval", "PET_MONITOR_INTERVAL", O, monitor_interval, "SECONDS",
 		  "accepted for torchrun; nothing is polled"),
 	OPT_CHOICE("exit-code", NULL, O, exit_code, styles,
 		   "of a failed job: the first cause's own (default), or always 1 as torchrun"),
+	OPT_CALL("exit-map", NULL, O, exit_map, run_exit_map_parse, "LIST",
+		 "other exit codes, for schedulers: NAME[=CODE] of the table in muster(1), "
+		 "CODE=CODE, SIGNAL=CODE"),
 
 	OPT_GROUP("Watching"),
 	OPT_STR("events", NULL, O, events, "FILE|fd:N|-",
@@ -96,9 +131,23 @@ const struct opt run_opts[] = {
 		     "the same for a worker's first sign of life (default: as --hang-timeout)"),
 	OPT_CHOICE("hang-action", NULL, O, hang_action, hang_actions,
 		   "what to do with a group in which a worker hangs (default restart)"),
+	OPT_STR("progress-regex", NULL, O, progress_regex, "PATTERN",
+		"find the step that a worker is at in what it prints, such as 'step (\\d+)'"),
+	OPT_INT("progress-total", NULL, O, progress_total, "N",
+		"steps in all, for the time that is left (default: as the workers say)"),
+	OPT_SIZE("keep-limit", NULL, O, keep_limit, "SIZE",
+		 "memory that workers of this host may keep over restarts, muster_keep(3) "
+		 "(default: half of the host's)"),
+	{ OPT_FIELD(OPT_TYPE_INT, "flight-recorder", NULL, O, flight, "N",
+		    "have PyTorch record each worker's last N collectives (2000), so that a report "
+		    "of a hang names the rank that did not come"),
+	  .bare = FLIGHT_DEFAULT_SIZE },
+	OPT_FLAG("exclude-culprit", NULL, O, exclude_culprit,
+		 "after a hang, start again without the host of the rank that did not come, if "
+		 "enough others are there"),
 	OPT_DURATION("diagnose-timeout", NULL, O, diagnose_ns, "TIME",
-		     "time to collect Python stacks before a worker is ended (default: 10 s for "
-		     "hangs, 0 for timers)"),
+		     "time to collect stacks before a worker is ended (default: 10 s for "
+		     "hangs and with --flight-recorder, else 0)"),
 
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",
@@ -107,8 +156,8 @@ const struct opt run_opts[] = {
 		"report", NULL, O, report, reports,
 		"form of the report on failure: for people (default), torchrun's table, or none"),
 	OPT_CHOICE("capture", NULL, O, capture, captures,
-		   "keep the end of each worker's stderr for the report; auto: unless it is a "
-		   "terminal"),
+		   "keep the end of each worker's output for the report and muster logs; auto: "
+		   "unless it is a terminal"),
 	{ OPT_FIELD(OPT_TYPE_STR, "redirects", "PET_REDIRECTS", O, redirects, "MASK",
 		    "write stdout (1), stderr (2) or both (3) to log files"),
 	  .short_name = 'r' },
@@ -134,10 +183,24 @@ const struct opt run_opts[] = {
 	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",
 		"where torch's events go: null (default) or console (stderr)"),
 
+	OPT_GROUP("Hosts"),
+	OPT_STR("hosts", NULL, O, hosts.list, "HOST[:SLOTS],...",
+		"start the job on these hosts, over ssh, from here"),
+	OPT_STR("hostfile", NULL, O, hosts.file, "FILE",
+		"the same with a host a line, as mpirun reads it (slots=N, # comments)"),
+	OPT_STR("ssh", NULL, O, hosts.ssh, "COMMAND",
+		"command that reaches a host, with its options (default ssh)"),
+	OPT_DURATION("ssh-timeout", NULL, O, hosts.timeout_ns, "TIME",
+		     "a host that has not answered by then is given up (default 30 s)"),
+	OPT_INT("ssh-fanout", NULL, O, hosts.fanout, "N",
+		"hosts that one host reaches; more are reached by those (default 64)"),
+
 	OPT_GROUP("Nodes"),
 	OPT_STR("nnodes", "PET_NNODES", O, rdzv.nnodes, "N|MIN:MAX", "number of nodes (default 1)"),
 	OPT_FLAG("standalone", "PET_STANDALONE", O, rdzv.standalone,
 		 "a job of its own on this host"),
+	OPT_FLAG("slurm", NULL, O, slurm,
+		 "in a batch script of Slurm: start on every node of the job, through srun"),
 	OPT_INT("node-rank", "PET_NODE_RANK", O, rdzv.node_rank, "N",
 		"rank of this node (default: 0 with static, else any)"),
 	OPT_STR("master-addr", "PET_MASTER_ADDR", O, rdzv.master_addr, "HOST",

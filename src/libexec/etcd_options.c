@@ -17,6 +17,8 @@
 #define DEFAULT_PREFIX "/muster/"
 #define DEFAULT_TTL_S 10
 #define TTL_S_MAX 3600
+#define FENCE_TTLS 3 /* a lease that fences lasts as many times as long as workers live alone */
+#define FENCE_TTLS_MIN 2
 #define ENDPOINTS_MAX 64
 #define PASSWORD_MAX 4096
 #define TIMEOUTS_PER_TTL 5 /* a lease outlives a few endpoints that do not answer */
@@ -122,6 +124,20 @@ static int take_options(int argc, char **argv, struct etcd_options *options, str
 	return 0;
 }
 
+/* Workers must be dead when the lease ends, so the leader counts on it for that much less. Too
+ * short a lease, given by the user, fences nothing. */
+static void take_fence(struct etcd_options *options, bool has_ttl)
+{
+	const char *text = getenv("MUSTER_DISCOVERY_FENCE");
+	uint64_t fence_s;
+	if (!text || str_to_u64(text, &fence_s) < 0 || fence_s < 1 ||
+	    fence_s > TTL_S_MAX / FENCE_TTLS)
+		return;
+	if (!has_ttl)
+		options->ttl_s = FENCE_TTLS * fence_s;
+	options->fences = options->ttl_s >= FENCE_TTLS_MIN * fence_s;
+}
+
 static int check(struct etcd_options *options, const struct typed *typed, struct err *err)
 {
 	const char *scheme =
@@ -140,6 +156,7 @@ static int check(struct etcd_options *options, const struct typed *typed, struct
 			return r;
 		options->client.password = options->password;
 	}
+	take_fence(options, typed->ttl);
 	options->client.timeout_ns = options->ttl_s * NS_PER_S / TIMEOUTS_PER_TTL;
 	return parse_endpoints(typed->endpoints, scheme, &options->client.endpoints, err);
 }

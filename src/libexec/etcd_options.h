@@ -8,6 +8,7 @@ struct etcd_options {
 	struct etcd_client_config client;
 	const char *prefix; /* of the key */
 	uint64_t ttl_s;	    /* of the lease */
+	bool fences;	    /* muster relies on the lease, and it is long enough for that */
 	const char *run_id;
 	const char *own; /* our host:port */
 	char *password;	 /* owned */

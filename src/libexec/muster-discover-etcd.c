@@ -24,13 +24,14 @@
 #include "proto/etcd.h"
 
 #define ID_MAX 40
+#define PAST_TTL_S 3600 /* for agents that were cut off when the job ended */
 
 struct program {
 	const struct etcd_options *options;
 	struct election election;
 	struct etcd_client *client;
 	enum election_request asked;
-	char *key;
+	char *key, *past_key;
 	char value[ETCD_VALUE_MAX];	     /* "host:port id" */
 	char reason[ETCD_CLIENT_REASON_MAX]; /* of the last failure */
 	int leave_fd;			     /* an epoll: stdin, and signals. -1: we are leaving */
@@ -56,7 +57,8 @@ static void say(const char *fmt, ...)
 static const char *const paths[] = {
 	[ELECTION_READ] = ETCD_PATH_READ,	  [ELECTION_GRANT] = ETCD_PATH_GRANT,
 	[ELECTION_CAMPAIGN] = ETCD_PATH_CAMPAIGN, [ELECTION_KEEP] = ETCD_PATH_KEEP,
-	[ELECTION_REVOKE] = ETCD_PATH_REVOKE,
+	[ELECTION_REVOKE] = ETCD_PATH_REVOKE,	  [ELECTION_READ_PAST] = ETCD_PATH_READ,
+	[ELECTION_GRANT_PAST] = ETCD_PATH_GRANT,  [ELECTION_RECORD] = ETCD_PATH_CAMPAIGN,
 };
 static_assert(ARRAY_LEN(paths) == ELECTION_REQUEST_COUNT, "every request needs a path");
 
@@ -68,6 +70,30 @@ static void key_event(const struct etcd_key *key, struct election_event *event)
 	event->epoch = key->create_revision;
 	event->lease = key->lease;
 	event->revision = key->revision;
+}
+
+/* "EPOCH done" or "EPOCH failed". */
+static void format_past(const struct recorded_end *past, char text[ETCD_VALUE_MAX])
+{
+	snprintf(text, ETCD_VALUE_MAX, "%" PRIu64 " %s", past->epoch,
+		 discovery_end_name(past->ruling));
+}
+
+/* A value that is not one of ours records nothing. */
+static struct recorded_end parse_past(const struct etcd_key *key)
+{
+	struct recorded_end past = { .epoch = 0 };
+	char number[ETCD_VALUE_MAX];
+	size_t len = strcspn(key->value, " ");
+	if (!key->present || !key->value[len])
+		return past;
+	memcpy(number, key->value, len);
+	number[len] = '\0';
+	past.ruling = discovery_end_parse(key->value + len + 1);
+	if (past.ruling == RULING_NONE || str_to_u64(number, &past.epoch) < 0 ||
+	    past.epoch > INT64_MAX)
+		past.epoch = 0;
+	return past;
 }
 
 /* Turns an answer into an event; `key` holds its texts. */
@@ -88,7 +114,17 @@ static int answer_event(enum election_request asked, const char *text, size_t le
 		if (won)
 			event->type = ELECTION_WON;
 		break;
+	case ELECTION_READ_PAST:
+		r = etcd_get_read(text, len, key, err);
+		event->type = ELECTION_PAST;
+		event->past = parse_past(key);
+		break;
+	case ELECTION_RECORD:
+		r = etcd_get_record(text, len, &event->alive, err);
+		event->type = ELECTION_RECORDED;
+		break;
 	case ELECTION_GRANT:
+	case ELECTION_GRANT_PAST:
 		r = etcd_get_grant(text, len, &event->lease, &ttl_s, err);
 		event->type = ELECTION_GRANTED;
 		event->ttl_ns = ttl_s * NS_PER_S;
@@ -110,6 +146,14 @@ static int answer_event(enum election_request asked, const char *text, size_t le
 
 /* Actions. */
 
+static void put_record(const struct program *program, const struct election_action *action,
+		       struct buf *body)
+{
+	char value[ETCD_VALUE_MAX];
+	format_past(&(struct recorded_end){ action->epoch, action->ruling }, value);
+	etcd_put_record(body, program->key, action->epoch, program->past_key, value, action->lease);
+}
+
 static void ask(struct program *program, const struct election_action *action)
 {
 	AUTO(buf_done) struct buf body = BUF_INIT;
@@ -126,6 +170,15 @@ static void ask(struct program *program, const struct election_action *action)
 	case ELECTION_KEEP:
 	case ELECTION_REVOKE:
 		etcd_put_lease(&body, action->lease);
+		break;
+	case ELECTION_READ_PAST:
+		etcd_put_read(&body, program->past_key);
+		break;
+	case ELECTION_GRANT_PAST:
+		etcd_put_grant(&body, PAST_TTL_S);
+		break;
+	case ELECTION_RECORD:
+		put_record(program, action, &body);
 		break;
 	case ELECTION_NOTHING:
 	case ELECTION_REQUEST_COUNT:
@@ -154,7 +207,11 @@ static void announce(struct program *program, const struct election_action *acti
 	if (str_eq(coordinator, program->options->own) && !str_eq(action->text, program->value))
 		return;
 	AUTO(buf_done) struct buf line = BUF_INIT;
-	discovery_line_format(&line, coordinator, action->epoch);
+	struct discovery_line said = { .epoch = action->epoch,
+				       .until_ns = action->until_ns,
+				       .past = action->past };
+	memcpy(said.coordinator, coordinator, strlen(coordinator) + 1);
+	discovery_line_format(&line, &said);
 	if (fd_write_all(STDOUT_FILENO, buf_data(&line), buf_len(&line)) < 0)
 		program->status = EXIT_CODE_SYSTEM; /* no reader is left */
 }
@@ -234,14 +291,29 @@ static void on_message(struct program *program, const struct etcd_client_event *
 		step_simple(program, ELECTION_CHANGED);
 }
 
-/* End of standard input, or a signal. Data before the end means nothing. */
-static bool told_to_leave(const struct program *program)
+/* A line of standard input: how the job ended. Others mean nothing. */
+static void on_input(struct program *program, char *text, size_t len)
+{
+	text[len] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	enum ruling ruling = discovery_end_parse(text);
+	if (ruling != RULING_NONE)
+		step(program, &(struct election_event){ .type = ELECTION_END, .ruling = ruling });
+}
+
+/* End of standard input, or a signal. */
+static bool told_to_leave(struct program *program)
 {
 	struct epoll_event event;
-	char ignored[256];
+	char text[256];
 	if (epoll_wait(program->leave_fd, &event, 1, 0) < 1)
 		return false;
-	return event.data.fd != STDIN_FILENO || read(STDIN_FILENO, ignored, sizeof(ignored)) <= 0;
+	if (event.data.fd != STDIN_FILENO)
+		return true;
+	ssize_t len = read(STDIN_FILENO, text, sizeof(text) - 1);
+	if (len > 0)
+		on_input(program, text, (size_t)len);
+	return len <= 0;
 }
 
 static void run(struct program *program)
@@ -325,17 +397,20 @@ static int discover(const struct etcd_options *options)
 		return EXIT_CODE_SYSTEM;
 	}
 	program.key = mem_printf("%s%s/coordinator", options->prefix, options->run_id);
+	program.past_key = mem_printf("%s%s/ended", options->prefix, options->run_id);
 	make_value(&program);
 	const struct election_config config = {
 		.own = program.value,
 		.ttl_ns = options->ttl_s * NS_PER_S,
 		.endpoints = (uint32_t)options->client.endpoints.count,
+		.fences = options->fences,
 	};
 	election_init(&program.election, &config);
 	run(&program);
 	etcd_client_free(program.client);
 	fd_close(&program.leave_fd);
 	free(program.key);
+	free(program.past_key);
 	return program.status;
 }
 

@@ -177,14 +177,6 @@ bool addr_is_loopback(const struct addr *addr)
 	return IN6_IS_ADDR_LOOPBACK(&plain.v6.sin6_addr);
 }
 
-bool addr_is_any(const struct addr *addr)
-{
-	struct addr plain = unmapped(addr);
-	if (plain.any.sa_family == AF_INET)
-		return plain.v4.sin_addr.s_addr == INADDR_ANY;
-	return IN6_IS_ADDR_UNSPECIFIED(&plain.v6.sin6_addr);
-}
-
 /* ---- sockets ---- */
 
 #define KEEPALIVE_IDLE_S 60

@@ -24,11 +24,14 @@ struct addr {
 	};
 };
 
-/* The peer of a connection as base/acceptor.h tells it. */
+/* The peer of a connection as base/acceptor.h tells it. One on a Unix socket is on this host. */
 static inline struct addr addr_of_peer(const struct sockaddr_storage *peer)
 {
 	struct addr addr;
 	memcpy(&addr, peer, sizeof(addr));
+	if (addr.any.sa_family == AF_UNIX)
+		addr.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+						.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	return addr;
 }
 
@@ -62,7 +65,6 @@ void addr_of_msg(const struct msg_addr *msg, struct addr *ret_addr);
 /* The same host address, whatever the ports and whether IPv4 is mapped into IPv6 or not. */
 bool addr_same_host(const struct addr *a, const struct addr *b);
 bool addr_is_loopback(const struct addr *addr);
-bool addr_is_any(const struct addr *addr);
 
 /* The addresses of a name or IP, at most `max`, IPv4 before IPv6. Returns their number (at least
  * 1). -ETIMEDOUT after the deadline; -ENOENT if there is no such name. */

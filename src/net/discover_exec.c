@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,17 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/piped.h"
 #include "core/worker/exit_status.h"
 #include "core/lines/line_split.h"
 #include "core/rounds/policy.h"
-#include "proto/discovery_line.h"
 
 #define CHUNK 4096
 #define NOTE_MAX 1024
@@ -91,8 +89,10 @@ static void hear(struct discover_exec *d, const struct discovery_line *line)
 	struct err err = ERR_INIT;
 	bool same = strcmp(line->coordinator, d->coordinator) == 0;
 	d->failures = 0;
-	if (line->epoch == d->epoch && same)
+	if (line->epoch == d->epoch && same) {
+		d->handler->on_again(d->arg, line);
 		return;
+	}
 	if (line->epoch <= d->epoch) {
 		note(d, "'%s' in epoch %" PRIu64 " is ignored: '%s' had epoch %" PRIu64,
 		     line->coordinator, line->epoch, d->coordinator, d->epoch);
@@ -105,7 +105,7 @@ static void hear(struct discover_exec *d, const struct discovery_line *line)
 	}
 	memcpy(d->coordinator, line->coordinator, sizeof(d->coordinator));
 	d->epoch = line->epoch;
-	d->handler->on_coordinator(d->arg, &name, line->epoch);
+	d->handler->on_coordinator(d->arg, &name, line);
 }
 
 static void on_output_line(struct discover_exec *d, const struct line *line)
@@ -220,47 +220,6 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 	note(d, "%s ended (%s) and will be started again", d->config.argv[0], buf_str(&how));
 }
 
-/* In the child: only what is safe between fork and exec of a process with threads. */
-static void become(const struct discover_exec_config *config, pid_t parent, const int stdio[3],
-		   int failed_fd)
-{
-	sigset_t none;
-	sigemptyset(&none);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent) /* the parent died before the line above */
-		_exit(1);
-	setsid();
-	for (int i = 0; i < 3; i++)
-		dup2(stdio[i], i);
-	signal(SIGPIPE, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execvpe(config->argv[0], config->argv, config->envp);
-	int error = errno;
-	ssize_t ignored UNUSED = write(failed_fd, &error, sizeof(error));
-	_exit(127);
-}
-
-/* End of file without an error code: the program was executed. */
-static int exec_error(int fd)
-{
-	int error = 0;
-	ssize_t n;
-	do
-		n = read(fd, &error, sizeof(error));
-	while (n < 0 && errno == EINTR);
-	return n == sizeof(error) ? error : 0;
-}
-
-static int open_pipe(int *ret_read, int *ret_write, struct err *err)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(err, errno, "pipe: %m");
-	*ret_read = ends[0];
-	*ret_write = ends[1];
-	return 0;
-}
-
 static void stream_open(struct stream *stream, int fd)
 {
 	fd_set_nonblock(fd, true);
@@ -272,34 +231,17 @@ static void stream_open(struct stream *stream, int fd)
 
 static int start(struct discover_exec *d, struct err *err)
 {
-	AUTO(fd_close)
-	int in = -1, to_in = -1, from_out = -1, out = -1, from_notes = -1, notes = -1;
-	AUTO(fd_close) int from_failed = -1, failed = -1;
-	int r;
-	if ((r = open_pipe(&in, &to_in, err)) < 0 || (r = open_pipe(&from_out, &out, err)) < 0 ||
-	    (r = open_pipe(&from_notes, &notes, err)) < 0 ||
-	    (r = open_pipe(&from_failed, &failed, err)) < 0)
+	const struct piped_spec spec = { .argv = d->config.argv, .envp = d->config.envp };
+	struct piped piped;
+	int r = piped_start(&spec, &piped, err);
+	if (r < 0)
 		return r;
-	const int stdio[3] = { in, out, notes };
-	pid_t parent = getpid(), pid = child_fork();
-	if (pid < 0)
-		return err_set(err, errno, "fork: %m");
-	if (pid == 0)
-		become(&d->config, parent, stdio, failed);
-	fd_close(&failed);
-	int error = exec_error(from_failed);
-	AUTO(fd_close) int pidfd = error ? -1 : pidfd_open(pid, 0);
-	if (pidfd < 0) {
-		error = error ? error : errno;
-		kill(pid, SIGKILL);
-		child_wait(pid);
-		return err_set(err, error, "cannot start %s: %m", d->config.argv[0]);
-	}
-	d->pid = pid;
-	d->pidfd = fd_take(&pidfd);
-	d->stdin_fd = fd_take(&to_in);
-	stream_open(&d->out, fd_take(&from_out));
-	stream_open(&d->notes, fd_take(&from_notes));
+	d->pid = piped.pid;
+	d->pidfd = piped.pidfd;
+	d->stdin_fd = piped.in;
+	fd_set_nonblock(d->stdin_fd, true);
+	stream_open(&d->out, piped.out);
+	stream_open(&d->notes, piped.err);
 	event_assign(&d->ended, d->base, d->pidfd, EV_READ, on_ended, d);
 	event_add(&d->ended, NULL);
 	return 0;
@@ -336,6 +278,15 @@ int discover_exec_new(struct event_base *base, const struct discover_exec_config
 	}
 	*ret_exec = d;
 	return 0;
+}
+
+/* A program that does not read gets no more than fits into the pipe. */
+void discover_exec_tell(struct discover_exec *d, const char *word)
+{
+	AUTO_FREE char *line = mem_printf("%s\n", word);
+	if (!d->pid)
+		return;
+	ssize_t ignored UNUSED = write(d->stdin_fd, line, strlen(line));
 }
 
 static void wait_for_end(int pidfd, uint64_t deadline_ns)

@@ -1,9 +1,9 @@
 /* Runs a discovery program: starts it, reads its output, restarts it when it ends, and stops it.
  *
  * The program names the job's coordinator on its standard output, one line of JSON each time that
- * changes (proto/discovery_line.h); its standard error is for users. Its standard input never
- * delivers data, and end of file means that it must leave. muster-discovery(7) is its side of the
- * contract.
+ * changes (proto/discovery_line.h); its standard error is for users. Its standard input delivers
+ * data only to a program that gives leases, and end of file means that it must leave.
+ * muster-discovery(7) is its side of the contract.
  *
  * It runs in its own session, so that it gets no signals from a terminal, and gets SIGTERM when
  * this process dies. When it ends, its last line stays valid until a newer one: the only reaction
@@ -12,6 +12,7 @@
 #define NET_DISCOVER_EXEC_H
 
 #include "net/addr.h"
+#include "proto/discovery_line.h"
 
 struct event_base;
 struct discover_exec;
@@ -27,9 +28,12 @@ struct discover_exec_config {
 };
 
 struct discover_exec_handler {
-	/* There is a new coordinator, or the same one again: `epoch` is higher than in every call
+	/* There is a new coordinator, or the same one again: the epoch is higher than in every call
 	 * before. It may be this process itself. */
-	void (*on_coordinator)(void *arg, const struct addr_name *coordinator, uint64_t epoch);
+	void (*on_coordinator)(void *arg, const struct addr_name *coordinator,
+			       const struct discovery_line *line);
+	/* The same coordinator and epoch again: its lease may be a new one. */
+	void (*on_again)(void *arg, const struct discovery_line *line);
 	/* A line for the user: from its standard error, or about a failure. At most
 	 * DISCOVER_EXEC_NOTES_PER_S. Borrowed for the call. */
 	void (*on_note)(void *arg, const char *text);
@@ -41,6 +45,9 @@ struct discover_exec_handler {
 int discover_exec_new(struct event_base *base, const struct discover_exec_config *config,
 		      const struct discover_exec_handler *handler, void *arg,
 		      struct discover_exec **ret_exec, struct err *err);
+
+/* Writes a line to its standard input, if it runs and takes it. */
+void discover_exec_tell(struct discover_exec *discovery, const char *word);
 
 /* Asks it to leave and waits at most DISCOVER_EXEC_LEAVE_NS; then kills it. */
 void discover_exec_free(struct discover_exec *discovery);

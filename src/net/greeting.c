@@ -3,20 +3,52 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "base/str.h"
 
+static enum frame_auth auth_of(const struct link_self *self)
+{
+	return self->token ? AUTH_TOKEN : self->notary ? AUTH_MUNGE : AUTH_NONE;
+}
+
+/* The token that proofs and keys are made with: the given one, or the one that both agreed on. */
+static const struct token *token_of(const struct greeting *greeting)
+{
+	enum frame_auth auth = auth_of(greeting->self);
+	return auth == AUTH_TOKEN   ? greeting->self->token
+	       : auth == AUTH_MUNGE ? &greeting->agreed
+				    : NULL;
+}
+
+static enum token_direction own_direction(const struct greeting *greeting)
+{
+	return greeting->accepting ? TOKEN_OF_ACCEPTING : TOKEN_OF_CONNECTING;
+}
+
+static enum token_direction peers_direction(const struct greeting *greeting)
+{
+	return greeting->accepting ? TOKEN_OF_CONNECTING : TOKEN_OF_ACCEPTING;
+}
+
 static void put_hello(struct greeting *greeting, enum frame_role role, struct buf *out)
 {
 	struct frame_hello *hello = &greeting->hello;
 	hello->role = role;
-	hello->has_token = greeting->self->token != NULL;
+	hello->auth = auth_of(greeting->self);
 	random_bytes(hello->nonce, FRAME_NONCE_SIZE);
 	snprintf(hello->version, sizeof(hello->version), "%s", MUSTER_VERSION);
 	snprintf(hello->run_id, sizeof(hello->run_id), "%s", greeting->self->run_id);
 	frame_put_hello(out, hello);
+}
+
+/* Munge: a key for this connection. */
+static void put_key(struct greeting *greeting, struct buf *out)
+{
+	token_make_pair(&greeting->pair);
+	frame_put_key(out, &greeting->pair.public);
 }
 
 void greeting_connect(struct greeting *greeting, const struct link_self *self, enum frame_role role,
@@ -25,6 +57,8 @@ void greeting_connect(struct greeting *greeting, const struct link_self *self, e
 	*greeting = (struct greeting){ .self = self, .state = GREETING_OPENING };
 	frame_put_opening(out);
 	put_hello(greeting, role, out);
+	if (greeting->hello.auth == AUTH_MUNGE)
+		put_key(greeting, out);
 }
 
 void greeting_accept(struct greeting *greeting, const struct link_self *self)
@@ -92,6 +126,17 @@ static void take_foreign(struct greeting *greeting, int code, const void *data, 
 	fail(greeting, LINK_REFUSED, "%s", err->msg);
 }
 
+/* Stops until the notary has answered. */
+static void ask(struct greeting *greeting, enum greeting_ask what)
+{
+	enum token_direction whose =
+		what == GREETING_SIGN ? own_direction(greeting) : peers_direction(greeting);
+	token_digest(&greeting->agreed, whose, &greeting->hello, &greeting->challenge,
+		     greeting->digest);
+	greeting->ask = what;
+	greeting->state = GREETING_ASKS;
+}
+
 /* ---- the accepting side ---- */
 
 /* A peer without the token does not learn the name of our run: compared after the proof. */
@@ -111,86 +156,184 @@ static void compare_runs(struct greeting *greeting, struct buf *out)
 	str_make_printable(greeting->why);
 }
 
-static void take_hello(struct greeting *greeting, struct buf *out)
+/* The peer wants to authenticate in another way than we do. */
+static void refuse_auth(struct greeting *greeting, struct buf *out)
 {
-	const struct link_self *self = greeting->self;
-	struct frame_hello *hello = &greeting->hello;
-	str_make_printable(hello->version);
-	if (self->token && !hello->has_token) {
+	enum frame_auth ours = auth_of(greeting->self), theirs = greeting->hello.auth;
+	if (ours == AUTH_MUNGE || theirs == AUTH_MUNGE) {
+		static const char *const words[] = {
+			[AUTH_NONE] = "none", [AUTH_TOKEN] = "token", [AUTH_MUNGE] = "munge"
+		};
+		char text[FRAME_TEXT_MAX];
+		snprintf(text, sizeof(text),
+			 "it has --rdzv-conf auth=%s and this side auth=%s: give the same to all",
+			 words[ours], words[theirs]);
+		frame_put_refused(out, REFUSAL_TOKEN, text);
+		fail(greeting, LINK_REFUSED,
+		     "it has --rdzv-conf auth=%s and this side auth=%s: give the same to all",
+		     words[theirs], words[ours]);
+	} else if (ours == AUTH_TOKEN) {
 		frame_put_refused(out, REFUSAL_TOKEN,
 				  "it requires a token: give --rdzv-conf token_file=FILE or "
 				  "set " TOKEN_VARIABLE);
 		fail(greeting, LINK_REFUSED, "it has no token");
-	} else if (!self->token && hello->has_token) {
+	} else {
 		frame_put_refused(
 			out, REFUSAL_TOKEN,
 			"it has no token, and this side has one: give the same to all, or to none");
 		fail(greeting, LINK_REFUSED,
 		     "it has a token, and this side has none: give the same to all, or to none");
-	} else if (self->token) {
-		random_bytes(greeting->challenge.nonce, FRAME_NONCE_SIZE);
-		frame_put_challenge(out, &greeting->challenge);
-		greeting->state = GREETING_PROOF;
-	} else {
+	}
+}
+
+static void put_challenge(struct greeting *greeting, struct buf *out)
+{
+	random_bytes(greeting->challenge.nonce, FRAME_NONCE_SIZE);
+	frame_put_challenge(out, &greeting->challenge);
+}
+
+static void take_hello(struct greeting *greeting, struct buf *out)
+{
+	enum frame_auth ours = auth_of(greeting->self);
+	str_make_printable(greeting->hello.version);
+	if (greeting->hello.auth != ours) {
+		refuse_auth(greeting, out);
+	} else if (ours == AUTH_NONE) {
 		compare_runs(greeting, out);
+	} else {
+		put_challenge(greeting, out);
+		if (ours == AUTH_MUNGE)
+			put_key(greeting, out);
+		greeting->state = ours == AUTH_MUNGE ? GREETING_KEY : GREETING_PROOF;
 	}
 }
 
 static void take_proof(struct greeting *greeting, const struct frame_proof *proof, struct buf *out)
 {
-	if (token_check(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello,
-			&greeting->challenge, proof->proof)) {
+	if (!token_check(token_of(greeting), TOKEN_OF_CONNECTING, &greeting->hello,
+			 &greeting->challenge, proof->proof)) {
+		frame_put_refused(out, REFUSAL_TOKEN, "token mismatch");
+		fail(greeting, LINK_REFUSED, "token mismatch");
+	} else if (greeting->hello.auth == AUTH_MUNGE) {
+		ask(greeting, GREETING_CHECK);
+	} else {
 		compare_runs(greeting, out);
-		return;
 	}
-	frame_put_refused(out, REFUSAL_TOKEN, "token mismatch");
-	fail(greeting, LINK_REFUSED, "token mismatch");
 }
 
 void greeting_welcome(const struct greeting *greeting, struct buf *out)
 {
 	struct frame_welcome welcome = { .version = MUSTER_VERSION };
-	if (greeting->self->token)
-		token_prove(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello,
-			    &greeting->challenge, welcome.proof);
+	const struct token *token = token_of(greeting);
+	if (token)
+		token_prove(token, TOKEN_OF_ACCEPTING, &greeting->hello, &greeting->challenge,
+			    welcome.proof);
+	if (greeting->hello.auth == AUTH_MUNGE)
+		frame_put_credential(out, &greeting->credential);
 	frame_put_welcome(out, &welcome);
 }
 
 /* ---- the connecting side ---- */
 
+static void put_proof(struct greeting *greeting, struct buf *out)
+{
+	struct frame_proof proof;
+	token_prove(token_of(greeting), TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
+		    proof.proof);
+	frame_put_proof(out, &proof);
+}
+
 static void take_challenge(struct greeting *greeting, struct buf *out)
 {
-	if (!greeting->self->token) {
+	if (greeting->hello.auth == AUTH_NONE) {
 		fail(greeting, LINK_BROKEN, "it asks for a token that we do not have");
-		return;
+	} else if (greeting->hello.auth == AUTH_MUNGE) {
+		greeting->state = GREETING_KEY;
+	} else {
+		put_proof(greeting, out);
+		greeting->state = GREETING_WELCOME;
 	}
-	struct frame_proof proof;
-	token_prove(greeting->self->token, TOKEN_OF_CONNECTING, &greeting->hello,
-		    &greeting->challenge, proof.proof);
-	frame_put_proof(out, &proof);
-	greeting->state = GREETING_WELCOME;
 }
 
 static void take_welcome(struct greeting *greeting, const struct frame_welcome *welcome)
 {
 	bool asked = greeting->state == GREETING_WELCOME;
-	if (greeting->self->token &&
-	    !(asked && token_check(greeting->self->token, TOKEN_OF_ACCEPTING, &greeting->hello,
-				   &greeting->challenge, welcome->proof)))
+	const struct token *token = token_of(greeting);
+	if (token && !(asked && token_check(token, TOKEN_OF_ACCEPTING, &greeting->hello,
+					    &greeting->challenge, welcome->proof)))
 		fail(greeting, LINK_REFUSED,
 		     "it does not know the token, so it does not belong to this job");
+	else if (greeting->hello.auth == AUTH_MUNGE)
+		ask(greeting, GREETING_CHECK);
 	else
 		greeting->state = GREETING_KNOWN;
+}
+
+/* ---- munge ---- */
+
+/* Both keys are known: the connecting side vouches for them first. */
+static void take_key(struct greeting *greeting, const struct frame_key *key)
+{
+	if (token_agree(&greeting->pair, key, own_direction(greeting), &greeting->agreed) < 0)
+		fail(greeting, LINK_BROKEN, "it sent an invalid key");
+	else if (greeting->accepting)
+		greeting->state = GREETING_CREDENTIAL;
+	else
+		ask(greeting, GREETING_SIGN);
+}
+
+static void take_credential(struct greeting *greeting)
+{
+	greeting->state = greeting->accepting ? GREETING_PROOF : GREETING_WELCOME;
+}
+
+static void take_signed(struct greeting *greeting, const char *credential, struct buf *out)
+{
+	snprintf(greeting->credential.text, sizeof(greeting->credential.text), "%s", credential);
+	if (greeting->accepting) {
+		compare_runs(greeting, out);
+		return;
+	}
+	frame_put_credential(out, &greeting->credential);
+	put_proof(greeting, out);
+	greeting->state = GREETING_CREDENTIAL;
+}
+
+void greeting_answer(struct greeting *greeting, bool ok, const char *text, struct buf *out)
+{
+	assert(greeting->state == GREETING_ASKS);
+	if (!ok && greeting->ask == GREETING_SIGN) {
+		fail(greeting, LINK_UNREACHABLE, "no credential for it: %s", text);
+	} else if (!ok) {
+		if (greeting->accepting)
+			frame_put_refused(out, REFUSAL_TOKEN, "it does not accept the credential");
+		fail(greeting, LINK_REFUSED, "%s", text);
+	} else if (greeting->ask == GREETING_SIGN) {
+		take_signed(greeting, text, out);
+	} else if (greeting->accepting) {
+		ask(greeting, GREETING_SIGN);
+	} else {
+		greeting->state = GREETING_KNOWN;
+	}
 }
 
 /* ---- both ---- */
 
 struct session *greeting_session(const struct greeting *greeting)
 {
-	const struct token *token = greeting->self->token;
+	const struct token *token = token_of(greeting);
 	return token ? session_new(token, &greeting->hello, &greeting->challenge,
 				   greeting->accepting)
 		     : NULL;
+}
+
+void greeting_free(struct greeting *greeting)
+{
+	if (!greeting)
+		return;
+	token_wipe_pair(&greeting->pair);
+	token_forget(&greeting->agreed);
+	free(greeting);
 }
 
 /* Applies one frame to the state; -errno if it is out of place. */
@@ -200,6 +343,7 @@ static int take_frame(struct greeting *greeting, const struct frame *frame, stru
 	struct frame_refused refused;
 	struct frame_proof proof;
 	struct frame_welcome welcome;
+	struct frame_key key;
 	int r;
 	if (frame->type == FRAME_REFUSED) {
 		r = frame_get_refused(frame, &refused, err);
@@ -212,6 +356,16 @@ static int take_frame(struct greeting *greeting, const struct frame *frame, stru
 		r = frame_get_hello(frame, &greeting->hello, err);
 		if (r == 0)
 			take_hello(greeting, out);
+		return r;
+	case GREETING_KEY:
+		r = frame_get_key(frame, &key, err);
+		if (r == 0)
+			take_key(greeting, &key);
+		return r;
+	case GREETING_CREDENTIAL:
+		r = frame_get_credential(frame, &greeting->credential, err);
+		if (r == 0)
+			take_credential(greeting);
 		return r;
 	case GREETING_PROOF:
 		r = frame_get_proof(frame, &proof, err);
@@ -232,6 +386,7 @@ static int take_frame(struct greeting *greeting, const struct frame *frame, stru
 			take_welcome(greeting, &welcome);
 		return r;
 	case GREETING_OPENING:
+	case GREETING_ASKS:
 	case GREETING_KNOWN:
 	case GREETING_FAILED:
 		break;
@@ -247,6 +402,7 @@ static size_t take_opening(struct greeting *greeting, const void *data, size_t l
 		take_foreign(greeting, r, data, len, &err, out);
 	if (r <= 0)
 		return 0;
+	greeting->minor = frame_opening_minor(data);
 	if (greeting->accepting)
 		frame_put_opening(out);
 	greeting->state = greeting->accepting ? GREETING_HELLO : GREETING_ANSWER;
@@ -258,7 +414,7 @@ size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, st
 	const unsigned char *bytes = data;
 	size_t used =
 		greeting->state == GREETING_OPENING ? take_opening(greeting, bytes, len, out) : 0;
-	while (greeting->state != GREETING_OPENING && greeting->state < GREETING_KNOWN) {
+	while (greeting->state != GREETING_OPENING && greeting->state < GREETING_ASKS) {
 		struct err err = ERR_INIT;
 		struct frame frame;
 		size_t size = 0;

@@ -6,18 +6,18 @@
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/acceptor.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/unix_socket.h"
 
 #define ANSWER_MAX (16 << 20)
 #define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
@@ -32,6 +32,9 @@ struct http_server {
 	struct evconnlistener *public_listener; /* `public` owns it */
 	struct event *rested;
 	unsigned waiting; /* TCP clients that have had no answer yet, since the last rest */
+	char token[HTTP_TOKEN_MAX]; /* "": none was made */
+	struct list streams;
+	size_t stream_count;
 };
 
 /* ---- requests ---- */
@@ -49,6 +52,9 @@ static void send_reply(struct evhttp_request *request, struct http_reply *reply)
 	evhttp_add_header(headers, "Content-Type", reply->type);
 	evhttp_add_header(headers, "Cache-Control", "no-store");
 	evhttp_add_header(headers, "Connection", "close");
+	evhttp_add_header(headers, "Content-Security-Policy", reply->policy);
+	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
 	struct evbuffer *body = evbuffer_new();
 	evbuffer_add(body, buf_data(&reply->body), buf_len(&reply->body));
 	evhttp_send_reply(request, reply->code, NULL, body);
@@ -69,7 +75,115 @@ static const struct http_route *find_route(const struct http_server *server, boo
 	return NULL;
 }
 
-static void handle(struct http_server *server, struct evhttp_request *request, bool private)
+/* ---- streams ---- */
+
+static void forget_stream(struct http_stream *stream)
+{
+	list_unlink(&stream->link);
+	stream->server->stream_count--;
+	free(stream);
+}
+
+/* libevent keeps a request without a connection for its user to end, and frees others itself. */
+static void on_stream_closed(struct evhttp_connection *connection UNUSED, void *arg)
+{
+	struct http_stream *stream = arg;
+	struct evhttp_request *request = stream->request;
+	forget_stream(stream);
+	if (!evhttp_request_get_connection(request))
+		evhttp_send_reply_end(request);
+}
+
+static void open_stream(struct http_server *server, const struct http_route *route,
+			struct evhttp_request *request)
+{
+	const struct timeval patience = { .tv_sec = HTTP_PATIENCE_S };
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
+	struct http_stream *stream = NEW(struct http_stream);
+	*stream = (struct http_stream){ .server = server,
+					.request = request,
+					.connection = evhttp_request_get_connection(request) };
+	list_append(&server->streams, &stream->link);
+	server->stream_count++;
+	if (server->waiting > 0)
+		server->waiting--;
+	evhttp_request_set_on_complete_cb(request, NULL, NULL);
+	evhttp_connection_set_closecb(stream->connection, on_stream_closed, stream);
+	evhttp_add_header(headers, "Content-Type", "text/event-stream");
+	evhttp_add_header(headers, "Cache-Control", "no-store");
+	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	evhttp_send_reply_start(request, 200, NULL);
+	/* Nothing is read any more, so only a client that takes nothing is too slow. */
+	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(stream->connection), NULL,
+				 &patience);
+	route->open(server->arg, stream);
+}
+
+void http_stream_send(struct http_stream *stream, const void *data, size_t len)
+{
+	struct evbuffer *chunk = evbuffer_new();
+	evbuffer_add(chunk, data, len);
+	evhttp_send_reply_chunk(stream->request, chunk);
+	evbuffer_free(chunk);
+}
+
+size_t http_stream_pending(const struct http_stream *stream)
+{
+	struct bufferevent *events = evhttp_connection_get_bufferevent(stream->connection);
+	return evbuffer_get_length(bufferevent_get_output(events));
+}
+
+void http_stream_end(struct http_stream *stream)
+{
+	struct evhttp_request *request = stream->request;
+	evhttp_connection_set_closecb(stream->connection, NULL, NULL);
+	forget_stream(stream);
+	evhttp_send_reply_end(request);
+}
+
+static struct http_stream *stream_at(struct http_server *server, struct list *link)
+{
+	return link == &server->streams ? NULL : list_entry(link, struct http_stream, link);
+}
+
+struct http_stream *http_streams_first(struct http_server *server)
+{
+	return stream_at(server, server->streams.next);
+}
+
+struct http_stream *http_streams_next(struct http_server *server, struct http_stream *stream)
+{
+	return stream_at(server, stream->link.next);
+}
+
+/* ---- answers ---- */
+
+const char *http_server_token(struct http_server *server)
+{
+	unsigned char random[HTTP_TOKEN_BYTES];
+	if (!*server->token) {
+		randombytes_buf(random, sizeof(random));
+		sodium_bin2hex(server->token, sizeof(server->token), random, sizeof(random));
+	}
+	return server->token;
+}
+
+static bool has_token(const struct http_server *server, struct evhttp_request *request)
+{
+	static const char scheme[] = "Bearer ";
+	const char *text =
+		evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
+	if (!*server->token || !text || !str_starts(text, scheme))
+		return false;
+	text += strlen(scheme);
+	return strlen(text) == strlen(server->token) &&
+	       sodium_memcmp(text, server->token, strlen(server->token)) == 0;
+}
+
+/* NULL: the reply says why. */
+static const struct http_route *choose(const struct http_server *server,
+				       struct evhttp_request *request, bool private,
+				       struct http_reply *reply)
 {
 	enum evhttp_cmd_type method = evhttp_request_get_command(request);
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
@@ -77,16 +191,40 @@ static void handle(struct http_server *server, struct evhttp_request *request, b
 	const struct http_route *route = NULL;
 	if (path && (post || method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD))
 		route = find_route(server, private, path, &known, post);
+	if (!route) {
+		reply->code = known ? 405 : 404;
+		buf_append_str(&reply->body, known ? "not with this method\n" : "no such page\n");
+	} else if (route->guarded && !private && !has_token(server, request)) {
+		reply->code = 401;
+		buf_append_str(&reply->body, "the token is missing or wrong; 'muster dash JOB' "
+					     "prints an address with it\n");
+		return NULL;
+	} else if (route->open && server->stream_count >= HTTP_STREAMS_MAX) {
+		reply->code = 503;
+		buf_append_str(&reply->body, "too many pages are open\n");
+		return NULL;
+	}
+	return route;
+}
 
-	struct http_reply reply = { .code = 200,
+static void handle(struct http_server *server, struct evhttp_request *request, bool private)
+{
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+	struct evbuffer *body = evhttp_request_get_input_buffer(request);
+	size_t len = evbuffer_get_length(body);
+	struct http_reply reply = { .query = query ? query : "",
+				    .sent = bytes_of(evbuffer_pullup(body, -1), len),
+				    .code = 200,
+				    .policy = "default-src 'none'; frame-ancestors 'none'",
 				    .type = "text/plain; charset=utf-8",
 				    .body = BUF_INIT };
-	if (route) {
-		route->handle(server->arg, &reply);
-	} else {
-		reply.code = known ? 405 : 404;
-		buf_append_str(&reply.body, known ? "not with this method\n" : "no such page\n");
+	const struct http_route *route = choose(server, request, private, &reply);
+	if (route && route->open) {
+		open_stream(server, route, request);
+		return;
 	}
+	if (route)
+		route->handle(server->arg, &reply);
 	send_reply(request, &reply);
 	buf_done(&reply.body);
 }
@@ -158,6 +296,7 @@ struct http_server *http_server_new(struct event_base *base, const struct http_r
 	server->routes = routes;
 	server->arg = arg;
 	server->base = base;
+	list_init(&server->streams);
 	server->rested = evtimer_new(base, on_rested, server);
 	server->public = new_evhttp(base, on_public, server);
 	server->private = new_evhttp(base, on_private, server);
@@ -217,25 +356,11 @@ int http_listen_tcp(struct http_server *server, const struct addr *address,
 	return r < 0 ? r : accept_on(server, server->public, &fd, err);
 }
 
-static int unix_address(const char *path, struct sockaddr_un *ret, struct err *err)
-{
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (strlen(path) >= sizeof(ret->sun_path))
-		return err_set(err, ENAMETOOLONG, "%s: too long for a socket", path);
-	strcpy(ret->sun_path, path);
-	return 0;
-}
-
 int http_listen_unix(struct http_server *server, const char *path, struct err *err)
 {
-	struct sockaddr_un addr;
-	int r = unix_address(path, &addr, err);
-	if (r < 0)
-		return r;
-	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || fchmod(fd, 0600) < 0 ||
-	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0)
-		return err_set(err, errno, "listen on %s: %m", path);
+	AUTO(fd_close) int fd = unix_listen(path, err);
+	if (fd < 0)
+		return fd_take(&fd);
 	server->unix_path = mem_strdup(path);
 	return accept_on(server, server->private, &fd, err);
 }
@@ -257,23 +382,28 @@ static int parse_answer(struct buf *answer, struct buf *ret_body, struct err *er
 	return (int)code;
 }
 
+/* No SIGPIPE: the job may end while it is asked. */
+static int send_all(int fd, const struct buf *text)
+{
+	for (size_t sent = 0; sent < buf_len(text);) {
+		ssize_t n = send(fd, buf_data(text) + sent, buf_len(text) - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
 int http_ask_unix(const char *socket_path, const char *method, const char *path,
 		  struct buf *ret_body, struct err *err)
 {
-	struct sockaddr_un addr;
-	int r = unix_address(socket_path, &addr, err);
-	if (r < 0)
-		return r;
-	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct timeval patience = { .tv_sec = HTTP_PATIENCE_S };
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
-	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return err_set(err, errno, "%s: %m", socket_path);
+	AUTO(fd_close) int fd = unix_connect(socket_path, HTTP_PATIENCE_S * NS_PER_S, err);
+	if (fd < 0)
+		return fd_take(&fd);
 	AUTO(buf_done) struct buf text = BUF_INIT, answer = BUF_INIT;
 	buf_printf(&text, "%s %s HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", method,
 		   path);
-	r = fd_write_all(fd, buf_data(&text), buf_len(&text));
+	int r = send_all(fd, &text);
 	if (r < 0)
 		return err_set(err, -r, "%s: %m", socket_path);
 	r = fd_read_all(fd, ANSWER_MAX, &answer, err);

@@ -1,25 +1,39 @@
-/* A small HTTP server for health probes, scrapers and `muster status`, based on libevent.
+/* A small HTTP server for health probes, scrapers, `muster status` and the page, based on libevent.
  *
  * Routes are a table. Private ones are served on Unix sockets only, where file permissions control
- * access. Nothing here blocks the loop: slow clients are disconnected after HTTP_PATIENCE_S. Over
- * TCP at most HTTP_CONNECTIONS_MAX unanswered clients are accepted within that time; later ones
- * wait in the queue. */
+ * access; guarded ones need the server's token in the header "Authorization: Bearer TOKEN", which
+ * no other site can make a browser send. Nothing here blocks the loop: slow clients are
+ * disconnected after HTTP_PATIENCE_S. Over TCP at most HTTP_CONNECTIONS_MAX unanswered clients are
+ * accepted within that time; later ones wait in the queue.
+ *
+ * A route may open a stream instead: the answer has no end, and http_stream_send() adds to it. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
 #include <event2/event.h>
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "net/addr.h"
 
 #define HTTP_PATIENCE_S 5
 #define HTTP_HEADERS_MAX 8192
 #define HTTP_BODY_MAX 4096
 #define HTTP_CONNECTIONS_MAX 64 /* over TCP */
+#define HTTP_STREAMS_MAX 16
+#define HTTP_TOKEN_BYTES 16 /* random ones; twice as many digits */
+#define HTTP_TOKEN_MAX (2 * HTTP_TOKEN_BYTES + 1)
+
+struct http_stream;
 
 struct http_reply {
-	int code;	  /* 200 unless changed */
+	const char *query; /* of the request, after the "?"; "" if there is none */
+	struct bytes sent; /* the body of the request */
+	int code;	   /* 200 unless changed */
+	/* Content-Security-Policy; nothing may be loaded unless changed. */
+	const char *policy;
 	const char *type; /* "text/plain; charset=utf-8" unless changed; borrowed until the reply is
 			     sent */
 	struct buf body;
@@ -29,7 +43,11 @@ struct http_route {
 	const char *path;
 	bool post;    /* POST instead of GET and HEAD */
 	bool private; /* on Unix sockets only */
+	bool guarded; /* over TCP only with the token */
 	void (*handle)(void *arg, struct http_reply *reply);
+	/* Instead: the stream is open from now on, and ends with http_stream_end() or when
+	 * http_server_streams() does not list it any more. */
+	void (*open)(void *arg, struct http_stream *stream);
 };
 
 struct http_server;
@@ -38,6 +56,29 @@ struct http_server;
 struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
 				    void *arg);
 void http_server_free(struct http_server *server); /* when its loop turns no more */
+
+/* The token of guarded routes, as hexadecimal digits; made when it is first asked for. Until then
+ * they refuse everybody. */
+const char *http_server_token(struct http_server *server);
+
+/* An answer without end, of the type text/event-stream. The caller looks at `pending` before it
+ * adds more: bytes that the client has not taken yet. */
+void http_stream_send(struct http_stream *stream, const void *data, size_t len);
+size_t http_stream_pending(const struct http_stream *stream);
+void http_stream_end(struct http_stream *stream);
+
+/* for (s = http_streams_first(server); s; s = http_streams_next(server, s)): those that are open.
+ * `kind` and `at` are the caller's. */
+struct http_stream {
+	unsigned kind; /* 0 */
+	uint64_t at;
+
+	struct http_server *server;
+	void *request, *connection;
+	struct list link;
+};
+struct http_stream *http_streams_first(struct http_server *server);
+struct http_stream *http_streams_next(struct http_server *server, struct http_stream *stream);
 
 /* "PORT", ":PORT", "ADDR:PORT" or "[ADDR]:PORT", no names but localhost; without an address:
  * 127.0.0.1. Port 0: any. */

@@ -30,7 +30,8 @@ __attribute__((noinline)) static void free_link(struct link *link)
 	fd_close(&link->fd);
 	buf_done(&link->in);
 	buf_done(&link->out);
-	free(link->greeting);
+	notary_cancel(link->notary_request);
+	greeting_free(link->greeting);
 	session_free(link->session);
 	free(link->addrs);
 	free(link->failure);
@@ -160,6 +161,27 @@ void link_send(struct link *link, const struct msg *msg)
 	link_flush_soon(link);
 }
 
+void link_send_work(struct link *link, const void *data, size_t len)
+{
+	const unsigned char *at = data;
+	if (link->state != LINK_UP || link->write_error || link->unsendable)
+		return;
+	while (len > 0) {
+		size_t before = buf_len(&link->out);
+		size_t part = MIN(len, (size_t)(FRAME_BODY_MAX - FRAME_TAG_SIZE));
+		frame_put(&link->out, FRAME_WORK, at, part);
+		link_seal(link, before);
+		at += part;
+		len -= part;
+	}
+	link_flush_soon(link);
+}
+
+size_t link_unsent(const struct link *link)
+{
+	return buf_len(&link->out);
+}
+
 /* ---- hanging up ---- */
 
 /* Everything is sent: half-close, and wait for the peer to do the same. Closing at once would reset
@@ -206,6 +228,11 @@ static void take_message(struct link *link, const struct frame *frame)
 	struct node_info node;
 	struct msg msg;
 	struct err err = ERR_INIT;
+	if (frame->type == FRAME_WORK && link->handler->on_work) {
+		evtimer_del(&link->timer);
+		link->handler->on_work(link->arg, link, frame->body.data, frame->body.len);
+		return;
+	}
 	int r = round_msg_decode(frame, &node, &msg, &err);
 	if (r == 0 && msg_from_agent(msg.type) != link->accepted)
 		r = err_set(&err, EPROTO, "%s in the wrong direction", msg_type_name(msg.type));
@@ -214,7 +241,7 @@ static void take_message(struct link *link, const struct frame *frame)
 			 err.msg);
 		return;
 	}
-	if (msg.type == MSG_JOIN)
+	if (msg.type == MSG_JOIN || msg.type == MSG_ASK)
 		evtimer_del(&link->timer);
 	link->handler->on_msg(link->arg, link, &msg);
 }
@@ -255,7 +282,7 @@ static void go_up(struct link *link)
 		set_timer(link, ns_add(link->up_ns, LINK_JOIN_NS));
 	else
 		evtimer_del(&link->timer);
-	free(link->greeting);
+	greeting_free(link->greeting);
 	link->greeting = NULL;
 	if (!link->accepted && link->handler)
 		link->handler->on_up(link->arg, link);
@@ -281,11 +308,30 @@ static void fail_greeting(struct link *link)
 	}
 }
 
+static void on_notary(void *arg, const struct notary_answer *answer);
+
+/* Meanwhile nothing is read: the peer may close the connection right after its last frame. */
+static void ask_notary(struct link *link)
+{
+	event_del(&link->readable);
+	const struct greeting *greeting = link->greeting;
+	struct notary *notary = link->self->notary;
+	link->notary_request = greeting->ask == GREETING_SIGN
+				       ? notary_sign(notary, greeting->digest, on_notary, link)
+				       : notary_check(notary, greeting->digest,
+						      greeting->credential.text, on_notary, link);
+}
+
 static size_t take_greeting(struct link *link, const unsigned char *data, size_t len)
 {
 	size_t used = greeting_feed(link->greeting, data, len, &link->out);
-	if (link->greeting->state == GREETING_KNOWN)
+	if (link->greeting->state == GREETING_ASKS && !link->notary_request)
+		ask_notary(link);
+	if (link->greeting->state == GREETING_KNOWN) {
 		link->session = greeting_session(link->greeting);
+		link->role = link->greeting->hello.role;
+		link->peer_minor = link->greeting->minor;
+	}
 	if (link->greeting->state == GREETING_KNOWN && link->accepted)
 		link->hooks->on_known(link); /* may still refuse */
 	if (link->state != LINK_GREETING || link->free_later)
@@ -316,7 +362,7 @@ static void read_fresh(struct link *link, const unsigned char *data, size_t len)
 		buf_append(&link->in, data + used, len - used);
 }
 
-static void read_more(struct link *link, const unsigned char *data, size_t len)
+static void read_more(struct link *link, const void *data, size_t len)
 {
 	buf_append(&link->in, data, len);
 	/* Callbacks may empty the buffer by hanging up: keep what we read until they are done. */
@@ -329,6 +375,23 @@ static void read_more(struct link *link, const unsigned char *data, size_t len)
 		in = BUF_INIT;
 	}
 	buf_done(&in);
+}
+
+/* The notary has answered: the greeting goes on, with what has come meanwhile. */
+static void on_notary(void *arg, const struct notary_answer *answer)
+{
+	struct link *link = arg;
+	link->notary_request = NULL;
+	if (link->state != LINK_GREETING)
+		return;
+	pin(link);
+	event_add(&link->readable, NULL);
+	greeting_answer(link->greeting, answer->ok, answer->text, &link->out);
+	if (buf_len(&link->in) > 0)
+		read_more(link, "", 0);
+	else
+		take(link, (const unsigned char *)"", 0);
+	unpin(link);
 }
 
 static void on_readable(evutil_socket_t fd, short what UNUSED, void *arg)
@@ -463,6 +526,9 @@ static void on_writable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		finish_connect(link);
 	else
 		flush(link);
+	if (link->state == LINK_UP && !link->free_later && buf_len(&link->out) == 0 &&
+	    link->handler && link->handler->on_drained)
+		link->handler->on_drained(link->arg, link);
 	if (link->state == LINK_LINGERING)
 		linger_on(link);
 	if (link->state == LINK_UP && link->unsendable)
@@ -578,17 +644,42 @@ struct link *link_new_accepted(struct event_base *base, int fd, const struct add
 	return link;
 }
 
-static const struct link_hooks agent_hooks = { .role = ROLE_AGENT };
+static struct link *connect_as(struct event_base *base, const struct link_self *self,
+			       const struct link_target *target, const struct link_hooks *hooks,
+			       const struct link_handler *handler, void *arg)
+{
+	struct link *link = link_new_connecting(base, self, target, hooks, NULL, LINK_CONNECT_NS,
+						LINK_CONNECT_NS + LINK_GREETING_NS);
+	link_set_handler(link, handler, arg);
+	return link;
+}
 
 struct link *link_connect(struct event_base *base, const struct link_self *self,
 			  const struct link_target *target, const struct link_handler *handler,
 			  void *arg)
 {
-	struct link *link =
-		link_new_connecting(base, self, target, &agent_hooks, NULL, LINK_CONNECT_NS,
-				    LINK_CONNECT_NS + LINK_GREETING_NS);
-	link->handler = handler;
-	link->arg = arg;
+	static const struct link_hooks hooks = { .role = ROLE_AGENT };
+	return connect_as(base, self, target, &hooks, handler, arg);
+}
+
+static const struct link_hooks asker_hooks = { .role = ROLE_ASKER };
+
+struct link *link_connect_asker(struct event_base *base, const struct link_self *self,
+				const struct link_target *target,
+				const struct link_handler *handler, void *arg)
+{
+	return connect_as(base, self, target, &asker_hooks, handler, arg);
+}
+
+struct link *link_greet_asker(struct event_base *base, int fd, const struct link_self *self,
+			      const char *name, const struct link_handler *handler, void *arg)
+{
+	struct link *link = new_link(base, &asker_hooks, NULL, fd);
+	link->self = self;
+	link->name = mem_strdup(name);
+	link->greet_by_ns = ns_add(clock_now_ns(), LINK_GREETING_NS);
+	link_set_handler(link, handler, arg);
+	connected(link);
 	return link;
 }
 
@@ -599,6 +690,21 @@ void link_set_handler(struct link *link, const struct link_handler *handler, voi
 }
 
 /* ---- about them ---- */
+
+bool link_is_asker(const struct link *link)
+{
+	return link->role == ROLE_ASKER;
+}
+
+bool link_peer_answers(const struct link *link)
+{
+	return link->peer_minor >= FRAME_MINOR_ASKS;
+}
+
+bool link_peer_plans(const struct link *link)
+{
+	return link->peer_minor >= FRAME_MINOR_PLANS;
+}
 
 uint64_t link_up_ns(const struct link *link)
 {

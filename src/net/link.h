@@ -3,7 +3,7 @@
  *
  *     connecting   link_connect()       on_up, on_msg…, on_down
  *     asking       link_probe()         one answer
- *     accepting    link_listener_new()  on_agent for each authenticated agent, on_probe
+ *     accepting    link_listener_new()  on_agent for each authenticated agent or asker, on_probe
  *
  * Links make no decisions. Callbacks come only from the loop, never from inside a function of this
  * module, and may call every one of them. Nothing here blocks; addresses come resolved. Everything
@@ -28,8 +28,9 @@ struct link_listener;
 
 #define LINK_CONNECT_NS (10 * NS_PER_S)	 /* for a connection, over all addresses */
 #define LINK_GREETING_NS (10 * NS_PER_S) /* and then until the greeting is complete */
-/* And then, accepting, until the agent's first JOIN. An agent that must end the workers of an
- * earlier round joins after that, so this is longer than its default --shutdown-timeout. */
+/* And then, accepting, until the agent's first JOIN, or the asker's first question. An agent that
+ * must end the workers of an earlier round joins after that, so this is longer than its default
+ * --shutdown-timeout. */
 #define LINK_JOIN_NS (60 * NS_PER_S)
 #define LINK_LINGER_NS (2 * NS_PER_S)	   /* for a peer to take the rest after a hang-up */
 #define LINK_UNSENT_MAX ((size_t)64 << 20) /* a peer that leaves this much unread is dropped */
@@ -56,6 +57,10 @@ struct link_handler {
 	void (*on_up)(void *arg, struct link *link); /* not for accepted links: they are up */
 	void (*on_msg)(void *arg, struct link *link, const struct msg *msg); /* borrowed */
 	void (*on_down)(void *arg, struct link *link, const struct link_end *end);
+	/* A piece of a batch (proto/deal/work_msg.h), borrowed; NULL: such frames are invalid. */
+	void (*on_work)(void *arg, struct link *link, const void *data, size_t len);
+	/* All that was sent is in the hands of the kernel. May be NULL. */
+	void (*on_drained)(void *arg, struct link *link);
 };
 
 /* Starts connecting. Errors come through on_down, also immediate ones. `handler` is borrowed. */
@@ -63,8 +68,21 @@ struct link *link_connect(struct event_base *base, const struct link_self *self,
 			  const struct link_target *target, const struct link_handler *handler,
 			  void *arg);
 
+/* The same for a process that does not take part, but has a question to the whole job. */
+struct link *link_connect_asker(struct event_base *base, const struct link_self *self,
+				const struct link_target *target,
+				const struct link_handler *handler, void *arg);
+
+/* The same over a socket that is connected, non-blocking, and owned from now on. */
+struct link *link_greet_asker(struct event_base *base, int fd, const struct link_self *self,
+			      const char *name, const struct link_handler *handler, void *arg);
+
 /* Queues a message on a link that is up: from on_up, or after on_agent has returned. */
 void link_send(struct link *link, const struct msg *msg);
+
+/* Queues bytes for the peer's on_work, where they arrive in order, but cut into other pieces. */
+void link_send_work(struct link *link, const void *data, size_t len);
+size_t link_unsent(const struct link *link); /* bytes that the kernel has not taken */
 
 /* Ends the link without an on_down; the caller must not use it any more. What was sent still goes
  * out, for at most LINK_LINGER_NS and as far as the peer takes it. */
@@ -72,6 +90,10 @@ void link_hang_up(struct link *link);
 
 /* The same at once: unsent data is lost. For the end of the program. */
 void link_drop(struct link *link);
+
+bool link_is_asker(const struct link *link);	 /* accepted: as what the peer came */
+bool link_peer_answers(const struct link *link); /* the peer's version knows questions */
+bool link_peer_plans(const struct link *link);	 /* and how to leave together */
 
 /* When this side authenticated the peer (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);
@@ -109,8 +131,8 @@ void link_probe_cancel(struct link_probe *probe); /* before its answer only; NUL
 /* ---- listening ---- */
 
 struct link_listener_handler {
-	/* An authenticated agent of this job. Take it with link_set_handler() and return true, or
-	 * return false to answer that there is no coordinator here. */
+	/* An authenticated agent of this job, or an asker. Take it with link_set_handler() and
+	 * return true, or return false to answer that there is no coordinator here. */
 	bool (*on_agent)(void *arg, struct link *link);
 	/* Fill in the answer. */
 	void (*on_probe)(void *arg, struct frame_standing *ret_standing);

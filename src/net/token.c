@@ -11,9 +11,14 @@ static_assert(TOKEN_KEY_SIZE >= crypto_generichash_KEYBYTES_MIN &&
 		      TOKEN_KEY_SIZE <= crypto_generichash_KEYBYTES_MAX,
 	      "the key is one for BLAKE2b");
 static_assert(FRAME_PROOF_SIZE == crypto_generichash_BYTES, "a proof is its hash");
+static_assert(FRAME_KEY_SIZE == crypto_box_PUBLICKEYBYTES &&
+		      FRAME_KEY_SIZE == crypto_box_SECRETKEYBYTES &&
+		      FRAME_KEY_SIZE == crypto_scalarmult_BYTES,
+	      "keys are those of X25519");
 
 /* Each hash begins with its purpose, so that a proof cannot be used as anything else. */
 static const char key_purpose[] = "muster token 1";
+static const char pair_purpose[] = "muster keys 1";
 
 int token_from_text(const char *text, size_t len, struct token *ret_token, struct err *err)
 {
@@ -96,6 +101,45 @@ void token_session_key(const struct token *token, enum token_direction direction
 		       unsigned char ret_key[TOKEN_KEY_SIZE])
 {
 	derive(token, "muster session 1", direction, hello, challenge, ret_key, TOKEN_KEY_SIZE);
+}
+
+void token_digest(const struct token *token, enum token_direction direction,
+		  const struct frame_hello *hello, const struct frame_challenge *challenge,
+		  unsigned char ret_digest[FRAME_PROOF_SIZE])
+{
+	derive(token, "muster munge 1", direction, hello, challenge, ret_digest, FRAME_PROOF_SIZE);
+}
+
+void token_make_pair(struct token_pair *ret_pair)
+{
+	int r UNUSED = sodium_init(); /* it has no other way to fail than to end the process */
+	crypto_box_keypair(ret_pair->public.key, ret_pair->secret);
+}
+
+void token_wipe_pair(struct token_pair *pair)
+{
+	sodium_memzero(pair, sizeof(*pair));
+}
+
+int token_agree(const struct token_pair *own, const struct frame_key *theirs,
+		enum token_direction direction, struct token *ret_token)
+{
+	unsigned char shared[crypto_scalarmult_BYTES];
+	if (crypto_scalarmult(shared, own->secret, theirs->key) < 0)
+		return -EINVAL;
+	bool connecting = direction == TOKEN_OF_CONNECTING;
+	const struct frame_key *first = connecting ? &own->public : theirs;
+	const struct frame_key *second = connecting ? theirs : &own->public;
+	crypto_generichash_state state;
+	crypto_generichash_init(&state, NULL, 0, TOKEN_KEY_SIZE);
+	crypto_generichash_update(&state, (const unsigned char *)pair_purpose,
+				  sizeof(pair_purpose));
+	crypto_generichash_update(&state, shared, sizeof(shared));
+	crypto_generichash_update(&state, first->key, sizeof(first->key));
+	crypto_generichash_update(&state, second->key, sizeof(second->key));
+	crypto_generichash_final(&state, ret_token->key, TOKEN_KEY_SIZE);
+	sodium_memzero(shared, sizeof(shared));
+	return 0;
 }
 
 bool token_check(const struct token *token, enum token_direction direction,

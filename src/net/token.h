@@ -47,6 +47,24 @@ void token_session_key(const struct token *token, enum token_direction direction
 		       const struct frame_hello *hello, const struct frame_challenge *challenge,
 		       unsigned char ret_key[TOKEN_KEY_SIZE]);
 
+/* Where there is no secret text: a key pair for one connection, */
+struct token_pair {
+	struct frame_key public;
+	unsigned char secret[FRAME_KEY_SIZE];
+};
+void token_make_pair(struct token_pair *ret_pair);
+void token_wipe_pair(struct token_pair *pair);
+
+/* and the token that both sides, and no others, can make of their own pair and the other's public
+ * key. `direction` is ours. -EINVAL: the peer's key is not one. */
+int token_agree(const struct token_pair *own, const struct frame_key *theirs,
+		enum token_direction direction, struct token *ret_token);
+
+/* What a side vouches for with such a token: bound as the proofs are, and to both keys. */
+void token_digest(const struct token *token, enum token_direction direction,
+		  const struct frame_hello *hello, const struct frame_challenge *challenge,
+		  unsigned char ret_digest[FRAME_PROOF_SIZE]);
+
 /* In constant time. */
 bool token_check(const struct token *token, enum token_direction direction,
 		 const struct frame_hello *hello, const struct frame_challenge *challenge,

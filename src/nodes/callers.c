@@ -14,6 +14,7 @@ struct caller {
 };
 
 struct callers {
+	enum callers_kind kind;
 	const struct node *node;
 	const struct callers_handler *handler;
 	void *arg;
@@ -53,19 +54,35 @@ static void tell_msg(const struct caller *caller, const struct msg *msg)
 							 .greeted_ns = link_up_ns(caller->link) });
 }
 
+static void tell_join(struct caller *caller, const struct msg *msg)
+{
+	struct node_info node = *msg->join.node;
+	struct msg join = *msg;
+	caller->joined = true;
+	add_seen_address(caller->link, &node);
+	node.answers = link_peer_answers(caller->link);
+	node.plans = link_peer_plans(caller->link);
+	join.join.node = &node;
+	tell_msg(caller, &join);
+}
+
+/* An asker takes no part in the job. */
+static bool may_send(const struct link *link, enum msg_type type)
+{
+	return !link_is_asker(link) || type == MSG_ASK || type == MSG_TAKEN;
+}
+
 static void on_msg(void *arg, struct link *link, const struct msg *msg)
 {
 	struct caller *caller = arg;
-	if (msg->type != MSG_JOIN) {
+	if (!may_send(link, msg->type)) {
+		link_hang_up(link);
+		forget(caller);
+	} else if (msg->type != MSG_JOIN) {
 		tell_msg(caller, msg);
-		return;
+	} else {
+		tell_join(caller, msg);
 	}
-	caller->joined = true;
-	struct node_info node = *msg->join.node;
-	struct msg join = *msg;
-	add_seen_address(link, &node);
-	join.join.node = &node;
-	tell_msg(caller, &join);
 }
 
 static void on_down(void *arg, struct link *link, const struct link_end *end)
@@ -84,10 +101,17 @@ static void on_down(void *arg, struct link *link, const struct link_end *end)
 
 static const struct link_handler link_handler = { .on_msg = on_msg, .on_down = on_down };
 
+static bool is_welcome(const struct callers *callers, const struct link *link)
+{
+	if (callers->kind == CALLERS_HERE)
+		return link_is_asker(link);
+	return node_coordinates(callers->node);
+}
+
 static bool on_agent(void *arg, struct link *link)
 {
 	struct callers *callers = arg;
-	if (!node_coordinates(callers->node))
+	if (!is_welcome(callers, link))
 		return false;
 	struct caller *caller = NEW(struct caller);
 	*caller = (struct caller){ callers, ++callers->last_id, link };
@@ -117,13 +141,19 @@ static const struct link_listener_handler listener_handler = {
 	.on_turned_away = on_turned_away,
 };
 
-struct callers *callers_new(struct event_base *base, int listen_fd, const struct link_self *self,
-			    const struct node *node, const struct callers_handler *handler,
-			    void *arg)
+struct callers *callers_new(struct event_base *base, enum callers_kind kind, int listen_fd,
+			    const struct link_self *self, const struct node *node,
+			    const struct callers_handler *handler, void *arg)
 {
 	struct callers *callers = NEW(struct callers);
-	*callers =
-		(struct callers){ .node = node, .handler = handler, .arg = arg, .by_id = MAP_INIT };
+	*callers = (struct callers){
+		.kind = kind,
+		.node = node,
+		.handler = handler,
+		.arg = arg,
+		.by_id = MAP_INIT,
+		.last_id = kind == CALLERS_HERE ? CALLERS_HERE_LINKS : 0,
+	};
 	callers->listener = link_listener_new(base, listen_fd, self, &listener_handler, callers);
 	return callers;
 }

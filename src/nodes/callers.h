@@ -1,8 +1,10 @@
-/* The agents elsewhere that call on the coordinator here: a listener, and an id for the link of
- * each. What arrives becomes an event of the node (core/rounds/node.h), what the node sends goes
- * out; nothing is decided here.
+/* The agents elsewhere that call on the coordinator here, and askers, which have questions to the
+ * whole job (core/rounds/ask_msg.h): a listener, and an id for the link of each. What arrives
+ * becomes an event of the node (core/rounds/node.h), what the node sends goes out; nothing is
+ * decided here.
  *
- * Probes are answered whether or not the node coordinates; agents are let in only while it does.
+ * Probes are answered whether or not the node coordinates; agents and askers are let in only while
+ * it does. Askers on this host come to a listener of their own and are let in at any time.
  */
 #ifndef NODES_CALLERS_H
 #define NODES_CALLERS_H
@@ -19,17 +21,28 @@ struct callers_handler {
 	void (*on_turned_away)(void *arg, const char *name, const char *why);
 };
 
+enum callers_kind {
+	CALLERS_ELSEWHERE,
+	CALLERS_HERE, /* askers on this host */
+};
+
 /* Listens on `listen_fd` (owned from now on; -1: others accept for it). The rest is borrowed. */
-struct callers *callers_new(struct event_base *base, int listen_fd, const struct link_self *self,
-			    const struct node *node, const struct callers_handler *handler,
-			    void *arg);
+struct callers *callers_new(struct event_base *base, enum callers_kind kind, int listen_fd,
+			    const struct link_self *self, const struct node *node,
+			    const struct callers_handler *handler, void *arg);
 void callers_free(struct callers *callers); /* drops all links; NULL is fine */
 
 /* A connection that was accepted elsewhere, non-blocking; owned from now on. */
 void callers_adopt(struct callers *callers, int fd, const struct addr *peer);
 
-/* On links that have ended meanwhile nothing happens. Ids are below CALLERS_LINKS. */
+/* On links that have ended meanwhile nothing happens. Ids are below CALLERS_LINKS; those of askers
+ * on this host, and only those, above CALLERS_HERE_LINKS. */
+#define CALLERS_HERE_LINKS ((uint64_t)1 << 61)
 #define CALLERS_LINKS ((uint64_t)1 << 62)
+static inline bool callers_is_here(uint64_t link)
+{
+	return link > CALLERS_HERE_LINKS && link < CALLERS_LINKS;
+}
 void callers_send(struct callers *callers, uint64_t link, const struct msg *msg);
 void callers_hang_up(struct callers *callers, uint64_t link);
 void callers_hang_up_all(struct callers *callers);

@@ -18,7 +18,7 @@ struct discovery_handler {
 	/* This process listens here, under `name`, from now on: answer probes, let agents in while
 	 * it coordinates. `listen_fd` is handed over. */
 	void (*on_listen)(void *arg, int listen_fd, const struct addr_name *name);
-	/* LISTENING, ANSWER or TERM. */
+	/* LISTENING, ANSWER, TERM or RECORDED. */
 	void (*on_event)(void *arg, const struct node_event *event);
 	/* The address of the coordinator that seek() asked for. */
 	void (*on_target)(void *arg, const struct link_target *target);
@@ -44,6 +44,8 @@ struct discovery_ops {
 	void (*probe)(struct discovery *discovery, uint32_t index, uint32_t number);
 	/* NODE_DO_CONNECT: on_target follows, at once or when a name has been looked up. */
 	void (*seek)(struct discovery *discovery, int32_t index);
+	/* NODE_DO_RECORD; NULL where there are no leases. */
+	void (*record)(struct discovery *discovery, const struct recorded_end *end);
 	/* What it tries, with which result, for display: "node1:29400: connection refused". */
 	void (*explain)(const struct discovery *discovery, struct buf *out);
 	void (*done)(struct discovery *discovery);

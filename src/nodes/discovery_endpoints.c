@@ -38,6 +38,8 @@ struct endpoints {
 	uint32_t count;
 	int32_t own;	    /* where we listen; -1: nowhere */
 	bool begun;	    /* the node knows whether we listen */
+	bool delayed;	    /* `delay` is in use */
+	struct event delay; /* before the first look-up */
 	struct event timer; /* to try to listen */
 };
 
@@ -240,12 +242,34 @@ static void start(struct endpoints *e)
 	log_debug("looking for a coordinator");
 }
 
+static void on_delay(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct endpoints *e = arg;
+	start(e);
+	listen_in(e, all_known(e) ? 0 : FIRST_LOOKUPS_NS);
+}
+
+/* A name server may remember for long that a name did not exist when it was asked for too early. */
 static void endpoints_listen(struct discovery *discovery)
 {
 	struct endpoints *e = endpoints_of(discovery);
-	if (!e->sites)
-		start(e);
-	listen_in(e, e->begun || all_known(e) ? 0 : FIRST_LOOKUPS_NS);
+	if (e->sites) {
+		listen_in(e, e->begun || all_known(e) ? 0 : FIRST_LOOKUPS_NS);
+		return;
+	}
+	if (e->delayed)
+		return;
+	uint64_t delay_ns = e->base.rdzv->lookup_delay_ns;
+	struct timeval delay = clock_timeval(delay_ns);
+	event_assign(&e->delay, e->base.base, -1, 0, on_delay, e);
+	e->delayed = true;
+	if (!delay_ns) {
+		on_delay(-1, 0, e);
+		return;
+	}
+	log_debug("looking for a coordinator in %u s: its name may not exist yet",
+		  (unsigned)(delay_ns / NS_PER_S));
+	event_add(&e->delay, &delay);
 }
 
 static void endpoints_seek(struct discovery *discovery, int32_t index)
@@ -277,6 +301,8 @@ static void endpoints_done(struct discovery *discovery)
 		event_del(&e->sites[i].patience);
 		event_del(&e->sites[i].again);
 	}
+	if (e->delayed)
+		event_del(&e->delay);
 	if (e->sites)
 		event_del(&e->timer);
 	free(e->sites);

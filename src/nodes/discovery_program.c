@@ -79,7 +79,30 @@ static void on_leader_known(void *arg, struct spot *spot)
 	event_add(&p->again, &later);
 }
 
-static void on_coordinator(void *arg, const struct addr_name *name, uint64_t epoch)
+static void tell_term(struct program *p, const struct discovery_line *line)
+{
+	p->base.handler->on_event(p->base.arg, &(struct node_event){ .type = NODE_EV_TERM,
+								     .epoch = line->epoch,
+								     .here = p->chosen,
+								     .until_ns = line->until_ns,
+								     .past = line->past });
+}
+
+/* A lease is renewed, or the end of the job recorded; only the coordinator cares. */
+static void on_renewed(void *arg, const struct discovery_line *line)
+{
+	struct program *p = arg;
+	if (!p->chosen)
+		return;
+	tell_term(p, line);
+	if (line->past.epoch == line->epoch)
+		p->base.handler->on_event(p->base.arg,
+					  &(struct node_event){ .type = NODE_EV_RECORDED,
+								.epoch = line->epoch });
+}
+
+static void on_coordinator(void *arg, const struct addr_name *name,
+			   const struct discovery_line *line)
 {
 	struct program *p = arg;
 	if (p->epoch)
@@ -87,11 +110,9 @@ static void on_coordinator(void *arg, const struct addr_name *name, uint64_t epo
 	event_del(&p->again);
 	spot_init(&p->leader, name, p->base.base, on_leader_known, p);
 	p->chosen = str_eq(p->leader.text, p->own.text);
-	p->epoch = epoch;
-	log_info("%s coordinates, epoch %" PRIu64, p->leader.text, epoch);
-	p->base.handler->on_event(p->base.arg, &(struct node_event){ .type = NODE_EV_TERM,
-								     .epoch = epoch,
-								     .here = p->chosen });
+	p->epoch = line->epoch;
+	log_info("%s coordinates, epoch %" PRIu64, p->leader.text, p->epoch);
+	tell_term(p, line);
 }
 
 static void on_note(void *arg, const char *text)
@@ -101,9 +122,17 @@ static void on_note(void *arg, const char *text)
 	log_warn("discovery: %s", text);
 }
 
-static const struct discover_exec_handler exec_handler = { on_coordinator, on_note };
+static const struct discover_exec_handler exec_handler = { on_coordinator, on_renewed, on_note };
 
 /* ---- beginning ---- */
+
+/* How long workers may live without answers from the coordinator, in seconds. */
+static uint64_t fence_s(const struct rendezvous *rdzv)
+{
+	struct node_info node = { .period_ns = rendezvous_period_ns(rdzv, rdzv->max_nodes),
+				  .lease_periods = rdzv->lease_periods };
+	return (node_death_ns(&node) + NS_PER_S - 1) / NS_PER_S;
+}
 
 /* Different in every process, the same whenever this process restarts the program. */
 static void set_environment(struct program *p)
@@ -114,6 +143,8 @@ static void set_environment(struct program *p)
 		 random_u64());
 	if (rdzv->endpoint_text && *rdzv->endpoint_text)
 		env_set(&p->envp, "MUSTER_RDZV_ENDPOINT", rdzv->endpoint_text);
+	if (rdzv->quorum == QUORUM_LEASE)
+		env_setf(&p->envp, "MUSTER_DISCOVERY_FENCE", "%" PRIu64, fence_s(rdzv));
 }
 
 static void start_program(struct program *p)
@@ -237,6 +268,13 @@ static void program_listen(struct discovery *discovery)
 	begin_in(p, p->reached.numeric ? 0 : LOOKUP_PATIENCE_NS);
 }
 
+static void program_record(struct discovery *discovery, const struct recorded_end *end)
+{
+	struct program *p = program_of(discovery);
+	if (p->exec && end->epoch == p->epoch)
+		discover_exec_tell(p->exec, discovery_end_name(end->ruling));
+}
+
 static void program_explain(const struct discovery *discovery, struct buf *out)
 {
 	const struct program *p = program_of(discovery);
@@ -273,6 +311,7 @@ const struct discovery_ops discovery_program = {
 	.size = sizeof(struct program),
 	.listen = program_listen,
 	.seek = program_seek,
+	.record = program_record,
 	.explain = program_explain,
 	.done = program_done,
 };

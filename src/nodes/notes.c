@@ -79,6 +79,8 @@ static void describe(const struct note *note, struct buf *out)
 		buf_append_str(out, leave_text(note->leave));
 		return;
 	case NOTE_REFUSED:
+	case NOTE_UNFIT:
+	case NOTE_DIFFERENT:
 		buf_append_str(out, note->refused);
 		return;
 	case NOTE_FORMED:
@@ -94,6 +96,9 @@ static void describe(const struct note *note, struct buf *out)
 		return;
 	case NOTE_COORDINATES:
 	case NOTE_JOINED:
+	case NOTE_EXCLUDED:
+	case NOTE_FIT:
+	case NOTE_NEEDED:
 	case NOTE_SUPERSEDED:
 	case NOTE_KIND_COUNT:
 		return;

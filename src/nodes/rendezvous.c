@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/rounds/finder.h"
+#include "net/notary.h"
 #include "nodes/rendezvous_conf.h"
 #include "nodes/rendezvous_etcd.h"
 
@@ -216,6 +217,34 @@ static int take_token(const char *file, struct rendezvous *rdzv, struct err *err
 	return 0;
 }
 
+/* How agents prove that they belong to the job: by a token if there is one, else by munge where an
+ * engine says that its hosts have it. */
+static int choose_auth(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		       struct rendezvous *rdzv, struct err *err)
+{
+	int r = take_token(conf->token_file, rdzv, err);
+	if (r < 0)
+		return r;
+	if (conf->auth == RENDEZVOUS_AUTH_TOKEN && !rdzv->has_token)
+		return err_set(err, EINVAL,
+			       "--rdzv-conf: auth=token needs token_file=FILE or " TOKEN_VARIABLE);
+	rdzv->no_guard = conf->auth == RENDEZVOUS_AUTH_NONE;
+	if (rdzv->no_guard || conf->auth == RENDEZVOUS_AUTH_MUNGE)
+		rdzv->has_token = false;
+	bool by_munge = conf->auth == RENDEZVOUS_AUTH_MUNGE ||
+			(conf->auth == RENDEZVOUS_AUTH_AUTO && options->munge && !rdzv->has_token);
+	if (!by_munge || rdzv->kind == RENDEZVOUS_LOCAL)
+		return 0;
+	struct err why = ERR_INIT;
+	r = notary_try(&why);
+	if (r < 0 && conf->auth == RENDEZVOUS_AUTH_MUNGE)
+		return err_set(err, EIO, "--rdzv-conf: auth=munge: %s", why.msg);
+	if (r < 0)
+		log_warn("munge cannot be used: %s", why.msg);
+	rdzv->munge = r == 0;
+	return 0;
+}
+
 static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rdzv)
 {
 	const struct coordinator_config usual = COORDINATOR_CONFIG_INIT;
@@ -237,38 +266,47 @@ static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rd
 			  rdzv->backend);
 }
 
+/* Only the owner of the only endpoint can coordinate. Where a program may give a lease, that
+ * decides for jobs of which less than a majority could go on; the others do not depend on the
+ * program. */
+static enum quorum_rule choose_quorum(enum quorum_rule given, const struct rendezvous *rdzv,
+				      uint32_t min_nodes)
+{
+	if (rdzv->kind != RENDEZVOUS_PROGRAM && rdzv->endpoint_count <= 1)
+		return QUORUM_ANY;
+	bool by_lease = rdzv->kind == RENDEZVOUS_PROGRAM && min_nodes <= rdzv->max_nodes / 2;
+	return given == QUORUM_LEASE && !by_lease ? QUORUM_MAJORITY : given;
+}
+
 static int fill(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
-		uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+		uint32_t min_nodes, uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
 	rdzv->max_nodes = max_nodes;
 	rdzv->host = conf->host;
-	rdzv->quorum = conf->quorum;
 	rdzv->local_addr = is_given(options->local_addr) ? options->local_addr : NULL;
 	rdzv->endpoint_text = options->endpoint;
 	rdzv->conf = options->conf;
 	int r;
 	if ((r = take_node_rank(options, conf, max_nodes, rdzv, err)) < 0 ||
 	    (r = choose_backend(options, conf, max_nodes, rdzv, err)) < 0 ||
-	    (r = take_token(conf->token_file, rdzv, err)) < 0)
+	    (r = choose_auth(options, conf, rdzv, err)) < 0)
 		return r;
-	/* Only the owner of the only endpoint can coordinate. */
-	if (rdzv->kind != RENDEZVOUS_PROGRAM && rdzv->endpoint_count <= 1)
-		rdzv->quorum = QUORUM_ANY;
+	rdzv->quorum = choose_quorum(conf->quorum, rdzv, min_nodes);
 	take_times(conf, rdzv);
 	if (!rdzv->is_etcd)
 		rendezvous_etcd_unused(conf);
 	return 0;
 }
 
-int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes,
-		    struct rendezvous *ret_rdzv, struct err *err)
+int rendezvous_make(const struct rendezvous_options *options, uint32_t min_nodes,
+		    uint32_t max_nodes, struct rendezvous *ret_rdzv, struct err *err)
 {
 	struct rendezvous rdzv = RENDEZVOUS_INIT;
 	struct rendezvous_conf conf;
 	int r = rendezvous_conf_parse(options->conf, &conf, err);
 	if (r < 0)
 		return r;
-	r = fill(options, &conf, max_nodes, &rdzv, err);
+	r = fill(options, &conf, min_nodes, max_nodes, &rdzv, err);
 	rendezvous_conf_done(&conf);
 	if (r < 0) {
 		rendezvous_done(&rdzv);

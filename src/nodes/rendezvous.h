@@ -29,6 +29,7 @@ struct rendezvous_options {
 	const char *master_addr;
 	int64_t master_port; /* RENDEZVOUS_PORT_UNSET: not given */
 	const char *local_addr;
+	bool munge; /* the engine's hosts have it: use it if there is no token */
 };
 
 enum rendezvous_kind {
@@ -48,7 +49,7 @@ struct rendezvous {
 	uint32_t max_nodes;
 	enum rendezvous_kind kind;
 	const char *backend; /* its name, for display */
-	bool is_static; /* MAX nodes with given ranks; the workers' store is at the endpoint too */
+	bool is_static;	     /* nodes with given ranks; the workers' store is at the endpoint too */
 	bool store_at_endpoint; /* this node coordinates, and the workers\' store shares its port */
 	struct addr_name *endpoints;
 	size_t endpoint_count;
@@ -63,11 +64,14 @@ struct rendezvous {
 	int32_t node_rank;	   /* -1: any */
 	bool has_token;
 	struct token token;
+	bool munge;    /* agents prove that they belong to the same user */
+	bool no_guard; /* any process may join, and the user says so */
 
 	enum quorum_rule quorum; /* where another process could coordinate */
 	uint64_t join_timeout_ns, last_call_ns, close_timeout_ns;
 	uint64_t scale_up_delay_ns, failover_after_ns;
-	uint64_t period_ns; /* between two signs of life; 0: by the number of nodes */
+	uint64_t lookup_delay_ns; /* before the first look-up of an endpoint's name */
+	uint64_t period_ns;	  /* between two signs of life; 0: by the number of nodes */
 	uint32_t lease_periods;
 };
 
@@ -75,8 +79,8 @@ struct rendezvous {
 
 /* -EINVAL: a usage error; any other code: a system error, such as a token file that cannot be read.
  * Takes MUSTER_TOKEN out of the environment, so that no child inherits it. */
-int rendezvous_make(const struct rendezvous_options *options, uint32_t max_nodes,
-		    struct rendezvous *ret_rdzv, struct err *err);
+int rendezvous_make(const struct rendezvous_options *options, uint32_t min_nodes,
+		    uint32_t max_nodes, struct rendezvous *ret_rdzv, struct err *err);
 void rendezvous_done(struct rendezvous *rdzv);
 
 /* The time between two signs of life in a job of this many nodes. */

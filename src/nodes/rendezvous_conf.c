@@ -16,6 +16,7 @@ enum value_kind {
 	VALUE_RANK,  /* 0 or more */
 	VALUE_HOST,
 	VALUE_QUORUM,
+	VALUE_AUTH,
 	VALUE_TEXT,
 	VALUE_TCP, /* the only choice */
 	VALUE_UNUSED,
@@ -42,6 +43,7 @@ static const struct key {
 	KEY("rank", VALUE_RANK, rank),
 	KEY("is_host", VALUE_HOST, host),
 	KEY("quorum", VALUE_QUORUM, quorum),
+	KEY("auth", VALUE_AUTH, auth),
 	KEY("token_file", VALUE_TEXT, token_file),
 	/* With the names of torchrun's two etcd backends. */
 	KEY("protocol", VALUE_TEXT, protocol),
@@ -105,6 +107,20 @@ static int to_quorum(const char *value, enum quorum_rule *ret_quorum)
 	return 0;
 }
 
+static int to_auth(const char *value, enum rendezvous_auth *ret_auth)
+{
+	static const char *const names[] = { [RENDEZVOUS_AUTH_AUTO] = "auto",
+					     [RENDEZVOUS_AUTH_NONE] = "none",
+					     [RENDEZVOUS_AUTH_TOKEN] = "token",
+					     [RENDEZVOUS_AUTH_MUNGE] = "munge" };
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(value, names[i])) {
+			*ret_auth = (enum rendezvous_auth)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static int take_value(const struct key *key, const char *value, struct rendezvous_conf *conf)
 {
 	void *field = (char *)conf + key->offset;
@@ -121,6 +137,8 @@ static int take_value(const struct key *key, const char *value, struct rendezvou
 		return to_host(value, field);
 	case VALUE_QUORUM:
 		return to_quorum(value, field);
+	case VALUE_AUTH:
+		return to_auth(value, field);
 	case VALUE_TEXT:
 		free(*(char **)field);
 		*(char **)field = mem_strdup(value);
@@ -144,6 +162,7 @@ static const char *expected(enum value_kind kind)
 		[VALUE_RANK] = "a number from 0 on",
 		[VALUE_HOST] = "true or false",
 		[VALUE_QUORUM] = "majority or any",
+		[VALUE_AUTH] = "munge, token, none or auto",
 		[VALUE_TEXT] = "a text",
 		[VALUE_TCP] = "tcp, which is the only store there is",
 		[VALUE_UNUSED] = "a value",
@@ -200,7 +219,7 @@ int rendezvous_conf_parse(const char *text, struct rendezvous_conf *ret_conf, st
 		.rank = RENDEZVOUS_CONF_UNSET,
 		.lease_ttl_s = RENDEZVOUS_CONF_UNSET,
 		.host = RENDEZVOUS_HOST_WHO_CAN,
-		.quorum = QUORUM_MAJORITY,
+		.quorum = QUORUM_LEASE,
 	};
 	AUTO_FREE char *bare = without_quotes(text);
 	const char *rest = bare, *piece;

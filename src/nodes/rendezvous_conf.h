@@ -6,6 +6,13 @@
 
 #define RENDEZVOUS_CONF_UNSET UINT64_MAX
 
+enum rendezvous_auth {
+	RENDEZVOUS_AUTH_AUTO,
+	RENDEZVOUS_AUTH_NONE,
+	RENDEZVOUS_AUTH_TOKEN,
+	RENDEZVOUS_AUTH_MUNGE,
+};
+
 struct rendezvous_conf {
 	uint64_t join_timeout_ns, last_call_ns, close_timeout_ns, timeout_ns;
 	uint64_t keep_alive_ns, keep_alive_attempts;
@@ -13,6 +20,7 @@ struct rendezvous_conf {
 	uint64_t rank;
 	enum rendezvous_host host;
 	enum quorum_rule quorum;
+	enum rendezvous_auth auth;
 	char *token_file;
 	/* Of etcd; NULL: not given. */
 	char *protocol, *ca_file, *cert_file, *key_file;

@@ -2,44 +2,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #define PROGRAM "muster-discover-etcd"
 #define DEFAULT_ENDPOINT "localhost"
 #define LEASE_TTL_S_MAX 3600 /* the limit of muster-discover-etcd */
-
-/* In the build tree beside us, at its installed place relative to us, at its configured place; else
- * PATH decides. */
-static char *find_program(void)
-{
-	static const struct {
-		bool from_us;
-		const char *path;
-	} places[] = {
-		{ true, "/libexec/" PROGRAM },
-		{ true, "/../libexec/muster/" PROGRAM },
-		{ false, MUSTER_LIBEXEC "/" PROGRAM },
-	};
-	char self[PATH_MAX] = "";
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		self[0] = '\0';
-	const char *dir = dirname(self);
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		AUTO_FREE char *path =
-			mem_printf("%s%s", places[i].from_us ? dir : "", places[i].path);
-		if (access(path, X_OK) == 0)
-			return mem_strdup(path);
-	}
-	return mem_strdup(PROGRAM);
-}
 
 static void add_option(struct strv *args, const char *name, const char *value)
 {
@@ -80,7 +53,7 @@ int rendezvous_etcd_args(const char *endpoints, const struct rendezvous_conf *co
 			       "--rdzv-conf: 'lease_ttl=%" PRIu64 "' is more than %d seconds",
 			       conf->lease_ttl_s, LEASE_TTL_S_MAX);
 	struct strv args = STRV_INIT;
-	strv_take(&args, find_program());
+	strv_take(&args, path_libexec(PROGRAM));
 	add_endpoints(&args, endpoints, conf->protocol);
 	add_option(&args, "ca-file", conf->ca_file);
 	add_option(&args, "cert-file", conf->cert_file);

@@ -91,7 +91,9 @@ void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, 
 	if (linked)
 		say_nodes(agent, out);
 	else
-		buf_append_str(out, tried);
+		buf_printf(out,
+			   "%s; 'muster doctor' checks the names, ports and interfaces of a host",
+			   tried);
 	if (linked) {
 		buf_append_str(out, " came");
 		say_missing(agent, out);

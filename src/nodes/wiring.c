@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "net/door.h"
+#include "net/notary.h"
 #include "nodes/callers.h"
 #include "nodes/discovery.h"
 #include "nodes/notes.h"
@@ -68,7 +69,10 @@ static void on_up(void *arg, struct link *link)
 	}
 	log_info("linked to the coordinator at %s", link_peer_name(link));
 	w->link_id++;
-	tell(w, &(struct node_event){ .type = NODE_EV_LINK_UP, .link = w->link_id });
+	tell(w, &(struct node_event){ .type = NODE_EV_LINK_UP,
+				      .link = w->link_id,
+				      .answers = link_peer_answers(link),
+				      .plans = link_peer_plans(link) });
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
@@ -141,7 +145,7 @@ static const struct door_handler door_handler = { .on_agent = on_agent_calls,
 
 static void warn_of_strangers(const struct wiring *w, const struct addr *addr)
 {
-	if (!w->self.token && !addr_is_loopback(addr))
+	if (!w->self.token && !w->self.notary && !w->rdzv->no_guard && !addr_is_loopback(addr))
 		log_warn("there is no token: any process that can reach %s can join this job; set "
 			 "MUSTER_TOKEN or --rdzv-conf token_file=FILE on all nodes",
 			 w->place.host);
@@ -158,7 +162,8 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 		w->door = door_new(w->base, listen_fd, &door_handler, w);
 		listen_fd = -1;
 	}
-	w->callers = callers_new(w->base, listen_fd, &w->self, w->node, &callers_handler, w);
+	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, listen_fd, &w->self, w->node,
+				 &callers_handler, w);
 }
 
 static void on_target(void *arg, const struct link_target *target)
@@ -192,6 +197,12 @@ static void say(const struct note *note)
 		[NOTE_REFUSED] = { LOG_WARN, "is refused: " },
 		[NOTE_FORMED] = { LOG_INFO, "" },
 		[NOTE_STOPPED] = { LOG_INFO, "" },
+		[NOTE_EXCLUDED] = { LOG_WARN, "is left out of later rounds while enough other "
+					      "nodes are there: its worker held the others up" },
+		[NOTE_UNFIT] = { LOG_WARN, "is not fit and becomes a spare of last resort: " },
+		[NOTE_FIT] = { LOG_INFO, "is fit again" },
+		[NOTE_NEEDED] = { LOG_WARN, "is not fit, but takes part: too few others are here" },
+		[NOTE_DIFFERENT] = { LOG_WARN, "the nodes differ: " },
 		[NOTE_CLOSED] = { LOG_INFO, "" },
 		[NOTE_SUPERSEDED] = { LOG_INFO, "another coordinates this job now" },
 	};
@@ -243,11 +254,16 @@ void wiring_act(struct wiring *w, const struct node_action *action)
 	case NODE_DO_HANG_UP_ALL:
 		callers_hang_up_all(w->callers);
 		break;
+	case NODE_DO_RECORD:
+		if (d->ops->record)
+			d->ops->record(d, &action->end);
+		break;
 	case NODE_DO_NOTE:
 		say(&action->note);
 		break;
 	case NODE_DO_PLACE_STORE:
 	case NODE_DO_HOST:
+	case NODE_DO_ASKED:
 	case NODE_ACTION_COUNT:
 		assert(!"the job does that");
 		break;
@@ -345,7 +361,9 @@ struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv
 		.base = base,
 		.link_id = CALLERS_LINKS,
 		.waiting = WAITING_INIT,
-		.self = { .run_id = rdzv->run_id, .token = rdzv->has_token ? &rdzv->token : NULL },
+		.self = { .run_id = rdzv->run_id,
+			  .token = rdzv->has_token ? &rdzv->token : NULL,
+			  .notary = rdzv->munge ? notary_new(base) : NULL },
 	};
 	evtimer_assign(&w->say, base, on_say, w);
 	w->discovery = discovery_new(base, rdzv, &w->self, &discovery_handler, w);
@@ -363,5 +381,6 @@ void wiring_free(struct wiring *w)
 	door_free(w->door);
 	callers_free(w->callers);
 	link_drop_lingering(w->base);
+	notary_free(w->self.notary);
 	free(w);
 }

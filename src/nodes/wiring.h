@@ -29,7 +29,7 @@ struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv
 			  const struct node *node, const struct wiring_handler *handler, void *arg);
 void wiring_free(struct wiring *wiring); /* NULL is fine */
 
-/* All actions but HOST and PLACE_STORE, which are the job's. */
+/* All actions but HOST, ASKED and PLACE_STORE, which are the job's. */
 void wiring_act(struct wiring *wiring, const struct node_action *action);
 
 /* For PLACE_STORE: the others reach this node under `host`, which is `addr` here. */

@@ -480,10 +480,12 @@ static int import_github(struct import *import, struct json_in entries)
 	int r = json_in_enter(&entries, '{');
 	while (r >= 0 && (r = json_in_member(&entries, &suite)) > 0) {
 		struct json_in list = entries;
+		import->version.suite = buf_str(&suite);
 		r = json_in_skip(&entries);
 		if (r >= 0)
 			r = each_entry(import, list, read_github_entry);
 	}
+	import->version.suite = "";
 	return r;
 }
 
@@ -521,7 +523,8 @@ static int import_pytest(struct import *import, struct top *top)
 		r = READ_FIELDS(&top->machine, { "node", FIELD_TEXT, &node });
 	import->version = (struct bench_version){ .commit = buf_str(&id),
 						  .time_s = iso_seconds(buf_str(&stamp)),
-						  .host = buf_str(&node) };
+						  .host = buf_str(&node),
+						  .suite = "" };
 	return r < 0 ? r : each_entry(import, top->benchmarks, read_pytest);
 }
 
@@ -550,7 +553,7 @@ int bench_import(const char *text, size_t len, bench_import_fn *on_value, void *
 	struct err reason = ERR_INIT;
 	struct import import = { .on_value = on_value,
 				 .arg = arg,
-				 .version = { .commit = "", .host = "" },
+				 .version = { .commit = "", .host = "", .suite = "" },
 				 .err = &reason };
 	if (len > strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0) {
 		const char *brace = memchr(text, '{', len);

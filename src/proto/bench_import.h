@@ -14,6 +14,7 @@ struct bench_version {
 	const char *commit;
 	int64_t time_s; /* of the commit, since the epoch */
 	const char *host;
+	const char *suite; /* benchmarks of the same name in another suite are others */
 };
 
 /* Called for every value in order. */

@@ -44,19 +44,21 @@ void etcd_put_read(struct buf *body, const char *key)
 	put_range(&out, NULL, key);
 }
 
-void etcd_put_campaign(struct buf *body, const char *key, const char *value, int64_t lease)
+/* The key must have been created at this revision; 0: it must not exist. */
+static void put_compare(struct json_out *out, const char *key, uint64_t revision)
 {
-	struct json_out json = JSON_OUT(body), *out = &json;
-	json_out_open(out, NULL, '{');
 	json_out_open(out, "compare", '[');
 	json_out_open(out, NULL, '{');
 	json_out_text(out, "target", "CREATE");
 	json_out_text(out, "result", "EQUAL");
-	put_number(out, "create_revision", 0);
+	put_number(out, "create_revision", (int64_t)revision);
 	put_base64(out, "key", key);
 	json_out_close(out, '}');
 	json_out_close(out, ']');
-	json_out_open(out, "success", '[');
+}
+
+static void put_pair(struct json_out *out, const char *key, const char *value, int64_t lease)
+{
 	json_out_open(out, NULL, '{');
 	json_out_open(out, "request_put", '{');
 	put_base64(out, "key", key);
@@ -64,11 +66,32 @@ void etcd_put_campaign(struct buf *body, const char *key, const char *value, int
 	put_number(out, "lease", lease);
 	json_out_close(out, '}');
 	json_out_close(out, '}');
+}
+
+void etcd_put_campaign(struct buf *body, const char *key, const char *value, int64_t lease)
+{
+	struct json_out json = JSON_OUT(body), *out = &json;
+	json_out_open(out, NULL, '{');
+	put_compare(out, key, 0);
+	json_out_open(out, "success", '[');
+	put_pair(out, key, value, lease);
 	json_out_close(out, ']');
 	json_out_open(out, "failure", '[');
 	json_out_open(out, NULL, '{');
 	put_range(out, "request_range", key);
 	json_out_close(out, '}');
+	json_out_close(out, ']');
+	json_out_close(out, '}');
+}
+
+void etcd_put_record(struct buf *body, const char *key, uint64_t epoch, const char *past,
+		     const char *value, int64_t lease)
+{
+	struct json_out json = JSON_OUT(body), *out = &json;
+	json_out_open(out, NULL, '{');
+	put_compare(out, key, epoch);
+	json_out_open(out, "success", '[');
+	put_pair(out, past, value, lease);
 	json_out_close(out, ']');
 	json_out_close(out, '}');
 }
@@ -213,6 +236,17 @@ int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_k
 	}
 	*ret_won = won;
 	*ret_key = key;
+	return 0;
+}
+
+int etcd_get_record(const char *text, size_t len, bool *ret_done, struct err *err)
+{
+	struct json_value answer = load(text, len);
+	uint64_t revision;
+	int r = get_revision(answer, &revision, err);
+	if (r < 0)
+		return r;
+	*ret_done = json_value_is_true(json_value_get(answer, "succeeded"));
 	return 0;
 }
 

@@ -25,6 +25,9 @@
 /* Bodies of requests, appended to `body`. */
 void etcd_put_read(struct buf *body, const char *key);
 void etcd_put_campaign(struct buf *body, const char *key, const char *value, int64_t lease);
+/* Writes `past` if the key is the one created at `epoch`. */
+void etcd_put_record(struct buf *body, const char *key, uint64_t epoch, const char *past,
+		     const char *value, int64_t lease);
 void etcd_put_grant(struct buf *body, uint64_t ttl_s);
 void etcd_put_lease(struct buf *body, int64_t lease); /* KEEP and REVOKE */
 void etcd_put_watch(struct buf *body, const char *key, uint64_t from_revision);
@@ -44,6 +47,8 @@ int etcd_get_read(const char *text, size_t len, struct etcd_key *ret_key, struct
 /* Whether the key was created now; if so its create_revision, else the existing key. */
 int etcd_get_campaign(const char *text, size_t len, bool *ret_won, struct etcd_key *ret_key,
 		      struct err *err);
+/* Whether it was written. */
+int etcd_get_record(const char *text, size_t len, bool *ret_done, struct err *err);
 int etcd_get_grant(const char *text, size_t len, int64_t *ret_lease, uint64_t *ret_ttl_s,
 		   struct err *err);
 int etcd_get_keep(const char *text, size_t len, bool *ret_alive, struct err *err);

@@ -10,7 +10,9 @@ static const char *const names[] = {
 	[EVENT_GROUP_GONE] = "group.gone",	   [EVENT_WORKER_CONDEMNED] = "worker.condemned",
 	[EVENT_STOP_REQUESTED] = "stop.requested", [EVENT_RESTART_REQUESTED] = "restart.requested",
 	[EVENT_GROUP_RESTART] = "group.restart",   [EVENT_TIMER_EXPIRED] = "timer.expired",
-	[EVENT_TIMER_REJECTED] = "timer.rejected", [EVENT_JOB_ENDED] = "job.ended",
+	[EVENT_TIMER_REJECTED] = "timer.rejected", [EVENT_HANG_EXPLAINED] = "hang.explained",
+	[EVENT_NOTICE_GIVEN] = "notice.given",	   [EVENT_NOTICE_AGREED] = "notice.agreed",
+	[EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
 
@@ -54,6 +56,12 @@ static void put_body(struct json_out *out, const struct event_body *body)
 	put_text_if(out, "status", body->status);
 	if (body->exit_code)
 		json_out_int(out, "exit_code", *body->exit_code);
+	if (body->step)
+		json_out_int(out, "step", (int64_t)*body->step);
+	if (body->saved_step)
+		json_out_int(out, "saved_step", (int64_t)*body->saved_step);
+	if (body->kept_step)
+		json_out_int(out, "kept_step", (int64_t)*body->kept_step);
 	if (body->metrics)
 		put_metrics(out, body);
 	if (body->status) {

@@ -19,6 +19,9 @@ enum event_kind {
 	EVENT_GROUP_RESTART,
 	EVENT_TIMER_EXPIRED,
 	EVENT_TIMER_REJECTED,
+	EVENT_HANG_EXPLAINED,
+	EVENT_NOTICE_GIVEN,
+	EVENT_NOTICE_AGREED,
 	EVENT_JOB_ENDED,
 	EVENT_KIND_COUNT,
 };
@@ -52,8 +55,9 @@ struct event_body {
 	uint64_t world_size;
 	uint64_t nodes; /* of the round; with it, our rank among them */
 	uint64_t group_rank;
-	const char *reason;   /* of a failure, a restart or a rejection */
-	const char *detail;   /* what exactly was rejected, or why a worker could not be started */
+	const char *reason; /* of a failure, a restart or a rejection */
+	/* what exactly was rejected, why a worker could not be started, who holds the others up */
+	const char *detail;
 	const char *scope;    /* of a timer */
 	const char *status;   /* "exit code 3", "SIGKILL" */
 	const int *exit_code; /* NULL: none */
@@ -61,6 +65,8 @@ struct event_body {
 	const char *error_file;		    /* the file for an exception of the worker */
 	const struct event_number *metrics; /* of a whole job; NULL: none */
 	size_t metric_count;
+	const uint64_t *step, *saved_step; /* of a worker that told them; NULL: none */
+	const uint64_t *kept_step;	   /* of the state that all ranks have kept; NULL: none */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

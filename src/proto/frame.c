@@ -47,6 +47,11 @@ static int find_stranger(const void *data, size_t len)
 	return -1;
 }
 
+uint8_t frame_opening_minor(const void *data)
+{
+	return ((const unsigned char *)data)[MAGIC_SIZE + 1];
+}
+
 int frame_check_opening(const void *data, size_t len, struct err *err)
 {
 	if (len < FRAME_OPENING_SIZE)
@@ -114,7 +119,7 @@ static void walk_hello(struct pack *p, void *body)
 {
 	struct frame_hello *hello = body;
 	PACK_ENUM(p, hello->role, ROLE_COUNT);
-	pack_bool(p, &hello->has_token);
+	PACK_ENUM(p, hello->auth, AUTH_COUNT);
 	pack_bytes(p, hello->nonce, sizeof(hello->nonce));
 	pack_text(p, hello->version, sizeof(hello->version));
 	pack_text(p, hello->run_id, sizeof(hello->run_id));
@@ -137,6 +142,25 @@ static void walk_welcome(struct pack *p, void *body)
 	struct frame_welcome *welcome = body;
 	pack_bytes(p, welcome->proof, sizeof(welcome->proof));
 	pack_text(p, welcome->version, sizeof(welcome->version));
+}
+
+static void walk_key(struct pack *p, void *body)
+{
+	struct frame_key *key = body;
+	pack_bytes(p, key->key, sizeof(key->key));
+}
+
+static void walk_credential(struct pack *p, void *body)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789+/=:-";
+	struct frame_credential *credential = body;
+	uint16_t len = p->writing ? (uint16_t)strlen(credential->text) : 0;
+	pack_u16(p, &len);
+	pack_require(p, len > 0 && len < sizeof(credential->text));
+	if (!p->bad)
+		pack_bytes(p, credential->text, len);
+	pack_require(p, !p->bad && strspn(credential->text, letters) == len);
 }
 
 static void walk_refused(struct pack *p, void *body)
@@ -173,6 +197,7 @@ static int get(const struct frame *frame, enum frame_type type, walk_fn *walk, v
 		struct frame_welcome welcome;
 		struct frame_refused refused;
 		struct frame_standing standing;
+		struct frame_credential credential;
 	} body;
 	assert(size <= sizeof(body));
 	memset(&body, 0, sizeof(body));
@@ -230,6 +255,28 @@ int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welco
 	return get(frame, FRAME_WELCOME, walk_welcome, ret_welcome, sizeof(*ret_welcome), err);
 }
 
+void frame_put_key(struct buf *out, const struct frame_key *key)
+{
+	put(out, FRAME_KEY, walk_key, key);
+}
+
+int frame_get_key(const struct frame *frame, struct frame_key *ret_key, struct err *err)
+{
+	return get(frame, FRAME_KEY, walk_key, ret_key, sizeof(*ret_key), err);
+}
+
+void frame_put_credential(struct buf *out, const struct frame_credential *credential)
+{
+	put(out, FRAME_CREDENTIAL, walk_credential, credential);
+}
+
+int frame_get_credential(const struct frame *frame, struct frame_credential *ret_credential,
+			 struct err *err)
+{
+	return get(frame, FRAME_CREDENTIAL, walk_credential, ret_credential,
+		   sizeof(*ret_credential), err);
+}
+
 void frame_put_refused(struct buf *out, enum frame_refusal reason, const char *text)
 {
 	struct frame_refused refused = { .reason = reason };
@@ -259,6 +306,7 @@ const char *frame_type_name(uint8_t type)
 		[FRAME_HELLO] = "HELLO",     [FRAME_CHALLENGE] = "CHALLENGE",
 		[FRAME_PROOF] = "PROOF",     [FRAME_WELCOME] = "WELCOME",
 		[FRAME_REFUSED] = "REFUSED", [FRAME_STANDING] = "STANDING",
+		[FRAME_KEY] = "KEY",	     [FRAME_CREDENTIAL] = "CREDENTIAL",
 	};
 	if (type >= FRAME_MESSAGE)
 		return "a message";

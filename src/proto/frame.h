@@ -11,9 +11,10 @@
  *                                              STANDING   (to a probe) whether it coordinates
  *     messages of core/rounds/msg.h, both ways     or, at any point before, REFUSED with the reason
  *
- * Without a token there is no CHALLENGE and no PROOF. With one, what follows WELCOME is sealed
- * (net/seal.h). The opening and REFUSED are the same in all versions, so that a peer of another
- * version understands the refusal. docs/PROTOCOL.md has every byte.
+ * Without authentication there is no CHALLENGE and no PROOF; with it, what follows WELCOME is
+ * sealed (net/seal.h). With munge instead of a token, KEY follows HELLO and CHALLENGE, and
+ * CREDENTIAL comes before PROOF and WELCOME. The opening and REFUSED are the same in all versions,
+ * so that a peer of another version understands the refusal. docs/PROTOCOL.md has every byte.
  *
  * Pure functions on bytes.
  */
@@ -25,8 +26,10 @@
 #include "base/err.h"
 #include "core/rounds/finder.h"
 
-#define FRAME_MAJOR 2 /* other majors do not understand each other */
-#define FRAME_MINOR 0 /* later ones add bytes at the end of bodies */
+#define FRAME_MAJOR 2	    /* other majors do not understand each other */
+#define FRAME_MINOR 4	    /* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MINOR_ASKS 1  /* from this one on a peer knows questions and answers */
+#define FRAME_MINOR_PLANS 4 /* and NOTICE, VOTE and PLAN */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3
@@ -38,6 +41,8 @@
 #define FRAME_VERSION_MAX 32 /* with the NUL, as all of these */
 #define FRAME_RUN_ID_MAX 256
 #define FRAME_TEXT_MAX 256
+#define FRAME_KEY_SIZE 32
+#define FRAME_CREDENTIAL_MAX 1024
 
 enum frame_type {
 	FRAME_HELLO = 1,
@@ -46,18 +51,30 @@ enum frame_type {
 	FRAME_WELCOME = 4,
 	FRAME_REFUSED = 5,
 	FRAME_STANDING = 6,
+	FRAME_KEY = 7,
+	FRAME_CREDENTIAL = 8,
 	FRAME_MESSAGE = 16, /* and above: see round_msg.c */
+	FRAME_WORK = 64,    /* a piece of the stream of proto/deal/work_msg.h */
 };
 
 enum frame_role {
 	ROLE_AGENT, /* wants to take part */
 	ROLE_PROBE, /* asks whether there is a coordinator */
+	ROLE_ASKER, /* has a question to all hosts of the job */
 	ROLE_COUNT,
+};
+
+/* How both sides prove that they belong to the job. */
+enum frame_auth {
+	AUTH_NONE,
+	AUTH_TOKEN, /* both know a secret */
+	AUTH_MUNGE, /* both belong to the same user */
+	AUTH_COUNT,
 };
 
 struct frame_hello {
 	enum frame_role role;
-	bool has_token;
+	enum frame_auth auth;
 	unsigned char nonce[FRAME_NONCE_SIZE];
 	char version[FRAME_VERSION_MAX]; /* of muster, for log lines */
 	char run_id[FRAME_RUN_ID_MAX];
@@ -72,14 +89,24 @@ struct frame_proof {
 };
 
 struct frame_welcome {
-	unsigned char proof[FRAME_PROOF_SIZE]; /* zeros without a token */
+	unsigned char proof[FRAME_PROOF_SIZE]; /* zeros without authentication */
 	char version[FRAME_VERSION_MAX];
+};
+
+/* A public key that its sender made for this connection. */
+struct frame_key {
+	unsigned char key[FRAME_KEY_SIZE];
+};
+
+/* Of munge: letters, digits and +/=:- */
+struct frame_credential {
+	char text[FRAME_CREDENTIAL_MAX];
 };
 
 enum frame_refusal {
 	REFUSAL_VERSION, /* another major version */
 	REFUSAL_RUN_ID,	 /* for another job */
-	REFUSAL_TOKEN,	 /* mismatched, missing, or not expected */
+	REFUSAL_TOKEN,	 /* token or credential: mismatched, missing, or not expected */
 	REFUSAL_STANDBY, /* to an agent: there is no coordinator here (yet) */
 	REFUSAL_BROKEN,	 /* the peer sent an invalid frame */
 	REFUSAL_BUSY,	 /* too many connections */
@@ -111,6 +138,9 @@ void frame_put_opening(struct buf *out);
  * version, named in `err`). */
 int frame_check_opening(const void *data, size_t len, struct err *err);
 
+/* The minor version in an opening that was checked. */
+uint8_t frame_opening_minor(const void *data);
+
 /* Whether the foreign bytes are an HTTP request: such a client understands an answer. */
 bool frame_is_http(const void *data, size_t len);
 
@@ -123,6 +153,8 @@ void frame_put_hello(struct buf *out, const struct frame_hello *hello);
 void frame_put_challenge(struct buf *out, const struct frame_challenge *challenge);
 void frame_put_proof(struct buf *out, const struct frame_proof *proof);
 void frame_put_welcome(struct buf *out, const struct frame_welcome *welcome);
+void frame_put_key(struct buf *out, const struct frame_key *key);
+void frame_put_credential(struct buf *out, const struct frame_credential *credential);
 void frame_put_refused(struct buf *out, enum frame_refusal reason, const char *text);
 void frame_put_standing(struct buf *out, const struct frame_standing *standing);
 
@@ -133,6 +165,9 @@ int frame_get_challenge(const struct frame *frame, struct frame_challenge *ret_c
 int frame_get_proof(const struct frame *frame, struct frame_proof *ret_proof, struct err *err);
 int frame_get_welcome(const struct frame *frame, struct frame_welcome *ret_welcome,
 		      struct err *err);
+int frame_get_key(const struct frame *frame, struct frame_key *ret_key, struct err *err);
+int frame_get_credential(const struct frame *frame, struct frame_credential *ret_credential,
+			 struct err *err);
 int frame_get_refused(const struct frame *frame, struct frame_refused *ret_refused,
 		      struct err *err);
 int frame_get_standing(const struct frame *frame, struct frame_standing *ret_standing,

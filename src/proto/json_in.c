@@ -199,12 +199,12 @@ int json_in_string(struct json_in *in, struct buf *ret_text)
 		return -EINVAL;
 	in->pos++;
 	for (;;) {
-		const char *run = in->pos;
-		while (in->pos < in->end && *in->pos != '"' && *in->pos != '\\' &&
-		       (unsigned char)*in->pos >= 0x20)
-			in->pos++;
+		const char *run = in->pos, *pos = run, *end = in->end;
+		while (pos < end && *pos != '"' && *pos != '\\' && (unsigned char)*pos >= 0x20)
+			pos++;
+		in->pos = pos;
 		if (ret_text)
-			buf_append(ret_text, run, (size_t)(in->pos - run));
+			buf_append(ret_text, run, (size_t)(pos - run));
 		if (in->pos == in->end || (unsigned char)*in->pos < 0x20)
 			return -EINVAL;
 		if (*in->pos++ == '"')
@@ -231,10 +231,12 @@ int json_in_member(struct json_in *in, struct buf *ret_key)
 
 static bool take_digits(struct json_in *in)
 {
-	const char *start = in->pos;
-	while (in->pos < in->end && *in->pos >= '0' && *in->pos <= '9')
-		in->pos++;
-	return in->pos > start;
+	const char *pos = in->pos, *end = in->end;
+	while (pos < end && *pos >= '0' && *pos <= '9')
+		pos++;
+	bool any = pos > in->pos;
+	in->pos = pos;
+	return any;
 }
 
 /* The grammar is checked here, as strtod accepts more. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 
 #define EXACT_MAX 1e15 /* whole numbers up to it are written with all their digits */
@@ -157,4 +158,21 @@ void json_out_list(struct json_out *out, const char *key, const struct strv *lis
 	for (size_t i = 0; i < list->count; i++)
 		json_out_text(out, NULL, list->items[i]);
 	json_out_close(out, ']');
+}
+
+void json_out_members(struct json_out *out, const struct strv *map)
+{
+	for (size_t i = 0; i < map->count; i++) {
+		size_t len = strcspn(map->items[i], "=");
+		const char *equals = map->items[i] + len;
+		AUTO_FREE char *name = mem_strndup(map->items[i], len);
+		json_out_text(out, name, *equals ? equals + 1 : NULL);
+	}
+}
+
+void json_out_map(struct json_out *out, const char *key, const struct strv *map)
+{
+	json_out_open(out, key, '{');
+	json_out_members(out, map);
+	json_out_close(out, '}');
 }

@@ -48,6 +48,10 @@ void json_out_raw(struct json_out *out, const char *key, const char *json, size_
 /* Nothing if the text is NULL or empty. */
 void json_out_text_if(struct json_out *out, const char *key, const char *text);
 
+/* An object of the texts "NAME=value", "NAME" alone is null; and its members into an open one. */
+void json_out_members(struct json_out *out, const struct strv *map);
+void json_out_map(struct json_out *out, const char *key, const struct strv *map);
+
 /* An array of texts. */
 void json_out_list(struct json_out *out, const char *key, const struct strv *list);
 

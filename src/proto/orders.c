@@ -25,9 +25,15 @@ static void extra_free(struct order_extra *extra)
 		return;
 	strv_done(&extra->env);
 	strv_done(&extra->args);
+	strv_done(&extra->labels);
 	free(extra->cwd);
 	free(extra->stdin_path);
 	free(extra->group);
+	free(extra->source);
+	free(extra->variant);
+	strv_done(&extra->arg_names);
+	free(extra->tag);
+	free(extra->output_path);
 	free(extra);
 }
 
@@ -55,6 +61,14 @@ struct order *orders_append(struct orders *orders)
 	return order;
 }
 
+struct order *orders_renew(struct orders *orders, size_t index)
+{
+	struct order *order = &orders->items[index];
+	order_done(order);
+	*order = (struct order){ .retries = -1 };
+	return order;
+}
+
 struct order_extra *order_extra(struct order *order)
 {
 	if (!order->extra)
@@ -65,6 +79,31 @@ struct order_extra *order_extra(struct order *order)
 const char *order_group(const struct order *order)
 {
 	return order->extra && order->extra->group ? order->extra->group : "";
+}
+
+const char *order_source(const struct order *order)
+{
+	return order->extra && order->extra->source ? order->extra->source : "";
+}
+
+char *order_program(const struct order *order)
+{
+	return shell_program(order->shell, order_source(order), order->argv);
+}
+
+struct label_of order_labels(const struct order *order, const char *program)
+{
+	const struct order_extra *extra = order->extra;
+	struct label_of of = { .id = order->id, .program = program, .cores = order->cores };
+	if (extra) {
+		of.labels = &extra->labels;
+		of.args = &extra->args;
+		of.arg_names = &extra->arg_names;
+		of.source = extra->source;
+		of.group = extra->group;
+		of.variant = extra->variant;
+	}
+	return of;
 }
 
 /* ---- identity ---- */
@@ -113,9 +152,25 @@ static void compute_hash(struct order *order, uint64_t copy)
 	crypto_generichash_final(&state, order->hash, ORDER_HASH_BYTES);
 }
 
+void order_set_shell(struct order *order, char *line)
+{
+	free(order->shell);
+	free_words(order->argv);
+	order->argv = NULL;
+	order->shell = line;
+}
+
 void order_close(struct order *order)
 {
+	size_t len = order->shell && !*order_source(order) ? shell_source_len(order->shell) : 0;
+	if (len > 0)
+		order_extra(order)->source = mem_strndup(order->shell, len);
 	compute_hash(order, 0);
+}
+
+void order_set_copy(struct order *order, uint64_t copy)
+{
+	compute_hash(order, copy);
 }
 
 void order_hash_text(const struct order *order, char text[ORDER_HASH_TEXT])
@@ -144,15 +199,21 @@ static int refuse_twins(const struct order *first, const struct order *second, s
 
 static int check_hashes(struct orders *orders, bool allow_duplicates, struct err *err)
 {
-	AUTO(map_done) struct map seen = MAP_INIT;
+	AUTO(map_done) struct map seen = MAP_INIT;   /* hash -> order */
+	AUTO(map_done) struct map copies = MAP_INIT; /* hash without a number -> copies so far */
 	for (size_t i = 0; i < orders->count; i++) {
 		struct order *order = &orders->items[i];
 		struct order *first = map_get(&seen, order->hash, ORDER_HASH_BYTES);
 		if (first && !allow_duplicates)
 			return refuse_twins(first, order, err);
-		/* The second one gets number 1, the third number 2, …: the same in every run. */
-		for (uint64_t copy = 1; map_get(&seen, order->hash, ORDER_HASH_BYTES); copy++)
+		if (first) {
+			/* The second one gets number 1, the third number 2, …: the same in every
+			 * run. */
+			uintptr_t copy =
+				(uintptr_t)map_get(&copies, order->hash, ORDER_HASH_BYTES) + 1;
+			map_put(&copies, order->hash, ORDER_HASH_BYTES, (void *)copy);
 			compute_hash(order, copy);
+		}
 		map_put(&seen, order->hash, ORDER_HASH_BYTES, order);
 	}
 	return 0;
@@ -161,15 +222,21 @@ static int check_hashes(struct orders *orders, bool allow_duplicates, struct err
 static int check_ids(const struct orders *orders, struct err *err)
 {
 	AUTO(map_done) struct map seen = MAP_INIT;
+	AUTO(buf_done) struct buf key = BUF_INIT;
 	for (size_t i = 0; i < orders->count; i++) {
 		struct order *order = &orders->items[i];
 		if (!order->id)
 			continue;
-		struct order *first = map_get(&seen, order->id, strlen(order->id));
+		/* The variants of a measurement share its id. The NUL keeps the two apart. */
+		buf_clear(&key);
+		buf_append(&key, order->id, strlen(order->id) + 1);
+		if (order->extra && order->extra->variant)
+			buf_append_str(&key, order->extra->variant);
+		struct order *first = map_get(&seen, buf_data(&key), buf_len(&key));
 		if (first)
 			return err_set(err, EEXIST, "orders %u and %u have the same id '%s'",
 				       first->line, order->line, order->id);
-		map_put(&seen, order->id, strlen(order->id), order);
+		map_put(&seen, buf_data(&key), buf_len(&key), order);
 	}
 	return 0;
 }
@@ -178,6 +245,22 @@ int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err
 {
 	int r = check_hashes(orders, allow_duplicates, err);
 	return r < 0 ? r : check_ids(orders, err);
+}
+
+void orders_filter(struct orders *orders, const struct strv *filter)
+{
+	size_t kept = 0;
+	for (size_t i = 0; filter->count > 0 && i < orders->count; i++) {
+		struct order *order = &orders->items[i];
+		AUTO_FREE char *program = order_program(order);
+		struct label_of labels = order_labels(order, program);
+		if (label_filter_holds(filter, &labels))
+			orders->items[kept++] = *order;
+		else
+			order_done(order);
+	}
+	if (filter->count > 0)
+		orders->count = kept;
 }
 
 /* ---- for people ---- */

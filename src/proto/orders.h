@@ -8,10 +8,12 @@
 #include "base/buf.h"
 #include "base/strv.h"
 #include "base/err.h"
+#include "core/batch/label.h"
 
 #define ORDER_HASH_BYTES 16
 #define ORDER_HASH_TEXT 33
 #define ORDER_ID_MAX 200
+#define ORDER_VARIANT_MAX 15
 #define ORDERS_MAX 10000000
 #define ORDER_RUNS_MAX 1000000
 #define ORDER_CORES_MAX 4096
@@ -21,7 +23,15 @@ struct order_extra {
 	struct strv env; /* "NAME=value" sets, "NAME" alone unsets */
 	/* the arguments of its template, one of every list; not part of its identity */
 	struct strv args;
+	struct strv labels; /* "NAME=value", see core/batch/label.h; not part of its identity */
 	char *cwd, *stdin_path, *group;
+	/* what the command line does first to set up its environment, ". env.sh"; the command
+	 * begins with it */
+	char *source;
+	char *variant; /* of the measurement that has the same id; not part of its identity */
+	struct strv arg_names; /* of each of args, "" for none; empty: none has one */
+	char *tag;	       /* --tagstring, filled in; NULL: none */
+	char *output_path;     /* --results, filled in; NULL: none */
 };
 
 struct order {
@@ -36,6 +46,7 @@ struct order {
 	int32_t cores;		   /* 0: not given */
 	int32_t retries;	   /* -1: not given */
 	int32_t runs;		   /* 0: not given */
+	bool named;		   /* its id is what people shall see, not its command */
 	bool uses_slot;		   /* the command has ORDER_SLOT_MARK where "{%}" stood */
 	/* of what it runs: command, environment, directory, input */
 	unsigned char hash[ORDER_HASH_BYTES];
@@ -58,22 +69,26 @@ void orders_done(struct orders *orders);
 int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_t number,
 		    struct err *err);
 
-/* "words ::: a b ::: x y": the words joined by blanks are a shell line; all combinations of the
- * arguments, quoted, replace {}, {1}, {2}, … ({.} {/} {//} {/.}: without extension, base name,
- * directory, base name without extension), or are appended if there is no such place. {#} is the
- * number of the order, {%} the slot it runs in. "words" alone, without ":::", are a file list, not
- * a template: orders_is_template() tells. */
-bool orders_is_template(int argc, char *const *argv);
-int orders_add_template(struct orders *orders, int argc, char *const *argv, struct err *err);
-
 /* Appends a new order, to be filled in and then closed, which computes its identity. */
 struct order *orders_append(struct orders *orders);
 struct order_extra *order_extra(struct order *order); /* made when needed */
 void order_close(struct order *order);
 
+/* Empties one of the list, to be filled in and closed like a new one. */
+struct order *orders_renew(struct orders *orders, size_t index);
+
+/* Makes it another one than those that run the same and have another number, from 1. */
+void order_set_copy(struct order *order, uint64_t copy);
+
+/* Makes a line for the shell its command, in place of the one it has. Owns the line. */
+void order_set_shell(struct order *order, char *line);
+
 /* Call it after all are added: rejects two orders that run the same, by line, unless allowed; then
  * a number in their identity tells them apart. Always rejects two equal ids. */
 int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err *err);
+
+/* Drops the orders for which a filter (core/batch/label.h) does not hold. */
+void orders_filter(struct orders *orders, const struct strv *filter);
 
 void order_hash_text(const struct order *order, char text[ORDER_HASH_TEXT]);
 
@@ -83,7 +98,14 @@ void order_append_id(const struct order *order, struct buf *out);
 /* Appends the command for display and logs; slot 0 shows "{%}". */
 void order_append_command(const struct order *order, int slot, struct buf *out);
 
-const char *order_group(const struct order *order); /* "" for none */
+const char *order_group(const struct order *order);  /* "" for none */
+const char *order_source(const struct order *order); /* "" for none */
+
+/* The first word of the command after its source command; the caller frees it. */
+char *order_program(const struct order *order);
+
+/* The labels of the order, for label_value(). `program` is what order_program() said, or NULL. */
+struct label_of order_labels(const struct order *order, const char *program);
 
 /* "60", "1.5s", or with a percentage "200%": of the median. */
 int order_parse_timeout(const char *text, uint64_t *ret_ns, uint32_t *ret_percent, struct err *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "proto/json_in.h"
@@ -141,6 +142,63 @@ static int read_group(struct json_in *in, struct order *order)
 	return read_text(in, &order_extra(order)->group);
 }
 
+static int read_source(struct json_in *in, struct order *order)
+{
+	return read_text(in, &order_extra(order)->source);
+}
+
+static int read_variant(struct json_in *in, struct order *order)
+{
+	int r = read_text(in, &order_extra(order)->variant);
+	return r < 0 || strlen(order_extra(order)->variant) > ORDER_VARIANT_MAX ? -EINVAL : 0;
+}
+
+/* A text, or a whole number as it stands. */
+static int read_label(struct json_in *in, struct buf *ret_value)
+{
+	struct json_number number;
+	if (json_in_peek(in) != JSON_NUMBER)
+		return json_in_string(in, ret_value);
+	int r = json_in_number(in, &number);
+	buf_clear(ret_value);
+	if (r >= 0)
+		buf_append(ret_value, number.text, number.len);
+	return r < 0 || number.real ? -EINVAL : 0;
+}
+
+static int add_label(struct json_in *in, struct strv *labels, const char *name)
+{
+	AUTO(buf_done) struct buf value = BUF_INIT;
+	if (read_label(in, &value) < 0 || !label_name_ok(name) || labels->count >= LABELS_MAX)
+		return -EINVAL;
+	if (buf_len(&value) > 0)
+		env_set(labels, name, buf_str(&value));
+	return 0;
+}
+
+/* A list has the names 1, 2, …. */
+static int read_label_list(struct json_in *in, struct strv *labels)
+{
+	int r = json_in_enter(in, '[');
+	for (int i = 1; r >= 0 && (r = json_in_element(in)) > 0; i++) {
+		AUTO_FREE char *name = mem_printf("%d", i);
+		r = add_label(in, labels, name);
+	}
+	return r;
+}
+
+static int read_labels(struct json_in *in, struct order *order)
+{
+	AUTO(buf_done) struct buf name = BUF_INIT;
+	struct strv *labels = &order_extra(order)->labels;
+	if (json_in_peek(in) == JSON_ARRAY)
+		return read_label_list(in, labels);
+	int r = json_in_enter(in, '{');
+	while (r >= 0 && (r = json_in_member(in, &name)) > 0)
+		r = add_label(in, labels, buf_str(&name));
+	return r;
+}
+
 static const struct order_key keys[] = {
 	{ "id", "a text of at most 200 bytes", read_id },
 	{ "cmd", "a shell line or a list of words", read_cmd },
@@ -153,6 +211,9 @@ static const struct order_key keys[] = {
 	{ "stdin", "a path", read_stdin },
 	{ "group", "a text", read_group },
 	{ "runs", "a number from 1", read_runs },
+	{ "labels", "an object of at most 64 texts, or a list of them", read_labels },
+	{ "source", "a line for the shell", read_source },
+	{ "variant", "a text of at most 15 bytes", read_variant },
 };
 
 static const struct order_key *find_key(const char *name)
@@ -194,6 +255,20 @@ static int read_object(struct json_in *in, struct order *order, struct err *err)
 	return 0;
 }
 
+/* The source command becomes the beginning of the command line, where a plain line has it. */
+static void fold_source(struct order *order)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	if (!*order_source(order))
+		return;
+	/* Braces: no part of the command may run without the environment. */
+	bool parts = order->shell && order->shell[strcspn(order->shell, ";|&\n")];
+	buf_printf(&line, "%s && %s", order_source(order), parts ? "{ " : "");
+	order_append_command(order, 0, &line);
+	buf_append_str(&line, parts ? "\n}" : "");
+	order_set_shell(order, buf_take_str(&line));
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -226,6 +301,7 @@ int orders_add_line(struct orders *orders, const char *line, size_t len, uint32_
 	} else {
 		order->shell = mem_strndup(line, len);
 	}
+	fold_source(order);
 	order_close(order);
 	return 0;
 }

@@ -85,3 +85,18 @@ void pack_text(struct pack *p, char *text, size_t size)
 	pack_require(p, p->bad || memchr(text, '\0', len) == NULL);
 	text[p->bad ? 0 : len] = '\0';
 }
+
+void pack_borrowed(struct pack *p, struct bytes *bytes, size_t max)
+{
+	uint16_t len = (uint16_t)MIN(bytes->len, (size_t)UINT16_MAX);
+	pack_require(p, !p->writing || bytes->len <= max);
+	pack_u16(p, &len);
+	pack_require(p, len <= max && (size_t)(p->end - p->at) >= len);
+	if (p->bad)
+		return;
+	if (p->writing && len > 0)
+		memcpy(p->at, bytes->data, len);
+	else if (!p->writing)
+		*bytes = bytes_of(p->at, len);
+	p->at += len;
+}

@@ -13,7 +13,7 @@
 #ifndef PROTO_PACK_H
 #define PROTO_PACK_H
 
-#include "base/util.h"
+#include "base/bytes.h"
 
 struct pack {
 	unsigned char *at, *end;
@@ -48,6 +48,9 @@ void pack_bool(struct pack *p, bool *value);   /* one byte, 0 or 1 */
 
 /* A length byte and that many bytes, none of them NUL; `text` has room for `size` with its NUL. */
 void pack_text(struct pack *p, char *text, size_t size);
+
+/* Two bytes for the length, at most `max`, and the bytes. What is read points into the input. */
+void pack_borrowed(struct pack *p, struct bytes *bytes, size_t max);
 
 /* One byte below `count`. */
 #define PACK_ENUM(p, field, count) \

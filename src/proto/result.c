@@ -17,15 +17,20 @@ void result_done(struct result *result)
 	free(result->cwd);
 	free(result->stdin_path);
 	free(result->group);
+	free(result->source);
 	free(result->cores);
+	free(result->node);
 	free(result->unit);
 	free(result->count_source);
 	free(result->env_hash);
 	free(result->out.path);
 	free(result->err_out.path);
+	free(result->tail);
 	strv_done(&result->argv);
 	strv_done(&result->args);
+	strv_done(&result->arg_names);
 	strv_done(&result->env);
+	strv_done(&result->labels);
 	strv_done(&result->suspect);
 	strv_done(&result->missing);
 	*result = RESULT_INIT;
@@ -196,16 +201,8 @@ static int read_map(struct json_in *in, const struct field *field UNUSED, void *
 static void write_map(struct json_out *out, const struct field *field, const void *at)
 {
 	const struct strv *items = at;
-	if (items->count == 0)
-		return;
-	json_out_open(out, field->key, '{');
-	for (size_t i = 0; i < items->count; i++) {
-		size_t len = strcspn(items->items[i], "=");
-		const char *equals = items->items[i] + len;
-		AUTO_FREE char *name = mem_strndup(items->items[i], len);
-		json_out_text(out, name, *equals ? equals + 1 : NULL);
-	}
-	json_out_close(out, '}');
+	if (items->count > 0)
+		json_out_map(out, field->key, items);
 }
 
 static const struct kind kind_map = { read_map, write_map };
@@ -443,12 +440,16 @@ static const struct kind kind_counts = { read_counts, write_counts };
 static const struct field result_fields[] = {
 	{ "id", &kind_id, IN(result, id) },
 	{ "hash", IN_PLACE(result, hash) },
+	{ "named", &kind_flag, IN(result, named) },
 	{ "cmd", &kind_command },
 	{ "args", &kind_list, IN(result, args) },
+	{ "arg_names", &kind_list, IN(result, arg_names) },
 	{ "env", &kind_map, IN(result, env) },
 	{ "cwd", &kind_text, IN(result, cwd) },
 	{ "stdin", &kind_text, IN(result, stdin_path) },
 	{ "group", &kind_text, IN(result, group) },
+	{ "labels", &kind_map, IN(result, labels) },
+	{ "source", &kind_text, IN(result, source) },
 	{ "width", &kind_number, IN(result, width), 1 },
 	{ "attempt", &kind_number, IN(result, attempt) },
 	{ "run", &kind_number, IN(result, run) },
@@ -464,6 +465,7 @@ static const struct field result_fields[] = {
 	{ "user_ns", &kind_value, .arg = RESULT_USER_NS },
 	{ "sys_ns", &kind_value, .arg = RESULT_SYS_NS },
 	{ "maxrss_kb", &kind_value, .arg = RESULT_MAXRSS_KB },
+	{ "memory_peak_kb", &kind_value, .arg = RESULT_MEMORY_PEAK_KB },
 	{ "minflt", &kind_value, .arg = RESULT_MINFLT },
 	{ "majflt", &kind_value, .arg = RESULT_MAJFLT },
 	{ "nvcsw", &kind_value, .arg = RESULT_NVCSW },
@@ -472,10 +474,12 @@ static const struct field result_fields[] = {
 	{ "unit", &kind_text, IN(result, unit) },
 	{ "more_is_better", &kind_flag, IN(result, more_is_better) },
 	{ "cores", &kind_text, IN(result, cores) },
+	{ "node", &kind_text, IN(result, node) },
 	{ "counts", &kind_counts },
 	{ "suspect", &kind_list, IN(result, suspect) },
 	{ "stdout", &kind_output, IN(result, out) },
 	{ "stderr", &kind_output, IN(result, err_out) },
+	{ "tail", &kind_text, IN(result, tail) },
 	{ "missing", &kind_map, IN(result, missing) },
 };
 

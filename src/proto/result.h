@@ -22,6 +22,7 @@ enum result_value {
 	RESULT_USER_NS,
 	RESULT_SYS_NS,
 	RESULT_MAXRSS_KB,
+	RESULT_MEMORY_PEAK_KB,
 	RESULT_MINFLT,
 	RESULT_MAJFLT,
 	RESULT_NVCSW,
@@ -40,14 +41,18 @@ struct result_output {
 struct result {
 	char *id;
 	char hash[RESULT_HASH_MAX]; /* identity of the order */
+	bool named;		    /* the id is what people shall see, not the command */
 
 	/* What ran: one of `shell` (a line for the shell) and `argv`; the rest only where given. */
 	char *shell;
 	struct strv argv;
-	struct strv args; /* of a template; they are in the command already */
-	struct strv env;  /* "NAME=value" sets, "NAME" alone unsets */
+	struct strv args;      /* of a template; they are in the command already */
+	struct strv env;       /* "NAME=value" sets, "NAME" alone unsets */
+	struct strv labels;    /* "NAME=value" */
+	struct strv arg_names; /* of each of `args`, "" for none; empty: none has one */
 	char *cwd, *stdin_path, *group;
-	int width; /* cores asked for; 0: not given */
+	char *source; /* with which the command sets up its environment, ". env.sh" */
+	int width;    /* cores asked for; 0: not given */
 
 	int attempt; /* 1, 2, …: retries */
 	int run;     /* 0, 1, …: repetitions */
@@ -64,11 +69,13 @@ struct result {
 	double number;
 	char *unit; /* "" and NULL: none */
 	bool more_is_better;
-	char *cores;			   /* "2-3"; NULL: not pinned */
-	char *count_source, *env_hash;	   /* of the counts; NULL: none */
-	struct strv suspect;		   /* why the sample should not be trusted */
-	struct strv missing;		   /* "field=why" */
+	char *cores;		       /* "2-3"; NULL: not pinned */
+	char *node;		       /* on which of several hosts it ran; NULL: there is one */
+	char *count_source, *env_hash; /* of the counts; NULL: none */
+	struct strv suspect;	       /* why the sample should not be trusted */
+	struct strv missing;	       /* "field=why" */
 	struct result_output out, err_out; /* stdout, stderr */
+	char *tail; /* of an attempt that failed: its last lines on stderr, or stdout; NULL: none */
 };
 
 #define RESULT_INIT ((struct result){ .block = -1 })

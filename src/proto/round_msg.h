@@ -14,6 +14,9 @@
 #define ROUND_MSG_PERIOD_MAX_NS (24 * 3600 * NS_PER_S)
 #define ROUND_MSG_LEASE_PERIODS_MAX 10000
 
+/* The longest time for leaving or saving together. */
+#define ROUND_MSG_NOTICE_MAX_NS (24 * 3600 * NS_PER_S)
+
 /* Appends the frame; -EINVAL, nothing appended, if a value is out of its range. */
 int round_msg_encode(const struct msg *msg, struct buf *out, struct err *err);
 

@@ -92,3 +92,47 @@ bool shell_split_plain(const char *line, struct strv *ret_argv)
 	}
 	return true;
 }
+/* Where "&&" is outside quotes; NULL: nowhere before the end of the first command. */
+static const char *find_and(const char *line)
+{
+	char quote = 0;
+	for (const char *p = line; *p; p++) {
+		if (*p == '\\' && quote != '\'' && p[1])
+			p++;
+		else if (quote)
+			quote = *p == quote ? 0 : quote;
+		else if (*p == '\'' || *p == '"')
+			quote = *p;
+		else if (str_starts(p, "&&"))
+			return p;
+		else if (strchr(";|&\n", *p))
+			return NULL;
+	}
+	return NULL;
+}
+
+size_t shell_source_len(const char *line)
+{
+	size_t len = 0;
+	const char *p = line;
+	while (str_starts(p, ". ") || str_starts(p, "source ")) {
+		const char *end = find_and(p);
+		if (!end)
+			break;
+		len = (size_t)(end - line);
+		p = end + strlen("&&");
+		p += strspn(p, " \t");
+	}
+	while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+		len--;
+	return len;
+}
+
+char *shell_program(const char *line, const char *source, char *const *argv)
+{
+	if (!line)
+		return mem_strdup(argv && argv[0] ? argv[0] : "");
+	line += source && str_starts(line, source) ? strlen(source) : 0;
+	line += strspn(line, " \t&");
+	return mem_strndup(line, strcspn(line, " \t"));
+}

@@ -15,4 +15,12 @@ void shell_join(struct buf *out, char *const *argv);
  * Executing them does what the shell would do, without the cost of a shell. */
 bool shell_split_plain(const char *line, struct strv *ret_argv);
 
+/* The length of what a line does before its command to set up the environment: ". FILE" or
+ * "source FILE" before "&&", once or several times, without the last "&&". 0: nothing. */
+size_t shell_source_len(const char *line);
+
+/* The program that a command runs: the first word of `line` after its source command, or argv[0].
+ * Each of the three may be NULL. The caller frees it. */
+char *shell_program(const char *line, const char *source, char *const *argv);
+
 #endif

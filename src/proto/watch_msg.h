@@ -16,14 +16,16 @@
 enum watch_op {
 	WATCH_OP_ACQUIRE = 1,
 	WATCH_OP_RELEASE = 2,
-	WATCH_OP_HEARTBEAT = 3, /* asks for the heartbeat page; the reply carries its descriptor */
+	WATCH_OP_PAGE = 3, /* asks for the worker's page; the reply carries its descriptor */
+	/* asks for memory that outlives the worker, with the scope as its name; likewise */
+	WATCH_OP_KEEP = 4,
 };
 
 enum watch_flag {
 	WATCH_FLAG_NEST =
 		1, /* on top of an armed timer of the same scope, instead of renewing it */
 	WATCH_FLAG_WORKER = 2, /* for the worker that the sender belongs to, not for the sender */
-	WATCH_FLAG_REPLY = 4,  /* send a struct watch_reply; WATCH_OP_HEARTBEAT always gets one */
+	WATCH_FLAG_REPLY = 4,  /* send a struct watch_reply; PAGE and KEEP always get one */
 };
 
 struct watch_msg {
@@ -31,7 +33,7 @@ struct watch_msg {
 	uint8_t op;
 	uint16_t flags;
 	int32_t signal;	      /* at expiry; <= 0: only report */
-	uint64_t duration_ns; /* from now */
+	uint64_t duration_ns; /* from now; KEEP: bytes of a state */
 	char scope[WATCH_MSG_SCOPE_MAX];
 };
 
@@ -54,7 +56,7 @@ static inline bool watch_msg_check(const struct watch_msg *msg, size_t len,
 		return false;
 	memcpy(ret_scope, msg->scope, scope_len);
 	ret_scope[scope_len] = '\0';
-	return msg->op >= WATCH_OP_ACQUIRE && msg->op <= WATCH_OP_HEARTBEAT;
+	return msg->op >= WATCH_OP_ACQUIRE && msg->op <= WATCH_OP_KEEP;
 }
 
 #endif

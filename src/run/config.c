@@ -8,27 +8,40 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
+#include "core/fleet/fleet.h"
+#include "run/checks/preflight_options.h"
 #include "run/worker_env.h"
+#include "sys/topology.h"
+#include "watch/flight_fetch.h"
 #include "watch/stacks.h"
 
 #define BACKOFF_MAX_DEFAULT_NS (60 * NS_PER_S)
 #define CPUS_MAX (1 << 16)
 #define SIGNAL_TEXT_MAX 32
+#define HOSTS_FILE_MAX ((size_t)1 << 20)
+#define SHM_SMALL ((uint64_t)64 << 20)
+
+#define COOL_DOWN_DEFAULT_NS (600 * NS_PER_S)
 
 const struct run_options run_options_default = {
 	.rdzv = {
-		.nnodes = "1:1",
 		.endpoint = "",
 		.conf = "",
 		.node_rank = RENDEZVOUS_RANK_UNSET,
 		.master_port = RENDEZVOUS_PORT_UNSET,
 	},
+	.hosts = { .ssh = "ssh",
+		   .timeout_ns = RUN_SSH_TIMEOUT_DEFAULT_S * NS_PER_S,
+		   .fanout = FLEET_FANOUT_DEFAULT },
 	.nproc_per_node = "1",
 	.monitor_interval = 0.1,
 	.event_log_handler = "null",
@@ -40,11 +53,17 @@ const struct run_options run_options_default = {
 	.numa_binding = -1,
 	.signals_to_handle = RUN_SIGNALS_DEFAULT,
 	.shutdown_ns = NS_NEVER,
+	.notice_ns = RUN_NOTICE_DEFAULT_S * NS_PER_S,
 	.diagnose_ns = NS_NEVER,
+	.preflight = { .strikes = -1, .cool_down_ns = COOL_DOWN_DEFAULT_NS },
 };
 
-static int parse_nodes(const char *text, struct run_config *config, struct err *err)
+int run_nodes_parse(const char *text, uint32_t *ret_min, uint32_t *ret_max, struct err *err)
 {
+	if (!text) {
+		*ret_min = *ret_max = 1;
+		return 0;
+	}
 	const char *rest = text;
 	int64_t bounds[2];
 	int parts = 0;
@@ -63,8 +82,8 @@ static int parse_nodes(const char *text, struct run_config *config, struct err *
 		return err_set(err, EINVAL,
 			       "--nnodes: '%.64s' is more than the %d nodes a job may have", text,
 			       MSG_NODES_MAX);
-	config->min_nodes = (uint32_t)min;
-	config->max_nodes = (uint32_t)max;
+	*ret_min = (uint32_t)min;
+	*ret_max = (uint32_t)max;
 	return 0;
 }
 
@@ -96,7 +115,8 @@ static int count_devices(const char *text, enum device_kind kind, uint32_t *ret_
 		return err_wrap(err, "--nproc-per-node=%s", text);
 	if (devices.count == 0)
 		return err_set(err, EINVAL,
-			       "--nproc-per-node: '%s': there is no such device; give the number",
+			       "--nproc-per-node: '%s': there is no such device; give the number, "
+			       "or see what 'muster doctor' says of devices",
 			       text);
 	*ret_count = devices.count;
 	return 0;
@@ -133,7 +153,7 @@ static int parse_nproc(const char *text, uint32_t *ret_nproc, struct err *err)
 		       text);
 }
 
-static int parse_signals(const char *text, sigset_t *ret_set, struct err *err)
+int run_signals_parse(const char *text, sigset_t *ret_set, struct err *err)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -166,13 +186,21 @@ static uint64_t uninterruptible_time(void)
 	return (uint64_t)(seconds * (double)NS_PER_S);
 }
 
+static uint64_t keep_limit(uint64_t given)
+{
+	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	return given ? given : host / 2;
+}
+
 static struct guard_config make_guard(const struct run_options *options)
 {
 	const char *enabled = getenv("TORCHELASTIC_ENABLE_FILE_TIMER");
 	const char *path = getenv("TORCHELASTIC_TIMER_FILE");
 	bool given = options->diagnose_ns != NS_NEVER;
 	return (struct guard_config){
-		.diagnose_timer_ns = given ? options->diagnose_ns : 0,
+		.diagnose_timer_ns = given	       ? options->diagnose_ns
+				     : options->flight ? STACKS_DEFAULT_NS
+						       : 0,
 		.diagnose_hang_ns = given ? options->diagnose_ns : STACKS_DEFAULT_NS,
 		.hang = { .silent_ns = options->hang_timeout_ns,
 			  .start_ns = options->start_timeout_ns,
@@ -180,6 +208,9 @@ static struct guard_config make_guard(const struct run_options *options)
 		.hang_action = (enum hang_action)options->hang_action,
 		.file_timer = enabled && str_eq(enabled, "1"),
 		.timer_file = path && *path ? path : NULL,
+		.flight = (uint32_t)options->flight,
+		.exclude_culprit = options->exclude_culprit,
+		.keep_limit = keep_limit(options->keep_limit),
 	};
 }
 
@@ -188,6 +219,17 @@ static int check_lifeline(int64_t fd, struct err *err)
 	if (fd == -1 || (fd >= 0 && fd <= INT_MAX && fcntl((int)fd, F_GETFD) >= 0))
 		return 0;
 	return err_set(err, EINVAL, "--lifeline: %" PRId64 " is not an open descriptor", fd);
+}
+
+static int check_flight(const struct run_options *options, struct err *err)
+{
+	if (options->flight < 0 || options->flight > FLIGHT_SIZE_MAX)
+		return err_set(err, EINVAL,
+			       "--flight-recorder: %" PRId64 " is not between 0 and %d",
+			       options->flight, FLIGHT_SIZE_MAX);
+	if (options->exclude_culprit && !options->flight)
+		return err_set(err, EINVAL, "--exclude-culprit needs --flight-recorder");
+	return 0;
 }
 
 /* Names of modules, which may contain dots, separated by commas. */
@@ -209,6 +251,98 @@ static int parse_events(const char *handler, bool *ret_console, struct err *err)
 		return 0;
 	return err_set(err, EINVAL, "--event-log-handler: '%.64s' is neither null nor console",
 		       handler);
+}
+
+/* ---- engines ---- */
+
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
+static bool says_how_nodes_meet(const struct rendezvous_options *options)
+{
+	return options->standalone || is_given(options->backend) || is_given(options->endpoint) ||
+	       is_given(options->master_addr) || options->master_port != RENDEZVOUS_PORT_UNSET ||
+	       options->node_rank != RENDEZVOUS_RANK_UNSET;
+}
+
+/* Completes what the user gave with what Slurm or another engine says, if one started us. The texts
+ * belong to config->engine. */
+static int ask_engine(struct run_options *options, struct run_config *config, struct err *err)
+{
+	struct rendezvous_options *rdzv = &options->rdzv;
+	struct engine_settings *engine = &config->engine;
+	struct engine_asked asked = {
+		.min_nodes = rdzv->nnodes ? config->min_nodes : 0,
+		.max_nodes = rdzv->nnodes ? config->max_nodes : 0,
+		.rendezvous = says_how_nodes_meet(rdzv),
+		.node_rank = rdzv->node_rank != RENDEZVOUS_RANK_UNSET ? rdzv->node_rank : -1,
+	};
+	AUTO(buf_done) struct buf hosts_file = BUF_INIT;
+	if (file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
+		asked.hosts_file = buf_str(&hosts_file);
+	int r = engine_detect(environ, &asked, engine, err);
+	if (r < 0)
+		return r;
+	if (engine->notice)
+		log_info("%s", engine->notice);
+	if (engine->warning)
+		log_warn("%s", engine->warning);
+	if (!engine->settles)
+		return 0;
+	config->min_nodes = engine->min_nodes;
+	config->max_nodes = engine->max_nodes;
+	if (engine->endpoint)
+		rdzv->endpoint = engine->endpoint;
+	if (engine->master_addr) {
+		rdzv->master_addr = engine->master_addr;
+		rdzv->master_port = engine->master_port;
+	}
+	rdzv->munge = engine->munge;
+	if (engine->node_rank >= 0)
+		rdzv->node_rank = engine->node_rank;
+	if (!is_given(rdzv->id))
+		rdzv->id = engine->run_id;
+	const char *place = engine->endpoint ? engine->endpoint : engine->master_addr;
+	log_debug("%s: %u to %u nodes, run '%s', endpoints %s", engine->engine, config->min_nodes,
+		  config->max_nodes, rdzv->id, place ? place : "none");
+	return 0;
+}
+
+/* An engine may give a task fewer CPUs than its workers need, by a mask or by a quota, and nothing
+ * fails, only slowly. */
+static void advise_on_cpus(const struct run_config *config)
+{
+	uint32_t cpus;
+	if (!config->engine.more_cpus || count_cpus(&cpus, NULL) < 0)
+		return;
+	uint64_t quota = (topology_quota_milli("") + 999) / 1000; /* 0: none */
+	if (quota && quota < cpus)
+		cpus = (uint32_t)quota;
+	if (cpus < config->nproc)
+		log_warn("%u workers share %u CPU%s, which is all that %s allows here: %s",
+			 config->nproc, cpus, cpus == 1 ? "" : "s", config->engine.engine,
+			 config->engine.more_cpus);
+}
+
+/* A container has a /dev/shm of 64 MiB unless it is told otherwise, and data loaders that fill it
+ * die of SIGBUS. */
+static void advise_on_shm(const struct engine_settings *engine)
+{
+	struct statvfs shm;
+	if (!engine->more_shm || statvfs("/dev/shm", &shm) < 0)
+		return;
+	uint64_t bytes = (uint64_t)shm.f_blocks * shm.f_frsize;
+	if (bytes <= SHM_SMALL)
+		log_warn("/dev/shm has %" PRIu64 " MiB, which data loaders may fill: %s",
+			 bytes >> 20, engine->more_shm);
+}
+
+/* Where an engine signals every process, a worker that does not expect it would die of it. */
+static bool ignores_usr(enum run_usr choice, const struct engine_settings *engine)
+{
+	return choice == RUN_USR_IGNORE || (choice == RUN_USR_AUTO && engine->signaller);
 }
 
 static int check_ports(const struct run_options *options, struct err *err)
@@ -250,17 +384,20 @@ static int choose_rendezvous(const struct run_options *options, struct run_confi
 {
 	int r = check_ports(options, err);
 	if (r == 0)
-		r = rendezvous_make(&options->rdzv, config->max_nodes, &config->rdzv, err);
+		r = rendezvous_make(&options->rdzv, config->min_nodes, config->max_nodes,
+				    &config->rdzv, err);
 	if (r < 0)
 		return r;
-	if (config->rdzv.is_static)
+	/* torchrun's static form has MAX nodes. Where only a master is given, as Kubeflow does, a
+	 * range means what it says, with a coordinator whose place is fixed. */
+	if (config->rdzv.is_static && is_given(options->rdzv.backend))
 		config->min_nodes = config->max_nodes;
+	config->rdzv.lookup_delay_ns = config->engine.lookup_delay_ns;
 	place_store(options, config);
 	return 0;
 }
 
-/* A version 4 UUID: the name of a job without --rdzv-id. */
-static char *random_id(void)
+char *run_random_id(void)
 {
 	unsigned char b[16];
 	random_bytes(b, sizeof(b));
@@ -276,7 +413,7 @@ static char *name_job(const struct rendezvous_options *options, const struct ren
 {
 	if (options->id && *options->id)
 		return mem_strdup(options->id);
-	return rdzv->kind == RENDEZVOUS_LOCAL ? random_id() : mem_strdup("none");
+	return rdzv->kind == RENDEZVOUS_LOCAL ? run_random_id() : mem_strdup("none");
 }
 
 static int shutdown_time(const struct run_options *options, uint64_t *ret_ns, struct err *err)
@@ -296,9 +433,9 @@ static int shutdown_time(const struct run_options *options, uint64_t *ret_ns, st
 
 static int check_numbers(const struct run_options *options, struct err *err)
 {
-	if (options->max_restarts < 0 || options->max_restarts > UINT32_MAX)
+	if (options->restarts.max < 0 || options->restarts.max > UINT32_MAX)
 		return err_set(err, EINVAL, "--max-restarts: %" PRId64 " must be 0 or more",
-			       options->max_restarts);
+			       options->restarts.max);
 	if (strlen(options->role) >= MSG_ROLE_MAX)
 		return err_set(err, EINVAL, "--role: '%.64s...' is longer than %d bytes",
 			       options->role, MSG_ROLE_MAX - 1);
@@ -312,17 +449,33 @@ static int check_numbers(const struct run_options *options, struct err *err)
 	return 0;
 }
 
+static int parse_progress(const struct run_options *options, struct run_config *config,
+			  struct err *err)
+{
+	if (options->progress_total < 0)
+		return err_set(err, EINVAL, "--progress-total: %" PRId64 " must be 0 or more",
+			       options->progress_total);
+	config->progress_total = (uint64_t)options->progress_total;
+	if (!options->progress_regex)
+		return 0;
+	config->progress_pattern = NEW(struct step_pattern);
+	int r = step_pattern_parse(config->progress_pattern, options->progress_regex, err);
+	return r < 0 ? err_wrap(err, "--progress-regex") : 0;
+}
+
 static int parse_http(const char *text, struct addr *ret_addr, struct err *err)
 {
 	int r = text ? http_address_parse(text, ret_addr, err) : 0;
 	return r < 0 ? err_wrap(err, "--http=[ADDRESS:]PORT") : 0;
 }
 
-int run_config_make(const struct run_options *options, struct run_config *ret_config,
-		    struct err *err)
+int run_config_make(const struct run_options *given, struct run_config *ret_config, struct err *err)
 {
+	struct run_options settled = *given; /* and completed by an engine */
+	const struct run_options *options = &settled;
 	struct run_config config = {
 		.role = options->role,
+		.engine = ENGINE_SETTINGS_INIT,
 		.rdzv = RENDEZVOUS_INIT,
 		.restart_backoff = options->restart_backoff,
 		.no_restart_on = options->no_restart_on,
@@ -331,6 +484,7 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.capture = (enum run_capture)options->capture,
 		.stdin_mode = (enum run_stdin)options->stdin_mode,
 		.exit_code = (enum run_style)options->exit_code,
+		.exit_map = options->exit_map,
 		.report = (enum run_style)options->report,
 		.virtual_local_rank = options->virtual_local_rank,
 		.show_binding = options->show_binding,
@@ -340,18 +494,25 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		.preload = options->preload && *options->preload ? options->preload : NULL,
 		.events = options->events && *options->events ? options->events : NULL,
 		.lifeline = (int)options->lifeline,
+		.preflight = options->preflight,
+		.notice_ns = options->notice_ns,
 		.http = options->http && *options->http ? options->http : NULL,
 	};
 	int r;
 	if ((r = check_numbers(options, err)) < 0 ||
-	    (r = parse_nodes(options->rdzv.nnodes, &config, err)) < 0 ||
+	    (r = run_nodes_parse(options->rdzv.nnodes, &config.min_nodes, &config.max_nodes, err)) <
+		    0 ||
+	    (r = ask_engine(&settled, &config, err)) < 0 ||
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
+	    (r = check_flight(options, err)) < 0 ||
 	    (r = parse_http(config.http, &config.http_addr, err)) < 0 ||
+	    (r = parse_progress(options, &config, err)) < 0 ||
 	    (r = check_preload(options->preload, err)) < 0 ||
+	    (r = preflight_options_check(&config.preflight, &config.excluded, err)) < 0 ||
 	    (r = parse_events(options->event_log_handler, &config.console_events, err)) < 0 ||
-	    (r = parse_signals(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
+	    (r = run_signals_parse(options->signals_to_handle, &config.stop_signals, err)) < 0 ||
 	    (r = shutdown_time(options, &config.shutdown_ns, err)) < 0 ||
 	    (options->virtual_local_rank &&
 	     (r = worker_env_check_devices(environ, config.nproc, err)) < 0) ||
@@ -360,7 +521,13 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 		run_config_done(&config);
 		return r;
 	}
-	config.max_restarts = (uint32_t)options->max_restarts;
+	advise_on_cpus(&config);
+	advise_on_shm(&config.engine);
+	config.workers_ignore_usr = ignores_usr((enum run_usr)options->usr_signals, &config.engine);
+	config.max_restarts = (uint32_t)options->restarts.max;
+	config.restarts_by_progress = options->restarts.by_progress;
+	config.streams.output.steps = config.progress_pattern;
+	config.guard.workers = config.nproc;
 	config.run_id = name_job(&options->rdzv, &config.rdzv);
 	config.rdzv.run_id = config.run_id;
 	*ret_config = config;
@@ -370,11 +537,26 @@ int run_config_make(const struct run_options *options, struct run_config *ret_co
 void run_config_done(struct run_config *config)
 {
 	free(config->run_id);
+	engine_settings_done(&config->engine);
 	rendezvous_done(&config->rdzv);
 	run_streams_done(&config->streams);
 	run_placement_done(&config->placement);
+	free(config->progress_pattern);
 	entry_done(&config->entry);
 	*config = RUN_CONFIG_INIT;
+}
+
+int run_restarts_parse(const char *text, void *field, struct err *err)
+{
+	const char *slash = strchr(text, '/');
+	AUTO_FREE char *number = mem_strndup(text, slash ? (size_t)(slash - text) : strlen(text));
+	struct run_restarts restarts = { .by_progress = slash };
+	if (slash && !str_eq(slash, "/progress"))
+		return err_set(err, EINVAL, "'%.64s' is neither N nor N/progress", text);
+	if (str_to_i64_python(number, &restarts.max) < 0)
+		return err_set(err, EINVAL, "invalid integer '%.64s'", number);
+	*(struct run_restarts *)field = restarts;
+	return 0;
 }
 
 int run_backoff_parse(const char *text, void *field, struct err *err)
@@ -396,4 +578,9 @@ int run_backoff_parse(const char *text, void *field, struct err *err)
 int run_no_restart_parse(const char *text, void *field, struct err *err)
 {
 	return exit_set_parse(text, field, err);
+}
+
+int run_exit_map_parse(const char *text, void *field, struct err *err)
+{
+	return exit_map_parse(text, field, err);
 }

@@ -13,9 +13,9 @@
 #include "sys/thread.h"
 
 struct diagnosis {
-	struct stacks_worker *workers;
-	size_t count;
-	uint64_t deadline_ns;
+	struct forensics_question question;
+	struct stacks_worker *workers; /* of the question, as is the next */
+	char *flight_dir, *dumps;
 	char *path;
 	diagnosis_fn *on_done;
 	void *arg;
@@ -23,28 +23,26 @@ struct diagnosis {
 	pthread_t thread;
 	int done_fd, cancel_fd;
 	struct event *on_thread;
-	struct buf text; /* belongs to the thread until done_fd is readable */
+	struct forensics found; /* belongs to the thread until done_fd is readable */
 };
 
-static void save(const struct diagnosis *diagnosis)
+static void save(struct diagnosis *diagnosis)
 {
+	AUTO(buf_done) struct buf text = BUF_INIT;
 	if (!diagnosis->path)
 		return;
 	AUTO(fd_close)
 	int fd = open(diagnosis->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	stack_set_print(&diagnosis->found.stacks, &text);
 	if (fd >= 0)
-		fd_write_all(fd, buf_data(&diagnosis->text), buf_len(&diagnosis->text));
+		fd_write_all(fd, buf_data(&text), buf_len(&text));
 }
 
 static void *collect(void *arg)
 {
 	struct diagnosis *diagnosis = arg;
-	struct err err = ERR_INIT;
-	if (stacks_collect(diagnosis->workers, diagnosis->count, diagnosis->deadline_ns,
-			   diagnosis->cancel_fd, &diagnosis->text, &err) < 0)
-		buf_printf(&diagnosis->text, "%s\n", err.msg);
-	else
-		save(diagnosis);
+	forensics_collect(&diagnosis->question, &diagnosis->found);
+	save(diagnosis);
 	eventfd_write(diagnosis->done_fd, 1);
 	return NULL;
 }
@@ -55,8 +53,10 @@ static void diagnosis_free(struct diagnosis *diagnosis)
 		event_free(diagnosis->on_thread);
 	fd_close(&diagnosis->done_fd);
 	fd_close(&diagnosis->cancel_fd);
-	buf_done(&diagnosis->text);
+	forensics_done(&diagnosis->found);
 	free(diagnosis->workers);
+	free(diagnosis->flight_dir);
+	free(diagnosis->dumps);
 	free(diagnosis->path);
 	free(diagnosis);
 }
@@ -65,7 +65,7 @@ static void on_thread(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct diagnosis *diagnosis = arg;
 	pthread_join(diagnosis->thread, NULL);
-	diagnosis->on_done(diagnosis->arg, buf_str(&diagnosis->text));
+	diagnosis->on_done(diagnosis->arg, &diagnosis->found);
 	diagnosis_free(diagnosis);
 }
 
@@ -79,23 +79,28 @@ static int begin(struct diagnosis *diagnosis, struct event_base *base)
 	return thread_start(&diagnosis->thread, collect, diagnosis);
 }
 
-int diagnosis_start(struct event_base *base, const struct stacks_worker *workers, size_t count,
+int diagnosis_start(struct event_base *base, const struct forensics_question *question,
 		    uint64_t timeout_ns, const char *path, diagnosis_fn *on_done, void *arg,
 		    struct diagnosis **ret)
 {
 	struct diagnosis *diagnosis = NEW(struct diagnosis);
 	*diagnosis = (struct diagnosis){
-		.workers = mem_alloc((count + 1) * sizeof(*workers)),
-		.count = count,
-		.deadline_ns = ns_add(clock_now_ns(), timeout_ns),
+		.question = *question,
+		.workers = mem_alloc((question->count + 1) * sizeof(*question->workers)),
+		.flight_dir = question->flight.dir ? mem_strdup(question->flight.dir) : NULL,
+		.dumps = question->flight.dumps ? mem_strdup(question->flight.dumps) : NULL,
 		.path = path ? mem_strdup(path) : NULL,
 		.on_done = on_done,
 		.arg = arg,
 		.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		.cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-		.text = BUF_INIT,
 	};
-	memcpy(diagnosis->workers, workers, count * sizeof(*workers));
+	memcpy(diagnosis->workers, question->workers, question->count * sizeof(*question->workers));
+	diagnosis->question.workers = diagnosis->workers;
+	diagnosis->question.flight.dir = diagnosis->flight_dir;
+	diagnosis->question.flight.dumps = diagnosis->dumps;
+	diagnosis->question.deadline_ns = ns_add(clock_now_ns(), timeout_ns);
+	diagnosis->question.cancel_fd = diagnosis->cancel_fd;
 	int r = begin(diagnosis, base);
 	if (r < 0) {
 		diagnosis_free(diagnosis);

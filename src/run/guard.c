@@ -10,15 +10,16 @@
 #include "base/mem.h"
 #include "base/procfs.h"
 #include "base/str.h"
-#include "run/diagnosis.h"
+#include "run/explanation.h"
 #include "watch/fifo.h"
-#include "watch/heartbeat.h"
 #include "watch/jobdir.h"
+#include "watch/keeps.h"
 #include "watch/procinfo.h"
 #include "watch/socket.h"
 
 struct guarded {   /* one worker */
 	pid_t pid; /* 0: not running */
+	bool died; /* an exception of torch.distributed has ended it */
 	struct hang hang;
 };
 
@@ -27,6 +28,7 @@ struct verdict {
 	pid_t pid;
 	enum failure_reason reason;
 	int signal; /* 0: only a report */
+	bool ended; /* the worker has ended: only the reason is looked for */
 	bool final;
 };
 
@@ -39,13 +41,18 @@ struct guard {
 	struct fifo *fifo;
 	struct watch_socket *socket;
 	char *fifo_path, *socket_path;
-	struct heartbeat heartbeat;
+	struct worker_pages pages;
+	struct keeps *keeps;
 	struct event *look; /* every hang_period_ns(), while workers run and it was asked for */
 	struct guarded *workers;
 	size_t count;
-	size_t rank_base;
-	struct diagnosis *diagnosis; /* NULL: none is running */
-	struct verdict verdict;	     /* to be executed after it */
+	size_t rank_base, world_size;
+	char *dumps;			 /* as in struct flight_source, which also has the next */
+	uint64_t began_ns;		 /* the round, by the wall clock */
+	struct own_question *asker;	 /* of other hosts; NULL: there are none */
+	const struct node_info *self;	 /* if there are */
+	struct explanation *explanation; /* NULL: none is under way */
+	struct verdict verdict;		 /* to be executed after it */
 };
 
 static void log_lines(const char *text)
@@ -74,13 +81,35 @@ static void execute(struct guard *guard, const struct verdict *verdict)
 					  verdict->signal, verdict->final);
 }
 
-static void on_diagnosed(void *arg, const char *text)
+/* The worker that holds the others up takes the place of one that only waits for it. */
+static void turn_to_culprit(const struct guard *guard, const struct blame *blame,
+			    struct verdict *verdict)
+{
+	size_t local = blame->rank - guard->rank_base;
+	if (verdict->reason != FAILURE_HANG || !blame->named || blame->rank < guard->rank_base ||
+	    local >= guard->count || !guard->workers[local].pid)
+		return;
+	verdict->rank = local;
+	verdict->pid = guard->workers[local].pid;
+}
+
+static void on_explained(void *arg, struct forensics *found)
 {
 	struct guard *guard = arg;
 	struct verdict verdict = guard->verdict;
-	guard->diagnosis = NULL;
-	log_lines(text);
-	guard->hooks.on_stacks(guard->hooks.arg, text);
+	struct blame blame;
+	AUTO(buf_done) struct buf stacks = BUF_INIT, collectives = BUF_INIT;
+	guard->explanation = NULL;
+	forensics_collectives(found, &collectives);
+	stack_set_print(&found->stacks, &stacks);
+	forensics_blame(found, guard->config.exclude_culprit, &blame);
+	log_lines(buf_str(&stacks));
+	guard->hooks.on_stacks(guard->hooks.arg, buf_str(&stacks), buf_str(&collectives), &blame);
+	if (verdict.ended) {
+		guard->hooks.on_end_explained(guard->hooks.arg);
+		return;
+	}
+	turn_to_culprit(guard, &blame, &verdict);
 	if (guard->workers[verdict.rank].pid !=
 	    verdict.pid) { /* it ended meanwhile; check the others again */
 		start_looking(guard);
@@ -88,27 +117,42 @@ static void on_diagnosed(void *arg, const char *text)
 	}
 	/* Send the signal first: it takes effect when the worker continues. */
 	execute(guard, &verdict);
-	guard->hooks.hold(guard->hooks.arg, verdict.rank, false);
+	if (!guard->config.flight)
+		guard->hooks.hold(guard->hooks.arg, verdict.rank, false);
 }
 
-static bool start_diagnosis(struct guard *guard, const struct verdict *verdict, uint64_t timeout_ns)
+static bool start_explanation(struct guard *guard, const struct verdict *verdict,
+			      uint64_t timeout_ns)
 {
-	if (timeout_ns == 0 || guard->diagnosis || guard->workers[verdict->rank].pid == 0)
+	if (timeout_ns == 0 || guard->explanation ||
+	    (guard->workers[verdict->rank].pid == 0 && !verdict->ended))
 		return false;
+	/* A worker that is stopped cannot give its flight record. */
+	bool holds = !guard->config.flight;
 	AUTO_FREE struct stacks_worker *workers = mem_alloc(guard->count * sizeof(*workers));
 	size_t count = 0;
 	for (size_t i = 0; i < guard->count; i++)
-		if (guard->workers[i].pid)
-			workers[count++] = (struct stacks_worker){ .rank = guard->rank_base + i,
-								   .pid = guard->workers[i].pid,
-								   .stopped = i == verdict->rank };
+		if (guard->workers[i].pid || guard->workers[i].died)
+			workers[count++] =
+				(struct stacks_worker){ .rank = guard->rank_base + i,
+							.pid = guard->workers[i].pid,
+							.stopped = holds && i == verdict->rank };
 	AUTO_FREE char *path = guard->hooks.stacks_path(guard->hooks.arg);
-	guard->hooks.hold(guard->hooks.arg, verdict->rank, true);
-	int r = diagnosis_start(guard->base, workers, count, timeout_ns, path, on_diagnosed, guard,
-				&guard->diagnosis);
+	struct forensics_question question = { .flight = guard_flight(guard),
+					       .workers = workers,
+					       .count = count,
+					       .world_size = guard->world_size,
+					       .host = guard->self ? guard->self->name : NULL };
+	bool others = guard->asker && question.flight.dir && guard->world_size > guard->count;
+	if (holds)
+		guard->hooks.hold(guard->hooks.arg, verdict->rank, true);
+	int r = explanation_start(guard->base, &question, timeout_ns, path,
+				  others ? guard->asker : NULL, guard->self, on_explained, guard,
+				  &guard->explanation);
 	if (r < 0) {
 		log_warn("no stacks: %s", strerror(-r));
-		guard->hooks.hold(guard->hooks.arg, verdict->rank, false);
+		if (holds)
+			guard->hooks.hold(guard->hooks.arg, verdict->rank, false);
 		return false;
 	}
 	guard->verdict = *verdict;
@@ -119,7 +163,7 @@ static bool start_diagnosis(struct guard *guard, const struct verdict *verdict, 
 /* Executes the verdict, after reading the stacks if there is time for that. */
 static void judge(struct guard *guard, const struct verdict *verdict, uint64_t diagnose_ns)
 {
-	if (!start_diagnosis(guard, verdict, diagnose_ns))
+	if (!start_explanation(guard, verdict, diagnose_ns))
 		execute(guard, verdict);
 }
 
@@ -188,6 +232,14 @@ static bool is_uninterruptible(const struct guard *guard, pid_t pid)
 	       info.state == 'D';
 }
 
+/* A number that grows with everything that the worker tells through its page. */
+static uint64_t signs_of_life(const struct guard *guard, size_t rank)
+{
+	struct headway headway;
+	guard_headway(guard, rank, &headway);
+	return worker_pages_beats(&guard->pages, rank) + headway.told;
+}
+
 static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct guard *guard = arg;
@@ -196,7 +248,7 @@ static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 		struct guarded *worker = &guard->workers[i];
 		if (!worker->pid)
 			continue;
-		uint64_t progress = heartbeat_read(&guard->heartbeat, i);
+		uint64_t progress = signs_of_life(guard, i);
 		if (guard->hooks.progress)
 			progress += guard->hooks.progress(guard->hooks.arg, i);
 		enum hang_kind kind =
@@ -222,19 +274,54 @@ void guard_set_warden(struct guard *guard, pid_t warden_pid)
 	watchdog_set_warden(guard->watchdog, warden_pid);
 }
 
-void guard_begin(struct guard *guard, size_t count, size_t rank_base, struct strv *env)
+/* PyTorch's recorder for this round, where our hook in Python finds it. What the user chose
+ * stays. */
+static void record_flights(struct guard *guard, struct strv *env)
+{
+	static const char size[] = "TORCH_FR_BUFFER_SIZE", dumps[] = "TORCH_FR_DUMP_TEMP_FILE";
+	if (!guard->config.flight)
+		return;
+	env_set(env, FLIGHT_VARIABLE, guard->jobdir.path);
+	if (!env_get(env, size))
+		env_setf(env, size, "%u", guard->config.flight);
+	if (!env_get(env, dumps))
+		env_setf(env, dumps, "%s/" FLIGHT_DUMPS, guard->jobdir.path);
+	free(guard->dumps);
+	guard->dumps = mem_strdup(env_get(env, dumps));
+	guard->began_ns = clock_wall_ns();
+}
+
+void guard_begin(struct guard *guard, size_t count, size_t rank_base, size_t world_size,
+		 struct strv *env)
 {
 	guard_gone(guard);
 	guard->rank_base = rank_base;
+	guard->world_size = world_size;
 	guard->count = count;
 	guard->workers = mem_alloc(count * sizeof(struct guarded));
-	heartbeat_reset(&guard->heartbeat, count);
+	worker_pages_reset(&guard->pages, count);
 	watchdog_expect(guard->watchdog, count);
 	if (guard->fifo)
 		env_set(env, "TORCHELASTIC_TIMER_FILE", guard->fifo_path);
 	if (guard->socket)
 		env_set(env, "MUSTER_WATCHDOG", guard->socket_path);
+	record_flights(guard, env);
 	start_looking(guard);
+}
+
+void guard_keep(struct guard *guard, struct ballot ballot, const struct kept_state *state)
+{
+	keeps_begin(guard->keeps, ballot, state);
+}
+
+void guard_kept(const struct guard *guard, struct kept_state ret_states[KEPT_STATES])
+{
+	keeps_read(guard->keeps, ret_states);
+}
+
+uint64_t guard_kept_bytes(const struct guard *guard)
+{
+	return keeps_bytes(guard->keeps);
 }
 
 void guard_started(struct guard *guard, size_t rank, pid_t pid)
@@ -261,11 +348,22 @@ void guard_ended(struct guard *guard, size_t rank)
 	guard->workers[rank].pid = 0;
 }
 
+bool guard_explain_end(struct guard *guard, size_t rank, const struct exit_status *status)
+{
+	struct flight_source flight = guard_flight(guard);
+	bool aborted = status->kind == EXIT_SIGNAL && status->value == SIGABRT;
+	if (!flight.dir || (!aborted && !flight_died(&flight, (uint32_t)(guard->rank_base + rank))))
+		return false;
+	guard->workers[rank].died = true;
+	return start_explanation(guard, &(struct verdict){ .rank = rank, .ended = true },
+				 guard->config.diagnose_timer_ns);
+}
+
 void guard_gone(struct guard *guard)
 {
 	event_del(guard->look);
-	diagnosis_cancel(guard->diagnosis);
-	guard->diagnosis = NULL;
+	explanation_cancel(guard->explanation);
+	guard->explanation = NULL;
 	watchdog_forget_all(guard->watchdog);
 	free(guard->workers);
 	guard->workers = NULL;
@@ -291,7 +389,7 @@ static void open_socket(struct guard *guard)
 	int r = jobdir_init(&guard->jobdir, &err);
 	if (r == 0) {
 		guard->socket_path = jobdir_file(&guard->jobdir, "watchdog");
-		r = watch_socket_new(guard->base, guard->watchdog, &guard->heartbeat,
+		r = watch_socket_new(guard->base, guard->watchdog, &guard->pages, guard->keeps,
 				     guard->socket_path, &guard->socket, &err);
 	}
 	if (r < 0)
@@ -310,7 +408,12 @@ int guard_new(const struct guard_config *config, struct event_base *base,
 	guard->watchdog = watchdog_new(base, &(struct watchdog_hooks){ .on_expired = on_expired,
 								       .on_rejected = on_rejected,
 								       .arg = guard });
+	guard->keeps = keeps_new(config->workers, config->keep_limit);
 	open_socket(guard);
+	if (config->flight && !guard->jobdir.path[0]) {
+		log_warn("no flight recorder for this job: there is no private directory");
+		guard->config.flight = 0;
+	}
 	int r = config->file_timer ? open_fifo(guard, err) : 0;
 	if (r < 0) {
 		guard_free(guard);
@@ -327,11 +430,13 @@ void guard_free(struct guard *guard)
 	guard_gone(guard);
 	fifo_free(guard->fifo);
 	watch_socket_free(guard->socket);
-	heartbeat_done(&guard->heartbeat);
+	worker_pages_done(&guard->pages);
+	keeps_free(guard->keeps);
 	watchdog_free(guard->watchdog);
 	event_free(guard->look);
 	free(guard->fifo_path);
 	free(guard->socket_path);
+	free(guard->dumps);
 	jobdir_done(&guard->jobdir);
 	free(guard);
 }
@@ -339,6 +444,21 @@ void guard_free(struct guard *guard)
 char *guard_file(const struct guard *guard, const char *name)
 {
 	return guard->jobdir.path[0] ? jobdir_file(&guard->jobdir, name) : NULL;
+}
+
+void guard_set_asker(struct guard *guard, struct own_question *asker, const struct node_info *self)
+{
+	guard->asker = asker;
+	guard->self = self;
+}
+
+struct flight_source guard_flight(const struct guard *guard)
+{
+	if (!guard->config.flight)
+		return (struct flight_source){ .dir = NULL };
+	return (struct flight_source){ .dir = guard->jobdir.path,
+				       .dumps = guard->dumps,
+				       .since_ns = guard->began_ns };
 }
 
 /* ---- reports ---- */
@@ -350,7 +470,20 @@ struct watchdog_stats guard_stats(const struct guard *guard)
 
 uint64_t guard_heartbeats(const struct guard *guard, size_t rank)
 {
-	return heartbeat_read(&guard->heartbeat, rank);
+	return worker_pages_beats(&guard->pages, rank);
+}
+
+struct worker_pages *guard_pages(struct guard *guard)
+{
+	return &guard->pages;
+}
+
+void guard_headway(const struct guard *guard, size_t rank, struct headway *ret_headway)
+{
+	const struct worker_page *page = worker_pages_get(&guard->pages, rank);
+	*ret_headway = (struct headway){ .told = 0 };
+	if (page)
+		worker_page_read(page, ret_headway);
 }
 
 uint64_t guard_alive_ns(const struct guard *guard, size_t rank)

@@ -81,7 +81,6 @@ static void on_clear(void *arg)
 		_exit(125); /* nothing is alive, and nothing can be started any more */
 	}
 	job->workers.warden = job->warden;
-	guard_set_warden(job->guard, warden_pid(job->warden));
 	preload_start(job->workers.preload, job->warden);
 	job_push_group(job, (struct group_event){ GROUP_EV_LOST });
 	for (size_t i = 0; i < job->held_count; i++)
@@ -116,6 +115,7 @@ static void on_preload_failed(void *arg, uint64_t id, int error)
 static void worker_started(struct job *job, size_t rank, const struct warden_event *event)
 {
 	job->workers.pids[rank] = event->pid;
+	guard_set_warden(job->guard, warden_pid(job->warden));
 	TELL(&job->telling, HAPPENED_WORKER_STARTED, .rank = rank, .when_ns = event->ns);
 	job_push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = rank,
 						  .when_ns = event->ns });
@@ -125,8 +125,26 @@ static void worker_exited(struct job *job, size_t rank, const struct warden_even
 {
 	job->workers.usages[rank] = event->usage;
 	TELL(&job->telling, HAPPENED_WORKER_EXITED, .rank = rank, .ended = event);
-	job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = rank,
-						  .status = event->status, .when_ns = event->ns });
+	struct group_event ended = { GROUP_EV_EXITED, .rank = rank, .status = event->status,
+				     .when_ns = event->ns };
+	bool explained = job->group.state == GROUP_ACTIVE &&
+			 guard_explain_end(job->guard, rank, &event->status);
+	if (!explained && !job->end_count) {
+		job_push_group(job, ended);
+		return;
+	}
+	ARRAY_RESERVE(job->ends, job->end_count, job->end_cap);
+	job->ends[job->end_count++] = ended;
+}
+
+void job_release_ends(struct job *job)
+{
+	for (size_t i = 0; i < job->end_count; i++)
+		job_push_group(job, job->ends[i]);
+	job->end_count = 0;
+	if (job->end_empty)
+		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
+	job->end_empty = false;
 }
 
 static void take_worker_event(struct job *job, const struct warden_event *event)
@@ -146,12 +164,12 @@ static void take_worker_event(struct job *job, const struct warden_event *event)
 
 static void warden_lost(struct job *job)
 {
+	job_release_ends(job);
 	TELL(&job->telling, HAPPENED_WARDEN_LOST);
 	preload_lost(job->workers.preload);
-	warden_free(job->warden);
+	sweeper_start(job->sweeper, job->warden);
 	job->warden = NULL;
 	job->workers.warden = NULL;
-	sweeper_start(job->sweeper);
 }
 
 static void take_warden_event(struct job *job, const struct warden_event *event)
@@ -165,7 +183,12 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		take_worker_event(job, event);
 		break;
 	case WARDEN_EMPTY:
-		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
+		/* All workers of this host have ended: the explanation may still need other hosts'.
+		 */
+		if (job->end_count)
+			job->end_empty = true;
+		else
+			job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
 		break;
 	case WARDEN_SURVIVOR:
 		TELL(&job->telling, HAPPENED_SURVIVOR, .ended = event);
@@ -203,13 +226,19 @@ static void suspend(struct job *job)
 	job_push_group(job, (struct group_event){ GROUP_EV_PAUSED, .grace_ns = pause_ns });
 }
 
+/* Each worker gets the signal once: an engine that sent it to us has sent it to all of them. */
+static void relay(struct job *job, const struct signal_taken *taken)
+{
+	if (job->warden && !signals_sent_by(taken, job->config->engine.signaller))
+		workers_relay(&job->workers, &job->group, taken->signal);
+}
+
 static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct job *job = arg;
-	int sig;
-	enum signal_meaning meaning;
-	while (signals_next(&job->signals, &sig, &meaning)) {
-		switch (meaning) {
+	struct signal_taken taken;
+	while (signals_next(&job->signals, &taken)) {
+		switch (taken.meaning) {
 		case SIGNAL_STOP:
 			/* only a paused terminal keeps us: do not wait for it */
 			if (job->ended) {
@@ -217,11 +246,12 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 				event_base_loopbreak(job->base);
 				break;
 			}
-			job_stop(job, sig);
+			if (!notice_signal(job, taken.signal))
+				job_stop(job, taken.signal);
 			break;
 		case SIGNAL_RELAY:
-			if (job->warden)
-				workers_relay(&job->workers, &job->group, sig);
+			if (!notice_signal(job, taken.signal))
+				relay(job, &taken);
 			break;
 		case SIGNAL_SUSPEND:
 			suspend(job);
@@ -244,6 +274,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			log_warn("%s", event.text);
 			break;
 		case OUTPUT_FINISHED:
+			pages_complete(&job->pages);
 			event_base_loopexit(job->base, NULL);
 			break;
 		}
@@ -311,15 +342,18 @@ static int set_up(struct job *job, struct err *err)
 	r = job_start_guard(job, err);
 	if (r < 0)
 		return r;
+	job->telling.trainer = trainer_new(job->base, &job->telling.steps);
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
 	job_join_others(job);
 	r = job_open_pages(job, err);
+	job_open_askers(job);
 	return r < 0 ? r : job_open_store(job, err);
 }
 
 static void tear_down(struct job *job)
 {
 	log_set_sink(NULL, NULL);
+	warden_close(job->warden); /* it ends while we do the rest */
 	if (job->timer)
 		event_free(job->timer);
 	if (job->on_signal)
@@ -329,10 +363,19 @@ static void tear_down(struct job *job)
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
 	sweeper_free(job->sweeper);
+	recheck_free(job->recheck);
 	TELL(&job->telling, HAPPENED_JOB_ENDED);
 	events_close(&job->telling.events);
+	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);
+	answers_free(job->answers);
+	callers_free(job->askers);
+	if (job->base)
+		link_drop_lingering(job->base);
 	pages_close(&job->pages);
+	steps_done(&job->telling.steps);
+	notice_done(&job->notice);
 	guard_free(job->guard);
+	own_question_free(job->asker);
 	preload_free(job->workers.preload);
 	warden_free(job->warden);
 	output_free(job->output);
@@ -347,6 +390,7 @@ static void tear_down(struct job *job)
 	group_done(&job->group);
 	free(job->queue);
 	free(job->held);
+	free(job->ends);
 }
 
 int job_run(const struct run_config *config, struct job_result *ret_result, struct err *err)
@@ -357,6 +401,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.result = ret_result,
 		.signals.fd = -1,
 		.store = ROUND_STORE_INIT,
+		.counters = config->counters,
 		.telling = {
 			.config = config,
 			.workers = &job.workers,

@@ -21,7 +21,9 @@ int job_offer_store(struct job *job, struct err *err)
 static void tell_failed(struct job *job, size_t rank)
 {
 	const struct worker *worker = &job->group.workers[rank];
-	struct agent_event event = { .type = AGENT_GROUP_FAILED, .died_ns = worker->ended_ns };
+	struct agent_event event = { .type = AGENT_GROUP_FAILED,
+				     .died_ns = worker->ended_ns,
+				     .blame = &job->blame };
 	event.cause = (struct cause){
 		.reason = worker->reason,
 		.status = worker->status,
@@ -39,7 +41,11 @@ static void tell_gone(struct job *job)
 	if (job_offer_store(job, &err) < 0)
 		log_info("%s", err.msg);
 	TELL(&job->telling, HAPPENED_GROUP_GONE);
-	job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_GONE });
+	struct headway_span span = steps_span(&job->telling.steps);
+	struct agent_event gone = { .type = AGENT_GROUP_GONE,
+				    .reached = span.workers ? span.most + 1 : 0 };
+	guard_kept(job->guard, gone.kept);
+	job_push_agent(job, gone);
 }
 
 /* A process neither dies nor may be killed: this host can start nothing any more. */
@@ -109,7 +115,8 @@ static void act_group(struct job *job, const struct group_action *action)
 		break;
 	case GROUP_DO_TELL_DONE:
 		TELL(&job->telling, HAPPENED_GROUP_DONE);
-		job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE });
+		job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE,
+							  .left = notice_left(job) });
 		break;
 	case GROUP_DO_TELL_GONE:
 		tell_gone(job);
@@ -131,7 +138,7 @@ void job_step_group(struct job *job, const struct group_event *event)
 
 /* ---- the node's actions ---- */
 
-static void start_group(struct job *job, const struct msg_formed *formed)
+static void start_group(struct job *job, const struct msg_formed *formed, struct ballot ballot)
 {
 	uint64_t now_ns = clock_now_ns();
 	if (history_last(&job->result->history))
@@ -139,18 +146,34 @@ static void start_group(struct job *job, const struct msg_formed *formed)
 	job->no_store = ERR_INIT;
 	if (round_store_begin(&job->store, formed->hosts_store, &job->no_store) < 0)
 		log_error("%s", job->no_store.msg);
+	answers_round_ends(job->answers);
+	job->blame = (struct blame){ .named = false };
+	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
 	TELL(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
 	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
+	notice_begin(job);
+	answers_round_begins(job->answers);
+}
+
+/* A notice that could not be followed ends the job as its signal would have. Other stops are told
+ * by who asked for them; that of the guard is not one of the user. */
+static void tell_stopped(struct job *job, int signal)
+{
+	if (job->node.agent.noticed && !job->result->history.stop_signal)
+		TELL(&job->telling, HAPPENED_STOP_REQUESTED, .signal = signal);
 }
 
 static void end_job(struct job *job, const struct outcome *outcome, bool linked)
 {
 	job->result->outcome = *outcome;
+	if (outcome->kind == OUTCOME_SIGNAL)
+		tell_stopped(job, outcome->signal);
 	if (job->wiring)
 		wiring_explain(job->wiring, linked, &job->result->outcome);
 	job->ended = true;
 	TELL(&job->telling, HAPPENED_JOB_DECIDED, .outcome = outcome);
+	pages_finish(&job->pages, outcome->kind);
 	output_finish(job->output);
 }
 
@@ -158,9 +181,15 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 {
 	switch (action->type) {
 	case AGENT_GROUP_START:
-		start_group(job, &action->formed);
+		start_group(job, &action->formed, action->ballot);
 		break;
 	case AGENT_GROUP_STOP:
+		job_release_ends(job);
+		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
+		if (action->why == GROUP_STOP_SIGNAL)
+			tell_stopped(job, action->signal);
+		if (*action->blame.text && !*job->blame.text)
+			TELL(&job->telling, HAPPENED_HANG_EXPLAINED, .text = action->blame.text);
 		TELL(&job->telling, HAPPENED_GROUP_STOPPING,
 		     .cause = action->has_cause ? &action->cause : NULL);
 		job_push_group(job, (struct group_event){
@@ -171,8 +200,16 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 				    });
 		break;
 	case AGENT_GROUP_KILL:
+		job_release_ends(job);
+		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
 		TELL(&job->telling, HAPPENED_GROUP_STOPPING);
 		job_push_group(job, (struct group_event){ GROUP_EV_KILL });
+		break;
+	case AGENT_CHECK:
+		job_check(job);
+		break;
+	case AGENT_PLAN:
+		notice_show(job, &action->plan);
 		break;
 	case AGENT_EXIT:
 		end_job(job, &action->outcome, linked);
@@ -207,10 +244,21 @@ static void place_store(struct job *job, uint64_t link)
 
 static void act_node(struct job *job, const struct node_action *action)
 {
+	if (action->type == NODE_DO_NOTE && action->note.kind == NOTE_FORMED &&
+	    job->node.coordinator)
+		node_table_update(&job->result->history.nodes, job->node.coordinator);
 	if (action->type == NODE_DO_HOST)
 		act_host(job, &action->agent, action->linked);
 	else if (action->type == NODE_DO_PLACE_STORE)
 		place_store(job, action->link);
+	else if (action->type == NODE_DO_ASKED)
+		answers_take(job->answers, &action->msg);
+	else if (action->type == NODE_DO_SEND && action->link == OWN_QUESTION_LINK)
+		own_question_take(job->asker, &action->msg);
+	else if (action->type == NODE_DO_SEND && own_question_is_link(action->link))
+		dash_take(job->pages.dash, action->link, &action->msg);
+	else if (action->type == NODE_DO_SEND && callers_is_here(action->link))
+		callers_send(job->askers, action->link, &action->msg);
 	else if (job->wiring)
 		wiring_act(job->wiring, action);
 }

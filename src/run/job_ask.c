@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/unix_socket.h"
 
 /* ---- verdicts of the guard ---- */
 
@@ -57,10 +58,21 @@ static char *stacks_path(void *arg)
 	return attempt ? mem_printf("%s/stacks.txt", attempt) : NULL;
 }
 
-static void keep_stacks(void *arg, const char *text)
+static void keep_stacks(void *arg, const char *stacks, const char *collectives,
+			const struct blame *blame)
 {
 	struct job *job = arg;
-	TELL(&job->telling, HAPPENED_STACKS_READ, .text = text);
+	TELL(&job->telling, HAPPENED_STACKS_READ, .text = stacks);
+	if (*collectives)
+		TELL(&job->telling, HAPPENED_HANG_EXPLAINED, .text = collectives);
+	job->blame = *blame;
+}
+
+static void on_end_explained(void *arg)
+{
+	struct job *job = arg;
+	job_release_ends(job);
+	job_pump(job);
 }
 
 int job_start_guard(struct job *job, struct err *err)
@@ -73,12 +85,14 @@ int job_start_guard(struct job *job, struct err *err)
 		.hold = hold_worker,
 		.stacks_path = stacks_path,
 		.on_stacks = keep_stacks,
+		.on_end_explained = on_end_explained,
 		.arg = job,
 	};
 	int r = guard_new(&job->config->guard, job->base, &hooks, &job->guard, err);
 	job->workers.guard = job->telling.guard = job->guard;
-	if (r == 0)
-		guard_set_warden(job->guard, warden_pid(job->warden));
+	job->telling.steps = (struct steps){ .workers = &job->workers,
+					     .output = job->output,
+					     .guard = job->guard };
 	return r;
 }
 
@@ -120,6 +134,21 @@ static bool on_restart_asked(void *arg)
 	return true;
 }
 
+static bool on_notice_asked(void *arg, enum plan_kind kind)
+{
+	struct job *job = arg;
+	bool given = notice_give(job, kind, 0);
+	job_pump(job);
+	return given;
+}
+
+static void on_node_event(void *arg, const struct node_event *event)
+{
+	struct job *job = arg;
+	job_step_node(job, event);
+	job_pump(job);
+}
+
 int job_open_pages(struct job *job, struct err *err)
 {
 	job->pages = (struct pages){
@@ -133,9 +162,12 @@ int job_open_pages(struct job *job, struct err *err)
 		.agent = &job->node.agent,
 		.store = &job->store,
 		.torch = &job->telling.torch,
+		.steps = &job->telling.steps,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
+		.on_notice = on_notice_asked,
+		.on_event = on_node_event,
 		.arg = job,
 	};
 	events_open(&job->telling.events, job->config->run_id, &job->result->history,
@@ -145,14 +177,40 @@ int job_open_pages(struct job *job, struct err *err)
 	return pages_open(&job->pages, err);
 }
 
-/* ---- the other nodes ---- */
+/* ---- questions to the whole job ---- */
 
-static void on_node_event(void *arg, const struct node_event *event)
+static void on_asker_turned_away(void *arg UNUSED, const char *name UNUSED, const char *why)
 {
-	struct job *job = arg;
-	job_step_node(job, event);
-	job_pump(job);
+	log_info("rejected a command on this host: %s", why);
 }
+
+void job_open_askers(struct job *job)
+{
+	static const struct callers_handler handler = {
+		.on_event = on_node_event,
+		.on_turned_away = on_asker_turned_away,
+	};
+	const struct answers_hooks hooks = {
+		.on_piece = on_node_event,
+		.on_stop = on_stop_asked,
+		.on_restart = on_restart_asked,
+		.on_notice = on_notice_asked,
+		.arg = job,
+	};
+	struct err err = ERR_INIT;
+	job->answers = answers_new(job->base, &job->node, &job->pages, &hooks);
+	AUTO_FREE char *path = guard_file(job->guard, ANSWERS_SOCKET);
+	int fd = path ? unix_listen(path, &err) : -1;
+	if (path && fd < 0)
+		log_warn("commands on this host cannot ask the whole job: %s", err.msg);
+	if (fd < 0)
+		return;
+	job->ask_self = (struct link_self){ .run_id = job->config->run_id };
+	job->askers =
+		callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->node, &handler, job);
+}
+
+/* ---- the other nodes ---- */
 
 static void on_store_client(void *arg, int fd, const struct addr *peer)
 {
@@ -169,8 +227,12 @@ void job_join_others(struct job *job)
 	struct node_config config;
 	own_node_configure(job->config, &config);
 	node_init(&job->node, &config);
-	if (config.kind != NODE_ALONE)
-		job->wiring = wiring_new(job->base, &job->config->rdzv, &job->node, &handler, job);
+	if (config.kind == NODE_ALONE)
+		return;
+	job->wiring = wiring_new(job->base, &job->config->rdzv, &job->node, &handler, job);
+	job->asker = own_question_new(job->base, OWN_QUESTION_LINK,
+				      &(struct own_question_hooks){ on_node_event, job });
+	guard_set_asker(job->guard, job->asker, &job->node.agent.config.node);
 }
 
 /* With a single node its address is known; otherwise it is known when the nodes meet. */

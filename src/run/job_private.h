@@ -1,15 +1,20 @@
-/* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c), and
- * requests to the job (job_ask.c). */
+/* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c),
+ * checks between attempts (job_check.c), and requests to the job (job_ask.c). */
 #ifndef RUN_JOB_PRIVATE_H
 #define RUN_JOB_PRIVATE_H
 
 #include <event2/event.h>
 
+#include "nodes/callers.h"
 #include "nodes/wiring.h"
+#include "run/ask/answers.h"
+#include "run/ask/own_question.h"
+#include "run/checks/recheck.h"
 #include "run/job.h"
+#include "run/notice.h"
 #include "run/own_node.h"
 #include "run/round_store.h"
-#include "run/signals.h"
+#include "sys/signals.h"
 #include "run/tell/happening.h"
 #include "run/tell/pages.h"
 #include "run/workers.h"
@@ -35,8 +40,14 @@ struct job {
 	struct output *output;
 	struct guard *guard;
 	struct pages pages;
+	struct answers *answers;
+	struct callers *askers;	    /* commands on this host; NULL: there is no private directory */
+	struct link_self ask_self;  /* to them */
+	struct own_question *asker; /* to other hosts; NULL: there are none */
+	struct blame blame;	    /* of the round that runs */
 	struct workers workers;
 	struct telling telling;
+	struct notice notice;
 	struct round_store store;
 
 	struct group group;
@@ -49,6 +60,12 @@ struct job {
 	struct sweeper *sweeper;  /* after the death of a warden */
 	struct group_event *held; /* until there is a warden again */
 	size_t held_count, held_cap;
+	/* Ends of workers that are being explained: the group does not know of them yet. */
+	struct group_event *ends;
+	size_t end_count, end_cap;
+	bool end_empty;		 /* and no worker is left here */
+	struct recheck *recheck; /* NULL until this node checks itself again */
+	struct check_counters counters;
 	struct err no_store; /* why the current round has no store here, though it should */
 	bool ended;	     /* the agent has left; only output is left to write */
 };
@@ -59,6 +76,9 @@ struct job {
 void job_push_group(struct job *job, struct group_event event);
 void job_push_node(struct job *job, struct node_event event);
 void job_push_agent(struct job *job, struct agent_event event); /* as NODE_EV_HOST */
+
+/* Tells the group of ends that were held back until they were explained. */
+void job_release_ends(struct job *job);
 
 /* Takes all queued steps, including those they cause, then waits for the next event. */
 void job_pump(struct job *job);
@@ -75,10 +95,16 @@ int job_offer_store(struct job *job, struct err *err);
 /* `why`: it could not even be asked for; NULL: the start failed. */
 void job_not_started(struct job *job, size_t rank, int error, const struct err *why);
 
+/* ---- job_check.c ---- */
+
+/* AGENT_CHECK: begins the checks between two attempts; AGENT_CHECKED follows. */
+void job_check(struct job *job);
+
 /* ---- job_ask.c ---- */
 
 int job_start_guard(struct job *job, struct err *err);
 int job_open_pages(struct job *job, struct err *err);
+void job_open_askers(struct job *job); /* after the pages */
 void job_join_others(struct job *job);
 int job_open_store(struct job *job, struct err *err);
 void job_stop(struct job *job, int signal);

@@ -89,15 +89,12 @@ static int open_named(struct logdir *logdir, const char *log_dir, const char *ru
 	return r < 0 ? err_set(err, -r, "--log-dir: '%s': %m; " REMEDY, log_dir) : 0;
 }
 
-static int open_temporary(struct logdir *logdir, const char *run_id, struct err *err)
+static int open_temporary(struct logdir *logdir, struct err *err)
 {
 	const char *parent = temporary_base();
-	AUTO_FREE char *base_prefix = mem_printf("%s/torchelastic_", parent);
-	int r = make_random(base_prefix, &logdir->base);
-	if (r == 0) {
-		AUTO_FREE char *prefix = run_prefix(logdir->base, run_id);
-		r = make_random(prefix, &logdir->run);
-	}
+	AUTO_FREE char *prefix = mem_printf("%s/torchelastic_", parent);
+	int r = make_random(prefix, &logdir->run);
+	logdir->temporary = r == 0;
 	if (r < 0)
 		err_set(err, -r,
 			"no log directory under '%s': %m; workers cannot leave an "
@@ -110,7 +107,7 @@ int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, 
 {
 	*logdir = LOGDIR_INIT;
 	if (!log_dir)
-		return open_temporary(logdir, run_id, err);
+		return open_temporary(logdir, err);
 	return str_eq(log_dir, "/dev/null") ? 0 : open_named(logdir, log_dir, run_id, err);
 }
 
@@ -145,6 +142,8 @@ int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err)
 		return 0;
 	free(logdir->attempt);
 	logdir->attempt = mem_printf("%s/attempt_%u", logdir->run, logdir->starts++);
+	if (logdir->temporary)
+		return 0;
 	struct making *making = NEW(struct making);
 	*making = (struct making){ .attempt = mem_strdup(logdir->attempt), .nproc = nproc };
 	/* The first time we have just made the tree itself: the file system answers. */
@@ -168,7 +167,8 @@ char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank)
 {
 	if (!logdir->attempt)
 		return mem_strdup("");
-	return mem_printf("%s/%u/error.json", logdir->attempt, local_rank);
+	return mem_printf("%s%s%u%serror.json", logdir->attempt, logdir->temporary ? "_" : "/",
+			  local_rank, logdir->temporary ? "_" : "/");
 }
 
 /* rmdir() fails if it is not empty, and then it must stay. */
@@ -183,9 +183,8 @@ static int remove_if_empty(const char *path, const struct stat *st UNUSED, int t
 void logdir_done(struct logdir *logdir)
 {
 	enum { DESCRIPTORS = 4 };
-	if (logdir->base)
-		nftw(logdir->base, remove_if_empty, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
-	free(logdir->base);
+	if (logdir->temporary && rmdir(logdir->run) < 0)
+		nftw(logdir->run, remove_if_empty, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 	free(logdir->run);
 	free(logdir->attempt);
 	*logdir = LOGDIR_INIT;

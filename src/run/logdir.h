@@ -1,12 +1,18 @@
-/* The log tree of a job, named as torchrun names it:
+/* The log tree of a job. With --log-dir (made with its parents if missing) as torchrun names it:
  *
- *     BASE/RUNID_xxxxxxxx/attempt_N/LOCALRANK/{error.json,stdout.log,stderr.log}
- *     BASE/RUNID_xxxxxxxx/report.json
+ *     LOGDIR/RUNID_xxxxxxxx/attempt_N/LOCALRANK/{error.json,stdout.log,stderr.log}
+ *     LOGDIR/RUNID_xxxxxxxx/report.json
  *
- * BASE is --log-dir (made with its parents if missing), or a fresh directory
- * "torchelastic_xxxxxxxx" under $TMPDIR, which is removed at the end unless something was written
- * into it. /dev/null means no tree. N counts the starts of this host's workers, whatever the
- * reason (a failure, a node that joined), so no round ever writes over what an earlier one wrote.
+ * Without, it is a temporary directory, which is removed at the end unless something was written
+ * into it. That is the common case, so it costs one directory and not one for each worker and
+ * start; those of logs are made by what writes the logs:
+ *
+ *     $TMPDIR/torchelastic_xxxxxxxx/attempt_N_LOCALRANK_error.json
+ *     $TMPDIR/torchelastic_xxxxxxxx/attempt_N/LOCALRANK/{stdout.log,stderr.log}
+ *     $TMPDIR/torchelastic_xxxxxxxx/report.json
+ *
+ * /dev/null means no tree. N counts the starts of this host's workers, whatever the reason (a
+ * failure, a node that joined), so no round ever writes over what an earlier one wrote.
  */
 #ifndef RUN_LOGDIR_H
 #define RUN_LOGDIR_H
@@ -16,8 +22,8 @@
 #include "base/util.h"
 
 struct logdir {
-	char *base;	 /* only of the temporary tree, which we remove; else NULL */
-	char *run;	 /* BASE/RUNID_xxxxxxxx; NULL: no tree */
+	bool temporary;	 /* we remove it */
+	char *run;	 /* LOGDIR/RUNID_xxxxxxxx, or the temporary directory; NULL: no tree */
 	char *attempt;	 /* of the current round; NULL: none yet, or it could not be made */
 	uint32_t starts; /* attempts so far */
 };
@@ -28,8 +34,9 @@ struct logdir {
  * temporary one the job runs without a tree: then it returns 0, `run` is NULL and err says why. */
 int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
 
-/* Makes the directories of one round: attempt_N and one for each worker. Waits at most
- * LOGDIR_WAIT_NS for a file system that does not answer; then the directories come later. */
+/* Makes the directories of one round, unless the tree is temporary: attempt_N and one for each
+ * worker. Waits at most LOGDIR_WAIT_NS for a file system that does not answer; then the directories
+ * come later. */
 #define LOGDIR_WAIT_NS (50 * NS_PER_MS)
 int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err);
 

@@ -7,6 +7,9 @@
 #include "base/random.h"
 #include "nodes/wiring.h"
 
+#define CHECK_TIMEOUT_NS (30 * NS_PER_S) /* the checks have shorter ones of their own */
+#define STRIKES_DEFAULT 3
+
 static void add_addrs(struct node_info *node)
 {
 	struct addr addrs[MSG_ADDRS_MAX];
@@ -18,6 +21,18 @@ static void add_addrs(struct node_info *node)
 		addr_to_msg(&addrs[i], &node->addrs[node->addr_count++]);
 }
 
+/* A node alone has nobody to be compared with, and nobody to take its place. */
+static bool checks_again(const struct run_config *config)
+{
+	return config->max_nodes > 1 && config->preflight.checks;
+}
+
+static uint32_t strikes(const struct run_config *config)
+{
+	int64_t given = config->preflight.strikes;
+	return given >= 0 ? (uint32_t)given : config->preflight.checks ? STRIKES_DEFAULT : 0;
+}
+
 static struct agent_config make_agent_config(const struct run_config *config)
 {
 	struct agent_config agent = {
@@ -27,12 +42,18 @@ static struct agent_config make_agent_config(const struct run_config *config)
 			.nproc = config->nproc,
 			.node_rank = config->rdzv.node_rank,
 			.max_restarts = config->max_restarts,
+			.by_progress = config->restarts_by_progress,
 			.backoff_ns = config->restart_backoff.initial_ns,
 			.backoff_max_ns = config->restart_backoff.max_ns,
 			.period_ns = rendezvous_period_ns(&config->rdzv, config->max_nodes),
 			.lease_periods = config->rdzv.lease_periods,
+			.checks = config->checks,
+			.strikes = strikes(config),
+			.cool_down_ns = config->preflight.cool_down_ns,
+			.excluded = config->excluded,
 		},
 		.no_restart_on = config->no_restart_on,
+		.check_timeout_ns = checks_again(config) ? CHECK_TIMEOUT_NS : 0,
 		.join_timeout_ns = config->rdzv.join_timeout_ns,
 	};
 	random_bytes(&agent.node.id, sizeof(agent.node.id));

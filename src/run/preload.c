@@ -431,6 +431,7 @@ static int spawn_template(struct preload *preload, int link, struct err *err)
 		.argv = strv_argv(&argv),
 		.envp = strv_argv(&preload->env),
 		.nofile_soft = preload->nofile_soft,
+		.ignores_usr = preload->config->workers_ignore_usr,
 		.stdio = { link, SPAWN_INHERIT, SPAWN_INHERIT },
 	};
 	return warden_spawn(preload->warden, TEMPLATE_ID, &spec, WARDEN_ASIDE, err);

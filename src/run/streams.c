@@ -25,18 +25,23 @@ static const char *choose_prefix(const struct run_options *options)
 	return options->prefix ? options->prefix : from_env && *from_env ? from_env : NULL;
 }
 
+static bool captures(const struct run_options *options, int fd)
+{
+	return options->capture == RUN_CAPTURE_ALWAYS ||
+	       (options->capture == RUN_CAPTURE_AUTO && !isatty(fd));
+}
+
 int run_streams_make(const struct run_options *options, uint32_t nproc,
 		     struct run_streams *ret_streams, struct err *err)
 {
-	bool through_pipe = options->capture == RUN_CAPTURE_ALWAYS ||
-			    (options->capture == RUN_CAPTURE_AUTO && !isatty(STDERR_FILENO));
 	AUTO(run_streams_done)
 	struct run_streams streams = {
 		.redirects = mem_alloc(nproc),
 		.tee = mem_alloc(nproc),
 		.shown = mem_alloc(nproc * sizeof(bool)),
 		.prefix_all = options->prefix || options->merge_output,
-		.tail_always = through_pipe,
+		.tail_always = { captures(options, STDOUT_FILENO),
+				 captures(options, STDERR_FILENO) },
 		.tail_if_piped = options->capture != RUN_CAPTURE_NEVER,
 		.output = { .prefix = choose_prefix(options),
 			    .merge = options->merge_output ? nproc : 0,
@@ -75,16 +80,26 @@ static const char *own(struct strv *paths, char *path)
 	return path;
 }
 
-static struct output_route route(const struct run_streams *streams, const char *attempt,
+char *run_streams_file(const struct run_streams *streams, const struct logdir *logdir,
+		       uint32_t local_rank, enum output_stream kind)
+{
+	uint8_t kept = streams->tee[local_rank] | streams->redirects[local_rank];
+	if (!logdir->attempt || !(kept & kinds[kind].bit))
+		return NULL;
+	return mem_printf("%s/%u/%s", logdir->attempt, local_rank, kinds[kind].file);
+}
+
+static struct output_route route(const struct run_streams *streams, const struct logdir *logdir,
 				 uint32_t rank, enum output_stream kind, struct strv *paths)
 {
+	const char *attempt = logdir->attempt;
 	bool tee = attempt && (streams->tee[rank] & kinds[kind].bit);
 	bool redirect = attempt && (streams->redirects[rank] & kinds[kind].bit);
 	bool shown = streams->shown[rank];
 	struct output_route route = { .console = shown && (tee || !redirect),
 				      .prefix = tee || streams->prefix_all };
 	if (tee || redirect)
-		route.file = own(paths, mem_printf("%s/%u/%s", attempt, rank, kinds[kind].file));
+		route.file = own(paths, run_streams_file(streams, logdir, rank, kind));
 	if (tee && shown && streams->output.filters[kind].count > 0)
 		route.filter_file =
 			own(paths, mem_printf("%s/%s", attempt, kinds[kind].filter_file));
@@ -94,10 +109,10 @@ static struct output_route route(const struct run_streams *streams, const char *
 void run_streams_route(const struct run_streams *streams, const struct logdir *logdir,
 		       uint32_t local_rank, struct strv *paths, struct output_worker *worker)
 {
-	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
-		worker->route[i] =
-			route(streams, logdir->attempt, local_rank, (enum output_stream)i, paths);
-	const struct output_route *errors = &worker->route[OUTPUT_STDERR];
-	bool piped = errors->file || (errors->console && errors->prefix);
-	worker->keep_tail = streams->tail_always || (streams->tail_if_piped && piped);
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
+		struct output_route *to = &worker->route[i];
+		*to = route(streams, logdir, local_rank, (enum output_stream)i, paths);
+		bool piped = to->file || (to->console && to->prefix);
+		worker->keep_tail[i] = streams->tail_always[i] || (streams->tail_if_piped && piped);
+	}
 }

@@ -9,15 +9,6 @@
 
 #define DEVICES_VARIABLE "CUDA_VISIBLE_DEVICES"
 
-static const char *lookup(char *const *environment, const char *name)
-{
-	size_t len = strlen(name);
-	for (; *environment; environment++)
-		if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=')
-			return *environment + len + 1;
-	return NULL;
-}
-
 /* Sets a variable that may be there more than once: programs differ in which one they read. */
 static void overlay(struct strv *env, const char *name, const char *value)
 {
@@ -35,7 +26,7 @@ static void overlay_number(struct strv *env, const char *name, uint32_t value)
 
 bool worker_env_limits_threads(const struct worker_round *round, char *const *inherited)
 {
-	return round->local_world_size > 1 && !lookup(inherited, "OMP_NUM_THREADS");
+	return round->local_world_size > 1 && !env_find(inherited, "OMP_NUM_THREADS");
 }
 
 void worker_env_round(const struct worker_round *round, char *const *inherited,
@@ -68,7 +59,7 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 	overlay(ret_env, "TORCHELASTIC_RUN_ID", round->run_id);
 	overlay(ret_env, "TORCHELASTIC_USE_AGENT_STORE", round->agent_store ? "True" : "False");
 	overlay(ret_env, "TORCHELASTIC_SIGNALS_TO_HANDLE", round->signals);
-	if (!lookup(inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING"))
+	if (!env_find(inherited, "TORCH_NCCL_ASYNC_ERROR_HANDLING"))
 		overlay(ret_env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 	if (worker_env_limits_threads(round, inherited))
 		overlay(ret_env, "OMP_NUM_THREADS", "1");
@@ -78,7 +69,7 @@ void worker_env_round(const struct worker_round *round, char *const *inherited,
 static int set_device(char *const *inherited, uint32_t local_rank, struct strv *env,
 		      struct err *err)
 {
-	const char *devices = lookup(inherited, DEVICES_VARIABLE), *rest = devices, *piece = NULL;
+	const char *devices = env_find(inherited, DEVICES_VARIABLE), *rest = devices, *piece = NULL;
 	size_t len = 0;
 	if (!devices) {
 		env_setf(env, DEVICES_VARIABLE, "%u", local_rank);

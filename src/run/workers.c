@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/procfs.h"
 #include "base/str.h"
-#include "run/signals.h"
+#include "sys/signals.h"
 
 /* The kernel stops a background process that reads its terminal; anything else may be read. */
 static bool may_read_stdin(void)
@@ -30,7 +30,7 @@ void workers_init(struct workers *workers, const struct run_config *config, stru
 		.next_id = 1,
 		.pids = mem_alloc(config->nproc * sizeof(pid_t)),
 		.usages = mem_alloc(config->nproc * sizeof(struct rusage)),
-		.keeps_tail = mem_alloc(config->nproc * sizeof(bool)),
+		.keeps_tail = mem_alloc(config->nproc * sizeof(*workers->keeps_tail)),
 		.stdin_is_ours = may_read_stdin(),
 	};
 	gethostname(workers->host, sizeof(workers->host) - 1);
@@ -88,7 +88,8 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed)
 	};
 	strv_done(&workers->env);
 	worker_env_round(&workers->round, environ, &workers->env);
-	guard_begin(workers->guard, config->nproc, formed->rank_base, &workers->env);
+	guard_begin(workers->guard, config->nproc, formed->rank_base, formed->world_size,
+		    &workers->env);
 	if (worker_env_limits_threads(&workers->round, environ))
 		log_info("OMP_NUM_THREADS is not set: each worker gets 1 thread; set it to choose");
 	choose_jax_port(workers, formed);
@@ -114,21 +115,35 @@ static int open_output(struct workers *workers, uint32_t local_rank,
 	worker.count =
 		workers->config->guard.hang.silent_ns || workers->config->guard.hang.start_ns;
 	run_streams_route(&workers->config->streams, workers->logdir, local_rank, &paths, &worker);
-	workers->keeps_tail[local_rank] = worker.keep_tail;
+	memcpy(workers->keeps_tail[local_rank], worker.keep_tail, sizeof(worker.keep_tail));
 	return output_add(workers->output, &worker, ret_fds, err);
+}
+
+static int make_env(const struct workers *workers, uint32_t local_rank, struct strv *env,
+		    struct err *err)
+{
+	const struct run_config *config = workers->config;
+	AUTO_FREE char *error_file = logdir_error_file(workers->logdir, local_rank);
+	int r = worker_env_rank(&workers->round, environ, local_rank, error_file, env, err);
+	if (r < 0)
+		return r;
+	run_placement_env(&config->placement, environ, local_rank, env);
+	program_env_rank(config->env_kinds, &workers->round, local_rank, workers->jax_port, env);
+	return 0;
+}
+
+int workers_env(const struct workers *workers, uint32_t local_rank, struct strv *ret_env)
+{
+	strv_add_all(ret_env, strv_argv(&workers->env));
+	return make_env(workers, local_rank, ret_env, NULL);
 }
 
 int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 {
 	const struct run_config *config = workers->config;
-	AUTO_FREE char *error_file = logdir_error_file(workers->logdir, local_rank);
-	int r = worker_env_rank(&workers->round, environ, local_rank, error_file, &workers->env,
-				err);
+	int r = make_env(workers, local_rank, &workers->env, err);
 	if (r < 0)
 		return r;
-	run_placement_env(&config->placement, environ, local_rank, &workers->env);
-	program_env_rank(config->env_kinds, &workers->round, local_rank, workers->jax_port,
-			 &workers->env);
 
 	int fds[OUTPUT_STREAM_COUNT];
 	r = open_output(workers, local_rank, fds, err);
@@ -146,6 +161,7 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		.argv = strv_argv(&argv),
 		.envp = strv_argv(&workers->env),
 		.nofile_soft = workers->nofile_soft,
+		.ignores_usr = config->workers_ignore_usr,
 		.stdio = { reads ? SPAWN_INHERIT : SPAWN_NULL, out >= 0 ? out : SPAWN_INHERIT,
 			   errors >= 0 ? errors : SPAWN_INHERIT },
 	};
@@ -165,17 +181,19 @@ void workers_relay(struct workers *workers, const struct group *group, int sig)
 {
 	AUTO(buf_done) struct buf deaf = BUF_INIT;
 	for (size_t i = 0; i < group->count; i++) {
-		if (group->workers[i].state != WORKER_RUNNING)
+		if (group->workers[i].state == WORKER_ENDED)
 			continue;
-		if (procfs_catches(workers->pids[i], sig))
+		if (group->workers[i].state == WORKER_RUNNING &&
+		    procfs_catches(workers->pids[i], sig))
 			warden_signal(workers->warden, workers_id_of(workers, i), sig);
 		else
 			buf_printf(&deaf, "%s%zu", buf_len(&deaf) ? ", " : "",
 				   workers->round.rank_base + i);
 	}
 	if (buf_len(&deaf))
-		log_warn("%s was not passed to rank %s: not caught there, it would end the worker",
-			 str_signal_name(sig), buf_str(&deaf));
+		log_warn("%s was not passed to rank %s: not caught there%s", str_signal_name(sig),
+			 buf_str(&deaf),
+			 workers->config->workers_ignore_usr ? "" : ", it would end the worker");
 }
 
 static int by_death(const void *a, const void *b)
@@ -202,7 +220,7 @@ static struct history_failure *record_one(const struct workers *workers,
 	failure->stopped = worker->stopped;
 	failure->started_ns = worker->started_ns;
 	failure->ended_ns = worker->ended_ns;
-	failure->captured = workers->keeps_tail[local_rank];
+	failure->captured = workers->keeps_tail[local_rank][OUTPUT_STDERR];
 	char *error_file = logdir_error_file(workers->logdir, local_rank);
 	if (*error_file)
 		failure->error_file = error_file;

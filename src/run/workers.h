@@ -35,9 +35,10 @@ struct workers {
 	uint64_t next_id;
 	pid_t *pids;	       /* by local rank; 0: not started yet */
 	struct rusage *usages; /* by local rank, of those that ended */
-	bool *keeps_tail;      /* by local rank: the end of its stderr is kept */
-	uint64_t nofile_soft;  /* their limit of open files: muster's own at its start */
-	bool stdin_is_ours;    /* the first worker may read muster's own stdin */
+	/* by local rank: the end of that stream is kept */
+	bool (*keeps_tail)[OUTPUT_STREAM_COUNT];
+	uint64_t nofile_soft; /* their limit of open files: muster's own at its start */
+	bool stdin_is_ours;   /* the first worker may read muster's own stdin */
 };
 
 void workers_init(struct workers *workers, const struct run_config *config, struct warden *warden,
@@ -50,6 +51,9 @@ void workers_begin(struct workers *workers, const struct msg_formed *formed);
 
 /* Asks the warden to start one. -errno: it could not be requested. */
 int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err);
+
+/* The environment that this worker is started with. -EINVAL: as worker_env_rank(). */
+int workers_env(const struct workers *workers, uint32_t local_rank, struct strv *ret_env);
 
 /* The local rank of a start of this round; -1 for one of an earlier round. */
 int64_t workers_rank_of(const struct workers *workers, uint64_t id);

@@ -3,7 +3,10 @@
 #include "base/clock.h"
 #include "sim/world.h"
 
-#define ARBITER_TTL_NS (10 * NS_PER_S)
+static uint64_t ttl_ns(const struct world *world)
+{
+	return world->fenced ? ARBITER_FENCE_TTL_NS : ARBITER_TTL_NS;
+}
 
 static bool arbiter_sees(const struct world *world, const struct host *host)
 {
@@ -17,6 +20,9 @@ static void announce(struct world *world, struct host *host)
 	struct happening_event *event = world_at(world, at_ns, HAPPEN_LEADER, host->index);
 	event->index = world->arbiter_leader;
 	event->epoch = world->arbiter_epoch;
+	event->past = world->arbiter_past;
+	if (world->fenced && host->index == world->arbiter_leader)
+		event->until_ns = world_local_ns(world, host) + ttl_ns(world);
 }
 
 void arbiter_elect(struct world *world)
@@ -27,7 +33,7 @@ void arbiter_elect(struct world *world)
 	if (seen)
 		world->arbiter_seen_ns = world->now_ns;
 	if (!seen &&
-	    (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ARBITER_TTL_NS)) {
+	    (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ttl_ns(world))) {
 		uint32_t from = world->options.faults
 					? (uint32_t)rng_range(&world->rng, 0, world->count - 1)
 					: 0;
@@ -46,7 +52,8 @@ void arbiter_elect(struct world *world)
 	}
 	for (uint32_t i = 0; i < world->count; i++)
 		if (world->arbiter_epoch && arbiter_sees(world, &world->hosts[i]) &&
-		    world->hosts[i].node.term.epoch != world->arbiter_epoch &&
+		    (world->hosts[i].node.term.epoch != world->arbiter_epoch ||
+		     (world->fenced && i == world->arbiter_leader)) &&
 		    (i != world->arbiter_leader ||
 		     world->hosts[i].generation == world->arbiter_generation))
 			announce(world, &world->hosts[i]);
@@ -54,11 +61,27 @@ void arbiter_elect(struct world *world)
 
 /* A message of the arbiter: a leader and its epoch. The shell does not judge what is late, but
  * remembers only the newest leader. */
-void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch)
+void arbiter_heard(struct world *world, struct host *host, const struct happening_event *event)
 {
-	if (epoch > host->node.term.epoch)
-		host->leader = leader;
+	if (event->epoch > host->node.term.epoch)
+		host->leader = event->index;
 	host_step(world, host,
-		  &(struct node_event){
-			  .type = NODE_EV_TERM, .epoch = epoch, .here = leader == host->index });
+		  &(struct node_event){ .type = NODE_EV_TERM,
+					.epoch = event->epoch,
+					.here = event->index == host->index,
+					.until_ns = event->until_ns,
+					.past = event->past });
+}
+
+/* Only the leader may; a request that does not arrive is lost, and so may the answer be. */
+void arbiter_record(struct world *world, struct host *host, const struct recorded_end *end)
+{
+	bool leads = world->arbiter_leader == host->index && world->arbiter_epoch == end->epoch &&
+		     world->arbiter_generation == host->generation;
+	if (!leads || !arbiter_sees(world, host))
+		return;
+	world->arbiter_past = *end;
+	world_trace(world, "arbiter records the end of epoch %lu", end->epoch);
+	uint64_t at_ns = world->now_ns + host->arbiter_lag_ns + net_latency_ns(world, host);
+	world_at(world, at_ns, HAPPEN_RECORDED, host->index)->epoch = end->epoch;
 }

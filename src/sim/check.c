@@ -20,6 +20,13 @@
  * 9. A process that has closed the job ends by itself only when all others know it, or had the time
  *    to; its own agent hears of it too.
  * 10. When nothing but the coordinator's process is lost, the others go on and hear the end.
+ * 11 is in stash.c.
+ * 12. Only a lame node, or with strikes one whose workers failed, is called unfit, by name, before
+ *     a round leaves it out. A round has such a node only up to MIN, and only if no fit one waits;
+ *     an excluded node is in none (checks.c).
+ * 13. All workers of a round that leave or save because of a notice do so after the same step,
+ * having been asked once. None waits for a decision for ever. All agents that hear that the job is
+ * done hear the same of whether its workers left. Without faults all leave.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,21 +138,23 @@ static void check_seats(struct world *world, const struct round_record *round)
 
 /* first: no round came before it, or only one that is void. Agents that have never heard of a round
  * can begin one of their own where there are enough: another half of MAX, or of those that lost
- * their memory. That is another job. */
+ * their memory. That is another job. With an arbiter's lease there is never more than one. */
 static bool may_be_another_job(const struct world *world, bool first)
 {
-	return first && world->mode != SIM_MODE_ENDPOINT &&
+	return first && world->mode != SIM_MODE_ENDPOINT && !world->fenced &&
 	       (world->amnesia > 0 || world->count >= 2 * (world->max_nodes / 2 + 1));
 }
 
-static void check_no_older_workers(struct world *world, struct ballot ballot, bool first)
+/* unaware: its coordinator restarted alone, and cannot know of workers that live out their lease.
+ */
+static void check_no_older_workers(struct world *world, struct ballot ballot, bool first,
+				   bool unaware)
 {
 	if (may_be_another_job(world, first) && world->round_count > 0) {
 		world->over = true;
 		return;
 	}
-	/* A coordinator that restarted alone cannot know of workers that live out their lease. */
-	if (first && world->amnesia > 0)
+	if (unaware)
 		return;
 	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
@@ -170,9 +179,10 @@ void check_charge(struct world *world, struct host *host, struct ballot ballot, 
 	else
 		round->charged_by = host->term;
 	host->term_charged = true;
-	if (host->node.coordinator->restarts > world->max_restarts)
-		check_broken(world, "%u restarts with a budget of %u",
-			     host->node.coordinator->restarts, world->max_restarts);
+	const struct coordinator *c = host->node.coordinator;
+	uint32_t used = world->by_progress ? c->stall.attempts : c->restarts;
+	if (used > world->max_restarts)
+		check_broken(world, "%u restarts with a budget of %u", used, world->max_restarts);
 	world->result->restarts += count;
 }
 
@@ -211,15 +221,20 @@ void check_formed(struct world *world, struct host *host)
 	memset(round.seats, 0, round.nodes * sizeof(struct seat));
 	if (take_seats(world, c, &round))
 		check_seats(world, &round);
+	/* Without a confirmed round before it, more than half of MAX agents are its quorum, and
+	 * some of them may have lost their memory. */
 	bool first = ballot_is_none(c->roster.base.ballot) &&
-		     (round.ballot.round == 1 || !ballot_is_none(c->voided));
-	check_no_older_workers(world, round.ballot, first);
+		     (round.ballot.round == 1 || !ballot_is_none(c->voided) || world->amnesia > 0);
+	round.unaware = first && world->amnesia > 0 && !world->fenced;
+	check_no_older_workers(world, round.ballot, first, round.unaware);
 	check_pace(world, host);
+	stash_formed(world, c);
 	if (world->closed && !first)
 		check_broken(world, "%lu.%lu formed after the job was closed", round.ballot.epoch,
 			     round.ballot.round);
-	/* Agents that never heard of the job begin it again. */
-	world->over |= world->closed;
+	/* Agents that never heard of the job begin it again. Its end may be on record before any
+	 * agent acts on it. */
+	world->over |= world->closed || (first && world->arbiter_past.epoch);
 	ARRAY_RESERVE(world->rounds, world->round_count, world->round_cap);
 	world->rounds[world->round_count++] = round;
 	world->result->rounds++;
@@ -235,6 +250,16 @@ void check_round_ended(struct world *world, struct host *host, bool by_failure)
 
 /* Workers. */
 
+/* A later round has formed. Not if its coordinator restarted alone: it cannot know of the round,
+ * nor that FORMED of it may still be under way to an agent whose lease lasts. */
+static bool is_past(const struct world *world, const struct round_record *round)
+{
+	while (++round < world->rounds + world->round_count)
+		if (!round->unaware)
+			return true;
+	return false;
+}
+
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed)
 {
 	struct round_record *round = check_round(world, host->group_ballot);
@@ -243,7 +268,9 @@ void check_group_start(struct world *world, struct host *host, const struct msg_
 			     host->index);
 		return;
 	}
-	if (round + 1 < world->rounds + world->round_count)
+	if (host->node.agent.noticed)
+		check_broken(world, "h%u starts workers though it is to leave", host->index);
+	if (is_past(world, round))
 		check_broken(world, "h%u starts workers of %lu.%lu, which is past", host->index,
 			     round->ballot.epoch, round->ballot.round);
 	if (round->nodes != formed->nodes || round->world_size != formed->world_size ||
@@ -309,6 +336,47 @@ void check_ruling(struct world *world, const struct host *host)
 			     c->ruling == RULING_DONE ? "done" : "failed");
 }
 
+/* A worker saves, perhaps to leave then, because of the plan that it sees. */
+void check_acts(struct world *world, struct host *host, size_t rank, uint64_t step)
+{
+	struct round_record *round = check_round(world, host->group_ballot);
+	struct stop_plan *acted = &round->acted;
+	bool leaves = host->shown.kind == PLAN_LEAVE;
+	struct sim_stepper *stepper = &host->steppers[rank];
+	world_trace(world, "h%u worker %zu saves after step %lu", host->index, rank, step);
+	if (acted->serial == host->shown.serial && acted->step != step)
+		check_broken(world, "h%u %s after step %lu, another after %lu", host->index,
+			     leaves ? "leaves" : "saves", step, acted->step);
+	else if (acted->serial > host->shown.serial)
+		check_broken(world, "h%u acts on notice %u, another has acted on %u", host->index,
+			     host->shown.serial, acted->serial);
+	if (acted->serial != host->shown.serial)
+		round->acted_before = acted->serial;
+	if (stepper->acted != round->acted_before)
+		check_broken(world, "h%u did not act on notice %u, another did", host->index,
+			     round->acted_before);
+	*acted = host->shown;
+	acted->step = step;
+	stepper->acted = acted->serial;
+	world->any_left |= leaves;
+	*(leaves ? &world->result->left : &world->result->saved) += 1;
+}
+
+/* The end of the job that is done as far as it was to be. Where an arbiter has it on record, who
+ * did not hear of it in time hears only that it is done. */
+static void check_left(struct world *world, const struct host *host, const struct outcome *outcome)
+{
+	const struct memory *memory = &host->node.agent.memory;
+	if (outcome->left && !world->any_left)
+		check_broken(world, "h%u hears that workers left, and none did", host->index);
+	if (!outcome->left && memory->left)
+		check_broken(world, "h%u does not hear that its workers left", host->index);
+	*(outcome->left ? &world->heard_left : &world->heard_all) = true;
+	if (world->heard_left && world->heard_all && !world->fenced)
+		check_broken(world, "h%u hears that workers %s, another the opposite", host->index,
+			     outcome->left ? "left" : "are done");
+}
+
 /* An agent that got CLOSED; one with workers that cannot be killed ends on its own. */
 static void check_closed(struct world *world, const struct host *host, bool done)
 {
@@ -361,6 +429,27 @@ static bool too_few_were_told(const struct world *world)
 	return base.nodes ? told < base.nodes : 2 * unaware <= world->max_nodes;
 }
 
+/* Agents that have had time to join. */
+static uint32_t count_present(const struct world *world)
+{
+	uint32_t present = 0;
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct host *host = &world->hosts[i];
+		present += host->process && host->node_rank < 0 && !host->excluded &&
+			   world->now_ns > host->booted_ns + CALM_NS;
+	}
+	return present;
+}
+
+/* Enough agents are here for a round. Where no majority is needed, those that were lost do not
+ * matter. */
+static bool could_go_on(const struct world *world)
+{
+	if (world->fenced)
+		return count_present(world) >= world->min_nodes;
+	return world->amnesia == 0 && !too_few_were_told(world);
+}
+
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
 {
 	static const char *const names[] = { "done",	  "failed",  "signal",
@@ -369,20 +458,27 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	uint32_t *counts = world->result->outcomes;
 	world_trace(world, "h%u ends: %s", host->index, names[outcome->kind]);
 	counts[outcome->kind]++;
+	if (outcome->stalled && (!world->by_progress || outcome->kind != OUTCOME_FAILED))
+		check_broken(world, "h%u ends without progress, which did not count", host->index);
 	if (host->group_alive && !host->stuck)
 		check_broken(world, "h%u ends with workers alive", host->index);
 	if (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED)
 		check_closed(world, host, outcome->kind == OUTCOME_DONE);
+	if (outcome->kind == OUTCOME_DONE)
+		check_left(world, host, outcome);
+	if (outcome->kind == OUTCOME_SIGNAL && !world->options.faults)
+		check_broken(world, "h%u is stopped, though all could have left together",
+			     host->index);
 	if (outcome->kind == OUTCOME_REFUSED && host->node_rank < 0 && !world->misfit_formed &&
 	    !ballot_is_none(host->node.agent.memory.member_of[0]))
 		check_broken(world, "h%u has been in a round and is refused", host->index);
 	if (outcome->kind == OUTCOME_TIMED_OUT || outcome->kind == OUTCOME_UNKNOWN)
 		check_in_vain(world, host);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
-	if (outcome->kind == OUTCOME_TIMED_OUT && first && world->amnesia == 0 && !world->misfit &&
-	    !world->script && !world->closed && world->now_ns > world->faults_end_ns + CALM_NS &&
-	    !too_few_were_told(world))
-		check_broken(world, "h%u timed out although nobody was lost", host->index);
+	if (outcome->kind == OUTCOME_TIMED_OUT && first && !world->misfit &&
+	    (!world->script || world->script == SCRIPT_LOST) && !world->closed &&
+	    world->now_ns > world->faults_end_ns + CALM_NS && could_go_on(world))
+		check_broken(world, "h%u timed out although enough agents are here", host->index);
 	if (outcome->kind != OUTCOME_DONE)
 		world->amnesia++;
 }

@@ -47,7 +47,7 @@ static void partition(struct world *world)
 	}
 }
 
-static void freeze_for(struct world *world, struct host *host, uint64_t length_ns)
+void faults_freeze(struct world *world, struct host *host, uint64_t length_ns)
 {
 	if (world_frozen(world, host))
 		return;
@@ -59,7 +59,7 @@ static void freeze_for(struct world *world, struct host *host, uint64_t length_n
 static void freeze(struct world *world)
 {
 	uint64_t longest_ms = rng_chance(&world->rng, 50) ? 3000 : 40000;
-	freeze_for(world, any_host(world), rng_range(&world->rng, 100, longest_ms) * NS_PER_MS);
+	faults_freeze(world, any_host(world), rng_range(&world->rng, 100, longest_ms) * NS_PER_MS);
 }
 
 static void slow_down(struct world *world)
@@ -235,7 +235,7 @@ static void part_from_one(struct world *world, struct host *host)
 
 static void stand_still(struct world *world, struct host *host)
 {
-	freeze_for(world, host, rng_range(&world->rng, 500, 9000) * NS_PER_MS);
+	faults_freeze(world, host, rng_range(&world->rng, 500, 9000) * NS_PER_MS);
 }
 
 static void lose_arbiter(struct world *world, struct host *host)

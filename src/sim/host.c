@@ -25,6 +25,7 @@ struct before {
 	enum coordinator_state state;
 	struct round_ref heard;
 	uint32_t restarts;
+	struct stop_plan plan;
 	bool failed; /* the step is about a worker's failure */
 };
 
@@ -58,6 +59,7 @@ static struct before look(const struct host *host, const struct node_event *even
 		before.state = c->state;
 		before.heard = c->roster.heard;
 		before.restarts = c->restarts;
+		before.plan = c->accord.plan;
 	}
 	if (event->type == NODE_EV_MSG && event->msg->type == MSG_JOIN)
 		learn(&before, &event->msg->join.memory);
@@ -99,6 +101,8 @@ static void compare(struct world *world, struct host *host, struct before before
 			    c->roster.heard.ballot.epoch, c->roster.heard.ballot.round);
 		scripts_decided(world, host);
 	}
+	if (world->notices && !begun && !plan_eq(&before.plan, &c->accord.plan))
+		scripts_decided(world, host);
 	struct ballot formed = coordinator_ballot(c);
 	bool new_round = !ballot_eq(formed, host->term_ballot);
 	if (before.state == COORDINATOR_RUNNING && (c->state != COORDINATOR_RUNNING || new_round))
@@ -145,6 +149,14 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 	case AGENT_EXIT:
 		node_exits(world, host);
 		break;
+	case AGENT_CHECK:
+		checks_begin(world, host);
+		break;
+	case AGENT_PLAN:
+		world_trace(world, "h%u plan %u phase %u step %lu", host->index,
+			    action->plan.serial, action->plan.phase, action->plan.step);
+		notices_show(world, host, &action->plan);
+		break;
 	case AGENT_PEERS:
 	case AGENT_SEND:
 	case AGENT_HANG_UP:
@@ -164,12 +176,21 @@ static void offer_store(struct world *world, struct host *host)
 
 static void send_msg(struct world *world, const struct host *host, const struct node_action *action)
 {
-	if (action->link == host->node.link && action->msg.type != MSG_PING)
+	if (msg_is_asking(action->msg.type))
+		check_asks_sent(world, host, &action->msg);
+	if (action->link >= ASKER_LINK) {
+		asks_hear(world, action->link, &action->msg);
+		return;
+	}
+	if (action->link == host->node.link && action->msg.type != MSG_PING &&
+	    !msg_is_asking(action->msg.type))
 		world_trace(world, "h%u -> %s %lu.%lu", host->index,
 			    msg_type_name(action->msg.type), action->msg.ballot.epoch,
 			    action->msg.ballot.round);
-	if (action->msg.type == MSG_JOIN)
+	if (action->msg.type == MSG_JOIN) {
+		stash_joins(world, host, &action->msg.join.memory.kept);
 		scripts_joins(world, net_link(world, action->link));
+	}
 	net_send(world, host, action->link, &action->msg);
 }
 
@@ -207,10 +228,18 @@ static void act(struct world *world, struct host *host, const struct node_action
 	case NODE_DO_PLACE_STORE:
 		offer_store(world, host);
 		break;
+	case NODE_DO_RECORD:
+		arbiter_record(world, host, &action->end);
+		break;
 	case NODE_DO_HOST:
 		act_host(world, host, &action->agent);
 		break;
+	case NODE_DO_ASKED:
+		asks_asked(world, host, &action->msg);
+		break;
 	case NODE_DO_NOTE:
+		checks_noted(world, host, &action->note);
+		break;
 	case NODE_ACTION_COUNT:
 		break;
 	}
@@ -224,6 +253,9 @@ void host_step(struct world *world, struct host *host, const struct node_event *
 	world->spare = NODE_ACTIONS_INIT;
 	uint32_t generation = host->generation;
 	struct before before = look(host, event);
+	if (event->type == NODE_EV_MSG && event->msg->type == MSG_ASK)
+		check_asks_taken(world, host, &event->msg->ask);
+	world->depth++;
 	node_step(&host->node, event, world_local_ns(world, host), &actions);
 	compare(world, host, before);
 	if (!host->ended && host->node.agent.state == AGENT_ENDED) {
@@ -236,6 +268,10 @@ void host_step(struct world *world, struct host *host, const struct node_event *
 	world->spare = actions;
 	node_actions_clear(&world->spare);
 	rearm(world, host);
+	if (world->depth == 1)
+		asks_obey(world, host);
+	if (--world->depth == 0)
+		check_asks_step(world, host);
 }
 
 void host_tell(struct world *world, struct host *host, const struct agent_event *event)
@@ -256,19 +292,23 @@ static struct agent_config agent_config(struct world *world, const struct host *
 			  .nproc = (uint32_t)rng_range(&world->rng, 1, SIM_NPROC_MAX),
 			  .node_rank = host->node_rank,
 			  .max_restarts = world->max_restarts,
+			  .by_progress = world->by_progress,
 			  .period_ns = MAX(NS_PER_S, world->max_nodes * (NS_PER_S / 2000)),
 			  .lease_periods = 4 },
 		.join_timeout_ns = world->join_timeout_ns,
 	};
 	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % SIM_ROLES);
 	snprintf(config.node.name, sizeof(config.node.name), "h%u", host->index);
+	checks_configure(world, host, &config);
 	return config;
 }
 
 static struct coordinator_config coordinator_config(struct world *world)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	config.quorum = world->mode == SIM_MODE_ENDPOINT ? QUORUM_ANY : QUORUM_MAJORITY;
+	config.quorum = world->mode == SIM_MODE_ENDPOINT ? QUORUM_ANY
+			: world->fenced			 ? QUORUM_LEASE
+							 : QUORUM_MAJORITY;
 	config.id = 1 + SIM_TERMS_MAX * (uint64_t)world->processes;
 	config.salt = (uint32_t)config.id;
 	config.last_call_ns = world->last_call_ns;
@@ -284,9 +324,11 @@ void host_boot(struct world *world, struct host *host)
 		return;
 	host->up = true;
 	host->process = true;
+	host->booted_ns = world->now_ns;
 	host->generation++;
 	host->ended = false;
-	host->stuck = host->stopped = false;
+	host->stuck = host->stopped = host->must_stop = host->must_renew = false;
+	host->keep = (struct sim_keep){ .contents = 0 };
 	world->running++;
 	world_trace(world, "h%u boots", host->index);
 	struct node_config config = {
@@ -308,12 +350,12 @@ void host_end_process(struct world *world, struct host *host, bool power)
 	world_trace(world, "h%u %s", host->index, power ? "loses power" : "process ends");
 	host->process = false;
 	host->up = !power;
-	host->crashed_ns = world->now_ns;
 	workers_gone(world, host);
 	world->running--;
 	if (host->node.link && host->node.link < NODE_LOCAL_LINK)
 		net_close(world, host, host->node.link, power);
 	net_close_all(world, host, power);
+	asks_process_ended(world, host);
 	node_done(&host->node);
 	group_done(&host->group);
 	host->generation++;

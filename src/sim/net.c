@@ -11,7 +11,7 @@
 #define NOT_LINKED_NS (200 * NS_PER_MS) /* until a connection attempt fails */
 #define SPACING_NS (4800 * NS_PER_MS)	/* of mail that comes in late, one by one */
 
-bool net_reaches(const struct world *world, uint32_t from, uint32_t to)
+static bool reaches(const struct world *world, uint32_t from, uint32_t to)
 {
 	return from == to || !world->cut || !world->cut[from * world->count + to];
 }
@@ -34,8 +34,7 @@ void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t 
 {
 	struct host *peer = &world->hosts[index];
 	bool answers = peer->up && !world_frozen(world, peer) &&
-		       net_reaches(world, host->index, index) &&
-		       net_reaches(world, index, host->index);
+		       reaches(world, host->index, index) && reaches(world, index, host->index);
 	uint64_t delay_ns = answers ? 2 * net_latency_ns(world, peer) : FINDER_PROBE_NS;
 	if (answers && delay_ns >= FINDER_PROBE_NS)
 		answers = false;
@@ -85,14 +84,43 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 {
 	struct host *peer = &world->hosts[index];
 	if (!peer->process || !node_coordinates(&peer->node) || world_frozen(world, peer) ||
-	    !net_reaches(world, host->index, index) || !net_reaches(world, index, host->index)) {
+	    !reaches(world, host->index, index) || !reaches(world, index, host->index)) {
 		world_at(world, world->now_ns + NOT_LINKED_NS, HAPPEN_NOT_LINKED, host->index)
 			->link = host->connection;
 		return;
 	}
 	host_step(world, host,
 		  &(struct node_event){ .type = NODE_EV_LINK_UP,
-					.link = new_link(world, host, peer)->id });
+					.link = new_link(world, host, peer)->id,
+					.answers = !peer->old,
+					.plans = !peer->old });
+}
+
+/* The bytes that a message about questions borrows; NULL: none. */
+static struct bytes *borrowed(struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_ASK:
+		return &msg->ask.ask.args;
+	case MSG_QUESTION:
+		return &msg->question.ask.args;
+	case MSG_ANSWER:
+		return &msg->answer.piece;
+	case MSG_REPLY:
+		return &msg->reply.piece;
+	default:
+		return NULL;
+	}
+}
+
+static void own_bytes(struct packet *packet)
+{
+	struct bytes *bytes = borrowed(packet->msg);
+	if (!bytes || bytes->len == 0)
+		return;
+	packet->bytes = mem_alloc(bytes->len);
+	memcpy(packet->bytes, bytes->data, bytes->len);
+	bytes->data = packet->bytes;
 }
 
 static void enqueue(struct world *world, struct link *link, int dir, const struct msg *msg)
@@ -115,8 +143,11 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 		if (msg->type == MSG_JOIN) {
 			packet->node = NEW(struct node_info);
 			*packet->node = *msg->join.node;
+			packet->node->answers = packet->node->plans =
+				!world->hosts[link->host[!dir]].old;
 			packet->msg->join.node = packet->node;
 		}
+		own_bytes(packet);
 	}
 	if (link->last[dir])
 		link->last[dir]->next = packet;
@@ -130,6 +161,7 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 static void packet_free(struct packet *packet)
 {
 	free(packet->node);
+	free(packet->bytes);
 	free(packet->msg);
 	free(packet);
 }
@@ -213,8 +245,8 @@ void net_pump(struct world *world, struct link *link, int dir)
 {
 	struct host *host = &world->hosts[link->host[dir]];
 	uint32_t from = link->host[!dir];
-	bool passes = net_reaches(world, from, host->index) ||
-		      (link->spacing_ns && dir == TO_COORDINATOR);
+	bool passes =
+		reaches(world, from, host->index) || (link->spacing_ns && dir == TO_COORDINATOR);
 	if (!passes || !host->up) {
 		link->retry_ns[dir] =
 			MIN(MAX(2 * link->retry_ns[dir], RETRY_NS), world->retry_max_ns);
@@ -265,9 +297,9 @@ bool net_live(const struct world *world, const struct host *agent)
 	if (!link || !link->open[0] || !link->open[1])
 		return false;
 	const struct host *coordinator = &world->hosts[link->host[TO_COORDINATOR]];
-	return net_reaches(world, agent->index, coordinator->index) &&
-	       net_reaches(world, coordinator->index, agent->index) &&
-	       !world_frozen(world, agent) && !world_frozen(world, coordinator);
+	return reaches(world, agent->index, coordinator->index) &&
+	       reaches(world, coordinator->index, agent->index) && !world_frozen(world, agent) &&
+	       !world_frozen(world, coordinator);
 }
 
 void net_done(struct world *world)

@@ -10,6 +10,15 @@
  * LATE    The same with PINGs, which arrive one by one, and with a third agent that comes then.
  * SHRINK  A coordinator loses one node of three, and is cut off from the other at the moment at
  *         which it forms the round of two, before anyone knows of it.
+ * LOST    The coordinator is cut off for some seconds at the moment at which it forms a round,
+ *         before any other member knows of it. All agents are there again: none may give up.
+ * OUTCAST Of three nodes, one is lost so often that it becomes a spare of last resort, and one is
+ *         cut off. The coordinator goes on alone, is soon done, and is cut off too. The other two
+ *         can reach each other.
+ * FENCE   With leases, the two members of a round lose the arbiter, and lose each other when the
+ *         lease is about to end. A third agent comes, which knows nothing of the round.
+ * THAW    A member's host stands still when the round's FORMED is on its way to it, for longer than
+ *         its lease. The others go on without it; when it goes on, that FORMED is in its mail.
  */
 #include "base/clock.h"
 #include "sim/world.h"
@@ -43,9 +52,19 @@ void scripts_choose(struct world *world)
 		choose_nodes(world, 5, 3);
 		world->last_call_ns = 0;
 		world->endpoints = 2;
-	} else if (world->script == SCRIPT_SHRINK) {
+	} else if (world->script == SCRIPT_FENCE) {
+		choose_nodes(world, 3, 1);
+		world->mode = SIM_MODE_ARBITER;
+		world->max_nodes = 2;
+		world->endpoints = 1;
+		world->last_call_ns = 0;
+		world->work_ns = 300 * NS_PER_S;
+	} else if (world->script == SCRIPT_LOST || world->script == SCRIPT_THAW) {
+		choose_nodes(world, (uint32_t)rng_range(rng, 3, 5), 2);
+	} else if (world->script == SCRIPT_SHRINK || world->script == SCRIPT_OUTCAST) {
 		choose_nodes(world, 3, 1);
 		world->work_ns = 300 * NS_PER_S;
+		world->pace = COORDINATOR_CONFIG_INIT.membership;
 	} else if (world->mode != SIM_MODE_ARBITER || world->count < 3) {
 		uint32_t count = (uint32_t)rng_range(rng, 2, 5);
 		choose_nodes(world, count, (uint32_t)rng_range(rng, 1, count - 1));
@@ -109,16 +128,18 @@ void scripts_joins(struct world *world, struct link *link)
 		joins_first(world, link);
 }
 
-/* In STRAY the coordinator's own workers are soon done, the others are not. */
+/* In STRAY the coordinator's own workers are soon done, the others are not. In OUTCAST those of the
+ * round of one are. */
 void scripts_plan(struct world *world, struct host *host)
 {
-	if (world->script != SCRIPT_STRAY)
+	if (world->script != SCRIPT_STRAY && world->script != SCRIPT_OUTCAST)
 		return;
+	bool soon = world->script == SCRIPT_STRAY ? host->node.coordinator != NULL
+						  : host->node.agent.formed.nodes == 1;
 	for (size_t i = 0; i < SIM_NPROC_MAX; i++)
 		host->workers[i].ends_ns =
-			world->now_ns + (host->node.coordinator
-						 ? rng_range(&world->rng, 200, 1500) * NS_PER_MS
-						 : rng_range(&world->rng, 20, 40) * NS_PER_S);
+			world->now_ns + (soon ? rng_range(&world->rng, 200, 1500) * NS_PER_MS
+					      : rng_range(&world->rng, 20, 40) * NS_PER_S);
 }
 
 static struct host *any_other(struct world *world, const struct host *host)
@@ -150,17 +171,29 @@ static void kill_process(struct world *world, struct host *host)
 	world->faults_end_ns = world->now_ns;
 }
 
+static void reset_link_of(struct world *world, uint32_t agent)
+{
+	for (size_t i = 0; i < world->link_count; i++) {
+		struct link *link = world->links[i];
+		if (link->host[TO_AGENT] == agent && link->open[0] && link->open[1])
+			net_reset(world, link);
+	}
+}
+
 void scripts_begin(struct world *world)
 {
-	uint32_t nodes = world->script == SCRIPT_SHRINK || world->mode == SIM_MODE_ARBITER ? 3 : 2;
+	uint32_t nodes = world->script == SCRIPT_WIDOW && world->mode != SIM_MODE_ARBITER ? 2 : 3;
 	struct host *host = coordinator_of(world, nodes);
-	if (world->script >= SCRIPT_STRAY || world->script == SCRIPT_TORN)
+	if (world->script >= SCRIPT_OUTCAST || world->script == SCRIPT_TORN)
 		return;
 	if (!host) {
 		uint64_t in_ns = rng_range(&world->rng, 10, 3000) * NS_PER_MS;
 		world_at(world, world->now_ns + in_ns, HAPPEN_FAULT, 0);
 	} else if (world->script == SCRIPT_WIDOW) {
 		kill_process(world, host);
+	} else if (world->script == SCRIPT_LOST) {
+		world->result->faults++;
+		reset_link_of(world, any_other(world, host)->index);
 	} else {
 		world->result->faults++;
 		faults_cut(world, host->index, any_other(world, host)->index);
@@ -179,6 +212,20 @@ void scripts_decided(struct world *world, struct host *host)
 		return;
 	if (world->script == SCRIPT_SHRINK && world->result->faults && c->own &&
 	    c->roster.heard.nodes == 2)
+		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_LOST && world->result->faults == 1 &&
+	    c->state == COORDINATOR_RUNNING)
+		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_OUTCAST && c->own &&
+	    (c->state == COORDINATOR_CLOSING ||
+	     (c->state == COORDINATOR_RUNNING && c->roster.heard.nodes == 3)))
+		strike_at(world, host,
+			  world->now_ns + (c->state == COORDINATOR_RUNNING) * 500 * NS_PER_MS);
+	if (world->script == SCRIPT_FENCE && world->result->faults == 0 &&
+	    c->state == COORDINATOR_RUNNING && c->roster.heard.nodes == 2)
+		strike_at(world, host, world->now_ns + 500 * NS_PER_MS);
+	if (world->script == SCRIPT_THAW && world->result->faults == 0 && c->own &&
+	    c->state == COORDINATOR_RUNNING)
 		strike_at(world, host, world->now_ns);
 	if (world->script == SCRIPT_TORN &&
 	    (c->state == COORDINATOR_CLOSING || c->state == COORDINATOR_CLOSED))
@@ -202,21 +249,74 @@ static void tear_links(struct world *world, const struct host *host)
 	}
 }
 
+static void cut_from_all(struct world *world, const struct host *host)
+{
+	for (uint32_t i = 0; i < world->count; i++)
+		if (i != host->index)
+			faults_cut(world, host->index, i);
+}
+
+static void strike_outcast(struct world *world, const struct host *host)
+{
+	uint32_t outcast = (host->index + 1) % world->count;
+	uint32_t other = (host->index + 2) % world->count;
+	if (host->node.coordinator->state == COORDINATOR_CLOSING) {
+		cut_from_all(world, host);
+		world_at(world, world->now_ns + 60 * NS_PER_S, HAPPEN_HEAL, 0);
+		return;
+	}
+	reset_link_of(world, outcast);
+	if (++world->result->faults == ROSTER_LOSSES_MAX)
+		faults_cut(world, host->index, other);
+}
+
+static void strike_fence(struct world *world, struct host *host)
+{
+	if (world->result->faults++ > 0) {
+		cut_from_all(world, host);
+		world_at(world, world->now_ns + 30 * NS_PER_S, HAPPEN_HEAL, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < world->count; i++) {
+		struct host *other = &world->hosts[i];
+		world->arbiter_cut[i] = other->group_alive;
+		if (other->group_alive)
+			continue;
+		host_end_process(world, other, false);
+		world_at(world, world->now_ns + ARBITER_FENCE_TTL_NS - 2 * NS_PER_S, HAPPEN_BOOT,
+			 i);
+	}
+	strike_at(world, host,
+		  world->now_ns + ARBITER_FENCE_TTL_NS -
+			  rng_range(&world->rng, 1000, 2000) * NS_PER_MS);
+}
+
 void scripts_strike(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
 	if (!host->process || !c)
 		return;
-	if (world->script == SCRIPT_STALE) {
+	if (world->script == SCRIPT_OUTCAST) {
+		strike_outcast(world, host);
+	} else if (world->script == SCRIPT_FENCE) {
+		strike_fence(world, host);
+	} else if (world->script == SCRIPT_THAW) {
+		world->result->faults++;
+		faults_freeze(world, any_other(world, host),
+			      rng_range(&world->rng, 5000, 20000) * NS_PER_MS);
+	} else if (world->script == SCRIPT_STALE) {
 		faults_heal(world);
 	} else if (world->script == SCRIPT_LATE) {
 		world->cut[FIRST * world->count + FRIEND_OF_FIRST] = false;
 		world->cut[FRIEND_OF_FIRST * world->count + FIRST] = false;
 		world_at(world, world->now_ns + 20 * NS_PER_S, HAPPEN_HEAL, 0);
 	} else if (world->script == SCRIPT_SHRINK) {
-		for (uint32_t i = 0; i < world->count; i++)
-			if (i != host->index)
-				faults_cut(world, host->index, i);
+		cut_from_all(world, host);
+	} else if (world->script == SCRIPT_LOST) {
+		world->result->faults++;
+		cut_from_all(world, host);
+		world->faults_end_ns = world->now_ns + 6 * NS_PER_S;
+		world_at(world, world->faults_end_ns, HAPPEN_HEAL, 0);
 	} else if (c->state == COORDINATOR_CLOSED) {
 		kill_process(world, host);
 	} else {

@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 
+#define SIM_ASKERS_MAX 1000
+
 enum sim_mode {
 	SIM_MODE_ANY,	    /* the seed decides */
 	SIM_MODE_ENDPOINT,  /* one endpoint, no other process can take over */
@@ -18,8 +20,10 @@ enum sim_mode {
 
 struct sim_options {
 	uint32_t agents; /* 0: a few, the seed decides */
+	uint32_t askers; /* commands that ask all hosts; 0: with faults in every third world */
 	uint64_t seed;
 	bool faults;
+	bool notices; /* in every world; else with faults in every third */
 	enum sim_mode mode;
 };
 
@@ -31,11 +35,19 @@ struct sim_result {
 	uint64_t steps;
 	uint64_t virtual_ns;
 	uint32_t agents;
-	uint32_t rounds;      /* formed */
-	uint32_t restarts;    /* charged */
-	uint32_t takeovers;   /* coordinators beyond the first */
-	uint32_t faults;      /* injected */
-	uint32_t outcomes[8]; /* by enum outcome_kind */
+	uint32_t rounds;	 /* formed */
+	uint32_t restarts;	 /* charged */
+	uint32_t resumed;	 /* groups that went on from kept state */
+	uint32_t takeovers;	 /* coordinators beyond the first */
+	uint32_t faults;	 /* injected */
+	uint32_t outcomes[8];	 /* by enum outcome_kind */
+	uint32_t questions;	 /* to all hosts, asked */
+	uint32_t complete;	 /* of those: every host answered or was named */
+	uint32_t asked_messages; /* the most to and from one agent for one question */
+	uint32_t named;		 /* nodes that were called unfit */
+	uint32_t notices;	 /* to leave or to save together */
+	uint32_t left, saved;	 /* workers that did so */
+	uint32_t untaken;	 /* the most pieces that were under way to an asker */
 };
 
 /* With a trace, every step except plain PINGs adds a line. */

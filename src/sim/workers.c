@@ -99,6 +99,10 @@ static void act(struct world *world, struct host *host, const struct group_actio
 static void tell_failed(struct world *world, struct host *host, size_t rank)
 {
 	const struct worker *worker = &host->group.workers[rank];
+	/* Records blame some rank, perhaps of another host, for every fourth failure. */
+	const struct blame blame = { .named = true,
+				     .rank = (uint32_t)(worker->ended_ns >> 4 & 15),
+				     .exclude = (worker->ended_ns & 3) == 0 };
 	check_round(world, host->group_ballot)->failed++;
 	host_tell(world, host,
 		  &(struct agent_event){ .type = AGENT_GROUP_FAILED,
@@ -107,7 +111,23 @@ static void tell_failed(struct world *world, struct host *host, size_t rank)
 						    .spawn_errno = worker->spawn_errno,
 						    .local_rank = (int32_t)rank,
 						    .pid = 1 },
-					 .died_ns = worker->ended_ns });
+					 .died_ns = worker->ended_ns,
+					 .blame = &blame });
+}
+
+/* 1 + the highest step of the workers of this host in their round. */
+static uint64_t reached(const struct host *host)
+{
+	return (host->group_ballot.round * 7 + host->index) % SIM_STEPS;
+}
+
+static void tell_gone(struct world *world, struct host *host)
+{
+	struct agent_event event = { .type = AGENT_GROUP_GONE, .reached = reached(host) };
+	workers_gone(world, host);
+	stash_work(host);
+	stash_read(host, event.kept);
+	host_tell(world, host, &event);
 }
 
 /* Tells the node, after everything else is done: it may have actions for the group. */
@@ -121,12 +141,13 @@ static void tell(struct world *world, struct host *host, const struct group_acti
 	case GROUP_DO_TELL_DONE:
 		world_trace(world, "h%u group done", host->index);
 		check_round(world, host->group_ballot)->done++;
-		host_tell(world, host, &(struct agent_event){ .type = AGENT_GROUP_DONE });
+		host_tell(world, host,
+			  &(struct agent_event){ .type = AGENT_GROUP_DONE,
+						 .left = notices_left(world, host) });
 		break;
 	case GROUP_DO_TELL_GONE:
 		world_trace(world, "h%u group gone", host->index);
-		workers_gone(world, host);
-		host_tell(world, host, &(struct agent_event){ .type = AGENT_GROUP_GONE });
+		tell_gone(world, host);
 		break;
 	case GROUP_DO_TELL_STUCK:
 		world_trace(world, "h%u group stuck", host->index);
@@ -188,10 +209,12 @@ void workers_start(struct world *world, struct host *host, const struct agent_ac
 	}
 	host->group_ballot = action->ballot;
 	check_group_start(world, host, &action->formed);
+	stash_begin(world, host, &action->formed);
 	host->group_alive = !world->result->broken;
 	host->orphans.alive = false;
 	host->empty_ns = NS_NEVER;
 	plan(world, host);
+	notices_workers_start(world, host);
 	uint64_t now_ns = world_local_ns(world, host);
 	size_t count = host->node.agent.config.node.nproc;
 	step_group(world, host, &(struct group_event){ .type = GROUP_EV_START, .count = count });
@@ -205,6 +228,7 @@ void workers_start(struct world *world, struct host *host, const struct agent_ac
 
 void workers_stop(struct world *world, struct host *host, int signal)
 {
+	notices_show(world, host, &(struct stop_plan){ .phase = PLAN_NONE });
 	step_group(world, host,
 		   &(struct group_event){ .type = GROUP_EV_STOP,
 					  .signal = signal ? signal : host->group.stop_signal,
@@ -213,6 +237,7 @@ void workers_stop(struct world *world, struct host *host, int signal)
 
 void workers_kill(struct world *world, struct host *host)
 {
+	notices_show(world, host, &(struct stop_plan){ .phase = PLAN_NONE });
 	step_group(world, host, &(struct group_event){ .type = GROUP_EV_KILL });
 }
 
@@ -226,6 +251,7 @@ void workers_gone(struct world *world, struct host *host)
 	for (size_t i = 0; i < SIM_NPROC_MAX; i++)
 		host->workers[i].alive = false;
 	world_arm(world, &host->group_timer, NS_NEVER);
+	notices_workers_gone(world, host);
 }
 
 static void end_worker(struct world *world, struct host *host, size_t rank)

@@ -87,6 +87,8 @@ static void init_host(struct world *world, uint32_t index)
 	} timers[] = {
 		{ &host->node_timer, HAPPEN_NODE },
 		{ &host->group_timer, HAPPEN_GROUP },
+		{ &host->answer_timer, HAPPEN_ANSWERING },
+		{ &host->step_timer, HAPPEN_STEP },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(timers); i++)
 		*timers[i].event = (struct happening_event){ .what = timers[i].what,
@@ -153,6 +155,7 @@ static void choose_job(struct world *world)
 						      : (uint32_t)rng_range(rng, 1, world->count);
 	world->min_nodes = (uint32_t)rng_range(rng, 1, world->max_nodes);
 	world->max_restarts = (uint32_t)rng_range(rng, 0, 3);
+	world->by_progress = world->options.seed % 4 == 0;
 	world->join_timeout_ns = rng_range(rng, 60, 200) * NS_PER_S;
 	world->last_call_ns = rng_range(rng, 0, 10) * NS_PER_S;
 	choose_troubles(world);
@@ -165,6 +168,9 @@ static void choose_job(struct world *world)
 		world->mode = SIM_MODE_ENDPOINT;
 	if (world->options.faults && !world->options.agents && rng_chance(rng, 20))
 		scripts_choose(world);
+	/* Without a draw, so that all other worlds stay as they are. */
+	world->fenced = world->mode == SIM_MODE_ARBITER &&
+			(world->options.seed % 2 == 0 || world->script == SCRIPT_FENCE);
 }
 
 void world_init(struct world *world, const struct sim_options *options, struct buf *trace,
@@ -185,10 +191,11 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 		world->cut = memset(NEW_ARRAY(bool, cells), 0, cells);
 		world->arbiter_cut = memset(NEW_ARRAY(bool, world->count), 0, world->count);
 	}
-	world_trace(world, "%u agents, --nnodes=%u:%u, %u restarts, mode %d, %u endpoints",
+	world_trace(world, "%u agents, --nnodes=%u:%u, %u restarts, mode %d%s, %u endpoints",
 		    world->count, world->min_nodes, world->max_nodes, world->max_restarts,
-		    world->mode, world->endpoints);
+		    world->mode, world->fenced ? " with leases" : "", world->endpoints);
 	choose_differences(world);
+	checks_choose(world);
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
@@ -200,6 +207,8 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 		faults_start(world);
 	if (world->mode == SIM_MODE_ARBITER)
 		world_at(world, world->now_ns + ARBITER_TICK_NS, HAPPEN_ELECTION, 0);
+	asks_start(world);
+	notices_start(world);
 }
 
 static void happen(struct world *world, struct happening_event *event)
@@ -257,7 +266,26 @@ static void happen(struct world *world, struct happening_event *event)
 		world_at(world, world->now_ns + ARBITER_TICK_NS, HAPPEN_ELECTION, 0);
 		break;
 	case HAPPEN_LEADER:
-		arbiter_heard(world, host, event->index, event->epoch);
+		arbiter_heard(world, host, event);
+		break;
+	case HAPPEN_RECORDED:
+		host_step(world, host,
+			  &(struct node_event){ .type = NODE_EV_RECORDED, .epoch = event->epoch });
+		break;
+	case HAPPEN_ASKER:
+		asks_happen(world, &world->askers[event->index]);
+		break;
+	case HAPPEN_CHECKED:
+		checks_end(world, host);
+		break;
+	case HAPPEN_ANSWERING:
+		asks_answer(world, host);
+		break;
+	case HAPPEN_STEP:
+		notices_step(world, host);
+		break;
+	case HAPPEN_NOTICE:
+		notices_give(world, host);
 		break;
 	case HAPPEN_NEVER:
 		break;
@@ -266,8 +294,8 @@ static void happen(struct world *world, struct happening_event *event)
 
 static bool concerns_host(enum happening what)
 {
-	return what != HAPPEN_PUMP && what != HAPPEN_FAULT && what != HAPPEN_PROVOKED &&
-	       what != HAPPEN_HEAL && what != HAPPEN_ELECTION;
+	return what != HAPPEN_NOTICE && what != HAPPEN_PUMP && what != HAPPEN_FAULT &&
+	       what != HAPPEN_PROVOKED && what != HAPPEN_HEAL && what != HAPPEN_ELECTION;
 }
 
 static void one_step(struct world *world, struct happening_event *event)
@@ -324,6 +352,8 @@ void world_done(struct world *world)
 	}
 	node_actions_done(&world->spare);
 	net_done(world);
+	asks_done(world);
+	notices_done(world);
 	free(world->hosts);
 	free(world->cut);
 	free(world->arbiter_cut);

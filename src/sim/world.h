@@ -1,5 +1,6 @@
 /* The simulated world: hosts, their processes and worker groups, the event queue. */
 #ifndef SIM_WORLD_H
+#define SIM_STEPS 11 /* steps that workers tell: fewer than this */
 #define SIM_WORLD_H
 
 #include "base/heap.h"
@@ -22,7 +23,14 @@ enum happening {
 	HAPPEN_PROVOKED, /* a fault aimed at `host` */
 	HAPPEN_HEAL,
 	HAPPEN_ELECTION,
-	HAPPEN_LEADER, /* `host` gets a message of the arbiter: `index`, `epoch` */
+	HAPPEN_LEADER, /* `host` gets a message of the arbiter: `index`, `epoch`, `until_ns`, `past`
+			*/
+	HAPPEN_RECORDED,  /* and its answer to RECORD: `epoch` */
+	HAPPEN_ASKER,	  /* the asker `index` does its next thing */
+	HAPPEN_CHECKED,	  /* the checks of `host` have ended */
+	HAPPEN_ANSWERING, /* `host` sends pieces of its answers */
+	HAPPEN_STEP,	  /* a worker of `host` is done with a step */
+	HAPPEN_NOTICE,	  /* `host` gets notice to leave, or to save */
 };
 
 /* Embedded ones are reused; the others are freed after they have happened. */
@@ -39,9 +47,12 @@ struct happening_event {
 	enum finder_answer answer;
 	struct ballot ballot;
 	uint64_t epoch;
+	uint64_t until_ns; /* on the host's clock */
+	struct recorded_end past;
 };
 
 #define SIM_NPROC_MAX 3
+#define SIM_NAMERS 4 /* more coordinators do not live at once */
 
 /* A process of a host's warden. */
 struct sim_process {
@@ -50,7 +61,40 @@ struct sim_process {
 	bool alive;
 };
 
+/* What it does there, in worlds with notices. */
+struct sim_stepper {
+	struct worker_page *page; /* owned */
+	bool asks;
+	uint64_t step;	  /* that it is in, or asks about */
+	uint64_t next_ns; /* when it is done with it, or asks again */
+	bool waits;	  /* for a decision */
+	uint64_t waits_since_ns;
+	bool leaving;	/* it saves, then ends */
+	uint32_t acted; /* the serial number of the last notice on which it acted */
+};
+
 #define SIM_ROLES 3 /* host i has role i % SIM_ROLES */
+
+/* What a host has to answer (asks.c). */
+struct sim_answer {
+	uint32_t question; /* 0: free */
+	uint16_t slot;
+	uint32_t serial;
+	enum ask_kind kind;
+	uint32_t total, sent; /* pieces */
+	uint32_t messages;    /* to and from this host about it */
+	uint64_t next_ns;     /* no piece before */
+};
+
+/* What the workers of a host keep (stash.c), newest first. */
+struct sim_keep {
+	struct sim_slot_kept {
+		struct kept_state state;
+		uint64_t contents;
+	} slots[KEPT_STATES];
+	uint64_t contents; /* of the last state */
+	uint32_t rank_base, world_size;
+};
 
 struct host {
 	uint32_t index;
@@ -61,18 +105,19 @@ struct host {
 	uint32_t generation;
 	int64_t clock_offset_ns, clock_ppm;
 	uint64_t slow_ns;
-	uint64_t frozen_until_ns, thawed_ns, reset_ns, crashed_ns;
+	uint64_t booted_ns, frozen_until_ns, thawed_ns, reset_ns;
 	struct node node;
 	/* its agent has ended: the process stays for the others at most */
 	bool ended;
-	bool stopped;		   /* by its user */
-	uint64_t connection;	   /* counts CONNECTs: the result of an older one is dropped */
-	uint16_t store_port;	   /* the node's last one */
-	uint64_t term;		   /* tells the coordinator here from all others */
-	struct ballot term_ballot; /* it formed last */
-	bool term_heard;	   /* of a round, before it formed one or by forming one */
-	bool term_charged;	   /* a restart since the last one */
-	uint32_t term_rounds;	   /* it formed for membership */
+	bool stopped;		    /* by its user */
+	bool must_stop, must_renew; /* asked for, to be done after the step that said so */
+	uint64_t connection;	    /* counts CONNECTs: the result of an older one is dropped */
+	uint16_t store_port;	    /* the node's last one */
+	uint64_t term;		    /* tells the coordinator here from all others */
+	struct ballot term_ballot;  /* it formed last */
+	bool term_heard;	    /* of a round, before it formed one or by forming one */
+	bool term_charged;	    /* a restart since the last one */
+	uint32_t term_rounds;	    /* it formed for membership */
 	uint64_t term_ns;
 	uint32_t leader;	 /* as heard from the arbiter */
 	uint64_t arbiter_lag_ns; /* delay of the arbiter's messages */
@@ -83,7 +128,16 @@ struct host {
 	struct group group;
 	struct sim_process workers[SIM_NPROC_MAX], orphans;
 	uint64_t empty_ns; /* when the warden reports EMPTY; NS_NEVER: something is left */
-	struct happening_event node_timer, group_timer;
+	struct sim_stepper steppers[SIM_NPROC_MAX];
+	struct stop_plan shown; /* to its workers */
+	struct happening_event node_timer, group_timer, answer_timer, step_timer;
+	struct sim_keep keep;
+	bool old; /* its version does not know questions */
+	struct sim_answer answers[QUESTIONS_MAX];
+	int lame;		       /* what is wrong with it (checks.c) */
+	bool excluded;		       /* it never gets workers */
+	uint64_t named_by[SIM_NAMERS]; /* terms of the last coordinators that named it */
+	uint32_t named_count;
 };
 
 struct packet {
@@ -91,6 +145,7 @@ struct packet {
 	bool end; /* FIN */
 	uint64_t arrives_ns;
 	struct node_info *node; /* JOIN's, owned */
+	unsigned char *bytes;	/* that the message borrows, owned */
 	struct msg *msg;	/* right-sized, owned */
 };
 
@@ -125,10 +180,16 @@ struct round_record {
 	struct seat *seats;  /* by group rank */
 	uint64_t charged_by; /* the term that charged a restart for it */
 	bool ended_by_members;
+	bool unaware;	       /* its coordinator had lost its memory of the rounds before */
 	uint32_t done, failed; /* groups */
+	struct stop_plan
+		acted;	       /* the last one on which a worker acted; the step is that worker's */
+	uint32_t acted_before; /* the serial number of the one before that */
 	uint32_t alive;
 	uint16_t master_port;
 	char master_host[MSG_HOST_MAX];
+	bool goes_on;	   /* a member has started, */
+	uint64_t contents; /* with this state; 0: none */
 };
 
 /* Worlds in which little goes wrong, but that at the worst moment (scripts.c). */
@@ -137,9 +198,13 @@ enum sim_script {
 	SCRIPT_WIDOW,
 	SCRIPT_TORN,
 	SCRIPT_SHRINK,
+	SCRIPT_LOST,
+	SCRIPT_OUTCAST,
+	SCRIPT_FENCE,
 	SCRIPT_STRAY,
 	SCRIPT_STALE,
 	SCRIPT_LATE,
+	SCRIPT_THAW,
 	SCRIPT_COUNT,
 };
 
@@ -156,6 +221,7 @@ struct world {
 	enum sim_mode mode;
 	uint32_t endpoints;
 	uint32_t min_nodes, max_nodes, max_restarts;
+	bool by_progress; /* only attempts without a new step use the restarts up */
 	uint64_t join_timeout_ns, last_call_ns;
 	uint64_t scale_up_delay_ns, close_timeout_ns;
 	struct pace pace;
@@ -176,6 +242,8 @@ struct world {
 	uint32_t cuts;
 	uint32_t arbiter_leader, arbiter_generation;
 	uint64_t arbiter_epoch, arbiter_seen_ns;
+	bool fenced; /* the arbiter's lease decides, not a majority */
+	struct recorded_end arbiter_past;
 	uint64_t next_term;
 	uint32_t processes; /* started so far */
 	uint64_t faults_end_ns;
@@ -183,13 +251,30 @@ struct world {
 	uint32_t running;	       /* processes */
 	uint32_t boots;		       /* to come */
 	bool closed;		       /* an agent got CLOSED */
+	bool any_left;		       /* a worker left because of a notice */
 	bool heard_done, heard_failed; /* and what it said */
+	bool heard_left, heard_all;    /* of DONE: workers left as agreed, or all is done */
 	bool over;		       /* later rounds belong to another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
 	uint32_t groups_alive;
 	size_t latest_round;	   /* that a group started */
 	struct node_actions spare; /* memory for the next step */
+	uint32_t depth;		   /* steps of a host within its step */
+	struct rng check_rng;	   /* of checks */
+	bool checking, striking;   /* nodes check themselves; hosts collect strikes */
+	struct sim_asker *askers;
+	uint32_t asker_count;
+	uint64_t asker_links;		 /* so far */
+	struct sim_question **questions; /* by serial number, from 1 */
+	size_t question_count, question_cap;
+	bool notices; /* workers take steps and may get notice */
+	struct rng notice_rng;
+	uint64_t step_ns; /* the length of a step */
+	bool lockstep;	  /* workers wait for each other in every step */
+	uint32_t cadence; /* they ask after every so many */
+	bool some_never_ask;
+	uint64_t asked_until_ns; /* no message about questions is sent after that */
 };
 
 /* world.c */
@@ -214,7 +299,6 @@ void host_step(struct world *world, struct host *host, const struct node_event *
 void host_tell(struct world *world, struct host *host, const struct agent_event *event);
 
 /* net.c */
-bool net_reaches(const struct world *world, uint32_t from, uint32_t to);
 uint64_t net_latency_ns(struct world *world, const struct host *to);
 void net_probe(struct world *world, struct host *host, uint32_t index, uint32_t probe);
 void net_connect(struct world *world, struct host *host, uint32_t index);
@@ -238,6 +322,13 @@ void workers_kill(struct world *world, struct host *host);
 void workers_gone(struct world *world, struct host *host); /* together with their warden */
 void workers_happen(struct world *world, struct host *host);
 
+/* stash.c */
+void stash_begin(struct world *world, struct host *host, const struct msg_formed *formed);
+void stash_work(struct host *host); /* until the round ends here */
+void stash_read(const struct host *host, struct kept_state ret_states[KEPT_STATES]);
+void stash_joins(struct world *world, const struct host *host, const struct kept *kept);
+void stash_formed(struct world *world, const struct coordinator *c);
+
 /* faults.c */
 void faults_start(struct world *world);
 void faults_next(struct world *world);
@@ -245,6 +336,7 @@ void faults_provoke(struct world *world,
 		    uint32_t host); /* a coordinator that has just made a decision */
 void faults_provoked(struct world *world, struct host *host);
 void faults_heal(struct world *world);
+void faults_freeze(struct world *world, struct host *host, uint64_t length_ns);
 void faults_cut(struct world *world, uint32_t a, uint32_t b);
 void faults_stray(struct world *world, struct link *link); /* its agent is about to send JOIN */
 
@@ -259,10 +351,96 @@ void scripts_strike(struct world *world, struct host *host);  /* as it asked for
 
 /* arbiter.c */
 #define ARBITER_TICK_NS NS_PER_S
+#define ARBITER_TTL_NS (10 * NS_PER_S)
+#define ARBITER_FENCE_TTL_NS (15 * NS_PER_S) /* three times as long as workers may live alone */
 void arbiter_elect(struct world *world);
-void arbiter_heard(struct world *world, struct host *host, uint32_t leader, uint64_t epoch);
+void arbiter_heard(struct world *world, struct host *host, const struct happening_event *event);
+void arbiter_record(struct world *world, struct host *host, const struct recorded_end *end);
+
+/* asks.c */
+#define ASKER_LINK ((uint64_t)1 << 62) /* ids of askers' links begin here */
+#define ASK_SERIAL_LEN sizeof(uint32_t)
+
+enum sim_ended {
+	SIM_ASKING,
+	SIM_ENDED,     /* ENDED came */
+	SIM_ABANDONED, /* the asker left */
+};
+
+/* One question of an asker, to the end of the world. */
+struct sim_question {
+	struct inquiry ask; /* without arguments */
+	char host[ASK_NAME_MAX];
+	uint32_t serial; /* the arguments of the question, at every host */
+	uint64_t asked_ns;
+	enum sim_ended state;
+	bool taken; /* a coordinator has it */
+	uint32_t expected, missed, lasts, late;
+	/* By host. A host that came back may be on the roster twice. */
+	uint8_t *expects, *misses, *answers;
+	bool *begun;
+	struct sim_slot {
+		uint32_t host, generation, next; /* of the piece that comes next */
+		uint32_t untaken;
+		bool open;
+	} * slots;
+	size_t slot_count;
+	uint32_t untaken;
+};
+
+struct sim_asker {
+	uint32_t index, host;
+	uint64_t link; /* 0: it asks nothing */
+	uint32_t left; /* questions to come */
+	struct sim_question *question;
+	uint64_t take_ns, leave_ns, late_ns; /* its next things; NS_NEVER: not */
+	uint64_t pause_ns;		     /* before it takes a piece; NS_NEVER: it never does */
+	struct happening_event timer;
+};
+
+void asks_start(struct world *world);
+void asks_done(struct world *world);
+void asks_happen(struct world *world, struct sim_asker *asker);
+void asks_hear(struct world *world, uint64_t link, const struct msg *msg);
+void asks_asked(struct world *world, struct host *host, const struct msg *msg);
+/* What the last step asked this host to do. */
+void asks_obey(struct world *world, struct host *host);
+void asks_answer(struct world *world, struct host *host);
+void asks_process_ended(struct world *world, struct host *host);
+struct sim_question *asks_question(const struct world *world, struct bytes args);
+
+/* checks.c */
+void checks_choose(struct world *world);
+void checks_configure(struct world *world, const struct host *host, struct agent_config *config);
+void checks_begin(struct world *world, struct host *host);
+void checks_end(struct world *world, struct host *host);
+void checks_noted(struct world *world, struct host *host, const struct note *note);
+
+/* check_asks.c */
+void check_asks_taken(struct world *world, struct host *host, const struct msg_ask *ask);
+void check_asks_sent(struct world *world, const struct host *host, const struct msg *msg);
+void check_asks_reply(struct world *world, struct sim_question *question,
+		      const struct msg_reply *reply);
+void check_asks_missed(struct world *world, struct sim_question *question,
+		       const struct msg_missed *missed);
+void check_asks_ended(struct world *world, struct sim_question *question,
+		      const struct msg_ended *ended);
+void check_asks_messages(struct world *world, const struct host *host,
+			 const struct sim_answer *answer);
+void check_asks_step(struct world *world, struct host *host);
+
+/* notices.c */
+void notices_start(struct world *world);
+void notices_done(struct world *world);
+void notices_workers_start(struct world *world, struct host *host);
+void notices_workers_gone(struct world *world, struct host *host);
+void notices_step(struct world *world, struct host *host);
+void notices_show(struct world *world, struct host *host, const struct stop_plan *plan);
+void notices_give(struct world *world, struct host *host);
+bool notices_left(const struct world *world, const struct host *host); /* a worker of its round */
 
 /* check.c */
+void check_acts(struct world *world, struct host *host, size_t rank, uint64_t step);
 void check_broken(struct world *world, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_formed(struct world *world, struct host *host);
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);

@@ -47,6 +47,12 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+/* The controller of a hierarchy of v1. */
+static const char *controller(enum cgroup_kind kind)
+{
+	return kind == CGROUP_V1_MEMORY ? "memory" : "cpu";
+}
+
 /* "TYPE SOURCE SUPER" */
 static bool is_wanted(enum cgroup_kind kind, const char *tail)
 {
@@ -55,7 +61,7 @@ static bool is_wanted(enum cgroup_kind kind, const char *tail)
 		return false;
 	if (kind == CGROUP_V2)
 		return str_eq(type, "cgroup2");
-	return str_eq(type, "cgroup") && list_has(super, "cpu");
+	return str_eq(type, "cgroup") && list_has(super, controller(kind));
 }
 
 /* A line of mountinfo: "ID PARENT DEV ROOT POINT OPTIONS [TAGS] - TYPE SOURCE SUPER". `ret_root` is
@@ -85,7 +91,7 @@ static char *own_path(enum cgroup_kind kind, const char *line)
 	if (!path)
 		return NULL;
 	AUTO_FREE char *list = mem_strndup(controllers, (size_t)(path - controllers));
-	bool wanted = kind == CGROUP_V2 ? !*list : list_has(list, "cpu");
+	bool wanted = kind == CGROUP_V2 ? !*list : list_has(list, controller(kind));
 	return wanted ? mem_strdup(path + 1) : NULL;
 }
 

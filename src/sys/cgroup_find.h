@@ -7,6 +7,7 @@
 enum cgroup_kind {
 	CGROUP_V2,     /* also where it is mounted beside v1 */
 	CGROUP_V1_CPU, /* the hierarchy of v1's cpu controller */
+	CGROUP_V1_MEMORY,
 };
 
 struct cgroup_place {

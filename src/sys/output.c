@@ -43,6 +43,7 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	output->prefix_template = mem_strdup(prefix);
 	output->merge = config->merge;
 	output->log_max_size = config->log_max_size;
+	output->steps = config->steps;
 	output->next_number = FIRST_NUMBER;
 	output->one_console = console_same_file(STDOUT_FILENO, STDERR_FILENO);
 	pthread_mutex_init(&output->lock, NULL);
@@ -92,14 +93,15 @@ static void free_worker(struct worker *worker)
 			continue;
 		fd_close(&stream->fd);
 		line_split_done(&stream->split);
+		tail_done(&stream->kept);
 		free(stream->prefix);
 		free(stream->filter_prefix);
 		free(stream->file_path);
 		free(stream->filter_path);
 	}
-	tail_done(&worker->tail);
 	free(worker->names.role_name);
 	free(worker->names.host);
+	free(worker->page);
 	free(worker);
 }
 
@@ -183,11 +185,12 @@ static bool can_share_pipe(const struct output *output, const struct output_work
 	       out->prefix == error->prefix && !has_file(out) && !has_file(error);
 }
 
-static bool needs_pipe(const struct output_worker *worker, enum output_stream kind)
+static bool needs_pipe(const struct output *output, const struct output_worker *worker,
+		       enum output_stream kind)
 {
 	const struct output_route *route = &worker->route[kind];
-	return worker->count || has_file(route) || (route->console && route->prefix) ||
-	       (worker->keep_tail && kind == OUTPUT_STDERR);
+	return worker->count || output->steps || has_file(route) ||
+	       (route->console && route->prefix) || worker->keep_tail[kind];
 }
 
 /* A thousand workers need two thousand pipes, more than the usual soft limit allows. The warden was
@@ -207,8 +210,8 @@ static int make_pipe(int ret_fds[2])
 
 /* Makes the pipe and the thread's data about it. */
 static int add_stream(struct output *output, struct worker *worker,
-		      const struct output_worker *spec, enum output_stream kind, int *ret_fd,
-		      struct err *err)
+		      const struct output_worker *spec, enum output_stream kind, bool keep_tail,
+		      int *ret_fd, struct err *err)
 {
 	int fds[2];
 	int r = make_pipe(fds);
@@ -223,13 +226,13 @@ static int add_stream(struct output *output, struct worker *worker,
 		.number = output->next_number++,
 		.kind = kind,
 		.console = route->console,
-		.tail = spec->keep_tail && kind == OUTPUT_STDERR,
+		.tail = keep_tail,
 		.merge = output->merge && route->console && route->prefix,
 		.prefix = route->prefix ? render_prefix(output, worker, colour) : mem_strdup(""),
 		.filter_prefix = render_prefix(output, worker, false),
 		.file_path = copy_or_null(route->file),
 		.filter_path = copy_or_null(route->filter_file),
-		.split = { .blocks = !route->prefix && !route->filter_file },
+		.split = { .blocks = !route->prefix && !route->filter_file && !output->steps },
 	};
 	*ret_fd = fds[1];
 	return 0;
@@ -248,10 +251,13 @@ static int add_streams(struct output *output, struct worker *worker,
 		       const struct output_worker *spec, int ret_fds[OUTPUT_STREAM_COUNT],
 		       struct err *err)
 {
-	bool pipes[] = { needs_pipe(spec, OUTPUT_STDOUT), needs_pipe(spec, OUTPUT_STDERR) };
+	bool pipes[] = { needs_pipe(output, spec, OUTPUT_STDOUT),
+			 needs_pipe(output, spec, OUTPUT_STDERR) };
 	if ((pipes[0] || pipes[1]) && can_share_pipe(output, spec)) {
-		int r = add_stream(output, worker, spec, OUTPUT_STDERR, &ret_fds[OUTPUT_STDERR],
-				   err);
+		worker->shares_pipe = true;
+		int r = add_stream(output, worker, spec, OUTPUT_STDERR,
+				   spec->keep_tail[OUTPUT_STDOUT] || spec->keep_tail[OUTPUT_STDERR],
+				   &ret_fds[OUTPUT_STDERR], err);
 		if (r < 0)
 			return r;
 		ret_fds[OUTPUT_STDOUT] = fcntl(ret_fds[OUTPUT_STDERR], F_DUPFD_CLOEXEC, 0);
@@ -261,7 +267,7 @@ static int add_streams(struct output *output, struct worker *worker,
 	}
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
 		int r = pipes[i] ? add_stream(output, worker, spec, (enum output_stream)i,
-					      &ret_fds[i], err)
+					      spec->keep_tail[i], &ret_fds[i], err)
 				 : inherit_or_discard(&spec->route[i], &ret_fds[i], err);
 		if (r < 0)
 			return r;
@@ -292,6 +298,7 @@ int output_add(struct output *output, const struct output_worker *spec,
 		.rank_base = spec->rank - spec->local_rank,
 		.group_rank = spec->group_rank,
 	};
+	worker->page = output->steps ? NEW(struct worker_page) : NULL;
 	list_init(&worker->link);
 	list_init(&worker->added_link);
 	list_init(&worker->ended_link);
@@ -342,13 +349,27 @@ void output_worker_ended(struct output *output, uint64_t id)
 		output_post(output, &(struct output_event){ .type = OUTPUT_DRAINED, .id = id });
 }
 
-int output_tail(struct output *output, uint64_t id, struct buf *ret_tail)
+bool output_shares_pipe(const struct output *output, uint64_t id)
 {
-	struct worker *worker = find_worker(output, id);
-	if (!worker || !worker->streams[OUTPUT_STDERR].tail)
+	const struct worker *worker = find_worker(output, id);
+	return worker && worker->shares_pipe;
+}
+
+int output_tail(struct output *output, uint64_t id, enum output_stream stream, struct buf *ret_tail)
+{
+	return output_tail_since(output, id, stream, &(uint64_t){ 0 }, ret_tail);
+}
+
+int output_tail_since(struct output *output, uint64_t id, enum output_stream stream, uint64_t *seen,
+		      struct buf *ret_tail)
+{
+	const struct worker *worker = find_worker(output, id);
+	if (!worker || !worker->streams[stream].tail)
 		return -ENOENT;
+	const struct tail *tail = &worker->streams[stream].kept;
 	pthread_mutex_lock(&output->lock);
-	tail_copy(&worker->tail, ret_tail);
+	tail_copy_since(tail, *seen, ret_tail);
+	*seen = tail->total;
 	pthread_mutex_unlock(&output->lock);
 	return 0;
 }
@@ -357,6 +378,14 @@ uint64_t output_bytes(const struct output *output, uint64_t id)
 {
 	const struct worker *worker = find_worker(output, id);
 	return worker ? atomic_load_explicit(&worker->bytes, memory_order_relaxed) : 0;
+}
+
+void output_headway(const struct output *output, uint64_t id, struct headway *ret_headway)
+{
+	const struct worker *worker = find_worker(output, id);
+	*ret_headway = (struct headway){ .told = 0 };
+	if (worker && worker->page)
+		worker_page_read(worker->page, ret_headway);
 }
 
 void output_forget(struct output *output, uint64_t id)

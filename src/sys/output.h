@@ -22,11 +22,13 @@
 #include "base/strv.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "core/worker/headway.h"
 
 #define OUTPUT_DRAIN_NS NS_PER_S /* how long a dead worker's children may hold its pipes open */
 #define OUTPUT_PREFIX_DEFAULT "[${role_name}${local_rank}]:"
 
 struct output;
+struct step_pattern;
 
 enum output_stream {
 	OUTPUT_STDOUT,
@@ -40,6 +42,8 @@ struct output_config {
 	uint64_t log_max_size; /* a log file is set aside as NAME.1 beyond this; 0: never */
 	/* A worker's line that contains one of these also goes to the worker's filter file. */
 	struct strv filters[OUTPUT_STREAM_COUNT];
+	/* finds steps in the lines of all workers; NULL: not wanted. Borrowed. */
+	const struct step_pattern *steps;
 };
 
 /* Copies the configuration. Does not start the thread yet. */
@@ -60,8 +64,8 @@ struct output_route {
 struct output_worker {
 	uint64_t id; /* never used before in this run: counts starts, not ranks */
 	struct output_route route[OUTPUT_STREAM_COUNT];
-	bool keep_tail; /* of its stderr, for output_tail() */
-	bool count;	/* read both streams in any case, for output_bytes() */
+	bool keep_tail[OUTPUT_STREAM_COUNT]; /* for output_tail() */
+	bool count;			     /* read both streams in any case, for output_bytes() */
 
 	/* The names a prefix template knows: role_name, rank, local_rank, group_rank, host. */
 	const char *role_name;
@@ -81,13 +85,23 @@ int output_add(struct output *output, const struct output_worker *worker,
  * OUTPUT_DRAIN_NS if a process it left behind keeps them open; then comes OUTPUT_DRAINED. */
 void output_worker_ended(struct output *output, uint64_t id);
 
-/* Appends the last TAIL_MAX bytes that the worker wrote to stderr (to both, where they share a
- * pipe). Complete once it is drained. -ENOENT if there is no such worker, or its tail was not
- * kept. */
-int output_tail(struct output *output, uint64_t id, struct buf *ret_tail);
+/* Where both streams share a pipe, stderr is both, and stdout is not there. */
+bool output_shares_pipe(const struct output *output, uint64_t id);
+
+/* Appends the last TAIL_MAX bytes that the worker wrote to the stream. Complete once it is drained.
+ * -ENOENT if there is no such worker, or its tail was not kept. */
+int output_tail(struct output *output, uint64_t id, enum output_stream stream,
+		struct buf *ret_tail);
+
+/* The same without the first *seen bytes that it wrote; then *seen counts all. */
+int output_tail_since(struct output *output, uint64_t id, enum output_stream stream, uint64_t *seen,
+		      struct buf *ret_tail);
 
 /* How much the worker has written so far; 0 if unknown. */
 uint64_t output_bytes(const struct output *output, uint64_t id);
+
+/* What the lines of the worker said about its steps (output_config.steps). */
+void output_headway(const struct output *output, uint64_t id, struct headway *ret_headway);
 
 /* Frees a worker's tail. Its stream goes on until it is drained. */
 void output_forget(struct output *output, uint64_t id);

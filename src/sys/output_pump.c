@@ -26,6 +26,10 @@ struct pump {
 	struct heap drains; /* struct stream.drain */
 	struct heap shows;  /* struct stream.show */
 	unsigned char *chunk;
+	struct shared_file {
+		char *path; /* NULL: none yet */
+		struct disk_file *file;
+	} shared[OUTPUT_STREAM_COUNT]; /* see hold_shared() */
 
 	/* With output->merge: */
 	struct merge merges[OUTPUT_STREAM_COUNT]; /* waiting lines, by console */
@@ -129,9 +133,27 @@ static void learn_names(struct pump *pump, const struct prefix_names *names)
 	pump->names.host = mem_strdup(names->host);
 }
 
+/* A line may say how far the worker has got. */
+static void look_for_step(const struct output *output, const struct stream *stream,
+			  const struct line *line)
+{
+	struct worker_page *page = stream->worker->page;
+	uint64_t step, total;
+	size_t len = line->len;
+	while (len > 0 && (line->text[len - 1] == '\n' || line->text[len - 1] == '\r'))
+		len--;
+	if (line->continues || !step_pattern_find(output->steps, line->text, len, &step, &total))
+		return;
+	if (total)
+		atomic_store_explicit(&page->total, total, memory_order_relaxed);
+	worker_page_tell(page, step, clock_now_ns());
+}
+
 static void handle_line(struct pump *pump, struct stream *stream, const struct line *line)
 {
 	struct output *output = pump->output;
+	if (output->steps)
+		look_for_step(output, stream, line);
 	if (stream->filter_file && matches(&output->filters[stream->kind], line))
 		write_filtered(pump, stream, line);
 	if (!stream->console)
@@ -165,12 +187,12 @@ static void handle_bytes(struct pump *pump, struct stream *stream, const unsigne
 	struct output *output = pump->output;
 	if (stream->tail) {
 		pthread_mutex_lock(&output->lock);
-		tail_write(&stream->worker->tail, data, len);
+		tail_write(&stream->kept, data, len);
 		pthread_mutex_unlock(&output->lock);
 	}
 	if (stream->file)
 		disk_write(output->disk, stream->file, data, len);
-	if (!stream->console && !stream->filter_file)
+	if (!stream->console && !stream->filter_file && !output->steps)
 		return;
 
 	struct line line;
@@ -247,9 +269,25 @@ static void stop_waiting(struct pump *pump, struct stream *stream)
 	end_stream(pump, stream);
 }
 
-/* Opening happens in the background, so its order with the worker's start does not matter. */
-static void open_files(struct output *output, struct stream *stream)
+/* Workers of an attempt share the file of filtered lines, and opening a file empties it. So it
+ * stays open, whichever of them comes and goes, until an attempt with another file begins. */
+static void hold_shared(struct pump *pump, const struct stream *stream)
 {
+	struct shared_file *shared = &pump->shared[stream->kind];
+	if (shared->path && strcmp(shared->path, stream->filter_path) == 0)
+		return;
+	struct disk *disk = pump->output->disk;
+	if (shared->path)
+		disk_close(disk, shared->file);
+	free(shared->path);
+	shared->path = mem_strdup(stream->filter_path);
+	shared->file = disk_open(disk, shared->path);
+}
+
+/* Opening happens in the background, so its order with the worker's start does not matter. */
+static void open_files(struct pump *pump, struct stream *stream)
+{
+	struct output *output = pump->output;
 	if (!stream->file_path && !stream->filter_path)
 		return;
 	if (!output->disk) {
@@ -261,13 +299,15 @@ static void open_files(struct output *output, struct stream *stream)
 	}
 	if (stream->file_path)
 		stream->file = disk_open(output->disk, stream->file_path);
-	if (stream->filter_path)
+	if (stream->filter_path) {
+		hold_shared(pump, stream);
 		stream->filter_file = disk_open(output->disk, stream->filter_path);
+	}
 }
 
 static void begin_stream(struct pump *pump, struct stream *stream)
 {
-	open_files(pump->output, stream);
+	open_files(pump, stream);
 	stream->worker->open_streams++;
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = stream };
 	if (epoll_ctl(pump->output->epoll_fd, EPOLL_CTL_ADD, stream->fd, &event) < 0)
@@ -430,8 +470,10 @@ static void pump_init(struct pump *pump, struct output *output)
 
 static void pump_done(struct pump *pump)
 {
-	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
+	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
 		merge_done(&pump->merges[i]);
+		free(pump->shared[i].path); /* the files end with the disk */
+	}
 	heap_done(&pump->drains);
 	heap_done(&pump->shows);
 	free(pump->names.role_name);

@@ -13,7 +13,9 @@
 #include "base/map.h"
 #include "core/lines/line_split.h"
 #include "core/lines/merge.h"
+#include "core/lines/step_pattern.h"
 #include "core/lines/tail.h"
+#include "core/worker/worker_page.h"
 #include "sys/console.h"
 #include "sys/disk.h"
 #include "sys/output.h"
@@ -44,6 +46,7 @@ struct stream {
 	struct disk_file *file;
 	struct disk_file *filter_file;
 	struct line_split split;
+	struct tail kept;	/* guarded by output->lock */
 	struct heap_node drain; /* when the thread stops waiting for its end */
 	struct heap_node show;	/* when its unfinished line is shown */
 };
@@ -53,8 +56,10 @@ struct worker {
 	uint32_t local_rank;
 	struct prefix_names names;
 	struct stream streams[OUTPUT_STREAM_COUNT];
-	bool ended;		/* used by the loop: it has told the thread */
-	_Atomic uint64_t bytes; /* read so far; written by the thread, read by the loop */
+	bool shares_pipe;	  /* both of its streams are the one of stderr */
+	bool ended;		  /* used by the loop: it has told the thread */
+	_Atomic uint64_t bytes;	  /* read so far; written by the thread, read by the loop */
+	struct worker_page *page; /* its steps, likewise; NULL: not looked for */
 
 	/* Used by the thread: */
 	struct list link; /* in pump->workers */
@@ -65,7 +70,6 @@ struct worker {
 	struct list added_link;
 	struct list ended_link;
 	uint64_t ended_ns;
-	struct tail tail;
 	bool with_loop; /* the loop may ask for the tail */
 	bool with_pump; /* the thread reads for it */
 };
@@ -80,6 +84,7 @@ struct output {
 	uint32_t merge;
 	uint64_t log_max_size;
 	struct strv filters[OUTPUT_STREAM_COUNT];
+	const struct step_pattern *steps;
 	struct console consoles[OUTPUT_STREAM_COUNT];
 	bool one_console; /* stdout and stderr are one file: consoles[0] is both */
 

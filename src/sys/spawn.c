@@ -22,10 +22,12 @@ static const char *const step_names[] = {
 	[SPAWN_PARENT] = "start",
 	[SPAWN_SESSION] = "make a session for",
 	[SPAWN_STDIO] = "connect input and output of",
+	[SPAWN_GROUP] = "limit the memory of",
 	[SPAWN_CWD] = "change to the working directory of",
 	[SPAWN_CPUS] = "bind to its CPUs",
 	[SPAWN_MEMORY] = "bind to its memory nodes",
 	[SPAWN_LIMIT] = "set the limit of open files of",
+	[SPAWN_NICE] = "set the priority of",
 	[SPAWN_EXEC] = "execute",
 };
 static_assert(ARRAY_LEN(step_names) == SPAWN_STEP_COUNT, "every step needs a name");
@@ -69,11 +71,10 @@ static int set_stdio(const struct spawn_spec *spec)
 	return 0;
 }
 
-/* A cgroup helps but is not required. */
-static void join_cgroup(int cgroup_fd)
+static bool join_cgroup(int cgroup_fd)
 {
 	int fd = openat(cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	ssize_t ignored UNUSED = fd < 0 ? -1 : write(fd, "0", 1);
+	return fd >= 0 && write(fd, "0", 1) == 1;
 }
 
 /* Everything up to and including the exec; returns only on failure, with the step that failed. */
@@ -91,7 +92,9 @@ static enum spawn_step become(struct plan *plan)
 	if (spec->tracer > 0)
 		prctl(PR_SET_PTRACER, (unsigned long)spec->tracer);
 	if (plan->join_cgroup)
-		join_cgroup(spec->cgroup_fd);
+		join_cgroup(spec->cgroup_fd); /* helps but is not required */
+	if (spec->group_fd > 0 && !join_cgroup(spec->group_fd))
+		return SPAWN_GROUP;
 	if (set_stdio(spec) < 0)
 		return SPAWN_STDIO;
 	if (spec->cwd && chdir(spec->cwd) < 0)
@@ -102,7 +105,14 @@ static enum spawn_step become(struct plan *plan)
 		return SPAWN_MEMORY;
 	if (spec->nofile_soft && set_limit(spec->nofile_soft) < 0)
 		return SPAWN_LIMIT;
+	if (spec->nice &&
+	    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + spec->nice) < 0)
+		return SPAWN_NICE;
 
+	if (spec->ignores_usr) {
+		signal(SIGUSR1, SIG_IGN);
+		signal(SIGUSR2, SIG_IGN);
+	}
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -1,5 +1,6 @@
 /* Starts one program the fast way (the child borrows our memory until it executes), in its own
- * session, with a parent-death signal, default signal actions and nothing blocked.
+ * session, with a parent-death signal, default signal actions (but see `ignores_usr`) and nothing
+ * blocked.
  *
  * For a single-threaded process whose descriptors above 2 are all CLOEXEC, whose signal actions are
  * the default or a handler (none ignored), and which has /dev/null as 0, 1 and 2. */
@@ -27,9 +28,12 @@ struct spawn_spec {
 	const unsigned long *mem_nodes; /* bit mask for mem_mode */
 	size_t mem_nodes_size;		/* bytes */
 	uint64_t nofile_soft;		/* soft limit of open files; 0: the parent's */
+	int nice;			/* added to the parent's */
 	/* may trace it, with its descendants, where Yama asks for that; 0: none */
 	pid_t tracer;
+	bool ignores_usr; /* begins with SIGUSR1 and SIGUSR2 ignored */
 	bool wants_pidfd;
+	int group_fd;  /* directory of a cgroup that it must join; 0: none */
 	int cgroup_fd; /* directory of a cgroup v2 to be born in, if possible; 0: none */
 };
 
@@ -41,10 +45,12 @@ enum spawn_step {
 	SPAWN_PARENT,
 	SPAWN_SESSION,
 	SPAWN_STDIO,
+	SPAWN_GROUP,
 	SPAWN_CWD,
 	SPAWN_CPUS,
 	SPAWN_MEMORY,
 	SPAWN_LIMIT,
+	SPAWN_NICE,
 	SPAWN_EXEC,
 	SPAWN_STEP_COUNT,
 };

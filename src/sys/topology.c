@@ -118,15 +118,12 @@ static int convert(hwloc_topology_t source, struct topology *ret_topology, struc
 	return 0;
 }
 
-/* `description` NULL: this host. */
-static int read_hwloc(const char *description, struct topology *ret_topology, struct err *err)
+static int ask_hwloc(const char *description, struct topology *ret_topology, struct err *err)
 {
 	hwloc_topology_t source;
-	int r = load_library(err);
-	if (r < 0)
-		return r;
 	if (hw.init(&source) < 0)
 		return err_set(err, errno, "hwloc: %m");
+	int r = 0;
 	if (description && hw.set_synthetic(source, description) < 0)
 		r = err_set(err, EINVAL, "hwloc does not understand '%s'", description);
 	/* A CPU that we may not use may be the twin of one that we may. */
@@ -137,6 +134,23 @@ static int read_hwloc(const char *description, struct topology *ret_topology, st
 	else
 		r = convert(source, ret_topology, err);
 	hw.destroy(source);
+	return r;
+}
+
+/* `description` NULL: this host. hwloc would tell stderr what it misses, such as /sys in a chroot;
+ * ret_flat_reason is our way to say so. Workers do not get the variable. */
+static int read_hwloc(const char *description, struct topology *ret_topology, struct err *err)
+{
+	static const char hide[] = "HWLOC_HIDE_ERRORS";
+	int r = load_library(err);
+	if (r < 0)
+		return r;
+	bool hidden = getenv(hide);
+	if (!hidden)
+		setenv(hide, "2", 1);
+	r = ask_hwloc(description, ret_topology, err);
+	if (!hidden)
+		unsetenv(hide);
 	return r;
 }
 

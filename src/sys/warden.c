@@ -19,14 +19,15 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/random.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
 #include "sys/warden_proto.h"
 
 #define FREE_WAIT_MS 1000
-#define SWEEP_NS NS_PER_S
-#define SWEEP_PERIOD_MS 5
+#define BORN_WAIT_NS NS_PER_S
+#define IDLE_HEIR_MAX_NS (2 * NS_PER_S) /* it looks every few ms; a busy host takes longer */
 #define LEAF_NAME_MAX 32
 #define CGROUP_WAIT_NS (200 * NS_PER_MS)
 /* no event says "fewer descriptors are in flight" */
@@ -34,11 +35,14 @@
 
 struct warden {
 	struct wire wire;
-	pid_t pid;
+	pid_t heir;		  /* our child; the warden itself if it has none */
+	pid_t pid;		  /* 0: it has not told yet */
+	int pidfd;		  /* of the warden; -1 */
 	char leaf[LEAF_NAME_MAX]; /* name of its cgroup */
 	size_t starting;	  /* requests to start without an answer yet */
 	bool deaf;		  /* sending failed; what it has sent is still read */
 	bool lost, told_lost;
+	uint64_t lost_ns;				    /* when that was told */
 	struct event *on_readable, *on_writable, *on_retry; /* NULL unless watched */
 	warden_ready_fn *on_ready;
 	void *arg;
@@ -63,55 +67,63 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	char leaf[LEAF_NAME_MAX];
 	name_leaf(leaf);
 	pid_t agent = getpid();
-	pid_t pid = child_fork();
-	if (pid < 0)
+	pid_t heir = child_fork();
+	if (heir < 0)
 		return err_set(err, errno, "fork: %m");
-	if (pid == 0)
-		warden_main(opts && opts->name ? opts->name : "warden", leaf, theirs, agent);
+	if (heir == 0)
+		heir_main(opts && opts->name ? opts->name : "warden", leaf, theirs, agent);
 
 	struct warden *warden = NEW(struct warden);
 	wire_init(&warden->wire, fd_take(&ours));
-	warden->pid = pid;
+	warden->heir = heir;
+	warden->pidfd = -1;
 	memcpy(warden->leaf, leaf, sizeof(leaf));
 	*ret_warden = warden;
 	return 0;
 }
 
-enum warden_end {
-	END_CLEAN,   /* it has put everything away */
-	END_LATER,   /* it goes on alone, with what does not die */
-	END_STOPPED, /* it stands still */
-	END_KILLED,
-};
+/* ---- the end ---- */
 
-static enum warden_end wait_for_end(pid_t pid)
+/* Waits for the heir, which ends last: 1 if it has ended, and nothing is left below it unless it
+ * was killed. Then our own resource usage includes that of the workers. */
+static int wait_for_heir(struct warden *warden, int ms, bool *ret_clean)
 {
-	AUTO(fd_close) int pidfd = pidfd_open(pid, 0);
+	AUTO(fd_close) int pidfd = pidfd_open(warden->heir, 0);
 	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
 	int r, status;
 	do
-		r = pidfd < 0 ? 0 : poll(&ended, 1, FREE_WAIT_MS);
+		r = pidfd < 0 ? 0 : poll(&ended, 1, ms);
 	while (r < 0 && errno == EINTR);
-	if (child_try_wait(pid, &status))
-		return WIFEXITED(status) ? END_CLEAN : END_KILLED;
-	siginfo_t info = { 0 };
-	waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT);
-	return info.si_pid == pid ? END_STOPPED : END_LATER;
+	if (!child_try_wait(warden->heir, &status))
+		return 0;
+	*ret_clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return 1;
 }
 
-/* A stopped warden cannot put anything away. It was continued when we hung up: so something keeps
- * stopping it, and what it has comes to us. */
-static void replace_stopped(pid_t pid)
+static void signal_warden(struct warden *warden, int sig)
 {
-	kill(pid, SIGKILL);
-	child_wait(pid);
-	uint64_t deadline_ns = clock_now_ns() + SWEEP_NS;
-	while (proctree_sweep() > 0 && clock_now_ns() < deadline_ns)
-		poll(NULL, 0, SWEEP_PERIOD_MS);
+	if (warden->pidfd >= 0)
+		pidfd_send_signal(warden->pidfd, sig, NULL, 0);
 }
 
-/* A warden that was killed has left its cgroup behind. */
-static void clear_cgroup(const char *leaf)
+/* In case they were stopped: they have work to do. A warden that has not told its pid yet has no
+ * child. */
+static void wake(struct warden *warden)
+{
+	kill(warden->heir, SIGCONT);
+	if (warden->pidfd >= 0)
+		signal_warden(warden, SIGCONT);
+	else
+		proctree_signal_below(warden->heir, SIGCONT);
+}
+
+static bool stands_still(struct warden *warden)
+{
+	struct proc_stat stat;
+	return warden->pidfd >= 0 && procfs_stat(warden->pid, &stat) == 0 && stat.state == 'T';
+}
+
+void warden_clear_cgroup(const char *leaf)
 {
 	struct cgroup cgroup;
 	if (cgroup_open(leaf, &cgroup, NULL) < 0)
@@ -121,6 +133,34 @@ static void clear_cgroup(const char *leaf)
 	cgroup_remove(&cgroup);
 }
 
+/* The warden was killed, and the heir clears up after it: has it ended after `ms`? */
+static bool end_lost(struct warden *warden, int ms)
+{
+	bool clean;
+	if (!wait_for_heir(warden, ms, &clean))
+		return false;
+	if (!clean)
+		warden_clear_cgroup(warden->leaf);
+	return true;
+}
+
+/* It was continued when we closed the connection: so something keeps stopping it. */
+static void end_stopped(struct warden *warden)
+{
+	bool clean = false;
+	signal_warden(warden, SIGKILL);
+	wait_for_heir(warden, FREE_WAIT_MS, &clean);
+}
+
+static void wait_for_end(struct warden *warden)
+{
+	bool clean;
+	if (warden->lost)
+		end_lost(warden, FREE_WAIT_MS);
+	else if (!wait_for_heir(warden, FREE_WAIT_MS, &clean) && stands_still(warden))
+		end_stopped(warden);
+}
+
 static void event_drop(struct event **event)
 {
 	if (*event)
@@ -128,27 +168,56 @@ static void event_drop(struct event **event)
 	*event = NULL;
 }
 
-void warden_free(struct warden *warden)
+static void close_link(struct warden *warden)
 {
-	if (!warden)
-		return;
 	event_drop(&warden->on_readable);
 	event_drop(&warden->on_writable);
 	event_drop(&warden->on_retry);
 	wire_done(&warden->wire);
-	kill(warden->pid, SIGCONT); /* in case it was stopped: it has work to do */
-	enum warden_end end = wait_for_end(warden->pid);
-	if (end == END_STOPPED)
-		replace_stopped(warden->pid);
-	if (end == END_STOPPED || end == END_KILLED)
-		clear_cgroup(warden->leaf);
+}
+
+static void release(struct warden *warden)
+{
+	fd_close(&warden->pidfd);
 	free(warden);
 }
 
-pid_t warden_pid(const struct warden *warden)
+void warden_close(struct warden *warden)
 {
-	return warden->pid;
+	if (!warden)
+		return;
+	close_link(warden);
+	warden->deaf = true;
+	wake(warden);
 }
+
+void warden_free(struct warden *warden)
+{
+	if (!warden)
+		return;
+	warden_close(warden);
+	wait_for_end(warden);
+	release(warden);
+}
+
+pid_t warden_heir(const struct warden *warden)
+{
+	return warden->heir;
+}
+
+bool warden_try_free(struct warden *warden, bool idle)
+{
+	close_link(warden);
+	kill(warden->heir, SIGCONT);
+	if (idle && clock_now_ns() - warden->lost_ns >= IDLE_HEIR_MAX_NS)
+		kill(warden->heir, SIGKILL);
+	if (!end_lost(warden, 0))
+		return false;
+	release(warden);
+	return true;
+}
+
+/* ---- messages ---- */
 
 /* Watches for writability while something is queued. */
 static void update_watch(struct warden *warden)
@@ -238,26 +307,69 @@ static int next_frame(struct warden *warden, struct wire_frame *ret_frame)
 	return r > 0;
 }
 
+static void take_reply(const struct wire_frame *frame, struct warden_reply *ret_reply)
+{
+	assert(frame->len == sizeof(*ret_reply));
+	memcpy(ret_reply, frame->data, sizeof(*ret_reply));
+}
+
+/* Its first message. */
+static void take_born(struct warden *warden, const struct warden_reply *reply,
+		      struct wire_frame *frame)
+{
+	assert(reply->born);
+	warden->pid = reply->event.pid;
+	warden->pidfd = frame->fd_count ? fd_take(&frame->fds[0]) : -1;
+}
+
+/* The next reply; its frame is the caller's to free. 0 when there is none now. */
+static int next_reply(struct warden *warden, struct wire_frame *ret_frame,
+		      struct warden_reply *ret_reply)
+{
+	while (next_frame(warden, ret_frame)) {
+		take_reply(ret_frame, ret_reply);
+		if (!ret_reply->born)
+			return 1;
+		take_born(warden, ret_reply, ret_frame);
+		wire_frame_done(ret_frame);
+	}
+	return 0;
+}
+
+pid_t warden_pid(struct warden *warden)
+{
+	uint64_t deadline_ns = clock_now_ns() + BORN_WAIT_NS;
+	while (warden->pid == 0 && warden_wait(warden, deadline_ns) == 0 && !warden->lost) {
+		struct wire_frame frame;
+		struct warden_reply reply;
+		if (!next_frame(warden, &frame))
+			continue;
+		take_reply(&frame, &reply);
+		take_born(warden, &reply, &frame);
+		wire_frame_done(&frame);
+	}
+	return warden->pid ? warden->pid : warden->heir;
+}
+
 static int tell_lost(struct warden *warden, struct warden_event *ret_event)
 {
 	if (!warden->lost || warden->told_lost)
 		return 0;
 	warden->told_lost = true;
+	warden->lost_ns = clock_now_ns();
 	if (warden->on_readable)
 		event_del(warden->on_readable);
 	update_watch(warden);
 	*ret_event =
-		(struct warden_event){ .type = WARDEN_LOST, .pidfd = -1, .ns = clock_now_ns() };
+		(struct warden_event){ .type = WARDEN_LOST, .pidfd = -1, .ns = warden->lost_ns };
 	return 1;
 }
 
 int warden_next(struct warden *warden, struct warden_event *ret_event)
 {
 	struct wire_frame frame;
-	while (next_frame(warden, &frame)) {
-		struct warden_reply reply;
-		assert(frame.len == sizeof(reply));
-		memcpy(&reply, frame.data, sizeof(reply));
+	struct warden_reply reply;
+	while (next_reply(warden, &frame, &reply)) {
 		*ret_event = reply.event;
 		ret_event->pidfd = frame.fd_count ? fd_take(&frame.fds[0]) : -1;
 		wire_frame_done(&frame);
@@ -284,11 +396,13 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 {
 	if (warden->deaf)
 		return err_set(err, EPIPE, "the warden is gone");
-	int fds[3];
+	int fds[WIRE_FDS_MAX];
 	size_t fd_count = 0;
 	for (int i = 0; i < 3; i++)
 		if (spec->stdio[i] >= 0)
 			fds[fd_count++] = spec->stdio[i];
+	if (spec->group_fd > 0)
+		fds[fd_count++] = spec->group_fd;
 	wire_begin(&warden->wire, REQUEST_SPAWN);
 	request_spawn_put(&warden->wire.out, id, spec, flags);
 	int r = send_frame(warden, fds, fd_count);
@@ -331,7 +445,7 @@ static void request_signal(struct warden *warden, enum signal_scope scope, uint6
 	wire_begin(&warden->wire, REQUEST_SIGNAL);
 	buf_append(&warden->wire.out, &request, sizeof(request));
 	send_frame(warden, NULL, 0);
-	kill(warden->pid, SIGCONT); /* a stopped warden would let its workers outlive us */
+	wake(warden); /* a stopped warden would let its workers outlive us */
 }
 
 void warden_signal(struct warden *warden, uint64_t id, int sig)

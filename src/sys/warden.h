@@ -1,12 +1,16 @@
 /* The warden: a small process, the parent of all workers, that outlives the agent (the process that
  * calls this) just long enough to leave nothing behind.
  *
+ *	agent  --  heir  --  warden  --  workers
+ *
  * It starts programs, reaps them and everything they orphan, and reports. It is a child subreaper
  * in its own session, and neither its name nor its command line is that of the program, so a kill
  * of the agent's process group or by its name misses it. When the agent is gone, it kills all of
  * its descendants, again and again until none is left, and exits. When the warden is gone
- * (WARDEN_LOST), the workers die by their parent-death signal, and the agent, a subreaper too,
- * inherits what they leave: sweep it (sys/sweeper.h), then make a new warden.
+ * (WARDEN_LOST), the workers die by their parent-death signal, and the heir, a subreaper that does
+ * nothing else, kills what they leave, also when the agent was killed in the same moment. The agent
+ * kills along (sys/sweeper.h), because the heir may be stopped or killed, too, and then makes a new
+ * warden.
  *
  * Where it can make a cgroup v2 leaf, its programs are born in that, and it kills the cgroup as a
  * whole. That also reaches processes that we may not signal.
@@ -68,17 +72,30 @@ struct warden_opts {
 	const char *name; /* of the process, for ps; NULL: "warden" */
 };
 
-/* Forks the warden and makes the calling process a child subreaper. Call it early: the warden is a
- * copy of the caller, and every worker's ru_maxrss includes that size. */
+/* Forks heir and warden and makes the calling process a child subreaper. Call it early: the warden
+ * is a copy of the caller, and every worker's ru_maxrss includes that size. */
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err);
 
-/* Closes the connection: the warden kills what it still has, and ends. Waits at most a second for
- * that, so that no zombie is left; for what takes longer (D state) the warden continues alone. A
- * stopped warden (SIGSTOP) is continued or, if that does not help, killed together with its
- * descendants. A program that is about to exit need not call it. Not from inside warden_next(). */
+/* Closes the connection: the warden kills what it still has, and ends. */
+void warden_close(struct warden *warden);
+
+/* The same, unless that is done, and waits at most a second for the end, so that no zombie is left;
+ * for what takes longer (D state) the warden continues alone. A stopped warden (SIGSTOP) is
+ * continued or, if that does not help, killed together with its descendants. After LOST it waits as
+ * long for the heir. A program that is about to exit need not call it. Not from inside
+ * warden_next(). */
 void warden_free(struct warden *warden);
 
-pid_t warden_pid(const struct warden *warden);
+/* After LOST: the process that kills what the warden left; our child. */
+pid_t warden_heir(const struct warden *warden);
+
+/* After LOST, without waiting: true if the heir has ended, and then frees the warden. `idle` says
+ * that the caller has found nothing alive below the heir; one that does not end all the same (it is
+ * stopped again and again, or traced) is killed after a while. */
+bool warden_try_free(struct warden *warden, bool idle);
+
+/* Right after warden_new() it waits for the moment that the warden takes to be born. */
+pid_t warden_pid(struct warden *warden);
 
 /* Calls on_ready from the loop when warden_next() has an event. */
 typedef void warden_ready_fn(struct warden *warden, void *arg);

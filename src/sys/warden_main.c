@@ -68,6 +68,17 @@ struct wardship {
 
 /* ---- telling the agent ---- */
 
+static void send_reply(struct wardship *ward, const struct warden_reply *reply, int pidfd)
+{
+	wire_begin(&ward->wire, 0);
+	buf_append(&ward->wire.out, reply, sizeof(*reply));
+	/* Exits wait for the flush at the end of the turn, so that many share one system call. */
+	if (pidfd >= 0 && wire_end(&ward->wire, &pidfd, 1) == -EMFILE)
+		send_reply(ward, reply, -1);
+	else if (pidfd < 0)
+		wire_end_later(&ward->wire);
+}
+
 static void tell(struct wardship *ward, const struct warden_event *event, bool answers_spawn,
 		 int pidfd)
 {
@@ -77,13 +88,7 @@ static void tell(struct wardship *ward, const struct warden_event *event, bool a
 	memset(&reply, 0, sizeof(reply)); /* padding too: it leaves the process */
 	reply.event = *event;
 	reply.answers_spawn = answers_spawn;
-	wire_begin(&ward->wire, event->type);
-	buf_append(&ward->wire.out, &reply, sizeof(reply));
-	/* Exits wait for the flush at the end of the turn, so that many share one system call. */
-	if (pidfd >= 0 && wire_end(&ward->wire, &pidfd, 1) == -EMFILE)
-		tell(ward, event, answers_spawn, -1);
-	else if (pidfd < 0)
-		wire_end_later(&ward->wire);
+	send_reply(ward, &reply, pidfd);
 }
 
 static void tell_empty(struct wardship *ward)
@@ -113,6 +118,9 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 				 : head->stdio[i] == SPAWN_INHERIT ? ward->stdio[i]
 								   : SPAWN_NULL;
 	}
+	if (head->has_group && next >= frame->fd_count)
+		return frame->fds_lost ? -EMFILE : -EPROTO;
+	spec->group_fd = head->has_group ? frame->fds[next] : 0;
 	return 0;
 }
 
@@ -593,11 +601,9 @@ static void on_child(int sig UNUSED)
 	/* Its arrival ends ppoll(). */
 }
 
+/* All are blocked. */
 static void set_signals(void)
 {
-	sigset_t all;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
 	/* Workers inherit ignored signals, so ignore none. Directly by system call, because the C
 	 * library reserves two signals, which are inherited too. */
 	const unsigned long kernel_default[4] = { 0 };
@@ -607,69 +613,100 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* What ps and pkill see. */
+/* What ps and pkill see. It lies at the same place in heir and warden: one asks for both. */
 static void set_command_line(const char *name)
 {
-	struct proc_stat stat;
-	if (procfs_stat(getpid(), &stat) < 0 || stat.arg_start == 0 ||
-	    stat.arg_end <= stat.arg_start)
+	static struct proc_stat stat;
+	if (stat.arg_start == 0 && procfs_stat(getpid(), &stat) < 0)
+		return;
+	if (stat.arg_end <= stat.arg_start)
 		return;
 	memset((char *)stat.arg_start, 0, stat.arg_end - stat.arg_start);
 	strncpy((char *)stat.arg_start, name, stat.arg_end - stat.arg_start - 1);
 }
 
-/* Numbers of the descriptors that the warden keeps. */
+void warden_become(const char *name)
+{
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	prctl(PR_SET_NAME, name);
+	set_command_line(name);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* our parent dies while we are stopped */
+}
+
+/* Numbers of the descriptors that are kept. */
 enum {
-	LINK_FD = 3,
+	FIRST_FD = 3,
+	LINK_FD = FIRST_FD,
 	STDIO_FD, /* three */
-	FIRST_FREE_FD = STDIO_FD + 3,
+	AGENT_FD = STDIO_FD + 3,
+	FD_COUNT = AGENT_FD + 1 - FIRST_FD,
 };
 
 /* Moves it above all these numbers. */
 static int lift(int fd)
 {
-	return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+	return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD + FD_COUNT);
 }
 
-/* Keeps the connection and copies of the agent's stdio, and closes everything else. */
-static void set_descriptors(struct wardship *ward, int link)
+/* Keeps these `count` descriptors under the numbers from FIRST_FD on, and closes everything else.
+ */
+static void keep_descriptors(int *kept, int count)
 {
-	int kept[] = { lift(link), lift(0), lift(1), lift(2) };
+	for (int i = 0; i < count; i++)
+		kept[i] = lift(kept[i]);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0 || kept[0] < 0)
 		_exit(1);
 	for (int i = 0; i < 3; i++)
 		dup2(null, i);
-	for (int i = 0; i < (int)ARRAY_LEN(kept); i++)
-		if (kept[i] < 0 || dup3(kept[i], LINK_FD + i, O_CLOEXEC) < 0)
-			close(LINK_FD + i);
-	close_range(FIRST_FREE_FD, ~0U, 0);
+	for (int i = 0; i < count; i++)
+		if (kept[i] < 0 || dup3(kept[i], FIRST_FD + i, O_CLOEXEC) < 0)
+			close(FIRST_FD + i);
+	close_range((unsigned)(FIRST_FD + count), ~0U, 0);
+}
 
+int warden_close_all_but(int fd)
+{
+	keep_descriptors(&fd, 1);
+	return FIRST_FD;
+}
+
+static void set_descriptors(struct wardship *ward, int link, int agent_fd)
+{
+	int kept[FD_COUNT] = { link, 0, 1, 2, agent_fd };
+	keep_descriptors(kept, FD_COUNT);
 	wire_init(&ward->wire, LINK_FD);
 	for (int i = 0; i < 3; i++)
 		ward->stdio[i] = kept[1 + i] >= 0 ? STDIO_FD + i : SPAWN_NULL;
+	ward->agent_fd = kept[AGENT_FD - FIRST_FD] >= 0 ? AGENT_FD : -1;
 }
 
-_Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent)
+static void tell_born(struct wardship *ward)
 {
-	set_signals();
-	setsid();
-	prctl(PR_SET_NAME, name);
-	set_command_line(name);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_PDEATHSIG, SIGCONT); /* the agent dies while we are stopped */
+	struct warden_reply reply;
+	memset(&reply, 0, sizeof(reply));
+	reply.event.pid = getpid();
+	reply.born = true;
+	AUTO(fd_close) int pidfd = pidfd_open(getpid(), 0);
+	send_reply(ward, &reply, pidfd);
+}
 
-	struct wardship ward = {
-		.agent = agent, .agent_fd = -1, .leaf = leaf, .cgroup = CGROUP_INIT
-	};
-	set_descriptors(&ward, link);
+_Noreturn void warden_main(const char *name, const char *leaf, int link, int agent_fd, pid_t agent)
+{
+	warden_become(name);
+	set_signals();
+
+	struct wardship ward = { .agent = agent, .leaf = leaf, .cgroup = CGROUP_INIT };
+	set_descriptors(&ward, link, agent_fd);
+	tell_born(&ward);
 	/* Optional. If the agent is process 1, the kernel kills everything with it, and no process
 	 * is left to remove the leaf. */
 	if (agent != 1)
 		cgroup_make(leaf, &ward.cgroup, NULL);
-	ward.agent_fd = pidfd_open(agent, 0);
-	if (getppid() != agent) /* the agent died before the line above */
-		agent_is_gone(&ward);
 	watch_over(&ward);
 	cgroup_remove(&ward.cgroup);
 	_exit(0);

@@ -19,9 +19,12 @@ void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *sp
 		.cpus_size = spec->cpus ? (uint32_t)spec->cpus_size : 0,
 		.mem_nodes_size = spec->mem_nodes ? (uint32_t)spec->mem_nodes_size : 0,
 		.mem_mode = spec->mem_mode,
+		.nice = spec->nice,
 		.stdio = { spec->stdio[0], spec->stdio[1], spec->stdio[2] },
 		.flags = flags,
 		.has_cwd = spec->cwd,
+		.ignores_usr = spec->ignores_usr,
+		.has_group = spec->group_fd > 0,
 	};
 	size_t at = buf_len(out);
 	buf_append(out, &head, sizeof(head));
@@ -84,6 +87,8 @@ int request_spawn_get(const struct wire_frame *frame, struct buf *pointers,
 	view.spec = (struct spawn_spec){
 		.nofile_soft = view.head.nofile_soft,
 		.mem_mode = view.head.mem_mode,
+		.nice = view.head.nice,
+		.ignores_usr = view.head.ignores_usr,
 		.cpus_size = view.head.cpus_size,
 		.mem_nodes_size = view.head.mem_nodes_size,
 	};

@@ -37,10 +37,11 @@ struct request_spawn {
 	uint64_t nofile_soft;
 	uint64_t arg_count, env_count;
 	uint32_t cpus_size, mem_nodes_size;
-	int mem_mode;
+	int mem_mode, nice;
 	int stdio[3];
 	unsigned flags;
-	bool has_cwd;
+	bool has_cwd, ignores_usr;
+	bool has_group; /* one more descriptor, behind the others */
 };
 
 void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *spec, unsigned flags);
@@ -55,14 +56,28 @@ struct request_spawn_view {
 int request_spawn_get(const struct wire_frame *frame, struct buf *pointers,
 		      struct request_spawn_view *ret_view);
 
-/* In the other direction every frame is one of these, its type that of the event. */
+/* In the other direction every frame is one of these. */
 struct warden_reply {
 	struct warden_event event;
 	bool answers_spawn; /* the first reply to a request to start */
+	bool born;	    /* the very first one, not an event: the warden's pid, with its pidfd */
 };
 
-/* The warden's main function: never returns. `link` is its end of the pair, `leaf` the name of its
- * cgroup; the process is fresh from fork(). */
-_Noreturn void warden_main(const char *name, const char *leaf, int link, pid_t agent);
+/* What the agent forks: the heir, which forks the warden. `link` is the warden's end of the pair,
+ * `leaf` the name of its cgroup; the process is fresh from fork(). */
+_Noreturn void heir_main(const char *name, const char *leaf, int link, pid_t agent);
+
+/* The warden's main function. `agent_fd` is a pidfd of the agent, or -1. */
+_Noreturn void warden_main(const char *name, const char *leaf, int link, int agent_fd, pid_t agent);
+
+/* What heir and warden do first: a session of its own, a name, no signals, a subreaper. When the
+ * parent dies, a stopped one continues. */
+void warden_become(const char *name);
+
+/* Closes all other descriptors; standard ones become /dev/null. The number it has afterwards. */
+int warden_close_all_but(int fd);
+
+/* A warden that was killed has left its cgroup behind. */
+void warden_clear_cgroup(const char *leaf);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "watch/heartbeat.h"
+#include "core/worker/worker_page.h"
 
 #define DURATION_MAX_S 1e9
 
@@ -81,18 +81,17 @@ int watch_client_receive(int fd, int *ret_fd)
 	return reply.result;
 }
 
-int watch_client_map_heartbeat(int fd, void **ret_page)
+int watch_client_map_page(int fd, struct worker_page **ret_page)
 {
 	struct watch_msg msg;
-	int len = watch_client_fill(&msg, WATCH_OP_HEARTBEAT, 0, "", 0, 0);
+	int len = watch_client_fill(&msg, WATCH_OP_PAGE, 0, "", 0, 0);
 	int r = watch_client_send(fd, &msg, (size_t)len);
 	AUTO(fd_close) int page_fd = -1;
 	if (r == 0)
 		r = watch_client_receive(fd, &page_fd);
 	if (r < 0)
 		return r;
-	void *page =
-		mmap(NULL, HEARTBEAT_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+	void *page = mmap(NULL, WORKER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
 	*ret_page = page;

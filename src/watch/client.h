@@ -5,6 +5,8 @@
 
 #include "proto/watch_msg.h"
 
+struct worker_page;
+
 #define WATCH_CLIENT_PATIENCE_S 5 /* if the launcher does not read: then a call is -ETIMEDOUT */
 
 /* A connected descriptor, or -errno. */
@@ -19,7 +21,7 @@ int watch_client_send(int fd, const struct watch_msg *msg, size_t len);
 /* The result in the reply; its descriptor goes to *ret_fd, -1 if there is none. */
 int watch_client_receive(int fd, int *ret_fd);
 
-/* Asks for the heartbeat page of our worker and maps its counter. */
-int watch_client_map_heartbeat(int fd, void **ret_page);
+/* Asks for the page of our worker (core/worker/worker_page.h) and maps it. */
+int watch_client_map_page(int fd, struct worker_page **ret_page);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/strv.h"
 #include "base/fd.h"
@@ -17,6 +18,7 @@
 #include "base/str.h"
 
 #define LOCK_NAME "lock"
+#define BIRTH_MAX_NS (60 * NS_PER_S) /* a directory without a lock; that takes microseconds */
 
 /* A place is what the paths of job directories begin with; their own names, "PID-RANDOM", follow.
  * One that ends with '/' is a private directory of this user. The others are for the time when
@@ -88,6 +90,14 @@ static void remove_flat(const char *path)
 	rmdir(path);
 }
 
+/* Was the job killed before it had a lock? Then the directory has not changed for long. */
+static bool is_stillborn(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 &&
+	       (uint64_t)st.st_mtime * NS_PER_S + BIRTH_MAX_NS < clock_wall_ns();
+}
+
 /* Takes the job's lock; -EWOULDBLOCK while the job runs. -ENOENT: it is just being made or
  * removed. */
 static int take_lock(const char *dir_path)
@@ -121,7 +131,8 @@ static void visit(const struct walk *walk, const char *place, const char *name)
 	AUTO(fd_close) int lock = take_lock(path);
 	if (lock == -EWOULDBLOCK && walk->on_job)
 		walk->on_job(walk->arg, path, (pid_t)pid);
-	if (lock >= 0 && !walk->on_job)
+	bool dead = lock >= 0 || (lock == -ENOENT && is_stillborn(path));
+	if (dead && !walk->on_job)
 		remove_flat(path);
 }
 

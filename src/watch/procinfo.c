@@ -72,8 +72,8 @@ void procinfo_snapshot(pid_t pid, struct buf *out)
 
 	AUTO(pids_done) struct pids threads = PIDS_INIT;
 	procfs_threads(pid, &threads);
-	unsigned shown = 0;
-	for (; shown < threads.count && clock_now_ns() < deadline_ns; shown++)
+	unsigned shown = 0; /* at least one, however slow the machine is */
+	for (; shown < threads.count && (shown == 0 || clock_now_ns() < deadline_ns); shown++)
 		snapshot_thread(pid, threads.items[shown], out);
 	if (shown < info.threads)
 		buf_printf(out, "  and %u more thread%s\n", info.threads - shown,

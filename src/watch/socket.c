@@ -20,7 +20,8 @@
 struct watch_socket {
 	struct event_base *base;
 	struct watchdog *watchdog;
-	struct heartbeat *heartbeat;
+	struct worker_pages *pages;
+	struct keeps *keeps;
 	struct watchdog_channel channel;
 	char *path;
 	int fd; /* until the acceptor has it */
@@ -71,11 +72,19 @@ static void reply(struct client *client, int result, int fd)
 	sendmsg(client->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void give_heartbeat_page(struct client *client)
+static void give_page(struct client *client)
 {
 	size_t rank;
 	int r = watchdog_rank_of(client->server->watchdog, client->pid, &rank);
-	int fd = r == 0 ? heartbeat_fd(client->server->heartbeat, rank, NULL) : -1;
+	int fd = r == 0 ? worker_pages_fd(client->server->pages, rank, NULL) : -1;
+	reply(client, r < 0 ? r : fd < 0 ? fd : 0, fd);
+}
+
+static void give_keep(struct client *client, const char *name, uint64_t size)
+{
+	size_t rank;
+	int r = watchdog_rank_of(client->server->watchdog, client->pid, &rank);
+	int fd = r == 0 ? keeps_fd(client->server->keeps, rank, name, size, NULL) : -1;
 	reply(client, r < 0 ? r : fd < 0 ? fd : 0, fd);
 }
 
@@ -106,8 +115,10 @@ static void take_message(struct client *client, const struct watch_msg *msg, siz
 	int r;
 	if (!watch_msg_check(msg, len, scope))
 		r = malformed(client->server);
-	else if (msg->op == WATCH_OP_HEARTBEAT)
-		return give_heartbeat_page(client);
+	else if (msg->op == WATCH_OP_PAGE)
+		return give_page(client);
+	else if (msg->op == WATCH_OP_KEEP)
+		return give_keep(client, scope, msg->duration_ns);
 	else
 		r = obey(client, msg, scope);
 	if (len >= WATCH_MSG_HEAD && msg->flags & WATCH_FLAG_REPLY)
@@ -204,14 +215,15 @@ static int listen_at(struct watch_socket *server, const char *path, struct err *
 	return 0;
 }
 
-int watch_socket_new(struct event_base *base, struct watchdog *watchdog,
-		     struct heartbeat *heartbeat, const char *path, struct watch_socket **ret,
+int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct worker_pages *pages,
+		     struct keeps *keeps, const char *path, struct watch_socket **ret,
 		     struct err *err)
 {
 	struct watch_socket *server = NEW(struct watch_socket);
 	server->base = base;
 	server->watchdog = watchdog;
-	server->heartbeat = heartbeat;
+	server->pages = pages;
+	server->keeps = keeps;
 	server->fd = -1;
 	list_init(&server->clients);
 	list_init(&server->channel.link);

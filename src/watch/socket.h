@@ -7,16 +7,17 @@
 #define WATCH_SOCKET_H
 
 #include "base/err.h"
-#include "watch/heartbeat.h"
+#include "watch/keeps.h"
+#include "watch/worker_pages.h"
 #include "watch/watchdog.h"
 
 #define SOCKET_CLIENTS_MAX 4096
 
 struct watch_socket;
 
-/* Listens at `path`, mode 0600. `heartbeat` is borrowed. */
-int watch_socket_new(struct event_base *base, struct watchdog *watchdog,
-		     struct heartbeat *heartbeat, const char *path, struct watch_socket **ret,
+/* Listens at `path`, mode 0600. `pages` and `keeps` are borrowed. */
+int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct worker_pages *pages,
+		     struct keeps *keeps, const char *path, struct watch_socket **ret,
 		     struct err *err);
 void watch_socket_free(struct watch_socket *server); /* closes the connections, removes the path */
 

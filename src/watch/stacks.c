@@ -1,167 +1,335 @@
 #include "watch/stacks.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/eventfd.h>
 
-#include "base/child.h"
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
-#include "core/lines/stack_groups.h"
+#include "base/procfs.h"
+#include "base/str.h"
+#include "watch/stack_kernel.h"
+#include "watch/stack_tool.h"
 
-#define PROGRAM "py-spy"
 #define AT_ONCE 16
-#define DUMP_MAX ((size_t)1 << 20)
-#define CHUNK 4096
+#define CHILDREN_MAX 64 /* of one worker, at any depth */
 
-struct dump {	     /* one py-spy */
-	pid_t child; /* 0: it could not be started */
-	int fd;
-	struct buf text;
+/* Which programs to try, in this order. */
+static const enum stack_tool python_plan[] = { STACK_TOOL_PYSPY_NATIVE, STACK_TOOL_PYSPY,
+					       STACK_TOOL_EUSTACK, STACK_TOOL_GDB,
+					       STACK_TOOL_COUNT };
+static const enum stack_tool stopped_plan[] = { STACK_TOOL_PYSPY_STOPPED, STACK_TOOL_EUSTACK,
+						STACK_TOOL_GDB, STACK_TOOL_COUNT };
+static const enum stack_tool program_plan[] = { STACK_TOOL_EUSTACK, STACK_TOOL_GDB,
+						STACK_TOOL_COUNT };
+static const enum stack_tool no_plan[] = { STACK_TOOL_COUNT };
+
+struct target {
+	size_t rank;
+	pid_t pid;
+	bool python;
+	char exe[PATH_MAX];
+	const enum stack_tool *plan; /* the next to try */
+	struct buf why;		     /* those before it failed */
+	struct stack_process process;
 };
 
-static int spawn_dump(const struct stacks_worker *worker, int out_fd, pid_t *ret_child)
+struct run {
+	struct target *target; /* NULL: free */
+	struct stack_run tool;
+	uint64_t deadline_ns;
+};
+
+struct looker {
+	struct target *targets;
+	size_t count, cap, next;
+	struct run runs[AT_ONCE];
+	bool there[STACK_TOOL_COUNT];
+	uint64_t deadline_ns;
+	int cancel_fd;
+};
+
+/* ---- what to look at ---- */
+
+static bool is_python(const char *exe)
+{
+	const char *slash = strrchr(exe, '/');
+	const char *name = slash ? slash + 1 : exe;
+	return str_starts(name, "python") || str_starts(name, "pypy");
+}
+
+static void add_target(struct looker *looker, size_t rank, pid_t pid, bool child, bool stopped)
+{
+	struct proc_stat info;
+	if (procfs_stat(pid, &info) < 0 || info.state == 'Z')
+		return;
+	ARRAY_RESERVE(looker->targets, looker->count, looker->cap);
+	struct target *target = &looker->targets[looker->count++];
+	*target = (struct target){ .rank = rank, .pid = pid, .why = BUF_INIT };
+	target->process.child = child;
+	stack_set_text(&target->process.command, bytes_str(info.comm));
+	procfs_exe(pid, target->exe, sizeof(target->exe));
+	target->python = is_python(target->exe);
+	target->plan = !target->python		      ? program_plan
+		       : stopped || info.state == 'T' ? stopped_plan
+						      : python_plan;
+	if (info.state == 'D') { /* a program that looks at it would hang with it */
+		target->plan = no_plan;
+		buf_append_str(&target->why, "it waits in the kernel where no signal reaches it");
+	}
+}
+
+static void add_children(struct looker *looker, const struct stacks_worker *worker)
+{
+	AUTO(pids_done) struct pids found = PIDS_INIT;
+	pids_add(&found, worker->pid);
+	for (size_t i = 0; i < found.count && found.count <= CHILDREN_MAX; i++)
+		procfs_children(found.items[i], &found);
+	for (size_t i = 1; i < MIN(found.count, (size_t)CHILDREN_MAX); i++)
+		add_target(looker, worker->rank, found.items[i], true, false);
+}
+
+/* ---- what is missing ---- */
+
+static void add_reason(struct buf *why, const char *reason)
+{
+	buf_printf(why, "%s%s", buf_len(why) ? "; " : "", reason);
+}
+
+/* Numbers of processes differ between workers that are in the same place. */
+static void forget_pid(pid_t pid, struct buf *text)
 {
 	char number[16];
-	snprintf(number, sizeof(number), "%d", (int)worker->pid);
-	char *const argv[] = {
-		PROGRAM, "dump", "--pid", number, worker->stopped ? "--nonblocking" : NULL, NULL
-	};
-	sigset_t none, all;
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, 2);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	child_begin();
-	int r = posix_spawnp(ret_child, PROGRAM, &actions, &attr, argv, environ);
-	child_started(r == 0 ? *ret_child : 0);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
-static int dump_start(struct dump *dump, const struct stacks_worker *worker)
-{
-	*dump = (struct dump){ .fd = -1, .text = BUF_INIT };
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	int r = spawn_dump(worker, ends[1], &dump->child);
-	fd_close(&ends[1]);
-	if (r < 0) {
-		dump->child = 0;
-		fd_close(&ends[0]);
-		return r;
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	const char *rest = buf_str(text), *at;
+	for (; (at = strstr(rest, number)); rest = at + strlen(number)) {
+		buf_append(&out, rest, (size_t)(at - rest));
+		buf_append_str(&out, "PID");
 	}
-	dump->fd = ends[0];
-	return 0;
-}
-
-static void dump_read(struct dump *dump)
-{
-	ssize_t n = read(dump->fd, buf_reserve(&dump->text, CHUNK), CHUNK);
-	if (n > 0)
-		buf_commit(&dump->text, (size_t)n);
-	if (n == 0 || (n < 0 && errno != EINTR) || buf_len(&dump->text) > DUMP_MAX)
-		fd_close(&dump->fd);
-}
-
-/* Reads from all until end of file, the deadline, or the cancellation. */
-static void dumps_read(struct dump *dumps, size_t count, uint64_t deadline_ns, int cancel_fd)
-{
-	for (;;) {
-		struct pollfd fds[AT_ONCE + 1];
-		size_t open_count = 0;
-		for (size_t i = 0; i < count; i++) {
-			fds[i] = (struct pollfd){ .fd = dumps[i].fd, .events = POLLIN };
-			open_count += dumps[i].fd >= 0;
-		}
-		fds[count] = (struct pollfd){ .fd = cancel_fd, .events = POLLIN };
-		uint64_t now_ns = clock_now_ns();
-		if (open_count == 0 || now_ns >= deadline_ns)
-			return;
-		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		if (poll(fds, count + 1, (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0 &&
-		    errno != EINTR)
-			return;
-		if (fds[count].revents)
-			return;
-		for (size_t i = 0; i < count; i++)
-			if (fds[i].revents)
-				dump_read(&dumps[i]);
-	}
-}
-
-/* Users see only the first line of an error. */
-static void cut_error(struct buf *text)
-{
-	const char *end = buf_len(text) ? memchr(buf_data(text), '\n', buf_len(text)) : NULL;
-	AUTO(buf_done) struct buf line = BUF_INIT;
-	buf_append(&line, buf_data(text),
-		   end ? (size_t)(end - (const char *)buf_data(text)) : buf_len(text));
+	buf_append_str(&out, rest);
 	buf_clear(text);
-	buf_printf(text, "no stack: " PROGRAM ": %s\n", buf_str(&line));
+	buf_append(text, buf_data(&out), buf_len(&out));
 }
 
-static void dump_finish(struct dump *dump, int error)
+static const char *what_is_missing(const struct target *target, bool by_kernel)
 {
-	if (!dump->child) {
-		buf_printf(&dump->text, "no stack: " PROGRAM ": %s\n", strerror(error));
+	if (by_kernel)
+		return "only what the kernel tells";
+	bool pyspy = *target->plan == STACK_TOOL_PYSPY || *target->plan == STACK_TOOL_PYSPY_STOPPED;
+	return target->python && !pyspy ? "no Python frames" : "no native frames";
+}
+
+static void add_note(struct target *target, bool by_kernel)
+{
+	AUTO(buf_done) struct buf note = BUF_INIT;
+	bool plain = !target->python && !by_kernel; /* gdb is as good as eu-stack */
+	if (!buf_len(&target->why) || plain)
+		return;
+	buf_printf(&note, "%s: %s", what_is_missing(target, by_kernel), buf_str(&target->why));
+	const char *remedy = by_kernel ? stack_kernel_refusal(target->pid) : "";
+	if (*remedy)
+		buf_printf(&note, "; %s", remedy);
+	forget_pid(target->pid, &note);
+	stack_set_text(&target->process.note, bytes_of(buf_data(&note), buf_len(&note)));
+}
+
+/* ---- looking ---- */
+
+static void name_threads(struct target *target)
+{
+	for (size_t i = 0; i < target->process.count; i++) {
+		struct stack_thread *thread = &target->process.threads[i];
+		struct proc_stat info;
+		if (!thread->name[0] && thread->tid &&
+		    procfs_thread_stat(target->pid, thread->tid, &info) == 0)
+			stack_set_text(&thread->name, bytes_str(info.comm));
+	}
+}
+
+static void finish(struct target *target)
+{
+	bool by_kernel = target->process.count == 0;
+	if (by_kernel)
+		stack_kernel_read(target->pid, &target->process);
+	else
+		name_threads(target);
+	add_note(target, by_kernel);
+	stack_process_settle(&target->process);
+}
+
+/* Skips programs that are not there, with a word about each. */
+static void skip_missing(const struct looker *looker, struct target *target)
+{
+	for (; *target->plan != STACK_TOOL_COUNT && !looker->there[*target->plan]; target->plan++) {
+		AUTO_FREE char *reason =
+			mem_printf("%s is not in PATH (%s)", stack_tool_program(*target->plan),
+				   stack_tool_source(*target->plan));
+		if (!strstr(buf_str(&target->why), reason))
+			add_reason(&target->why, reason);
+	}
+}
+
+/* Starts the next program that can be. Without one the target is finished. */
+static void try_next(const struct looker *looker, struct run *run, struct target *target)
+{
+	run->target = NULL;
+	for (;; target->plan++) {
+		struct err err = ERR_INIT;
+		uint64_t now_ns = clock_now_ns();
+		skip_missing(looker, target);
+		if (*target->plan == STACK_TOOL_COUNT)
+			break;
+		if (now_ns >= looker->deadline_ns) {
+			add_reason(&target->why, "there was no time left");
+			break;
+		}
+		/* Half of the time that is left: the next one gets its turn, whatever hangs. */
+		run->deadline_ns = now_ns + (looker->deadline_ns - now_ns) / 2;
+		if (stack_run_start(&run->tool, *target->plan, target->pid, &err) == 0) {
+			run->target = target;
+			return;
+		}
+		add_reason(&target->why, err.msg);
+	}
+	finish(target);
+}
+
+/* The program has ended, or has taken too long. */
+static void conclude(const struct looker *looker, struct run *run, bool late)
+{
+	struct target *target = run->target;
+	AUTO(buf_done) struct buf why = BUF_INIT;
+	/* The interpreter's own code is not the user's. */
+	struct stack_target about = { .pid = target->pid,
+				      .exe = target->python ? "" : target->exe };
+	struct stack_process found = STACK_PROCESS_INIT;
+	stack_run_end(&run->tool);
+	if (late)
+		buf_printf(&why, "%s did not answer in time", stack_tool_program(*target->plan));
+	bool good = !late && stack_run_result(&run->tool, &about, &found, &why) == 0;
+	stack_run_done(&run->tool);
+	if (!good) {
+		add_reason(&target->why, buf_str(&why));
+		target->plan++;
+		try_next(looker, run, target);
 		return;
 	}
-	bool late = dump->fd >= 0;
-	int status = 0;
-	if (late)
-		kill(dump->child,
-		     SIGKILL); /* our child, not yet waited for: the pid is still its own */
-	status = child_wait(dump->child);
-	fd_close(&dump->fd);
-	if (late) {
-		buf_clear(&dump->text);
-		buf_append_str(&dump->text, "no stack: " PROGRAM " did not answer in time\n");
-	} else if (status != 0) {
-		cut_error(&dump->text);
+	target->process.threads = found.threads;
+	target->process.count = found.count;
+	target->process.cap = found.cap;
+	run->target = NULL;
+	finish(target);
+}
+
+static int poll_ms(const struct looker *looker)
+{
+	uint64_t now_ns = clock_now_ns(), first_ns = UINT64_MAX;
+	for (size_t i = 0; i < AT_ONCE; i++)
+		if (looker->runs[i].target)
+			first_ns = MIN(first_ns, looker->runs[i].deadline_ns);
+	uint64_t left_ns = first_ns - MIN(first_ns, now_ns);
+	return (int)MIN(left_ns / NS_PER_MS + 1, (uint64_t)INT_MAX);
+}
+
+/* Starts programs for the next targets; false: all are finished. */
+static bool fill(struct looker *looker)
+{
+	bool busy = false;
+	for (size_t i = 0; i < AT_ONCE; i++) {
+		struct run *run = &looker->runs[i];
+		while (!run->target && looker->next < looker->count)
+			try_next(looker, run, &looker->targets[looker->next++]);
+		busy |= run->target != NULL;
+	}
+	return busy;
+}
+
+static void look(struct looker *looker)
+{
+	while (fill(looker)) {
+		struct pollfd fds[AT_ONCE * STACK_RUN_POLLS + 1];
+		for (size_t i = 0; i < AT_ONCE; i++) {
+			struct pollfd *at = &fds[i * STACK_RUN_POLLS];
+			if (looker->runs[i].target)
+				stack_run_poll(&looker->runs[i].tool, at);
+			else
+				at[0] = at[1] = (struct pollfd){ .fd = -1 };
+		}
+		fds[AT_ONCE * STACK_RUN_POLLS] =
+			(struct pollfd){ .fd = looker->cancel_fd, .events = POLLIN };
+		if (poll(fds, ARRAY_LEN(fds), poll_ms(looker)) < 0 && errno != EINTR)
+			looker->deadline_ns = 0;
+		if (fds[AT_ONCE * STACK_RUN_POLLS].revents)
+			looker->deadline_ns = 0;
+		for (size_t i = 0; i < AT_ONCE; i++) {
+			struct run *run = &looker->runs[i];
+			if (!run->target)
+				continue;
+			bool whole = stack_run_read(&run->tool, &fds[i * STACK_RUN_POLLS]);
+			if (whole || clock_now_ns() >= MIN(run->deadline_ns, looker->deadline_ns))
+				conclude(looker, run, !whole);
+		}
 	}
 }
 
-int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
-		   int cancel_fd, struct buf *out, struct err *err)
+static int turn_fd = -1; /* readable: no thread of this process reads stacks */
+
+static void make_turn(void)
 {
-	AUTO(stack_groups_done) struct stack_groups groups = STACK_GROUPS_INIT;
-	bool missing = false;
-	for (size_t first = 0; first < count && !missing; first += AT_ONCE) {
-		struct dump dumps[AT_ONCE];
-		int errors[AT_ONCE];
-		size_t n = MIN(count - first, (size_t)AT_ONCE);
-		for (size_t i = 0; i < n; i++) {
-			errors[i] = -dump_start(&dumps[i], &workers[first + i]);
-			missing |= errors[i] == ENOENT;
-		}
-		dumps_read(dumps, n, deadline_ns, cancel_fd);
-		for (size_t i = 0; i < n; i++) {
-			dump_finish(&dumps[i], errors[i]);
-			stack_groups_add(&groups, workers[first + i].rank,
-					 (const char *)buf_data(&dumps[i].text),
-					 buf_len(&dumps[i].text));
-			buf_done(&dumps[i].text);
-		}
+	turn_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+/* The kernel lets one process at a time read the stack of a worker. False: the deadline came, or
+ * the end of the caller. */
+static bool take_turn(uint64_t deadline_ns, int cancel_fd)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, make_turn);
+	for (;;) {
+		struct pollfd fds[] = { { .fd = turn_fd, .events = POLLIN },
+					{ .fd = cancel_fd, .events = POLLIN } };
+		uint64_t now_ns = clock_now_ns();
+		eventfd_t value;
+		if (eventfd_read(turn_fd, &value) == 0)
+			return true;
+		if (errno != EAGAIN || now_ns >= deadline_ns)
+			return false;
+		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
+		if (poll(fds, ARRAY_LEN(fds), (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0 &&
+		    errno != EINTR)
+			return false;
+		if (fds[1].revents)
+			return false;
 	}
-	if (missing)
-		return err_set(err, ENOENT, "no stacks: " PROGRAM " is not in PATH");
-	stack_groups_print(&groups, out);
-	return 0;
+}
+
+void stacks_read(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
+		 int cancel_fd, struct stack_set *set)
+{
+	struct looker *looker = NEW(struct looker);
+	looker->deadline_ns = deadline_ns;
+	looker->cancel_fd = cancel_fd;
+	for (size_t i = 0; i < STACK_TOOL_COUNT; i++)
+		looker->there[i] = stack_tool_is_there((enum stack_tool)i);
+	for (size_t i = 0; i < count; i++)
+		add_target(looker, workers[i].rank, workers[i].pid, false, workers[i].stopped);
+	for (size_t i = 0; i < count; i++)
+		add_children(looker, &workers[i]);
+	bool turn = take_turn(deadline_ns, cancel_fd);
+	look(looker);
+	if (turn)
+		eventfd_write(turn_fd, 1);
+	for (size_t i = 0; i < looker->count; i++) {
+		struct target *target = &looker->targets[i];
+		struct stack_member member = { .rank = target->rank };
+		stack_set_add(set, &target->process, &member, 1);
+		buf_done(&target->why);
+	}
+	free(looker->targets);
+	free(looker);
 }

@@ -1,26 +1,27 @@
-/* The stacks of the workers of this host, read by py-spy where that is installed.
+/* The stacks of the workers of this host and of their child processes.
  *
- * One py-spy process per worker, several at a time. The kernel decides whether py-spy may read them
- * (kernel.yama.ptrace_scope); its error message is shown in place of a stack. */
+ * Programs read them, several at a time: py-spy those of Python, with native frames; eu-stack or
+ * gdb those of any other program. Each holds its process still for a moment. A program that is
+ * missing, fails or hangs is replaced by the next, and in the end by what the kernel tells; a note
+ * says what is missing then, and the remedy. */
 #ifndef WATCH_STACKS_H
 #define WATCH_STACKS_H
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/clock.h"
+#include "core/stacks/stack_set.h"
 
 #define STACKS_DEFAULT_NS (10 * NS_PER_S)
 
 struct stacks_worker {
 	size_t rank;
 	pid_t pid;
-	bool stopped; /* it was stopped by SIGSTOP: py-spy need not pause it */
+	bool stopped; /* by SIGSTOP: it need not be held still, and py-spy could not */
 };
 
-/* Appends the stacks, equal ones together, the odd ones first (core/lines/stack_groups.h). Blocks:
- * call it in a command or in a thread outside the loop. Names the workers without an answer at the
- * deadline, or before `cancel_fd` (-1: none) becomes readable; leaves no process behind. -ENOENT:
- * there is no py-spy. */
-int stacks_collect(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
-		   int cancel_fd, struct buf *out, struct err *err);
+/* Adds a stack for each worker and child process to `set`. Blocks: call it in a command or in a
+ * thread outside the loop. At the deadline, or when `cancel_fd` (-1: none) becomes readable, the
+ * rest has what the kernel tells. Leaves no process behind. */
+void stacks_read(const struct stacks_worker *workers, size_t count, uint64_t deadline_ns,
+		 int cancel_fd, struct stack_set *set);
 
 #endif

@@ -96,6 +96,25 @@ def make_lab():
         yield make
 
 
+@pytest.fixture(scope="module")
+def slurm():
+    """A Slurm of four nodes (slurm.py), for the tests of a file; each test finds it idle (`cluster`)."""
+    import netns
+    import slurm
+
+    try:
+        with slurm.Cluster(nodes=4) as cluster:
+            yield cluster
+    except netns.Unavailable as why:
+        pytest.skip(f"Slurm cannot run here: {why}")
+
+
+@pytest.fixture
+def cluster(slurm):
+    yield slurm
+    slurm.clear()
+
+
 @pytest.fixture
 def agents(tmp_path):
     """Agents of one job, each a node of its own, all on this host (agents.py)."""

@@ -15,9 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (line.epoch < 1 || line.epoch > INT64_MAX || !discovery_coordinator_ok(line.coordinator))
 		abort();
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	discovery_line_format(&text, line.coordinator, line.epoch);
+	discovery_line_format(&text, &line);
 	if (discovery_line_parse(buf_str(&text), buf_len(&text) - 1, &again, NULL) < 0 ||
-	    strcmp(again.coordinator, line.coordinator) != 0 || again.epoch != line.epoch)
+	    strcmp(again.coordinator, line.coordinator) != 0 || again.epoch != line.epoch ||
+	    again.until_ns != line.until_ns || again.past.epoch != line.past.epoch ||
+	    again.past.ruling != line.past.ruling)
 		abort();
 	return 0;
 }

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	const char *text = (const char *)data + 1;
 	size_t len = size - 1;
-	switch (data[0] % 7) {
+	switch (data[0] % 8) {
 	case 0:
 		if (etcd_get_read(text, len, &key, &err) == 0)
 			check_key(&key);
@@ -50,6 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 5:
 		etcd_get_watch(text, len, &what, &err);
+		break;
+	case 7:
+		etcd_get_record(text, len, &flag, &err);
 		break;
 	default:
 		etcd_get_error(text, len, reason);

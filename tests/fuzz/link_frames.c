@@ -1,7 +1,7 @@
 /* Bytes from a peer: the opening, then frames. Nothing crashes, the frames do not depend on how the
- * stream was cut, and whatever decodes can be encoded again to the same. Sealed, each opens to the
- * same again, unless a bit was changed; none opens that was not sealed. The first byte chooses the
- * cuts. */
+ * stream was cut, and whatever decodes can be encoded again to the same; bodies of earlier and
+ * later minor versions end sooner or later. Sealed, each opens to the same again, unless a bit was
+ * changed; none opens that was not sealed. The first byte chooses the cuts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +21,8 @@ static void check_message(const struct frame *frame)
 	size_t taken;
 	if (round_msg_encode(&msg, &bytes, NULL) < 0 ||
 	    frame_next(buf_data(&bytes), buf_len(&bytes), &second, &taken, NULL) != 1 ||
-	    second.body.len > frame->body.len ||
-	    memcmp(second.body.data, frame->body.data, second.body.len) != 0 ||
+	    memcmp(second.body.data, frame->body.data, MIN(second.body.len, frame->body.len)) !=
+		    0 ||
 	    round_msg_decode(&second, &again_node, &again, NULL) < 0)
 		abort();
 }

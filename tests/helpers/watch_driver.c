@@ -119,13 +119,14 @@ int main(int argc, char **argv)
 								    .arg = &driver });
 	watchdog_set_warden(driver.watchdog, getpid());
 
-	struct heartbeat heartbeat = HEARTBEAT_INIT;
-	heartbeat_reset(&heartbeat, (size_t)count);
+	struct worker_pages pages = WORKER_PAGES_INIT;
+	worker_pages_reset(&pages, (size_t)count);
+	struct keeps *keeps = keeps_new((size_t)count, 1 << 20);
 	struct fifo *fifo = NULL;
 	struct watch_socket *server = NULL;
 	struct err err = ERR_INIT;
 	if (fifo_new(driver.base, driver.watchdog, argv[1], &fifo, &err) < 0 ||
-	    watch_socket_new(driver.base, driver.watchdog, &heartbeat, argv[2], &server, &err) <
+	    watch_socket_new(driver.base, driver.watchdog, &pages, keeps, argv[2], &server, &err) <
 		    0) {
 		fprintf(stderr, "watch_driver: %s\n", err.msg);
 		fifo_free(fifo);
@@ -146,10 +147,11 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < driver.count; i++)
 		printf("heartbeats %zu %llu\n", i,
-		       (unsigned long long)heartbeat_read(&heartbeat, i));
+		       (unsigned long long)worker_pages_beats(&pages, i));
 	fifo_free(fifo);
 	watch_socket_free(server);
-	heartbeat_done(&heartbeat);
+	worker_pages_done(&pages);
+	keeps_free(keeps);
 	watchdog_free(driver.watchdog);
 	event_free(child);
 	event_free(driver.input);

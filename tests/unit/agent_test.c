@@ -62,6 +62,10 @@ static void enter(enum agent_state state)
 			  .name = "host" },
 		.join_timeout_ns = 60 * NS_PER_S,
 	};
+	if (state == AGENT_CHECKING) {
+		config.check_timeout_ns = 3 * NS_PER_S;
+		config.node.by_progress = true;
+	}
 	now_ns = 1000 * NS_PER_S;
 	agent_init(&agent, &config);
 	if (state == AGENT_NEW)
@@ -79,6 +83,10 @@ static void enter(enum agent_state state)
 		break;
 	case AGENT_STOPPING:
 		receive_stop(RULING_NONE);
+		break;
+	case AGENT_CHECKING:
+		step_type(AGENT_GROUP_FAILED);
+		step_type(AGENT_GROUP_GONE);
 		break;
 	case AGENT_WAITING:
 		step_type(AGENT_GROUP_DONE);
@@ -109,6 +117,8 @@ static const char *done(void)
 		[AGENT_GROUP_START] = "start",
 		[AGENT_GROUP_STOP] = "stop",
 		[AGENT_GROUP_KILL] = "kill",
+		[AGENT_CHECK] = "check",
+		[AGENT_PLAN] = "plan",
 		[AGENT_HANG_UP] = "hang-up",
 		[AGENT_EXIT] = "exit",
 	};
@@ -142,6 +152,7 @@ enum stimulus {
 	DONE,
 	GONE,
 	STUCK,
+	CHECKED,
 	SIGNAL,
 	RESTART,
 	BARRED,
@@ -210,6 +221,9 @@ static void apply(enum stimulus stimulus)
 		break;
 	case STUCK:
 		step_type(AGENT_GROUP_STUCK);
+		break;
+	case CHECKED:
+		step(&(struct agent_event){ .type = AGENT_CHECKED });
 		break;
 	case SIGNAL:
 		stop_requested();
@@ -298,6 +312,15 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 		[STUCK] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
 		[SIGNAL] = TO(AGENT_LEAVING, "LEAVE stop"),
 	},
+	[AGENT_CHECKING] = {
+		[LINK_DOWN] = TO(AGENT_SEEKING, ""),
+		[FORMED_NEXT] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+		[CLOSED] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+		[PAST] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+		[LEASE_END] = TO(AGENT_SEEKING, "LEAVE hang-up"),
+		[CHECKED] = TO(AGENT_JOINED, "JOIN"),
+		[SIGNAL] = TO(AGENT_ENDED, "LEAVE hang-up exit"),
+	},
 	[AGENT_WAITING] = {
 		[LINK_DOWN] = TO(AGENT_DROPPING, "kill"),
 		[FORMED_NEXT] = TO(AGENT_DROPPING, "LEAVE hang-up kill"),
@@ -326,6 +349,19 @@ static const struct cell cells[AGENT_STATE_COUNT][STIMULUS_COUNT] = {
 	},
 };
 
+TEST(what_is_known_of_a_hang_goes_with_the_failure_and_comes_with_the_stop)
+{
+	const struct blame blame = { .named = true, .rank = 5, .text = "rank 5 never came" };
+	enter(AGENT_RUNNING);
+	step(&(struct agent_event){ .type = AGENT_GROUP_FAILED, .blame = &blame });
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_FAILED);
+	ck_assert_str_eq(actions.items[0].msg.failed.blame.text, blame.text);
+	enter(AGENT_RUNNING);
+	receive(&(struct msg){ .type = MSG_STOP, .ballot = round_1, .stop = { .blame = blame } });
+	ck_assert_int_eq(actions.items[0].type, AGENT_GROUP_STOP);
+	ck_assert_str_eq(actions.items[0].blame.text, blame.text);
+}
+
 TEST(every_event_in_every_state_does_what_the_table_says)
 {
 	for (enum agent_state state = 0; state < AGENT_STATE_COUNT; state++) {
@@ -342,6 +378,61 @@ TEST(every_event_in_every_state_does_what_the_table_says)
 				      "%s, stimulus %d: %s", agent_state_name(state), stimulus,
 				      done());
 		}
+	}
+}
+
+TEST(a_node_checks_itself_after_a_failure_and_tells_what_it_found)
+{
+	const struct check_digest digest = { .figure_count = 1,
+					     .figures = { { "cpu_speed", 3.5 } } };
+	enter(AGENT_CHECKING);
+	ck_assert_str_eq(done(), "check");
+	step(&(struct agent_event){ .type = AGENT_CHECKED, .digest = &digest });
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_double_eq(
+		check_digest_figure(&actions.items[0].msg.join.node->checks, "cpu_speed"), 3.5);
+	/* The next ones fail, which says nothing. */
+	step(&(struct agent_event){ .type = AGENT_CHECKED });
+	ck_assert(check_digest_is_empty(&agent.config.node.checks));
+}
+
+TEST(a_checker_that_hangs_keeps_no_node_from_the_next_attempt)
+{
+	enter(AGENT_CHECKING);
+	agent.next_ping_ns = NS_NEVER;
+	ck_assert_uint_eq(agent_deadline_ns(&agent), agent.check_deadline_ns);
+	now_ns = agent.check_deadline_ns;
+	step_type(AGENT_TIMER);
+	ck_assert_str_eq(done(), "JOIN");
+	receive_formed(2);
+	ck_assert_int_eq(agent.state, AGENT_RUNNING);
+	step(&(struct agent_event){ .type = AGENT_CHECKED }); /* at last */
+	ck_assert_int_eq(agent.state, AGENT_RUNNING);
+}
+
+TEST(a_node_checks_itself_only_where_another_attempt_can_follow)
+{
+	static const struct {
+		enum stop_why why;
+		enum ruling ruling;
+		uint32_t max_restarts;
+		const char *does;
+	} cases[] = {
+		{ STOP_FAILURE, RULING_NONE, 1, "check" },
+		{ STOP_FAILURE, RULING_NONE, 0, "JOIN" },
+		{ STOP_FAILURE, RULING_FAILED, 1, "JOIN" },
+		{ STOP_MEMBERS, RULING_NONE, 1, "JOIN" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		enter(AGENT_RUNNING);
+		agent.config.check_timeout_ns = NS_PER_S;
+		agent.formed.max_restarts = cases[i].max_restarts;
+		receive(&(struct msg){
+			.type = MSG_STOP,
+			.ballot = round_1,
+			.stop = { .why = cases[i].why, .ruling = cases[i].ruling } });
+		step_type(AGENT_GROUP_GONE);
+		ck_assert_str_eq(done(), cases[i].does);
 	}
 }
 
@@ -410,6 +501,22 @@ TEST(the_coordinator_died_if_its_link_closed_and_its_endpoint_refuses)
 		ck_assert_int_eq(memory->coordinator_died, refuses);
 		ck_assert_uint_eq(memory->joined_id, JOINED_NOBODY);
 	}
+}
+
+/* The coordinator died, and the one that we joined next gave way to a third. */
+TEST(the_death_of_a_coordinator_is_told_to_each_later_one)
+{
+	enter(AGENT_WAITING);
+	step_type(AGENT_GROUP_GONE);
+	agent.memory.coordinator_index = 3;
+	for (int later = 0; later < 2; later++) {
+		step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+		step(&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = 8 });
+		ck_assert(actions.items[0].msg.join.memory.coordinator_died);
+	}
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step(&(struct agent_event){ .type = AGENT_LINK_UP, .dead_indexes = 7 });
+	ck_assert(!actions.items[0].msg.join.memory.coordinator_died);
 }
 
 TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear)

@@ -81,8 +81,11 @@ static void finish(void)
 static const char *told(void)
 {
 	static const char *const names[] = {
-		[BATCH_SPAWN] = "spawn",   [BATCH_SIGNAL] = "signal", [BATCH_KILL] = "kill",
-		[BATCH_QUERY_CPU] = "cpu", [BATCH_FINISH] = "finish", [BATCH_END] = "end"
+		[BATCH_SPAWN] = "spawn",     [BATCH_SIGNAL] = "signal",
+		[BATCH_KILL] = "kill",	     [BATCH_QUERY_CPU] = "cpu",
+		[BATCH_FINISH] = "finish",   [BATCH_END] = "end",
+		[BATCH_QUERY_HOST] = "host", [BATCH_QUERY_MEMORY] = "memory",
+		[BATCH_FETCH] = "fetch"
 	};
 	static struct buf text;
 	buf_clear(&text);
@@ -450,7 +453,7 @@ TEST(variants_run_in_blocks_with_their_hooks_around_them)
 	struct repeat_rules rules;
 	repeat_rules_init(&rules);
 	rules.runs = 2;
-	rules.variants = true;
+	rules.variants = 2;
 	struct repeat repeat;
 	repeat_init(&repeat, &rules);
 	orders[0].repeat = &repeat;
@@ -493,5 +496,221 @@ TEST(an_interrupt_during_a_hook_is_not_a_result_of_the_order)
 	ends(0, 0, false, 2 * S);
 	ck_assert_uint_eq(batch.ok + batch.failed, 0);
 	ck_assert(batch.ended);
+	finish();
+}
+
+TEST(starts_are_a_delay_apart)
+{
+	struct batch_opts opts = options();
+	opts.start_delay_ns = 5 * S;
+	begin(&opts, 2);
+	ck_assert_str_eq(told(), "spawn0");
+	ck_assert_uint_eq(batch_next_deadline(&batch), 5 * S);
+	step(BATCH_TICK, 0, 4 * S);
+	ck_assert_str_eq(told(), "");
+	step(BATCH_TICK, 0, 5 * S);
+	ck_assert_str_eq(told(), "spawn1");
+	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
+	finish();
+}
+
+static void host_is(uint64_t memory_free, double load, uint64_t now)
+{
+	struct batch_event event = {
+		.type = BATCH_HOST, .slot = -1, .memory_free = memory_free, .load = load
+	};
+	batch_step(&batch, &event, now, &actions);
+}
+
+TEST(a_guarded_batch_looks_at_the_host_before_every_start)
+{
+	struct batch_opts opts = options();
+	opts.memory_free = 100;
+	opts.load = 3;
+	begin(&opts, 3);
+	ck_assert_str_eq(told(), "host");
+	host_is(99, 0, 0);
+	ck_assert_str_eq(told(), "");
+	ck_assert_uint_eq(batch_next_deadline(&batch), BATCH_HOST_PERIOD_NS);
+	step(BATCH_TICK, 0, BATCH_HOST_PERIOD_NS);
+	ck_assert_str_eq(told(), "host");
+	host_is(100, 2.9, S);
+	ck_assert_str_eq(told(), "spawn0 host");
+	host_is(1000, 3, S);
+	ck_assert_str_eq(told(), "");
+	ends(0, 0, false, S);
+	ck_assert_str_eq(told(), "finish0:ok");
+	ck_assert(!batch.ended);
+	finish();
+}
+
+TEST(a_drained_batch_lets_running_orders_end)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 3);
+	told();
+	step(BATCH_DRAIN, 0, S);
+	ck_assert_str_eq(told(), "");
+	ends(0, 0, false, S);
+	ends(1, 0, false, S);
+	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
+	ck_assert_uint_eq(batch.ok, 2);
+	finish();
+}
+
+TEST(with_ignored_failures_any_exit_code_is_good)
+{
+	struct batch_opts opts = options();
+	opts.ignore_exit = true;
+	begin(&opts, 2);
+	told();
+	ends(0, 3, false, S);
+	ck_assert_str_eq(told(), "finish0:ok");
+	dies(1, SIGSEGV, false, S);
+	ck_assert_str_eq(told(), "finish1:signal end");
+	ck_assert_int_eq(batch_exit_parallel(&batch, 139), 1);
+	finish();
+}
+
+/* ---- orders that come one by one ---- */
+
+static void offer(struct batch_order *order, uint64_t number, uint64_t now)
+{
+	uint32_t index = order->item.index;
+	*order = (struct batch_order){
+		.item = { .index = index, .width = 1 }, .runs = 1, .retries = 1, .number = number
+	};
+	struct batch_event event = { .type = BATCH_OFFER, .slot = -1, .order = order };
+	batch_step(&batch, &event, now, &actions);
+}
+
+TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 6);
+	ck_assert_str_eq(told(), "fetch");
+	offer(&orders[0], 0, S);
+	ck_assert_str_eq(told(), "spawn0 fetch");
+	offer(&orders[1], 1, S);
+	offer(&orders[2], 2, S);
+	ck_assert_str_eq(told(), "spawn1 fetch fetch");
+	offer(&orders[3], 3, S);
+	ck_assert_str_eq(told(), ""); /* two run, two wait */
+	ends(0, 0, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok spawn0 fetch");
+	ck_assert_uint_eq(batch_eta(&batch, 2 * S), NS_NEVER);
+	ends(0, 0, false, 2 * S);
+	ends(1, 0, false, 2 * S);
+	told();
+	step(BATCH_CLOSED, -1, 2 * S);
+	ck_assert_str_eq(told(), "");
+	ends(0, 0, false, 3 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	ck_assert_uint_eq(batch.ok, 4);
+	ck_assert_uint_eq(batch.total, 4);
+	finish();
+}
+
+TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 2);
+	told();
+	offer(&orders[0], 0, S);
+	ends(0, 1, false, S); /* waits for its second attempt */
+	offer(&orders[1], 1, S);
+	ck_assert_str_eq(told(), "spawn0 fetch finish0:exit spawn0");
+	ends(0, 0, false, S);
+	ck_assert_str_eq(told(), "finish0:ok fetch");
+	step(BATCH_TICK, -1, 3 * S);
+	ck_assert_str_eq(told(), "spawn0");
+	step(BATCH_CLOSED, -1, 3 * S);
+	ends(0, 0, false, 4 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	finish();
+}
+
+TEST(an_open_list_that_is_stopped_asks_for_no_more)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 6);
+	offer(&orders[0], 0, S);
+	told();
+	step(BATCH_DRAIN, -1, S);
+	ends(0, 0, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	finish();
+}
+
+TEST(an_empty_open_list_ends_at_once)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 6);
+	step(BATCH_CLOSED, -1, S);
+	ck_assert_str_eq(told(), "fetch end");
+	finish();
+}
+
+TEST(an_order_with_more_memory_than_allowed_is_killed_at_once)
+{
+	struct batch_opts opts = options();
+	opts.memory_period_ns = S / 10;
+	orders[0].memory_limit = 100;
+	begin(&opts, 1);
+	ck_assert_uint_eq(batch_next_deadline(&batch), S / 10);
+	step(BATCH_TICK, -1, S / 10);
+	ck_assert_str_eq(told(), "spawn0 memory0");
+	struct batch_event used = { .type = BATCH_MEMORY_USED, .slot = 0, .memory = 100 };
+	batch_step(&batch, &used, S / 10, &actions);
+	ck_assert_str_eq(told(), "");
+	ck_assert_uint_eq(batch_next_deadline(&batch), S / 5);
+	used.memory = 101;
+	batch_step(&batch, &used, S / 5, &actions);
+	ck_assert_str_eq(told(), "kill0");
+	dies(0, SIGKILL, false, S);
+	ck_assert_str_eq(told(), "finish0:oom end");
+	orders[0].memory_limit = 0;
+	finish();
+}
+
+TEST(a_run_that_is_slowed_down_has_a_timed_one_before_it_whose_times_count)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_PREPARE] = opts.hooks[BATCH_HOOK_TIMED] = true;
+	begin(&opts, 1);
+	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
+	told();
+	ends(0, 0, false, S);
+	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_TIMED);
+	told();
+	ends(0, 0, false, 2 * S);
+	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
+	told();
+	ends(0, 0, false, 3 * S);
+	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_NONE);
+	told();
+	ends(0, 0, false, 40 * S);
+	ck_assert_uint_eq(actions.items[0].outcome.end_ns, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	finish();
+}
+
+TEST(a_timed_run_that_fails_is_tried_again)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_TIMED] = true;
+	orders[0].retries = 1;
+	begin(&opts, 1);
+	ends(0, 3, false, S);
+	ck_assert_str_eq(told(), "spawn0 finish0:exit");
+	step(BATCH_TICK, -1, 3 * S);
+	ends(0, 0, false, 4 * S);
+	ends(0, 0, false, 5 * S);
+	ck_assert_str_eq(told(), "spawn0 spawn0 finish0:ok end");
+	orders[0].retries = 0;
 	finish();
 }

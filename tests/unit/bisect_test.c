@@ -22,10 +22,20 @@ static double run_time(uint64_t *state)
 	return random_unit(state) < 0.1 ? time * 1.3 : time;
 }
 
+/* A run on a host whose other CPU is busy for a while and idle for a while, which changes the speed
+ * of this one. */
+static double shared_run_time(uint64_t *state)
+{
+	static bool slow;
+	slow ^= random_unit(state) < 0.05;
+	return (slow ? 1.6 : 1) * (1 + 0.05 * random_unit(state));
+}
+
 struct history {
 	size_t first_bad;
 	double change;
 	size_t broken; /* does not build; 0: none */
+	double (*run_time)(uint64_t *state);
 };
 
 /* Plays a whole search; returns the pairs it took. */
@@ -43,9 +53,10 @@ static size_t play(struct bisect *bisect, const struct history *history, uint64_
 			continue;
 		}
 		double factor = commit >= history->first_bad ? history->change : 1;
+		double (*run)(uint64_t *) = history->run_time ? history->run_time : run_time;
 		bool exact = bisect->rule.exact;
-		double good = exact ? 1 : run_time(&seed);
-		bisect_measured(bisect, commit, good, factor * (exact ? 1 : run_time(&seed)));
+		double good = exact ? 1 : run(&seed);
+		bisect_measured(bisect, commit, good, factor * (exact ? 1 : run(&seed)));
 		pairs++;
 	}
 }
@@ -65,20 +76,38 @@ TEST(counting_finds_every_commit_with_one_pair_a_step)
 	}
 }
 
-TEST(noisy_times_find_nearly_every_commit)
+/* How many of 100 searches name the right commit, and how many pairs they take in the mean. */
+static size_t searches_right(double (*run)(uint64_t *), size_t *ret_pairs)
 {
 	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.005 };
-	size_t right = 0;
+	size_t right = 0, pairs = 0;
 	for (size_t i = 0; i < 100; i++) {
 		struct bisect bisect;
 		struct bisect_step end;
-		struct history history = { .first_bad = 1 + i * 7 % (COMMITS - 1), .change = 1.03 };
+		struct history history = { .first_bad = 1 + i * 7 % (COMMITS - 1),
+					   .change = 1.03,
+					   .run_time = run };
 		bisect_init(&bisect, COMMITS, &rule);
-		play(&bisect, &history, i, &end);
+		pairs += play(&bisect, &history, i, &end);
 		right += end.result == BISECT_FOUND && bisect.first_bad == history.first_bad;
 		bisect_done(&bisect);
 	}
-	ck_assert_uint_ge(right, 98);
+	*ret_pairs = pairs / 100;
+	return right;
+}
+
+TEST(noisy_times_find_nearly_every_commit)
+{
+	size_t pairs;
+	ck_assert_uint_ge(searches_right(run_time, &pairs), 98);
+	ck_assert_uint_le(pairs, 400);
+}
+
+TEST(a_host_that_is_slow_now_and_then_does_not_mislead)
+{
+	size_t pairs;
+	ck_assert_uint_ge(searches_right(shared_run_time, &pairs), 98);
+	ck_assert_uint_le(pairs, 600);
 }
 
 TEST(an_improvement_is_found_like_a_regression)
@@ -168,6 +197,24 @@ TEST(a_quiet_host_is_good_and_a_busy_one_is_poor)
 	ck_assert(report.advise[NOISE_LOAD]);
 	ck_assert(!report.advise[NOISE_STEAL]);
 	ck_assert_uint_gt(report.runs_for_1, 100);
+}
+
+TEST(the_steadier_metric_of_a_busy_host_is_named)
+{
+	double values[40], cpu[40];
+	uint64_t seed = 4;
+	struct noise_report report;
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		values[i] = 1 + 0.4 * random_unit(&seed);
+		cpu[i] = 1 + 0.04 * random_unit(&seed);
+	}
+	struct noise_facts facts = { .values = values, .cpu = cpu, .n = ARRAY_LEN(values) };
+	noise_judge(&facts, &report);
+	ck_assert_double_lt(report.cpu_spread, 0.04);
+	ck_assert(report.cpu_steadier);
+	facts.cpu = values;
+	noise_judge(&facts, &report);
+	ck_assert(!report.cpu_steadier);
 }
 
 TEST(a_host_that_warms_up_drifts)

@@ -66,6 +66,8 @@ static void act(struct host *host, const struct agent_action *action)
 		host->outcome = action->outcome;
 		break;
 	case AGENT_PEERS:
+	case AGENT_CHECK:
+	case AGENT_PLAN:
 		break;
 	}
 }
@@ -94,6 +96,8 @@ static void act_node(struct world *w, const struct node_action *action)
 	case NODE_DO_LISTEN:
 	case NODE_DO_PROBE:
 	case NODE_DO_CONNECT: /* to a leader that is not there */
+	case NODE_DO_ASKED:
+	case NODE_DO_RECORD:
 	case NODE_ACTION_COUNT:
 		break;
 	}
@@ -198,7 +202,7 @@ static void world_init(struct world *w, uint32_t nodes)
 	config.coordinator.id = 1;
 	node_init(&w->node, &config);
 	w->hosts[w->count++] = (struct host){ .world = w };
-	w->callers = callers_new(w->base, fd, &w->self, &w->node, &handler, w);
+	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, fd, &w->self, &w->node, &handler, w);
 }
 
 static void coordinate(struct world *w)

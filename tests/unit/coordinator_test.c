@@ -13,6 +13,7 @@ static struct coordinator_actions actions;
 static uint64_t now_ns;
 static uint64_t under_way_ns; /* how long a message may have been */
 static uint32_t min_nodes, max_nodes, max_restarts;
+static bool by_progress;
 
 static struct note notes[32]; /* of the last step, apart from what it does */
 static size_t note_count;
@@ -62,6 +63,7 @@ static struct node_info node_of(uint64_t link)
 				  .nproc = 2,
 				  .node_rank = -1,
 				  .max_restarts = max_restarts,
+				  .by_progress = by_progress,
 				  .period_ns = NS_PER_S,
 				  .lease_periods = 4,
 				  .store_port = (uint16_t)link };
@@ -328,6 +330,163 @@ TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 	ck_assert_uint_eq(addrs, NODES * ADDRS);
 	ck_assert_uint_eq(firsts, 1);
 	coordinator_done(&c);
+}
+
+/* The round fails, and its two members come back; the first one's workers had reached a step. */
+static void fail_at(uint64_t reached)
+{
+	report(1, MSG_FAILED);
+	struct memory memory = memory_of(1);
+	memory.heard = c.roster.heard;
+	memory.member_of[0] = c.roster.heard.ballot;
+	memory.reached = reached;
+	join_with(1, &memory);
+	memory = memory_of(2);
+	memory.heard = c.roster.heard;
+	memory.member_of[0] = c.roster.heard.ballot;
+	memory.reached = reached / 2;
+	join_with(2, &memory);
+}
+
+TEST(attempts_that_get_further_use_no_restart_up)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 1;
+	by_progress = true;
+	begin(&config, 2, 2);
+	join(1);
+	join(2);
+	for (uint64_t step = 10; step < 60; step += 10) {
+		fail_at(step);
+		ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+		ck_assert_uint_eq(c.stall.attempts, 0);
+	}
+	ck_assert_uint_eq(c.restarts, 5);
+	fail_at(50);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.stall.attempts, 1);
+	fail_at(20);
+	ck_assert_int_eq(c.ruling, RULING_FAILED);
+	ck_assert(c.stalled);
+	by_progress = false;
+}
+
+TEST(without_steps_a_budget_by_progress_is_a_plain_one)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 2;
+	by_progress = true;
+	begin(&config, 2, 2);
+	join(1);
+	join(2);
+	fail_at(0);
+	fail_at(0);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.restarts, 2);
+	fail_at(0);
+	ck_assert_int_eq(c.ruling, RULING_FAILED);
+	by_progress = false;
+}
+
+TEST(a_new_coordinator_learns_how_far_the_attempts_got)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	struct memory memory = { .group_rank = -1, .restarts = 3, .stall = { 40, 2 } };
+	max_restarts = 2;
+	by_progress = true;
+	begin(&config, 2, 2);
+	join_with(1, &memory);
+	memory.restarts = 2;
+	memory.stall = (struct stall){ 30, 1 };
+	join_with(2, &memory);
+	ck_assert_uint_eq(c.stall.reached, 40);
+	ck_assert_uint_eq(c.stall.attempts, 2);
+	by_progress = false;
+}
+
+/* The two members of the round come back, each with what its two workers have kept. */
+static void fail_with(const struct kept *first, const struct kept *second)
+{
+	report(1, MSG_FAILED);
+	const struct kept *kept[] = { first, second };
+	for (uint64_t link = 1; link <= 2; link++) {
+		struct memory memory = memory_of(link);
+		memory.heard = c.roster.heard;
+		memory.member_of[0] = c.roster.heard.ballot;
+		memory.kept = *kept[link - 1];
+		join_with(link, &memory);
+	}
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+/* What the host with group rank `rank` of two has committed in round `of`. */
+static struct kept keep(uint32_t rank, struct ballot of, uint64_t newer, uint64_t older)
+{
+	return (struct kept){ .states = { { of, newer }, { of, older } },
+			      .rank_base = 2 * rank,
+			      .world_size = 4 };
+}
+
+static void begin_keeping(void)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 9;
+	begin(&config, 2, 2);
+	join(1);
+	join(2);
+	ck_assert(kept_is_none(&c.kept));
+}
+
+TEST(a_round_goes_on_from_the_newest_state_that_all_ranks_have)
+{
+	begin_keeping();
+	struct ballot first = c.roster.heard.ballot;
+	struct kept ahead = keep(0, first, 8, 7), behind = keep(1, first, 7, 6);
+	fail_with(&ahead, &behind);
+	ck_assert_uint_eq(c.kept.step, 7);
+	ck_assert(ballot_eq(c.kept.ballot, first));
+	/* Neither has committed anything since. */
+	ahead.states[0] = behind.states[0] = c.kept;
+	ahead.states[1] = behind.states[1] = KEPT_STATE_NONE;
+	fail_with(&ahead, &behind);
+	ck_assert_uint_eq(c.kept.step, 7);
+	ck_assert(ballot_eq(c.kept.ballot, first));
+}
+
+TEST(a_round_goes_on_from_nothing_if_one_rank_has_nothing)
+{
+	begin_keeping();
+	struct kept one = keep(0, c.roster.heard.ballot, 8, 7), none = keep(1, BALLOT_NONE, 0, 0);
+	fail_with(&one, &none);
+	ck_assert(kept_is_none(&c.kept));
+}
+
+TEST(the_same_step_of_different_rounds_is_not_the_same_state)
+{
+	begin_keeping();
+	struct ballot first = c.roster.heard.ballot;
+	struct kept a = keep(0, first, 8, 7), b = keep(1, first, 8, 7);
+	b.states[0].ballot.round++;
+	fail_with(&a, &b);
+	ck_assert_uint_eq(c.kept.step, 7);
+	a = keep(0, first, 8, 6);
+	b.states[1].step = 5;
+	fail_with(&a, &b);
+	ck_assert(kept_is_none(&c.kept));
+}
+
+TEST(state_of_other_ranks_does_not_count)
+{
+	begin_keeping();
+	struct ballot first = c.roster.heard.ballot;
+	struct kept a = keep(1, first, 8, 7), b = keep(0, first, 8, 7);
+	fail_with(&a, &b);
+	ck_assert(kept_is_none(&c.kept));
+	a = keep(0, first, 8, 7);
+	b = keep(1, first, 8, 7);
+	a.world_size = b.world_size = 6;
+	fail_with(&a, &b);
+	ck_assert(kept_is_none(&c.kept));
 }
 
 TEST(a_failure_stops_all_and_restarts_when_all_are_back)
@@ -706,6 +865,227 @@ TEST(a_host_lost_three_times_is_used_only_when_needed)
 	ck_assert_uint_eq(c.roster.heard.nodes, 1);
 }
 
+/* The first member's report of a hang that a worker of the second one causes. */
+static void report_hang(bool exclude)
+{
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	struct node_info culprit = node_of(2);
+	const struct member *member = roster_by_id(&c.roster, culprit.id);
+	failed.failed.blame = (struct blame){ .named = true,
+					      .rank = member->rank_base + 1,
+					      .exclude = exclude,
+					      .text = "rank 3 never came" };
+	receive(1, &failed);
+}
+
+TEST(all_members_are_told_who_held_the_others_up)
+{
+	enter(COORDINATOR_RUNNING);
+	report_hang(false);
+	ck_assert_uint_eq(sent(MSG_STOP), 1);
+	ck_assert_str_eq(actions.items[0].msg.stop.blame.text, "rank 3 never came");
+	join(1);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_str_eq(c.blame.text, "");
+}
+
+TEST(a_spare_replaces_the_host_of_the_culprit_if_that_is_asked_for)
+{
+	for (int exclude = 0; exclude < 2; exclude++) {
+		enter(COORDINATOR_RUNNING);
+		join(3);
+		report_hang(exclude);
+		join(1);
+		join(2);
+		ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+		ck_assert_uint_eq(c.roster.heard.nodes, 2);
+		ck_assert(roster_by_link(&c.roster, 1)->in_round);
+		ck_assert_int_eq(roster_by_link(&c.roster, 2)->in_round, !exclude);
+		ck_assert_int_eq(roster_by_link(&c.roster, 3)->in_round, exclude);
+		coordinator_done(&c);
+	}
+}
+
+TEST(without_a_spare_the_host_of_the_culprit_stays)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 1;
+	begin(&config, 2, 2);
+	join(1);
+	join(2);
+	report_hang(true);
+	join(1);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 2);
+}
+
+/* ---- nodes that are not fit ---- */
+
+static void join_checked(uint64_t link, double speed, const char *torch)
+{
+	struct node_info node = node_of(link);
+	struct memory memory = memory_of(link);
+	node.checks.figure_count = 1;
+	node.checks.figures[0] = (struct digest_figure){ "cpu_speed", speed };
+	node.checks.fact_count = 1;
+	node.checks.facts[0] = (struct digest_fact){ .name = "torch" };
+	snprintf(node.checks.facts[0].value, DIGEST_FACT_MAX, "%s", torch);
+	receive(link, &(struct msg){ .type = MSG_JOIN,
+				     .ballot = memory.heard.ballot,
+				     .join = { .node = &node, .memory = memory } });
+}
+
+static const struct note *noted(enum note_kind kind)
+{
+	for (size_t i = 0; i < note_count; i++)
+		if (notes[i].kind == kind)
+			return &notes[i];
+	return NULL;
+}
+
+TEST(a_slow_node_is_named_and_the_spare_takes_its_place)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 3, 3);
+	join_checked(1, 100, "2.13.0");
+	join_checked(2, 20, "2.13.0");
+	join_checked(3, 101, "2.13.0");
+	/* For the spare it is worth waiting. */
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	ck_assert_ptr_nonnull(noted(NOTE_UNFIT));
+	ck_assert_str_eq(noted(NOTE_UNFIT)->name, "h2");
+	ck_assert_str_eq(noted(NOTE_UNFIT)->refused, "cpu_speed 20 GFLOP/s, median of 3 nodes 100");
+	join_checked(4, 99, "2.13.0");
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert(!roster_by_link(&c.roster, 2)->in_round);
+	ck_assert(!noted(NOTE_UNFIT) && !noted(NOTE_NEEDED));
+}
+
+TEST(a_node_that_is_not_fit_takes_part_where_min_needs_it)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 3, 3);
+	join_checked(1, 100, "2.13.0");
+	join_checked(2, 20, "2.13.0");
+	join_checked(3, 101, "2.13.0");
+	wait_until(now_ns + config.last_call_ns + NS_PER_S, 3);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 3);
+}
+
+TEST(a_node_whose_new_checks_are_well_is_fit_again)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 2, 3);
+	max_restarts = 5;
+	join_checked(1, 100, "2.13.0");
+	join_checked(2, 100, "2.13.0");
+	join_checked(3, 20, "2.13.0");
+	wait_until(now_ns + 20 * NS_PER_S, 3);
+	ck_assert(roster_by_link(&c.roster, 3)->bad);
+	ck_assert_uint_eq(c.roster.heard.nodes, 2);
+	join_checked(3, 100, "2.13.0");
+	wait_until(now_ns + 20 * NS_PER_S, 3);
+	join_checked(1, 100, "2.13.0");
+	join_checked(2, 100, "2.13.0");
+	ck_assert_uint_eq(c.roster.heard.nodes, 3);
+	ck_assert(!roster_by_link(&c.roster, 3)->bad);
+}
+
+TEST(a_slow_newcomer_does_not_end_a_round)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 1, 4);
+	join_checked(1, 100, "2.13.0");
+	wait_until(now_ns + NS_PER_S, 1);
+	join_checked(2, 100, "2.13.0");
+	join_checked(3, 102, "2.13.0");
+	wait_until(now_ns + 6 * NS_PER_S, 3);
+	join_checked(1, 100, "2.13.0");
+	ck_assert_uint_eq(c.roster.heard.nodes, 3);
+	join_checked(4, 20, "2.13.0");
+	wait_until(now_ns + 60 * NS_PER_S, 4);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 3);
+	ck_assert(roster_by_link(&c.roster, 4)->bad);
+}
+
+TEST(nodes_that_differ_without_a_majority_are_told_of_and_all_take_part)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 2, 2);
+	join_checked(1, 100, "2.13.0");
+	join_checked(2, 100, "2.12.0");
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_ptr_nonnull(noted(NOTE_DIFFERENT));
+	ck_assert_str_eq(noted(NOTE_DIFFERENT)->refused,
+			 "torch: 2.13.0 on 1 of 2 nodes, 2.12.0 on another");
+	ck_assert(!noted(NOTE_UNFIT));
+}
+
+TEST(an_excluded_host_waits_and_never_gets_workers)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 1, 2);
+	struct node_info node = node_of(1);
+	struct memory memory = memory_of(1);
+	node.excluded = true;
+	receive(1, &(struct msg){ .type = MSG_JOIN, .join = { .node = &node, .memory = memory } });
+	wait_until(now_ns + 60 * NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	wait_until(now_ns + 60 * NS_PER_S, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+	ck_assert(!roster_by_link(&c.roster, 1)->in_round);
+}
+
+/* The first member's worker of `rank` has failed; both join again. */
+static void strike(const char *host, int32_t rank)
+{
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	failed.failed.cause.rank = rank;
+	snprintf(failed.failed.cause.name, MSG_NAME_MAX, "%s", host);
+	receive(host[1] - '0', &failed);
+	bool was_in[4];
+	for (uint64_t link = 1; link <= 3; link++)
+		was_in[link] = roster_by_link(&c.roster, link)->in_round;
+	for (uint64_t link = 1; link <= 3; link++) {
+		struct node_info node = node_of(link);
+		struct memory memory = memory_of(link);
+		if (!was_in[link])
+			continue;
+		node.strikes = 2;
+		node.cool_down_ns = 600 * NS_PER_S;
+		receive(link, &(struct msg){ .type = MSG_JOIN,
+					     .ballot = memory.heard.ballot,
+					     .join = { .node = &node, .memory = memory } });
+	}
+}
+
+TEST(a_host_whose_workers_keep_dying_gives_way_to_a_spare)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 9;
+	begin(&config, 2, 2);
+	join(1);
+	join(2);
+	join(3);
+	strike("h2", 2);
+	ck_assert(roster_by_link(&c.roster, 2)->in_round);
+	strike("h2", 3);
+	ck_assert_ptr_nonnull(noted(NOTE_UNFIT));
+	ck_assert(!roster_by_link(&c.roster, 2)->in_round);
+	ck_assert(roster_by_link(&c.roster, 3)->in_round);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
 TEST(an_old_join_is_ignored)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
@@ -752,6 +1132,177 @@ TEST(a_round_that_may_have_replaced_its_predecessor_is_not_void)
 	ck_assert_int_eq(c.state, COORDINATOR_GATHERING); /* 2 and 3 may run it */
 	join_after_lost_formed(2, false);
 	wait_until(c.moved_ns + NS_PER_S, 5);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+/* Of three members of the last round, agent 3 is a spare of the next one and agent 2 is lost. */
+static void lose_one_and_run_with_a_spare(void)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_MAJORITY;
+	begin(&config, 1, 3);
+	for (uint64_t link = 1; link <= 3; link++)
+		join(link);
+	wait_until(now_ns + 2 * NS_PER_S, 3);
+	link_down(2, true);
+	link_down(3, true);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(1);
+	c.min_nodes = c.max_nodes = 1; /* the next round has room for one */
+	min_nodes = max_nodes = 1;
+	join(3);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+	ck_assert_uint_eq(c.roster.base.nodes, 3);
+}
+
+TEST(a_job_closes_when_a_quorum_of_both_rounds_knows_its_end)
+{
+	lose_one_and_run_with_a_spare();
+	struct memory spare = memory_of(3);
+	report(1, MSG_DONE);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING); /* 2 and 3 could go on without 1 */
+	ping(3, now_ns);
+	ck_assert_uint_eq(sent(MSG_STOP), 1);
+	spare.heard = c.roster.heard;
+	spare.ruling = RULING_DONE;
+	join_with(3, &spare);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 2);
+}
+
+TEST(a_member_of_the_last_round_is_not_told_of_a_later_one_by_another_coordinator)
+{
+	begin_takeover(5);
+	join_after_lost_formed(1, true);
+	join_after_lost_formed(2, false);
+	receive(2, &(struct msg){ .type = MSG_PING, .ballot = { 5, 4 } });
+	ck_assert_uint_eq(actions.items[0].msg.pong.heard.ballot.epoch, 5);
+}
+
+TEST(the_ruling_on_a_round_that_reached_too_few_is_kept)
+{
+	struct round_ref base = { { 5, 4 }, 2 }, heard = { { 6, 5 }, 2 };
+	struct memory aware = remembering(base.ballot, 2), unaware = aware;
+	begin_takeover(2);
+	memory_enter(&aware, &heard, &base);
+	aware.ruling = RULING_FAILED;
+	join_with(1, &aware);
+	join_with(2, &unaware);
+	wait_until(c.moved_ns + NS_PER_S, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	ck_assert_int_eq(c.ruling, RULING_FAILED);
+	unaware.heard = heard;
+	unaware.ruling = RULING_FAILED;
+	join_with(2, &unaware);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+}
+
+/* ---- an arbiter's lease ---- */
+
+#define LEASE (15 * NS_PER_S)
+#define FENCE (5 * NS_PER_S) /* how long workers live without answers */
+
+static void begin_leased(uint32_t nodes)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.epoch = 7;
+	config.last_call_ns = 0;
+	config.until_ns = 1000 * NS_PER_S + LEASE;
+	config.past = (struct recorded_end){ 5, RULING_DONE };
+	begin(&config, 1, nodes);
+}
+
+static void renew_lease(void)
+{
+	step(&(struct coordinator_event){ .type = COORDINATOR_LEASE, .until_ns = now_ns + LEASE });
+}
+
+TEST(with_a_lease_a_round_forms_from_min_nodes)
+{
+	begin_leased(4);
+	struct memory memory = remembering((struct ballot){ 6, 4 }, 4);
+	join_with(1, &memory);
+	wait_until(c.regather_ns + NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+TEST(a_coordinator_that_may_get_a_lease_but_has_none_needs_a_majority)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.last_call_ns = 0;
+	begin(&config, 1, 2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(workers_are_dead_when_the_lease_ends)
+{
+	begin_leased(2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	wait_until(c.until_ns - FENCE - NS_PER_S / 10, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(coordinator_deadline_ns(&c), c.until_ns - FENCE);
+	now_ns = coordinator_deadline_ns(&c);
+	timer();
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING); /* another may lead soon */
+	ping(1, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 1); /* it has no workers, and may stay */
+	renew_lease();
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(a_node_that_leaves_gets_no_answers_when_the_lease_is_about_to_end)
+{
+	begin_leased(2);
+	join(1);
+	join(2);
+	leave(2, LEAVE_SIGNAL, false); /* its workers take their time */
+	ping(2, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 1);
+	now_ns = c.until_ns - FENCE;
+	ping(2, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 0);
+}
+
+TEST(the_arbiter_records_the_end_before_an_agent_acts_on_it)
+{
+	begin_leased(2);
+	join(1);
+	report(1, MSG_DONE);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	ck_assert(did(COORDINATOR_RECORD));
+	ck_assert_uint_eq(actions.items[0].end.epoch, 7);
+	ck_assert_int_eq(actions.items[0].end.ruling, RULING_DONE);
+	join(1);
+	ck_assert(!did(COORDINATOR_RECORD)); /* one is under way */
+	renew_lease();
+	ck_assert(did(COORDINATOR_RECORD)); /* it may be lost */
+	step(&(struct coordinator_event){ .type = COORDINATOR_RECORDED });
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+}
+
+TEST(an_agent_of_a_job_whose_end_is_on_record_is_told_so)
+{
+	begin_leased(2);
+	struct memory memory = remembering((struct ballot){ 5, 3 }, 2);
+	join_with(1, &memory);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+	ck_assert_int_eq(actions.items[0].msg.closed.ruling, RULING_DONE);
+	ck_assert_uint_eq(c.roster.count, 0);
+	join(2); /* it knows nothing of that job, and begins another */
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 

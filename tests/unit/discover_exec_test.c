@@ -20,10 +20,22 @@ struct heard {
 	unsigned wanted; /* calls until the loop ends */
 };
 
-static void on_coordinator(void *arg, const struct addr_name *coordinator, uint64_t epoch)
+static void on_coordinator(void *arg, const struct addr_name *coordinator,
+			   const struct discovery_line *line)
 {
 	struct heard *heard = arg;
-	buf_printf(&heard->words, "%s:%u@%lu ", coordinator->host, coordinator->port, epoch);
+	buf_printf(&heard->words, "%s:%u@%lu ", coordinator->host, coordinator->port, line->epoch);
+	if (--heard->wanted == 0)
+		event_base_loopbreak(heard->base);
+}
+
+static void on_again(void *arg, const struct discovery_line *line)
+{
+	struct heard *heard = arg;
+	if (!line->until_ns)
+		return;
+	buf_printf(&heard->words, "until %lu ended %lu ", line->until_ns / NS_PER_MS,
+		   line->past.epoch);
 	if (--heard->wanted == 0)
 		event_base_loopbreak(heard->base);
 }
@@ -36,7 +48,7 @@ static void on_note(void *arg, const char *text)
 		event_base_loopbreak(heard->base);
 }
 
-static const struct discover_exec_handler handler = { on_coordinator, on_note };
+static const struct discover_exec_handler handler = { on_coordinator, on_again, on_note };
 
 static struct discover_exec *start_script(struct heard *heard, const char *script)
 {
@@ -200,4 +212,24 @@ TEST(it_learns_of_our_end_by_the_end_of_its_input_and_has_time_to_leave)
 	bool marked;
 	run_with_mark(&heard, "echo enough >&2; " STAY "; mkdir %s", 0, &marked);
 	ck_assert(marked);
+}
+
+TEST(a_lease_that_is_renewed_is_reported_and_the_program_hears_how_the_job_ended)
+{
+	AUTO(heard_done) struct heard heard = { .base = NULL, .wanted = 2 };
+	heard.base = event_base_new();
+	struct discover_exec *discovery = start_script(
+		&heard,
+		"echo '{\"coordinator\":\"a:1\",\"epoch\":3,\"until_ms\":5}'; "
+		"echo '{\"coordinator\":\"a:1\",\"epoch\":3,\"until_ms\":7}'; read -r end; "
+		"echo '{\"coordinator\":\"a:1\",\"epoch\":3,\"until_ms\":8,\"ended_epoch\":3,"
+		"\"ended\":\"'$end'\"}'; " STAY);
+	event_base_dispatch(heard.base);
+	ck_assert_str_eq(buf_str(&heard.words), "a:1@3 until 7 ended 0 ");
+	heard.wanted = 1;
+	discover_exec_tell(discovery, "done");
+	event_base_dispatch(heard.base);
+	ck_assert_str_eq(buf_str(&heard.words), "a:1@3 until 7 ended 0 until 8 ended 3 ");
+	discover_exec_free(discovery);
+	event_base_free(heard.base);
 }

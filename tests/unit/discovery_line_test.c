@@ -34,6 +34,21 @@ TEST(a_line_names_the_coordinator_and_its_epoch)
 	}
 }
 
+TEST(a_line_has_the_lease_and_the_recorded_end)
+{
+	struct discovery_line line;
+	ck_assert_int_eq(parse("{\"coordinator\":\"a:1\",\"epoch\":9,\"until_ms\":1500,"
+			       "\"ended\":\"failed\",\"ended_epoch\":4}",
+			       &line),
+			 0);
+	ck_assert_uint_eq(line.until_ns, 1500000000);
+	ck_assert_uint_eq(line.past.epoch, 4);
+	ck_assert_int_eq(line.past.ruling, RULING_FAILED);
+	ck_assert_int_eq(parse("{\"coordinator\":\"a:1\",\"epoch\":9}", &line), 0);
+	ck_assert_uint_eq(line.until_ns, 0);
+	ck_assert_uint_eq(line.past.epoch, 0);
+}
+
 TEST(invalid_lines_are_refused)
 {
 	static const char *const cases[] = {
@@ -55,6 +70,12 @@ TEST(invalid_lines_are_refused)
 		"{\"coordinator\":\"a\\n:1\",\"epoch\":1}",
 		"{\"coordinator\":\"\xc3\xa9:1\",\"epoch\":1}",
 		"{\"coordinator\":\"a\\u0000:1\",\"epoch\":1}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"until_ms\":-1}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"until_ms\":9223372036854775807}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"until_ms\":\"soon\"}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"ended_epoch\":3}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"ended\":\"done\"}",
+		"{\"coordinator\":\"a:1\",\"epoch\":1,\"ended_epoch\":3,\"ended\":\"well\"}",
 		"{\"coordinator\":\"a:1\",\"epoch\":1} x",
 		"{\"coordinator\":\"a:1\",\"epoch\":1",
 	};
@@ -83,7 +104,8 @@ TEST(what_is_written_is_read_back)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct discovery_line line;
-	discovery_line_format(&text, "strange\"\\host:1", 99);
+	discovery_line_format(&text, &(struct discovery_line){ .coordinator = "strange\"\\host:1",
+							       .epoch = 99 });
 	ck_assert_int_eq(discovery_line_parse(buf_str(&text), buf_len(&text) - 1, &line, NULL), 0);
 	ck_assert_str_eq(line.coordinator, "strange\"\\host:1");
 	ck_assert_uint_eq(line.epoch, 99);

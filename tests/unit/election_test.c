@@ -293,3 +293,90 @@ TEST(a_candidate_without_a_lease_may_leave_at_once)
 	step((struct election_event){ .type = ELECTION_RESIGN });
 	ck_assert_ptr_nonnull(find(ELECTION_EXIT));
 }
+
+/* ---- a lease that fences ---- */
+
+static void begin_fencing(void)
+{
+	const struct election_config config = {
+		.own = OWN, .ttl_ns = TTL, .endpoints = 1, .fences = true
+	};
+	now_ns = NS_PER_S;
+	election_init(&election, &config);
+	step((struct election_event){ .type = ELECTION_START });
+}
+
+static void lead_with(struct recorded_end past)
+{
+	begin_fencing();
+	win(9);
+	ck_assert_int_eq(asked(), ELECTION_READ_PAST);
+	step((struct election_event){ .type = ELECTION_PAST, .past = past });
+}
+
+TEST(a_leader_says_how_the_job_ended_before_and_how_long_it_leads)
+{
+	lead_with((struct recorded_end){ 4, RULING_FAILED });
+	assert_announced(OWN, 9);
+	ck_assert_uint_eq(find(ELECTION_ANNOUNCE)->past.epoch, 4);
+	ck_assert_uint_eq(find(ELECTION_ANNOUNCE)->until_ns, NS_PER_S + TTL);
+	wait();
+	ck_assert_int_eq(asked(), ELECTION_KEEP);
+	uint64_t sent_ns = now_ns;
+	now_ns += NS_PER_S; /* the answer takes its time */
+	step((struct election_event){ .type = ELECTION_KEPT, .alive = true });
+	ck_assert_uint_eq(find(ELECTION_ANNOUNCE)->until_ns, sent_ns + TTL);
+}
+
+TEST(a_lease_that_a_process_before_us_kept_counts_once_we_have_kept_it)
+{
+	begin_fencing();
+	key(OWN, 9);
+	ck_assert_ptr_null(find(ELECTION_ANNOUNCE));
+	ck_assert_int_eq(asked(), ELECTION_KEEP);
+	step((struct election_event){ .type = ELECTION_KEPT, .alive = true });
+	ck_assert_ptr_null(find(ELECTION_ANNOUNCE));
+	step((struct election_event){ .type = ELECTION_PAST });
+	assert_announced(OWN, 9);
+	ck_assert_uint_eq(find(ELECTION_ANNOUNCE)->until_ns, now_ns + TTL);
+}
+
+TEST(the_end_of_the_job_is_recorded_and_then_the_lease_is_given_up)
+{
+	lead_with((struct recorded_end){ .epoch = 0 });
+	step((struct election_event){ .type = ELECTION_END, .ruling = RULING_DONE });
+	ck_assert_int_eq(asked(), ELECTION_GRANT_PAST);
+	step((struct election_event){ .type = ELECTION_GRANTED, .lease = 44, .ttl_ns = 2 * TTL });
+	ck_assert_int_eq(asked(), ELECTION_RECORD);
+	ck_assert_int_eq(find(ELECTION_ASK)->lease, 44);
+	ck_assert_uint_eq(find(ELECTION_ASK)->epoch, 9);
+	ck_assert_int_eq(find(ELECTION_ASK)->ruling, RULING_DONE);
+	step((struct election_event){ .type = ELECTION_RECORDED, .alive = true });
+	ck_assert_uint_eq(find(ELECTION_ANNOUNCE)->past.epoch, 9);
+	step((struct election_event){ .type = ELECTION_RESIGN });
+	ck_assert_int_eq(asked(), ELECTION_REVOKE);
+	ck_assert_int_eq(find(ELECTION_ASK)->lease, 33);
+}
+
+TEST(a_record_that_fails_is_tried_again_and_one_of_a_past_leader_is_not)
+{
+	lead_with((struct recorded_end){ .epoch = 0 });
+	step((struct election_event){ .type = ELECTION_END, .ruling = RULING_FAILED });
+	step((struct election_event){ .type = ELECTION_FAILED });
+	wait();
+	ck_assert_int_eq(asked(), ELECTION_READ);
+	key(OWN, 9);
+	ck_assert_int_eq(asked(), ELECTION_GRANT_PAST);
+	step((struct election_event){ .type = ELECTION_GRANTED, .lease = 44, .ttl_ns = TTL });
+	step((struct election_event){ .type = ELECTION_RECORDED, .alive = false });
+	ck_assert_int_eq(asked(), ELECTION_READ);
+	ck_assert_ptr_null(find(ELECTION_ANNOUNCE));
+}
+
+TEST(a_leader_that_leaves_before_the_end_keeps_its_lease_for_its_workers)
+{
+	lead_with((struct recorded_end){ 4, RULING_DONE });
+	step((struct election_event){ .type = ELECTION_RESIGN });
+	ck_assert_ptr_nonnull(find(ELECTION_EXIT));
+	ck_assert_int_eq(asked(), ELECTION_NOTHING);
+}

@@ -194,7 +194,20 @@ TEST(a_search_goes_on_soon_when_all_have_answered)
 	answer(1, FINDER_REFUSED, BALLOT_NONE);
 	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_INTERVAL_NS);
 	answer(2, FINDER_STANDBY, BALLOT_NONE);
-	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_PACE_NS);
+	ck_assert_uint_eq(finder_deadline_ns(&finder), now_ns + FINDER_PACE_FIRST_NS);
+}
+
+TEST(a_search_that_takes_long_slows_down)
+{
+	start(-1);
+	for (uint64_t pace_ns = FINDER_PACE_FIRST_NS; pace_ns < 4 * FINDER_PACE_NS; pace_ns *= 2) {
+		for (uint32_t i = 0; i < 3; i++)
+			answer(i, FINDER_STANDBY, BALLOT_NONE);
+		ck_assert_uint_eq(finder_deadline_ns(&finder),
+				  now_ns + MIN(pace_ns, FINDER_PACE_NS));
+		now_ns = finder_deadline_ns(&finder);
+		step(&(struct finder_event){ .type = FINDER_TIMER });
+	}
 }
 
 TEST(a_new_owner_of_an_endpoint_probes_the_others_again_before_it_takes_over)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,9 @@ TEST(log_tree_counts_the_starts_and_keeps_them_all)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		ck_assert_int_eq(logdir_begin(&logdir, 1, &err), 0);
 		ck_assert_str_eq(strrchr(logdir.attempt, '/'), names[i]);
+		AUTO_FREE char *worker = mem_printf("%s/0", logdir.attempt);
+		while (!exists(worker)) /* on a slow disk it comes later */
+			poll(NULL, 0, 1);
 	}
 	end();
 }
@@ -71,19 +75,23 @@ TEST(temporary_tree_goes_when_nothing_was_written)
 	begin();
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
 	ck_assert_int_eq(logdir_begin(&logdir, 3, &err), 0);
-	AUTO_FREE char *base = mem_strdup(logdir.base);
-	ck_assert(exists(base));
+	AUTO_FREE char *run = mem_strdup(logdir.run);
+	ck_assert_ptr_nonnull(strstr(run, "/torchelastic_"));
+	ck_assert(exists(run));
 	logdir_done(&logdir);
-	ck_assert(!exists(base));
+	ck_assert(!exists(run));
 
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
 	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
-	AUTO_FREE char *other = mem_printf("%s/0", logdir.attempt);
+	AUTO_FREE char *expected = mem_printf("%s/attempt_0_1_error.json", logdir.run);
+	ck_assert_str_eq(file, expected);
+	AUTO_FREE char *empty = mem_strdup(logdir.attempt);
+	ck_assert_int_eq(mkdir(empty, 0700), 0);
 	close(open(file, O_CREAT | O_WRONLY, 0600));
 	logdir_done(&logdir);
 	ck_assert(exists(file));
-	ck_assert(!exists(other));
+	ck_assert(!exists(empty));
 	end();
 }
 
@@ -115,7 +123,7 @@ TEST(job_goes_on_without_a_temporary_directory)
 	/* An unusable TMPDIR is passed over, as Python does. */
 	setenv("TMPDIR", "/proc/nothing", 1);
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
-	ck_assert_int_eq(strncmp(logdir.base, "/tmp/", 5), 0);
+	ck_assert_int_eq(strncmp(logdir.run, "/tmp/", 5), 0);
 	logdir_done(&logdir);
 	setenv("TMPDIR", "/proc/self", 1);
 	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);

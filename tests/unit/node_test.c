@@ -347,6 +347,7 @@ static void other_says(struct msg msg)
 	struct node_info info = config_of(3).node;
 	info.id.lo = 99;
 	info.min_nodes = info.max_nodes = 2;
+	info.answers = true;
 	if (msg.type == MSG_JOIN)
 		msg.join.node = &info;
 	step(&(struct node_event){
@@ -519,6 +520,32 @@ TEST(a_coordinator_that_steps_down_hangs_up_on_all_and_the_search_begins)
 	ck_assert_uint_eq(node.coordinator->config.id, 101);
 }
 
+/* The link to the other host ends, and this one is asked last: all in one step. */
+TEST(what_a_coordinator_asks_while_it_steps_down_is_still_there_for_the_shell)
+{
+	enum { ASKER = OTHER + 1 };
+	run_two();
+	struct msg msg = { .type = MSG_ASK,
+			   .ask = { .id = 9,
+				    .ask = { .kind = ASK_STOP,
+					     .timeout_ns = 5 * NS_PER_S,
+					     .args = bytes_of("TERM", 4) } } };
+	step(&(struct node_event){ .type = NODE_EV_MSG, .link = ASKER, .msg = &msg });
+	ck_assert_ptr_null(find(NODE_DO_ASKED));
+	struct ballot higher = node.agent.memory.heard.ballot;
+	higher.epoch += 1 << BALLOT_SALT_BITS;
+	other_says((struct msg){
+		.type = MSG_LEAVE, .ballot = higher, .leave = { LEAVE_SUPERSEDED, true } });
+	ck_assert(noted(NOTE_SUPERSEDED));
+	struct questions *other = questions_new(); /* would take the place of what is freed */
+	const struct node_action *asked = find(NODE_DO_ASKED);
+	ck_assert_ptr_nonnull(asked);
+	ck_assert_int_eq(asked->msg.type, MSG_QUESTION);
+	ck_assert(bytes_eq(asked->msg.question.ask.args, bytes_of("TERM", 4)));
+	questions_free(other);
+	node_done(&node);
+}
+
 TEST(a_node_that_an_arbiter_names_coordinates_under_its_epoch)
 {
 	init_among(NODE_ARBITER, 0, 2);
@@ -563,6 +590,34 @@ TEST(a_new_leader_calls_off_the_connection_to_the_one_before)
 	term(6, false);
 	ck_assert_uint_eq(find(NODE_DO_HANG_UP)->link, 0);
 	ck_assert_ptr_nonnull(find(NODE_DO_CONNECT));
+}
+
+/* It begins here when the arbiter names this host, while the agent is still with the one before. */
+TEST(a_question_that_was_passed_on_goes_on_when_a_coordinator_begins_here)
+{
+	enum { COORDINATOR = 3, ASKER = 7 };
+	init_among(NODE_ARBITER, 0, 2);
+	term(5, false);
+	step(&(struct node_event){ .type = NODE_EV_LINK_UP, .link = COORDINATOR, .answers = true });
+	step_store(4711);
+	struct msg msg = { .type = MSG_FORMED,
+			   .ballot = { 5, 1 },
+			   .formed = { .nodes = 2, .group_rank = 1, .world_size = 8 } };
+	step(&(struct node_event){ .type = NODE_EV_MSG, .link = COORDINATOR, .msg = &msg });
+	msg = (struct msg){ .type = MSG_ASK,
+			    .ask = { .id = 9, .ask = { .timeout_ns = 5 * NS_PER_S } } };
+	step(&(struct node_event){ .type = NODE_EV_MSG, .link = ASKER, .msg = &msg });
+	ck_assert_int_eq(find(NODE_DO_SEND)->msg.type, MSG_ASK);
+	uint32_t passed_on_as = find(NODE_DO_SEND)->msg.ask.id;
+	term(6, true);
+	ck_assert(node_coordinates(&node));
+	ck_assert_int_eq(node.link_state, NODE_LINKED);
+	msg = (struct msg){ .type = MSG_TAKEN, .taken = { .id = 9, .pieces = 1 } };
+	step(&(struct node_event){ .type = NODE_EV_MSG, .link = ASKER, .msg = &msg });
+	ck_assert_ptr_nonnull(find(NODE_DO_SEND));
+	ck_assert_uint_eq(find(NODE_DO_SEND)->link, COORDINATOR);
+	ck_assert_int_eq(find(NODE_DO_SEND)->msg.type, MSG_TAKEN);
+	ck_assert_uint_eq(find(NODE_DO_SEND)->msg.taken.id, passed_on_as);
 }
 
 TEST(a_link_that_nobody_wants_any_more_is_hung_up)

@@ -70,7 +70,9 @@ TEST(options_refuse_with_the_name_and_the_remedy)
 		  "option '--colour': invalid choice 'blue' (choose from red, green)" },
 		{ "--log-dir", "option '--log-dir' needs a value: DIR" },
 		{ "--later=1", "option '--later' is not supported yet: comes with Y" },
-		{ "-x", "unknown option '-x'" },
+		{ "-x", "unknown option '-x'; options of your own program go behind its name" },
+		{ "--learning-rate=1", "unknown option '--learning-rate'; options of your own "
+				       "program go behind its name" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct values v = { 0 };

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
+#include "proto/args/fill.h"
 #include "proto/orders.h"
 #include "proto/shell.h"
 
@@ -81,6 +83,13 @@ TEST(broken_orders_are_refused_by_key)
 		{ "{\"cmd\":\"x\",\"timeout\":-1}", NULL },
 		{ "{\"cmd\":\"x\",\"cpu_timeout\":\"200%\"}", NULL },
 		{ "{\"cmd\":\"x\\u0000\"}", NULL },
+		{ "{\"cmd\":\"x\",\"labels\":\"a\"}",
+		  "column 21: key 'labels' must be an object of at most 64 texts, or a list of "
+		  "them" },
+		{ "{\"cmd\":\"x\",\"labels\":{\"a b\":\"c\"}}", NULL },
+		{ "{\"cmd\":\"x\",\"labels\":{\"a\":1.5}}", NULL },
+		{ "{\"cmd\":\"x\",\"labels\":[[]]}", NULL },
+		{ "{\"cmd\":\"x\",\"variant\":\"more than fifteen\"}", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		AUTO(orders_done) struct orders orders = ORDERS_INIT;
@@ -90,6 +99,81 @@ TEST(broken_orders_are_refused_by_key)
 		if (cases[i].message)
 			ck_assert_str_eq(err.msg, cases[i].message);
 	}
+}
+
+TEST(labels_are_named_or_numbered)
+{
+	AUTO(orders_done) struct orders orders = ORDERS_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	ck_assert_int_eq(add(&orders, "{\"cmd\":\"x\",\"labels\":[\"pointwise\",\"add\"]}", NULL),
+			 0);
+	ck_assert_int_eq(add(&orders,
+			     "{\"cmd\":\"y\",\"labels\":{\"op\":\"a\",\"none\":\"\","
+			     "\"threads\":2}}",
+			     NULL),
+			 0);
+	label_format(&orders.items[0].extra->labels, &text);
+	ck_assert_str_eq(buf_str(&text), "pointwise, add");
+	buf_clear(&text);
+	label_format(&orders.items[1].extra->labels, &text);
+	ck_assert_str_eq(buf_str(&text), "op=a, threads=2");
+	struct label_of of = order_labels(&orders.items[0], "x");
+	ck_assert(label_value(&of, "2", &text));
+	ck_assert_str_eq(buf_str(&text), "add");
+}
+
+TEST(a_source_command_goes_before_the_command)
+{
+	static const struct {
+		const char *line, *source, *program, *command;
+	} cases[] = {
+		{ ". env && ./a b", ". env", "./a", ". env && ./a b" },
+		{ "source 'a && b' && . c  && x", "source 'a && b' && . c", "x",
+		  "source 'a && b' && . c  && x" },
+		{ ". env; x", "", ".", ". env; x" },
+		{ ". env || x && y", "", ".", ". env || x && y" },
+		{ "x && . env && y", "", "x", "x && . env && y" },
+		{ "{\"cmd\":\"x y\",\"source\":\"conda activate e\"}", "conda activate e", "x",
+		  "conda activate e && x y" },
+		{ "{\"cmd\":[\"x\",\"a b\"],\"source\":\". e\"}", ". e", "x", ". e && x 'a b'" },
+		{ "{\"cmd\":\"x; y\",\"source\":\". e\"}", ". e", "{", ". e && { x; y\n}" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		AUTO(orders_done) struct orders orders = ORDERS_INIT;
+		ck_assert_int_eq(add(&orders, cases[i].line, NULL), 0);
+		AUTO_FREE char *program = order_program(&orders.items[0]);
+		ck_assert_str_eq(order_source(&orders.items[0]), cases[i].source);
+		ck_assert_str_eq(program, cases[i].program);
+		ck_assert_str_eq(command_of(&orders.items[0]), cases[i].command);
+	}
+}
+
+TEST(only_orders_that_pass_the_filter_stay)
+{
+	AUTO(orders_done) struct orders orders = ORDERS_INIT;
+	AUTO(strv_done) struct strv filter = STRV_INIT;
+	add(&orders, "{\"cmd\":\"a\",\"labels\":{\"op\":\"add\"}}", NULL);
+	add(&orders, "{\"cmd\":\"b\",\"labels\":{\"op\":\"mul\"}}", NULL);
+	add(&orders, "c", NULL);
+	orders_filter(&orders, &filter);
+	ck_assert_uint_eq(orders.count, 3);
+	label_filter_add(&filter, "op!=add", NULL);
+	label_filter_add(&filter, "program=?", NULL);
+	orders_filter(&orders, &filter);
+	ck_assert_uint_eq(orders.count, 2);
+	ck_assert_str_eq(orders.items[0].shell, "b");
+}
+
+TEST(variants_share_an_id)
+{
+	AUTO(orders_done) struct orders orders = ORDERS_INIT;
+	struct err err = ERR_INIT;
+	add(&orders, "{\"cmd\":\"a\",\"id\":\"i\",\"variant\":\"A\"}", NULL);
+	add(&orders, "{\"cmd\":\"b\",\"id\":\"i\",\"variant\":\"B\"}", NULL);
+	ck_assert_int_eq(orders_check_unique(&orders, false, &err), 0);
+	add(&orders, "{\"cmd\":\"c\",\"id\":\"i\",\"variant\":\"B\"}", NULL);
+	ck_assert_int_eq(orders_check_unique(&orders, false, &err), -EEXIST);
+	ck_assert_str_eq(err.msg, "orders 2 and 3 have the same id 'i'");
 }
 
 TEST(identity_is_what_runs_and_nothing_else)

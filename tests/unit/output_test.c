@@ -128,7 +128,7 @@ TEST(output_keeps_the_order_of_both_streams_when_they_are_one_file)
 	struct output *output = new_output(&(struct output_config){ 0 });
 	struct output_worker worker = { .id = 1,
 					.route = { { .console = true }, { .console = true } },
-					.keep_tail = true };
+					.keep_tail = { [OUTPUT_STDERR] = true } };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	for (int i = 0; i < 100; i++)
@@ -145,7 +145,7 @@ TEST(output_leaves_stdout_alone_when_only_stderr_is_kept)
 	struct output *output = new_output(&(struct output_config){ 0 });
 	struct output_worker worker = { .id = 1,
 					.route = { { .console = true }, { .console = true } },
-					.keep_tail = true };
+					.keep_tail = { [OUTPUT_STDERR] = true } };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	ck_assert_int_eq(fds[0], -1);
@@ -154,11 +154,56 @@ TEST(output_leaves_stdout_alone_when_only_stderr_is_kept)
 	free(finish(output, fd));
 }
 
+TEST(output_keeps_the_tails_of_both_streams_apart)
+{
+	int fd = capture(false);
+	struct output *output = new_output(&(struct output_config){ 0 });
+	struct output_worker worker = { .id = 1, .keep_tail = { true, true } };
+	int fds[2];
+	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
+	ck_assert(!output_shares_pipe(output, 1));
+	say(fds[OUTPUT_STDOUT], "epoch 1\n");
+	say(fds[OUTPUT_STDERR], "warning\n");
+	close_both(fds);
+	output_worker_ended(output, 1);
+	wait_for(output, OUTPUT_DRAINED);
+	AUTO(buf_done) struct buf out = BUF_INIT, error = BUF_INIT;
+	uint64_t seen = strlen("epoch ");
+	ck_assert_int_eq(output_tail_since(output, 1, OUTPUT_STDOUT, &seen, &out), 0);
+	ck_assert_str_eq(buf_str(&out), "1\n");
+	ck_assert_uint_eq(seen, strlen("epoch 1\n"));
+	ck_assert_int_eq(output_tail(output, 1, OUTPUT_STDERR, &error), 0);
+	ck_assert_str_eq(buf_str(&error), "warning\n");
+	free(finish(output, fd));
+}
+
+TEST(output_keeps_one_tail_of_streams_that_share_a_pipe)
+{
+	int fd = capture(true);
+	struct output *output = new_output(&(struct output_config){ 0 });
+	struct output_worker worker = { .id = 1,
+					.route = { { .console = true }, { .console = true } },
+					.keep_tail = { true, true } };
+	int fds[2];
+	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
+	ck_assert(output_shares_pipe(output, 1));
+	say(fds[OUTPUT_STDOUT], "epoch 1\n");
+	say(fds[OUTPUT_STDERR], "warning\n");
+	close_both(fds);
+	output_worker_ended(output, 1);
+	wait_for(output, OUTPUT_DRAINED);
+	AUTO(buf_done) struct buf both = BUF_INIT;
+	ck_assert_int_eq(output_tail(output, 1, OUTPUT_STDOUT, &both), -ENOENT);
+	ck_assert_int_eq(output_tail(output, 1, OUTPUT_STDERR, &both), 0);
+	ck_assert_str_eq(buf_str(&both), "epoch 1\nwarning\n");
+	free(finish(output, fd));
+}
+
 TEST(output_keeps_the_tail_of_a_worker_that_has_ended)
 {
 	int fd = capture(true);
 	struct output *output = new_output(&(struct output_config){ 0 });
-	struct output_worker worker = { .id = 7, .keep_tail = true };
+	struct output_worker worker = { .id = 7, .keep_tail = { [OUTPUT_STDERR] = true } };
 	int fds[2];
 	ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 	say(fds[1], "Traceback\nboom");
@@ -166,10 +211,10 @@ TEST(output_keeps_the_tail_of_a_worker_that_has_ended)
 	output_worker_ended(output, 7);
 	wait_for(output, OUTPUT_DRAINED);
 	AUTO(buf_done) struct buf tail = BUF_INIT;
-	ck_assert_int_eq(output_tail(output, 7, &tail), 0);
+	ck_assert_int_eq(output_tail(output, 7, OUTPUT_STDERR, &tail), 0);
 	ck_assert_str_eq(buf_str(&tail), "Traceback\nboom");
 	output_forget(output, 7);
-	ck_assert_int_eq(output_tail(output, 7, &tail), -ENOENT);
+	ck_assert_int_eq(output_tail(output, 7, OUTPUT_STDERR, &tail), -ENOENT);
 	AUTO_FREE char *text = finish(output, fd);
 	ck_assert_str_eq(text, "");
 }
@@ -281,7 +326,7 @@ TEST(output_thread_is_one_however_many_threads_log_first)
 		pthread_t threads[4];
 		for (size_t i = 0; i < ARRAY_LEN(threads); i++)
 			ck_assert_int_eq(pthread_create(&threads[i], NULL, log_a_line, output), 0);
-		struct output_worker worker = { .id = 1, .keep_tail = true };
+		struct output_worker worker = { .id = 1, .keep_tail = { [OUTPUT_STDERR] = true } };
 		int fds[2];
 		ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
 		close_both(fds);
@@ -348,6 +393,32 @@ TEST(output_writes_log_files_raw_and_copies_lines_that_match)
 	ck_assert_str_eq(text, "");
 	expect_file(directory, "stdout.log", "loss 3\nother\r50%\rloss 2");
 	expect_file(directory, "filtered.log", "<12@n1> loss 3\n<12@n1> loss 2\n");
+	rmdir(directory);
+}
+
+TEST(output_keeps_a_shared_file_between_workers_that_use_it_one_after_the_other)
+{
+	int fd = capture(true);
+	AUTO_FREE char *directory = temporary_directory();
+	AUTO_FREE char *filtered = mem_printf("%s/filtered.log", directory);
+	struct output_config config = { .prefix = "$rank " };
+	strv_add(&config.filters[OUTPUT_STDOUT], "x");
+	struct output *output = new_output(&config);
+	strv_done(&config.filters[OUTPUT_STDOUT]);
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		struct output_worker worker = { .id = rank,
+						.rank = rank,
+						.local_rank = rank,
+						.route = { { .filter_file = filtered } } };
+		int fds[2];
+		ck_assert_int_eq(output_add(output, &worker, fds, NULL), 0);
+		say(fds[0], "x\n");
+		close_both(fds);
+		output_worker_ended(output, rank);
+		wait_for(output, OUTPUT_DRAINED);
+	}
+	AUTO_FREE char *text = finish(output, fd);
+	expect_file(directory, "filtered.log", "0 x\n1 x\n2 x\n");
 	rmdir(directory);
 }
 

@@ -17,13 +17,14 @@ static struct err err;
 static void reset(void)
 {
 	options = run_options_default.rdzv;
+	options.nnodes = "1:1";
 }
 
 static int make(uint32_t max_nodes)
 {
 	rendezvous_done(&rdzv);
 	err = ERR_INIT;
-	return rendezvous_make(&options, max_nodes, &rdzv, &err);
+	return rendezvous_make(&options, max_nodes, max_nodes, &rdzv, &err);
 }
 
 static void taken(uint32_t max_nodes)
@@ -132,6 +133,28 @@ TEST(what_cannot_work_is_refused_by_name)
 	refused(2, "--rdzv-endpoint: static has one endpoint");
 	options.backend = "zeus";
 	ck_assert_int_eq(make(2), -EINVAL);
+}
+
+TEST(a_lease_decides_where_less_than_a_majority_could_go_on)
+{
+	static const struct {
+		uint32_t min, max;
+		const char *conf;
+		enum quorum_rule quorum;
+	} cases[] = {
+		{ 1, 2, "", QUORUM_LEASE },	    { 2, 4, "", QUORUM_LEASE },
+		{ 2, 2, "", QUORUM_MAJORITY },	    { 2, 3, "", QUORUM_MAJORITY },
+		{ 1, 2, "quorum=any", QUORUM_ANY }, { 1, 2, "quorum=majority", QUORUM_MAJORITY },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		reset();
+		options.backend = "exec:program";
+		options.conf = cases[i].conf;
+		rendezvous_done(&rdzv);
+		ck_assert_int_eq(rendezvous_make(&options, cases[i].min, cases[i].max, &rdzv, &err),
+				 0);
+		ck_assert_int_eq(rdzv.quorum, cases[i].quorum);
+	}
 }
 
 static void assert_program(const char *const *args)

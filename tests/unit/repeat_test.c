@@ -26,7 +26,7 @@ static void play(const struct repeat_rules *rules, uint64_t wall_ns, char text[S
 	repeat_done(&repeat);
 }
 
-static struct repeat_rules rules_of(uint32_t runs, uint32_t warmup, bool variants)
+static struct repeat_rules rules_of(uint32_t runs, uint32_t warmup, uint32_t variants)
 {
 	struct repeat_rules rules;
 	repeat_rules_init(&rules);
@@ -43,7 +43,7 @@ TEST(an_order_runs_once_unless_asked_otherwise)
 	repeat_rules_init(&rules);
 	play(&rules, 1, text);
 	ck_assert_str_eq(text, "X");
-	rules = rules_of(3, 2, false);
+	rules = rules_of(3, 2, 0);
 	play(&rules, 1, text);
 	ck_assert_str_eq(text, "xxXXX");
 }
@@ -51,14 +51,33 @@ TEST(an_order_runs_once_unless_asked_otherwise)
 TEST(variants_come_in_blocks_that_cancel_a_drift)
 {
 	char text[STEPS_MAX];
-	struct repeat_rules rules = rules_of(4, 1, true);
+	struct repeat_rules rules = rules_of(4, 1, 2);
 	play(&rules, 1, text);
 	ck_assert_str_eq(text, "abABBAABBA");
 }
 
+TEST(three_variants_take_turns_in_who_begins)
+{
+	char text[STEPS_MAX];
+	struct repeat_rules rules = rules_of(6, 1, 3);
+	play(&rules, 1, text);
+	ck_assert_str_eq(text, "abcABCCBABCAACBCABBAC");
+	rules.interleave = REPEAT_RANDOM;
+	rules.warmup = 0;
+	rules.runs = 60;
+	play(&rules, 1, text);
+	size_t first[3] = { 0 };
+	for (size_t i = 0; i < strlen(text); i += 3) {
+		ck_assert_int_eq(text[i] + text[i + 1] + text[i + 2], 'A' + 'B' + 'C');
+		first[text[i] - 'A']++;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(first); i++)
+		ck_assert_uint_gt(first[i], 60 / 6);
+}
+
 TEST(every_block_has_both_variants_and_random_ones_differ)
 {
-	struct repeat_rules rules = rules_of(40, 0, true);
+	struct repeat_rules rules = rules_of(40, 0, 2);
 	rules.interleave = REPEAT_RANDOM;
 	char text[STEPS_MAX], again[STEPS_MAX];
 	play(&rules, 1, text);
@@ -74,7 +93,7 @@ TEST(every_block_has_both_variants_and_random_ones_differ)
 TEST(without_a_number_short_commands_run_for_three_seconds_and_long_ones_ten_times)
 {
 	char text[STEPS_MAX];
-	struct repeat_rules rules = rules_of(0, 0, false);
+	struct repeat_rules rules = rules_of(0, 0, 0);
 	play(&rules, 10 * NS_PER_S, text);
 	ck_assert_uint_eq(strlen(text), 10);
 	play(&rules, 100 * NS_PER_MS, text);
@@ -86,7 +105,7 @@ TEST(without_a_number_short_commands_run_for_three_seconds_and_long_ones_ten_tim
 
 TEST(runs_stop_when_the_median_is_known_precisely_enough)
 {
-	struct repeat_rules rules = rules_of(0, 0, false);
+	struct repeat_rules rules = rules_of(0, 0, 0);
 	rules.precision = 0.01;
 	struct repeat repeat;
 	for (int noise = 1; noise <= 40; noise += 13) {
@@ -111,7 +130,7 @@ TEST(runs_stop_when_the_median_is_known_precisely_enough)
 
 TEST(runs_that_do_not_count_bring_no_precision)
 {
-	struct repeat_rules rules = rules_of(0, 0, false);
+	struct repeat_rules rules = rules_of(0, 0, 0);
 	rules.precision = 0.5;
 	rules.max_runs = 50;
 	struct repeat repeat;

@@ -80,12 +80,36 @@ static void draw_cause(struct cause *cause)
 	draw_text(cause->name, sizeof(cause->name));
 }
 
+static void draw_blame(struct blame *blame)
+{
+	blame->named = below(2);
+	blame->rank = (uint32_t)draw();
+	blame->exclude = below(2);
+	draw_text(blame->text, sizeof(blame->text));
+}
+
 static struct msg_addr draw_addr(void)
 {
 	struct msg_addr addr = { .family = below(2) ? 4 : 6 };
 	for (size_t i = 0; i < (addr.family == 4 ? 4 : 16); i++)
 		addr.bytes[i] = (uint8_t)draw();
 	return addr;
+}
+
+static void draw_checks(struct check_digest *checks)
+{
+	checks->bad = below(2);
+	checks->figure_count = (uint8_t)upto(DIGEST_FIGURES_MAX);
+	for (size_t i = 0; i < checks->figure_count; i++) {
+		draw_text(checks->figures[i].name, sizeof(checks->figures[i].name));
+		checks->figures[i].value = (double)(int64_t)draw() / 1024;
+	}
+	checks->fact_count = (uint8_t)upto(DIGEST_FACTS_MAX);
+	for (size_t i = 0; i < checks->fact_count; i++) {
+		draw_text(checks->facts[i].name, sizeof(checks->facts[i].name));
+		draw_text(checks->facts[i].value, sizeof(checks->facts[i].value));
+	}
+	draw_text(checks->finding, sizeof(checks->finding));
 }
 
 static void draw_node(struct node_info *node)
@@ -97,6 +121,7 @@ static void draw_node(struct node_info *node)
 	node->nproc = 1 + (uint32_t)upto(MSG_NPROC_MAX - 1);
 	node->node_rank = draw_rank();
 	node->max_restarts = (uint32_t)upto(UINT32_MAX);
+	node->by_progress = below(2);
 	node->backoff_ns = upto(UINT64_MAX);
 	node->backoff_max_ns = upto(UINT64_MAX);
 	node->period_ns = upto(ROUND_MSG_PERIOD_MAX_NS);
@@ -108,6 +133,24 @@ static void draw_node(struct node_info *node)
 	node->addr_count = (uint8_t)upto(MSG_ADDRS_MAX);
 	for (size_t i = 0; i < node->addr_count; i++)
 		node->addrs[i] = draw_addr();
+	draw_checks(&node->checks);
+	node->strikes = (uint32_t)upto(UINT32_MAX);
+	node->cool_down_ns = upto(UINT64_MAX);
+	node->excluded = below(2);
+}
+
+static void draw_stall(struct stall *stall)
+{
+	stall->reached = upto(UINT64_MAX);
+	stall->attempts = (uint32_t)upto(UINT32_MAX);
+}
+
+static void draw_kept_state(struct kept_state *state)
+{
+	if (below(3) == 0)
+		return;
+	state->ballot = draw_ballot();
+	state->step = upto(UINT64_MAX);
 }
 
 static void draw_memory(struct memory *memory)
@@ -122,8 +165,15 @@ static void draw_memory(struct memory *memory)
 	memory->coordinator_died = below(2);
 	memory->group_rank = draw_rank();
 	memory->restarts = (uint32_t)upto(UINT32_MAX);
+	draw_stall(&memory->stall);
+	memory->reached = upto(UINT64_MAX);
+	for (size_t i = 0; i < KEPT_STATES; i++)
+		draw_kept_state(&memory->kept.states[i]);
+	memory->kept.rank_base = (uint32_t)draw();
+	memory->kept.world_size = (uint32_t)draw();
 	memory->work = (enum work_state)below(WORK_STATE_COUNT);
 	memory->ruling = (enum ruling)below(RULING_COUNT);
+	memory->left = below(2);
 	draw_cause(&memory->cause);
 }
 
@@ -140,9 +190,90 @@ static void draw_formed(struct msg_formed *formed)
 	formed->role_rank_base = (uint32_t)upto(formed->role_world_size);
 	formed->restarts = (uint32_t)draw();
 	formed->max_restarts = (uint32_t)draw();
+	draw_stall(&formed->stall);
+	draw_kept_state(&formed->kept);
 	formed->hosts_store = below(2);
 	formed->master_port = (uint16_t)draw();
 	draw_text(formed->master_host, sizeof(formed->master_host));
+}
+
+static unsigned char some_bytes[ASK_PIECE_MAX];
+
+static struct bytes draw_bytes(size_t max)
+{
+	for (size_t i = 0; i < 16; i++)
+		some_bytes[below(sizeof(some_bytes))] = (unsigned char)draw();
+	return bytes_of(some_bytes, upto(max));
+}
+
+static void draw_inquiry(struct inquiry *ask)
+{
+	ask->kind = (enum ask_kind)below(ASK_KIND_COUNT);
+	ask->timeout_ns = upto(ASK_TIMEOUT_MAX_NS);
+	ask->rank_count = (uint8_t)upto(ASK_RANKS_MAX);
+	for (size_t i = 0; i < ask->rank_count; i++)
+		ask->ranks[i] = (uint32_t)draw();
+	ask->args = draw_bytes(ASK_ARGS_MAX);
+}
+
+static void draw_asking(enum msg_type type, struct msg *msg)
+{
+	uint32_t number = (uint32_t)draw();
+	uint16_t slot = (uint16_t)upto(ASK_SLOTS_MAX - 1);
+	uint8_t pieces = (uint8_t)upto(ASK_PIECES_MAX);
+	switch (type) {
+	case MSG_ASK:
+		msg->ask.id = number;
+		draw_text(msg->ask.host, sizeof(msg->ask.host));
+		draw_inquiry(&msg->ask.ask);
+		break;
+	case MSG_TAKEN:
+		msg->taken.id = number;
+		msg->taken.slot = slot;
+		msg->taken.pieces = pieces;
+		break;
+	case MSG_ANSWER:
+		msg->answer.question = number;
+		msg->answer.slot = slot;
+		msg->answer.last = below(2);
+		msg->answer.failed = below(2);
+		msg->answer.piece = draw_bytes(ASK_PIECE_MAX);
+		break;
+	case MSG_QUESTION:
+		msg->question.question = number;
+		msg->question.slot = slot;
+		msg->question.pieces = pieces;
+		draw_inquiry(&msg->question.ask);
+		break;
+	case MSG_GRANT:
+		msg->grant.question = number;
+		msg->grant.slot = slot;
+		msg->grant.pieces = pieces;
+		break;
+	case MSG_REPLY:
+		msg->reply.id = number;
+		msg->reply.slot = slot;
+		msg->reply.last = below(2);
+		msg->reply.failed = below(2);
+		msg->reply.group_rank = draw_rank();
+		draw_text(msg->reply.name, sizeof(msg->reply.name));
+		msg->reply.piece = draw_bytes(ASK_PIECE_MAX);
+		break;
+	case MSG_MISSED:
+		msg->missed.id = number;
+		msg->missed.why = (enum ask_missed)below(ASK_MISSED_COUNT);
+		msg->missed.group_rank = draw_rank();
+		draw_text(msg->missed.name, sizeof(msg->missed.name));
+		break;
+	case MSG_ENDED:
+		msg->ended.id = number;
+		msg->ended.why = (enum ask_end)below(ASK_END_COUNT);
+		msg->ended.hosts = (uint32_t)draw();
+		msg->ended.answered = (uint32_t)draw();
+		break;
+	default:
+		break;
+	}
 }
 
 static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
@@ -159,6 +290,27 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		break;
 	case MSG_FAILED:
 		draw_cause(&msg->failed.cause);
+		draw_blame(&msg->failed.blame);
+		break;
+	case MSG_DONE:
+		msg->done.left = below(2);
+		break;
+	case MSG_NOTICE:
+		msg->notice.kind = (enum plan_kind)below(PLAN_KIND_COUNT);
+		msg->notice.left_ns = upto(ROUND_MSG_NOTICE_MAX_NS);
+		break;
+	case MSG_VOTE:
+		msg->vote.serial = (uint32_t)draw();
+		msg->vote.phase = (enum plan_phase)below(PLAN_PHASE_COUNT);
+		msg->vote.step = upto(PLAN_STEP_MAX);
+		msg->vote.at = upto(PLAN_STEP_MAX + 1);
+		break;
+	case MSG_PLAN:
+		msg->plan.plan.serial = (uint32_t)draw();
+		msg->plan.plan.phase = (enum plan_phase)below(PLAN_PHASE_COUNT);
+		msg->plan.plan.kind = (enum plan_kind)below(PLAN_KIND_COUNT);
+		msg->plan.plan.step = upto(PLAN_STEP_MAX);
+		msg->plan.left_ns = upto(ROUND_MSG_NOTICE_MAX_NS);
 		break;
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
@@ -175,10 +327,14 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->stop.why = (enum stop_why)below(STOP_WHY_COUNT);
 		msg->stop.ruling = (enum ruling)below(RULING_COUNT);
 		draw_cause(&msg->stop.cause);
+		draw_blame(&msg->stop.blame);
+		msg->stop.left = below(2);
 		break;
 	case MSG_CLOSED:
 		msg->closed.ruling = below(2) ? RULING_DONE : RULING_FAILED;
 		msg->closed.restarts = (uint32_t)draw();
+		msg->closed.stalled = below(2);
+		msg->closed.left = below(2);
 		draw_cause(&msg->closed.cause);
 		break;
 	case MSG_REFUSED:
@@ -201,8 +357,8 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		for (size_t i = 0; i < msg->peers.count; i++)
 			msg->peers.addrs[i] = draw_addr();
 		break;
-	case MSG_DONE:
-	case MSG_TYPE_COUNT:
+	default:
+		draw_asking(type, msg);
 		break;
 	}
 }
@@ -230,6 +386,23 @@ static int get(const struct buf *bytes, struct node_info *node, struct msg *msg)
 	return round_msg_decode(&frame, node, msg, NULL);
 }
 
+/* The bytes that a message borrows; NULL: none. */
+static struct bytes *borrowed(struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_ASK:
+		return &msg->ask.ask.args;
+	case MSG_QUESTION:
+		return &msg->question.ask.args;
+	case MSG_ANSWER:
+		return &msg->answer.piece;
+	case MSG_REPLY:
+		return &msg->reply.piece;
+	default:
+		return NULL;
+	}
+}
+
 static void expect_equal(const struct msg *a, const struct msg *b)
 {
 	ck_assert_int_eq(a->type, b->type);
@@ -237,6 +410,10 @@ static void expect_equal(const struct msg *a, const struct msg *b)
 	if (a->type == MSG_JOIN) {
 		ck_assert(memcmp(a->join.node, b->join.node, sizeof(*a->join.node)) == 0);
 		x.join.node = y.join.node = NULL;
+	}
+	if (borrowed(&x)) {
+		ck_assert(bytes_eq(*borrowed(&x), *borrowed(&y)));
+		*borrowed(&x) = *borrowed(&y) = bytes_of(NULL, 0);
 	}
 	ck_assert(memcmp(&x, &y, msg_size(a->type)) == 0);
 }
@@ -257,6 +434,73 @@ TEST(every_field_of_every_message_comes_out_as_it_went_in)
 		}
 }
 
+static struct blame *blame_of(struct msg *msg)
+{
+	return msg->type == MSG_FAILED ? &msg->failed.blame
+	       : msg->type == MSG_STOP ? &msg->stop.blame
+				       : NULL;
+}
+
+/* Bytes that it added later still, about the fitness of a node. */
+static size_t fitness_len(const struct check_digest *checks)
+{
+	size_t len = 1 + 1 + 1 + 1 + strlen(checks->finding) + 4 + 8 + 1;
+	for (size_t i = 0; i < checks->figure_count; i++)
+		len += 1 + strlen(checks->figures[i].name) + 8;
+	for (size_t i = 0; i < checks->fact_count; i++)
+		len += 1 + strlen(checks->facts[i].name) + 1 + strlen(checks->facts[i].value);
+	return len;
+}
+
+/* Bytes that minor version 4 added at the end. */
+static size_t added_last(const struct msg *msg)
+{
+	return msg->type == MSG_JOIN || msg->type == MSG_DONE || msg->type == MSG_STOP ||
+	       msg->type == MSG_CLOSED;
+}
+
+/* Bytes that minor versions 3 and 4 added. */
+static size_t added_later(const struct msg *msg)
+{
+	static const size_t state = 8 + 8 + 8, added[MSG_TYPE_COUNT] = {
+		[MSG_JOIN] = KEPT_STATES * state + 4 + 4,
+		[MSG_FORMED] = state,
+	};
+	size_t fitness = msg->type == MSG_JOIN ? fitness_len(&msg->join.node->checks) : 0;
+	return added[msg->type] + fitness + added_last(msg);
+}
+
+/* Bytes that minor version 2 and later ones added. */
+static size_t added_len(struct msg *msg)
+{
+	static const size_t added[MSG_TYPE_COUNT] = {
+		[MSG_JOIN] = 1 + 8 + 4 + 8,
+		[MSG_FORMED] = 8 + 4,
+		[MSG_CLOSED] = 1,
+	};
+	const struct blame *blame = blame_of(msg);
+	return (blame ? 1 + 4 + 1 + 1 + strlen(blame->text) : added[msg->type]) + added_later(msg);
+}
+
+TEST(a_message_of_an_earlier_minor_version_blames_no_rank)
+{
+	static const enum msg_type types[] = { MSG_FAILED, MSG_STOP };
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		struct node_info node;
+		struct msg msg, got;
+		draw_msg(types[i], &node, &msg);
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		put(&msg, &bytes);
+		struct frame frame = split(&bytes);
+		frame.body.len -= added_len(&msg);
+		ck_assert_int_eq(round_msg_decode(&frame, &node, &got, NULL), 0);
+		memset(blame_of(&msg), 0, sizeof(struct blame));
+		if (types[i] == MSG_STOP)
+			msg.stop.left = false;
+		expect_equal(&msg, &got);
+	}
+}
+
 TEST(a_message_that_ends_early_is_refused_at_every_byte)
 {
 	for (int type = 0; type < MSG_TYPE_COUNT; type++) {
@@ -266,11 +510,50 @@ TEST(a_message_that_ends_early_is_refused_at_every_byte)
 		AUTO(buf_done) struct buf bytes = BUF_INIT;
 		put(&msg, &bytes);
 		struct frame frame = split(&bytes);
+		size_t added = added_len(&msg);
+		size_t later = added_later(&msg);
+		size_t last = added_last(&msg) + (type == MSG_JOIN ? fitness_len(&node.checks) : 0);
 		for (size_t len = 0; len < frame.body.len; len++) {
 			struct frame cut = { frame.type, bytes_of(frame.body.data, len) };
-			ck_assert_int_eq(round_msg_decode(&cut, &node, &got, NULL), -EPROTO);
+			size_t left = frame.body.len - len;
+			bool whole = left == added || left == later || left == last ||
+				     left == added_last(&msg);
+			ck_assert_int_eq(round_msg_decode(&cut, &node, &got, NULL),
+					 whole ? 0 : -EPROTO);
 		}
 	}
+}
+
+TEST(a_message_of_an_earlier_version_says_nothing_of_progress)
+{
+	struct node_info node, got_node;
+	struct msg msg, got;
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	draw_msg(MSG_JOIN, &node, &msg);
+	put(&msg, &bytes);
+	struct frame frame = split(&bytes);
+	frame.body.len -= added_len(&msg);
+	ck_assert_int_eq(round_msg_decode(&frame, &got_node, &got, NULL), 0);
+	ck_assert(!got_node.by_progress);
+	ck_assert_uint_eq(got.join.memory.reached, 0);
+	ck_assert_uint_eq(got.join.memory.stall.reached, 0);
+}
+
+TEST(a_message_of_an_earlier_version_says_nothing_of_kept_state)
+{
+	struct node_info node, got_node;
+	struct msg msg, got;
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	do
+		draw_msg(MSG_JOIN, &node, &msg);
+	while (msg.join.memory.reached == 0 || kept_is_none(&msg.join.memory.kept.states[0]));
+	put(&msg, &bytes);
+	struct frame frame = split(&bytes);
+	frame.body.len -= added_later(&msg);
+	ck_assert_int_eq(round_msg_decode(&frame, &got_node, &got, NULL), 0);
+	ck_assert_uint_eq(got.join.memory.reached, msg.join.memory.reached);
+	ck_assert(kept_is_none(&got.join.memory.kept.states[0]));
+	ck_assert_uint_eq(got.join.memory.kept.world_size, 0);
 }
 
 TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
@@ -280,7 +563,10 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		enum msg_type type;
 		size_t size;
 	} sizes[] = {
-		{ MSG_DONE, BALLOT },
+		{ MSG_DONE, BALLOT + 1 },
+		{ MSG_NOTICE, BALLOT + 1 + 8 },
+		{ MSG_VOTE, BALLOT + 4 + 1 + 8 + 8 },
+		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 },
 		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 },
@@ -453,7 +739,7 @@ TEST(a_frame_longer_than_any_is_refused_before_it_has_come)
 TEST(the_greeting_comes_out_as_it_went_in)
 {
 	struct frame_hello hello = {
-		.role = ROLE_PROBE, .has_token = true, .version = "1.2.3", .run_id = "job é"
+		.role = ROLE_PROBE, .auth = AUTH_TOKEN, .version = "1.2.3", .run_id = "job é"
 	};
 	memset(hello.nonce, 0xa5, sizeof(hello.nonce));
 	AUTO(buf_done) struct buf bytes = BUF_INIT;
@@ -462,7 +748,7 @@ TEST(the_greeting_comes_out_as_it_went_in)
 	struct frame_hello got;
 	ck_assert_int_eq(frame_get_hello(&frame, &got, NULL), 0);
 	ck_assert_int_eq(got.role, ROLE_PROBE);
-	ck_assert(got.has_token);
+	ck_assert_int_eq(got.auth, AUTH_TOKEN);
 	ck_assert_str_eq(got.version, "1.2.3");
 	ck_assert_str_eq(got.run_id, "job é");
 	ck_assert(memcmp(got.nonce, hello.nonce, sizeof(hello.nonce)) == 0);

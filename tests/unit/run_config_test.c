@@ -128,7 +128,7 @@ TEST(config_refuses_each_bad_number_of_nodes_by_value)
 
 TEST(config_refuses_other_bad_values)
 {
-	REFUSED(max_restarts, -1, "--max-restarts: -1 must be 0 or more");
+	REFUSED(restarts.max, -1, "--max-restarts: -1 must be 0 or more");
 	REFUSED(monitor_interval, 0.0, "--monitor-interval: 0 must be more than 0");
 	REFUSED(monitor_interval, __builtin_nan(""), "--monitor-interval: nan must be more than 0");
 	REFUSED(rdzv.master_port, 0, "--master-port: 0 is not a port (1 to 65535)");

@@ -77,7 +77,7 @@ TEST(options_stop_at_the_command)
 			       "--max-restarts", "9"),
 			 4);
 	ck_assert_str_eq(options.nproc_per_node, "4");
-	ck_assert_int_eq(options.max_restarts, 3);
+	ck_assert_int_eq(options.restarts.max, 3);
 	ck_assert_int_eq(PARSE("-m", "--shutdown-timeout=1.5", "--restart-backoff=1s:2m", "pkg"),
 			 4);
 	ck_assert(options.module);

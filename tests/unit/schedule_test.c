@@ -133,3 +133,40 @@ TEST(the_eta_counts_what_is_running_and_the_limit_on_jobs)
 	ck_assert_uint_eq(schedule_eta(&schedule, &pool, &running, 1, 1, true_time, NULL), 35);
 	ck_assert_uint_eq(schedule.queued, 3);
 }
+
+/* 200 narrow orders around a wide one: it must not be the last to start, whatever the rule. */
+TEST(a_wide_order_is_not_overtaken_for_ever)
+{
+	static const enum schedule_order rules[] = { SCHEDULE_LONGEST, SCHEDULE_LISTED,
+						     SCHEDULE_RANDOM };
+	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
+		struct job jobs[201];
+		AUTO(schedule_done) struct schedule schedule = SCHEDULE_INIT;
+		AUTO(corepool_done) struct corepool pool;
+		corepool_init_anonymous(&pool, 2);
+		for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+			jobs[i] = (struct job){ { .width = 1 }, 10 };
+		jobs[2].item.width = 2;
+		queue_jobs(&schedule, jobs, ARRAY_LEN(jobs), rules[r]);
+		/* One of two CPUs is always busy with a narrow order: their ends alternate. */
+		struct placement running[2];
+		size_t started = 0, wide_at = 0, busy = 0;
+		while (schedule.queued > 0) {
+			struct schedule_item *item =
+				schedule_next(&schedule, &pool, &running[busy]);
+			if (item) {
+				started++;
+				busy++;
+				wide_at = item == &jobs[2].item ? started : wide_at;
+				continue;
+			}
+			ck_assert_uint_gt(busy, 0);
+			corepool_give(&pool, &running[0]);
+			running[0] = running[--busy];
+		}
+		size_t before = 0; /* it is not earlier than its own place in the line */
+		for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+			before += jobs[i].item.node.key < jobs[2].item.node.key;
+		ck_assert_uint_le(wide_at, before + 2 * SCHEDULE_OVERTAKE + 2);
+	}
+}

@@ -81,7 +81,8 @@ TEST(waiting_in_vain_tells_what_was_missing)
 	buf_clear(&text);
 	waiting_in_vain(&agent, false, "node1:29400 refuses", &text);
 	ck_assert_str_eq(buf_str(&text),
-			 "no round within 10 min 0 s (join_timeout): node1:29400 refuses");
+			 "no round within 10 min 0 s (join_timeout): node1:29400 refuses; 'muster "
+			 "doctor' checks the names, ports and interfaces of a host");
 }
 
 TEST(who_waits_for_a_majority_says_how_many_are_missing_and_the_remedy)

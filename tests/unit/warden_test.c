@@ -1,12 +1,17 @@
 #include "unit.h"
 
+#include "loop.h"
+
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +26,7 @@
 #include "sys/cgroup.h"
 #include "sys/cgroup_find.h"
 #include "sys/proctree.h"
+#include "sys/sweeper.h"
 #include "sys/warden.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
@@ -136,10 +142,10 @@ TEST(a_missing_program_is_an_error_of_the_start)
 	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
 
 	spec.path = "/bin/true";
-	spec.cwd = "/nonexistent";
+	spec.cwd = "/dev/null/x";
 	ck_assert_int_eq(warden_spawn(warden, 6, &spec, 0, NULL), 0);
 	failed = next_event(warden);
-	ck_assert_int_eq(failed.error, ENOENT);
+	ck_assert_int_eq(failed.error, ENOTDIR);
 	ck_assert_int_eq(failed.step, SPAWN_CWD);
 	warden_free(warden);
 }
@@ -497,38 +503,67 @@ TEST(closing_the_connection_kills_every_descendant)
 	ck_assert(!exists(pid));
 }
 
+static void kill_warden(struct warden *warden)
+{
+	kill(warden_pid(warden), SIGKILL);
+	while (next_event(warden).type != WARDEN_LOST)
+		;
+}
+
+static void note_clear(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/* Until nothing is left of what it had. */
+static void sweep_after(struct warden *lost)
+{
+	struct {
+		struct event_base *base;
+	} loop = { event_base_new() };
+	bool clear = false;
+	struct sweeper *sweeper = sweeper_new(loop.base, note_clear, &clear);
+	sweeper_start(sweeper, lost);
+	WAIT_FOR(&loop, clear);
+	sweeper_free(sweeper);
+	event_base_free(loop.base);
+}
+
 TEST(a_killed_warden_is_told_and_what_it_leaves_can_be_swept)
 {
 	struct warden *warden = new_warden(), *other = new_warden();
 	start(other, 2, "exec sleep 1000");
 	pid_t bystander = await(other, WARDEN_SPAWNED).pid;
 	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
-	kill(warden_pid(warden), SIGKILL);
-	while (next_event(warden).type != WARDEN_LOST)
-		;
+	kill_warden(warden);
 	struct warden_event event;
 	ck_assert_int_eq(warden_next(warden, &event), 0);
 	struct err err;
 	char *argv[] = { (char *)"x", NULL };
 	struct spawn_spec spec = { .path = "/bin/true", .argv = argv, .envp = no_env };
 	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, &err), -EPIPE);
-	warden_free(warden);
 
-	while (proctree_sweep() > 0)
-		;
+	sweep_after(warden);
 	ck_assert(!exists(escaped));
 	ck_assert(exists(bystander));
 	warden_free(other);
 	ck_assert(!exists(bystander));
 }
 
+static void stop(pid_t pid)
+{
+	struct proc_stat stat;
+	kill(pid, SIGSTOP);
+	do
+		ck_assert_int_eq(procfs_stat(pid, &stat), 0);
+	while (stat.state != 'T');
+}
+
 TEST(a_stopped_warden_is_continued_when_its_agent_lets_go)
 {
 	struct warden *warden = new_warden();
 	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
-	kill(warden_pid(warden), SIGSTOP);
-	siginfo_t info;
-	ck_assert_int_eq(waitid(P_PID, (id_t)warden_pid(warden), &info, WSTOPPED | WNOWAIT), 0);
+	stop(warden_pid(warden));
 	warden_free(warden);
 	ck_assert(!exists(escaped));
 }
@@ -538,11 +573,189 @@ TEST(a_stopped_warden_kills_when_it_is_asked_to)
 	struct warden *warden = new_warden();
 	start(warden, 1, "trap '' TERM; exec sleep 1000");
 	await(warden, WARDEN_SPAWNED);
-	kill(warden_pid(warden), SIGSTOP);
-	siginfo_t info;
-	ck_assert_int_eq(waitid(P_PID, (id_t)warden_pid(warden), &info, WSTOPPED | WNOWAIT), 0);
+	stop(warden_pid(warden));
 	warden_kill_all(warden);
 	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+static pid_t first_child(pid_t parent)
+{
+	AUTO(pids_done) struct pids found = PIDS_INIT;
+	while (found.count == 0)
+		procfs_children(parent, &found);
+	return found.items[0];
+}
+
+TEST(a_warden_that_is_stopped_at_its_birth_is_continued)
+{
+	struct warden *warden = new_warden();
+	stop(first_child(first_child(getpid())));
+	start(warden, 1, "trap '' TERM; exec sleep 1000");
+	warden_kill_all(warden);
+	await(warden, WARDEN_EMPTY);
+	warden_free(warden);
+}
+
+TEST(a_warden_that_is_stopped_again_and_again_is_replaced_by_its_heir)
+{
+	struct warden *warden = new_warden();
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	pid_t pid = warden_pid(warden), stopper = fork();
+	if (stopper == 0)
+		for (;;)
+			kill(pid, SIGSTOP);
+	warden_free(warden);
+	kill(stopper, SIGKILL);
+	ck_assert_int_eq(waitpid(stopper, NULL, 0), stopper);
+	ck_assert(!exists(escaped));
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	struct proc_stat stat;
+	ck_assert_int_eq(procfs_stat(pid, &stat), 0);
+	return stat.ppid;
+}
+
+/* An agent in a process of its own: its escaped process, and its warden. SIGUSR1 makes it ask for
+ * another program. */
+static pid_t fork_agent(pid_t *ret_escaped, pid_t *ret_warden)
+{
+	sigset_t usr1;
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	pid_t agent = fork();
+	if (agent == 0) {
+		struct warden *warden = new_warden();
+		pid_t pids[] = { first_pid(warden,
+					   "setsid sh -c 'echo $$; exec sleep 1000' & wait"),
+				 warden_pid(warden) };
+		ck_assert_int_eq(write(ends[1], pids, sizeof(pids)), sizeof(pids));
+		sigwaitinfo(&usr1, NULL);
+		start(warden, 2, "exec sleep 1000");
+		pause();
+		_exit(0);
+	}
+	pid_t pids[2];
+	ck_assert_int_eq(read(ends[0], pids, sizeof(pids)), sizeof(pids));
+	close(ends[0]);
+	close(ends[1]);
+	*ret_escaped = pids[0];
+	*ret_warden = pids[1];
+	return agent;
+}
+
+TEST(nothing_survives_when_agent_and_warden_are_killed_at_once)
+{
+	pid_t escaped, warden;
+	pid_t agent = fork_agent(&escaped, &warden);
+	pid_t heir = parent_of(warden);
+	ck_assert_int_eq(parent_of(heir), agent);
+	AUTO(fd_close) int heir_fd = pidfd_open(heir, 0);
+	kill(warden, SIGKILL);
+	kill(agent, SIGKILL);
+	ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
+	struct pollfd ended = { .fd = heir_fd, .events = POLLIN };
+	ck_assert_int_eq(poll(&ended, 1, -1), 1);
+	ck_assert(!exists(escaped));
+}
+
+/* Stops the next program of the warden at its birth: the warden hangs in its start. */
+static void hang_next_start(pid_t warden, pid_t agent)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, warden, NULL, PTRACE_O_TRACEVFORK), 0);
+	kill(agent, SIGUSR1);
+	int status;
+	do {
+		ck_assert_int_eq(waitpid(warden, &status, __WALL), warden);
+		ck_assert(WIFSTOPPED(status));
+		ck_assert_int_eq(ptrace(PTRACE_CONT, warden, NULL, NULL), 0);
+	} while (status >> 16 != PTRACE_EVENT_VFORK);
+}
+
+TEST(nothing_survives_an_agent_whose_warden_hangs_in_the_start_of_a_program)
+{
+	pid_t escaped, warden;
+	pid_t agent = fork_agent(&escaped, &warden);
+	hang_next_start(warden, agent);
+	kill(agent, SIGKILL);
+	while (waitpid(-1, NULL, __WALL) > 0 || errno != ECHILD)
+		; /* the agent, and what we trace */
+	while (exists(escaped))
+		poll(NULL, 0, 1);
+}
+
+/* Where SIGCONT does not help. */
+static void hold(pid_t pid)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	int status;
+	ck_assert_int_eq(waitpid(pid, &status, __WALL), pid);
+	ck_assert(WIFSTOPPED(status));
+}
+
+TEST(an_heir_is_not_killed_while_anything_below_it_lives)
+{
+	struct warden *warden = new_warden();
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	pid_t heir = parent_of(warden_pid(warden));
+	AUTO(fd_close) int escaped_fd = pidfd_open(escaped, 0);
+	hold(heir);
+	kill_warden(warden);
+
+	AUTO(pids_done) struct pids heirs = PIDS_INIT;
+	pids_add(&heirs, heir);
+	while (proctree_sweep(&heirs) > 0)
+		ck_assert(!warden_try_free(warden, false));
+	struct pollfd dead = { .fd = escaped_fd, .events = POLLIN };
+	ck_assert_int_eq(poll(&dead, 1, -1), 1);
+	ck_assert(exists(heir));
+
+	sweep_after(warden);
+	ck_assert(!exists(heir));
+	ck_assert(!exists(escaped));
+}
+
+TEST(what_a_killed_heir_had_is_swept)
+{
+	struct warden *warden = new_warden();
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	pid_t heir = parent_of(warden_pid(warden));
+	hold(heir);
+	kill_warden(warden);
+	kill(heir, SIGKILL);
+	sweep_after(warden);
+	ck_assert(!exists(escaped));
+}
+
+TEST(a_stopped_heir_goes_on_when_agent_and_warden_are_killed)
+{
+	pid_t escaped, warden;
+	pid_t agent = fork_agent(&escaped, &warden);
+	pid_t heir = parent_of(warden);
+	AUTO(fd_close) int heir_fd = pidfd_open(heir, 0);
+	stop(heir);
+	kill(warden, SIGKILL);
+	kill(agent, SIGKILL);
+	ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
+	struct pollfd ended = { .fd = heir_fd, .events = POLLIN };
+	ck_assert_int_eq(poll(&ended, 1, -1), 1);
+	ck_assert(!exists(escaped));
+}
+
+TEST(a_killed_heir_costs_nothing)
+{
+	struct warden *warden = new_warden();
+	kill(parent_of(warden_pid(warden)), SIGKILL);
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	warden_kill_all(warden);
+	await(warden, WARDEN_EMPTY);
+	ck_assert(!exists(escaped));
 	warden_free(warden);
 }
 
@@ -569,7 +782,7 @@ TEST(a_sweep_leaves_the_children_that_we_have_started_ourselves)
 		pause();
 		_exit(0);
 	}
-	while (proctree_sweep() > 0)
+	while (proctree_sweep(NULL) > 0)
 		;
 	int status;
 	ck_assert_int_eq(child_try_wait(own, &status), 0);
@@ -721,12 +934,8 @@ TEST(the_cgroup_of_a_killed_warden_is_removed)
 	struct warden *warden = new_warden();
 	struct cgroup cgroup = leaf_of(warden);
 	first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
-	kill(warden_pid(warden), SIGKILL);
-	while (next_event(warden).type != WARDEN_LOST)
-		;
-	warden_free(warden);
+	kill_warden(warden);
+	sweep_after(warden);
 	ck_assert_int_eq(access(cgroup.path, F_OK), -1);
 	cgroup_done(&cgroup);
-	while (proctree_sweep() > 0)
-		;
 }

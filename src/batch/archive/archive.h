@@ -48,6 +48,7 @@ int archive_import(const struct archive_options *options, const char *path, stru
 /* One order of one file: the median of every metric. */
 struct archive_point {
 	char *id;
+	char *name;			/* what people shall see; NULL: the id */
 	char *source;			/* of the counts; NULL: none */
 	char *unit;			/* of ARCHIVE_VALUE; NULL: none */
 	double values[ARCHIVE_METRICS]; /* NaN: not measured */

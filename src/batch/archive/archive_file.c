@@ -26,7 +26,7 @@
 
 /* The values of one order while it is read. */
 struct sums {
-	char *id, *source, *unit;
+	char *id, *name, *source, *unit; /* name: NULL where the id is one */
 	double *values[ARCHIVE_METRICS];
 	size_t counts[ARCHIVE_METRICS], caps[ARCHIVE_METRICS];
 	uint32_t runs;
@@ -46,6 +46,7 @@ static void summary_done(struct summary *summary)
 		for (size_t k = 0; k < ARCHIVE_METRICS; k++)
 			free(sums->values[k]);
 		free(sums->id);
+		free(sums->name);
 		free(sums->source);
 		free(sums->unit);
 		free(sums);
@@ -62,13 +63,17 @@ static void add_value(struct sums *sums, size_t metric, double value)
 	sums->values[metric][sums->counts[metric]++] = value;
 }
 
-static struct sums *sums_of(struct summary *summary, const char *id)
+static struct sums *sums_of(struct summary *summary, const struct result *result)
 {
+	const char *id = result->id;
 	struct sums *sums = map_get(&summary->by_id, id, strlen(id));
 	if (sums)
 		return sums;
 	sums = NEW(struct sums);
 	sums->id = mem_strdup(id);
+	/* An id that was not given is a hash, which says nothing to people. */
+	if (str_starts(result->hash, id))
+		sums->name = samples_command_text(result);
 	ARRAY_RESERVE(summary->orders, summary->count, summary->cap);
 	summary->orders[summary->count++] = sums;
 	map_put(&summary->by_id, id, strlen(id), sums);
@@ -85,7 +90,7 @@ static void add_result(struct summary *summary, const struct result *result)
 {
 	if (result->warmup || result->reason != REASON_OK)
 		return;
-	struct sums *sums = sums_of(summary, result->id);
+	struct sums *sums = sums_of(summary, result);
 	double values[METRIC_COUNT];
 	samples_metrics(result, values);
 	for (size_t i = 0; i < METRIC_COUNT; i++)
@@ -114,6 +119,7 @@ static void write_summary(struct sums *sums, struct buf *out)
 	json_out_open(&json, NULL, '{');
 	json_out_text(&json, "muster", "summary");
 	json_out_text(&json, "id", sums->id);
+	json_out_text_if(&json, "name", sums->name);
 	json_out_int(&json, "runs", sums->runs);
 	for (size_t i = 0; i < ARCHIVE_METRICS; i++) {
 		if (!sums->counts[i])
@@ -278,8 +284,11 @@ static struct imported *imported_of(struct importing *importing, const struct be
 	const struct archive_options *options = importing->options;
 	const struct archive_key *fallback = &importing->fallback;
 	const char *version = first_of(options->version, from->commit, fallback->version);
+	const char *configuration =
+		first_of(options->configuration, from->suite, fallback->configuration);
 	for (size_t i = importing->count; i-- > 0 && version;)
-		if (str_eq(importing->versions[i]->key.version, version))
+		if (str_eq(importing->versions[i]->key.version, version) &&
+		    str_eq(importing->versions[i]->key.configuration, configuration))
 			return importing->versions[i];
 	if (!version)
 		return NULL;
@@ -288,7 +297,7 @@ static struct imported *imported_of(struct importing *importing, const struct be
 		.version = mem_strdup(version),
 		.host_class =
 			mem_strdup(first_of(options->host_class, from->host, fallback->host_class)),
-		.configuration = mem_strdup(fallback->configuration),
+		.configuration = mem_strdup(configuration),
 		.time_s = from->time_s ? from->time_s : fallback->time_s,
 	};
 	ARRAY_RESERVE(importing->versions, importing->count, importing->cap);
@@ -316,9 +325,9 @@ int archive_import(const struct archive_options *options, const char *path, stru
 	/* Without a version, unless the file says one for every value: on_value() tells. */
 	archive_key_make(&importing.fallback, options, "import", NULL);
 	int r = file_read(path, BENCH_IMPORT_MAX, &text, err);
-	if (r >= 0)
-		r = bench_import((const char *)buf_data(&text), buf_len(&text), on_value,
-				 &importing, err);
+	if (r < 0)
+		return r;
+	r = bench_import((const char *)buf_data(&text), buf_len(&text), on_value, &importing, err);
 	if (r < 0)
 		return err_wrap(err, "%s", path);
 	for (size_t i = 0; i < importing.count; i++) {

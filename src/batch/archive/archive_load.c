@@ -60,13 +60,13 @@ static int by_place(const void *a, const void *b)
 
 /* ------------------------------------------------------------------- one file */
 
-static int take_text(struct json_in *in, char **ret_text)
+/* `room` is for the text while it is read. */
+static int take_text(struct json_in *in, struct buf *room, char **ret_text)
 {
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	int r = json_in_string(in, &text);
+	int r = json_in_string(in, room);
 	if (r >= 0) {
 		free(*ret_text);
-		*ret_text = buf_take_str(&text);
+		*ret_text = mem_strndup(buf_str(room), buf_len(room));
 	}
 	return r;
 }
@@ -80,11 +80,11 @@ int archive_read_key(struct archive_entry *entry, const char *line, size_t len, 
 	while (r >= 0 && (r = json_in_member(&in, &key)) > 0) {
 		const char *name = buf_str(&key);
 		if (str_eq(name, "version"))
-			r = take_text(&in, &entry->key.version);
+			r = take_text(&in, &key, &entry->key.version);
 		else if (str_eq(name, "class"))
-			r = take_text(&in, &entry->key.host_class);
+			r = take_text(&in, &key, &entry->key.host_class);
 		else if (str_eq(name, "configuration"))
-			r = take_text(&in, &entry->key.configuration);
+			r = take_text(&in, &key, &entry->key.configuration);
 		else if (str_eq(name, "time"))
 			r = json_in_int(&in, &entry->key.time_s);
 		else if (str_eq(name, "summary_bytes"))
@@ -101,26 +101,28 @@ static int metric_of(const char *key)
 	return str_eq(key, "value") ? ARCHIVE_VALUE : metric_find(key, strlen(key));
 }
 
-static int read_point(struct archive_point *point, const char *line, size_t len)
+/* `key` is room for the names of members. */
+static int read_point(struct archive_point *point, const char *line, size_t len, struct buf *key)
 {
-	AUTO(buf_done) struct buf key = BUF_INIT;
 	struct json_in in;
 	for (size_t i = 0; i < ARCHIVE_METRICS; i++)
 		point->values[i] = NAN;
 	json_in_init(&in, line, len);
 	int r = json_in_enter(&in, '{'), metric;
-	while (r >= 0 && (r = json_in_member(&in, &key)) > 0) {
-		const char *name = buf_str(&key);
+	while (r >= 0 && (r = json_in_member(&in, key)) > 0) {
+		const char *name = buf_str(key);
 		int64_t runs;
 		if (str_eq(name, "id")) {
-			r = take_text(&in, &point->id);
+			r = take_text(&in, key, &point->id);
+		} else if (str_eq(name, "name")) {
+			r = take_text(&in, key, &point->name);
 		} else if (str_eq(name, "runs")) {
 			r = json_in_int(&in, &runs);
 			point->runs = r >= 0 && runs > 0 && runs < UINT32_MAX ? (uint32_t)runs : 1;
 		} else if (str_eq(name, "source")) {
-			r = take_text(&in, &point->source);
+			r = take_text(&in, key, &point->source);
 		} else if (str_eq(name, "unit")) {
-			r = take_text(&in, &point->unit);
+			r = take_text(&in, key, &point->unit);
 		} else if (str_eq(name, "more_is_better")) {
 			r = json_in_bool(&in, &point->more_is_better);
 		} else if ((metric = metric_of(name)) >= 0) {
@@ -134,6 +136,7 @@ static int read_point(struct archive_point *point, const char *line, size_t len)
 
 int archive_read_points(struct archive_entry *entry, const char *text, size_t len)
 {
+	AUTO(buf_done) struct buf key = BUF_INIT;
 	for (const char *end = text + len; text < end;) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		if (!newline)
@@ -141,7 +144,7 @@ int archive_read_points(struct archive_entry *entry, const char *text, size_t le
 		ARRAY_RESERVE(entry->points, entry->point_count, entry->point_cap);
 		struct archive_point *point = &entry->points[entry->point_count++];
 		*point = (struct archive_point){ .runs = 1 };
-		int r = read_point(point, text, (size_t)(newline - text));
+		int r = read_point(point, text, (size_t)(newline - text), &key);
 		if (r < 0)
 			return r;
 		text = newline + 1;
@@ -204,6 +207,7 @@ void archive_entry_done(struct archive_entry *entry)
 {
 	for (size_t i = 0; i < entry->point_count; i++) {
 		free(entry->points[i].id);
+		free(entry->points[i].name);
 		free(entry->points[i].source);
 		free(entry->points[i].unit);
 	}

@@ -40,6 +40,7 @@ struct hunt {
 	size_t count, cap;
 	struct bisect bisect;
 	enum bisect_result result;
+	double good_count; /* of the good commit, with --count; 0: not counted yet */
 	int state_fd;
 	int code; /* of a measurement that was interrupted; 0: none was */
 };
@@ -62,10 +63,20 @@ void hunt_line(const struct hunt *hunt, size_t commit, struct buf *out);
 /* A batch that says nothing: one order at a time, its output kept in the directory `results`. */
 struct batch_config hunt_batch_config(const char *output, const char *results);
 
+/* What to say when a batch ended with this code: a signal stopped it, or it could not begin. */
+int hunt_stopped(struct hunt *hunt, int code, struct err *err);
+
+/* The worktree of a commit, or with an ending a file beside it. */
+char *hunt_path(const struct hunt *hunt, size_t commit, const char *ending);
+
+/* A file of orders that run a command in the worktrees of commits; a commit is the order's id. */
+int hunt_write_orders(const struct hunt *hunt, const size_t *commits, size_t n, const char *command,
+		      const char *path, struct err *err);
+
 /* Builds these commits side by side, if they are not, and tells the machine. */
 int hunt_build(struct hunt *hunt, const size_t *commits, size_t n, struct err *err);
 
-/* Measures pairs of the good commit and this one, and tells the machine. */
+/* Measures pairs of the good commit and this one, or counts, and tells the machine. */
 int hunt_measure(struct hunt *hunt, size_t commit, struct err *err);
 
 /* The file that --resume reads. */

@@ -19,7 +19,7 @@
 
 #define MARK_MAX 65536
 
-static char *path_of(const struct hunt *hunt, size_t commit, const char *ending)
+char *hunt_path(const struct hunt *hunt, size_t commit, const char *ending)
 {
 	return mem_printf("%s/%s%s", hunt->dir, hunt->commits[commit].hash, ending);
 }
@@ -32,7 +32,7 @@ static void mark_text(const struct hunt *hunt, bool well, struct buf *out)
 
 static int mark(const struct hunt *hunt, size_t commit, bool well, struct err *err)
 {
-	AUTO_FREE char *path = path_of(hunt, commit, ".built");
+	AUTO_FREE char *path = hunt_path(hunt, commit, ".built");
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	mark_text(hunt, well, &text);
 	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -43,8 +43,8 @@ static int mark(const struct hunt *hunt, size_t commit, bool well, struct err *e
 /* A build of before with the same command: 1 well, 0 failed, -1 there is none. */
 static int marked(const struct hunt *hunt, size_t commit)
 {
-	AUTO_FREE char *path = path_of(hunt, commit, ".built");
-	AUTO_FREE char *tree = path_of(hunt, commit, "");
+	AUTO_FREE char *path = hunt_path(hunt, commit, ".built");
+	AUTO_FREE char *tree = hunt_path(hunt, commit, "");
 	AUTO(buf_done) struct buf found = BUF_INIT;
 	if (access(tree, F_OK) < 0 || file_read(path, MARK_MAX, &found, NULL) < 0)
 		return -1;
@@ -59,7 +59,7 @@ static int marked(const struct hunt *hunt, size_t commit)
 
 static int make_worktree(const struct hunt *hunt, size_t commit, struct err *err)
 {
-	AUTO_FREE char *tree = path_of(hunt, commit, "");
+	AUTO_FREE char *tree = hunt_path(hunt, commit, "");
 	AUTO(buf_done) struct buf nothing = BUF_INIT;
 	if (access(tree, F_OK) == 0)
 		return 0;
@@ -79,15 +79,16 @@ struct builds {
 	size_t n;
 };
 
-static int write_orders(const struct builds *builds, const char *path, struct err *err)
+int hunt_write_orders(const struct hunt *hunt, const size_t *commits, size_t n, const char *command,
+		      const char *path, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	for (size_t i = 0; i < builds->n; i++) {
-		AUTO_FREE char *tree = path_of(builds->hunt, builds->commits[i], "");
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *tree = hunt_path(hunt, commits[i], "");
 		struct json_out json = JSON_OUT(&text);
 		json_out_open(&json, NULL, '{');
-		json_out_text(&json, "id", builds->hunt->commits[builds->commits[i]].hash);
-		json_out_text(&json, "cmd", builds->hunt->options->build);
+		json_out_text(&json, "id", hunt->commits[commits[i]].hash);
+		json_out_text(&json, "cmd", command);
 		json_out_text(&json, "cwd", tree);
 		json_out_close(&json, '}');
 		buf_append_char(&text, '\n');
@@ -117,14 +118,13 @@ static int run_builds(struct builds *builds, struct err *err)
 	config.runs = 1;
 	config.measure = plain;
 	unlink(output);
-	int r = write_orders(builds, orders, err);
+	int r = hunt_write_orders(hunt, builds->commits, builds->n, hunt->options->build, orders,
+				  err);
 	if (r < 0)
 		return r;
 	int code = batch_run(&config, 1, words);
-	if (code != EXIT_CODE_OK && code != EXIT_CODE_FAILED) {
-		hunt->code = code;
-		return err_set(err, EINTR, "stopped; --resume goes on");
-	}
+	if (code != EXIT_CODE_OK && code != EXIT_CODE_FAILED)
+		return hunt_stopped(hunt, code, err);
 	return results_read(output, on_result, builds, NULL, NULL, err);
 }
 

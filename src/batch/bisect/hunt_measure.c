@@ -16,40 +16,25 @@
 #define PAIRS_FIRST BISECT_MIN_PAIRS /* a look at fewer decides nothing */
 #define PAIRS_MORE 4		     /* between two looks at what is not decided */
 
-static char *command_of(const struct hunt *hunt, size_t commit)
-{
-	/* The directory is ours and has no quote in its last part; quote what is before it. */
-	struct buf text = BUF_INIT;
-	buf_append_str(&text, "cd '");
-	for (const char *c = hunt->dir; *c; c++) {
-		if (*c == '\'')
-			buf_append_str(&text, "'\\''");
-		else
-			buf_append_char(&text, *c);
-	}
-	buf_printf(&text, "/%s' && %s", hunt->commits[commit].hash, hunt->options->bench);
-	return buf_take_str(&text);
-}
-
 struct batch_config hunt_batch_config(const char *output, const char *results)
 {
-	struct batch_config config = {
-		.cores = 1,
-		.jobs = 1,
-		.reserve = -1,
-		.seed = 1,
-		.confidence = REPEAT_CONFIDENCE,
-		.shell = "/bin/sh",
-		.retry_on = retry_rule_any(),
-		.retry_delay_ns = NS_PER_S,
-		.output = output,
-		.results = results,
-		.quiet = true,
-		.progress = BATCH_PROGRESS_NONE,
-		.allow_duplicates = true,
-	};
-	ladder_parse("TERM,5000,KILL", &config.ladder, NULL);
+	struct batch_config config;
+	batch_config_init(&config);
+	config.jobs = 1;
+	config.output = output;
+	config.results = results;
+	config.quiet = true;
+	config.progress = BATCH_PROGRESS_NONE;
+	config.allow_duplicates = true;
 	return config;
+}
+
+int hunt_stopped(struct hunt *hunt, int code, struct err *err)
+{
+	if (code <= EXIT_CODE_SIGNAL_BASE)
+		return err_set(err, EINVAL, "the search cannot go on: nothing was run");
+	hunt->code = code;
+	return err_set(err, EINTR, "stopped; --resume goes on");
 }
 
 /* The value of one variant in one block; NaN: it failed. */
@@ -60,6 +45,13 @@ static double value_of(const struct hunt *hunt, const struct sample_order *order
 		if (order->runs[i].variant == variant && order->runs[i].block == block)
 			return order->runs[i].values[hunt->options->metric];
 	return NAN;
+}
+
+static int good_fails(const struct hunt *hunt, struct err *err)
+{
+	return err_set(err, ENOEXEC,
+		       "the benchmark fails on the good commit, or did not measure %s: %s",
+		       metric_table[hunt->options->metric].title, hunt->options->bench);
 }
 
 static int take_pairs(struct hunt *hunt, size_t commit, const struct samples *samples, size_t pairs,
@@ -80,38 +72,81 @@ static int take_pairs(struct hunt *hunt, size_t commit, const struct samples *sa
 	}
 	if (taken)
 		return 0;
-	if (!good_runs)
-		return err_set(err, ENOEXEC,
-			       "the benchmark fails on the good commit, or did not measure %s: %s",
-			       metric_table[hunt->options->metric].title, hunt->options->bench);
-	return hunt_state_failed(hunt, commit, err);
+	return good_runs ? hunt_state_failed(hunt, commit, err) : good_fails(hunt, err);
 }
 
-int hunt_measure(struct hunt *hunt, size_t commit, struct err *err)
+/* Runs the measurements that `config` describes, and reads what came of them. */
+static int run(struct hunt *hunt, const struct batch_config *config, int argc, char *const *words,
+	       struct samples *samples, struct err *err)
 {
-	const struct bisect_commit *state = &hunt->bisect.commits[commit];
-	size_t pairs = metric_table[hunt->options->metric].counted ? 1
-		       : state->pairs < PAIRS_FIRST		   ? PAIRS_FIRST - state->pairs
-								   : PAIRS_MORE;
-	AUTO_FREE char *output = mem_printf("%s/pairs.jsonl", hunt->dir);
-	AUTO_FREE char *results = mem_printf("%s/output", hunt->dir);
-	AUTO_FREE char *good = command_of(hunt, 0), *candidate = command_of(hunt, commit);
-	AUTO_FREE char *a = mem_printf("A=%s", good), *b = mem_printf("B=%s", candidate);
-	struct batch_config config = hunt_batch_config(output, results);
-	config.ab = true;
-	config.runs = (int64_t)pairs;
-	config.measure = hunt->options->measure;
+	unlink(config->output);
+	int code = batch_run(config, argc, words);
+	if (code != EXIT_CODE_OK && code != EXIT_CODE_FAILED)
+		return hunt_stopped(hunt, code, err);
+	return samples_load(samples, config->output, err);
+}
+
+static int measure_pairs(struct hunt *hunt, size_t commit, struct batch_config *config,
+			 struct err *err)
+{
+	size_t measured = hunt->bisect.commits[commit].pairs;
+	size_t pairs = measured < PAIRS_FIRST ? PAIRS_FIRST - measured : PAIRS_MORE;
+	AUTO_FREE char *a = mem_printf("A=%s", hunt->options->bench);
+	AUTO_FREE char *b = mem_printf("B=%s", hunt->options->bench);
+	AUTO_FREE char *good = hunt_path(hunt, 0, ""), *candidate = hunt_path(hunt, commit, "");
+	const char *const dirs[] = { good, candidate };
 	char *words[] = { a, b, NULL };
-	unlink(output);
-	int code = batch_run(&config, 2, words);
-	if (code != EXIT_CODE_OK && code != EXIT_CODE_FAILED) {
-		hunt->code = code;
-		return err_set(err, EINTR, "stopped; --resume goes on");
-	}
 	struct samples samples = SAMPLES_INIT;
-	int r = samples_load(&samples, output, err);
+	config->ab = true;
+	config->ab_dirs = dirs;
+	config->runs = (int64_t)pairs;
+	int r = run(hunt, config, 2, words, &samples, err);
 	if (r >= 0)
 		r = take_pairs(hunt, commit, &samples, pairs, err);
 	samples_done(&samples);
 	return r;
+}
+
+/* ---------------------------------------------------------------------- counts */
+
+static double count_of(const struct hunt *hunt, const struct samples *samples, size_t commit)
+{
+	const char *id = hunt->commits[commit].hash;
+	const struct sample_order *order = map_get(&samples->by_id, id, strlen(id));
+	return order && order->run_count ? order->runs[0].values[hunt->options->metric] : NAN;
+}
+
+/* Counts repeat exactly and do not mind neighbours: the good commit is counted once, beside the
+ * first other one. */
+static int count(struct hunt *hunt, size_t commit, struct batch_config *config, struct err *err)
+{
+	const size_t commits[] = { commit, 0 };
+	AUTO_FREE char *orders = mem_printf("%s/counts.jsonl", hunt->dir);
+	char *words[] = { orders, NULL };
+	struct samples samples = SAMPLES_INIT;
+	size_t n = hunt->good_count > 0 ? 1 : 2;
+	config->jobs = MIN((int64_t)n, (int64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	config->runs = 1;
+	int r = hunt_write_orders(hunt, commits, n, hunt->options->bench, orders, err);
+	if (r >= 0)
+		r = run(hunt, config, 1, words, &samples, err);
+	if (r >= 0 && n > 1)
+		hunt->good_count = count_of(hunt, &samples, 0);
+	double candidate = r >= 0 ? count_of(hunt, &samples, commit) : NAN;
+	samples_done(&samples);
+	if (r < 0)
+		return r;
+	if (!(hunt->good_count > 0))
+		return good_fails(hunt, err);
+	return candidate > 0 ? hunt_state_pair(hunt, commit, hunt->good_count, candidate, err)
+			     : hunt_state_failed(hunt, commit, err);
+}
+
+int hunt_measure(struct hunt *hunt, size_t commit, struct err *err)
+{
+	AUTO_FREE char *output = mem_printf("%s/pairs.jsonl", hunt->dir);
+	AUTO_FREE char *results = mem_printf("%s/output", hunt->dir);
+	struct batch_config config = hunt_batch_config(output, results);
+	config.measure = hunt->options->measure;
+	return (hunt->bisect.rule.exact ? count : measure_pairs)(hunt, commit, &config, err);
 }

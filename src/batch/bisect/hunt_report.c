@@ -8,6 +8,7 @@
 
 #define CHART_WIDTH 1000
 #define CHART_HEIGHT 220
+#define CHART_MARGIN 8
 
 static const char *const results[] = { [BISECT_FOUND] = "found",
 				       [BISECT_RANGE] = "range",
@@ -49,6 +50,20 @@ static bool is_evidence(const struct bisect_commit *state)
 	return was_measured(state) || state->state == BISECT_SKIPPED;
 }
 
+static void put_no_change(const struct hunt *hunt, struct buf *out)
+{
+	const struct bisect_commit *bad = state_of(hunt, hunt->count - 1);
+	const char *first = hunt->commits[0].hash, *last = hunt->commits[hunt->count - 1].hash;
+	if (bad->state == BISECT_UNDECIDED)
+		buf_printf(out,
+			   "whether %s and %s differ could not be decided with %zu pairs; --resume "
+			   "with a larger --max-pairs goes on, --count does not depend on noise: ",
+			   first, last, bad->pairs);
+	else
+		buf_printf(out, "%s and %s do not differ by more than %g %%: ", first, last,
+			   100 * hunt->options->min_change);
+}
+
 static void put_verdict(const struct hunt *hunt, struct buf *out)
 {
 	const struct bisect *bisect = &hunt->bisect;
@@ -65,9 +80,8 @@ static void put_verdict(const struct hunt *hunt, struct buf *out)
 			   hunt->commits[bisect->last_good].hash, bad->hash);
 		break;
 	case BISECT_NO_CHANGE:
-		buf_printf(out, "%s and %s do not differ: ", hunt->commits[0].hash,
-			   hunt->commits[hunt->count - 1].hash);
 		bad = &hunt->commits[hunt->count - 1];
+		put_no_change(hunt, out);
 		break;
 	case BISECT_BROKEN:
 		buf_append_str(out, "the good or the bad commit does not build or run\n");
@@ -147,7 +161,8 @@ static double chart_y(double ratio, double reach)
 
 static void put_chart(const struct hunt *hunt, struct buf *out)
 {
-	double step = (double)CHART_WIDTH / (double)hunt->count, reach = reach_of(hunt);
+	double step = (CHART_WIDTH - 2.0 * CHART_MARGIN) / (double)hunt->count,
+	       reach = reach_of(hunt);
 	buf_printf(out,
 		   "<div class=\"panel\"><div class=\"axis\"><span>%+.1f %%: more than the good "
 		   "commit</span><span>%zu commits</span></div><svg viewBox=\"0 0 %d %d\" "
@@ -157,7 +172,7 @@ static void put_chart(const struct hunt *hunt, struct buf *out)
 		   CHART_HEIGHT / 2, CHART_HEIGHT / 2);
 	for (size_t i = 0; i < hunt->count; i++) {
 		const struct bisect_commit *state = state_of(hunt, i);
-		double x = ((double)i + 0.5) * step;
+		double x = CHART_MARGIN + ((double)i + 0.5) * step;
 		if (!is_evidence(state))
 			continue;
 		buf_printf(out, "<g class=\"%s\"><title>", class_of(state));
@@ -200,11 +215,13 @@ void hunt_html(const struct hunt *hunt, struct buf *out)
 		const struct bisect_commit *state = state_of(hunt, i);
 		if (!is_evidence(state))
 			continue;
-		buf_printf(out, "<article class=\"card\"><div class=\"top\"><h3><code>%s</code> ",
-			   hunt->commits[i].hash);
+		bool first = hunt->result == BISECT_FOUND && i == hunt->bisect.first_bad;
+		buf_printf(out, "<article class=\"card%s\"><div class=\"top\"><h3><code>%s</code> ",
+			   first ? " here" : "", hunt->commits[i].hash);
 		markup_escape(out, hunt->commits[i].subject);
-		buf_printf(out, "</h3><span class=\"verdict %s\">%s</span></div><p class=\"soft\">",
-			   class_of(state), bisect_state_name(state->state));
+		buf_printf(out,
+			   "</h3><span class=\"verdict %s\">%s%s</span></div><p class=\"soft\">",
+			   class_of(state), first ? "first " : "", bisect_state_name(state->state));
 		if (was_measured(state)) {
 			put_effect(state, out);
 			buf_printf(out, ", %zu pair%s", state->pairs, state->pairs == 1 ? "" : "s");

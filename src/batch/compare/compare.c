@@ -107,7 +107,7 @@ static void judge_counts(struct compare_row *row, double tolerance)
 }
 
 /* False when one side did not measure it. */
-static bool row_fill(struct compare_row *row, const struct comparison *c)
+static bool row_fill(struct compare_row *row, struct comparison *c)
 {
 	AUTO_FREE int32_t *a_blocks = NEW_ARRAY(int32_t, row->a_order->run_count + 1);
 	AUTO_FREE int32_t *b_blocks = NEW_ARRAY(int32_t, row->b_order->run_count + 1);
@@ -124,6 +124,11 @@ static bool row_fill(struct compare_row *row, const struct comparison *c)
 	AUTO_FREE double *b_pairs = NEW_ARRAY(double, row->m);
 	bool same_file = c->a.samples == c->b.samples;
 	row->blocks = same_file ? pair_blocks(row, a_blocks, b_blocks, a_pairs, b_pairs) : 0;
+	/* What drifts hits both runs of a block alike, and counts do not drift. */
+	if (!row->blocks && !metric_table[row->metric].counted) {
+		serial_gather(&c->drifts[row->metric][0], row->a, row->m);
+		serial_gather(&c->drifts[row->metric][1], row->b, row->n);
+	}
 	stats_sort(row->a, row->m);
 	stats_sort(row->b, row->n);
 	row->p = row->q = NAN;
@@ -340,6 +345,8 @@ static void judge_all(struct comparison *c)
 		if (!summary->present) {
 			summary->present = true;
 			set_noise(c, row->metric);
+			summary->drift_a = serial_drift(&c->drifts[row->metric][0]);
+			summary->drift_b = serial_drift(&c->drifts[row->metric][1]);
 		}
 		row->q = q[i];
 		judge(c, row);
@@ -365,18 +372,6 @@ static void average(struct comparison *c)
 		c->summaries[i].geomean = counts[i] ? exp(sums[i] / (double)counts[i]) : NAN;
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-	const struct compare_row *a = left, *b = right;
-	if (a->metric != b->metric)
-		return (a->metric > b->metric) - (a->metric < b->metric);
-	if (isnan(a->ratio.value) || isnan(b->ratio.value))
-		return isnan(a->ratio.value) - isnan(b->ratio.value);
-	if (a->ratio.value != b->ratio.value)
-		return (a->ratio.value < b->ratio.value) - (a->ratio.value > b->ratio.value);
-	return strcmp(a->a_order->id, b->a_order->id);
-}
-
 void compare(struct comparison *result, const struct compare_side *a, const struct compare_side *b,
 	     const struct compare_options *options)
 {
@@ -384,8 +379,6 @@ void compare(struct comparison *result, const struct compare_side *a, const stru
 	pair_orders(result);
 	judge_all(result);
 	average(result);
-	if (result->row_count)
-		qsort(result->rows, result->row_count, sizeof(*result->rows), compare_rows);
 }
 
 void comparison_done(struct comparison *comparison)
@@ -393,10 +386,18 @@ void comparison_done(struct comparison *comparison)
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		free(comparison->rows[i].a);
 		free(comparison->rows[i].b);
+		strv_done(&comparison->rows[i].groups);
 	}
 	free(comparison->rows);
 	free(comparison->only_a);
 	free(comparison->only_b);
 	free(comparison->broken);
 	*comparison = (struct comparison){ 0 };
+}
+
+const char *compare_order_name(const struct sample_order *order)
+{
+	bool named = !str_starts(order->hash, order->id);
+	const char *command = samples_command(order, 'A');
+	return named || !*command ? order->id : command;
 }

@@ -4,6 +4,7 @@
 #define BATCH_COMPARE_H
 
 #include "batch/samples.h"
+#include "core/batch/serial.h"
 #include "core/batch/verdict.h"
 
 /* One side: a file, or one variant of an A/B file. */
@@ -11,6 +12,23 @@ struct compare_side {
 	const struct samples *samples; /* borrowed */
 	char variant;
 	const char *label; /* its name in reports; borrowed */
+};
+
+enum compare_sort_by {
+	COMPARE_BY_RATIO, /* the largest first */
+	COMPARE_BY_LIST,
+	COMPARE_BY_NAME,
+	COMPARE_BY_LABEL,
+};
+
+struct compare_sort {
+	enum compare_sort_by by;
+	const char *label; /* borrowed */
+};
+
+struct compare_groups {
+	bool given; /* false: by all labels of the orders */
+	struct strv labels;
 };
 
 struct compare_options {
@@ -27,6 +45,8 @@ struct compare_options {
 	double limits[METRIC_COUNT];
 	bool suspects; /* count suspect runs too */
 	bool strict;   /* undecided counts as a regression */
+	struct compare_groups groups;
+	struct compare_sort sort;
 };
 
 #define COMPARE_ALPHA 0.05
@@ -49,6 +69,10 @@ struct compare_row {
 	size_t more_runs;   /* undecided: how many more would help; 0: unknown */
 	const char *reason; /* why undecided apart from the numbers; NULL: none. Static text */
 	bool regression;    /* over a limit, or slower where there are no limits */
+	/* the groups it stands in, from the outermost, and its name among them (borrowed);
+	 * compare_arrange() fills them in */
+	struct strv groups;
+	const char *name;
 };
 
 /* One per metric that was compared. */
@@ -59,15 +83,18 @@ struct compare_summary {
 	double noise;	/* the bar for a change: given or learned */
 	bool learned;
 	size_t learned_from; /* comparisons of equal programs */
+	/* correlation of neighbouring runs where it can deceive (unpaired times); 0: none */
+	double drift_a, drift_b;
 };
 
 struct comparison {
 	struct compare_side a, b;
 	struct compare_options options;
-	struct compare_row *rows; /* by metric, then from the largest ratio to the smallest */
+	struct compare_row *rows; /* in the order of the list, until compare_arrange() */
 	size_t row_count, row_cap;
 	struct compare_summary summaries[METRIC_COUNT];
-	const struct sample_order **only_a, **only_b; /* orders that only one side has */
+	struct serial_evidence drifts[METRIC_COUNT][2]; /* of A and B */
+	const struct sample_order **only_a, **only_b;	/* orders that only one side has */
 	size_t only_a_count, only_b_count;
 	const struct sample_order **broken; /* ran in A, and in B every attempt failed */
 	size_t broken_count;
@@ -78,5 +105,8 @@ struct comparison {
 void compare(struct comparison *result, const struct compare_side *a, const struct compare_side *b,
 	     const struct compare_options *options);
 void comparison_done(struct comparison *comparison);
+
+/* The name of an order in reports: its id, or its command if the id is only its hash. */
+const char *compare_order_name(const struct sample_order *order);
 
 #endif

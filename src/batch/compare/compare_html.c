@@ -1,18 +1,19 @@
-/* Drawings are plain SVG, shapes only: text stays in HTML, so that it keeps its size when a phone
- * shrinks the drawing. */
+/* One self-contained page. Every order is an element with its name and compact data, which
+ * compare_page.js turns into drawings when it comes into view: 10,000 orders are less than 3 MB. */
 #include <math.h>
+#include <string.h>
 
+#include "base/map.h"
+#include "base/str.h"
+#include "batch/compare/compare_page.h"
 #include "batch/compare/compare_report.h"
 #include "batch/markup.h"
 #include "batch/page.h"
 #include "core/batch/stats.h"
+#include "proto/json_out.h"
 
-#define STRIP_WIDTH 480
-#define STRIP_HEIGHT 84
-#define STRIP_MARGIN 12
-#define STRIP_DOTS 200 /* of one side; more are thinned out */
-#define OVERVIEW_WIDTH 1000
-#define OVERVIEW_HEIGHT 260
+#define RUNS_SHOWN 200 /* of one side; more are thinned out */
+#define STEPS 1295     /* between the least and the largest value: two digits to the base 36 */
 
 static const char *const marks[VERDICT_COUNT] = {
 	[VERDICT_UNDECIDED] = "?",
@@ -21,170 +22,123 @@ static const char *const marks[VERDICT_COUNT] = {
 	[VERDICT_SLOWER] = "▲",
 };
 
-/* ---- two distributions of one order ---- */
+/* ---- one order ---- */
 
-struct strip {
-	double low, high; /* the values at the two ends of the axis */
+/* "-" for what is not known. */
+static void put_number(struct buf *out, double value, bool exact)
+{
+	if (isnan(value))
+		buf_append_str(out, " -");
+	else if (isinf(value))
+		buf_append_str(out, " Infinity");
+	else
+		buf_printf(out, exact ? " %.0f" : " %.5g", value);
+}
+
+struct range {
+	double least, most;
 };
 
-static double strip_x(const struct strip *strip, double value)
+static bool is_of(const struct sample_run *run, const struct compare_side *side, enum metric metric)
 {
-	double span = strip->high - strip->low;
-	double part = span > 0 ? (value - strip->low) / span : 0.5;
-	return STRIP_MARGIN + part * (STRIP_WIDTH - 2 * STRIP_MARGIN);
+	return (!side->variant || run->variant == side->variant) && !isnan(run->values[metric]);
 }
 
-/* Whiskers, box, median, and every value as a dot; dots spread over a few rows to stay visible. */
-static void put_lane(struct buf *out, const struct strip *strip, const double *sorted, size_t n,
-		     double y, char side)
+static void widen(struct range *range, const struct compare_row *row,
+		  const struct sample_order *order, const struct compare_side *side)
 {
-	double q1 = strip_x(strip, stats_quantile(sorted, n, 0.25));
-	double q3 = strip_x(strip, stats_quantile(sorted, n, 0.75));
-	double middle = strip_x(strip, stats_median(sorted, n));
-	buf_printf(out, "<line class=\"s%c\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" y2=\"%g\"/>", side,
-		   strip_x(strip, sorted[0]), strip_x(strip, sorted[n - 1]), y, y);
-	buf_printf(out,
-		   "<rect class=\"f%c\" opacity=\".22\" x=\"%.1f\" width=\"%.1f\" y=\"%g\" "
-		   "height=\"28\"/>",
-		   side, q1, MAX(q3 - q1, 1.0), y - 14);
-	buf_printf(out, "<g class=\"f%c\" opacity=\".6\">", side);
-	size_t step = (n + STRIP_DOTS - 1) / STRIP_DOTS;
-	for (size_t i = 0; i < n; i += step)
-		buf_printf(out, "<circle cx=\"%.1f\" cy=\"%g\" r=\"3.2\"/>",
-			   strip_x(strip, sorted[i]), y + ((double)(i / step * 5 % 7) - 3) * 3);
-	buf_printf(out,
-		   "</g><line class=\"s%c\" stroke-width=\"4\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" "
-		   "y2=\"%g\"/>\n",
-		   side, middle, middle, y - 16, y + 16);
-}
-
-static void put_strip(struct buf *out, const struct compare_row *row)
-{
-	struct strip strip = { .low = MIN(row->a[0], row->b[0]),
-			       .high = MAX(row->a[row->m - 1], row->b[row->n - 1]) };
-	char low[METRIC_TEXT_MAX], high[METRIC_TEXT_MAX];
-	metric_format(row->metric, strip.low, low);
-	metric_format(row->metric, strip.high, high);
-	buf_printf(out, "<svg viewBox=\"0 0 %d %d\" stroke-width=\"1.5\" aria-hidden=\"true\">",
-		   STRIP_WIDTH, STRIP_HEIGHT);
-	put_lane(out, &strip, row->a, row->m, 22, 'a');
-	put_lane(out, &strip, row->b, row->n, 62, 'b');
-	buf_printf(out, "</svg><div class=\"axis\"><span>%s</span><span>%s</span></div>\n", low,
-		   high);
-}
-
-static void put_numbers(struct buf *out, const struct compare_row *row)
-{
-	char a[METRIC_TEXT_MAX], b[METRIC_TEXT_MAX];
-	metric_format(row->metric, stats_median(row->a, row->m), a);
-	metric_format(row->metric, stats_median(row->b, row->n), b);
-	buf_printf(out,
-		   "<div class=\"nums\"><span><span class=\"key a\"></span>%s <span "
-		   "class=\"soft\">n %zu"
-		   "</span></span><span><span class=\"key b\"></span>%s <span class=\"soft\">n "
-		   "%zu</span></span>",
-		   a, row->m, b, row->n);
-	if (!isnan(row->ratio.value))
-		buf_printf(out, "<span><b>%+.2f %%</b>", 100 * (row->ratio.value - 1));
-	if (!isnan(row->ratio.value) && isfinite(row->ratio.high))
-		buf_printf(out, " <span class=\"soft\">%+.2f to %+.2f</span>",
-			   100 * (row->ratio.low - 1), 100 * (row->ratio.high - 1));
-	if (!isnan(row->ratio.value))
-		buf_append_str(out, "</span>");
-	if (!isnan(row->q))
-		buf_printf(out, "<span class=\"soft\">q %.2g</span>", row->q);
-	buf_append_str(out, "</div>\n");
-}
-
-static void put_card(struct buf *out, const struct compare_row *row)
-{
-	const char *verdict = verdict_name(row->verdict);
-	buf_printf(out,
-		   "<article class=\"card\" data-metric=\"%s\" data-verdict=\"%s\"><div "
-		   "class=\"top\"><h3>",
-		   metric_table[row->metric].name, verdict);
-	markup_escape(out, compare_name(row->a_order));
-	buf_printf(out, "</h3><span class=\"verdict %s\">%s %s</span></div>\n", verdict,
-		   marks[row->verdict], verdict);
-	put_numbers(out, row);
-	put_strip(out, row);
-	if (row->verdict == VERDICT_UNDECIDED) {
-		buf_append_str(out, "<p class=\"soft\">");
-		compare_verdict(row, out);
-		buf_append_str(out, "</p>");
-	}
-	buf_append_str(out, "</article>\n");
-}
-
-/* ---- all orders of one metric at a glance ---- */
-
-/* The largest effect, or the largest interval end that is not far beyond the effects. */
-static double overview_reach(const struct comparison *c, enum metric metric)
-{
-	double effect = 0, interval = 0;
-	for (size_t i = 0; i < c->row_count; i++) {
-		const struct ratio *ratio = &c->rows[i].ratio;
-		if (c->rows[i].metric != metric || isnan(ratio->value))
+	for (size_t i = 0; i < order->run_count; i++) {
+		if (!is_of(&order->runs[i], side, row->metric))
 			continue;
-		effect = fmax(effect, fabs(log(ratio->value)));
-		if (isfinite(ratio->high))
-			interval =
-				fmax(interval, fmax(fabs(log(ratio->low)), fabs(log(ratio->high))));
+		range->least = fmin(range->least, order->runs[i].values[row->metric]);
+		range->most = fmax(range->most, order->runs[i].values[row->metric]);
 	}
-	double noise = log1p(c->summaries[metric].noise);
-	return 1.1 * fmax(fmin(interval, 2.5 * fmax(effect, noise)), fmax(effect, 1.5 * noise));
 }
 
-static double overview_y(double ratio, double reach)
+/* The runs in the order in which they were made; a suspect one that did not count has a "~". */
+static void put_runs(struct buf *out, const struct comparison *c, const struct compare_row *row,
+		     const struct sample_order *order, const struct compare_side *side,
+		     const struct range *range)
 {
-	double part = fmax(-1, fmin(1, log(ratio) / reach));
-	return OVERVIEW_HEIGHT / 2.0 * (1 - part);
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+	size_t total = 0, number = 0;
+	for (size_t i = 0; i < order->run_count; i++)
+		total += is_of(&order->runs[i], side, row->metric);
+	size_t step = (total + RUNS_SHOWN - 1) / RUNS_SHOWN;
+	double span = range->most - range->least;
+	for (size_t i = 0; i < order->run_count; i++) {
+		const struct sample_run *run = &order->runs[i];
+		if (!is_of(run, side, row->metric) || number++ % step != 0)
+			continue;
+		double part = span > 0 ? (run->values[row->metric] - range->least) / span : 0;
+		unsigned place = (unsigned)lround(part * STEPS);
+		bool counts =
+			!run->suspect || c->options.suspects || metric_table[row->metric].counted;
+		buf_printf(out, "%s%c%c", counts ? "" : "~", digits[place / 36],
+			   digits[place % 36]);
+	}
 }
 
-static void put_overview_row(struct buf *out, const struct compare_row *row, double x, double reach,
-			     double radius)
+static void put_attribute(struct buf *out, const char *name, const char *value)
 {
-	buf_printf(out, "<g class=\"%s\"><title>", verdict_name(row->verdict));
-	markup_escape(out, compare_name(row->a_order));
-	buf_printf(out, ": %+.2f %%, %s</title>", 100 * (row->ratio.value - 1),
-		   verdict_name(row->verdict));
-	if (isfinite(row->ratio.high))
-		buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x,
-			   overview_y(row->ratio.low, reach), overview_y(row->ratio.high, reach));
-	buf_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/></g>\n", x,
-		   overview_y(row->ratio.value, reach), radius);
+	buf_printf(out, " data-%s=\"", name);
+	markup_escape(out, value);
+	buf_append_char(out, '"');
 }
 
-static void put_overview(struct buf *out, const struct comparison *c, enum metric metric)
+static void put_commands(struct buf *out, const struct comparison *c, const struct compare_row *row)
 {
-	size_t rows = 0, at = 0;
-	for (size_t i = 0; i < c->row_count; i++)
-		rows += c->rows[i].metric == metric && !isnan(c->rows[i].ratio.value);
-	double reach = overview_reach(c, metric), noise = c->summaries[metric].noise;
-	double step = (double)OVERVIEW_WIDTH / (double)MAX(rows, (size_t)1);
-	double top = overview_y(1 + noise, reach), bottom = overview_y(1 / (1 + noise), reach);
-	buf_printf(out,
-		   "<div class=\"panel\"><div class=\"axis\"><span>%+.1f %%: more in "
-		   "B</span><span>%zu orders by "
-		   "effect</span></div>\n<svg viewBox=\"0 0 %d %d\" stroke-width=\"%.2f\" "
-		   "role=\"img\" "
-		   "aria-label=\"ratio of every order with its interval\">\n"
-		   "<rect class=\"band\" stroke=\"none\" x=\"0\" width=\"%d\" y=\"%.1f\" "
-		   "height=\"%.1f\"/>"
-		   "<line class=\"grid\" stroke-width=\"1.5\" x1=\"0\" x2=\"%d\" y1=\"%d\" "
-		   "y2=\"%d\"/>\n",
-		   100 * expm1(reach), rows, OVERVIEW_WIDTH, OVERVIEW_HEIGHT,
-		   MAX(0.3, MIN(3.0, step / 4)), OVERVIEW_WIDTH, top, bottom - top, OVERVIEW_WIDTH,
-		   OVERVIEW_HEIGHT / 2, OVERVIEW_HEIGHT / 2);
-	double radius = MAX(1.5, MIN(7.0, step / 2.5));
-	for (size_t i = 0; i < c->row_count; i++)
-		if (c->rows[i].metric == metric && !isnan(c->rows[i].ratio.value))
-			put_overview_row(out, &c->rows[i], ((double)at++ + 0.5) * step, reach,
-					 radius);
-	buf_printf(out,
-		   "</svg><div class=\"axis\"><span>%+.1f %%: less in B</span><span>band: no change"
-		   "</span></div></div>\n",
-		   100 * expm1(-reach));
+	const char *a = samples_command(row->a_order, c->a.variant ? c->a.variant : 'A');
+	const char *b = samples_command(row->b_order, c->b.variant ? c->b.variant : 'A');
+	if (*a)
+		put_attribute(out, "c", a);
+	if (*b && !str_eq(a, b))
+		put_attribute(out, "d", b);
+}
+
+/* Labels are written once for the page and named by their numbers. */
+static void put_labels(struct buf *out, const struct compare_row *row, const struct map *numbers)
+{
+	const struct strv *labels = &row->a_order->labels;
+	for (size_t i = 0; i < labels->count; i++) {
+		uintptr_t number =
+			(uintptr_t)map_get(numbers, labels->items[i], strlen(labels->items[i]));
+		buf_printf(out, "%s%zu", i ? " " : " data-l=\"", (size_t)number - 1);
+	}
+	buf_append_str(out, labels->count ? "\"" : "");
+}
+
+static void put_card(struct buf *out, const struct comparison *c, const struct compare_row *row,
+		     const struct map *labels)
+{
+	bool exact = metric_table[row->metric].counted;
+	struct range range = { INFINITY, -INFINITY };
+	widen(&range, row, row->a_order, &c->a);
+	widen(&range, row, row->b_order, &c->b);
+	buf_printf(out, "<article class=\"card\" data-r=\"%d", (int)row->verdict);
+	put_number(out, stats_median(row->a, row->m), exact);
+	put_number(out, stats_median(row->b, row->n), exact);
+	put_number(out, row->ratio.value, false);
+	put_number(out, row->ratio.low, false);
+	put_number(out, row->ratio.high, false);
+	put_number(out, row->q, false);
+	put_number(out, range.least, exact);
+	put_number(out, range.most, exact);
+	buf_printf(out, " %zu %zu\" data-a=\"", row->left_out, row->blocks);
+	put_runs(out, c, row, row->a_order, &c->a, &range);
+	buf_append_str(out, "\" data-b=\"");
+	put_runs(out, c, row, row->b_order, &c->b, &range);
+	buf_append_char(out, '"');
+	put_commands(out, c, row);
+	put_labels(out, row, labels);
+	if (row->verdict == VERDICT_UNDECIDED && (row->reason || row->more_runs)) {
+		AUTO(buf_done) struct buf why = BUF_INIT;
+		compare_verdict(row, &why);
+		put_attribute(out, "w", buf_str(&why));
+	}
+	buf_append_char(out, '>');
+	markup_escape(out, compare_order_name(row->a_order));
+	buf_append_str(out, "</article>\n");
 }
 
 /* ---- the page ---- */
@@ -207,18 +161,69 @@ static void put_tiles(struct buf *out, const struct compare_summary *summary, en
 	buf_append_str(out, "</div>\n");
 }
 
-static void put_metric(struct buf *out, const struct comparison *c, enum metric metric)
+static void put_left_out(struct buf *out, const struct comparison *c, enum metric metric)
 {
-	buf_printf(out, "<section><h2>%s</h2>\n<p class=\"soft\">", metric_table[metric].title);
+	size_t runs = 0, orders = 0;
+	for (size_t i = 0; i < c->row_count; i++) {
+		runs += c->rows[i].metric == metric ? c->rows[i].left_out : 0;
+		orders += c->rows[i].metric == metric && c->rows[i].left_out;
+	}
+	if (runs)
+		buf_printf(out,
+			   "<p class=\"undecided\">%zu suspect run%s of %zu order%s left out: the "
+			   "host "
+			   "was not quiet</p>\n",
+			   runs, runs == 1 ? "" : "s", orders, orders == 1 ? "" : "s");
+}
+
+static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
+		       const struct map *labels)
+{
+	static const char *const units[] = {
+		[METRIC_NS] = "ns", [METRIC_KIB] = "kib", [METRIC_EVENTS] = "events"
+	};
+	const struct strv *groups = &c->options.groups.labels;
+	const char *group = groups->count	      ? groups->items[0]
+			    : c->options.groups.given ? "none"
+						      : "";
+	buf_printf(out, "<section data-unit=\"%s\" data-noise=\"%g\"",
+		   units[metric_table[metric].unit], c->summaries[metric].noise);
+	put_attribute(out, "group", group);
+	buf_printf(out, "><h2>%s</h2>\n<p class=\"soft\">", metric_table[metric].title);
 	compare_summarise(c, metric, out);
 	buf_append_str(out, "</p>\n");
+	put_left_out(out, c, metric);
 	put_tiles(out, &c->summaries[metric], metric);
-	put_overview(out, c, metric);
-	buf_append_str(out, "<h2>Orders</h2><div class=\"cards\">\n");
+	buf_append_str(out, "<div class=\"panel\"></div>\n<h2>Orders</h2><div class=\"controls\">"
+			    "</div><div class=\"cards\">\n");
 	for (size_t i = 0; i < c->row_count; i++)
 		if (c->rows[i].metric == metric)
-			put_card(out, &c->rows[i]);
+			put_card(out, c, &c->rows[i], labels);
 	buf_append_str(out, "</div></section>\n");
+}
+
+/* The command of a side: of its only order, or of the first with the number of the others. */
+static void put_command(struct buf *out, const struct compare_side *side)
+{
+	AUTO(map_done) struct map seen = MAP_INIT;
+	const char *first = NULL;
+	for (size_t i = 0; i < side->samples->order_count; i++) {
+		const char *command = samples_command(side->samples->orders[i],
+						      side->variant ? side->variant : 'A');
+		if (!*command)
+			continue;
+		first = first ? first : command;
+		map_put(&seen, command, strlen(command), side->samples->orders[i]);
+	}
+	if (!first)
+		return;
+	size_t others = seen.count - 1;
+	buf_append_str(out, "<code class=\"command\">");
+	markup_escape(out, first);
+	buf_append_str(out, "</code>");
+	if (others)
+		buf_printf(out, "<span class=\"soft\">and %zu more command%s</span>", others,
+			   others == 1 ? "" : "s");
 }
 
 static void put_side(struct buf *out, const struct compare_side *side, const char *letter,
@@ -232,6 +237,7 @@ static void put_side(struct buf *out, const struct compare_side *side, const cha
 	buf_append_str(out, " ");
 	markup_escape(out, side->samples->started);
 	buf_append_str(out, "</span></p>\n");
+	put_command(out, side);
 }
 
 static void put_orders(struct buf *out, const char *title, const struct sample_order *const *orders,
@@ -242,23 +248,53 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 	buf_printf(out, "<h2>%s (%zu)</h2><ul>", title, n);
 	for (size_t i = 0; i < n; i++) {
 		buf_append_str(out, "<li>");
-		markup_escape(out, compare_name(orders[i]));
+		markup_escape(out, compare_order_name(orders[i]));
 		buf_append_str(out, "</li>");
 	}
 	buf_append_str(out, "</ul>\n");
 }
 
+/* A list of texts for the script; "<" must not end it. */
+static void put_label_list(struct buf *out, const struct comparison *c, struct map *ret_numbers)
+{
+	AUTO(buf_done) struct buf json = BUF_INIT;
+	struct json_out list = JSON_OUT(&json);
+	json_out_open(&list, NULL, '[');
+	for (size_t i = 0; i < c->row_count; i++) {
+		const struct strv *labels = &c->rows[i].a_order->labels;
+		for (size_t k = 0; k < labels->count; k++) {
+			const char *label = labels->items[k];
+			if (map_get(ret_numbers, label, strlen(label)))
+				continue;
+			json_out_text(&list, NULL, label);
+			map_put(ret_numbers, label, strlen(label),
+				(void *)(uintptr_t)(ret_numbers->count + 1));
+		}
+	}
+	json_out_close(&list, ']');
+	for (const char *p = buf_str(&json); *p; p++) {
+		if (*p == '<')
+			buf_append_str(out, "\\u003c");
+		else
+			buf_append_char(out, *p);
+	}
+}
+
 void compare_html(const struct comparison *c, struct buf *out)
 {
+	AUTO(buf_done) struct buf labels = BUF_INIT;
+	AUTO(map_done) struct map numbers = MAP_INIT;
+	put_label_list(&labels, c, &numbers);
 	page_open(out, "muster compare");
 	put_side(out, &c->a, "A", 'a');
 	put_side(out, &c->b, "B", 'b');
-	page_search(out, "find an order");
 	put_orders(out, "Every attempt failed in B", c->broken, c->broken_count);
 	for (enum metric metric = 0; metric < METRIC_COUNT; metric++)
 		if (c->summaries[metric].present)
-			put_metric(out, c, metric);
+			put_metric(out, c, metric, &numbers);
 	put_orders(out, "Only in A", c->only_a, c->only_a_count);
 	put_orders(out, "Only in B", c->only_b, c->only_b_count);
-	page_close(out);
+	buf_printf(out, "<script>\nconst labels=%s;\n", buf_str(&labels));
+	buf_append_str(out, compare_page_script);
+	buf_append_str(out, "</script></main></body></html>\n");
 }

@@ -18,6 +18,8 @@ static void put_row(struct json_out *out, const struct comparison *c, const stru
 	json_out_open(out, NULL, '{');
 	json_out_text(out, "id", row->a_order->id);
 	json_out_text(out, "command", samples_command(row->b_order, c->b.variant));
+	if (row->a_order->labels.count > 0)
+		json_out_map(out, "labels", &row->a_order->labels);
 	json_out_text(out, "metric", metric_table[row->metric].name);
 	put_values(out, "a", row->a, row->m);
 	put_values(out, "b", row->b, row->n);
@@ -41,13 +43,16 @@ static void put_row(struct json_out *out, const struct comparison *c, const stru
 	json_out_close(out, '}');
 }
 
-/* Improved, regressed, or some of both: the one word for a whole metric. */
+/* Improved, regressed, or some of both: the one word for a whole metric. Unchanged only if that was
+ * found for at least one order. */
 static const char *overall(const struct compare_summary *summary)
 {
 	bool slower = summary->verdicts[VERDICT_SLOWER], faster = summary->verdicts[VERDICT_FASTER];
+	bool undecided = summary->verdicts[VERDICT_SAME] == 0;
 	return slower && faster ? "mixed"
 	       : slower		? "regressed"
 	       : faster		? "improved"
+	       : undecided	? "undecided"
 				: "unchanged";
 }
 
@@ -60,6 +65,8 @@ static void put_summary(struct json_out *out, const struct compare_summary *summ
 	json_out_real(out, "geomean", summary->geomean);
 	json_out_real(out, "noise", summary->noise);
 	json_out_bool(out, "noise_learned", summary->learned);
+	json_out_real(out, "drift_a", summary->drift_a);
+	json_out_real(out, "drift_b", summary->drift_b);
 	for (int i = 0; i < VERDICT_COUNT; i++)
 		json_out_int(out, verdict_name((enum verdict)i), (int64_t)summary->verdicts[i]);
 	json_out_close(out, '}');

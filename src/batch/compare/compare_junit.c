@@ -7,7 +7,7 @@ static void put_case(struct buf *out, const char *metric, const struct sample_or
 	buf_append_str(out, "  <testcase classname=\"compare.");
 	buf_append_str(out, metric);
 	buf_append_str(out, "\" name=\"");
-	markup_escape(out, compare_name(order));
+	markup_escape(out, compare_order_name(order));
 	buf_append_str(out, "\"");
 }
 

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/str.h"
-
 #define SHORT_LIST 40 /* rows of a metric that are always shown in full */
 
 static size_t rows_of(const struct comparison *c, enum metric metric)
@@ -35,6 +33,21 @@ void compare_verdict(const struct compare_row *row, struct buf *out)
 						 : "runs");
 }
 
+static void put_drift(const struct compare_summary *summary, struct buf *out)
+{
+	bool a = summary->drift_a > 0, b = summary->drift_b > 0;
+	if (!a && !b)
+		return;
+	buf_printf(out,
+		   "; the runs of %s drift (correlation of neighbours %.2f), which looks like "
+		   "a change: measure in blocks (muster batch --ab)%s",
+		   a && b ? "A and B"
+		   : a	  ? "A"
+			  : "B",
+		   MAX(summary->drift_a, summary->drift_b),
+		   summary->learned ? "" : ", or ask more of a change (--noise=learn)");
+}
+
 void compare_summarise(const struct comparison *c, enum metric metric, struct buf *out)
 {
 	const struct compare_summary *summary = &c->summaries[metric];
@@ -50,11 +63,5 @@ void compare_summarise(const struct comparison *c, enum metric metric, struct bu
 	if (summary->learned)
 		buf_printf(out, " (learned from %zu comparisons of equal programs)",
 			   summary->learned_from);
-}
-
-const char *compare_name(const struct sample_order *order)
-{
-	bool named = !str_starts(order->hash, order->id);
-	const char *command = samples_command(order, 'A');
-	return named || !*command ? order->id : command;
+	put_drift(summary, out);
 }

@@ -1,5 +1,5 @@
-/* Reports of a comparison: for a terminal, for programs, for a browser, for CI. Every report
- * appends text to a buffer. */
+/* Reports of a comparison, whose rows compare_arrange() has put in order: for a terminal, for
+ * programs, for a browser, for CI. Every report appends text to a buffer. */
 #ifndef BATCH_COMPARE_REPORT_H
 #define BATCH_COMPARE_REPORT_H
 
@@ -38,8 +38,5 @@ void compare_verdict(const struct compare_row *row, struct buf *out);
 
 /* "3 slower, 1 faster, 40 same, 2 undecided; geometric mean 1.012; a change is more than 1.00 %" */
 void compare_summarise(const struct comparison *comparison, enum metric metric, struct buf *out);
-
-/* The name of an order in reports: its id, or its command if the id is only its hash. */
-const char *compare_name(const struct sample_order *order);
 
 #endif

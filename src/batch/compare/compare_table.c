@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
 #include "core/batch/stats.h"
 
 #define NAME_MIN_CELLS 8
 #define NAME_MAX_CELLS 32
-#define NUMBERS_CELLS (15 + 15 + 8 + 16)
+#define RATIO_CELLS (8 + 16) /* with its interval */
+#define GAP_CELLS 2
 #define BAR_HALF 10 /* cells on each side of "no change" */
 #define BAR_CELLS (2 * BAR_HALF + 1)
 #define SCALE_MIN 0.02 /* the bar's ends are at least 2 % and at most a factor of 2 away */
@@ -128,14 +130,24 @@ static void put_interval(struct buf *out, const struct ratio *ratio)
 /* What a metric's table has room for. */
 struct layout {
 	size_t name;
+	size_t number; /* a median, with the gap before it */
 	bool bar;
 	bool reason; /* beside the verdict; otherwise in a line of its own */
 };
 
 static size_t table_width(const struct layout *layout, size_t verdict, size_t reason)
 {
-	return 2 + layout->name + NUMBERS_CELLS + (layout->bar ? 2 + BAR_CELLS : 0) + 2 + verdict +
-	       (layout->reason ? reason : 0) + strlen(" !");
+	return 2 + layout->name + 2 * layout->number + RATIO_CELLS +
+	       (layout->bar ? 2 + BAR_CELLS : 0) + 2 + verdict + (layout->reason ? reason : 0) +
+	       strlen(" !");
+}
+
+static size_t number_cells(const struct compare_row *row)
+{
+	char a[METRIC_TEXT_MAX], b[METRIC_TEXT_MAX];
+	metric_format(row->metric, stats_median(row->a, row->m), a);
+	metric_format(row->metric, stats_median(row->b, row->n), b);
+	return MAX(cells(a), cells(b)) + GAP_CELLS;
 }
 
 /* Gives up the place of reasons, then the bar, then the ends of names. */
@@ -146,9 +158,11 @@ static void lay_out(const struct comparison *c, enum metric metric, int width,
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	size_t verdict = strlen("verdict"), reason = 0;
 	for (size_t i = 0; i < c->row_count; i++) {
-		layout.name = MAX(layout.name, cells(compare_name(c->rows[i].a_order)));
+		size_t indent = 2 * c->rows[i].groups.count;
+		layout.name = MAX(layout.name, indent + cells(c->rows[i].name));
 		if (c->rows[i].metric != metric)
 			continue;
+		layout.number = MAX(layout.number, number_cells(&c->rows[i]));
 		buf_clear(&text);
 		compare_verdict(&c->rows[i], &text);
 		size_t name = strcspn(buf_str(&text), ":");
@@ -183,16 +197,36 @@ static void put_verdict(struct buf *out, const struct compare_row *row, const st
 	buf_printf(out, "%s%s\n", below ? "\n      " : "", below ? reason + strlen(": ") : "");
 }
 
+static void put_indent(struct buf *out, size_t depth)
+{
+	pad(out, 0, 2 * (depth + 1));
+}
+
+/* The groups that begin with this row. */
+static void put_groups(struct buf *out, const struct compare_row *row,
+		       const struct compare_row *before, const struct compare_style *style)
+{
+	for (size_t i = compare_shared_groups(row, before); i < row->groups.count; i++) {
+		const char *name = row->groups.items[i];
+		put_indent(out, i);
+		put_name(out, name, cells(name), style);
+		buf_append_char(out, '\n');
+	}
+}
+
 static void put_row(struct buf *out, const struct compare_row *row, const struct layout *layout,
 		    double scale, const struct compare_style *style)
 {
 	char text[METRIC_TEXT_MAX];
-	buf_append_str(out, "  ");
-	put_name(out, compare_name(row->a_order), layout->name, style);
+	size_t depth = row->groups.count, indent = 2 * depth;
+	put_indent(out, depth);
+	put_name(out, row->name,
+		 layout->name > indent + NAME_MIN_CELLS ? layout->name - indent : NAME_MIN_CELLS,
+		 style);
 	metric_format(row->metric, stats_median(row->a, row->m), text);
-	put_right(out, text, 15);
+	put_right(out, text, layout->number);
 	metric_format(row->metric, stats_median(row->b, row->n), text);
-	put_right(out, text, 15);
+	put_right(out, text, layout->number);
 	snprintf(text, sizeof(text), isnan(row->ratio.value) ? "-" : "%.3f", row->ratio.value);
 	put_right(out, text, 8);
 	put_interval(out, &row->ratio);
@@ -213,8 +247,8 @@ static void put_head(struct buf *out, const struct comparison *c, enum metric me
 	buf_printf(out, "%s%s%s\n  ", style->colour ? "\033[1m" : "", metric_table[metric].title,
 		   style->colour ? "\033[0m" : "");
 	put_name(out, "order", layout->name, style);
-	put_right(out, "A", 15);
-	put_right(out, "B", 15);
+	put_right(out, "A", layout->number);
+	put_right(out, "B", layout->number);
 	put_right(out, "B/A", 8);
 	snprintf(text, sizeof(text), "%.4g %% interval", 100 * (1 - c->options.alpha));
 	put_right(out, metric_table[metric].counted ? "range" : text, 16);
@@ -224,10 +258,28 @@ static void put_head(struct buf *out, const struct comparison *c, enum metric me
 	buf_append_str(out, "  verdict\n");
 }
 
+/* In as many lines as the width asks for. */
+static void put_summary(struct buf *out, const struct comparison *c, enum metric metric,
+			const struct compare_style *style)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	compare_summarise(c, metric, &text);
+	size_t room = style->width ? (size_t)style->width : SIZE_MAX, used = 0, len;
+	const char *words = buf_str(&text);
+	for (const char *word; (word = str_split(&words, ' ', &len));) {
+		bool next_line = used && used + 1 + len > room;
+		buf_append_str(out, next_line ? "\n  " : used ? " " : "  ");
+		used = (next_line || !used ? 2 : used + 1) + len;
+		buf_append(out, word, len);
+	}
+	buf_append_str(out, "\n\n");
+}
+
 static void put_metric(struct buf *out, const struct comparison *c, enum metric metric,
 		       const struct compare_style *style)
 {
 	struct layout layout;
+	const struct compare_row *before = NULL;
 	size_t hidden = 0;
 	lay_out(c, metric, style->width, &layout);
 	double scale = bar_scale(c, metric);
@@ -235,17 +287,18 @@ static void put_metric(struct buf *out, const struct comparison *c, enum metric 
 	for (size_t i = 0; i < c->row_count; i++) {
 		if (c->rows[i].metric != metric)
 			continue;
-		if (compare_shows(c, &c->rows[i], style->all))
-			put_row(out, &c->rows[i], &layout, scale, style);
-		else
+		if (!compare_shows(c, &c->rows[i], style->all)) {
 			hidden++;
+			continue;
+		}
+		put_groups(out, &c->rows[i], before, style);
+		put_row(out, &c->rows[i], &layout, scale, style);
+		before = &c->rows[i];
 	}
 	if (hidden)
 		buf_printf(out, "  (%zu more that did not change or are undecided: --all)\n",
 			   hidden);
-	buf_append_str(out, "  ");
-	compare_summarise(c, metric, out);
-	buf_append_str(out, "\n\n");
+	put_summary(out, c, metric, style);
 }
 
 static void put_orders(struct buf *out, const char *title, const struct sample_order *const *orders,
@@ -256,7 +309,7 @@ static void put_orders(struct buf *out, const char *title, const struct sample_o
 		return;
 	buf_printf(out, "%s (%zu):\n", title, n);
 	for (size_t i = 0; i < n && (style->all || i < SHOWN); i++) {
-		const char *name = compare_name(orders[i]);
+		const char *name = compare_order_name(orders[i]);
 		buf_append_str(out, "  ");
 		put_name(out, name, style->all ? cells(name) : MIN(cells(name), (size_t)90), style);
 		buf_append_char(out, '\n');

@@ -152,14 +152,21 @@ static uint32_t place_of(const struct trend_line *line, const char *version)
 	return i;
 }
 
-static bool wanted_metric(const struct trend_options *options, size_t metric)
+/* Lists those that are wanted, and returns how many. */
+static size_t wanted_metrics(const struct trend_options *options,
+			     size_t ret_metrics[ARCHIVE_METRICS])
 {
+	static const bool usual[ARCHIVE_METRICS] = {
+		[METRIC_WALL] = true, [METRIC_INSTRUCTIONS] = true, [ARCHIVE_VALUE] = true
+	};
+	size_t n = 0;
 	bool any = false;
 	for (size_t i = 0; i < ARCHIVE_METRICS; i++)
 		any |= options->metrics[i];
-	return any ? options->metrics[metric]
-		   : metric == METRIC_WALL || metric == METRIC_INSTRUCTIONS ||
-			       metric == ARCHIVE_VALUE;
+	for (size_t i = 0; i < ARCHIVE_METRICS; i++)
+		if (any ? options->metrics[i] : usual[i])
+			ret_metrics[n++] = i;
+	return n;
 }
 
 static const char *detail_of(const struct archive_point *point, size_t metric)
@@ -186,7 +193,11 @@ static struct trend_series *series_of(struct trend *trend, struct map *by_name, 
 		return series;
 	series = NEW(struct trend_series);
 	*series = (struct trend_series){
-		.line = line, .id = point->id, .detail = detail, .metric = metric
+		.line = line,
+		.id = point->id,
+		.name = point->name ? point->name : point->id,
+		.detail = detail,
+		.metric = metric,
 	};
 	map_put(by_name, buf_data(name), buf_len(name), series);
 	ARRAY_RESERVE(trend->series, trend->series_count, trend->series_cap);
@@ -229,35 +240,86 @@ static void add_value(struct trend_series *series, uint32_t place,
 		series->more_is_better |= point->more_is_better;
 }
 
-static void gather(struct trend *trend, const struct archive *archive)
+/* Where the series of a line are found: by name, or as the one that came at this place of the file
+ * before, for most files have the same benchmarks in the same order. */
+struct gathering {
+	struct trend *trend;
+	struct map by_name;
+	struct buf name;
+	struct trend_series **before;
+	size_t before_cap;
+};
+
+static void gathering_done(struct gathering *gathering)
 {
-	AUTO_FREE struct placed *placed = NEW_ARRAY(struct placed, trend->versions);
-	AUTO(buf_done) struct buf name = BUF_INIT;
-	struct map by_name = MAP_INIT;
+	map_done(&gathering->by_name);
+	buf_done(&gathering->name);
+	free(gathering->before);
+}
+
+static void next_line(struct gathering *gathering)
+{
+	map_done(&gathering->by_name);
+	gathering->by_name = MAP_INIT;
+	for (size_t i = 0; i < gathering->before_cap; i++)
+		gathering->before[i] = NULL;
+}
+
+static struct trend_series *series_at(struct gathering *gathering, size_t place,
+				      const struct trend_line *line,
+				      const struct archive_point *point, size_t metric)
+{
+	size_t cap = gathering->before_cap;
+	if (place >= cap) {
+		gathering->before_cap = 2 * place + ARCHIVE_METRICS;
+		gathering->before = mem_grow(gathering->before, gathering->before_cap,
+					     sizeof(*gathering->before));
+		while (cap < gathering->before_cap)
+			gathering->before[cap++] = NULL;
+	}
+	struct trend_series **before = &gathering->before[place];
+	bool same = *before && (*before)->metric == metric && str_eq((*before)->id, point->id) &&
+		    str_eq((*before)->detail, detail_of(point, metric));
+	if (!same)
+		*before = series_of(gathering->trend, &gathering->by_name, &gathering->name, line,
+				    point, metric);
+	return *before;
+}
+
+static size_t place_entries(struct trend *trend, const struct archive *archive,
+			    struct placed *ret_placed)
+{
 	size_t n = 0;
 	for (size_t i = 0; i < archive->count; i++) {
 		const struct archive_entry *entry = &archive->entries[i];
 		if (!wanted_entry(&trend->options, entry))
 			continue;
 		struct trend_line *line = line_of(trend, entry);
-		placed[n++] = (struct placed){ entry, line, place_of(line, entry->key.version) };
+		ret_placed[n++] =
+			(struct placed){ entry, line, place_of(line, entry->key.version) };
 	}
-	qsort(placed, n, sizeof(*placed), by_line_and_place);
+	qsort(ret_placed, n, sizeof(*ret_placed), by_line_and_place);
+	return n;
+}
+
+static void gather(struct trend *trend, const struct archive *archive)
+{
+	AUTO(gathering_done) struct gathering gathering = { .trend = trend, .by_name = MAP_INIT };
+	AUTO_FREE struct placed *placed = NEW_ARRAY(struct placed, trend->versions);
+	size_t metrics[ARCHIVE_METRICS], metric_count = wanted_metrics(&trend->options, metrics);
+	size_t n = place_entries(trend, archive, placed);
 	for (size_t i = 0; i < n; i++) {
-		if (i && placed[i].line != placed[i - 1].line) {
-			map_done(&by_name);
-			by_name = MAP_INIT;
-		}
-		for (size_t k = 0; k < placed[i].entry->point_count; k++) {
-			const struct archive_point *point = &placed[i].entry->points[k];
-			for (size_t m = 0; m < ARCHIVE_METRICS; m++)
-				if (wanted_metric(&trend->options, m) && !isnan(point->values[m]))
-					add_value(series_of(trend, &by_name, &name, placed[i].line,
-							    point, m),
-						  placed[i].place, point);
+		const struct archive_entry *entry = placed[i].entry;
+		if (i && placed[i].line != placed[i - 1].line)
+			next_line(&gathering);
+		for (size_t k = 0; k < entry->point_count * metric_count; k++) {
+			const struct archive_point *point = &entry->points[k / metric_count];
+			size_t metric = metrics[k % metric_count];
+			if (!isnan(point->values[metric]))
+				add_value(series_at(&gathering, k, placed[i].line, point, metric),
+					  placed[i].place, point);
 		}
 	}
-	map_done(&by_name);
 }
 
 /* -------------------------------------------------------------------- verdicts */
@@ -276,13 +338,14 @@ static void *analyse(void *arg)
 {
 	struct analysis *analysis = arg;
 	struct trend *trend = analysis->trend;
+	AUTO(any_change_table_done) struct any_change_table table = ANY_CHANGE_TABLE_INIT;
 	for (size_t i; (i = atomic_fetch_add(&analysis->next, 1)) < trend->series_count;) {
 		struct trend_series *series = trend->series[i];
 		struct change_rule rule = { .alpha = trend->options.alpha,
 					    .min_change = counted(series)
 								  ? trend->options.tolerance
 								  : trend->options.min_change };
-		changes_find(series->values, series->count, &rule, &series->changes);
+		changes_find(series->values, series->count, &rule, &table, &series->changes);
 	}
 	return NULL;
 }
@@ -338,7 +401,7 @@ static int worst_first(const void *a, const void *b)
 	double size_x = size_of_last(x), size_y = size_of_last(y);
 	if (size_x != size_y)
 		return size_x > size_y ? -1 : 1;
-	int order = strcmp(x->id, y->id);
+	int order = strcmp(x->name, y->name);
 	return order ? order : (int)x->metric - (int)y->metric;
 }
 

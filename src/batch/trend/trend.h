@@ -39,8 +39,9 @@ struct trend_line {
 
 struct trend_series {
 	const struct trend_line *line;
-	const char *id, *detail; /* borrowed; detail: source of counts or unit, "" none */
-	size_t metric;		 /* of ARCHIVE_METRICS */
+	const char *id, *name; /* borrowed; name: what people shall see */
+	const char *detail;    /* borrowed; source of counts or unit, "" none */
+	size_t metric;	       /* of ARCHIVE_METRICS */
 	bool more_is_better;
 	double *values;		    /* ascending by version; all positive */
 	uint32_t *places, *weights; /* the version of each value; runs that it rests on */

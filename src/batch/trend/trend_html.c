@@ -158,7 +158,8 @@ static void put_chart(const struct trend_series *series, const char *link, struc
 
 static void put_changes(const struct trend_series *series, const char *link, struct buf *out)
 {
-	if (series->changes.count == 0)
+	const struct spreads *spreads = &series->changes.spreads;
+	if (series->changes.count + spreads->count == 0)
 		return;
 	buf_append_str(out, "<ul>");
 	for (size_t i = series->changes.count; i-- > 0;) {
@@ -172,6 +173,13 @@ static void put_changes(const struct trend_series *series, const char *link, str
 		put_version(trend_version_at(series, change->at)->name, link, out);
 		buf_append_str(out, change == series->news.change ? " <b>new</b></li>" : "</li>");
 	}
+	for (size_t i = spreads->count; i-- > 0;) {
+		buf_append_str(out, "<li>");
+		trend_spread_text(&spreads->items[i], out);
+		buf_append_char(out, ' ');
+		put_version(trend_version_at(series, spreads->items[i].at)->name, link, out);
+		buf_append_str(out, "</li>");
+	}
 	buf_append_str(out, "</ul>\n");
 }
 
@@ -182,7 +190,7 @@ static void put_card(const struct trend_series *series, const char *link, struct
 		   "<article class=\"card\" data-metric=\"trend\" data-verdict=\"%s\"><div "
 		   "class=\"top\"><h3>",
 		   classes[verdict]);
-	markup_escape(out, series->id);
+	markup_escape(out, series->name);
 	buf_printf(out, "</h3><span class=\"verdict %s\">%s %s</span></div>\n<p class=\"soft\">%s",
 		   classes[verdict], marks[verdict], trend_verdict_name(verdict),
 		   trend_metric_title(series));
@@ -190,8 +198,9 @@ static void put_card(const struct trend_series *series, const char *link, struct
 		buf_append_str(out, ", ");
 		markup_escape(out, series->detail);
 	}
-	buf_printf(out, " · noise %.2f %% · %zu versions · ", 100 * series->changes.noise,
-		   series->count);
+	buf_append_str(out, " · ");
+	trend_extent(series, " · ", out);
+	buf_append_str(out, " · ");
 	markup_escape(out, series->line->host_class);
 	buf_append_str(out, " · ");
 	markup_escape(out, series->line->configuration);
@@ -224,7 +233,8 @@ void trend_html(const struct trend *trend, const char *link, struct buf *out)
 		markup_escape(out, line->host_class);
 		buf_append_str(out, ", ");
 		markup_escape(out, line->configuration);
-		buf_printf(out, ": %zu versions, the newest is ", line->version_count);
+		buf_printf(out, ": %zu version%s, the newest is ", line->version_count,
+			   line->version_count == 1 ? "" : "s");
 		put_version(line->versions[line->version_count - 1].name, link, out);
 		buf_append_str(out, "</p>\n");
 	}

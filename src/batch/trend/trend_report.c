@@ -10,6 +10,7 @@
 #include "batch/markup.h"
 #include "proto/json_out.h"
 
+#define PLURAL(count) ((count) == 1 ? "" : "s")
 #define TEXT_ROWS 20 /* of what did not change, without --all */
 
 static const char *const verdicts[] = { [VERDICT_UNDECIDED] = "undecided",
@@ -36,11 +37,26 @@ void trend_value(const struct trend_series *series, double value, char text[METR
 		snprintf(text, METRIC_TEXT_MAX, "%.4g %s", value, series->detail);
 }
 
-void trend_change_text(const struct change *change, struct buf *out)
+/* "+3.1 % (+2.2 to +4.0)" */
+static void change_text(const struct change *change, struct buf *out)
 {
 	const struct ratio *ratio = &change->ratio;
 	buf_printf(out, "%+.2f %% (%+.2f to %+.2f)", 100 * (ratio->value - 1),
 		   100 * (ratio->low - 1), 100 * (ratio->high - 1));
+}
+
+void trend_spread_text(const struct spread *spread, struct buf *out)
+{
+	buf_printf(out, "noise %.2f %%, was %.2f %%", 100 * spread->after, 100 * spread->before);
+}
+
+void trend_extent(const struct trend_series *series, const char *between, struct buf *out)
+{
+	if (series->count < CHANGES_MIN_VALUES)
+		buf_append_str(out, "noise not known yet");
+	else
+		buf_printf(out, "noise %.2f %%", 100 * series->changes.noise);
+	buf_printf(out, "%s%zu version%s", between, series->count, PLURAL(series->count));
 }
 
 const struct trend_version *trend_version_at(const struct trend_series *series, size_t value)
@@ -63,22 +79,36 @@ void trend_link(const char *link, const char *version, struct buf *out)
 
 /* ------------------------------------------------------------------------ text */
 
+/* NaN: nothing was measured. */
+static double newest_level(const struct trend_series *series)
+{
+	const struct changes *changes = &series->changes;
+	return changes->count  ? changes->items[changes->count - 1].after
+	       : series->count ? series->values[series->count - 1]
+			       : NAN;
+}
+
 static void put_text_series(const struct trend_series *series, struct buf *out)
 {
 	char level[METRIC_TEXT_MAX];
 	const struct changes *changes = &series->changes;
-	double now = changes->count  ? changes->items[changes->count - 1].after
-		     : series->count ? series->values[series->count - 1]
-				     : NAN;
-	trend_value(series, now, level);
-	buf_printf(out, "%-10s %s  %s %s, noise %.2f %%, %zu versions\n",
-		   trend_verdict_name(series->news.verdict), series->id, trend_metric_title(series),
-		   level, 100 * changes->noise, series->count);
+	trend_value(series, newest_level(series), level);
+	buf_printf(out, "%-10s %s  %s %s, ", trend_verdict_name(series->news.verdict), series->name,
+		   trend_metric_title(series), level);
+	trend_extent(series, ", ", out);
+	buf_append_char(out, '\n');
 	for (size_t i = 0; i < changes->count; i++) {
 		const struct change *change = &changes->items[i];
 		buf_printf(out, "           %s %.*s: ", change == series->news.change ? ">" : " ",
 			   TREND_VERSION_CHARS, trend_version_at(series, change->at)->name);
-		trend_change_text(change, out);
+		change_text(change, out);
+		buf_append_char(out, '\n');
+	}
+	for (size_t i = 0; i < changes->spreads.count; i++) {
+		const struct spread *spread = &changes->spreads.items[i];
+		buf_printf(out, "             %.*s: ", TREND_VERSION_CHARS,
+			   trend_version_at(series, spread->at)->name);
+		trend_spread_text(spread, out);
 		buf_append_char(out, '\n');
 	}
 }
@@ -86,11 +116,11 @@ static void put_text_series(const struct trend_series *series, struct buf *out)
 static void put_summary(const struct trend *trend, struct buf *out)
 {
 	buf_printf(out,
-		   "%zu series over %zu results: %zu worse, %zu better, %zu same, %zu "
+		   "%zu series over %zu result%s: %zu worse, %zu better, %zu same, %zu "
 		   "undecided\n",
-		   trend->series_count, trend->versions, trend->verdicts[VERDICT_SLOWER],
-		   trend->verdicts[VERDICT_FASTER], trend->verdicts[VERDICT_SAME],
-		   trend->verdicts[VERDICT_UNDECIDED]);
+		   trend->series_count, trend->versions, PLURAL(trend->versions),
+		   trend->verdicts[VERDICT_SLOWER], trend->verdicts[VERDICT_FASTER],
+		   trend->verdicts[VERDICT_SAME], trend->verdicts[VERDICT_UNDECIDED]);
 }
 
 static bool is_shown(const struct trend_series *series, bool all, size_t *quiet)
@@ -105,9 +135,9 @@ void trend_text(const struct trend *trend, bool all, struct buf *out)
 	size_t quiet = 0, hidden = 0;
 	for (size_t l = 0; l < trend->line_count; l++) {
 		const struct trend_line *line = trend->lines[l];
-		buf_printf(out, "%s, %s: %zu versions, the newest is %.*s\n", line->host_class,
-			   line->configuration, line->version_count, TREND_VERSION_CHARS,
-			   line->versions[line->version_count - 1].name);
+		buf_printf(out, "%s, %s: %zu version%s, the newest is %.*s\n", line->host_class,
+			   line->configuration, line->version_count, PLURAL(line->version_count),
+			   TREND_VERSION_CHARS, line->versions[line->version_count - 1].name);
 		for (size_t i = 0; i < trend->series_count; i++) {
 			if (trend->series[i]->line != line)
 				continue;
@@ -140,9 +170,9 @@ void trend_markdown(const struct trend *trend, const char *link, struct buf *out
 					    "|:--|:--|:--|--:|:--|:--|\n");
 		const char *version = trend_version_at(series, change->at)->name;
 		buf_printf(out, "| %s | ", trend_verdict_name(series->news.verdict));
-		markup_markdown(out, series->id);
+		markup_markdown(out, series->name);
 		buf_printf(out, " | %s | ", trend_metric_title(series));
-		trend_change_text(change, out);
+		change_text(change, out);
 		buf_append_str(out, link ? " | [" : " | ");
 		buf_printf(out, "%.*s", TREND_VERSION_CHARS, version);
 		if (link) {
@@ -173,11 +203,24 @@ static void put_json_change(struct json_out *json, const struct trend_series *se
 	json_out_close(json, '}');
 }
 
+static void put_json_spread(struct json_out *json, const struct trend_series *series,
+			    const struct spread *spread)
+{
+	json_out_open(json, NULL, '{');
+	json_out_text(json, "version", trend_version_at(series, spread->at)->name);
+	json_out_int(json, "index", (int64_t)spread->at);
+	json_out_real(json, "before", spread->before);
+	json_out_real(json, "after", spread->after);
+	json_out_real(json, "p", spread->p);
+	json_out_close(json, '}');
+}
+
 static void put_json_series(struct json_out *json, const struct trend_series *series)
 {
 	const struct changes *changes = &series->changes;
 	json_out_open(json, NULL, '{');
 	json_out_text(json, "id", series->id);
+	json_out_text(json, "name", series->name);
 	json_out_text(json, "metric",
 		      series->metric == ARCHIVE_VALUE ? "value"
 						      : metric_table[series->metric].name);
@@ -189,10 +232,15 @@ static void put_json_series(struct json_out *json, const struct trend_series *se
 	json_out_text(json, "verdict", trend_verdict_name(series->news.verdict));
 	json_out_bool(json, "regression", series->news.verdict == VERDICT_SLOWER);
 	json_out_real(json, "q", series->q);
+	json_out_real(json, "level", newest_level(series));
 	json_out_real(json, "noise", changes->noise);
 	json_out_open(json, "changes", '[');
 	for (size_t i = 0; i < changes->count; i++)
 		put_json_change(json, series, &changes->items[i]);
+	json_out_close(json, ']');
+	json_out_open(json, "noise_changes", '[');
+	for (size_t i = 0; i < changes->spreads.count; i++)
+		put_json_spread(json, series, &changes->spreads.items[i]);
 	json_out_close(json, ']');
 	json_out_open(json, "outliers", '[');
 	for (size_t i = 0; i < changes->outlier_count; i++)
@@ -225,7 +273,7 @@ static void put_github_bench(struct json_out *json, const struct trend_series *s
 	bool time = series->metric < METRIC_COUNT && metric_table[series->metric].unit == METRIC_NS;
 	bool size = series->metric == METRIC_MAXRSS;
 	json_out_open(json, NULL, '{');
-	json_out_text(json, "name", series->id);
+	json_out_text(json, "name", series->name);
 	json_out_real(json, "value", series->values[at] * (size ? 1024 : 1));
 	json_out_text(json, "unit",
 		      time		? "ns"

@@ -20,9 +20,12 @@ void trend_github(const struct trend *trend, struct buf *out);
 /* What the reports share. */
 const char *trend_metric_title(const struct trend_series *series); /* "wall time" */
 void trend_value(const struct trend_series *series, double value, char text[METRIC_TEXT_MAX]);
-void trend_change_text(const struct change *change, struct buf *out); /* "+3.1 % (+2.2 to +4.0)" */
+void trend_spread_text(const struct spread *spread, struct buf *out); /* "noise 3 %, was 1 %" */
 const char *trend_verdict_name(enum verdict verdict);		      /* "worse", "better", … */
 const struct trend_version *trend_version_at(const struct trend_series *series, size_t value);
+
+/* "noise 1.02 %, 120 versions", with `between` instead of the comma. */
+void trend_extent(const struct trend_series *series, const char *between, struct buf *out);
 void trend_link(const char *link, const char *version, struct buf *out);
 
 #endif

@@ -1,5 +1,6 @@
 #include "core/batch/batch.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct batch_slot {
 	uint64_t since_ns;     /* asked to start */
 	uint64_t step_ns;      /* STOPPING: when the next step is due */
 	uint64_t cpu_check_ns; /* RUNNING: when to look at its CPU time */
+	uint64_t memory_check_ns;
 	const struct ladder *ladder;
 	size_t step;
 	enum reason why; /* REASON_OK: it ended by itself */
@@ -28,6 +30,8 @@ struct batch_slot {
 	bool timed, oom, suspect;
 	enum batch_hook hook; /* this runs instead of the order */
 	bool order_ok;	      /* CLEANUP: how the order ended */
+	bool was_timed;	      /* the TIMED run before this one is over; its times: */
+	uint64_t timed_start_ns, timed_end_ns;
 	uint64_t start_ns, end_ns;
 };
 
@@ -73,10 +77,12 @@ static void enqueue(struct batch *batch, struct batch_order *order)
 
 static void admit(struct batch *batch, struct batch_order *order)
 {
-	order->attempt = 1;
+	order->attempt = 1 + order->earlier;
 	order->warmup_left = order->warmup;
-	order->key =
-		schedule_key(&order->item, batch->opts.order, order->estimate_ns, batch->opts.seed);
+	/* Those of an open list leave as they came. */
+	order->key = batch->opts.open ? order->number
+				      : schedule_key(&order->item, batch->opts.order,
+						     order->estimate_ns, batch->opts.seed);
 	batch->total += !order->is_canary;
 	if (order->gate && !batch->gates[order->gate].open) {
 		order->state = BATCH_HELD;
@@ -94,7 +100,10 @@ void batch_init(struct batch *batch, const struct batch_opts *opts, struct corep
 	batch->learned = mem_alloc(((size_t)opts->groups + 1) * sizeof(*batch->learned));
 	batch->gates = mem_alloc(((size_t)opts->gates + 1) * sizeof(*batch->gates));
 	for (size_t i = 0; i < count; i++)
-		admit(batch, &orders[i]);
+		if (opts->open)
+			orders[i].state = BATCH_FREE;
+		else
+			admit(batch, &orders[i]);
 }
 
 void batch_done(struct batch *batch)
@@ -186,6 +195,12 @@ static struct batch_trial trial_of(const struct batch_order *order)
 				     .block = -1 };
 }
 
+static uint64_t next_memory_check(const struct step *s)
+{
+	uint64_t period = s->batch->opts.memory_period_ns;
+	return period ? ns_add(s->now_ns, period) : NS_NEVER;
+}
+
 static void spawn(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
@@ -197,6 +212,7 @@ static void spawn(struct step *s, struct batch_slot *slot)
 	slot->cpu_check_ns = NS_NEVER;
 	if (order->cpu_timeout_ns)
 		slot->cpu_check_ns = ns_add(s->now_ns, cpu_check_after(s->batch, slot, 0));
+	slot->memory_check_ns = next_memory_check(s);
 	order->state = BATCH_RUNNING;
 	struct batch_action *action = act(s, BATCH_SPAWN, number_of(s->batch, slot));
 	action->order = order;
@@ -253,13 +269,20 @@ static void kill_all(struct step *s, enum batch_stop stop)
 	}
 }
 
-static enum reason reason_of(const struct batch_slot *slot)
+/* The order runs, not a command around it. */
+static bool is_run(const struct batch_slot *slot)
+{
+	return slot->hook == BATCH_HOOK_NONE || slot->hook == BATCH_HOOK_TIMED;
+}
+
+static enum reason reason_of(const struct batch *batch, const struct batch_slot *slot)
 {
 	if (slot->why != REASON_OK)
 		return slot->why;
+	bool any_code = batch->opts.ignore_exit && is_run(slot) && !slot->order->is_canary;
 	switch (slot->status.kind) {
 	case EXIT_CODE:
-		if (slot->status.value == 0)
+		if (slot->status.value == 0 || any_code)
 			return REASON_OK;
 		return slot->oom && exit_status_killed(&slot->status) ? REASON_OOM : REASON_EXIT;
 	case EXIT_SIGNAL:
@@ -300,7 +323,7 @@ static bool count_trial(const struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
 	struct repeat_step step;
-	order->attempt = 1;
+	order->attempt = 1 + order->earlier;
 	if (order->repeat) {
 		repeat_record(order->repeat, slot->end_ns - slot->start_ns, !slot->suspect);
 		return repeat_next(order->repeat, &step);
@@ -323,7 +346,7 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 		return false;
 	}
 	outcome->retry =
-		s->batch->stop == BATCH_GO && !slot->hook && order->attempt <= order->retries &&
+		s->batch->stop == BATCH_GO && is_run(slot) && order->attempt <= order->retries &&
 		retry_rule_matches(&s->batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
@@ -336,14 +359,26 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 	return false;
 }
 
-/* The hook before the next trial of an order, if any. */
-static enum batch_hook hook_before(const struct batch *batch, const struct batch_order *order)
+/* What comes after `last` on the way to the run itself, which is NONE. */
+static enum batch_hook hook_after(const struct batch *batch, const struct batch_slot *slot,
+				  enum batch_hook last)
 {
-	if (order->is_canary)
+	const bool *exists = batch->opts.hooks;
+	if (slot->order->is_canary)
 		return BATCH_HOOK_NONE;
-	if (batch->opts.hooks[BATCH_HOOK_SETUP] && !order->is_set_up)
+	if (exists[BATCH_HOOK_SETUP] && !slot->order->is_set_up)
 		return BATCH_HOOK_SETUP;
-	return batch->opts.hooks[BATCH_HOOK_PREPARE] ? BATCH_HOOK_PREPARE : BATCH_HOOK_NONE;
+	if (exists[BATCH_HOOK_PREPARE] && last != BATCH_HOOK_PREPARE)
+		return BATCH_HOOK_PREPARE;
+	return exists[BATCH_HOOK_TIMED] && !slot->was_timed ? BATCH_HOOK_TIMED : BATCH_HOOK_NONE;
+}
+
+/* The next trial of the order in a slot. */
+static void begin_trial(struct step *s, struct batch_slot *slot)
+{
+	slot->was_timed = false;
+	slot->hook = hook_after(s->batch, slot, BATCH_HOOK_NONE);
+	spawn(s, slot);
 }
 
 static void leave_slot(struct batch *batch, struct batch_slot *slot)
@@ -360,7 +395,7 @@ static void leave_slot(struct batch *batch, struct batch_slot *slot)
 static bool pass_hook(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
-	bool ok = reason_of(slot) == REASON_OK;
+	bool ok = reason_of(s->batch, slot) == REASON_OK;
 	if (slot->hook == BATCH_HOOK_CLEANUP) {
 		leave_slot(s->batch, slot);
 		settle(s, order, slot->order_ok && ok);
@@ -368,9 +403,13 @@ static bool pass_hook(struct step *s, struct batch_slot *slot)
 	}
 	if (!ok || s->batch->stop != BATCH_GO)
 		return false;
-	bool was_setup = slot->hook == BATCH_HOOK_SETUP;
-	order->is_set_up = order->is_set_up || was_setup;
-	slot->hook = was_setup ? hook_before(s->batch, order) : BATCH_HOOK_NONE;
+	order->is_set_up = order->is_set_up || slot->hook == BATCH_HOOK_SETUP;
+	if (slot->hook == BATCH_HOOK_TIMED) {
+		slot->was_timed = true;
+		slot->timed_start_ns = slot->start_ns;
+		slot->timed_end_ns = slot->end_ns;
+	}
+	slot->hook = hook_after(s->batch, slot, slot->hook);
 	spawn(s, slot);
 	return true;
 }
@@ -380,9 +419,13 @@ static void finish(struct step *s, struct batch_slot *slot)
 	struct batch_order *order = slot->order;
 	if (slot->hook && pass_hook(s, slot))
 		return;
+	if (slot->was_timed && reason_of(s->batch, slot) == REASON_OK) {
+		slot->start_ns = slot->timed_start_ns;
+		slot->end_ns = slot->timed_end_ns;
+	}
 	struct batch_outcome outcome = {
 		.trial = trial_of(order),
-		.reason = reason_of(slot),
+		.reason = reason_of(s->batch, slot),
 		.status = slot->status,
 		.timed = slot->timed,
 		.start_ns = slot->start_ns,
@@ -391,8 +434,10 @@ static void finish(struct step *s, struct batch_slot *slot)
 	outcome.trial.hook = slot->hook;
 	if (slot->hook && outcome.reason == REASON_OK)
 		outcome.reason = REASON_KILLED; /* stopped before the order itself could start */
-	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED)
+	if (order->is_canary && outcome.reason != REASON_OK && outcome.reason != REASON_KILLED) {
+		outcome.canary = outcome.reason;
 		outcome.reason = REASON_CANARY;
+	}
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
 		learn(s->batch, order, slot->end_ns - slot->start_ns);
 	bool again = advance(s, slot, &outcome);
@@ -402,8 +447,7 @@ static void finish(struct step *s, struct batch_slot *slot)
 	action->order = order;
 	action->outcome = outcome;
 	if (again) {
-		slot->hook = hook_before(s->batch, order);
-		spawn(s, slot);
+		begin_trial(s, slot);
 		return;
 	}
 	if (outcome.final && s->batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
@@ -466,13 +510,30 @@ static void on_cpu_used(struct step *s, struct batch_slot *slot)
 			ns_add(s->now_ns, cpu_check_after(s->batch, slot, s->event->cpu_ns));
 }
 
+/* Its memory is needed now: no time to ask it to end. */
+static void on_memory_used(struct step *s, struct batch_slot *slot)
+{
+	static const struct ladder at_once = { .steps = { { .sig = SIGKILL } }, .count = 1 };
+	uint64_t limit = slot->order->memory_limit;
+	slot->memory_check_ns = next_memory_check(s);
+	if (limit && s->event->memory > limit)
+		stop_slot(s, slot, REASON_OOM, &at_once);
+}
+
 static void running_tick(struct step *s, struct batch_slot *slot)
 {
+	int number = number_of(s->batch, slot);
 	if (wall_deadline(s->batch, slot) <= s->now_ns) {
 		stop_slot(s, slot, REASON_TIMEOUT, &s->batch->opts.timeout_ladder);
-	} else if (slot->cpu_check_ns <= s->now_ns) {
+		return;
+	}
+	if (slot->cpu_check_ns <= s->now_ns) {
 		slot->cpu_check_ns = NS_NEVER;
-		act(s, BATCH_QUERY_CPU, number_of(s->batch, slot));
+		act(s, BATCH_QUERY_CPU, number);
+	}
+	if (slot->memory_check_ns <= s->now_ns) {
+		slot->memory_check_ns = NS_NEVER;
+		act(s, BATCH_QUERY_MEMORY, number);
 	}
 }
 
@@ -490,6 +551,7 @@ static slot_fn *const slot_table[SLOT_STATE_COUNT][BATCH_EVENT_COUNT] = {
 		[BATCH_SPAWN_FAILED] = on_spawn_failed,
 		[BATCH_LOST] = on_lost,
 		[BATCH_CPU_USED] = on_cpu_used,
+		[BATCH_MEMORY_USED] = on_memory_used,
 		[BATCH_TICK] = running_tick,
 	},
 	[SLOT_STOPPING] = {
@@ -522,10 +584,58 @@ static struct batch_slot *idle_slot(struct batch *batch)
 	return NULL;
 }
 
+static bool can_start(const struct batch *batch)
+{
+	return batch->stop == BATCH_GO && batch->running < batch->opts.jobs &&
+	       batch->schedule.queued > 0;
+}
+
+static bool is_guarded(const struct batch *batch)
+{
+	return batch->opts.memory_free > 0 || batch->opts.load > 0;
+}
+
+/* Whether --delay, --memfree and --load let the next order start now. If the host must be looked at
+ * first, asks for that. */
+static bool may_start(struct step *s)
+{
+	struct batch *batch = s->batch;
+	if (s->now_ns < batch->hold_ns)
+		return false;
+	batch->hold_ns = 0;
+	if (!is_guarded(batch) || batch->host_ok)
+		return true;
+	if (!batch->host_asked) {
+		batch->host_asked = true;
+		act(s, BATCH_QUERY_HOST, -1);
+	}
+	return false;
+}
+
+static void on_host(struct step *s)
+{
+	struct batch *batch = s->batch;
+	const struct batch_opts *opts = &batch->opts;
+	bool enough = s->event->memory_free >= opts->memory_free;
+	bool idle = opts->load <= 0 || s->event->load < opts->load;
+	batch->host_asked = false;
+	batch->host_ok = enough && idle;
+	if (!batch->host_ok)
+		batch->hold_ns = ns_add(s->now_ns, BATCH_HOST_PERIOD_NS);
+}
+
+/* The host looks different after a start. */
+static void note_start(struct step *s)
+{
+	s->batch->host_ok = false;
+	if (s->batch->opts.start_delay_ns)
+		s->batch->hold_ns = ns_add(s->now_ns, s->batch->opts.start_delay_ns);
+}
+
 static void start_orders(struct step *s)
 {
 	struct placement placement;
-	while (s->batch->stop == BATCH_GO && s->batch->running < s->batch->opts.jobs) {
+	while (can_start(s->batch) && may_start(s)) {
 		struct schedule_item *item =
 			schedule_next(&s->batch->schedule, s->batch->pool, &placement);
 		if (!item)
@@ -533,9 +643,9 @@ static void start_orders(struct step *s)
 		struct batch_slot *slot = idle_slot(s->batch);
 		slot->order = container_of(item, struct batch_order, item);
 		slot->placement = placement;
-		slot->hook = hook_before(s->batch, slot->order);
 		s->batch->running++;
-		spawn(s, slot);
+		note_start(s);
+		begin_trial(s, slot);
 	}
 }
 
@@ -564,10 +674,67 @@ static void on_interrupt(struct step *s)
 		kill_all(s, BATCH_STOP_INTERRUPT);
 }
 
+/* ---- an open list ---- */
+
+static bool is_open(const struct batch *batch)
+{
+	return batch->opts.open && !batch->closed;
+}
+
+/* A place whose order is over, or that had none. */
+static struct batch_order *free_order(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		struct batch_order *order = &batch->orders[i];
+		if (order->state == BATCH_FREE || order->state == BATCH_OK ||
+		    order->state == BATCH_FAILED)
+			return order;
+	}
+	return NULL;
+}
+
+/* Has one order ahead for every job, so that none waits for the input. */
+static void fetch_more(struct step *s)
+{
+	struct batch *batch = s->batch;
+	if (!is_open(batch) || batch->fetching || batch->stop != BATCH_GO ||
+	    batch->schedule.queued >= (size_t)batch->opts.jobs)
+		return;
+	struct batch_order *order = free_order(batch);
+	if (!order)
+		return;
+	batch->fetching = true;
+	act(s, BATCH_FETCH, -1)->order = order;
+}
+
+static void on_offer(struct step *s)
+{
+	s->batch->fetching = false;
+	admit(s->batch, s->event->order);
+}
+
+/* Another host has it by now: what runs is of no use. */
+static void on_discard(struct step *s)
+{
+	static const struct ladder at_once = { .steps = { { .sig = SIGKILL } }, .count = 1 };
+	struct batch *batch = s->batch;
+	struct batch_order *order = s->event->order;
+	if (order->state == BATCH_QUEUED)
+		schedule_remove(&batch->schedule, &order->item);
+	else if (order->state == BATCH_WAITING)
+		heap_remove(&batch->waiting, &order->wake);
+	for (int i = 0; order->state == BATCH_RUNNING && i < batch->opts.jobs; i++)
+		if (batch->slots[i].order == order)
+			stop_slot(s, &batch->slots[i], REASON_KILLED, &at_once);
+	if (order->state != BATCH_RUNNING)
+		order->state = BATCH_FREE;
+}
+
 static void maybe_end(struct step *s)
 {
-	bool more = s->batch->stop == BATCH_GO &&
-		    (s->batch->schedule.queued > 0 || s->batch->waiting.count > 0);
+	bool more =
+		s->batch->stop == BATCH_GO &&
+		(s->batch->schedule.queued > 0 || s->batch->waiting.count > 0 || is_open(s->batch));
 	if (s->batch->ended || s->batch->running > 0 || more)
 		return;
 	s->batch->ended = true;
@@ -584,6 +751,22 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 	case BATCH_TICK:
 		on_tick(&s);
 		break;
+	case BATCH_HOST:
+		on_host(&s);
+		break;
+	case BATCH_OFFER:
+		on_offer(&s);
+		break;
+	case BATCH_CLOSED:
+		batch->fetching = false;
+		batch->closed = true;
+		break;
+	case BATCH_DISCARD:
+		on_discard(&s);
+		break;
+	case BATCH_DRAIN:
+		batch->stop = MAX(batch->stop, BATCH_STOP_DRAIN);
+		break;
 	case BATCH_INTERRUPT:
 		on_interrupt(&s);
 		break;
@@ -595,6 +778,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 		break;
 	}
 	start_orders(&s);
+	fetch_more(&s);
 	maybe_end(&s);
 }
 
@@ -604,14 +788,23 @@ uint64_t batch_next_deadline(const struct batch *batch)
 	const struct heap_node *waiting = heap_top(&batch->waiting);
 	if (waiting && batch->stop == BATCH_GO)
 		next = MIN(next, waiting->key);
+	if (batch->hold_ns && can_start(batch))
+		next = MIN(next, batch->hold_ns);
 	for (int i = 0; i < batch->opts.jobs; i++) {
 		const struct batch_slot *slot = &batch->slots[i];
 		if (slot->state == SLOT_RUNNING)
-			next = MIN(next, MIN(wall_deadline(batch, slot), slot->cpu_check_ns));
+			next = MIN(next, MIN(wall_deadline(batch, slot),
+					     MIN(slot->cpu_check_ns, slot->memory_check_ns)));
 		if (slot->state == SLOT_STOPPING)
 			next = MIN(next, slot->step_ns);
 	}
 	return next;
+}
+
+bool batch_waits_for_host(const struct batch *batch)
+{
+	return is_guarded(batch) && can_start(batch) && !batch->host_ok && !batch->host_asked &&
+	       batch->hold_ns > 0;
 }
 
 const struct batch_order *batch_running(const struct batch *batch, int number,
@@ -637,7 +830,7 @@ uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 	AUTO_FREE struct schedule_running *running =
 		NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
 	size_t count = 0;
-	if (batch->learned[0].count == 0)
+	if (batch->learned[0].count == 0 || is_open(batch))
 		return NS_NEVER;
 	for (int i = 0; i < batch->opts.jobs; i++) {
 		const struct batch_slot *slot = &batch->slots[i];
@@ -651,4 +844,16 @@ uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 	}
 	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs,
 			    order_estimate, (void *)batch);
+}
+
+#define PARALLEL_FAILED_MAX 100 /* a larger number does not fit into an exit status */
+
+int batch_exit_parallel(const struct batch *batch, int failed_code)
+{
+	const struct halt_rule *halt = &batch->opts.halt;
+	bool by_failure = batch->stop == BATCH_STOP_HALT && halt->when == HALT_NOW &&
+			  halt->what == HALT_FAIL && halt->count == 1;
+	if (by_failure)
+		return failed_code;
+	return (int)MIN(batch->failed, (uint64_t)PARALLEL_FAILED_MAX + 1);
 }

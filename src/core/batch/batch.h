@@ -23,6 +23,7 @@ enum batch_order_state {
 	BATCH_OK,
 	BATCH_FAILED,
 	BATCH_SKIPPED, /* its canary failed */
+	BATCH_FREE,    /* of an open list: nothing is in it yet */
 };
 
 /* One order. The caller fills the fields above the line; the machine owns the others. */
@@ -30,16 +31,19 @@ struct batch_order {
 	struct schedule_item item; /* index and width */
 	uint64_t timeout_ns;	   /* 0: none */
 	uint64_t cpu_timeout_ns;   /* 0: none */
+	uint64_t memory_limit;	   /* bytes, of its whole tree; 0: none, or the kernel sees to it */
 	uint64_t estimate_ns;	   /* from history; 0: unknown */
 	uint32_t timeout_percent;  /* of the median; 0: none */
 	uint32_t group;		   /* orders that take about the same time; < batch_opts.groups */
 	uint32_t gate;		   /* held until this gate opens; 0: none */
 	uint32_t opens;		   /* its success opens this gate; 0: none */
 	int32_t retries, runs, warmup;
-	int32_t run; /* the first run to do: 0, or where an earlier batch stopped */
+	int32_t earlier; /* attempts that were lost elsewhere */
+	int32_t run;	 /* the first run to do: 0, or where an earlier batch stopped */
 	/* decides instead of runs, warmup and run; borrowed; may be NULL */
 	struct repeat *repeat;
-	bool is_canary; /* not in the list, so not counted */
+	bool is_canary;	 /* not in the list, so not counted */
+	uint64_t number; /* its place among all orders, from 0 */
 	/* --- */
 	uint8_t state;
 	bool is_set_up;	     /* its SETUP has run */
@@ -56,8 +60,14 @@ enum batch_event_type {
 	BATCH_EMPTY,	    /* slot: its last process is gone */
 	BATCH_LOST,	    /* slot: its warden is gone, and so is the order */
 	BATCH_CPU_USED,	    /* slot: cpu_ns, the answer to BATCH_QUERY_CPU */
+	BATCH_MEMORY_USED,  /* slot: memory, the answer to BATCH_QUERY_MEMORY */
 	BATCH_TICK,	    /* a deadline has passed */
+	BATCH_HOST,	    /* memory_free, load: the answer to BATCH_QUERY_HOST */
+	BATCH_DRAIN,	    /* start no more; those that run go on to their end */
 	BATCH_INTERRUPT,    /* Ctrl-C: first stops, second kills */
+	BATCH_OFFER,	    /* of an open list: `order` is there, the answer to BATCH_FETCH */
+	BATCH_CLOSED,	    /* of an open list: there is none left, the other answer */
+	BATCH_DISCARD,	    /* of an open list: `order` is not wanted here any more */
 	BATCH_FATAL,	    /* results cannot be written any more: kill everything and end */
 	BATCH_EVENT_COUNT,
 };
@@ -68,17 +78,24 @@ struct batch_event {
 	struct exit_status status;
 	uint64_t start_ns, end_ns, cpu_ns;
 	bool empty, oom;
+	uint64_t memory;      /* MEMORY_USED: bytes */
+	uint64_t memory_free; /* HOST: bytes */
+	double load;	      /* HOST: threads that want to run */
 	/* EXITED: the host was not quiet; the run counts less (core/batch/repeat.h) */
 	bool suspect;
+	struct batch_order *order; /* OFFER: filled in anew; DISCARD */
 };
 
 enum batch_action_type {
-	BATCH_SPAWN,	 /* slot, order, cpus; trial */
-	BATCH_SIGNAL,	 /* slot, sig: to every process of the slot */
-	BATCH_KILL,	 /* slot: until no process is left; BATCH_EMPTY is the answer */
-	BATCH_QUERY_CPU, /* slot */
-	BATCH_FINISH,	 /* slot, order, outcome: write the result */
-	BATCH_END,	 /* nothing runs and nothing will run */
+	BATCH_SPAWN,	    /* slot, order, cpus; trial */
+	BATCH_SIGNAL,	    /* slot, sig: to every process of the slot */
+	BATCH_KILL,	    /* slot: until no process is left; BATCH_EMPTY is the answer */
+	BATCH_QUERY_CPU,    /* slot */
+	BATCH_QUERY_MEMORY, /* slot */
+	BATCH_QUERY_HOST,
+	BATCH_FETCH,  /* order: fill in the next one here; BATCH_OFFER or BATCH_CLOSED follows */
+	BATCH_FINISH, /* slot, order, outcome: write the result */
+	BATCH_END,    /* nothing runs and nothing will run */
 };
 
 /* Commands around the runs of an order, on its cores, not measured. If one fails, its order
@@ -87,6 +104,9 @@ enum batch_hook {
 	BATCH_HOOK_NONE,
 	BATCH_HOOK_SETUP,   /* before its first run */
 	BATCH_HOOK_PREPARE, /* before every run */
+	/* the order itself, before a run that is slowed down: what was measured of this one counts,
+	 * and if it fails, the order has failed */
+	BATCH_HOOK_TIMED,
 	BATCH_HOOK_CLEANUP, /* after its last run, however it ended */
 	BATCH_HOOK_COUNT,
 };
@@ -95,7 +115,7 @@ enum batch_hook {
 struct batch_trial {
 	int attempt, run;
 	bool warmup;
-	char variant;	      /* 'A', 'B'; 0: there is only one */
+	char variant;	      /* 'A', 'B', …; 0: there is only one */
 	int block;	      /* -1: none */
 	enum batch_hook hook; /* this hook runs, not the order itself */
 };
@@ -103,6 +123,7 @@ struct batch_trial {
 struct batch_outcome {
 	struct batch_trial trial;
 	enum reason reason;
+	enum reason canary; /* with REASON_CANARY: how the canary ended */
 	struct exit_status status;
 	bool timed; /* start_ns and end_ns are known */
 	uint64_t start_ns, end_ns;
@@ -140,13 +161,23 @@ struct batch_opts {
 	uint64_t deadline_ns;	      /* of the whole batch; NS_NEVER: none */
 	uint32_t groups, gates;	      /* how many of each; number 0 is one of them */
 	bool hooks[BATCH_HOOK_COUNT]; /* which hooks exist */
+	bool ignore_exit;	      /* a run with any exit code is a good one */
+	uint64_t start_delay_ns;      /* between two starts */
+	uint64_t memory_free;	      /* start an order only with this much free; 0: always */
+	uint64_t memory_period_ns;    /* between looks at the memory of an order; 0: none */
+	double load;		      /* and only below this load; 0: always */
+	/* The orders come one by one, and nothing is known of those to come. `orders` are as many
+	 * places, used again when theirs are over, at least 2 for each job. */
+	bool open;
 };
 
 #define BATCH_RETRY_DELAY_MAX_NS ((uint64_t)60 * 1000000000)
 #define BATCH_CPU_CHECK_MIN_NS ((uint64_t)10 * 1000000)
+#define BATCH_HOST_PERIOD_NS ((uint64_t)1000000000) /* between looks at a host that is too busy */
 
 enum batch_stop {
 	BATCH_GO,
+	BATCH_STOP_DRAIN,
 	BATCH_STOP_HALT,
 	BATCH_STOP_DEADLINE,
 	BATCH_STOP_INTERRUPT,
@@ -169,6 +200,9 @@ struct batch {
 		uint32_t held; /* orders that wait for the gate */
 	} * gates;
 	int running;
+	uint64_t hold_ns; /* start nothing before; 0: nothing is held */
+	bool host_asked, host_ok;
+	bool fetching, closed; /* of an open list: one is asked for; all have come */
 	enum batch_stop stop;
 	bool killing; /* a second Ctrl-C, or fatal */
 	bool ended;
@@ -187,9 +221,16 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 /* When the next BATCH_TICK is due; NS_NEVER: none. */
 uint64_t batch_next_deadline(const struct batch *batch);
 
+/* Orders could start, but --memfree or --load does not let them. */
+bool batch_waits_for_host(const struct batch *batch);
+
 /* The order that runs in a slot and since when; NULL: none. */
 const struct batch_order *batch_running(const struct batch *batch, int slot,
 					uint64_t *ret_since_ns);
+
+/* The exit status of GNU parallel: how many orders failed, 101 for more than 100; with
+ * --halt now,fail=1 that of the order that failed, `failed_code`. */
+int batch_exit_parallel(const struct batch *batch, int failed_code);
 
 /* Time until everything is done; NS_NEVER while there is no estimate. */
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);

@@ -8,8 +8,12 @@
 #include "core/batch/student.h"
 
 #define SPREAD_FLOOR 1e-6 /* relative: what a clock does not resolve */
-#define KNOWN_REACH 0.7	  /* length of the interval of an effect that is known, in effects */
-#define TRIM 0.2	  /* share of pairs at each end that a hiccup may have spoiled */
+#define KNOWN_ERROR 0.15  /* standard error of an effect that is known, in effects */
+#define SURE_ERRORS 2	  /* the effect of the bad commit is at least this many errors less */
+#define TRIM 0.25	  /* share of pairs at each end that a hiccup may have spoiled */
+/* What the test asks for beyond Wald's bound, which knows the noise: ours comes from the pairs, and
+ * pairs on a busy host resemble their neighbours. From simulation. */
+#define CAUTION 1.5
 
 static const char *const state_names[] = {
 	[BISECT_UNKNOWN] = "unknown", [BISECT_BUILT] = "built",
@@ -138,76 +142,97 @@ void bisect_failed(struct bisect *bisect, size_t commit)
 	set_state(bisect, commit, BISECT_SKIPPED);
 }
 
-/* The mean of the pairs without the ends, and its interval (Tukey and McLaughlin): a pair that
- * another program disturbed does not decide. */
-static struct ratio trimmed(const struct bisect_commit *commit, double alpha)
+/* The chance of a wrong verdict on one commit: a search of n commits has about log2(n) + 1 of
+ * them. */
+static double share_of_error(const struct bisect *bisect)
+{
+	return (1 - bisect->rule.confidence) / (ceil(log2((double)bisect->count)) + 1);
+}
+
+/* The mean of the pairs without the ends, and its error (Tukey and McLaughlin): a pair that another
+ * program disturbed does not decide. Returns its degrees of freedom. */
+static double trimmed_mean(const struct bisect_commit *commit, double *ret_mean, double *ret_error)
 {
 	size_t n = commit->pairs, cut = (size_t)(TRIM * (double)n), kept = n - 2 * cut;
 	AUTO_FREE double *sorted = NEW_ARRAY(double, n);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = commit->logs[i];
 	stats_sort(sorted, n);
-	double mean = stats_mean(sorted + cut, kept);
+	*ret_mean = stats_mean(sorted + cut, kept);
 	for (size_t i = 0; i < cut; i++) {
 		sorted[i] = sorted[cut];
 		sorted[n - 1 - i] = sorted[n - 1 - cut];
 	}
 	double spread = MAX(stats_stddev(sorted, n), SPREAD_FLOOR);
-	double error = spread / ((1 - 2.0 * (double)cut / (double)n) * sqrt((double)n));
-	double reach = student_quantile(alpha, (double)kept - 1) * error;
-	return (struct ratio){ exp(mean), exp(mean - reach), exp(mean + reach) };
+	*ret_error = spread / ((1 - 2.0 * (double)cut / (double)n) * sqrt((double)n));
+	return (double)kept - 1;
 }
 
-/* The chance of a wrong verdict that one look at one commit may have. A search of n commits has
- * about log2(n) + 1 verdicts, and each is looked at after every pair: those looks depend on each
- * other so much that a share that falls with their number is enough. */
-static double share_of_error(const struct bisect *bisect, size_t pairs)
+/* A few pairs do not know their own error well: it grows by what Student's quantiles are beyond
+ * normal ones. */
+static void estimate(const struct bisect *bisect, struct bisect_commit *commit)
 {
-	double verdicts = ceil(log2((double)bisect->count)) + 1;
-	double looks = 1 + log2((double)pairs / BISECT_MIN_PAIRS);
-	return (1 - bisect->rule.confidence) / verdicts / (looks * looks);
+	double error, df = trimmed_mean(commit, &commit->mean, &error);
+	double share = share_of_error(bisect), left = 1 - bisect->rule.confidence;
+	commit->error = error * student_quantile(share, df) / stats_normal_quantile(1 - share / 2);
+	double reach = error * student_quantile(left, df);
+	commit->ratio = (struct ratio){ exp(commit->mean), exp(commit->mean - reach),
+					exp(commit->mean + reach) };
 }
 
-static struct ratio exact_ratio(const struct bisect_commit *commit)
+static void estimate_exact(struct bisect_commit *commit)
 {
-	double ratio = exp(commit->logs[commit->pairs - 1]);
-	return (struct ratio){ ratio, ratio, ratio };
+	commit->mean = commit->logs[commit->pairs - 1];
+	commit->error = 0;
+	double ratio = exp(commit->mean);
+	commit->ratio = (struct ratio){ ratio, ratio, ratio };
 }
 
-/* A candidate is compared with the middle between good and bad; the bad commit itself with the
- * smallest change that counts. */
+/* Does the bad commit differ from the good one, and is it known by how much? The direction is its
+ * own: an improvement can be searched for, too. The bar moves out with the number of looks. */
+static enum bisect_state judge_bad(const struct bisect *bisect, const struct bisect_commit *bad)
+{
+	double bar = log1p(bisect->rule.min_change), size = fabs(bad->mean), reach = 0;
+	if (!bisect->rule.exact) {
+		double looks = 1 + log2((double)bad->pairs / BISECT_MIN_PAIRS);
+		double share = share_of_error(bisect) / (looks * looks);
+		reach = bad->error * stats_normal_quantile(1 - share / 2);
+	}
+	bool known = bad->error <= KNOWN_ERROR * size || bad->pairs >= bisect->rule.max_pairs;
+	if (known && size - reach > bar)
+		return BISECT_BAD;
+	return size + reach < bar ? BISECT_GOOD : BISECT_BUILT;
+}
+
+/* Twice the least that the bad commit's effect may be tells good from bad: a commit without any
+ * effect passes as bad, and one with the whole effect as good, only with their share of error. */
+static enum bisect_state judge(const struct bisect *bisect, const struct bisect_commit *commit)
+{
+	const struct bisect_commit *bad = &bisect->commits[bisect->count - 1];
+	double effect = fabs(bad->mean) - SURE_ERRORS * bad->error;
+	double beyond = (bad->mean > 0 ? commit->mean : -commit->mean) - effect / 2;
+	if (bisect->rule.exact)
+		return beyond > 0 ? BISECT_BAD : BISECT_GOOD;
+	/* The logarithm of how much likelier the effect is than none. */
+	double evidence = effect * beyond / (commit->error * commit->error);
+	double enough = CAUTION * -log(share_of_error(bisect));
+	return evidence > enough ? BISECT_BAD : evidence < -enough ? BISECT_GOOD : BISECT_BUILT;
+}
+
 static void decide(struct bisect *bisect, size_t at)
 {
 	struct bisect_commit *commit = &bisect->commits[at];
-	const struct bisect_commit *bad = &bisect->commits[bisect->count - 1];
-	bool exact = bisect->rule.exact;
-	if (!exact && commit->pairs < BISECT_MIN_PAIRS)
+	if (bisect->rule.exact)
+		estimate_exact(commit);
+	else if (commit->pairs >= BISECT_MIN_PAIRS)
+		estimate(bisect, commit);
+	else
 		return;
-	commit->ratio = exact ? exact_ratio(commit)
-			      : trimmed(commit, share_of_error(bisect, commit->pairs));
-	double low = log(commit->ratio.low), high = log(commit->ratio.high), bar;
-	if (at == bisect->count - 1) {
-		/* The direction is the bad commit's own: an improvement can be searched for,
-		 * too. */
-		bar = log1p(bisect->rule.min_change);
-		/* The others are judged by half of its effect, which must be known well for
-		 * that. */
-		bool known = high - low <= KNOWN_REACH * fabs(low + high) / 2 ||
-			     commit->pairs >= bisect->rule.max_pairs;
-		if (known && (low > bar || high < -bar))
-			set_state(bisect, at, BISECT_BAD);
-		else if (low > -bar && high < bar)
-			set_state(bisect, at, BISECT_GOOD);
-	} else {
-		double whole = log(bad->ratio.value);
-		bar = whole / 2;
-		if (whole > 0 ? low > bar : high < bar)
-			set_state(bisect, at, BISECT_BAD);
-		else if (whole > 0 ? high < bar : low > bar)
-			set_state(bisect, at, BISECT_GOOD);
-	}
-	if (commit->state == BISECT_BUILT && commit->pairs >= bisect->rule.max_pairs)
-		set_state(bisect, at, BISECT_UNDECIDED);
+	enum bisect_state state =
+		at == bisect->count - 1 ? judge_bad(bisect, commit) : judge(bisect, commit);
+	if (state == BISECT_BUILT && commit->pairs >= bisect->rule.max_pairs)
+		state = BISECT_UNDECIDED;
+	set_state(bisect, at, state);
 }
 
 void bisect_measured(struct bisect *bisect, size_t at, double good, double candidate)

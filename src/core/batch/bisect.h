@@ -5,18 +5,20 @@
  *         ... build step.commit, or measure one more pair of it against the good commit ...
  *         bisect_built() or bisect_measured()
  *
- * A commit is measured in pairs with the good one until it is decided: the whole interval of the
- * ratio lies above the middle between good and bad (it is bad) or below (it is good). Where the bad
- * commit itself lies is measured first: without a difference there is nothing to search.
- * A verdict may be wrong with the chance that the confidence leaves, shared over the steps. */
+ * Where the bad commit itself lies is measured first, until its effect is known well: without a
+ * difference there is nothing to search. Every other commit is either like the good one or like the
+ * bad one, and is measured in pairs with the good one until one of the two is so much more likely
+ * than the other that the verdict is wrong with no more than its share of what the confidence
+ * leaves (Wald's sequential test: it takes a quarter of the pairs that an interval away from the
+ * middle would take, and may look after every pair). */
 #ifndef CORE_BATCH_BISECT_H
 #define CORE_BATCH_BISECT_H
 
 #include "base/err.h"
 #include "core/batch/stats_interval.h"
 
-#define BISECT_MIN_PAIRS 6
-#define BISECT_MAX_PAIRS 400 /* of one commit; then it is undecided and left out */
+#define BISECT_MIN_PAIRS 8
+#define BISECT_MAX_PAIRS 1000 /* of one commit; then it is undecided and left out */
 
 enum bisect_state {
 	BISECT_UNKNOWN, /* nothing is known yet */
@@ -34,7 +36,8 @@ struct bisect_commit {
 	enum bisect_state state;
 	double *logs; /* of bad to good, one a pair */
 	size_t pairs, cap;
-	struct ratio ratio; /* with its interval; value 0: not measured */
+	double mean, error; /* of the logarithm, without disturbed pairs, and its standard error */
+	struct ratio ratio; /* with its interval at the confidence; value 0: not measured */
 };
 
 struct bisect_rule {
@@ -68,7 +71,6 @@ struct bisect {
 	struct bisect_commit *commits;
 	size_t count;
 	size_t last_good, first_bad;
-	size_t measured; /* commits with a verdict, for the share of the error */
 };
 
 /* `count` >= 2. */

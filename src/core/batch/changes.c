@@ -5,212 +5,150 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/batch/levels.h"
+#include "core/batch/serial.h"
 #include "core/batch/stats.h"
 #include "core/batch/student.h"
 
-#define NORMAL_MAD 0.6744897501960817 /* median of |Z| */
-#define NOISE_FLOOR 1e-9	      /* relative; what arithmetic itself does */
-#define MIN_PRICE 6		      /* of a cut, in squared noise */
-#define PRICE_LOG 2		      /* and so many logarithms of the length */
-#define SEARCH_FACTOR 2		      /* places a cut could have had, a value; from simulation */
-#define FINE_NOISE 4		      /* noise this many times below what matters is not resolved */
-#define CORRELATION_Z 1.5	      /* standard errors from which it counts */
-#define CORRELATION_MAX 0.9
-#define SHORT_LEVEL 4 /* values; so few must stand out from all others */
-#define LOCAL_DF 8    /* degrees of freedom from which neighbours know the noise */
+#define NOISE_FLOOR 1e-9 /* relative; what arithmetic itself does */
+#define FINE_NOISE 4	 /* noise this many times below what matters is not resolved */
+#define SHORT_LEVEL 4	 /* values; so few must stand out from all others */
+#define LOCAL_DF 8	 /* degrees of freedom from which neighbours know the noise */
+#define FAR_VALUE 3.5	 /* standard deviations; nearer values are no outliers */
+#define OUTLIERS_PART 10 /* of all values; more are no outliers */
+#define SPREAD_PART 5	 /* changes of noise are told at alpha divided by this */
+
+/* From simulation of series without a change: of normal, uniform, one-sided, long-tailed, bimodal
+ * and autocorrelated noise, 20 to 500 values. */
+#define SEARCH_FACTOR 2 /* places a cut could have had, a value */
+#define EASE 5
+#define LONE_PLACES 16.0    /* where a few values could stand alone: an end, or in a row */
+#define WAVES_PRICE 4.0	    /* what levels must explain better than waves, before any cut, */
+#define WAVES_PRICE_MORE 8  /* more with strong waves, */
+#define WAVES_CUT_PRICE 0.8 /* and for every cut, in prices of a cut; */
+#define OUTLIER_PRICE 0.5   /* an outlier costs so many cuts, */
+#define OUTLIERS_PAID 8.0   /* but not more of them */
+#define WAVES_SHARE 0.35    /* of the correlation that levels explain, still counted as waves */
+#define CLEAR_ERRORS 2	    /* standard errors from which correlation within levels counts */
+
+/* What earlier searches of a series found. */
+struct known {
+	double dropped[2]; /* the farthest that outliers were below and above their level */
+	/* Noise of two modes looks like outliers, but they are too many: all values belong to the
+	 * levels. */
+	bool all_belong;
+};
 
 struct work {
 	const struct change_rule *rule;
-	size_t n;
-	double *logs;
-	double *sums, *squares; /* of the first i logarithms, from their mean */
-	size_t *cuts;		/* first value of every level; cuts[0] = 0, cuts[levels] = n */
-	size_t levels;
-	double correlation; /* of neighbours within the levels; 0 or more */
-	double dropped[2];  /* the farthest that outliers were below and above their level */
+	struct known known;
+	struct levels levels; /* of the logarithms */
+	double correlation;   /* of neighbours within the levels, for the tests of cuts */
+	double inflation;     /* by waves, of what stands alone */
 };
 
-static void work_done(struct work *work)
-{
-	free(work->logs);
-	free(work->sums);
-	free(work->squares);
-	free(work->cuts);
-}
-
-static double level_mean(const struct work *work, size_t from, size_t to)
-{
-	return (work->sums[to] - work->sums[from]) / (double)(to - from);
-}
-
-/* Sum of squared deviations from the mean of a stretch. */
-static double level_deviation(const struct work *work, size_t from, size_t to)
-{
-	double sum = work->sums[to] - work->sums[from];
-	double deviation =
-		work->squares[to] - work->squares[from] - sum * sum / (double)(to - from);
-	return MAX(deviation, 0.0);
-}
-
-static void work_init(struct work *work, const double *values, size_t n)
-{
-	work->n = n;
-	work->logs = NEW_ARRAY(double, n);
-	work->sums = NEW_ARRAY(double, n + 1);
-	work->squares = NEW_ARRAY(double, n + 1);
-	work->cuts = NEW_ARRAY(size_t, n + 1);
-	for (size_t i = 0; i < n; i++)
-		work->logs[i] = log(values[i]);
-	/* Sums of squares lose digits when the mean is large beside the spread. */
-	double middle = stats_mean(work->logs, n);
-	work->sums[0] = work->squares[0] = 0;
-	for (size_t i = 0; i < n; i++) {
-		work->logs[i] -= middle;
-		work->sums[i + 1] = work->sums[i] + work->logs[i];
-		work->squares[i + 1] = work->squares[i] + work->logs[i] * work->logs[i];
-	}
-}
-
-/* Noise from the differences of neighbours: their median, which changes of level hardly touch.
- * Where most differences are zero (counts, or a coarse clock), their mean square, which knows how
- * often the series jumps. */
-static double neighbour_noise(const struct work *work)
-{
-	AUTO_FREE double *steps = NEW_ARRAY(double, work->n);
-	double squares = 0, count = (double)(work->n - 1);
-	for (size_t i = 0; i + 1 < work->n; i++) {
-		steps[i] = fabs(work->logs[i + 1] - work->logs[i]);
-		squares += steps[i] * steps[i];
-	}
-	stats_sort(steps, work->n - 1);
-	double noise = stats_median(steps, work->n - 1) / (NORMAL_MAD * M_SQRT2);
-	if (noise < NOISE_FLOOR)
-		noise = sqrt(squares / (2 * count));
-	return MAX(noise, MAX(NOISE_FLOOR, log1p(work->rule->min_change) / FINE_NOISE));
-}
-
-/* ------------------------------------------------------------------ the best cuts */
-
-/* best[t]: the price of the best cuts of the first t values; last[t]: where its last level begins.
- * A start s that is dearer for t than best[t], even without the price of the cut, never wins later:
- * it is dropped. */
-static void cut(struct work *work)
-{
-	size_t n = work->n, live = 0;
-	AUTO_FREE double *best = NEW_ARRAY(double, n + 1);
-	AUTO_FREE size_t *last = NEW_ARRAY(size_t, n + 1);
-	AUTO_FREE size_t *starts = NEW_ARRAY(size_t, n + 1);
-	AUTO_FREE double *prices = NEW_ARRAY(double, n + 1);
-	AUTO_FREE double *parts = NEW_ARRAY(double, n + 1); /* 1 / length: a division is slow */
-	double noise = neighbour_noise(work), unit = 1 / (noise * noise);
-	double price = MAX((double)MIN_PRICE, PRICE_LOG * log((double)n));
-	for (size_t i = 1; i <= n; i++)
-		parts[i] = 1 / (double)i;
-	best[0] = -price;
-	for (size_t t = 1; t <= n; t++) {
-		starts[live++] = t - 1;
-		best[t] = INFINITY;
-		for (size_t i = 0; i < live; i++) {
-			size_t from = starts[i];
-			double sum = work->sums[t] - work->sums[from];
-			double deviation = work->squares[t] - work->squares[from] -
-					   sum * sum * parts[t - from];
-			prices[i] = best[from] + MAX(deviation, 0.0) * unit;
-			if (prices[i] + price < best[t]) {
-				best[t] = prices[i] + price;
-				last[t] = from;
-			}
-		}
-		size_t kept = 0;
-		for (size_t i = 0; i < live; i++)
-			if (prices[i] <= best[t])
-				starts[kept++] = starts[i];
-		live = kept;
-	}
-	for (size_t t = n; t > 0; t = last[t])
-		work->levels++;
-	work->cuts[work->levels] = n;
-	for (size_t t = n, level = work->levels; t > 0; t = last[t])
-		work->cuts[--level] = last[t];
-}
-
 /* ------------------------------------------------------------------------ tests */
+
+/* How many of the values of a level say something about the noise. */
+static double free_values(const struct work *work, double length)
+{
+	return MAX(length - serial_inflation(work->correlation, length), 0.0);
+}
 
 /* Variance within all levels, and its degrees of freedom. */
 static double common_variance(const struct work *work, double *ret_df)
 {
+	const struct levels *levels = &work->levels;
 	double sum = 0;
-	for (size_t i = 0; i < work->levels; i++)
-		sum += level_deviation(work, work->cuts[i], work->cuts[i + 1]);
-	*ret_df = (double)(work->n - work->levels);
+	*ret_df = 0;
+	for (size_t i = 0; i < levels->count; i++) {
+		size_t from = levels->cuts[i], to = levels->cuts[i + 1];
+		sum += levels_deviation(levels, from, to);
+		*ret_df += free_values(work, (double)(to - from));
+	}
 	return *ret_df > 0 ? sum / *ret_df : 0;
 }
 
 /* The change at cuts[i], from level i - 1 to level i, in logarithms. */
 struct test {
 	double effect, error, df, p;
+	double lone_p; /* without regard to the shape of the noise; 1: not a level of a few values
+			*/
 };
 
 /* The farthest that a value outside [from, to) lies below (side -1) or above (1) its level. */
 static double farthest(const struct work *work, size_t from, size_t to, int side)
 {
-	double far = work->dropped[side > 0];
-	for (size_t level = 0; level < work->levels; level++) {
-		size_t start = work->cuts[level], end = work->cuts[level + 1];
+	const struct levels *levels = &work->levels;
+	double far = work->known.dropped[side > 0];
+	for (size_t level = 0; level < levels->count; level++) {
+		size_t start = levels->cuts[level], end = levels->cuts[level + 1];
 		if (start == from && end == to)
 			continue;
-		double mean = level_mean(work, start, end);
+		double mean = levels_mean(levels, start, end);
 		for (size_t i = start; i < end; i++)
-			far = MAX(far, side * (work->logs[i] - mean));
+			far = MAX(far, side * (levels->values[i] - mean));
 	}
 	return far;
 }
 
 /* A few values are a level of their own only if no other value of the series was ever as far from
- * its level: noise with long tails makes such pairs by chance. */
-static bool stands_out(const struct work *work, size_t i, double effect)
+ * its level: noise with long tails makes such pairs by chance, the more rarely the farther they
+ * stand out (as the square: tails are hardly ever longer). */
+static double lone_p(const struct work *work, size_t i, double effect)
 {
-	size_t from = work->cuts[i - 1], at = work->cuts[i], to = work->cuts[i + 1];
+	const struct levels *levels = &work->levels;
+	size_t from = levels->cuts[i - 1], at = levels->cuts[i], to = levels->cuts[i + 1];
 	bool first = at - from < to - at;
-	if (MIN(at - from, to - at) > SHORT_LEVEL)
-		return true;
-	return fabs(effect) > (first ? farthest(work, from, at, effect > 0 ? -1 : 1)
-				     : farthest(work, at, to, effect > 0 ? 1 : -1));
+	double far = first ? farthest(work, from, at, effect > 0 ? -1 : 1)
+			   : farthest(work, at, to, effect > 0 ? 1 : -1);
+	double ratio = MAX(far, NOISE_FLOOR) / fabs(effect);
+	if (ratio >= 1)
+		return 1;
+	return MIN(1.0, LONE_PLACES / (double)levels->n * ratio * ratio * work->inflation);
 }
 
 static struct test test_cut(const struct work *work, size_t i)
 {
-	size_t from = work->cuts[i - 1], at = work->cuts[i], to = work->cuts[i + 1];
-	double m = (double)(at - from), n = (double)(to - at), variance;
-	struct test test = { .df = m + n - 2, .p = 1 };
+	const struct levels *levels = &work->levels;
+	size_t from = levels->cuts[i - 1], at = levels->cuts[i], to = levels->cuts[i + 1];
+	double m = (double)(at - from), n = (double)(to - at), shorter = MIN(m, n), variance;
+	struct test test = { .df = free_values(work, m) + free_values(work, n),
+			     .p = 1,
+			     .lone_p = 1 };
 	if (test.df >= LOCAL_DF)
-		variance =
-			(level_deviation(work, from, at) + level_deviation(work, at, to)) / test.df;
+		variance = (levels_deviation(levels, from, at) + levels_deviation(levels, at, to)) /
+			   test.df;
 	else
 		variance = common_variance(work, &test.df);
-	test.effect = level_mean(work, at, to) - level_mean(work, from, at);
-	double shorter = MIN(m, n), rho = shorter > 1 ? work->correlation : 0;
-	double inflation = (1 + rho) / (1 - rho);
-	test.error = sqrt(MAX(variance, NOISE_FLOOR * NOISE_FLOOR) * (1 / m + 1 / n) * inflation);
-	double places = SEARCH_FACTOR * (double)work->n / shorter * (1 + log2(shorter));
-	if (test.df > 0 && stands_out(work, i, test.effect))
+	test.effect = levels_mean(levels, at, to) - levels_mean(levels, from, at);
+	test.error = sqrt(MAX(variance, NOISE_FLOOR * NOISE_FLOOR) *
+			  (serial_inflation(work->correlation, m) / m +
+			   serial_inflation(work->correlation, n) / n));
+	bool few = shorter <= SHORT_LEVEL;
+	if (few)
+		test.lone_p = lone_p(work, i, test.effect);
+	double places = SEARCH_FACTOR * (double)levels->n / shorter * (1 + log2(shorter));
+	bool outlier = work->known.all_belong && shorter < 2;
+	if (test.df > 0 && !outlier && (!few || test.lone_p < 1))
 		test.p = MIN(1.0,
 			     places * student_two_sided(fabs(test.effect) / test.error, test.df));
 	return test;
 }
 
 /* The cut to take back next: the least significant while it is not significant, else the smallest
- * while it is too small; 0: none. */
+ * while it is too small; 0: none. Whether there is any change at all is asked elsewhere, so that
+ * a cut beside others need not carry the proof alone. */
 static size_t weakest_cut(const struct work *work, const struct test *tests)
 {
 	size_t weakest = 1, smallest = 1;
-	for (size_t i = 2; i < work->levels; i++) {
+	for (size_t i = 2; i < work->levels.count; i++) {
 		if (tests[i].p > tests[weakest].p)
 			weakest = i;
 		if (fabs(tests[i].effect) < fabs(tests[smallest].effect))
 			smallest = i;
 	}
-	if (tests[weakest].p > work->rule->alpha)
+	if (tests[weakest].p > work->rule->alpha * EASE)
 		return weakest;
 	return fabs(tests[smallest].effect) < log1p(work->rule->min_change) ? smallest : 0;
 }
@@ -219,95 +157,62 @@ static size_t weakest_cut(const struct work *work, const struct test *tests)
  * none seems weak; then all, for the common noise has changed, too. */
 static void merge(struct work *work)
 {
-	AUTO_FREE struct test *tests = NEW_ARRAY(struct test, work->levels + 1);
+	struct levels *levels = &work->levels;
+	AUTO_FREE struct test *tests = NEW_ARRAY(struct test, levels->count + 1);
 	bool removed = true;
-	while (removed && work->levels > 1) {
+	while (removed && levels->count > 1) {
 		removed = false;
-		for (size_t i = 1; i < work->levels; i++)
+		for (size_t i = 1; i < levels->count; i++)
 			tests[i] = test_cut(work, i);
-		for (size_t at; work->levels > 1 && (at = weakest_cut(work, tests)) > 0;) {
-			size_t after = work->levels - at;
-			memmove(work->cuts + at, work->cuts + at + 1, after * sizeof(*work->cuts));
-			memmove(tests + at, tests + at + 1, after * sizeof(*tests));
-			work->levels--;
+		for (size_t at; levels->count > 1 && (at = weakest_cut(work, tests)) > 0;) {
+			levels_join(levels, at);
+			memmove(tests + at, tests + at + 1,
+				(levels->count - at + 1) * sizeof(*tests));
 			removed = true;
 			if (at > 1)
 				tests[at - 1] = test_cut(work, at - 1);
-			if (at < work->levels)
+			if (at < levels->count)
 				tests[at] = test_cut(work, at);
 		}
 	}
 }
 
-/* Of neighbours within the levels: noise that comes in waves looks like changes. */
-static double neighbour_correlation(const struct work *work)
-{
-	double product = 0, squares = 0;
-	for (size_t level = 0; level < work->levels; level++) {
-		size_t from = work->cuts[level], to = work->cuts[level + 1];
-		double mean = level_mean(work, from, to);
-		squares += level_deviation(work, from, to);
-		for (size_t i = from; i + 1 < to; i++)
-			product += (work->logs[i] - mean) * (work->logs[i + 1] - mean);
-	}
-	double rho = squares > 0 ? product / squares : 0;
-	return rho > CORRELATION_Z / sqrt((double)work->n) ? MIN(rho, CORRELATION_MAX) : 0;
-}
-
-/* Where its neighbours were taken back, a cut may fit better elsewhere between those that are
- * left. */
-static void move_cuts(struct work *work)
-{
-	for (size_t i = 1; i < work->levels; i++) {
-		size_t from = work->cuts[i - 1], to = work->cuts[i + 1];
-		double least = INFINITY;
-		for (size_t at = from + 1; at < to; at++) {
-			double deviation =
-				level_deviation(work, from, at) + level_deviation(work, at, to);
-			if (deviation < least) {
-				least = deviation;
-				work->cuts[i] = at;
-			}
-		}
-	}
-}
-
-/* Fewer cuts show more of the correlation, and more of that takes more cuts back. */
+/* Where its neighbours were taken back, a cut may fit better elsewhere. */
 static void settle(struct work *work)
 {
-	for (size_t before = 0; before != work->levels;) {
-		before = work->levels;
+	for (size_t before = 0; before != work->levels.count;) {
+		before = work->levels.count;
 		merge(work);
-		move_cuts(work);
-		work->correlation = neighbour_correlation(work);
+		levels_move(&work->levels);
 	}
 }
 
 /* ---------------------------------------------------------------------- outliers */
 
 /* How far it lies from the nearer of the levels around it. */
-static void note_outlier(const struct work *work, size_t level, double dropped[2])
+static void note_outlier(const struct work *work, size_t level, struct known *known)
 {
-	const size_t *cuts = work->cuts + level;
-	double value = level_mean(work, cuts[0], cuts[1]);
-	double right = value - level_mean(work, cuts[1], cuts[2]);
-	double left = level ? value - level_mean(work, cuts[-1], cuts[0]) : right;
+	const size_t *cuts = work->levels.cuts + level;
+	double value = levels_mean(&work->levels, cuts[0], cuts[1]);
+	double right = value - levels_mean(&work->levels, cuts[1], cuts[2]);
+	double left = level ? value - levels_mean(&work->levels, cuts[-1], cuts[0]) : right;
 	double far = fabs(left) < fabs(right) ? left : right;
-	dropped[far > 0] = MAX(dropped[far > 0], fabs(far));
+	known->dropped[far > 0] = MAX(known->dropped[far > 0], fabs(far));
 }
 
 /* Moves the values of levels too short to be levels from `places` to the outliers. The last
  * level stays: what follows may confirm it. Returns how many values are left. */
-static size_t drop_outliers(const struct work *work, size_t *places, double dropped[2],
+static size_t drop_outliers(const struct work *work, size_t *places, struct known *known,
 			    struct changes *changes)
 {
+	const struct levels *levels = &work->levels;
 	size_t kept = 0;
-	for (size_t level = 0; level < work->levels; level++) {
-		size_t from = work->cuts[level], to = work->cuts[level + 1];
-		bool last = level + 1 == work->levels;
+	for (size_t level = 0; level < levels->count; level++) {
+		size_t from = levels->cuts[level], to = levels->cuts[level + 1];
+		bool last = level + 1 == levels->count;
 		for (size_t i = from; i < to; i++) {
 			if (!last && to - from <= CHANGES_OUTLIER_MAX) {
-				note_outlier(work, level, dropped);
+				note_outlier(work, level, known);
 				changes->outliers[changes->outlier_count++] = places[i];
 			} else {
 				places[kept++] = places[i];
@@ -323,65 +228,242 @@ static int compare_places(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* -------------------------------------------------------------------- any at all */
+
+/* The series with its outliers. */
+struct whole {
+	size_t n, first;		/* the place of its first value */
+	double *logs, *scores, *sorted; /* sorted: the logarithms */
+	struct any_change_table *table; /* borrowed */
+	double correlation, with_waves; /* of neighbours (serial.h), if there is no change */
+};
+
+static void whole_done(struct whole *whole)
+{
+	free(whole->logs);
+	free(whole->scores);
+	free(whole->sorted);
+}
+
+static void whole_init(struct whole *whole, const double *values, size_t first, size_t n,
+		       struct any_change_table *table)
+{
+	*whole = (struct whole){ .n = n,
+				 .first = first,
+				 .logs = NEW_ARRAY(double, n),
+				 .scores = NEW_ARRAY(double, n),
+				 .sorted = NEW_ARRAY(double, n),
+				 .table = table };
+	for (size_t i = 0; i < n; i++)
+		whole->logs[i] = log(values[first + i]);
+	any_change_scores(whole->logs, n, table, whole->scores, whole->sorted);
+	whole->correlation = serial_correlation(whole->scores, n, &whole->with_waves);
+}
+
+/* Variance of what the value before does not predict; also the correlation of the two. */
+static double surprise(const double *values, size_t n, double *ret_correlation)
+{
+	double squares = 0, products = 0;
+	for (size_t i = 0; i < n; i++) {
+		squares += values[i] * values[i];
+		if (i)
+			products += values[i] * values[i - 1];
+	}
+	*ret_correlation = squares > 0 ? products / squares : 0;
+	return squares / (double)n * (1 - *ret_correlation * *ret_correlation);
+}
+
+/* What levels explain of a series, compared with waves of noise (an AR(1) process) without any
+ * change. */
+struct contest {
+	bool win;	    /* also after paying for every cut */
+	double correlation; /* of neighbours within the levels */
+	double doubt;	    /* 1: levels win by a hair; 0: they win by far */
+};
+
+static struct contest levels_against_waves(const struct levels *levels, const struct whole *whole)
+{
+	AUTO_FREE double *rest = NEW_ARRAY(double, levels->n);
+	for (size_t level = 0; level < levels->count; level++) {
+		size_t from = levels->cuts[level], to = levels->cuts[level + 1];
+		double mean = levels_mean(levels, from, to);
+		for (size_t i = from; i < to; i++)
+			rest[i] = levels->values[i] - mean;
+	}
+	double before, after, n = (double)levels->n, floor = NOISE_FLOOR * NOISE_FLOOR;
+	double waves = surprise(levels->values, levels->n, &before);
+	double steps = surprise(rest, levels->n, &after);
+	double outliers = MIN((double)(whole->n - levels->n), OUTLIERS_PAID);
+	double paid = (double)(levels->count - 1) + OUTLIER_PRICE * outliers, left = n - paid - 2;
+	double price = WAVES_PRICE + WAVES_PRICE_MORE * whole->correlation * whole->correlation +
+		       WAVES_CUT_PRICE * levels_price(levels->n) * paid;
+	double gain = left > 0 ? left * log(waves / MAX(steps, floor) * left / (n - 2)) : 0;
+	/* Kendall's correction, as in serial.c. */
+	double correlation = steps > floor ? (n * after + 1) / (n - 3) : 0;
+	return (struct contest){ .win = gain > price,
+				 .correlation = MIN(whole->correlation, MAX(0.0, correlation)),
+				 .doubt = price / gain };
+}
+
+/* Takes cuts back until they agree with the correlation of neighbours that they leave, and says how
+ * much of it there is for the series as a whole. */
+static double settle_with_waves(struct work *work, const struct whole *whole)
+{
+	settle(work);
+	struct contest contest = levels_against_waves(&work->levels, whole);
+	if (!contest.win || contest.correlation > CLEAR_ERRORS / sqrt((double)whole->n)) {
+		work->correlation = contest.win ? contest.correlation : whole->with_waves;
+		settle(work);
+		contest = levels_against_waves(&work->levels, whole);
+	}
+	if (!contest.win)
+		return whole->with_waves;
+	return contest.correlation +
+	       WAVES_SHARE * contest.doubt * (whole->correlation - contest.correlation);
+}
+
 /* -------------------------------------------------------------------------- all */
 
-static void collect(const struct work *work, const double *values, const size_t *places,
-		    struct changes *changes)
+static void collect_changes(const struct work *work, const double *values, const size_t *places,
+			    double any_p, struct changes *changes)
 {
+	const struct levels *levels = &work->levels;
 	double df;
 	changes->noise = sqrt(common_variance(work, &df));
-	changes->items = NEW_ARRAY(struct change, work->levels);
-	double middle = log(values[places[0]]) - work->logs[0];
-	for (size_t i = 1; i < work->levels; i++) {
+	changes->items = NEW_ARRAY(struct change, levels->count);
+	double middle = log(values[places[0]]) - levels->values[0];
+	for (size_t i = 1; i < levels->count; i++) {
 		struct test test = test_cut(work, i);
 		double reach = student_quantile(work->rule->alpha, test.df) * test.error;
-		double before = level_mean(work, work->cuts[i - 1], work->cuts[i]) + middle;
+		double before = levels_mean(levels, levels->cuts[i - 1], levels->cuts[i]) + middle;
 		changes->items[changes->count++] = (struct change){
-			.at = places[work->cuts[i]],
+			.at = places[levels->cuts[i]],
 			.ratio = { exp(test.effect), exp(test.effect - reach),
 				   exp(test.effect + reach) },
-			.p = test.p,
+			.p = MAX(test.p, MIN(any_p, test.lone_p)),
 			.before = exp(before),
 			.after = exp(before + test.effect),
 		};
 	}
 }
 
-/* One search over the values at `places`. Returns how many of them are no outliers. */
-static size_t search(const double *values, size_t *places, size_t n, const struct change_rule *rule,
-		     double dropped[2], struct changes *changes)
+/* Outliers belong to the noise. */
+static void collect_spreads(const struct work *work, const struct whole *whole,
+			    const size_t *places, struct changes *changes)
 {
-	AUTO(work_done)
-	struct work work = { .rule = rule, .dropped = { dropped[0], dropped[1] } };
+	const struct levels *levels = &work->levels;
+	AUTO_FREE double *distances = NEW_ARRAY(double, whole->n);
+	AUTO_FREE size_t *starts = NEW_ARRAY(size_t, levels->count + 1);
+	double middle = whole->logs[places[0] - whole->first] - levels->values[0];
+	for (size_t i = 1; i < levels->count; i++)
+		starts[i] = places[levels->cuts[i]] - whole->first;
+	starts[0] = 0;
+	starts[levels->count] = whole->n;
+	for (size_t level = 0; level < levels->count; level++) {
+		double mean = levels_mean(levels, levels->cuts[level], levels->cuts[level + 1]);
+		for (size_t i = starts[level]; i < starts[level + 1]; i++)
+			distances[i] = whole->logs[i] - middle - mean;
+	}
+	spread_find(distances, whole->n, starts + 1, levels->count - 1,
+		    work->rule->alpha / SPREAD_PART, whole->table, &changes->spreads);
+	for (size_t i = 0; i < changes->spreads.count; i++)
+		changes->spreads.items[i].at += whole->first;
+}
+
+static double least_lone_p(const struct work *work)
+{
+	double p = 1;
+	for (size_t i = 1; i < work->levels.count; i++)
+		p = MIN(p, test_cut(work, i).lone_p);
+	return p;
+}
+
+static void work_init(struct work *work, const struct whole *whole, const size_t *places, size_t n)
+{
 	AUTO_FREE double *picked = NEW_ARRAY(double, n);
 	for (size_t i = 0; i < n; i++)
-		picked[i] = values[places[i]];
-	work_init(&work, picked, n);
-	cut(&work);
-	settle(&work);
-	size_t kept = drop_outliers(&work, places, dropped, changes);
-	if (kept == n)
-		collect(&work, values, places, changes);
+		picked[i] = whole->logs[places[i] - whole->first];
+	levels_init(&work->levels, picked, n);
+}
+
+static size_t all_places(const struct whole *whole, size_t *ret_places)
+{
+	for (size_t i = 0; i < whole->n; i++)
+		ret_places[i] = whole->first + i;
+	return whole->n;
+}
+
+/* One search over the values at `places`. Returns how many of them are no outliers. */
+static size_t search(const struct whole *whole, const double *values, size_t *places, size_t n,
+		     const struct change_rule *rule, struct known *known, struct changes *changes)
+{
+	struct work work = { .rule = rule, .known = *known, .inflation = 1 };
+	work_init(&work, whole, places, n);
+	levels_cut(&work.levels, MAX(NOISE_FLOOR, log1p(rule->min_change) / FINE_NOISE));
+	double correlation = settle_with_waves(&work, whole);
+	work.inflation = serial_inflation(correlation, (double)whole->n);
+	size_t kept = drop_outliers(&work, places, known, changes);
+	if (kept == n) {
+		double any_p = any_change_p(whole->scores, whole->n, correlation);
+		if (MIN(any_p, least_lone_p(&work)) > rule->alpha)
+			levels_join_all(&work.levels);
+		collect_changes(&work, values, places, any_p, changes);
+		collect_spreads(&work, whole, places, changes);
+	}
+	levels_done(&work.levels);
 	return kept;
 }
 
+/* A series that shows no change and no value far from all others needs no search: most are so. */
+static bool quiet(const struct whole *whole, const struct change_rule *rule)
+{
+	const double *sorted = whole->sorted;
+	double low = stats_quantile(sorted, whole->n, 0.25);
+	double high = stats_quantile(sorted, whole->n, 0.75);
+	double middle = (low + high) / 2;
+	double limit = FAR_VALUE * (high - low) / (2 * STATS_NORMAL_MAD);
+	return sorted[whole->n - 1] - middle <= limit && middle - sorted[0] <= limit &&
+	       any_change_p(whole->scores, whole->n, 0) > rule->alpha;
+}
+
+static void find_nothing(const struct whole *whole, const double *values, const size_t *places,
+			 const struct change_rule *rule, struct changes *changes)
+{
+	struct work work = { .rule = rule };
+	work_init(&work, whole, places, whole->n);
+	collect_changes(&work, values, places, 1, changes);
+	collect_spreads(&work, whole, places, changes);
+	levels_done(&work.levels);
+}
+
 void changes_find(const double *values, size_t n, const struct change_rule *rule,
-		  struct changes *ret_changes)
+		  struct any_change_table *table, struct changes *ret_changes)
 {
 	*ret_changes = CHANGES_INIT;
 	size_t first = n > CHANGES_MAX_VALUES ? n - CHANGES_MAX_VALUES : 0, left = n - first;
 	if (left < CHANGES_MIN_VALUES)
 		return;
+	AUTO(any_change_table_done) struct any_change_table own = ANY_CHANGE_TABLE_INIT;
+	AUTO(whole_done) struct whole whole = { .n = 0 };
 	AUTO_FREE size_t *places = NEW_ARRAY(size_t, left);
 	ret_changes->outliers = NEW_ARRAY(size_t, left);
-	for (size_t i = 0; i < left; i++)
-		places[i] = first + i;
+	whole_init(&whole, values, first, left, table ? table : &own);
+	all_places(&whole, places);
+	if (quiet(&whole, rule)) {
+		find_nothing(&whole, values, places, rule, ret_changes);
+		return;
+	}
 	/* Each search without the outliers of the one before: it ends, for some are left every
 	 * time. */
-	double dropped[2] = { 0, 0 };
+	struct known known = { .all_belong = false };
 	for (size_t before = 0; left != before;) {
+		if (ret_changes->outlier_count > whole.n / OUTLIERS_PART && !known.all_belong) {
+			known = (struct known){ .all_belong = true };
+			ret_changes->outlier_count = 0;
+			left = all_places(&whole, places);
+		}
 		before = left;
-		left = search(values, places, before, rule, dropped, ret_changes);
+		left = search(&whole, values, places, before, rule, &known, ret_changes);
 	}
 	qsort(ret_changes->outliers, ret_changes->outlier_count, sizeof(*ret_changes->outliers),
 	      compare_places);
@@ -391,5 +473,6 @@ void changes_done(struct changes *changes)
 {
 	free(changes->items);
 	free(changes->outliers);
+	free(changes->spreads.items);
 	*changes = CHANGES_INIT;
 }

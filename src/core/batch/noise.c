@@ -3,16 +3,17 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "core/batch/serial.h"
 #include "core/batch/stats.h"
 #include "core/batch/stats_rank.h"
 
-#define NORMAL_MAD 1.4826022185056018 /* standard deviations in a median absolute deviation */
-#define FAR 5			      /* spreads from which a run is an outlier */
+#define FAR 5 /* spreads from which a run is an outlier */
 #define Z95 1.959963984540054
 #define GOOD_SPREAD 0.01
 #define FAIR_SPREAD 0.05
 #define ADVISE_SHARE 0.1 /* of the runs that must have met a disturbance */
 #define DRIFT_ALPHA 0.01
+#define STEADIER 0.5 /* of the other spread: worth another metric */
 #define PAIRS 10
 
 static const struct {
@@ -67,6 +68,29 @@ static void judge_drift(const struct noise_facts *facts, struct noise_report *re
 	stats_sort(second, half);
 	report->drift = stats_median(second, half) / stats_median(first, half) - 1;
 	report->drift_p = stats_rank_sum(first, half, second, half).p;
+	report->drifts = report->drift_p < DRIFT_ALPHA && fabs(report->drift) > report->spread;
+	struct serial_evidence evidence = { 0 };
+	serial_gather(&evidence, facts->values, facts->n);
+	report->waves = serial_drift(&evidence);
+}
+
+static double spread_of(const double *sorted, size_t n)
+{
+	double median = stats_median(sorted, n);
+	return median > 0 ? stats_mad(sorted, n) / STATS_NORMAL_MAD / median : 0;
+}
+
+static void judge_cpu(const struct noise_facts *facts, struct noise_report *report)
+{
+	if (!facts->cpu)
+		return;
+	AUTO_FREE double *sorted = NEW_ARRAY(double, facts->n);
+	for (size_t i = 0; i < facts->n; i++)
+		sorted[i] = facts->cpu[i];
+	stats_sort(sorted, facts->n);
+	report->cpu_spread = spread_of(sorted, facts->n);
+	report->cpu_steadier = report->cpu_spread > 0 && report->spread > GOOD_SPREAD &&
+			       report->cpu_spread < STEADIER * report->spread;
 }
 
 void noise_judge(const struct noise_facts *facts, struct noise_report *ret_report)
@@ -78,21 +102,24 @@ void noise_judge(const struct noise_facts *facts, struct noise_report *ret_repor
 		sorted[i] = facts->values[i];
 	stats_sort(sorted, facts->n);
 	double median = stats_median(sorted, facts->n);
-	report.spread = NORMAL_MAD * stats_mad(sorted, facts->n) / median;
+	report.spread = spread_of(sorted, facts->n);
 	for (size_t i = 0; i < facts->n; i++)
 		report.outliers += fabs(sorted[i] / median - 1) > FAR * report.spread;
 	judge_drift(facts, &report);
+	judge_cpu(facts, &report);
 	/* Both runs of a pair are noisy, and a pair that met an outlier is lost. */
 	double pair = M_SQRT2 * report.spread;
 	double lost = 1 - 2 * (double)report.outliers / (double)facts->n;
 	double kept = MAX(lost, 0.1);
 	report.smallest = Z95 * pair / sqrt(PAIRS * kept);
 	report.runs_for_1 = (size_t)ceil(pow(Z95 * pair / 0.01, 2) / kept);
-	bool drifts = report.drift_p < DRIFT_ALPHA && fabs(report.drift) > report.spread;
 	double share = (double)report.outliers / (double)facts->n;
-	report.grade = report.spread > FAIR_SPREAD || share > 0.25		       ? NOISE_POOR
-		       : report.spread > GOOD_SPREAD || share > ADVISE_SHARE || drifts ? NOISE_FAIR
-										       : NOISE_GOOD;
+	report.many_outliers = share > ADVISE_SHARE;
+	bool fair = report.spread > GOOD_SPREAD || report.many_outliers || report.drifts ||
+		    report.waves > 0;
+	report.grade = report.spread > FAIR_SPREAD || share > 0.25 ? NOISE_POOR
+		       : fair					   ? NOISE_FAIR
+								   : NOISE_GOOD;
 	for (int i = 0; i < NOISE_SOURCE_COUNT; i++)
 		report.advise[i] = report.grade != NOISE_GOOD &&
 				   (double)facts->disturbed[i] >= ADVISE_SHARE * (double)facts->n &&

@@ -17,6 +17,7 @@ enum noise_source {
 
 struct noise_facts {
 	const double *values; /* times of the runs in the order they were made, positive */
+	const double *cpu;    /* CPU times of the same runs; NULL: not known */
 	size_t n;
 	size_t disturbed[NOISE_SOURCE_COUNT]; /* runs that met it; for settings of the host: n or 0
 					       */
@@ -31,9 +32,14 @@ enum noise_grade {
 
 struct noise_report {
 	double spread;	   /* robust standard deviation, relative to the median */
+	double cpu_spread; /* the same of the CPU times; 0: not known */
+	bool cpu_steadier; /* by so much that it is the better metric here */
 	double drift;	   /* second half to first half, relative */
 	double drift_p;	   /* chance of such a drift in runs that do not drift */
+	bool drifts;	   /* beyond chance and beyond the spread */
+	double waves;	   /* correlation of neighbouring runs (serial_drift()); 0: none */
 	size_t outliers;   /* runs farther than five spreads from the median */
+	bool many_outliers;
 	size_t runs_for_1; /* pairs that show a change of 1 % at 95 % */
 	double smallest;   /* relative change that 10 pairs show at 95 % */
 	enum noise_grade grade;

@@ -8,8 +8,6 @@
 #include "core/batch/stats.h"
 #include "core/batch/stats_interval.h"
 
-#define BLOCK_RUNS 2 /* one of each side */
-
 void repeat_rules_init(struct repeat_rules *rules)
 {
 	*rules = (struct repeat_rules){ .runs = 1,
@@ -25,14 +23,14 @@ void repeat_init(struct repeat *repeat, const struct repeat_rules *rules)
 
 void repeat_done(struct repeat *repeat)
 {
-	free(repeat->walls[0]);
-	free(repeat->walls[1]);
+	for (size_t i = 0; i < REPEAT_SIDES_MAX; i++)
+		free(repeat->walls[i]);
 	*repeat = (struct repeat){ 0 };
 }
 
 static uint32_t sides(const struct repeat *repeat)
 {
-	return repeat->rules->variants ? 2 : 1;
+	return repeat->rules->variants ? repeat->rules->variants : 1;
 }
 
 /* ---- which variant next ---- */
@@ -44,22 +42,47 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/* Whether B goes first in a block. */
-static bool b_first(const struct repeat_rules *rules, int32_t block)
+static uint64_t chance(const struct repeat_rules *rules, int32_t block, uint32_t step)
 {
-	if (rules->interleave == REPEAT_RANDOM)
-		return mix(rules->seed + (uint64_t)block * 0x9e3779b97f4a7c15) & 1;
-	return block % 2;
+	return mix(rules->seed + (uint64_t)block * 0x9e3779b97f4a7c15 + step * 0xd1342543de82ef95);
 }
 
-/* 0 is A or the only side, 1 is B. */
+/* Every order of the sides is as likely as any other. */
+static void shuffle(const struct repeat_rules *rules, int32_t block, int order[REPEAT_SIDES_MAX])
+{
+	for (uint32_t i = rules->variants - 1; i > 0; i--) {
+		uint32_t other =
+			(uint32_t)(chance(rules, block, rules->variants - 1 - i) % (i + 1));
+		int kept = order[i];
+		order[i] = order[other];
+		order[other] = kept;
+	}
+}
+
+/* The side at a place of a block. There and back, so that a steady drift cancels; where there are
+ * more than two, the first one changes after every two blocks. */
+static int side_at(const struct repeat_rules *rules, int32_t block, uint32_t place)
+{
+	uint32_t n = rules->variants;
+	if (rules->interleave == REPEAT_RANDOM) {
+		int order[REPEAT_SIDES_MAX];
+		for (uint32_t i = 0; i < n; i++)
+			order[i] = (int)i;
+		shuffle(rules, block, order);
+		return order[place];
+	}
+	uint32_t turn = n > 2 ? (uint32_t)block / 2 : 0;
+	return (int)(((block % 2 ? n - 1 - place : place) + turn) % n);
+}
+
+/* 0 is A or the only side, 1 is B, … */
 static int side_now(const struct repeat *repeat)
 {
 	if (!repeat->rules->variants)
 		return 0;
 	if (repeat->warmed < repeat->rules->warmup * sides(repeat))
-		return (int)(repeat->warmed % 2);
-	return (int)repeat->place ^ b_first(repeat->rules, repeat->block);
+		return (int)(repeat->warmed % sides(repeat));
+	return side_at(repeat->rules, repeat->block, repeat->place);
 }
 
 /* ---- how many ---- */
@@ -89,8 +112,9 @@ double repeat_reach(const struct repeat *repeat)
 static bool enough(const struct repeat *repeat)
 {
 	const struct repeat_rules *rules = repeat->rules;
-	uint32_t least =
-		rules->variants ? MIN(repeat->taken[0], repeat->taken[1]) : repeat->taken[0];
+	uint32_t least = repeat->taken[0];
+	for (uint32_t side = 1; side < sides(repeat); side++)
+		least = MIN(least, repeat->taken[side]);
 	if (rules->runs)
 		return least >= rules->runs;
 	if (rules->variants && repeat->place != 0)
@@ -141,7 +165,7 @@ void repeat_record(struct repeat *repeat, uint64_t wall_ns, bool good)
 	repeat->total_ns += wall_ns;
 	if (good && repeat->rules->precision > 0)
 		keep(repeat, side, (double)wall_ns);
-	if (repeat->rules->variants && ++repeat->place == BLOCK_RUNS) {
+	if (repeat->rules->variants && ++repeat->place == sides(repeat)) {
 		repeat->place = 0;
 		repeat->block++;
 	}
@@ -151,7 +175,9 @@ uint32_t repeat_left(const struct repeat *repeat)
 {
 	const struct repeat_rules *rules = repeat->rules;
 	uint32_t target = (rules->runs ? rules->runs : rules->min_runs) * sides(repeat);
-	uint32_t taken = repeat->taken[0] + repeat->taken[1];
+	uint32_t taken = 0;
+	for (uint32_t side = 0; side < sides(repeat); side++)
+		taken += repeat->taken[side];
 	uint32_t warm = rules->warmup * sides(repeat) - repeat->warmed;
 	return warm + (target > taken ? target - taken : 0);
 }

@@ -1,10 +1,10 @@
 /* How often an order runs, and which variant runs next.
  *
  * The runs of an order follow each other on the same cores: first the warm-up runs, then the
- * measured ones, until there are enough. Two variants run in blocks of one run each; the first of a
- * block alternates (A B, B A, …) or is random. `muster compare` takes a block as a pair, so that a
- * drift of the host hits both sides alike. Pure: the caller asks for the next step and reports how
- * it went. */
+ * measured ones, until there are enough. Variants run in blocks of one run each; their order within
+ * a block alternates (A B, B A, …; more than two also take turns in who begins) or is random.
+ * `muster compare` takes two of a block as a pair, so that a drift of the host hits both sides
+ * alike. Pure: the caller asks for the next step and reports how it went. */
 #ifndef CORE_BATCH_REPEAT_H
 #define CORE_BATCH_REPEAT_H
 
@@ -24,11 +24,12 @@ struct repeat_rules {
 	double precision;
 	double confidence;     /* of that interval */
 	uint64_t min_total_ns; /* without a precision: measure at least this long in total */
-	bool variants;	       /* A and B */
+	uint32_t variants;     /* A, B, …; 0: there is only one */
 	enum repeat_interleave interleave;
 	uint64_t seed;
 };
 
+#define REPEAT_SIDES_MAX 8
 #define REPEAT_MIN_RUNS 10
 #define REPEAT_MAX_RUNS 1000
 #define REPEAT_MIN_TOTAL_NS 3000000000ull
@@ -40,19 +41,19 @@ void repeat_rules_init(struct repeat_rules *rules);
 struct repeat_step {
 	uint32_t run;  /* 0, 1, … on its side; the warm-up counts separately */
 	int32_t block; /* -1: no variants */
-	char variant;  /* 'A', 'B', or 0 */
+	char variant;  /* 'A', 'B', …, or 0 */
 	bool warmup;
 };
 
 struct repeat {
 	const struct repeat_rules *rules; /* borrowed */
-	uint32_t taken[2];		  /* measured runs of A and B (or of the only side) */
-	uint32_t warmed;		  /* warm-up runs done, both sides */
+	uint32_t taken[REPEAT_SIDES_MAX]; /* measured runs of A, B, … (or of the only side) */
+	uint32_t warmed;		  /* warm-up runs done, all sides */
 	uint32_t place;			  /* in the block */
 	int32_t block;
 	uint64_t total_ns;
-	double *walls[2]; /* of the runs that count; kept only for a precision */
-	uint32_t wall_count[2], wall_cap[2];
+	double *walls[REPEAT_SIDES_MAX]; /* of the runs that count; kept only for a precision */
+	uint32_t wall_count[REPEAT_SIDES_MAX], wall_cap[REPEAT_SIDES_MAX];
 };
 
 void repeat_init(struct repeat *repeat, const struct repeat_rules *rules);

@@ -60,6 +60,14 @@ void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_
 	schedule->queued++;
 }
 
+void schedule_remove(struct schedule *schedule, struct schedule_item *item)
+{
+	heap_remove(&lane_for(schedule, item->width)->heap, &item->node);
+	schedule->queued--;
+	if (schedule->first == item)
+		schedule->first = NULL;
+}
+
 static void take_out(struct schedule *schedule, struct schedule_item *item)
 {
 	if (!heap_node_queued(&item->node))
@@ -86,6 +94,26 @@ static int choose(struct schedule_item *const *heads, size_t count, const struct
 	return best;
 }
 
+/* Whether `chosen` may start now: it is the first in line, or that one has not waited for too many
+ * yet. */
+static bool may_pass(struct schedule *schedule, struct schedule_item *const *heads,
+		     const struct schedule_item *chosen, const struct corepool *pool)
+{
+	const struct schedule_item *first = chosen;
+	for (size_t i = 0; i < schedule->count; i++)
+		if (heads[i] && earlier(heads[i], first))
+			first = heads[i];
+	if (first != schedule->first)
+		schedule->overtaken = 0;
+	schedule->first = first == chosen ? NULL : first;
+	if (first == chosen)
+		return true;
+	if (schedule->overtaken >= SCHEDULE_OVERTAKE * (size_t)corepool_max_width(pool))
+		return false;
+	schedule->overtaken++;
+	return true;
+}
+
 struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,
 				    struct placement *ret_placement)
 {
@@ -97,7 +125,7 @@ struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *
 	for (size_t i = 0; i < schedule->count; i++)
 		all[i] = item_of(heap_top(&schedule->lanes[i].heap));
 	int best = choose(all, schedule->count, pool);
-	if (best < 0)
+	if (best < 0 || !may_pass(schedule, all, all[best], pool))
 		return NULL;
 	struct schedule_item *item = all[best];
 	bool taken = corepool_take(pool, item->width, ret_placement);

@@ -1,5 +1,6 @@
-/* Which order is next: the first in line whose width fits the core pool now. No order waits behind
- * a wide one that does not fit (reserving cores for it cost 39 % of the makespan when measured).
+/* Which order is next: the first in line whose width fits the core pool now. Others overtake a wide
+ * one that does not fit (reserving cores for it at once cost 39 % of the makespan when measured),
+ * but only so many: then nothing starts until it fits, so that none waits for ever.
  *
  * The line is sorted by a key, smaller first; schedule_key() makes one. Equal keys leave in the
  * order in which they came. */
@@ -28,7 +29,12 @@ struct schedule {
 	struct schedule_lane *lanes; /* one per width */
 	size_t count, cap;
 	size_t queued;
+	const struct schedule_item *first; /* in line, and did not fit; NULL: none */
+	size_t overtaken;		   /* by so many others since it is first */
 };
+
+/* How many may overtake the first in line, for each CPU of the pool. */
+#define SCHEDULE_OVERTAKE 8
 
 #define SCHEDULE_INIT ((struct schedule){ .lanes = NULL })
 
@@ -39,6 +45,9 @@ uint64_t schedule_key(const struct schedule_item *item, enum schedule_order orde
 		      uint64_t estimate_ns, uint64_t seed);
 
 void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_t key);
+
+/* Takes an item out that is in line. */
+void schedule_remove(struct schedule *schedule, struct schedule_item *item);
 
 /* Takes the next item out together with its cores; NULL when nothing fits. */
 struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,

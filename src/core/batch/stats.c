@@ -13,13 +13,10 @@ static int compare_doubles(const void *a, const void *b)
 
 /* Samples are mostly a few dozen values, where insertion beats qsort's calls by far. */
 #define INSERTION_MAX 64
+#define HALVINGS_MAX 64 /* of a sample; one that resists so long is left to qsort */
 
-void stats_sort(double *values, size_t n)
+static void insert_in_order(double *values, size_t n)
 {
-	if (n > INSERTION_MAX) {
-		qsort(values, n, sizeof(*values), compare_doubles);
-		return;
-	}
 	for (size_t i = 1; i < n; i++) {
 		double value = values[i];
 		size_t j = i;
@@ -27,6 +24,49 @@ void stats_sort(double *values, size_t n)
 			values[j] = values[j - 1];
 		values[j] = value;
 	}
+}
+
+static double middle_of_three(double a, double b, double c)
+{
+	return MAX(MIN(a, b), MIN(MAX(a, b), c));
+}
+
+/* Hoare's partition: no value of the first part is larger than one of the second. Returns the
+ * length of the first, 1 to n - 1. */
+static size_t split_values(double *values, size_t n)
+{
+	double pivot = middle_of_three(values[0], values[(n - 1) / 2], values[n - 1]);
+	for (size_t i = 0, j = n - 1;; i++, j--) {
+		while (values[i] < pivot)
+			i++;
+		while (values[j] > pivot)
+			j--;
+		if (i >= j)
+			return j + 1;
+		double value = values[i];
+		values[i] = values[j];
+		values[j] = value;
+	}
+}
+
+static void sort_halves(double *values, size_t n, unsigned halvings)
+{
+	while (n > INSERTION_MAX) {
+		if (halvings-- == 0) {
+			qsort(values, n, sizeof(*values), compare_doubles);
+			return;
+		}
+		size_t first = split_values(values, n);
+		sort_halves(values, first, halvings);
+		values += first;
+		n -= first;
+	}
+	insert_in_order(values, n);
+}
+
+void stats_sort(double *values, size_t n)
+{
+	sort_halves(values, n, HALVINGS_MAX);
 }
 
 double stats_mean(const double *values, size_t n)

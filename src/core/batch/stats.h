@@ -14,6 +14,8 @@ double stats_quantile(const double *sorted, size_t n,
 		      double q);		  /* linear between order statistics */
 double stats_mad(const double *sorted, size_t n); /* median absolute deviation, unscaled */
 
+#define STATS_NORMAL_MAD 0.6744897501960817 /* of the standard normal distribution */
+
 /* Sample standard deviation (n - 1 below the line); 0 for a single value. */
 double stats_stddev(const double *values, size_t n);
 

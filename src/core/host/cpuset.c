@@ -19,11 +19,6 @@ bool cpuset_empty(const struct cpuset *set)
 	return cpuset_next(set, 0) < 0;
 }
 
-bool cpuset_equal(const struct cpuset *a, const struct cpuset *b)
-{
-	return memcmp(a->words, b->words, sizeof(a->words)) == 0;
-}
-
 bool cpuset_intersects(const struct cpuset *a, const struct cpuset *b)
 {
 	for (size_t i = 0; i < CPUSET_WORDS; i++)
@@ -36,12 +31,6 @@ void cpuset_union(struct cpuset *set, const struct cpuset *other)
 {
 	for (size_t i = 0; i < CPUSET_WORDS; i++)
 		set->words[i] |= other->words[i];
-}
-
-void cpuset_intersect(struct cpuset *set, const struct cpuset *other)
-{
-	for (size_t i = 0; i < CPUSET_WORDS; i++)
-		set->words[i] &= other->words[i];
 }
 
 void cpuset_subtract(struct cpuset *set, const struct cpuset *other)

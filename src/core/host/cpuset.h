@@ -34,11 +34,9 @@ static inline void cpuset_remove(struct cpuset *set, int cpu)
 
 int cpuset_count(const struct cpuset *set);
 bool cpuset_empty(const struct cpuset *set);
-bool cpuset_equal(const struct cpuset *a, const struct cpuset *b);
 bool cpuset_intersects(const struct cpuset *a, const struct cpuset *b);
-void cpuset_union(struct cpuset *set, const struct cpuset *other);     /* set |= other */
-void cpuset_intersect(struct cpuset *set, const struct cpuset *other); /* set &= other */
-void cpuset_subtract(struct cpuset *set, const struct cpuset *other);  /* set &= ~other */
+void cpuset_union(struct cpuset *set, const struct cpuset *other);    /* set |= other */
+void cpuset_subtract(struct cpuset *set, const struct cpuset *other); /* set &= ~other */
 
 /* The smallest member that is at least `from`, or -1. */
 int cpuset_next(const struct cpuset *set, int from);

@@ -1,10 +1,10 @@
 #include "core/lines/merge.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/lines/ranges.h"
 
 void merge_init(struct merge *merge)
 {
@@ -90,14 +90,10 @@ static int by_number(const void *a, const void *b)
 void merge_line_writers(struct merge_line *line, int64_t base, struct buf *out)
 {
 	qsort(line->writers, line->count, sizeof(*line->writers), by_number);
-	for (uint32_t i = 0, last; i < line->count; i = last + 1) {
-		for (last = i;
-		     last + 1 < line->count && line->writers[last + 1] == line->writers[last] + 1;)
-			last++;
-		buf_printf(out, "%s%" PRId64, i ? "," : "", base + line->writers[i]);
-		if (last > i)
-			buf_printf(out, "-%" PRId64, base + line->writers[last]);
-	}
+	struct ranges ranges = RANGES(out, ",", 2);
+	for (uint32_t i = 0; i < line->count; i++)
+		ranges_add(&ranges, (uint64_t)base + line->writers[i]);
+	ranges_end(&ranges);
 }
 
 uint64_t merge_due_ns(const struct merge *merge)

@@ -43,9 +43,10 @@ void tail_write(struct tail *tail, const void *data, size_t len)
 	tail->total += kept;
 }
 
-void tail_copy(const struct tail *tail, struct buf *out)
+void tail_copy_since(const struct tail *tail, uint64_t seen, struct buf *out)
 {
-	size_t kept = tail->total < tail->cap ? (size_t)tail->total : tail->cap;
+	uint64_t unseen = tail->total - MIN(seen, tail->total);
+	size_t kept = (size_t)MIN(unseen, (uint64_t)tail->cap);
 	if (kept == 0)
 		return;
 	size_t start = (size_t)((tail->total - kept) % tail->cap);

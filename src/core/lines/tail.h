@@ -16,6 +16,7 @@ struct tail {
 
 void tail_done(struct tail *tail);
 void tail_write(struct tail *tail, const void *data, size_t len);
-void tail_copy(const struct tail *tail, struct buf *out); /* appends, oldest byte first */
+/* Appends, oldest byte first, but nothing of the first `seen` bytes ever written. */
+void tail_copy_since(const struct tail *tail, uint64_t seen, struct buf *out);
 
 #endif

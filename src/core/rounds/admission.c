@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
 
 static struct msg *send_refused(struct step *s, uint64_t link, const char *name,
@@ -110,6 +111,9 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	/* A ruling stays valid once agents know it, even if we hear of a higher round now. */
 	if (c->state >= COORDINATOR_CLOSING)
 		return c->state == COORDINATOR_CLOSED || !higher;
+	if (memory->restarts > c->restarts)
+		c->stall.attempts = memory->stall.attempts;
+	c->stall.reached = MAX(c->stall.reached, memory->stall.reached);
 	c->restarts = MAX(c->restarts, memory->restarts);
 	if (higher) {
 		if (step_outranked(s, memory->heard.ballot))
@@ -173,6 +177,14 @@ static bool may_be_stale(const struct step *s)
 	return death_ns && s->now_ns >= ns_add(s->event->greeted_ns, death_ns);
 }
 
+/* The agent has been in, or heard of, a round of the job that the arbiter has on record as ended.
+ * One that has not begins the job again. rule: record */
+static bool is_past(const struct coordinator *c, const struct memory *memory)
+{
+	return !ballot_is_none(memory->heard.ballot) &&
+	       memory->heard.ballot.epoch <= c->config.past.epoch;
+}
+
 bool admission_is_beyond_reason(const struct coordinator *c, struct ballot ballot)
 {
 	return ballot.round > BALLOT_MAX / 2 || (!c->config.epoch && ballot.epoch > BALLOT_MAX / 2);
@@ -184,6 +196,10 @@ struct member *admission_join(struct step *s)
 	const struct msg_join *join = &s->event->msg->join;
 	if (admission_is_beyond_reason(c, join->memory.heard.ballot)) {
 		step_act(s, COORDINATOR_HANG_UP, s->event->link);
+		return NULL;
+	}
+	if (is_past(c, &join->memory)) {
+		closing_send_past(s);
 		return NULL;
 	}
 	correct_job(s);
@@ -207,6 +223,7 @@ struct member *admission_join(struct step *s)
 	member = roster_join(&c->roster, s->event->link, join, s->event->greeted_ns, s->now_ns);
 	if (!again)
 		step_note(s, NOTE_JOINED, member->name);
+	c->fence_ns = MAX(c->fence_ns, member->death_ns);
 	learn_work(s, member);
 	if (ballot_eq(join->memory.heard.ballot, c->roster.heard.ballot))
 		formation_ack(c, member);

@@ -1,5 +1,6 @@
 #include "core/rounds/agent.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,12 @@ enum input {
 	IN_GROUP_DONE,
 	IN_GROUP_GONE,
 	IN_GROUP_STUCK,
+	IN_CHECKED,
 	IN_STOP_REQUESTED,
 	IN_RESTART_REQUESTED,
+	IN_NOTICE,
+	IN_POSITIONS,
+	IN_PLAN,
 	IN_BARRED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
@@ -152,9 +157,6 @@ static void drop(struct step *s)
 	agent->linked = false;
 	agent->joined = false;
 	agent->superseded = false;
-	/* Only the next coordinator may learn from us that this one died. */
-	if (!agent->formed_here)
-		agent->memory.coordinator_died = false;
 	agent->formed_here = false;
 	if (agent->join_deadline_ns == NS_NEVER)
 		start_join_clock(s);
@@ -175,12 +177,8 @@ static void hang_up(struct step *s, enum leave_why why)
 static void hear(struct agent *agent, const struct round_ref *heard, const struct round_ref *base)
 {
 	struct memory *memory = &agent->memory;
-	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0) {
-		/* Others form rounds without us: our work no longer counts. */
-		memory->heard = *heard;
-		memory->work = WORK_IDLE;
-		memory->ruling = RULING_NONE;
-	}
+	if (ballot_compare(heard->ballot, memory->heard.ballot) > 0)
+		memory_hear(memory, heard);
 	if (ballot_compare(base->ballot, memory->base.ballot) > 0)
 		memory->base = *base;
 }
@@ -195,6 +193,7 @@ static void remember_failure(struct step *s)
 	cause.age_ns = s->now_ns - MIN(s->event->died_ns, s->now_ns);
 	memcpy(cause.name, agent->config.node.name, sizeof(cause.name));
 	agent->died_ns = s->event->died_ns;
+	agent->failed = true;
 	agent->memory.work = WORK_FAILED;
 	agent->memory.cause = cause;
 }
@@ -202,8 +201,12 @@ static void remember_failure(struct step *s)
 static void report_failure(struct step *s)
 {
 	remember_failure(s);
-	if (s->agent->linked)
-		send_msg(s, MSG_FAILED)->failed.cause = s->agent->memory.cause;
+	if (!s->agent->linked)
+		return;
+	struct msg_failed *failed = &send_msg(s, MSG_FAILED)->failed;
+	failed->cause = s->agent->memory.cause;
+	if (s->event->blame)
+		failed->blame = *s->event->blame;
 }
 
 static bool note_stop(struct step *s)
@@ -212,8 +215,10 @@ static bool note_stop(struct step *s)
 	struct memory *memory = &s->agent->memory;
 	if (!ballot_eq(s->event->msg->ballot, memory->heard.ballot))
 		return false;
+	s->agent->failed |= stop->why == STOP_FAILURE;
 	if (stop->ruling != RULING_NONE) {
 		memory->ruling = stop->ruling;
+		memory->left |= stop->left && stop->ruling == RULING_DONE;
 		if (stop->ruling == RULING_FAILED && memory->work != WORK_FAILED)
 			memory->cause = stop->cause;
 	}
@@ -234,6 +239,7 @@ static void link_up(struct step *s)
 	struct memory *memory = &s->agent->memory;
 	int32_t index = memory->coordinator_index;
 	s->agent->linked = true;
+	s->agent->plans = s->event->plans;
 	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
 				   (s->event->dead_indexes >> index & 1);
 }
@@ -290,9 +296,13 @@ static void joined_formed(struct step *s)
 	memory->coordinator_index = formed->coordinator_index;
 	memory->group_rank = (int32_t)formed->group_rank;
 	memory->restarts = formed->restarts;
+	memory->stall = formed->stall;
+	memory_keep(memory, formed);
 	agent->died_ns = 0;
+	agent->failed = false;
 	agent->alive = true;
 	agent->formed_here = true;
+	agent->plan = (struct stop_plan){ .phase = PLAN_NONE };
 	agent->join_deadline_ns = NS_NEVER;
 	agent->next_ping_ns =
 		/* rule: base: until enough members have pinged, the previous round counts too */
@@ -326,6 +336,7 @@ static void running_stop(struct step *s)
 	struct agent_action *action = group_stop(s, GROUP_STOP_ROUND, 0);
 	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
 	action->cause = stop->cause;
+	action->blame = stop->blame;
 	set_state(s->agent, AGENT_STOPPING);
 }
 
@@ -334,7 +345,7 @@ static void stopping_stop(struct step *s)
 	note_stop(s);
 }
 
-static void rejoin(struct step *s)
+static void rejoin_now(struct step *s)
 {
 	if (s->agent->join_deadline_ns == NS_NEVER)
 		start_join_clock(s);
@@ -342,6 +353,30 @@ static void rejoin(struct step *s)
 		hang_up(s, LEAVE_SUPERSEDED);
 	else
 		send_join(s);
+}
+
+/* Another attempt may follow: the job has restarts left, as far as this agent knows. */
+static bool may_go_on(const struct agent *agent)
+{
+	return agent->memory.ruling == RULING_NONE && !agent->memory.cause.no_restart &&
+	       (agent->config.node.by_progress ||
+		agent->formed.restarts < agent->formed.max_restarts);
+}
+
+/* rule: checking */
+static void rejoin(struct step *s)
+{
+	struct agent *agent = s->agent;
+	bool checks = agent->failed && agent->config.check_timeout_ns && !agent->superseded &&
+		      may_go_on(agent);
+	agent->failed = false;
+	if (!checks) {
+		rejoin_now(s);
+		return;
+	}
+	agent->check_deadline_ns = ns_add(s->now_ns, agent->config.check_timeout_ns);
+	act(s, AGENT_CHECK);
+	set_state(agent, AGENT_CHECKING);
 }
 
 static void waiting_stop(struct step *s)
@@ -370,6 +405,8 @@ static void on_closed(struct step *s)
 		.has_cause = failed,
 		.cause = closed->cause,
 		.restarts = closed->restarts,
+		.stalled = closed->stalled,
+		.left = closed->left,
 	};
 	if (!agent->alive) {
 		close_now(s);
@@ -461,6 +498,25 @@ static void busy_timer(struct step *s)
 		drop(s);
 }
 
+/* A checker that hangs keeps no node from the next attempt. */
+static void checking_timer(struct step *s)
+{
+	if (!keep_link(s))
+		drop(s);
+	else if (s->now_ns >= s->agent->check_deadline_ns)
+		rejoin_now(s);
+}
+
+static void stop_as_usual(struct step *s);
+
+static void running_timer(struct step *s)
+{
+	busy_timer(s);
+	if (s->agent->state == AGENT_RUNNING && s->agent->noticed &&
+	    s->now_ns >= s->agent->notice_ns)
+		stop_as_usual(s);
+}
+
 static void leaving_timer(struct step *s)
 {
 	if (s->agent->linked && !keep_link(s))
@@ -489,7 +545,8 @@ static void stopping_failed(struct step *s)
 static void running_done(struct step *s)
 {
 	s->agent->memory.work = WORK_DONE;
-	send_msg(s, MSG_DONE);
+	s->agent->memory.left = s->event->left;
+	send_msg(s, MSG_DONE)->done.left = s->event->left;
 	set_state(s->agent, AGENT_WAITING);
 }
 
@@ -542,6 +599,7 @@ static void busy_stuck(struct step *s)
 	if (s->agent->memory.work != WORK_FAILED)
 		remember_failure(s);
 	struct outcome outcome = make_outcome(s->agent, OUTCOME_FAILED);
+	outcome.stuck = true;
 	send_leave(s, LEAVE_STUCK);
 	exit_with(s, &outcome);
 }
@@ -568,6 +626,84 @@ static void busy_stop_requested(struct step *s)
 	send_leave(s, LEAVE_SIGNAL);
 	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
 	set_state(s->agent, AGENT_LEAVING);
+}
+
+/* Leaving and saving together. rule: together */
+
+static void running_notice(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct agent_event *event = s->event;
+	if (event->kind == PLAN_LEAVE && (agent->noticed || !agent->plans)) {
+		busy_stop_requested(s);
+		return;
+	}
+	if (!agent->plans)
+		return;
+	if (event->kind == PLAN_LEAVE) {
+		agent->noticed = true;
+		agent->signal = event->signal;
+		agent->notice_ns = ns_add(s->now_ns, event->left_ns);
+	}
+	send_msg(s, MSG_NOTICE)->notice = (struct msg_notice){ event->kind, event->left_ns };
+}
+
+static void stop_as_usual(struct step *s)
+{
+	struct agent_event stop = { .type = AGENT_STOP_REQUESTED, .signal = s->agent->signal };
+	busy_stop_requested(&(struct step){ s->agent, &stop, s->now_ns, s->actions });
+}
+
+static void running_plan(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct msg_plan *told = &s->event->msg->plan;
+	if (!ballot_eq(s->event->msg->ballot, agent->memory.heard.ballot))
+		return;
+	if (told->plan.serial == 0) {
+		/* Some host does not know how to leave together. */
+		if (agent->noticed)
+			stop_as_usual(s);
+		return;
+	}
+	agent->plan = told->plan;
+	agent->voted = false;
+	if (told->plan.kind == PLAN_LEAVE && !agent->noticed) {
+		agent->noticed = true;
+		agent->signal = SIGTERM;
+		agent->notice_ns = ns_add(s->now_ns, told->left_ns);
+	}
+	act(s, AGENT_PLAN)->plan = agent->plan;
+}
+
+/* Whether the positions allow a vote. On a proposal they do as soon as all who ask are known: who
+ * is past it, is so for good. */
+static bool may_vote(const struct stop_plan *plan, const struct plan_positions *positions)
+{
+	if (plan->phase == PLAN_ASKED || plan->phase == PLAN_PROPOSED)
+		return positions->unknown == 0;
+	return plan->phase == PLAN_COMMITTED && plan->kind == PLAN_SAVE && positions->pending == 0;
+}
+
+static void running_positions(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct stop_plan *plan = &agent->plan;
+	const struct plan_positions *positions = &s->event->positions;
+	if (agent->voted || !plan_eq(&s->event->of, plan) || !may_vote(plan, positions))
+		return;
+	agent->voted = true;
+	send_msg(s, MSG_VOTE)->vote =
+		(struct msg_vote){ plan->serial, plan->phase, plan->step, positions->at };
+}
+
+/* The round has ended in another way than by leaving together: there is no time for the next. */
+static bool is_overtaken(const struct agent *agent)
+{
+	return agent->noticed && agent->memory.ruling == RULING_NONE &&
+	       (agent->state == AGENT_SEEKING || agent->state == AGENT_DROPPING ||
+		agent->state == AGENT_JOINED || agent->state == AGENT_STOPPING ||
+		agent->state == AGENT_CHECKING);
 }
 
 static void waiting_stop_requested(struct step *s)
@@ -645,13 +781,16 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_STOP] = running_stop,
 		[IN_CLOSED] = on_closed,
 		[IN_PONG] = on_pong,
-		[IN_TIMER] = busy_timer,
+		[IN_PLAN] = running_plan,
+		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,
 		[IN_GROUP_GONE] = running_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = busy_stop_requested,
 		[IN_RESTART_REQUESTED] = running_restart_requested,
+		[IN_NOTICE] = running_notice,
+		[IN_POSITIONS] = running_positions,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_STOPPING] = {
@@ -665,6 +804,17 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_GONE] = stopping_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
 		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_SUPERSEDED] = busy_superseded,
+	},
+	[AGENT_CHECKING] = {
+		[IN_LINK_DOWN] = on_link_down,
+		[IN_FORMED] = busy_formed,
+		[IN_STOP] = stopping_stop,
+		[IN_CLOSED] = on_closed,
+		[IN_PONG] = on_pong,
+		[IN_TIMER] = checking_timer,
+		[IN_CHECKED] = rejoin_now,
+		[IN_STOP_REQUESTED] = idle_stop_requested,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_WAITING] = {
@@ -708,8 +858,11 @@ static const enum input inputs[] = {
 	[AGENT_GROUP_DONE] = IN_GROUP_DONE,
 	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
 	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
+	[AGENT_CHECKED] = IN_CHECKED,
 	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
 	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
+	[AGENT_NOTICE] = IN_NOTICE,
+	[AGENT_POSITIONS] = IN_POSITIONS,
 	[AGENT_BARRED] = IN_BARRED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
@@ -717,6 +870,7 @@ static const enum input inputs[] = {
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
+	[MSG_PLAN] = IN_PLAN,
 };
 
 /* Takes messages only on a link on which we have joined, and none from an old coordinator.
@@ -748,23 +902,51 @@ void agent_set_store(struct agent *agent, const char *host, uint16_t port)
 	node->store_port = port;
 }
 
+static void take_checks(struct agent *agent, const struct check_digest *digest)
+{
+	struct check_digest *checks = &agent->config.node.checks;
+	if (digest)
+		*checks = *digest;
+	else
+		memset(checks, 0, sizeof(*checks));
+}
+
+/* The column of the event; INPUT_COUNT: nothing is to be done. */
+static enum input input_of(struct step *s)
+{
+	struct agent *agent = s->agent;
+	const struct agent_event *event = s->event;
+	if (event->type == AGENT_NOTICE && event->kind == PLAN_LEAVE &&
+	    agent->state != AGENT_RUNNING)
+		return IN_STOP_REQUESTED;
+	if (event->type != AGENT_MSG)
+		return inputs[event->type];
+	/* rule: lease-first: after a standstill there may be an old FORMED among the messages.
+	 * Every state that pings has a cell for the timer. */
+	if (pinging(agent) && s->now_ns >= lease_end_ns(agent))
+		table[agent->state][IN_TIMER](s);
+	return accept(s) ? msg_inputs[event->msg->type] : INPUT_COUNT;
+}
+
 void agent_step(struct agent *agent, const struct agent_event *event, uint64_t now_ns,
 		struct agent_actions *actions)
 {
 	struct step step = { agent, event, now_ns, actions };
-	enum input input = inputs[event->type];
-	if (event->type == AGENT_MSG) {
-		/* rule: lease-first: after a standstill there may be an old FORMED among the
-		 * messages. Every state that pings has a cell for the timer. */
-		if (pinging(agent) && now_ns >= lease_end_ns(agent))
-			table[agent->state][IN_TIMER](&step);
-		if (!accept(&step))
-			return;
-		input = msg_inputs[event->msg->type];
+	if (event->type == AGENT_GROUP_GONE) {
+		agent->memory.reached = event->reached;
+		memcpy(agent->memory.kept.states, event->kept, sizeof(event->kept));
 	}
-	handler *handle = table[agent->state][input];
+	if (event->type == AGENT_CHECKED)
+		take_checks(agent, event->digest);
+	enum input input = input_of(&step);
+	handler *handle = input == INPUT_COUNT ? NULL : table[agent->state][input];
 	if (handle)
 		handle(&step);
+	if (is_overtaken(agent)) {
+		step.event = &(struct agent_event){ .type = AGENT_STOP_REQUESTED,
+						    .signal = agent->signal };
+		table[agent->state][IN_STOP_REQUESTED](&step);
+	}
 }
 
 uint64_t agent_deadline_ns(const struct agent *agent)
@@ -776,6 +958,10 @@ uint64_t agent_deadline_ns(const struct agent *agent)
 		deadline_ns = MIN(agent->next_ping_ns, lease_end_ns(agent));
 	if (agent->state == AGENT_SEEKING || agent->state == AGENT_JOINED)
 		deadline_ns = MIN(deadline_ns, agent->join_deadline_ns);
+	if (agent->state == AGENT_CHECKING)
+		deadline_ns = MIN(deadline_ns, agent->check_deadline_ns);
+	if (agent->state == AGENT_RUNNING && agent->noticed)
+		deadline_ns = MIN(deadline_ns, agent->notice_ns);
 	return deadline_ns;
 }
 
@@ -785,8 +971,9 @@ const char *agent_state_name(enum agent_state state)
 		[AGENT_NEW] = "new",	       [AGENT_SEEKING] = "seeking",
 		[AGENT_DROPPING] = "dropping", [AGENT_JOINED] = "joined",
 		[AGENT_RUNNING] = "running",   [AGENT_STOPPING] = "stopping",
-		[AGENT_WAITING] = "waiting",   [AGENT_LEAVING] = "leaving",
-		[AGENT_ENDING] = "ending",     [AGENT_ENDED] = "ended",
+		[AGENT_CHECKING] = "checking", [AGENT_WAITING] = "waiting",
+		[AGENT_LEAVING] = "leaving",   [AGENT_ENDING] = "ending",
+		[AGENT_ENDED] = "ended",
 	};
 	static_assert(ARRAY_LEN(names) == AGENT_STATE_COUNT, "every state needs a name");
 	return names[state];

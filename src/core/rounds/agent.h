@@ -33,6 +33,9 @@ struct agent_config {
 	struct exit_set no_restart_on; /* ends that are not worth a restart */
 	/* time without a round, from START or from the end of the last one */
 	uint64_t join_timeout_ns;
+	/* how long this node may check itself between a failed attempt and the next; 0: it does
+	 * not. rule: checking */
+	uint64_t check_timeout_ns;
 };
 
 enum agent_state {
@@ -42,6 +45,7 @@ enum agent_state {
 	AGENT_JOINED,	/* JOIN sent, no workers: waits for FORMED */
 	AGENT_RUNNING,	/* workers run */
 	AGENT_STOPPING, /* link, workers being stopped; JOIN follows */
+	AGENT_CHECKING, /* link, no workers: this node checks itself; JOIN follows */
 	AGENT_WAITING,	/* our workers are done; waits for the others */
 	AGENT_LEAVING,	/* the user stops us; workers being stopped */
 	AGENT_ENDING,	/* the job is closed; workers being stopped */
@@ -59,9 +63,16 @@ enum agent_event_type {
 	AGENT_GROUP_DONE,
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
+	AGENT_CHECKED,	      /* digest: the answer to CHECK, however late */
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
 	/* asks for a new round: ends only a running one, and charges no budget */
 	AGENT_RESTART_REQUESTED,
+	/* kind, signal, left_ns: all workers of the job are to leave or to save together. To leave:
+	 * where no round runs, and again, the same as STOP_REQUESTED */
+	AGENT_NOTICE,
+	/* positions, of: what the workers do about the plan; after each PLAN, then whenever it has
+	 * changed, while there is a plan */
+	AGENT_POSITIONS,
 	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
@@ -75,12 +86,34 @@ struct agent_event {
 			 * filled in */
 			struct cause cause;
 			uint64_t died_ns; /* monotonic time of the death */
+			/* GROUP_FAILED: what is known beyond it; borrowed; NULL: nothing */
+			const struct blame *blame;
 		};
-		int signal;	  /* STOP_REQUESTED */
+		struct {
+			int signal; /* STOP_REQUESTED, NOTICE */
+			enum plan_kind kind;
+			uint64_t left_ns; /* NOTICE: workers that are there after it are stopped */
+		};
+		struct {
+			struct plan_positions positions;
+			struct stop_plan of;
+		};
+		bool left;		  /* GROUP_DONE: a worker left as agreed */
+		struct {		  /* GROUP_GONE */
+			uint64_t reached; /* 1 + the highest step of its workers; 0: none */
+			/* what all of them have committed */
+			struct kept_state kept[KEPT_STATES];
+		};
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
-		bool dead;	  /* LINK_DOWN: closed or reset by the peer; false: unreachable */
-		uint64_t dead_indexes; /* LINK_UP: from the finder, 0 where there is none */
+		/* CHECKED: borrowed; NULL: the checker failed, which says nothing */
+		const struct check_digest *digest;
+		bool dead; /* LINK_DOWN: closed or reset by the peer; false: unreachable */
+		struct {
+			/* LINK_UP: from the finder, 0 where there is none */
+			uint64_t dead_indexes;
+			bool plans; /* the coordinator knows how to leave together */
+		};
 	};
 };
 
@@ -108,6 +141,9 @@ struct outcome {
 	struct cause cause;
 	int signal;
 	uint32_t restarts;
+	bool stalled; /* attempts failed one after the other without progress */
+	bool left;    /* DONE: workers left as agreed, after saving; the job is not complete */
+	bool stuck;   /* this host has a process that cannot be killed */
 	char text[OUTCOME_TEXT_MAX];
 };
 
@@ -118,6 +154,8 @@ enum agent_action_type {
 	/* with the stop signal; at most once per group, never after FAILED or DONE */
 	AGENT_GROUP_STOP,
 	AGENT_GROUP_KILL, /* at once */
+	AGENT_CHECK,	  /* have this node check itself; a check that is under way counts, too */
+	AGENT_PLAN,	  /* plan: show it to the workers; POSITIONS answers */
 	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,
@@ -137,8 +175,10 @@ struct agent_action {
 			/* a failure on some node ends the round; what is known of it */
 			bool has_cause;
 			struct cause cause;
+			struct blame blame;
 		};
 		struct outcome outcome;
+		struct stop_plan plan;
 	};
 };
 
@@ -158,11 +198,12 @@ struct agent {
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
 	bool joined;	  /* JOIN was sent on this link */
+	bool plans;	  /* the coordinator of this link knows how to leave together */
 	uint32_t attempt; /* number of this link */
 	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */
 	bool alive;	  /* the group may have processes */
-	int signal;	  /* of the first stop request */
+	int signal;	  /* of the first stop request, or of the notice */
 	uint64_t died_ns; /* of memory.cause, if the failure was on this host */
 	uint32_t present; /* agents at the coordinator, from its last PONG */
 	uint32_t missing; /* for a majority, likewise */
@@ -170,7 +211,15 @@ struct agent {
 	uint64_t stamp;		   /* of the last PONG on this link */
 	uint64_t answered_ns;	   /* when we sent the last PING that was answered */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
-	struct outcome outcome;	   /* for ENDING */
+	bool failed;		   /* a failure ended the last round: check before JOIN */
+	uint64_t check_deadline_ns;
+	struct outcome outcome; /* for ENDING */
+	/* The plan that the workers see, and whether we have voted on it as it is. */
+	struct stop_plan plan;
+	bool voted;
+	/* A notice to leave: this agent takes part in no further round. */
+	bool noticed;
+	uint64_t notice_ns; /* its deadline */
 };
 
 void agent_init(struct agent *agent, const struct agent_config *config);

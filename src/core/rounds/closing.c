@@ -25,8 +25,25 @@ void closing_send(struct step *s, const struct member *member)
 		msg->ballot = member->memory.heard.ballot;
 	*closed = (struct msg_closed){ .ruling = c->ruling,
 				       .restarts = c->restarts,
+				       .stalled = c->stalled,
+				       .left = c->left && c->ruling == RULING_DONE,
 				       .cause = c->cause };
 	closed->cause.age_ns = c->has_cause ? s->now_ns - c->died_ns : 0;
+}
+
+void closing_send_past(struct step *s)
+{
+	const struct recorded_end *past = &s->c->config.past;
+	const struct memory *memory = &s->event->msg->join.memory;
+	struct msg *msg = step_send(s, s->event->link, MSG_CLOSED);
+	if (ballot_compare(memory->heard.ballot, msg->ballot) > 0)
+		msg->ballot = memory->heard.ballot;
+	msg->closed = (struct msg_closed){ .ruling = past->ruling,
+					   .restarts = memory->restarts,
+					   .left = memory->left && past->ruling == RULING_DONE,
+					   .cause = memory->cause };
+	if (past->ruling == RULING_FAILED && memory->work != WORK_FAILED)
+		msg->closed.cause = (struct cause){ .status = { .kind = EXIT_UNKNOWN } };
 }
 
 void closing_rule(struct step *s, enum ruling ruling)
@@ -41,17 +58,18 @@ void closing_rule(struct step *s, enum ruling ruling)
 
 void closing_tell(struct step *s, const struct member *member)
 {
-	if (member->status == MEMBER_READY && roster_in_heard(&s->c->roster, member) &&
-	    member->memory.ruling != s->c->ruling)
+	const struct roster *roster = &s->c->roster;
+	if (member->status == MEMBER_READY && member->memory.ruling != s->c->ruling &&
+	    ballot_eq(member->memory.heard.ballot, roster->heard.ballot))
 		step_send_stop(s, member, STOP_RULING);
 }
 
 enum ruling closing_inherited(const struct coordinator *c)
 {
 	const struct tally *tally = &c->roster.tally;
-	if (tally->ready_ruled[RULING_FAILED])
+	if (tally->ready_ruled[RULING_FAILED].all)
 		return RULING_FAILED;
-	if (tally->ready_ruled[RULING_DONE] || tally->ready_done == c->roster.heard.nodes)
+	if (tally->ready_ruled[RULING_DONE].all || tally->ready_done == c->roster.heard.nodes)
 		return RULING_DONE;
 	return RULING_NONE;
 }
@@ -64,17 +82,39 @@ static void note_closed(struct step *s)
 	note->cause = s->c->cause;
 }
 
+/* All agents here that have heard of the round know the ruling on it. */
+static bool all_know(const struct coordinator *c)
+{
+	for (size_t i = 0; i < RULING_COUNT; i++)
+		if (i != c->ruling && c->roster.tally.ready_ruled[i].all > 0)
+			return false;
+	return true;
+}
+
+/* Where a lease decides, the agents of the next coordinator need not know our ruling. So it must
+ * find the ruling with the arbiter. rule: record */
+static void record(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->recording)
+		return;
+	c->recording = true;
+	step_act(s, COORDINATOR_RECORD, 0)->end = (struct recorded_end){ c->epoch, c->ruling };
+}
+
 void closing_advance(struct step *s)
 {
 	struct coordinator *c = s->c;
-	const struct tally *tally = &c->roster.tally;
-	if (roster_busy(&c->roster) > 0 || tally->ready_ruled[c->ruling] < tally->ready_heard ||
-	    !formation_has_quorum(c))
+	if (roster_busy(&c->roster) > 0 || !all_know(c) || !formation_may_close(c, true))
 		return;
 	/* rule: half-close: the other half may have lost its link and be on its way back. If we
 	 * were gone by then, it would count us as dead and continue without us. */
-	if (!formation_has_majority(c) && s->now_ns < c->tie_ns)
+	if (!formation_may_close(c, false) && s->now_ns < c->tie_ns)
 		return;
+	if (formation_by_lease(c) && !c->recorded) {
+		record(s);
+		return;
+	}
 	c->close_ns = ns_add(s->now_ns, c->config.close_timeout_ns);
 	step_set_state(s, COORDINATOR_CLOSED);
 	note_closed(s);

@@ -21,4 +21,7 @@ void closing_linger(struct step *s);
 
 void closing_send(struct step *s, const struct member *member);
 
+/* Sends CLOSED in answer to the JOIN of an agent of a job that an earlier coordinator closed. */
+void closing_send_past(struct step *s);
+
 #endif

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "core/rounds/accord.h"
 #include "core/rounds/admission.h"
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
+#include "core/rounds/inspection.h"
 
 /* The columns of the table: events, and each type of message. */
 enum input {
@@ -14,9 +16,13 @@ enum input {
 	IN_DONE,
 	IN_LEAVE,
 	IN_PING,
+	IN_NOTICE,
+	IN_VOTE,
 	IN_LINK_DOWN,
 	IN_TIMER,
 	IN_SUPERSEDED,
+	IN_LEASE,
+	IN_RECORDED,
 	INPUT_COUNT,
 };
 
@@ -68,8 +74,10 @@ static void form(struct step *s)
 	bool first = ballot_is_none(c->roster.heard.ballot);
 	if (!first && !c->failed)
 		pace_take(&c->config.membership, s->now_ns);
+	inspection_judge(s);
 	formation_form(c);
 	note_formed(s);
+	inspection_note_needed(s);
 	step_forget_round(s);
 	c->last_call_ns = NS_NEVER;
 	c->regather_ns = 0;
@@ -88,6 +96,27 @@ static uint32_t budget(const struct coordinator *c)
 		if (c->roster.members[i]->status == MEMBER_READY)
 			least = MIN(least, c->roster.members[i]->max_restarts);
 	return least;
+}
+
+/* All present agents were told to count only attempts without progress. rule: progress */
+static bool by_progress(const struct coordinator *c)
+{
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY &&
+		    !c->roster.members[i]->by_progress)
+			return false;
+	return true;
+}
+
+/* 1 + the highest step that the members of the last round know of. */
+static uint64_t reached(const struct coordinator *c)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY &&
+		    roster_in_heard(&c->roster, c->roster.members[i]))
+			most = MAX(most, c->roster.members[i]->memory.reached);
+	return most;
 }
 
 static uint64_t backoff_ns(const struct coordinator *c)
@@ -109,13 +138,20 @@ static void settle(struct step *s)
 	struct coordinator *c = s->c;
 	c->settled = true;
 	if (!c->failed) {
+		c->stall.reached = MAX(c->stall.reached, reached(c));
 		c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);
 		return;
 	}
-	if (c->cause.no_restart || c->restarts >= budget(c)) {
+	inspection_strike(s, &c->cause);
+	struct stall stall = c->stall;
+	stall_add(&stall, reached(c));
+	bool used_up = by_progress(c) ? stall.attempts > budget(c) : c->restarts >= budget(c);
+	if (c->cause.no_restart || used_up) {
 		c->ruling = RULING_FAILED;
+		c->stalled = by_progress(c) && !c->cause.no_restart;
 		return;
 	}
+	c->stall = stall;
 	c->restarts++;
 	c->not_before_ns = ns_add(s->now_ns, backoff_ns(c));
 }
@@ -128,14 +164,31 @@ static bool reassembled(const struct step *s)
 	       c->roster.tally.ready_heard + formation_gone(c) >= c->roster.heard.nodes;
 }
 
+/* Also a node that is not fit is worth waiting for another: a job lasts longer than a last call. */
 static bool last_call_over(struct step *s)
 {
 	struct coordinator *c = s->c;
-	if (roster_ready(&c->roster) >= c->max_nodes)
-		return true;
 	if (c->last_call_ns == NS_NEVER)
 		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
-	return s->now_ns >= c->last_call_ns;
+	if (s->now_ns >= c->last_call_ns)
+		return true;
+	if (roster_usable(&c->roster) < c->max_nodes)
+		return false;
+	inspection_judge(s);
+	return c->roster.tally.ready_willing >= c->max_nodes;
+}
+
+/* Agents say of the last round, in which they were or whose ruling they know, that workers left as
+ * agreed. */
+static bool left(const struct coordinator *c)
+{
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct memory *memory = &c->roster.members[i]->memory;
+		if (c->roster.members[i]->status == MEMBER_READY && memory->left &&
+		    ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
+			return true;
+	}
+	return false;
 }
 
 static void regather(struct step *s)
@@ -146,10 +199,13 @@ static void regather(struct step *s)
 	bool has_quorum = formation_has_quorum(c);
 	if (!has_quorum && !formation_heard_is_void(c))
 		return;
-	/* A void round decides nothing: agents that know its end are too few. */
+	/* A void round decides nothing, unless its coordinator has made a ruling: agents that are
+	 * not here may have acted on that. */
 	c->failed &= has_quorum;
-	enum ruling inherited = has_quorum ? closing_inherited(c) : RULING_NONE;
+	c->voided = has_quorum ? BALLOT_NONE : c->roster.heard.ballot;
+	enum ruling inherited = closing_inherited(c);
 	if (inherited != RULING_NONE) {
+		c->left = left(c);
 		closing_rule(s, inherited);
 		advance(s);
 		return;
@@ -159,8 +215,7 @@ static void regather(struct step *s)
 	if (c->ruling != RULING_NONE) {
 		closing_rule(s, c->ruling);
 		advance(s);
-	} else if (roster_ready(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
-		c->voided = has_quorum ? BALLOT_NONE : c->roster.heard.ballot;
+	} else if (roster_usable(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
 		form(s);
 	}
 }
@@ -174,7 +229,7 @@ static void advance_gathering(struct step *s)
 		regather(s);
 		return;
 	}
-	if (roster_ready(&c->roster) < c->min_nodes) {
+	if (roster_usable(&c->roster) < c->min_nodes) {
 		c->last_call_ns = NS_NEVER;
 		return;
 	}
@@ -188,7 +243,7 @@ static void advance_running(struct step *s)
 {
 	struct coordinator *c = s->c;
 	if (c->roster.tally.ready_willing == 0 || c->done_count > 0 ||
-	    c->roster.heard.nodes >= c->max_nodes) {
+	    c->accord.plan.phase != PLAN_NONE || c->roster.heard.nodes >= c->max_nodes) {
 		c->scale_up_ns = NS_NEVER;
 		return;
 	}
@@ -196,8 +251,13 @@ static void advance_running(struct step *s)
 		c->scale_up_ns = MAX(ns_add(s->now_ns, c->config.scale_up_delay_ns),
 				     pace_earliest_ns(&c->config.membership,
 						      c->config.membership.burst / 2));
-	if (s->now_ns >= c->scale_up_ns)
+	if (s->now_ns < c->scale_up_ns)
+		return;
+	inspection_judge(s);
+	if (c->roster.tally.ready_willing > 0)
 		step_stop_round(s, STOP_MEMBERS);
+	else
+		c->scale_up_ns = NS_NEVER;
 }
 
 static void advance_stopping(struct step *s)
@@ -281,6 +341,31 @@ static struct member *sender_in_round(const struct step *s)
 	return member;
 }
 
+/* Its host becomes one of last resort when it joins again. rule: culprit */
+static void exclude_culprit(struct step *s, uint32_t rank)
+{
+	struct roster *roster = &s->c->roster;
+	for (size_t i = 0; i < roster->count; i++) {
+		const struct member *member = roster->members[i];
+		if (!member->in_round || rank < member->rank_base ||
+		    rank - member->rank_base >= member->nproc)
+			continue;
+		step_note(s, NOTE_EXCLUDED, member->name);
+		roster_shun(roster, member);
+		return;
+	}
+}
+
+static void note_blame(struct step *s, const struct blame *blame)
+{
+	struct coordinator *c = s->c;
+	if (c->blame.named || *c->blame.text)
+		return;
+	c->blame = *blame;
+	if (blame->named && blame->exclude)
+		exclude_culprit(s, blame->rank);
+}
+
 static bool note_failure(struct step *s)
 {
 	const struct cause *cause = &s->event->msg->failed.cause;
@@ -288,6 +373,7 @@ static bool note_failure(struct step *s)
 	if (!member || !(step_stoppable(member) || member->status == MEMBER_STOPPING))
 		return false;
 	step_note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
+	note_blame(s, &s->event->msg->failed.blame);
 	if (step_stoppable(member))
 		roster_set_status(&s->c->roster, member, MEMBER_STOPPING);
 	return true;
@@ -314,8 +400,11 @@ static void running_done(struct step *s)
 	if (!member || member->status != MEMBER_ACTIVE)
 		return;
 	roster_set_status(&c->roster, member, MEMBER_DONE);
+	c->left |= s->event->msg->done.left;
 	if (++c->done_count == c->roster.heard.nodes)
 		closing_rule(s, RULING_DONE);
+	else
+		accord_review(s);
 	advance(s);
 }
 
@@ -323,8 +412,12 @@ static void running_done(struct step *s)
  * it of the round: another coordinator could not know then that it is not a spare. rule: void */
 static bool missed_formed(const struct coordinator *c, const struct member *member)
 {
-	return !roster_in_heard(&c->roster, member) &&
-	       (c->own ? member->in_round : ballot_is_none(c->roster.base.ballot));
+	const struct roster *roster = &c->roster;
+	if (roster_in_heard(roster, member) || c->state >= COORDINATOR_CLOSING)
+		return false;
+	if (c->own)
+		return member->in_round;
+	return ballot_is_none(roster->base.ballot) || roster_in_base(roster, member);
 }
 
 static void on_ping(struct step *s)
@@ -333,6 +426,8 @@ static void on_ping(struct step *s)
 	const struct msg *ping = s->event->msg;
 	struct member *member = roster_by_link(&c->roster, s->event->link);
 	if (!member)
+		return;
+	if (formation_by_lease(c) && !c->holds_lease && member->status != MEMBER_READY)
 		return;
 	member->heard_ns = s->now_ns;
 	if (ping->ping.stamp <= s->now_ns)
@@ -349,6 +444,24 @@ static void on_ping(struct step *s)
 		.present = roster_linked(&c->roster),
 		.missing = c->state == COORDINATOR_GATHERING ? formation_missing(c) : 0,
 	};
+}
+
+/* An agent outside the round may know it from our last PONG: now it can be told the ruling. */
+static void closing_ping(struct step *s)
+{
+	struct roster *roster = &s->c->roster;
+	struct member *member = roster_by_link(roster, s->event->link);
+	on_ping(s);
+	if (!member || !ballot_eq(s->event->msg->ballot, roster->heard.ballot))
+		return;
+	roster_hears(roster, member);
+	closing_tell(s, member);
+}
+
+/* Workers live on our answers for as long as our lease must still last. rule: fence */
+static bool lasts(const struct coordinator *c, uint64_t now_ns)
+{
+	return ns_add(now_ns, c->fence_ns) < c->until_ns;
 }
 
 /* The missing members may be forming their own round by now, so there is no time for a graceful
@@ -505,9 +618,37 @@ static void part_from_sender(struct step *s)
 	step_act(s, COORDINATOR_HANG_UP, link);
 }
 
+/* Before our lease can end, and another coordinator begin, all workers must be dead.
+ * rule: fence */
+static void keep_fence(struct step *s)
+{
+	struct coordinator *c = s->c;
+	c->holds_lease = lasts(c, s->now_ns);
+	bool has_workers = c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING ||
+			   (c->state == COORDINATOR_CLOSING && roster_busy(&c->roster) > 0);
+	if (formation_by_lease(c) && !c->holds_lease && has_workers)
+		abandon_round(s);
+}
+
+static void on_lease(struct step *s)
+{
+	struct coordinator *c = s->c;
+	c->until_ns = MAX(c->until_ns, s->event->until_ns);
+	c->holds_lease = lasts(c, s->now_ns);
+	c->recording = false; /* the last RECORD may be lost */
+	advance(s);
+}
+
+static void on_recorded(struct step *s)
+{
+	s->c->recorded = true;
+	advance(s);
+}
+
 static void on_timer(struct step *s)
 {
 	s->c->timer_ns = s->now_ns;
+	accord_timer(s);
 	advance(s);
 }
 
@@ -525,16 +666,22 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_LINK_DOWN] = on_link_down,
 		[IN_TIMER] = on_timer,
 		[IN_SUPERSEDED] = on_superseded,
+		[IN_LEASE] = on_lease,
+		[IN_RECORDED] = on_recorded,
 	},
 	[COORDINATOR_RUNNING] = {
 		[IN_JOIN] = running_join,
 		[IN_FAILED] = running_failed,
 		[IN_DONE] = running_done,
+		[IN_NOTICE] = accord_notice,
+		[IN_VOTE] = accord_vote,
 		[IN_LEAVE] = on_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = on_link_down,
 		[IN_TIMER] = on_timer,
 		[IN_SUPERSEDED] = on_superseded,
+		[IN_LEASE] = on_lease,
+		[IN_RECORDED] = on_recorded,
 	},
 	[COORDINATOR_STOPPING] = {
 		[IN_JOIN] = on_join,
@@ -544,14 +691,18 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_LINK_DOWN] = on_link_down,
 		[IN_TIMER] = on_timer,
 		[IN_SUPERSEDED] = on_superseded,
+		[IN_LEASE] = on_lease,
+		[IN_RECORDED] = on_recorded,
 	},
 	[COORDINATOR_CLOSING] = {
 		[IN_JOIN] = closing_join,
 		[IN_LEAVE] = on_leave,
-		[IN_PING] = on_ping,
+		[IN_PING] = closing_ping,
 		[IN_LINK_DOWN] = on_link_down,
 		[IN_TIMER] = on_timer,
 		[IN_SUPERSEDED] = on_superseded,
+		[IN_LEASE] = on_lease,
+		[IN_RECORDED] = on_recorded,
 	},
 	[COORDINATOR_CLOSED] = {
 		[IN_JOIN] = closed_join,
@@ -568,7 +719,8 @@ static enum input msg_input(enum msg_type type)
 {
 	static const enum input inputs[] = {
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
-		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,
+		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
+		[MSG_VOTE] = IN_VOTE,
 	};
 	return inputs[type];
 }
@@ -578,6 +730,7 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 	*c = (struct coordinator){
 		.config = *config,
 		.epoch = config->epoch,
+		.until_ns = config->until_ns,
 		.coordinator_index = -1,
 		.last_call_ns = NS_NEVER,
 		.scale_up_ns = NS_NEVER,
@@ -596,8 +749,10 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 {
 	struct step step = { c, event, now_ns, actions };
 	size_t first_action = actions->count;
-	if (c->state != COORDINATOR_DEPOSED)
+	if (c->state != COORDINATOR_DEPOSED) {
+		keep_fence(&step);
 		part_silent(&step);
+	}
 	if (is_too_late(&step, first_action))
 		return;
 	if (contradicts_member(&step)) {
@@ -605,9 +760,9 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		return;
 	}
 	static const enum input inputs[] = {
-		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,
-		[COORDINATOR_TIMER] = IN_TIMER,
-		[COORDINATOR_SUPERSEDED] = IN_SUPERSEDED,
+		[COORDINATOR_LINK_DOWN] = IN_LINK_DOWN,	  [COORDINATOR_TIMER] = IN_TIMER,
+		[COORDINATOR_SUPERSEDED] = IN_SUPERSEDED, [COORDINATOR_LEASE] = IN_LEASE,
+		[COORDINATOR_RECORDED] = IN_RECORDED,
 	};
 	enum input input;
 	if (event->type == COORDINATOR_MSG) {
@@ -622,14 +777,21 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		handle(&step);
 }
 
+static uint64_t lease_deadline_ns(const struct coordinator *c)
+{
+	return formation_by_lease(c) ? c->until_ns - MIN(c->fence_ns, c->until_ns) : NS_NEVER;
+}
+
 uint64_t coordinator_deadline_ns(const struct coordinator *c)
 {
 	if (c->state == COORDINATOR_DEPOSED)
 		return NS_NEVER;
 	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
-	const uint64_t clocks_ns[] = { c->last_call_ns, c->regather_ns, c->not_before_ns,
-				       c->scale_up_ns,	c->close_ns,	c->tie_ns,
-				       c->moved_ns };
+	const uint64_t clocks_ns[] = {
+		c->last_call_ns, c->regather_ns,       c->not_before_ns,
+		c->scale_up_ns,	 c->close_ns,	       c->tie_ns,
+		c->moved_ns,	 lease_deadline_ns(c), accord_deadline_ns(&c->accord)
+	};
 	for (size_t i = 0; i < ARRAY_LEN(clocks_ns); i++)
 		if (clocks_ns[i] > c->timer_ns)
 			deadline_ns = MIN(deadline_ns, clocks_ns[i]);

@@ -15,19 +15,25 @@
 #include "core/rounds/note.h"
 #include "core/rounds/policy.h"
 #include "core/rounds/roster.h"
+#include "core/rounds/strikes.h"
 
 enum quorum_rule {
 	QUORUM_ANY, /* no other process can coordinate, or the user chose it */
 	/* more than half of the previous round; half for the coordinator that formed it */
 	QUORUM_MAJORITY,
+	/* the arbiter's lease: while it lasts, no other process coordinates. As QUORUM_MAJORITY
+	 * for a coordinator that never got one. rule: fence */
+	QUORUM_LEASE,
 };
 
 struct coordinator_config {
 	enum quorum_rule quorum;
-	uint64_t epoch;	       /* from an arbiter (etcd, exec); 0: one above the highest heard */
-	uint64_t id;	       /* random, not 0 or all ones: identifies the coordinator */
-	uint32_t salt;	       /* random, for the second case: see core/rounds/ballot.h */
-	int32_t index;	       /* our endpoint's index, -1: none */
+	uint64_t epoch;		  /* from an arbiter (etcd, exec); 0: one above the highest heard */
+	uint64_t until_ns;	  /* the end of the arbiter's lease; 0: none. LEASE renews it */
+	struct recorded_end past; /* as the arbiter had it when this coordinator was chosen */
+	uint64_t id;		  /* random, not 0 or all ones: identifies the coordinator */
+	uint32_t salt;		  /* random, for the second case: see core/rounds/ballot.h */
+	int32_t index;		  /* our endpoint's index, -1: none */
 	struct agent_id local; /* the agent of this process, all 0: none. Prefers rank 0 for it */
 	uint64_t last_call_ns; /* first round: wait for more than MIN nodes */
 	uint64_t scale_up_delay_ns;
@@ -60,6 +66,8 @@ enum coordinator_event_type {
 	COORDINATOR_LINK_DOWN,	/* link, dead */
 	COORDINATOR_TIMER,	/* at coordinator_deadline_ns() or soon after; late is safe */
 	COORDINATOR_SUPERSEDED, /* discovery knows a higher epoch */
+	COORDINATOR_LEASE,	/* until_ns */
+	COORDINATOR_RECORDED,	/* the arbiter has recorded the end that RECORD named */
 };
 
 struct coordinator_event {
@@ -71,13 +79,17 @@ struct coordinator_event {
 	uint64_t greeted_ns;
 	/* LINK_DOWN: closed or reset by the peer; false: unreachable */
 	bool dead;
-	const char *why; /* LINK_DOWN: the reason for display, borrowed; may be NULL */
+	const char *why;   /* LINK_DOWN: the reason for display, borrowed; may be NULL */
+	uint64_t until_ns; /* LEASE: no other process is chosen before that, on our clock */
 };
 
 enum coordinator_action_type {
 	COORDINATOR_SEND, /* link, msg */
 	COORDINATOR_HANG_UP,
 	COORDINATOR_STEP_DOWN,
+	/* end: have the arbiter record it, for as long as it has not chosen another coordinator.
+	 * RECORDED answers; without an answer it comes again */
+	COORDINATOR_RECORD,
 	COORDINATOR_FINISHED,
 	COORDINATOR_NOTE, /* note: for display, changes nothing */
 };
@@ -88,6 +100,7 @@ struct coordinator_action {
 	union {
 		struct msg msg;
 		struct note note;
+		struct recorded_end end;
 	};
 };
 
@@ -98,6 +111,15 @@ struct coordinator_actions {
 
 #define COORDINATOR_ACTIONS_INIT ((struct coordinator_actions){ .items = NULL })
 void coordinator_actions_done(struct coordinator_actions *actions);
+
+/* How members agree to leave or to save together (core/rounds/accord.h), while a round runs. */
+struct accord {
+	struct stop_plan plan; /* as all members were told */
+	uint64_t deadline_ns;  /* of the notice */
+	uint64_t margin;       /* of the next proposal: this far beyond where workers were */
+	bool leave_wanted;     /* after the save that is under way */
+	uint64_t leave_deadline_ns;
+};
 
 /* Fields are private; read them in tests and for display only. */
 struct coordinator {
@@ -112,21 +134,37 @@ struct coordinator {
 	int32_t coordinator_index;
 	/* The round. */
 	uint32_t world_size, max_restarts;
+	struct kept_state kept; /* that all its ranks have */
 	uint32_t done_count;
+	bool left; /* workers of those left as agreed, after saving */
+	struct accord accord;
 	uint32_t acked_base; /* members of `base` that know `heard` */
 	/* a round whose coordinator all agents saw die, when its successor formed */
 	struct ballot bereft;
-	struct ballot voided; /* the last round that was void when its successor formed */
+	/* the last round that was void when its successor formed or its ruling was made known */
+	struct ballot voided;
 	char master_host[MSG_HOST_MAX];
 	uint16_t master_port;
 	/* Its failure. */
 	bool failed; /* a worker's failure ended it, not a change of members */
 	bool has_cause;
 	struct cause cause; /* the earliest death */
+	struct blame blame; /* the first that a report had */
 	uint64_t died_ns;
 	uint32_t restarts;
+	struct stall stall;
+	bool stalled; /* the ruling: attempts without progress used the budget up */
 	enum ruling ruling;
 	bool settled; /* the end of the last round has been charged */
+	/* Who is fit. */
+	struct strikes strikes;
+	char difference[MSG_TEXT_MAX]; /* the last one that was noted */
+	/* The arbiter's lease. */
+	uint64_t until_ns; /* 0: there never was one */
+	uint64_t fence_ns; /* how long workers may live without our answers */
+	bool holds_lease;  /* in this step: it lasts longer than that */
+	bool recording;	   /* RECORD is under way */
+	bool recorded;	   /* the arbiter knows the ruling */
 	/* Deadlines, one per thing we wait for. Those at or before timer_ns have already been
 	 * handled. */
 	uint64_t last_call_ns, scale_up_ns, close_ns; /* NS_NEVER when not running */

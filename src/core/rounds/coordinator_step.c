@@ -45,6 +45,8 @@ static void note_stopped(struct step *s)
 void step_set_state(struct step *s, enum coordinator_state state)
 {
 	s->c->state = state;
+	if (state != COORDINATOR_RUNNING)
+		s->c->accord.plan.phase = PLAN_NONE; /* it ends with the round */
 }
 
 void step_send_stop(struct step *s, const struct member *member, enum stop_why why)
@@ -53,6 +55,8 @@ void step_send_stop(struct step *s, const struct member *member, enum stop_why w
 		.why = why,
 		.ruling = s->c->ruling,
 		.cause = s->c->cause,
+		.blame = s->c->blame,
+		.left = s->c->left,
 	};
 }
 
@@ -72,8 +76,12 @@ void step_forget_round(struct step *s)
 	c->failed = false;
 	c->has_cause = false;
 	memset(&c->cause, 0, sizeof(c->cause));
+	memset(&c->blame, 0, sizeof(c->blame));
 	c->ruling = RULING_NONE;
 	c->settled = false;
+	c->stalled = false;
+	c->left = false;
+	c->accord = (struct accord){ .plan = { .phase = PLAN_NONE } };
 	c->not_before_ns = 0;
 }
 

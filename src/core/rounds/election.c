@@ -32,6 +32,18 @@ static void set_state(struct election *e, enum election_state state)
 	}
 }
 
+/* A leader must know how the job ended before, if it did, before it says that it leads. */
+static bool must_read_past(const struct election *e)
+{
+	return e->state == ELECTION_LEADING && e->config.fences && e->past_epoch != e->epoch;
+}
+
+static bool must_record(const struct election *e)
+{
+	return e->state == ELECTION_LEADING && e->ruling != RULING_NONE &&
+	       e->past.epoch != e->epoch;
+}
+
 /* The request that the state waits for, or will send at its time. */
 static enum election_request due(const struct election *e, uint64_t now_ns)
 {
@@ -47,6 +59,10 @@ static enum election_request due(const struct election *e, uint64_t now_ns)
 		return ELECTION_KEEP;
 	if (e->read_ns <= now_ns)
 		return ELECTION_READ;
+	if (must_read_past(e))
+		return ELECTION_READ_PAST;
+	if (must_record(e))
+		return e->past_lease ? ELECTION_RECORD : ELECTION_GRANT_PAST;
 	return always[e->state];
 }
 
@@ -56,11 +72,14 @@ static void ask(struct step *s)
 	if (!request)
 		return;
 	s->e->asked = request;
+	s->e->asked_ns = s->now_ns;
 	if (request == ELECTION_READ)
 		s->e->changed = false;
 	struct election_action *action = act(s, ELECTION_ASK);
 	action->request = request;
-	action->lease = s->e->lease;
+	action->lease = request == ELECTION_RECORD ? s->e->past_lease : s->e->lease;
+	action->epoch = s->e->epoch;
+	action->ruling = s->e->ruling;
 }
 
 /* From the revision after the one we have seen: no change falls between a read and its watch. */
@@ -74,6 +93,18 @@ static void watch(struct step *s)
 	act(s, ELECTION_WATCH)->from = e->revision + 1;
 }
 
+static void say(struct step *s)
+{
+	struct election *e = s->e;
+	struct election_action *action = act(s, ELECTION_ANNOUNCE);
+	memcpy(action->text, e->announced, sizeof(action->text));
+	action->epoch = e->announced_epoch;
+	if (e->state == ELECTION_LEADING && e->config.fences) {
+		action->until_ns = e->until_ns;
+		action->past = e->past;
+	}
+}
+
 static void announce(struct step *s, const char *value)
 {
 	struct election *e = s->e;
@@ -83,9 +114,15 @@ static void announce(struct step *s, const char *value)
 	memcpy(e->announced, value, len);
 	e->announced[len] = '\0';
 	e->announced_epoch = e->epoch;
-	struct election_action *action = act(s, ELECTION_ANNOUNCE);
-	memcpy(action->text, e->announced, sizeof(action->text));
-	action->epoch = e->epoch;
+	say(s);
+}
+
+/* The end of a lease that a process before us kept is unknown until we have kept it, too. */
+static void announce_own(struct step *s)
+{
+	const struct election *e = s->e;
+	if (!e->config.fences || (e->until_ns && !must_read_past(e)))
+		announce(s, e->config.own);
 }
 
 static void lead(struct step *s)
@@ -97,7 +134,7 @@ static void lead(struct step *s)
 		e->keep_ns = s->now_ns;
 	}
 	e->read_ns = e->changed ? s->now_ns : NS_NEVER;
-	announce(s, e->config.own);
+	announce_own(s);
 	watch(s);
 }
 
@@ -154,7 +191,35 @@ static void on_granted(struct step *s)
 	answered(s);
 	s->e->lease = s->event->lease;
 	s->e->ttl_ns = s->event->ttl_ns;
+	s->e->until_ns = ns_add(s->e->asked_ns, s->event->ttl_ns);
 	set_state(s->e, ELECTION_CAMPAIGNING);
+}
+
+static void on_past(struct step *s)
+{
+	struct election *e = s->e;
+	answered(s);
+	e->past = s->event->past;
+	e->past_epoch = e->epoch;
+	announce_own(s);
+}
+
+static void leading_granted(struct step *s)
+{
+	answered(s);
+	s->e->past_lease = s->event->lease;
+}
+
+static void on_recorded(struct step *s)
+{
+	struct election *e = s->e;
+	answered(s);
+	if (!s->event->alive) {
+		set_state(e, ELECTION_LOOKING);
+		return;
+	}
+	e->past = (struct recorded_end){ e->epoch, e->ruling };
+	say(s);
 }
 
 static void on_won(struct step *s)
@@ -162,6 +227,7 @@ static void on_won(struct step *s)
 	struct election *e = s->e;
 	answered(s);
 	e->epoch = e->revision = s->event->epoch;
+	e->ruling = RULING_NONE;
 	lead(s);
 	e->keep_ns = ns_add(s->now_ns, e->ttl_ns / 3);
 }
@@ -170,10 +236,16 @@ static void on_kept(struct step *s)
 {
 	struct election *e = s->e;
 	answered(s);
-	if (s->event->alive)
-		e->keep_ns = ns_add(s->now_ns, e->ttl_ns / 3);
-	else
+	if (!s->event->alive) {
 		set_state(e, ELECTION_LOOKING);
+		return;
+	}
+	e->keep_ns = ns_add(s->now_ns, e->ttl_ns / 3);
+	e->until_ns = ns_add(e->asked_ns, e->ttl_ns);
+	if (e->config.fences && e->announced_epoch == e->epoch)
+		say(s);
+	else
+		announce_own(s);
 }
 
 static void end(struct step *s)
@@ -246,10 +318,17 @@ static void on_timer(struct step *s)
 	(void)s; /* every step sends what is due */
 }
 
+static void on_end(struct step *s)
+{
+	s->e->ruling = s->event->ruling;
+}
+
+/* Workers of the job may live as long as the lease, unless its end is on record. */
 static void on_resign(struct step *s)
 {
 	struct election *e = s->e;
-	if (!e->lease) {
+	bool fenced = e->config.fences && e->past.epoch != e->epoch;
+	if (!e->lease || fenced) {
 		end(s);
 		return;
 	}
@@ -288,6 +367,10 @@ static handler *const table[][ELECTION_EVENT_COUNT] = {
 	[ELECTION_LEADING] = {
 		WHILE_ALIVE,
 		[ELECTION_KEPT] = on_kept,
+		[ELECTION_PAST] = on_past,
+		[ELECTION_GRANTED] = leading_granted,
+		[ELECTION_RECORDED] = on_recorded,
+		[ELECTION_END] = on_end,
 		[ELECTION_CHANGED] = on_changed,
 		[ELECTION_WATCH_DOWN] = on_watch_down,
 	},
@@ -327,7 +410,8 @@ uint64_t election_deadline_ns(const struct election *e)
 {
 	if (e->asked || e->state == ELECTION_ENDED || e->state == ELECTION_NEW)
 		return NS_NEVER;
-	if (e->state == ELECTION_LEADING || e->state == ELECTION_FOLLOWING)
+	bool waits = e->state == ELECTION_LEADING || e->state == ELECTION_FOLLOWING;
+	if (waits && !must_read_past(e) && !must_record(e))
 		return MAX(e->pause_ns, MIN(e->read_ns, e->keep_ns));
 	return e->pause_ns;
 }

@@ -94,6 +94,7 @@ static void look(struct step *s)
 		finder->endpoints[i].asked = false;
 	}
 	finder->bereft |= s->event->linked;
+	finder->pace_ns = FINDER_PACE_FIRST_NS;
 	set_state(finder, FINDER_LOOKING);
 	probe_all(s);
 	take_over(s);
@@ -107,14 +108,16 @@ static bool asking(const struct finder *finder)
 	return false;
 }
 
-/* All probes are answered: probe again soon. */
+/* All probes are answered: probe again soon. Nodes that start together find their coordinator
+ * within the first probes, so these come quickly. */
 static void hurry(struct step *s)
 {
 	struct finder *finder = s->finder;
 	if (asking(finder))
 		return;
-	finder->next_probe_ns = MIN(finder->next_probe_ns,
-				    ns_add(s->now_ns, MAX(finder->config.pace_ns, FINDER_PACE_NS)));
+	uint64_t pace_ns = MAX(finder->config.pace_ns, finder->pace_ns);
+	finder->next_probe_ns = MIN(finder->next_probe_ns, ns_add(s->now_ns, pace_ns));
+	finder->pace_ns = MIN(2 * finder->pace_ns, FINDER_PACE_NS);
 }
 
 static void note_answer(struct step *s)

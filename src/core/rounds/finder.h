@@ -18,7 +18,8 @@
 #define FINDER_ENDPOINTS_MAX 64
 #define FINDER_PROBE_NS NS_PER_S	      /* how long a probe waits */
 #define FINDER_INTERVAL_NS (3 * NS_PER_S / 2) /* from one to the next */
-#define FINDER_PACE_NS (NS_PER_S / 4) /* the same when all have answered and none coordinates */
+#define FINDER_PACE_NS (NS_PER_S / 4) /* the same when all have answered and none coordinates, */
+#define FINDER_PACE_FIRST_NS (NS_PER_S / 100) /* at first, then twice as long each time */
 
 enum finder_answer {
 	FINDER_UNASKED,
@@ -33,7 +34,7 @@ struct finder_config {
 	int32_t own;	/* the one that this process listens on, -1: none */
 	/* an earlier endpoint must be silent this long before a takeover */
 	uint64_t failover_after_ns;
-	/* FINDER_PACE_NS, unless this is more: ten thousand agents may probe at once */
+	/* the pace is never below this: ten thousand agents may probe at once */
 	uint64_t pace_ns;
 };
 
@@ -96,6 +97,7 @@ struct finder {
 		bool was_there;
 	} endpoints[FINDER_ENDPOINTS_MAX];
 	uint64_t next_probe_ns;
+	uint64_t pace_ns; /* of the search under way */
 	uint32_t probe;
 	bool bereft; /* the agent has lost a coordinator */
 };

@@ -26,6 +26,11 @@ uint32_t formation_gone(const struct coordinator *c)
 	return c->roster.tally.left_heard + coordinator_died(c);
 }
 
+bool formation_by_lease(const struct coordinator *c)
+{
+	return c->config.quorum == QUORUM_LEASE && c->until_ns;
+}
+
 /* The same for `base`: a coordinator found dead when the next round formed still counts as dead.
  * Before there is a base, it was one of the MAX agents that stand for it. rule: reset */
 static uint32_t dead_in_base(const struct coordinator *c)
@@ -35,11 +40,6 @@ static uint32_t dead_in_base(const struct coordinator *c)
 		return !ballot_is_none(c->bereft) || coordinator_died(c);
 	return ballot_eq(c->bereft, base);
 }
-
-/* The counts that decide: members of the two rounds, and all agents. */
-struct presence {
-	uint32_t in_heard, in_base, all;
-};
 
 static bool enough_of_base(const struct coordinator *c, struct presence present,
 			   bool half_is_enough)
@@ -58,6 +58,8 @@ static bool enough(const struct coordinator *c, struct presence present, bool ha
 	const struct roster *roster = &c->roster;
 	if (c->config.quorum == QUORUM_ANY)
 		return true;
+	if (formation_by_lease(c))
+		return c->holds_lease;
 	if (ballot_is_none(roster->heard.ballot))
 		return is_majority(present.all, c->max_nodes, 0, false);
 	if (!is_majority(present.in_heard, roster->heard.nodes, formation_gone(c),
@@ -116,15 +118,17 @@ static bool never_succeeds(const struct coordinator *c)
 bool formation_heard_is_void(const struct coordinator *c)
 {
 	const struct roster *roster = &c->roster;
-	const struct tally *tally = &roster->tally;
-	return !ballot_eq(roster->base.ballot, roster->heard.ballot) &&
-	       tally->ready_ruled[RULING_NONE] == tally->ready_heard && never_succeeds(c) &&
-	       enough_of_base(c, ready(c), true);
+	return !formation_by_lease(c) && !ballot_eq(roster->base.ballot, roster->heard.ballot) &&
+	       never_succeeds(c) && enough_of_base(c, ready(c), true);
 }
 
-bool formation_has_majority(const struct coordinator *c)
+/* rule: close */
+bool formation_may_close(const struct coordinator *c, bool half_is_enough)
 {
-	return enough(c, ready(c), false);
+	struct presence ruled = c->roster.tally.ready_ruled[c->ruling];
+	if (ballot_eq(c->voided, c->roster.heard.ballot))
+		return enough_of_base(c, ruled, half_is_enough);
+	return enough(c, ruled, half_is_enough);
 }
 
 static uint32_t shortage(uint32_t present, uint32_t nodes, uint32_t gone)
@@ -138,7 +142,7 @@ uint32_t formation_missing(const struct coordinator *c)
 	const struct roster *roster = &c->roster;
 	const struct tally *tally = &roster->tally;
 	bool first = ballot_is_none(roster->base.ballot);
-	if (formation_has_quorum(c))
+	if (formation_by_lease(c) || formation_has_quorum(c))
 		return 0;
 	uint32_t of_base = first ? shortage(roster_ready(roster), c->max_nodes, dead_in_base(c))
 				 : shortage(tally->ready_base, roster->base.nodes,
@@ -160,8 +164,8 @@ bool formation_can_have_quorum(const struct coordinator *c)
 static int by_claim(const void *a, const void *b)
 {
 	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
-	if (x->last_resort != y->last_resort)
-		return x->last_resort ? 1 : -1;
+	if (roster_last_resort(x) != roster_last_resort(y))
+		return roster_last_resort(x) ? 1 : -1;
 	bool x_was_in = memory_was_in(&x->memory, x->memory.heard.ballot);
 	bool y_was_in = memory_was_in(&y->memory, y->memory.heard.ballot);
 	if (x_was_in != y_was_in)
@@ -169,12 +173,12 @@ static int by_claim(const void *a, const void *b)
 	return x->arrival < y->arrival ? -1 : x->arrival > y->arrival;
 }
 
-/* Takes hosts of last resort only up to MIN. rule: last-resort */
+/* Takes hosts of last resort only up to MIN. rule: last-resort. rule: excluded */
 static size_t pick(const struct coordinator *c, struct member **picked)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < c->roster.count; i++)
-		if (c->roster.members[i]->status == MEMBER_READY)
+		if (c->roster.members[i]->status == MEMBER_READY && !c->roster.members[i]->excluded)
 			picked[count++] = c->roster.members[i];
 	qsort(picked, count, sizeof(*picked), by_claim);
 	uint32_t willing = MAX(c->roster.tally.ready_willing, c->min_nodes);
@@ -202,6 +206,21 @@ static void assign(struct coordinator *c, struct member **picked, size_t count)
 	}
 }
 
+/* The newest state that all ranks of the new round have; each must have been its own. A host that
+ * is new, or has other ranks than before, has none. rule: kept */
+static struct kept_state agree(const struct coordinator *c, struct member **picked, size_t count)
+{
+	struct kept_state common[KEPT_STATES];
+	memcpy(common, picked[0]->memory.kept.states, sizeof(common));
+	for (size_t i = 0; i < count; i++) {
+		const struct kept *kept = &picked[i]->memory.kept;
+		if (kept->rank_base != picked[i]->rank_base || kept->world_size != c->world_size)
+			return KEPT_STATE_NONE;
+		kept_meet(common, kept->states);
+	}
+	return common[0];
+}
+
 /* A round of our own epoch, above everything heard of. rule: salted-epochs */
 static struct ballot next_ballot(struct coordinator *c)
 {
@@ -217,6 +236,7 @@ void formation_form(struct coordinator *c)
 	AUTO_FREE struct member **picked = NEW_ARRAY(struct member *, roster->count);
 	size_t count = pick(c, picked);
 	assign(c, picked, count);
+	c->kept = count ? agree(c, picked, count) : KEPT_STATE_NONE;
 
 	for (size_t i = 0; i < roster->count; i++)
 		roster->members[i]->in_round = false;
@@ -264,6 +284,8 @@ void formation_msg(const struct coordinator *c, const struct member *member, str
 		.role_rank_base = member->role_rank_base,
 		.role_world_size = member->role_world_size,
 		.restarts = c->restarts,
+		.stall = c->stall,
+		.kept = c->kept,
 		.max_restarts = c->max_restarts,
 		.hosts_store = member->group_rank == 0,
 		.master_port = c->master_port,
@@ -291,7 +313,7 @@ static void confirm(struct coordinator *c)
 {
 	struct roster *roster = &c->roster;
 	uint32_t nodes = ballot_is_none(roster->base.ballot) ? c->max_nodes : roster->base.nodes;
-	bool enough_acks = c->config.quorum == QUORUM_ANY ||
+	bool enough_acks = c->config.quorum == QUORUM_ANY || formation_by_lease(c) ||
 			   is_majority(c->acked_base, nodes, dead_in_base(c), false);
 	if (enough_acks && !ballot_eq(roster->base.ballot, roster->heard.ballot))
 		roster_set_rounds(roster, &roster->heard, &roster->heard);

@@ -8,15 +8,19 @@
  * itself: it counts when all present members saw it die. */
 uint32_t formation_gone(const struct coordinator *coordinator);
 
+/* Not the members of previous rounds decide, but the lease of an arbiter. rule: fence */
+bool formation_by_lease(const struct coordinator *coordinator);
+
 /* Enough members of the previous rounds are here that no other coordinator can have enough too. */
 bool formation_has_quorum(const struct coordinator *coordinator);
 
 /* `heard` never had, and never can have, workers on more than half of the members of `base`, which
- * are here: the next round may form as if there were no `heard`. */
+ * are here: what follows needs a quorum of `base` only. */
 bool formation_heard_is_void(const struct coordinator *coordinator);
 
-/* The same without the casting vote of the coordinator that formed the round. */
-bool formation_has_majority(const struct coordinator *coordinator);
+/* Enough members of both rounds know the ruling that each later quorum contains one of them.
+ * half_is_enough: with the casting vote of the coordinator that formed the round. */
+bool formation_may_close(const struct coordinator *coordinator, bool half_is_enough);
 
 /* How many more agents the quorum needs, of the previous round or, before the first, of any; 0 if
  * it is there. */

@@ -2,9 +2,8 @@
 
 #include <errno.h>
 
-#include "core/worker/exit_code.h"
-
-int job_exit_code_of_spawn(int spawn_errno)
+/* 126, 127 or 125 for a program that could not be started. */
+static int code_of_spawn(int spawn_errno)
 {
 	switch (spawn_errno) {
 	case ENOENT:
@@ -27,7 +26,7 @@ static bool is_watchdog(enum failure_reason reason)
 static int code_of_cause(const struct cause *cause)
 {
 	if (cause->reason == FAILURE_SPAWN)
-		return job_exit_code_of_spawn(cause->spawn_errno);
+		return code_of_spawn(cause->spawn_errno);
 	/* A node reports a worker that its watchdog gave up before the worker has ended. */
 	if (is_watchdog(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
 		return EXIT_CODE_FAILED;
@@ -48,4 +47,26 @@ int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *f
 	if (kind == OUTCOME_DONE) /* a spare is done without having started a worker */
 		return EXIT_CODE_OK;
 	return first ? code_of_cause(first) : EXIT_CODE_SYSTEM;
+}
+
+enum exit_reason job_exit_reason(const struct outcome *outcome, int stop_signal)
+{
+	enum outcome_kind kind = outcome->kind;
+	if (kind == OUTCOME_TIMED_OUT)
+		return EXIT_REASON_NO_ROUND;
+	if (kind == OUTCOME_REFUSED)
+		return EXIT_REASON_SYSTEM;
+	if (kind == OUTCOME_UNKNOWN)
+		return EXIT_REASON_DONE;
+	if (stop_signal)
+		return EXIT_REASON_SIGNAL;
+	if (kind == OUTCOME_DONE)
+		return outcome->left ? EXIT_REASON_SAVED : EXIT_REASON_DONE;
+	if (outcome->stuck)
+		return EXIT_REASON_BAD_NODE;
+	if (outcome->stalled)
+		return EXIT_REASON_NO_PROGRESS;
+	/* Only a final cause ends a job before its last restart. */
+	bool again = outcome->restarts > 0 && outcome->has_cause && !outcome->cause.no_restart;
+	return again ? EXIT_REASON_BUDGET : EXIT_REASON_CAUSE;
 }

@@ -11,7 +11,7 @@ static const struct {
 } types[] = {
 	[MSG_JOIN] = { "JOIN", true, UP_TO(join) },
 	[MSG_FAILED] = { "FAILED", true, UP_TO(failed) },
-	[MSG_DONE] = { "DONE", true, UP_TO(ballot) },
+	[MSG_DONE] = { "DONE", true, UP_TO(done) },
 	[MSG_LEAVE] = { "LEAVE", true, UP_TO(leave) },
 	[MSG_PING] = { "PING", true, UP_TO(ping) },
 	[MSG_FORMED] = { "FORMED", false, UP_TO(formed) },
@@ -20,6 +20,17 @@ static const struct {
 	[MSG_REFUSED] = { "REFUSED", false, UP_TO(refused) },
 	[MSG_PONG] = { "PONG", false, UP_TO(pong) },
 	[MSG_PEERS] = { "PEERS", false, UP_TO(peers) },
+	[MSG_NOTICE] = { "NOTICE", true, UP_TO(notice) },
+	[MSG_VOTE] = { "VOTE", true, UP_TO(vote) },
+	[MSG_PLAN] = { "PLAN", false, UP_TO(plan) },
+	[MSG_ASK] = { "ASK", true, UP_TO(ask) },
+	[MSG_TAKEN] = { "TAKEN", true, UP_TO(taken) },
+	[MSG_ANSWER] = { "ANSWER", true, UP_TO(answer) },
+	[MSG_QUESTION] = { "QUESTION", false, UP_TO(question) },
+	[MSG_GRANT] = { "GRANT", false, UP_TO(grant) },
+	[MSG_REPLY] = { "REPLY", false, UP_TO(reply) },
+	[MSG_MISSED] = { "MISSED", false, UP_TO(missed) },
+	[MSG_ENDED] = { "ENDED", false, UP_TO(ended) },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 
@@ -35,6 +46,15 @@ void node_add_addr(struct node_info *node, const struct msg_addr *addr)
 	node->addrs[0] = *addr;
 }
 
+void memory_hear(struct memory *memory, const struct round_ref *heard)
+{
+	memory->heard = *heard;
+	memory->reached = 0;
+	memory->work = WORK_IDLE;
+	memory->ruling = RULING_NONE;
+	memory->left = false;
+}
+
 void memory_enter(struct memory *memory, const struct round_ref *heard,
 		  const struct round_ref *base)
 {
@@ -48,9 +68,18 @@ void memory_enter(struct memory *memory, const struct round_ref *heard,
 	memory->heard = *heard;
 	memory->base = *base;
 	memory->coordinator_died = false;
+	memory->reached = 0;
 	memory->work = WORK_IDLE;
 	memory->ruling = RULING_NONE;
+	memory->left = false;
 	memset(&memory->cause, 0, sizeof(memory->cause));
+}
+
+void memory_keep(struct memory *memory, const struct msg_formed *formed)
+{
+	memory->kept = (struct kept){ .states = { formed->kept },
+				      .rank_base = formed->rank_base,
+				      .world_size = formed->world_size };
 }
 
 const char *msg_type_name(enum msg_type type)

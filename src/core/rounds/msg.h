@@ -7,24 +7,34 @@
  *     LEAVE   I go (or: I have gone elsewhere)      REFUSED you may not take part, and why
  *     PING    I am here                             PONG    answer to a PING
  *                                                   PEERS   who may use your store; FORMED follows
+ *     NOTICE  have all leave, or save, together     PLAN    the step after which they do so
+ *     VOTE    what my workers do about the plan     (core/rounds/accord.h)
+ *
+ * and questions of users to all hosts: core/rounds/ask_msg.h.
  *
  * JOIN is the one report of state: it is sent on a new link and after every STOP, always after the
  * last local process is gone, and carries what must outlive a coordinator (struct memory).
  *
  * Messages own nothing. Everything is inline but JOIN's `node`, which is borrowed: from the agent
- * on the way out (valid as long as the agent), from the decoder on the way in (valid for the step).
+ * on the way out (valid as long as the agent), from the decoder on the way in (valid for the step);
+ * and the bytes of questions and answers, which are borrowed for the step.
  * Times are lengths ("age", "period"), never points in time: clocks of two hosts are not compared.
  */
 #ifndef CORE_ROUNDS_MSG_H
 #define CORE_ROUNDS_MSG_H
 
+#include "core/checks/digest.h"
+#include "core/rounds/ask_msg.h"
 #include "core/rounds/ballot.h"
+#include "core/rounds/kept.h"
 #include "core/worker/group.h"
+#include "core/worker/plan.h"
 
 #define MSG_HOST_MAX 256 /* with the NUL, as all of these */
 #define MSG_ROLE_MAX 64
 #define MSG_NAME_MAX 65
 #define MSG_TEXT_MAX 160
+#define MSG_BLAME_MAX 256
 #define MSG_ADDRS_MAX 16
 #define MSG_NODES_MAX 1000000
 #define MSG_NPROC_MAX 1000000
@@ -51,6 +61,7 @@ struct node_info {
 	uint32_t nproc;
 	int32_t node_rank; /* -1: any */
 	uint32_t max_restarts;
+	bool by_progress; /* only attempts in a row without a new step use the restarts up */
 	uint64_t backoff_ns, backoff_max_ns; /* before restart n: backoff * 2^(n-1), at most max */
 	uint64_t period_ns;		     /* between two PINGs; 0: the link cannot fall silent */
 	/* the agent kills its workers after this many periods without an answer */
@@ -61,6 +72,13 @@ struct node_info {
 	uint16_t store_port;
 	uint8_t addr_count;
 	struct msg_addr addrs[MSG_ADDRS_MAX];
+	struct check_digest checks; /* the last ones of this node. rule: fitness */
+	uint32_t strikes;	    /* so many make its host one of last resort; 0: none do */
+	uint64_t cool_down_ns;	    /* they are forgotten after that. rule: strikes */
+	bool excluded;		    /* it never gets workers. rule: excluded */
+	/* it understands questions, and plans; not sent: the receiver knows from the version of the
+	 * peer */
+	bool answers, plans;
 };
 
 /* Puts an address first in the node's list. A full list loses its last one. */
@@ -86,6 +104,21 @@ struct cause {
 	char name[MSG_NAME_MAX];
 };
 
+/* How far failed attempts got. */
+struct stall {
+	uint64_t reached;  /* 1 + the highest step of any attempt that is over; 0: none told one */
+	uint32_t attempts; /* that failed one after the other without a new step */
+};
+
+/* What the flight records of all ranks say about a failure (core/collectives/join.h). All 0:
+ * nothing. */
+struct blame {
+	bool named; /* `rank` holds the others up */
+	uint32_t rank;
+	bool exclude;		  /* leave its host out of later rounds. rule: culprit */
+	char text[MSG_BLAME_MAX]; /* for people; "": none */
+};
+
 /* How the workers of the last round ended here. */
 enum work_state {
 	WORK_IDLE, /* none, or stopped on request */
@@ -100,6 +133,12 @@ enum ruling {
 	RULING_DONE,
 	RULING_FAILED,
 	RULING_COUNT,
+};
+
+/* The last end of the job that an arbiter has on record. */
+struct recorded_end {
+	uint64_t epoch; /* of the coordinator that closed the job; 0: none */
+	enum ruling ruling;
 };
 
 #define MEMORY_ROUNDS 8
@@ -118,7 +157,11 @@ struct memory {
 	bool coordinator_died;
 	int32_t group_rank;   /* in the last round it was a member of, -1 before */
 	uint32_t restarts;    /* charges to the budget up to `heard` */
+	struct stall stall;   /* likewise */
+	uint64_t reached;     /* 1 + the highest step of the workers here in `heard`; 0: none */
+	struct kept kept;     /* by the workers here, whatever round that was in */
 	enum work_state work; /* in `heard`; idle if not a member */
+	bool left;	      /* WORK_DONE: as agreed, after saving; or so the ruling says */
 	enum ruling ruling;   /* on `heard` */
 	struct cause cause;   /* of WORK_FAILED here, or of RULING_FAILED */
 };
@@ -131,9 +174,17 @@ static inline bool memory_was_in(const struct memory *memory, struct ballot ball
 	return false;
 }
 
+/* The agent hears of a higher round that it is not in: its work no longer counts. */
+void memory_hear(struct memory *memory, const struct round_ref *heard);
+
 /* The agent becomes a member of a new round: its work in the previous one is past. */
 void memory_enter(struct memory *memory, const struct round_ref *heard,
 		  const struct round_ref *base);
+
+struct msg_formed;
+
+/* Of what the workers here keep, only the state that the round names counts from now on. */
+void memory_keep(struct memory *memory, const struct msg_formed *formed);
 
 #define JOINED_NOBODY 0
 #define JOINED_UNKNOWN UINT64_MAX /* one that never answered */
@@ -154,13 +205,20 @@ struct msg_formed {
 	uint32_t rank_base, world_size;
 	uint32_t role_rank_base, role_world_size;
 	uint32_t restarts, max_restarts;
-	bool hosts_store; /* this agent serves the workers' store */
+	struct stall stall;
+	struct kept_state kept; /* that all ranks of this round have; none: they load a file */
+	bool hosts_store;	/* this agent serves the workers' store */
 	uint16_t master_port;
 	char master_host[MSG_HOST_MAX];
 };
 
 struct msg_failed {
 	struct cause cause;
+	struct blame blame;
+};
+
+struct msg_done {
+	bool left; /* a worker here left as agreed (core/worker/plan.h) */
 };
 
 enum stop_why {
@@ -174,6 +232,8 @@ struct msg_stop {
 	enum stop_why why;
 	enum ruling ruling;
 	struct cause cause; /* of RULING_FAILED */
+	struct blame blame;
+	bool left; /* RULING_DONE: workers left as agreed, after saving */
 };
 
 enum leave_why {
@@ -200,6 +260,8 @@ struct msg_leave {
 struct msg_closed {
 	enum ruling ruling; /* RULING_DONE or RULING_FAILED */
 	uint32_t restarts;
+	bool stalled; /* failed: the attempts made no progress */
+	bool left;    /* done: workers left as agreed, after saving; the job is not complete */
 	struct cause cause;
 };
 
@@ -240,6 +302,27 @@ struct msg_peers {
 	struct msg_addr addrs[MSG_PEERS_MAX];
 };
 
+/* A user, or whoever ends this host, wants all workers to leave or to save together. */
+struct msg_notice {
+	enum plan_kind kind;
+	uint64_t left_ns; /* for it */
+};
+
+/* All 0 in the plan: a notice is refused. NONE with a serial number: that plan is over. */
+struct msg_plan {
+	struct stop_plan plan;
+	uint64_t left_ns; /* LEAVE: workers that are still there then are stopped */
+};
+
+/* What the workers of a host do about a plan: about ASKED once all have told where they are, about
+ * PROPOSED at once, about a committed SAVE once all have saved. */
+struct msg_vote {
+	uint32_t serial;
+	enum plan_phase phase;
+	uint64_t step; /* of the plan */
+	uint64_t at;   /* 1 + the highest step that a worker here has gone on after; 0: none asks */
+};
+
 enum msg_type {
 	MSG_JOIN,
 	MSG_FAILED,
@@ -252,17 +335,29 @@ enum msg_type {
 	MSG_REFUSED,
 	MSG_PONG,
 	MSG_PEERS,
+	MSG_NOTICE,
+	MSG_VOTE,
+	MSG_PLAN,
+	MSG_ASK,
+	MSG_TAKEN,
+	MSG_ANSWER,
+	MSG_QUESTION,
+	MSG_GRANT,
+	MSG_REPLY,
+	MSG_MISSED,
+	MSG_ENDED,
 	MSG_TYPE_COUNT,
 };
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE: the round it is about. Otherwise the highest that the
-	 * sender has heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN: the round it is about. Otherwise
+	 * the highest that the sender has heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;
 		struct msg_failed failed;
+		struct msg_done done;
 		struct msg_leave leave;
 		struct msg_ping ping;
 		struct msg_formed formed;
@@ -271,11 +366,28 @@ struct msg {
 		struct msg_refused refused;
 		struct msg_pong pong;
 		struct msg_peers peers;
+		struct msg_notice notice;
+		struct msg_vote vote;
+		struct msg_plan plan;
+		struct msg_ask ask;
+		struct msg_taken taken;
+		struct msg_answer answer;
+		struct msg_question question;
+		struct msg_grant grant;
+		struct msg_reply reply;
+		struct msg_missed missed;
+		struct msg_ended ended;
 	};
 };
 
 const char *msg_type_name(enum msg_type type);
 bool msg_from_agent(enum msg_type type);
 size_t msg_size(enum msg_type type); /* bytes of struct msg that a message of this type uses */
+
+/* It belongs to a question, not to a round. */
+static inline bool msg_is_asking(enum msg_type type)
+{
+	return type >= MSG_ASK;
+}
 
 #endif

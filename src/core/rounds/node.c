@@ -24,6 +24,7 @@ static struct node_action *act(struct step *s, enum node_action_type type)
 	struct node_action *action = &actions->items[actions->count++];
 	action->type = type;
 	action->link = 0;
+	action->linked = false;
 	return action;
 }
 
@@ -49,8 +50,6 @@ static bool agent_ended(const struct node *node)
 	return node->agent.state == AGENT_ENDED;
 }
 
-/* ---- the agent's link ---- */
-
 static bool is_local(const struct node *node)
 {
 	return node->link >= NODE_LOCAL_LINK;
@@ -61,6 +60,99 @@ static void seek_at(struct node *node, uint64_t ns)
 	if (has_agent(node) && !agent_ended(node))
 		node->seek_ns = ns;
 }
+
+/* ---- questions ---- */
+
+static struct ask_actions *asks(struct step *s)
+{
+	return &s->actions->asks;
+}
+
+static struct asking_up up_of(const struct node *node)
+{
+	bool linked = node->link_state == NODE_LINKED;
+	return (struct asking_up){ linked ? node->link : 0,
+				   linked && (is_local(node) || node->link_answers) };
+}
+
+/* From an agent or an asker to the coordinator here. */
+static void ask_coordinator(struct step *s, uint64_t link, const struct msg *msg)
+{
+	struct node *node = s->node;
+	if (!node->questions && msg->type != MSG_ASK)
+		return;
+	if (!node->questions)
+		node->questions = questions_new();
+	questions_take(node->questions, &node->coordinator->roster, link, msg, s->now_ns, asks(s));
+}
+
+/* From an asker on this host to a coordinator elsewhere, or back. */
+static void ask_self(struct step *s, uint64_t link, const struct msg *msg)
+{
+	struct node *node = s->node;
+	if (!node->asking)
+		node->asking = NEW(struct asking);
+	if (link == node->link)
+		asking_take(node->asking, msg, s->now_ns, asks(s));
+	else
+		asking_ask(node->asking, up_of(node), link, msg, s->now_ns, asks(s));
+}
+
+/* A question that was asked before a coordinator began here stays where it went. */
+static bool was_passed_on(const struct node *node, uint64_t link, const struct msg *msg)
+{
+	return node->asking && msg->type == MSG_TAKEN &&
+	       asking_passes(node->asking, link, msg->taken.id);
+}
+
+static void take_asking(struct step *s, uint64_t link, const struct msg *msg)
+{
+	if (link == s->node->link && link && !msg_from_agent(msg->type))
+		ask_self(s, link, msg);
+	else if (s->node->coordinator && !was_passed_on(s->node, link, msg))
+		ask_coordinator(s, link, msg);
+	else
+		ask_self(s, link, msg);
+}
+
+static void pass_ask(struct step *s, uint64_t link, const struct msg *msg)
+{
+	if (link >= NODE_LOCAL_LINK) {
+		if (link == s->node->link)
+			take_asking(s, link, msg);
+		return;
+	}
+	struct node_action *action = act(s, link == ASK_THIS_HOST ? NODE_DO_ASKED : NODE_DO_SEND);
+	action->link = link;
+	memcpy(&action->msg, msg, msg_size(msg->type));
+}
+
+/* Messages within the process may cause more. */
+static void pass_asks(struct step *s)
+{
+	for (size_t i = 0; i < asks(s)->count; i++) {
+		uint64_t link = asks(s)->items[i].link;
+		struct msg msg;
+		memcpy(&msg, &asks(s)->items[i].msg, msg_size(asks(s)->items[i].msg.type));
+		pass_ask(s, link, &msg);
+	}
+	asks(s)->count = 0;
+}
+
+/* A link of an agent elsewhere or of an asker has ended, or the one within the process. */
+static void end_asking(struct step *s, uint64_t link)
+{
+	struct node *node = s->node;
+	if (node->questions)
+		questions_link_down(node->questions, &node->coordinator->roster, link, s->now_ns,
+				    asks(s));
+	if (node->asking && link == node->link)
+		asking_up_down(node->asking, asks(s));
+	else if (node->asking)
+		asking_asker_down(node->asking, up_of(node), link, asks(s));
+}
+
+/* ---- the agent's link ---- */
 
 static void go_unlinked(struct node *node, uint64_t seek_ns)
 {
@@ -73,7 +165,8 @@ static void go_up(struct step *s)
 {
 	s->node->link_state = NODE_LINKED;
 	tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_UP,
-					     .dead_indexes = s->node->dead_indexes });
+					     .dead_indexes = s->node->dead_indexes,
+					     .plans = is_local(s->node) || s->node->link_plans });
 }
 
 /* The agent's JOIN names its store, so the store needs an address first. */
@@ -125,6 +218,7 @@ static void hang_up(struct step *s)
 	struct node *node = s->node;
 	uint64_t link = node->link;
 	bool local = is_local(node);
+	end_asking(s, link);
 	go_unlinked(node, s->now_ns);
 	if (local)
 		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN,
@@ -138,6 +232,8 @@ static void lose_link(struct step *s, bool dead)
 {
 	struct node *node = s->node;
 	bool was_up = node->link_state == NODE_LINKED;
+	if (node->link)
+		end_asking(s, node->link);
 	go_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));
 	if (was_up)
 		tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = dead });
@@ -190,6 +286,8 @@ static void coordinate(struct step *s, uint64_t epoch, int32_t index)
 		return;
 	struct coordinator_config config = node->config.coordinator;
 	config.epoch = epoch;
+	config.until_ns = node->term.until_ns;
+	config.past = node->term.past;
 	config.index = index;
 	config.local = node->config.agent.node.id;
 	config.id += node->coordinators;
@@ -201,6 +299,15 @@ static void coordinate(struct step *s, uint64_t epoch, int32_t index)
 	act(s, NODE_DO_NOTE)->note = (struct note){ .kind = NOTE_COORDINATES };
 	if (has_agent(node) && !agent_ended(node) && node->link_state == NODE_UNLINKED)
 		attach(s);
+}
+
+/* Questions arise before the machines exchange their actions and after that, so a step leaves at
+ * most one table of them. */
+static void leave_questions(struct step *s)
+{
+	if (s->node->questions)
+		s->actions->left = s->node->questions;
+	s->node->questions = NULL;
 }
 
 static void free_coordinator(struct node *node)
@@ -215,6 +322,9 @@ static void free_coordinator(struct node *node)
 static void give_up(struct step *s)
 {
 	struct node *node = s->node;
+	if (node->questions)
+		questions_give_up(node->questions, asks(s));
+	leave_questions(s);
 	free_coordinator(node);
 	act(s, NODE_DO_HANG_UP_ALL);
 	if (is_local(node))
@@ -254,6 +364,8 @@ static void pass_agents(struct step *s, const struct agent_action *action)
 	case AGENT_GROUP_START:
 	case AGENT_GROUP_STOP:
 	case AGENT_GROUP_KILL:
+	case AGENT_CHECK:
+	case AGENT_PLAN:
 		act(s, NODE_DO_HOST)->agent = *action;
 		break;
 	}
@@ -272,10 +384,12 @@ static void pass_message(struct step *s, const struct coordinator_action *action
 
 static void pass_hang_up(struct step *s, uint64_t link)
 {
-	if (link < NODE_LOCAL_LINK)
+	if (link < NODE_LOCAL_LINK) {
+		end_asking(s, link);
 		act(s, NODE_DO_HANG_UP)->link = link;
-	else if (link == s->node->link)
+	} else if (link == s->node->link) {
 		lose_link(s, true);
+	}
 }
 
 static void pass_coordinators(struct step *s, const struct coordinator_action *action)
@@ -289,6 +403,9 @@ static void pass_coordinators(struct step *s, const struct coordinator_action *a
 		break;
 	case COORDINATOR_STEP_DOWN:
 		give_up(s);
+		break;
+	case COORDINATOR_RECORD:
+		act(s, NODE_DO_RECORD)->end = action->end;
 		break;
 	case COORDINATOR_FINISHED:
 		finish(s);
@@ -426,15 +543,34 @@ static void on_listening(struct step *s)
 	}
 }
 
+/* The arbiter renews its lease. rule: fence */
+static void renew(struct step *s)
+{
+	struct node *node = s->node;
+	uint64_t until_ns = s->event->until_ns;
+	if (until_ns <= node->term.until_ns)
+		return;
+	node->term.until_ns = until_ns;
+	if (node->term.used)
+		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_LEASE,
+								 .until_ns = until_ns });
+}
+
 /* A coordinator here gives way first, even to a new one in this process. */
 static void on_term(struct step *s)
 {
 	struct node *node = s->node;
-	if (s->event->epoch <= node->term.epoch)
+	if (s->event->epoch < node->term.epoch)
 		return;
+	if (s->event->epoch == node->term.epoch) {
+		renew(s);
+		return;
+	}
 	node->term.epoch = s->event->epoch;
 	node->term.here = s->event->here;
 	node->term.used = false;
+	node->term.until_ns = s->event->until_ns;
+	node->term.past = s->event->past;
 	tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_SUPERSEDED });
 	exchange(s);
 	tell_agent(s, &(struct agent_event){ .type = AGENT_SUPERSEDED, .epoch = node->term.epoch });
@@ -447,6 +583,12 @@ static void on_term(struct step *s)
 		seek_leader(s);
 	if (node->link_state == NODE_UNLINKED)
 		seek_at(node, s->now_ns);
+}
+
+static void on_recorded(struct step *s)
+{
+	if (s->node->term.used && s->event->epoch == s->node->term.epoch)
+		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_RECORDED });
 }
 
 static void on_answer(struct step *s)
@@ -462,6 +604,8 @@ static void on_answer(struct step *s)
 
 static void on_link_up(struct step *s)
 {
+	s->node->link_answers = s->event->answers;
+	s->node->link_plans = s->event->plans;
 	if (s->node->link_state == NODE_LINKING && !agent_ended(s->node))
 		take_link(s, s->event->link);
 	else
@@ -476,19 +620,23 @@ static void on_not_linked(struct step *s)
 
 static void on_link_down(struct step *s)
 {
-	if (s->event->link == s->node->link)
+	if (s->event->link == s->node->link) {
 		lose_link(s, s->event->dead);
-	else
-		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN,
-								 .link = s->event->link,
-								 .dead = s->event->dead,
-								 .why = s->event->why });
+		return;
+	}
+	tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_LINK_DOWN,
+							 .link = s->event->link,
+							 .dead = s->event->dead,
+							 .why = s->event->why });
+	end_asking(s, s->event->link);
 }
 
 static void on_msg(struct step *s)
 {
 	const struct node_event *event = s->event;
-	if (event->link != s->node->link)
+	if (msg_is_asking(event->msg->type))
+		take_asking(s, event->link, event->msg);
+	else if (event->link != s->node->link)
 		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_MSG,
 								 .link = event->link,
 								 .msg = event->msg,
@@ -515,6 +663,12 @@ static void on_host(struct step *s)
 	tell_agent(s, event);
 }
 
+static void on_piece(struct step *s)
+{
+	if (s->node->asking)
+		asking_answer(s->node->asking, up_of(s->node), s->event->msg, asks(s));
+}
+
 /* The process that held our endpoint may have exited, or our host name may now resolve. Owners of
  * other endpoints would have taken over by then. */
 static bool may_listen(const struct step *s)
@@ -532,6 +686,10 @@ static void on_timer(struct step *s)
 	if (node->coordinator && s->now_ns >= coordinator_deadline_ns(node->coordinator))
 		tell_coordinator(s, &(struct coordinator_event){ .type = COORDINATOR_TIMER });
 	exchange(s);
+	if (node->questions)
+		questions_timer(node->questions, &node->coordinator->roster, s->now_ns, asks(s));
+	if (node->asking)
+		asking_timer(node->asking, up_of(node), s->now_ns, asks(s));
 	if (agent_ended(node) || s->now_ns < finder_deadline_ns(&node->finder))
 		return;
 	if (may_listen(s))
@@ -545,6 +703,7 @@ static handler *const table[] = {
 	[NODE_EV_LINK_UP] = on_link_up,	    [NODE_EV_NOT_LINKED] = on_not_linked,
 	[NODE_EV_LINK_DOWN] = on_link_down, [NODE_EV_MSG] = on_msg,
 	[NODE_EV_STORE] = on_store,	    [NODE_EV_HOST] = on_host,
+	[NODE_EV_PIECE] = on_piece,	    [NODE_EV_RECORDED] = on_recorded,
 	[NODE_EV_TIMER] = on_timer,
 };
 static_assert(ARRAY_LEN(table) == NODE_EVENT_COUNT, "every event needs a handler");
@@ -555,10 +714,11 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 	struct step step = { node, event, now_ns, actions, node->link_state == NODE_LINKED };
 	table[event->type](&step);
 	exchange(&step);
-	if (now_ns < node->seek_ns)
-		return;
-	seek(&step);
-	exchange(&step);
+	if (now_ns >= node->seek_ns) {
+		seek(&step);
+		exchange(&step);
+	}
+	pass_asks(&step);
 }
 
 uint64_t node_deadline_ns(const struct node *node)
@@ -568,6 +728,10 @@ uint64_t node_deadline_ns(const struct node *node)
 		deadline_ns = MIN(deadline_ns, finder_deadline_ns(&node->finder));
 	if (node->coordinator)
 		deadline_ns = MIN(deadline_ns, coordinator_deadline_ns(node->coordinator));
+	if (node->questions)
+		deadline_ns = MIN(deadline_ns, questions_deadline_ns(node->questions));
+	if (node->asking)
+		deadline_ns = MIN(deadline_ns, asking_deadline_ns(node->asking));
 	return deadline_ns;
 }
 
@@ -583,19 +747,27 @@ void node_init(struct node *node, const struct node_config *config)
 		node->config.agent.node.period_ns = 0;
 		node->config.agent.join_timeout_ns = NS_NEVER;
 	}
+	node->config.agent.node.answers = true;
+	node->config.agent.node.plans = true;
 	agent_init(&node->agent, &node->config.agent);
 	finder_init(&node->finder, &config->finder);
 }
 
 void node_done(struct node *node)
 {
+	questions_free(node->questions);
+	node->questions = NULL;
 	free_coordinator(node);
+	free(node->asking);
+	node->asking = NULL;
 }
 
 void node_actions_clear(struct node_actions *actions)
 {
 	if (actions->cap > ACTIONS_KEPT)
 		node_actions_done(actions);
+	questions_free(actions->left);
+	actions->left = NULL;
 	actions->count = 0;
 }
 
@@ -604,5 +776,7 @@ void node_actions_done(struct node_actions *actions)
 	free(actions->items);
 	agent_actions_done(&actions->from_agent);
 	coordinator_actions_done(&actions->from_coordinator);
+	ask_actions_done(&actions->asks);
+	questions_free(actions->left);
 	*actions = NODE_ACTIONS_INIT;
 }

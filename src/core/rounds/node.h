@@ -26,6 +26,9 @@
  * is let in only while node_coordinates().
  * - HOST carries what agent.h asks of its caller: events of the group and of the user. STORE
  *   comes before AGENT_GROUP_GONE, with the address for the next round.
+ * - Links of askers (`muster status` and the like) are links like those of agents elsewhere, but
+ *   are let in at any time if they come from this host.
+ * - ASKED is answered, piece by piece, by PIECE: see core/rounds/asking.h and node_room().
  * - TIMER at node_deadline_ns() or soon after; late is safe.
  *
  * What it promises in turn: GROUP_START and the like as agent.h has it, and exactly one EXIT. The
@@ -36,10 +39,10 @@
 #define CORE_ROUNDS_NODE_H
 
 #include "core/rounds/agent.h"
+#include "core/rounds/asking.h"
 #include "core/rounds/coordinator.h"
 #include "core/rounds/finder.h"
 
-#define NODE_LOCAL_LINK ((uint64_t)1 << 63) /* ids of links within the process begin here */
 #define NODE_RETRY_NS (300 * NS_PER_MS)	    /* pause after a failed link */
 #define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by then */
 
@@ -62,15 +65,20 @@ struct node_config {
 
 enum node_event_type {
 	NODE_EV_START,
-	NODE_EV_LISTENING,  /* index */
-	NODE_EV_TERM,	    /* epoch, here: the coordinator; epochs below the last are ignored */
+	NODE_EV_LISTENING, /* index */
+	/* epoch, here: the coordinator; epochs below the last are ignored. until_ns, if it is here
+	 * and the arbiter gives a lease: the same term again renews that. past */
+	NODE_EV_TERM,
+	NODE_EV_RECORDED,   /* epoch: the arbiter has recorded the end that RECORD named */
 	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
-	NODE_EV_LINK_UP,    /* link: made as CONNECT said */
+	NODE_EV_LINK_UP,    /* link, answers, plans: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
 	NODE_EV_LINK_DOWN,  /* link, dead, why */
 	NODE_EV_MSG,	    /* link, msg, greeted_ns */
 	NODE_EV_STORE,	    /* host, port */
-	NODE_EV_HOST,	    /* agent: GROUP_*, STOP_REQUESTED, RESTART_REQUESTED or BARRED */
+	/* agent: GROUP_*, CHECKED, STOP_ or RESTART_REQUESTED, NOTICE, POSITIONS or BARRED */
+	NODE_EV_HOST,
+	NODE_EV_PIECE, /* msg: an ANSWER */
 	NODE_EV_TIMER,
 	NODE_EVENT_COUNT,
 };
@@ -82,12 +90,18 @@ struct node_event {
 	union {
 		struct {
 			uint64_t epoch;
-			bool here; /* the leader is this process */
+			bool here;	   /* the leader is this process */
+			uint64_t until_ns; /* as in core/rounds/coordinator.h; 0: no lease */
+			struct recorded_end past;
 		};
 		struct {
 			uint32_t probe;
 			enum finder_answer answer;
 			struct ballot ballot;
+		};
+		struct {
+			bool answers; /* the coordinator there knows questions */
+			bool plans;   /* and how to leave together */
 		};
 		struct {
 			bool dead;	 /* as in core/rounds/coordinator.h */
@@ -116,8 +130,10 @@ enum node_action_type {
 	/* link: give the address at which workers elsewhere reach our store, if they take the same
 	 * route; 0: the coordinator is here, they come to where this process listens */
 	NODE_DO_PLACE_STORE,
-	NODE_DO_HOST, /* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL or EXIT */
-	NODE_DO_NOTE, /* note */
+	NODE_DO_RECORD, /* end: have the arbiter record it, see core/rounds/coordinator.h */
+	NODE_DO_HOST,	/* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL, CHECK, PLAN or EXIT */
+	NODE_DO_ASKED,	/* msg: QUESTION or GRANT */
+	NODE_DO_NOTE,	/* note */
 	NODE_ACTION_COUNT,
 };
 
@@ -131,6 +147,7 @@ struct node_action {
 		struct msg msg;
 		struct agent_action agent;
 		struct note note;
+		struct recorded_end end;
 	};
 };
 
@@ -140,6 +157,8 @@ struct node_actions {
 	/* Within a step: actions of one machine for the other. */
 	struct agent_actions from_agent;
 	struct coordinator_actions from_coordinator;
+	struct ask_actions asks;
+	struct questions *left; /* of a coordinator that stepped down: actions have texts of them */
 };
 
 #define NODE_ACTIONS_INIT ((struct node_actions){ .items = NULL })
@@ -165,6 +184,8 @@ struct node {
 
 	enum node_link link_state;
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
+	bool link_answers;     /* the coordinator there knows questions */
+	bool link_plans;       /* and how to leave together */
 	uint64_t next_local;   /* id of the next one within the process */
 	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */
@@ -174,7 +195,13 @@ struct node {
 	struct {
 		uint64_t epoch;
 		bool here, used; /* used: a coordinator began here with it */
+		uint64_t until_ns;
+		struct recorded_end past;
 	} term;
+
+	/* Questions to the whole job; NULL until there is one. */
+	struct asking *asking;
+	struct questions *questions; /* of the coordinator here */
 
 	bool finished; /* the coordinator here: all know that the job is over */
 	bool ending;   /* `exit` is held back until then */
@@ -189,6 +216,12 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 	       struct node_actions *actions);
 
 uint64_t node_deadline_ns(const struct node *node);
+
+/* How many pieces of this answer may be sent now. */
+static inline uint32_t node_room(const struct node *node, uint32_t question, uint16_t slot)
+{
+	return node->asking ? asking_room(node->asking, question, slot) : 0;
+}
 
 /* The answer to a probe: whether a coordinator is here, and the last round it formed. */
 static inline bool node_coordinates(const struct node *node)

@@ -13,6 +13,11 @@ enum note_kind {
 	NOTE_REFUSED,	  /* name, refused: its JOIN was refused */
 	NOTE_FORMED,	  /* round, nodes, world_size, restarts, max_restarts */
 	NOTE_STOPPED,	  /* round, has_cause, cause: without a cause its members change */
+	NOTE_EXCLUDED,	  /* name: one of its workers holds the others up. rule: culprit */
+	NOTE_UNFIT,	  /* name, refused: why it is of last resort from now on. rule: fitness */
+	NOTE_FIT,	  /* name: it no longer is */
+	NOTE_NEEDED,	  /* name: it is in the round although it is not fit */
+	NOTE_DIFFERENT,	  /* refused: a fact that no majority of the nodes agrees on */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */
 	NOTE_SUPERSEDED,  /* another process coordinates the job now */
 	NOTE_KIND_COUNT,
@@ -24,7 +29,7 @@ struct note {
 	char name[MSG_NAME_MAX];
 	const char *why; /* borrowed from the event that was stepped */
 	enum leave_why leave;
-	char refused[MSG_TEXT_MAX];
+	char refused[MSG_TEXT_MAX]; /* the reason */
 	uint64_t round;
 	uint32_t nodes, world_size, restarts, max_restarts;
 	enum ruling ruling;

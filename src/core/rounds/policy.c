@@ -26,6 +26,12 @@ uint64_t policy_backoff_ns(uint64_t base_ns, uint64_t max_ns, uint32_t restart)
 	return MIN(pause, max_ns);
 }
 
+void stall_add(struct stall *stall, uint64_t reached)
+{
+	stall->attempts = reached > stall->reached ? 0 : stall->attempts + 1;
+	stall->reached = MAX(stall->reached, reached);
+}
+
 uint64_t pace_earliest_ns(const struct pace *pace, uint32_t reserve)
 {
 	uint64_t slack = pace->interval_ns * (pace->burst - reserve - 1);

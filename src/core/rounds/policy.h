@@ -13,6 +13,9 @@ bool policy_is_final(const struct exit_set *no_restart_on, const struct cause *c
 /* The pause before restart number `restart` (from 1): base, 2 base, 4 base … up to `max_ns`. */
 uint64_t policy_backoff_ns(uint64_t base_ns, uint64_t max_ns, uint32_t restart);
 
+/* An attempt that reached `reached` (struct stall) has failed: was there a new step? */
+void stall_add(struct stall *stall, uint64_t reached);
+
 /* Limits rounds caused by changes of members: `burst` at once, then one per `interval_ns`.
  * rule: pace */
 struct pace {

@@ -16,6 +16,8 @@ static void member_free(struct member *member)
 	free(member->store_host);
 	free(member->name);
 	free(member->addrs);
+	free(member->checks);
+	free(member->why);
 	free(member);
 }
 
@@ -66,6 +68,11 @@ static bool counts(const struct roster *roster, const struct member *member)
 	       roster_in_base(roster, member);
 }
 
+static bool knows_heard(const struct roster *roster, const struct member *member)
+{
+	return ballot_eq(member->memory.heard.ballot, roster->heard.ballot);
+}
+
 /* Adds (1) or subtracts (-1) one member's contribution to the counts. */
 static void tally_member(struct roster *roster, const struct member *member, int32_t sign)
 {
@@ -82,17 +89,20 @@ static void tally_member(struct roster *roster, const struct member *member, int
 		tally->ready_base += in_base ? one : 0;
 		tally->ready_witness += in_heard && member->memory.coordinator_died ? one : 0;
 		tally->ready_done += in_heard && member->memory.work == WORK_DONE ? one : 0;
-		tally->ready_ruled[member->memory.ruling] += in_heard ? one : 0;
-		tally->ready_willing += member->last_resort ? 0 : one;
+		if (knows_heard(roster, member)) {
+			struct presence *ruled = &tally->ready_ruled[member->memory.ruling];
+			ruled->in_heard += in_heard ? one : 0;
+			ruled->in_base += in_base ? one : 0;
+			ruled->all += one;
+		}
+		tally->ready_usable += member->excluded ? 0 : one;
+		tally->ready_willing += member->excluded || roster_last_resort(member) ? 0 : one;
 	} else if (member->status == MEMBER_ABSENT && member->left) {
 		tally->left_heard += in_heard ? one : 0;
 		tally->left_base += in_base ? one : 0;
 	}
-	/* rule: void: an agent that its coordinator told of the round was a spare of it, and proves
-	 * that the round was formed with a quorum of `base`. */
 	bool settled = member->status == MEMBER_READY || member->left;
-	bool knows = ballot_eq(member->memory.heard.ballot, roster->heard.ballot);
-	tally->outside_heard += settled && in_base && !in_heard && !knows ? one : 0;
+	tally->outside_heard += settled && in_base && !in_heard ? one : 0;
 }
 
 static char *intern_role(struct roster *roster, const char *role)
@@ -158,15 +168,32 @@ uint64_t node_death_ns(const struct node_info *node)
 	return node->period_ns * (node->lease_periods + 1);
 }
 
+/* Checks that are told no more say nothing any more. */
+static void copy_checks(struct roster *roster, struct member *member,
+			const struct check_digest *checks)
+{
+	bool had = member->checks, has = !check_digest_is_empty(checks);
+	roster->unjudged |= had || has;
+	free(member->checks);
+	member->checks = NULL;
+	if (!has)
+		return;
+	member->checks = NEW(struct check_digest);
+	*member->checks = *checks;
+}
+
 static void copy_node(struct roster *roster, struct member *member, const struct node_info *node)
 {
 	member->nproc = node->nproc;
 	member->node_rank = node->node_rank;
 	member->max_restarts = node->max_restarts;
+	member->by_progress = node->by_progress;
+	member->plans = node->plans;
 	member->backoff_ns = node->backoff_ns;
 	member->backoff_max_ns = node->backoff_max_ns;
 	member->death_ns = node_death_ns(node);
 	member->store_port = node->store_port;
+	member->answers = node->answers;
 	member->role = intern_role(roster, node->role);
 	set_text(&member->store_host, node->store_host);
 	set_text(&member->name, node->name);
@@ -175,6 +202,10 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->addrs = NEW_ARRAY(struct msg_addr, MAX(node->addr_count, 1));
 	memcpy(member->addrs, node->addrs, node->addr_count * sizeof(*node->addrs));
 	member->last_resort = losses_of(roster, node->name) >= ROSTER_LOSSES_MAX;
+	member->strikes = node->strikes;
+	member->cool_down_ns = node->cool_down_ns;
+	member->excluded = node->excluded;
+	copy_checks(roster, member, &node->checks);
 }
 
 static uint64_t silence_end_ns(const struct member *member)
@@ -257,6 +288,15 @@ void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 	}
 }
 
+void roster_hears(struct roster *roster, struct member *member)
+{
+	if (knows_heard(roster, member))
+		return;
+	tally_member(roster, member, -1);
+	memory_hear(&member->memory, &roster->heard);
+	tally_member(roster, member, 1);
+}
+
 void roster_enter_round(struct roster *roster, struct member *member)
 {
 	tally_member(roster, member, -1);
@@ -269,6 +309,21 @@ void roster_count_loss(struct roster *roster, const struct member *member)
 {
 	uintptr_t losses = losses_of(roster, member->name);
 	map_put(&roster->losses, member->name, strlen(member->name), (void *)(losses + 1));
+}
+
+void roster_set_bad(struct roster *roster, struct member *member, const char *why)
+{
+	free(member->why);
+	member->why = why ? mem_strdup(why) : NULL;
+	tally_member(roster, member, -1);
+	member->bad = why;
+	tally_member(roster, member, 1);
+}
+
+void roster_shun(struct roster *roster, const struct member *member)
+{
+	map_put(&roster->losses, member->name, strlen(member->name),
+		(void *)(uintptr_t)ROSTER_LOSSES_MAX);
 }
 
 struct member *roster_next_silent(struct roster *roster, uint64_t now_ns)

@@ -30,6 +30,9 @@ struct member {
 	bool acked;	  /* has shown that it knows the round */
 	bool in_round;	  /* member of the coordinator's own last round */
 	bool last_resort; /* its host was lost too often: used only when there are too few others */
+	bool bad;	  /* it is not fit: likewise. rule: fitness */
+	char *why;	  /* it is not fit; NULL: it is */
+	bool excluded;	  /* it never gets workers. rule: excluded */
 	struct memory memory; /* from its JOIN, and as FORMED will have changed it */
 	uint64_t died_ns;     /* of memory.cause, on the coordinator's clock */
 	uint64_t arrival;     /* order of first JOIN */
@@ -43,10 +46,17 @@ struct member {
 	uint32_t nproc;
 	int32_t node_rank;
 	uint32_t max_restarts;
+	bool by_progress;
 	uint64_t backoff_ns, backoff_max_ns;
 	uint64_t death_ns; /* see node_death_ns() */
 	uint16_t store_port;
-	const char *role; /* interned in the roster */
+	bool answers;	      /* questions; see struct node_info */
+	bool plans;	      /* likewise */
+	struct msg_vote vote; /* its last one; serial 0: none */
+	uint32_t strikes;     /* see struct node_info */
+	uint64_t cool_down_ns;
+	struct check_digest *checks; /* NULL: it told none */
+	const char *role;	     /* interned in the roster */
 	char *store_host;
 	char *name;
 	uint8_t addr_count;
@@ -60,18 +70,25 @@ struct member {
  * workers are dead before we count it as dead. rule: lease */
 uint64_t node_death_ns(const struct node_info *node);
 
+/* The counts that decide on a quorum: members of the two rounds, and all agents. */
+struct presence {
+	uint32_t in_heard, in_base, all;
+};
+
 struct tally {
 	uint32_t count[MEMBER_STATUS_COUNT];
 	uint32_t ready_heard, ready_base; /* READY members of the two rounds */
 	uint32_t left_heard, left_base;	  /* members that left for good */
-	/* members of `base` that will never start `heard`: they left, or are READY and have
-	 * not heard of it */
+	/* members of `base` that will never start `heard`: they left, or are READY and never got
+	 * its FORMED */
 	uint32_t outside_heard;
 	uint32_t linked_heard, linked_base; /* linked members, with workers or without */
 	uint32_t ready_witness; /* READY members of `heard` that saw its coordinator die */
 	uint32_t ready_done;	/* READY members of `heard` that were done in it */
-	uint32_t ready_ruled[RULING_COUNT]; /* READY members of `heard` by the ruling they know */
-	uint32_t ready_willing;		    /* READY and not of last resort */
+	/* READY agents that have heard of `heard`, by the ruling on it that they know */
+	struct presence ready_ruled[RULING_COUNT];
+	uint32_t ready_willing; /* READY and not of last resort */
+	uint32_t ready_usable;	/* READY and not excluded */
 };
 
 struct roster {
@@ -80,6 +97,7 @@ struct roster {
 	struct map by_id, by_link, by_rank, roles, losses;
 	struct heap silences; /* lazily: keys may be too early */
 	uint64_t next_arrival;
+	bool unjudged;		      /* a JOIN has told of checks since they were judged */
 	struct round_ref heard, base; /* the rounds that the tally is about */
 	struct tally tally;
 };
@@ -112,11 +130,26 @@ bool roster_part(struct roster *roster, struct member *member, bool left);
 void roster_set_rounds(struct roster *roster, const struct round_ref *heard,
 		       const struct round_ref *base);
 
+/* The member has shown that it has heard of `heard`. */
+void roster_hears(struct roster *roster, struct member *member);
+
 /* The member is now in `heard`, which this coordinator has formed. */
 void roster_enter_round(struct roster *roster, struct member *member);
 
 /* Counts one more loss of this member's host. */
 void roster_count_loss(struct roster *roster, const struct member *member);
+
+/* Makes this member's host one of last resort, from its next JOIN on. */
+void roster_shun(struct roster *roster, const struct member *member);
+
+/* The member is not fit, and why; NULL: it is. */
+void roster_set_bad(struct roster *roster, struct member *member, const char *why);
+
+/* Used only when there are too few others. */
+static inline bool roster_last_resort(const struct member *member)
+{
+	return member->last_resort || member->bad;
+}
 
 bool roster_in_heard(const struct roster *roster, const struct member *member);
 bool roster_in_base(const struct roster *roster, const struct member *member);
@@ -132,6 +165,12 @@ static inline uint32_t roster_busy(const struct roster *roster)
 static inline uint32_t roster_ready(const struct roster *roster)
 {
 	return roster->tally.count[MEMBER_READY];
+}
+
+/* READY agents that may get workers. */
+static inline uint32_t roster_usable(const struct roster *roster)
+{
+	return roster->tally.ready_usable;
 }
 
 static inline uint32_t roster_linked(const struct roster *roster)

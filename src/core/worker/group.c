@@ -267,10 +267,10 @@ static void on_survivor(struct step *s)
 }
 
 /* After a host stood still, time has passed in which nothing could end, and news of what did end
- * may still be on its way. */
+ * may still be on its way. A timer that is late is the sign of that. */
 static void on_stuck(struct step *s)
 {
-	bool late = s->now_ns >= ns_add(s->group->deadline_ns, GROUP_FOREIGN_NS);
+	bool late = s->now_ns >= ns_add(s->group->deadline_ns, GROUP_LATE_NS);
 	s->group->deadline_ns = late ? ns_add(s->now_ns, GROUP_FOREIGN_NS) : NS_NEVER;
 	if (late)
 		return;

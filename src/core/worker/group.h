@@ -26,6 +26,7 @@
 	(2 * NS_PER_S) /* for what successful workers left running, such as uploads */
 #define GROUP_STUCK_NS (30 * NS_PER_S) /* alive this long after the kill: it will not end */
 #define GROUP_FOREIGN_NS NS_PER_S      /* the same for a process that we may not kill */
+#define GROUP_LATE_NS (50 * NS_PER_MS) /* a timer this late: the host stood still */
 
 enum group_state {
 	GROUP_IDLE,

@@ -2,8 +2,9 @@
 
 /* The history first: what the others say depends on it. */
 static const struct listener *const listeners[] = {
-	&listen_log,	       &listen_history, &listen_guard,	      &listen_output,
-	&listen_torch_metrics, &listen_events,	&listen_torch_events,
+	&listen_log,	&listen_history,      &listen_steps,
+	&listen_guard,	&listen_output,	      &listen_torch_metrics,
+	&listen_events, &listen_torch_events, &listen_trainer,
 };
 
 void happening_tell(struct telling *telling, const struct happening *happening)

@@ -9,7 +9,9 @@
 #include "core/rounds/agent.h"
 #include "run/guard.h"
 #include "run/tell/events.h"
+#include "run/tell/steps.h"
 #include "run/tell/torch_metrics.h"
+#include "run/tell/trainer.h"
 #include "run/workers.h"
 
 enum happening_kind {
@@ -25,8 +27,11 @@ enum happening_kind {
 	HAPPENED_TIMER_EXPIRED,	   /* rank, expiry */
 	HAPPENED_TIMER_REJECTED,   /* text, detail: a request to the watchdog */
 	HAPPENED_STACKS_READ,	   /* text: of all workers, before one is given up */
+	HAPPENED_HANG_EXPLAINED,   /* text: what the flight records of all ranks say, lines */
 	HAPPENED_STOP_REQUESTED,   /* signal: muster must end */
 	HAPPENED_RESTART_REQUESTED,
+	HAPPENED_NOTICE, /* notice: the workers of the job are to leave or to save together */
+	HAPPENED_AGREED, /* plan: they do so after its step */
 	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
 	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
 	HAPPENED_GROUP_DONE,
@@ -55,6 +60,11 @@ struct happening {
 		uint64_t since_ns;
 		uint64_t id;
 		uint32_t restarts;
+		const struct stop_plan *plan;
+		struct {
+			enum plan_kind kind;
+			int signal; /* 0: a user asked for it */
+		} notice;
 		struct {
 			enum failure_reason reason;
 			int signal;
@@ -77,6 +87,8 @@ struct telling {
 
 	struct events events;
 	struct torch_metrics torch;
+	struct steps steps;
+	struct trainer *trainer; /* NULL: nobody wants to be told of the progress */
 	uint64_t cause_id; /* the start that failed first in the last failed attempt; 0: none */
 };
 
@@ -87,8 +99,8 @@ struct listener {
 	happening_fn *on[HAPPENING_COUNT];		    /* NULL: does not care */
 };
 
-extern const struct listener listen_log, listen_history, listen_guard, listen_output,
-	listen_torch_metrics, listen_events, listen_torch_events;
+extern const struct listener listen_log, listen_history, listen_steps, listen_guard, listen_output,
+	listen_torch_metrics, listen_events, listen_torch_events, listen_trainer;
 
 void happening_tell(struct telling *telling, const struct happening *happening);
 

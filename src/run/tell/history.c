@@ -32,6 +32,8 @@ static void attempt_done(struct history_attempt *attempt)
 	}
 	free(attempt->failures);
 	free(attempt->stacks);
+	free(attempt->left);
+	free(attempt->collectives);
 }
 
 void history_done(struct history *history)
@@ -39,6 +41,7 @@ void history_done(struct history *history)
 	for (size_t a = 0; a < history->count; a++)
 		attempt_done(&history->attempts[a]);
 	free(history->attempts);
+	node_table_done(&history->nodes);
 	*history = HISTORY_INIT;
 }
 

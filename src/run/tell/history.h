@@ -8,8 +8,10 @@
 #include "base/buf.h"
 #include "core/worker/attempt.h"
 #include "core/worker/exit_status.h"
+#include "core/worker/headway.h"
 #include "core/worker/group.h"
 #include "core/rounds/agent.h"
+#include "run/checks/node_table.h"
 
 #define HISTORY_HOST_MAX 256
 #define HISTORY_FIRST_MAX 16	/* attempts that are kept from the first on */
@@ -34,6 +36,14 @@ struct history_failure {
 	struct buf tail;
 };
 
+/* One worker that left as agreed (core/worker/plan.h). */
+struct history_left {
+	uint32_t rank;
+	uint64_t step; /* after which */
+	bool has_saved;
+	uint64_t saved; /* the last step that it has saved, if it told */
+};
+
 /* One life of the worker group. */
 struct history_attempt {
 	uint32_t restart_count;
@@ -42,7 +52,11 @@ struct history_attempt {
 	uint64_t started_ns, ended_ns;
 	struct history_failure *failures; /* in the order of their deaths */
 	size_t count, cap;
-	char *stacks; /* of all workers before one was given up; NULL: not read */
+	struct headway_span steps; /* of the workers of this host */
+	struct history_left *left; /* those that left as agreed, by rank */
+	size_t left_count;
+	char *stacks;	   /* of all workers before one was given up; NULL: not read */
+	char *collectives; /* what their flight records said then; NULL: not read */
 };
 
 /* Attempts between the first and the last ones, of which only numbers are kept. */
@@ -60,6 +74,7 @@ struct history {
 	size_t count, cap;
 	struct history_forgotten forgotten; /* after the first HISTORY_FIRST_MAX */
 	int stop_signal;		    /* it asked muster to end; 0: none */
+	struct node_table nodes;	    /* if this process coordinated */
 	bool restart_asked;		    /* a user asked for the end of the attempt under way */
 };
 

@@ -33,7 +33,9 @@ static void on_formed(struct telling *telling, const struct happening *happening
 	const struct msg_formed *formed = happening->formed;
 	events_add(&telling->events, EVENT_ROUND_FORMED,
 		   EVENTS_ALL(.world_size = formed->world_size, .nodes = formed->nodes,
-			      .group_rank = formed->group_rank));
+			      .group_rank = formed->group_rank,
+			      .kept_step =
+				      kept_is_none(&formed->kept) ? NULL : &formed->kept.step));
 }
 
 static void on_started(struct telling *telling, const struct happening *happening)
@@ -57,6 +59,10 @@ static void on_exited(struct telling *telling, const struct happening *happening
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	exit_status_describe(status, &text);
 	struct event_body body = about(telling, happening->rank);
+	struct headway headway;
+	steps_of(&telling->steps, happening->rank, &headway);
+	body.step = headway.told ? &headway.step : NULL;
+	body.saved_step = headway.has_saved ? &headway.saved : NULL;
 	body.status = buf_str(&text);
 	body.exit_code = status->kind == EXIT_CODE ? &status->value : NULL;
 	body.signal = status->kind == EXIT_SIGNAL ? str_signal_name(status->value) : NULL;
@@ -90,6 +96,11 @@ static void on_rejected(struct telling *telling, const struct happening *happeni
 		   EVENTS_ALL(.reason = happening->text, .detail = happening->detail));
 }
 
+static void on_explained(struct telling *telling, const struct happening *happening)
+{
+	events_add(&telling->events, EVENT_HANG_EXPLAINED, EVENTS_ALL(.detail = happening->text));
+}
+
 static void on_stop_requested(struct telling *telling, const struct happening *happening)
 {
 	events_add(&telling->events, EVENT_STOP_REQUESTED,
@@ -99,6 +110,24 @@ static void on_stop_requested(struct telling *telling, const struct happening *h
 static void on_restart_requested(struct telling *telling, const struct happening *happening UNUSED)
 {
 	events_add(&telling->events, EVENT_RESTART_REQUESTED, EVENTS_ALL(.pid = 0));
+}
+
+static const char *const plan_kinds[] = { [PLAN_LEAVE] = "leave", [PLAN_SAVE] = "save" };
+static_assert(ARRAY_LEN(plan_kinds) == PLAN_KIND_COUNT, "every kind needs a name");
+
+static void on_notice(struct telling *telling, const struct happening *happening)
+{
+	int signal = happening->notice.signal;
+	events_add(&telling->events, EVENT_NOTICE_GIVEN,
+		   EVENTS_ALL(.reason = plan_kinds[happening->notice.kind],
+			      .signal = signal ? str_signal_name(signal) : NULL));
+}
+
+static void on_agreed(struct telling *telling, const struct happening *happening)
+{
+	events_add(&telling->events, EVENT_NOTICE_AGREED,
+		   EVENTS_ALL(.reason = plan_kinds[happening->plan->kind],
+			      .step = &happening->plan->step));
 }
 
 static void on_failed(struct telling *telling, const struct happening *happening)
@@ -142,8 +171,11 @@ const struct listener listen_events = {
 		[HAPPENED_WORKER_CONDEMNED] = on_condemned,
 		[HAPPENED_TIMER_EXPIRED] = on_expired,
 		[HAPPENED_TIMER_REJECTED] = on_rejected,
+		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
 		[HAPPENED_RESTART_REQUESTED] = on_restart_requested,
+		[HAPPENED_NOTICE] = on_notice,
+		[HAPPENED_AGREED] = on_agreed,
 		[HAPPENED_GROUP_FAILED] = on_failed,
 		[HAPPENED_GROUP_DONE] = on_done,
 		[HAPPENED_GROUP_GONE] = on_gone,

@@ -18,6 +18,13 @@ static void on_stacks_read(struct telling *telling, const struct happening *happ
 	attempt->stacks = mem_strdup(happening->text);
 }
 
+static void on_explained(struct telling *telling, const struct happening *happening)
+{
+	struct history_attempt *attempt = history_last(telling->history);
+	free(attempt->collectives);
+	attempt->collectives = mem_strdup(happening->text);
+}
+
 static void on_stop_requested(struct telling *telling, const struct happening *happening)
 {
 	if (!telling->history->stop_signal)
@@ -76,6 +83,7 @@ const struct listener listen_history = {
 	.on = {
 		[HAPPENED_ROUND_FORMED] = on_formed,
 		[HAPPENED_STACKS_READ] = on_stacks_read,
+		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
 		[HAPPENED_RESTART_REQUESTED] = on_restart_requested,
 		[HAPPENED_GROUP_STOPPING] = on_stopping,

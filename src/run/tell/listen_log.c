@@ -1,17 +1,34 @@
 /* What the user reads on stderr while the job runs. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 
 #include "base/log.h"
+#include "base/str.h"
 #include "run/tell/happening.h"
 #include "run/tell/report.h"
 
 static void on_restart(struct telling *telling, const struct happening *happening)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
+	const struct run_config *config = telling->config;
 	report_restart(history_last(telling->history), happening->restarts,
-		       telling->config->max_restarts, &line);
+		       config->restarts_by_progress ? 0 : config->max_restarts, &line);
 	log_warn("%s", buf_str(&line));
+}
+
+/* Where the workers of a restart go on, if they keep state at all. */
+static void on_formed(struct telling *telling, const struct happening *happening)
+{
+	const struct kept_state *kept = &happening->formed->kept;
+	if (guard_kept_bytes(telling->guard) == 0)
+		return;
+	if (kept_is_none(kept))
+		log_info("no kept state that all ranks have: a host or ranks are new, or ranks "
+			 "were more than one commit apart");
+	else
+		log_info("going on from step %llu, which all ranks have kept",
+			 (unsigned long long)kept->step);
 }
 
 static void on_not_started(struct telling *telling, const struct happening *happening)
@@ -31,6 +48,28 @@ static void on_stop_requested(struct telling *telling, const struct happening *h
 			(double)telling->config->shutdown_ns / NS_PER_S);
 }
 
+static void on_notice(struct telling *telling, const struct happening *happening)
+{
+	if (happening->notice.kind == PLAN_LEAVE)
+		log_info("the workers are to leave together; they have %g s",
+			 (double)telling->config->notice_ns / NS_PER_S);
+}
+
+static void on_agreed(struct telling *telling UNUSED, const struct happening *happening)
+{
+	log_info("the workers %s after step %" PRIu64,
+		 happening->plan->kind == PLAN_LEAVE ? "leave" : "save", happening->plan->step);
+}
+
+static void on_explained(struct telling *telling UNUSED, const struct happening *happening)
+{
+	const char *rest = happening->text;
+	size_t len;
+	for (const char *line; (line = str_split(&rest, '\n', &len));)
+		if (len > 0)
+			log_warn("%.*s", (int)len, line);
+}
+
 static void on_survivor(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const struct warden_event *survivor = happening->ended;
@@ -47,8 +86,12 @@ static void on_warden_lost(struct telling *telling UNUSED, const struct happenin
 const struct listener listen_log = {
 	.on = {
 		[HAPPENED_RESTART] = on_restart,
+		[HAPPENED_ROUND_FORMED] = on_formed,
 		[HAPPENED_WORKER_NOT_STARTED] = on_not_started,
 		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
+		[HAPPENED_NOTICE] = on_notice,
+		[HAPPENED_AGREED] = on_agreed,
+		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_SURVIVOR] = on_survivor,
 		[HAPPENED_WARDEN_LOST] = on_warden_lost,
 	},

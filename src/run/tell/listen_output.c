@@ -16,7 +16,7 @@ static void keep_tail(struct telling *telling, const struct happening *happening
 	if (!failure)
 		return;
 	buf_clear(&failure->tail);
-	output_tail(telling->output, telling->cause_id, &failure->tail);
+	output_tail(telling->output, telling->cause_id, OUTPUT_STDERR, &failure->tail);
 }
 
 static void on_failed(struct telling *telling, const struct happening *happening)

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "proto/json_out.h"
 #include "proto/metrics.h"
+#include "run/tell/pages_private.h"
 #include "run/tell/text.h"
 
 static const char *const group_states[] = {
@@ -42,10 +43,24 @@ static uint64_t loop_latency_ns(const struct pages *pages)
 	return now_ns > began_ns ? now_ns - began_ns : 0;
 }
 
-static uint32_t restarts(const struct pages *pages)
+uint32_t pages_restarts(const struct pages *pages)
 {
 	const struct history_attempt *last = history_last(pages->history);
 	return last ? last->restart_count : 0;
+}
+
+/* What is known of the last hang; NULL: nothing. */
+const char *pages_last_hang(const struct history *history)
+{
+	for (size_t i = history->count; i-- > 0;)
+		if (history->attempts[i].collectives)
+			return history->attempts[i].collectives;
+	return NULL;
+}
+
+const char *pages_state_name(const struct pages *pages)
+{
+	return group_states[pages->group->state];
 }
 
 static bool all_run(const struct pages *pages)
@@ -60,6 +75,11 @@ static bool all_run(const struct pages *pages)
 }
 
 /* ---- probes ---- */
+
+bool pages_is_healthy(const struct pages *pages)
+{
+	return pages->workers->warden && loop_latency_ns(pages) < PAGES_LATENCY_MAX_NS;
+}
 
 static void show_health(void *arg, struct http_reply *reply)
 {
@@ -91,7 +111,10 @@ static void show_ready(void *arg, struct http_reply *reply)
 static void put_last_line(struct json_out *out, const struct pages *pages, size_t rank)
 {
 	AUTO(buf_done) struct buf tail = BUF_INIT, clean = BUF_INIT;
-	if (output_tail(pages->output, workers_id_of(pages->workers, rank), &tail) < 0)
+	uint64_t id = workers_id_of(pages->workers, rank);
+	int r = output_tail(pages->output, id, OUTPUT_STDERR, &tail);
+	if (buf_len(&tail) == 0 && output_tail(pages->output, id, OUTPUT_STDOUT, &tail) < 0 &&
+	    r < 0)
 		return;
 	text_clean(&clean, buf_data(&tail), buf_len(&tail));
 	const char *line = text_tail(buf_str(&clean), 1);
@@ -104,7 +127,17 @@ static void put_seconds(struct json_out *out, const char *key, uint64_t since_ns
 	json_out_real(out, key, seconds(now_ns - MIN(now_ns, since_ns)));
 }
 
-static void put_worker(struct json_out *out, const struct pages *pages, size_t i, uint64_t now_ns)
+static void put_end(struct json_out *out, const struct worker *worker)
+{
+	AUTO(buf_done) struct buf end = BUF_INIT;
+	exit_status_describe(&worker->status, &end);
+	json_out_text(out, "end", buf_str(&end));
+	if (!exit_status_ok(&worker->status))
+		json_out_bool(out, "failed", true);
+}
+
+static void put_worker(struct json_out *out, const struct pages *pages, size_t i, bool detail,
+		       uint64_t now_ns)
 {
 	const struct worker *worker = &pages->group->workers[i];
 	struct proc_stat info = { 0 };
@@ -127,7 +160,12 @@ static void put_worker(struct json_out *out, const struct pages *pages, size_t i
 	uint64_t alive_ns = guard_alive_ns(pages->guard, i);
 	if (alive_ns)
 		put_seconds(out, "silent_s", alive_ns, now_ns);
+	steps_put_worker(pages->steps, i, now_ns, out);
+	if (worker->state == WORKER_ENDED)
+		put_end(out, worker);
 	put_last_line(out, pages, i);
+	if (detail)
+		pages_put_detail(pages, i, out);
 	json_out_close(out, '}');
 }
 
@@ -149,11 +187,10 @@ static void put_node(struct json_out *out, const struct pages *pages)
 	json_out_close(out, '}');
 }
 
-static void show_state(void *arg, struct http_reply *reply)
+void pages_put_state(const struct pages *pages, const struct inquiry *detail, struct buf *ret_text)
 {
-	const struct pages *pages = arg;
 	const struct worker_round *round = &pages->workers->round;
-	struct json_out json = JSON_OUT(&reply->body, .ascii = true), *out = &json;
+	struct json_out json = JSON_OUT(ret_text, .ascii = true), *out = &json;
 	uint64_t now_ns = clock_now_ns();
 	json_out_open(out, NULL, '{');
 	json_out_text(out, "run_id", pages->config->run_id);
@@ -163,19 +200,29 @@ static void show_state(void *arg, struct http_reply *reply)
 	json_out_text(out, "state", group_states[pages->group->state]);
 	json_out_text_if(out, "command", pages->config->entry.path);
 	put_seconds(out, "uptime_s", pages->history->started_ns, now_ns);
-	json_out_int(out, "restarts", restarts(pages));
+	json_out_int(out, "restarts", pages_restarts(pages));
 	json_out_int(out, "max_restarts", pages->config->max_restarts);
+	if (pages->config->restarts_by_progress)
+		json_out_bool(out, "restarts_by_progress", true);
 	json_out_int(out, "nodes", round->group_world_size);
 	json_out_int(out, "world_size", round->world_size);
+	json_out_text_if(out, "last_hang", pages_last_hang(pages->history));
 	json_out_text_if(out, "log_dir", pages->log_dir);
 	json_out_text_if(out, "attempt_dir", pages->workers->logdir->attempt);
+	steps_put_host(pages->steps, now_ns, out);
 	put_node(out, pages);
 	json_out_open(out, "workers", '[');
 	for (size_t i = 0; i < pages->group->count; i++)
-		put_worker(out, pages, i, now_ns);
+		if (!detail || inquiry_means(detail, round->rank_base + i))
+			put_worker(out, pages, i, detail, now_ns);
 	json_out_close(out, ']');
 	json_out_close(out, '}');
-	buf_append_char(&reply->body, '\n');
+	buf_append_char(ret_text, '\n');
+}
+
+static void show_state(void *arg, struct http_reply *reply)
+{
+	pages_put_state(arg, NULL, &reply->body);
 	reply->type = "application/json";
 }
 
@@ -253,7 +300,7 @@ static void restart_metrics(const struct pages *pages, struct buf *out)
 			metrics_sample(out, METRIC_RESTARTS, (double)counts.others[i],
 				       METRICS_LABELS("cause",
 						      attempt_end_name((enum attempt_end)i)));
-	one(out, METRIC_RESTARTS_USED, restarts(pages));
+	one(out, METRIC_RESTARTS_USED, pages_restarts(pages));
 	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
 }
 
@@ -271,7 +318,7 @@ static void torch_metrics(const struct pages *pages, struct buf *out)
 			  : group->state == GROUP_IDLE ? "stopped"
 						       : "init";
 	const char *role = pages->config->role;
-	uint32_t used = restarts(pages), max = pages->config->max_restarts;
+	uint32_t used = pages_restarts(pages), max = pages->config->max_restarts;
 	metrics_begin(out, METRIC_TORCH_REMAINING);
 	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used),
 		       METRICS_LABELS("role", role));
@@ -337,6 +384,7 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	failures_by_reason(pages, out);
 	for (enum metric metric = METRIC_WORKER_UP; metric <= METRIC_WORKER_HEARTBEATS; metric++)
 		per_worker(pages, out, metric);
+	steps_put_metrics(pages->steps, out);
 	watchdog_metrics(pages, out);
 	store_metrics(pages, out);
 	one(out, METRIC_LOOP_LATENCY, seconds(loop_latency_ns(pages)));
@@ -360,8 +408,32 @@ static void take_restart(void *arg, struct http_reply *reply)
 	buf_append_str(&reply->body, taken ? "restarting\n" : "no group is running just now\n");
 }
 
+static void take_notice(const struct pages *pages, enum plan_kind kind, struct http_reply *reply)
+{
+	bool taken = pages->on_notice(pages->arg, kind);
+	reply->code = taken ? 200 : 409;
+	buf_append_str(&reply->body, taken ? "asked\n" : PAGES_NO_NOTICE "\n");
+}
+
+static void take_leave(void *arg, struct http_reply *reply)
+{
+	take_notice(arg, PLAN_LEAVE, reply);
+}
+
+static void take_save(void *arg, struct http_reply *reply)
+{
+	take_notice(arg, PLAN_SAVE, reply);
+}
+
 static const struct http_route routes[] = {
-	{ .path = "/", .handle = show_health },
+	{ .path = "/", .handle = pages_show_page },
+	{ .path = "/page.css", .handle = pages_show_css },
+	{ .path = "/page.js", .handle = pages_show_script },
+	{ .path = "/single.html", .handle = pages_show_single },
+	{ .path = "/api/stream", .guarded = true, .open = pages_open_stream },
+	{ .path = "/api/log", .guarded = true, .open = pages_open_log },
+	{ .path = "/api/do", .post = true, .guarded = true, .handle = pages_take_wish },
+	{ .path = "/api/dash", .post = true, .private = true, .handle = pages_tell_address },
 	{ .path = "/healthz", .handle = show_health },
 	{ .path = "/livez", .handle = show_health },
 	{ .path = "/readyz", .handle = show_ready },
@@ -369,24 +441,27 @@ static const struct http_route routes[] = {
 	{ .path = "/api/state", .handle = show_state },
 	{ .path = "/api/stop", .post = true, .private = true, .handle = take_stop },
 	{ .path = "/api/restart", .post = true, .private = true, .handle = take_restart },
+	{ .path = "/api/leave", .post = true, .private = true, .handle = take_leave },
+	{ .path = "/api/save", .post = true, .private = true, .handle = take_save },
 	{ .path = NULL },
 };
 
 int pages_open(struct pages *pages, struct err *err)
 {
 	pages->server = http_server_new(pages->base, routes, pages);
+	pages_open_dash(pages);
 	AUTO_FREE char *path = guard_file(pages->guard, PAGES_SOCKET);
 	struct err trouble = ERR_INIT;
 	if (path && http_listen_unix(pages->server, path, &trouble) < 0)
 		log_warn("'muster status' will not see this job: %s", trouble.msg);
 	if (!pages->config->http)
 		return 0;
-	struct addr address;
-	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &address, err);
+	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &pages->address, err);
 	if (r < 0)
 		return err_wrap(err, "--http");
 	char text[ADDR_TEXT_MAX];
-	addr_format(&address, text);
+	pages->listens = true;
+	addr_format(&pages->address, text);
 	log_info("serving /healthz, /readyz, /metrics and /api/state on %s", text);
 	return 0;
 }
@@ -395,4 +470,6 @@ void pages_close(struct pages *pages)
 {
 	http_server_free(pages->server);
 	pages->server = NULL;
+	dash_free(pages->dash);
+	pages->dash = NULL;
 }

@@ -88,6 +88,36 @@ static void put_failure(struct json_out *out, const struct report *report,
 	json_out_close(out, '}');
 }
 
+/* How far the workers of this host got. */
+static void put_steps(struct json_out *out, const struct headway_span *steps)
+{
+	if (steps->workers) {
+		json_out_int(out, "first_step", (int64_t)steps->first_step);
+		json_out_int(out, "step", (int64_t)steps->least);
+		json_out_int(out, "most_step", (int64_t)steps->most);
+	}
+	if (steps->savers)
+		json_out_int(out, "saved_step", (int64_t)steps->saved);
+}
+
+/* Which workers of this host left as agreed, and what they have saved. */
+static void put_left(struct json_out *out, const struct history_attempt *attempt)
+{
+	if (attempt->left_count == 0)
+		return;
+	json_out_open(out, "left", '[');
+	for (size_t i = 0; i < attempt->left_count; i++) {
+		const struct history_left *left = &attempt->left[i];
+		json_out_open(out, NULL, '{');
+		json_out_int(out, "rank", left->rank);
+		json_out_int(out, "step", (int64_t)left->step);
+		if (left->has_saved)
+			json_out_int(out, "saved_step", (int64_t)left->saved);
+		json_out_close(out, '}');
+	}
+	json_out_close(out, ']');
+}
+
 static void put_attempt(struct json_out *out, const struct report *report,
 			const struct history_attempt *attempt)
 {
@@ -100,6 +130,9 @@ static void put_attempt(struct json_out *out, const struct report *report,
 	json_out_int(out, "duration_ns", (int64_t)(attempt->ended_ns - attempt->started_ns));
 	if (cause)
 		json_out_int(out, "first_cause", cause - attempt->failures);
+	put_steps(out, &attempt->steps);
+	put_left(out, attempt);
+	json_out_text_if(out, "collectives", attempt->collectives);
 	json_out_text_if(out, "stacks", attempt->stacks);
 	json_out_open(out, "failures", '[');
 	for (size_t i = 0; i < attempt->count; i++)
@@ -133,6 +166,8 @@ void report_json(const struct report *report, int exit_code, struct buf *text)
 	json_out_list(out, "command", &config->entry.argv);
 	if (history->forgotten.count)
 		json_out_int(out, "attempts_forgotten", (int64_t)history->forgotten.count);
+	report_goodput_json(report, out);
+	node_table_json(&history->nodes, out);
 	json_out_open(out, "attempts", '[');
 	for (size_t i = 0; i < history->count; i++)
 		put_attempt(out, report, &history->attempts[i]);

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +103,9 @@ static void say_headline(const struct printer *p, const struct report *report,
 	buf_printf(p->out, ": rank %u", cause->rank);
 	if (last->world_size)
 		buf_printf(p->out, " of %u", last->world_size);
-	if (cause->elsewhere)
-		buf_printf(p->out, " on %s", cause->host);
+	const char *here = report->config->fleet_host;
+	if (cause->elsewhere || here)
+		buf_printf(p->out, " on %s", cause->elsewhere ? cause->host : here);
 	buf_append_char(p->out, ' ');
 	say_how(p->out, cause);
 	struct err why = ERR_INIT;
@@ -155,6 +157,21 @@ static void say_words(const struct printer *p, const struct history_failure *cau
 	if (shown > text)
 		buf_append_str(p->out, INDENT "...\n");
 	text_indent(p->out, INDENT, shown);
+}
+
+static void say_collectives(const struct printer *p, const struct history_attempt *attempt)
+{
+	if (!attempt->collectives)
+		return;
+	AUTO(buf_done) struct buf clean = BUF_INIT;
+	text_clean(&clean, attempt->collectives, strlen(attempt->collectives));
+	const char *rest = buf_str(&clean);
+	size_t len;
+	label(p, "collective");
+	for (const char *line; (line = str_split(&rest, '\n', &len));)
+		if (len)
+			buf_printf(p->out, "%s%.*s\n", line == buf_str(&clean) ? "" : INDENT,
+				   (int)len, line);
 }
 
 /* The beginning only: the odd ones come first. All are in the log and in report.json. */
@@ -244,11 +261,22 @@ static void say_others(const struct printer *p, const struct history_attempt *at
 	}
 }
 
+/* How far the workers of this host got. */
+static void say_steps(struct buf *out, const struct headway_span *steps)
+{
+	if (!steps->workers)
+		return;
+	buf_printf(out, ", step %" PRIu64, steps->most);
+	if (steps->savers)
+		buf_printf(out, ", saved up to %" PRIu64, steps->saved);
+}
+
 static void say_attempt(struct buf *out, const struct history_attempt *attempt, size_t number)
 {
 	const struct history_failure *cause = history_cause(attempt);
 	buf_printf(out, "%zu: ", number);
 	say_duration(out, attempt->started_ns, attempt->ended_ns);
+	say_steps(out, &attempt->steps);
 	if (attempt->end == ATTEMPT_REGROUP) {
 		buf_append_str(out, ", nodes came or went");
 	} else if (attempt->end == ATTEMPT_RESTARTED) {
@@ -257,6 +285,16 @@ static void say_attempt(struct buf *out, const struct history_attempt *attempt, 
 		buf_printf(out, ", rank %u ", cause->rank);
 		say_how(out, cause);
 	}
+	buf_append_char(out, '\n');
+}
+
+static void say_last_step(struct buf *out, const struct headway_span *steps)
+{
+	buf_printf(out, "step %" PRIu64, steps->most);
+	if (steps->least < steps->most)
+		buf_printf(out, ", the last one at %" PRIu64, steps->least);
+	if (steps->savers)
+		buf_printf(out, "; saved up to step %" PRIu64, steps->saved);
 	buf_append_char(out, '\n');
 }
 
@@ -274,6 +312,11 @@ static void say_attempts(const struct printer *p, const struct report *report,
 			size_t hidden = i < HISTORY_FIRST_MAX ? 0 : history->forgotten.count;
 			say_attempt(p->out, &history->attempts[i], i + 1 + hidden);
 		}
+	}
+	if (report->outcome && report->outcome->stalled) {
+		label(p, "restart");
+		buf_printf(p->out, "none: %u attempts in a row made no new step\n",
+			   report->config->max_restarts + 1);
 	}
 	if (report->config->max_restarts &&
 	    exit_set_contains(&report->config->no_restart_on, &cause->status)) {
@@ -302,6 +345,26 @@ static void say_stopped(const struct printer *p, const struct report *report)
 	buf_append_char(p->out, '\n');
 }
 
+/* One line: after which step the workers left, and who of them did not tell that it saved that. */
+static void say_left(struct buf *out, const struct history_attempt *last)
+{
+	size_t count = last ? last->left_count : 0, savers = 0, unsaved = 0;
+	for (size_t i = 0; i < count; i++) {
+		savers += last->left[i].has_saved;
+		unsaved += !last->left[i].has_saved || last->left[i].saved < last->left[i].step;
+	}
+	buf_append_str(out, "muster: the workers left together, as asked");
+	if (count)
+		buf_printf(out, ", after step %" PRIu64, last->left[0].step);
+	if (savers && !unsaved)
+		buf_printf(out, "; %zu of %zu here have saved it", savers, count);
+	for (size_t i = 0, n = 0; savers && unsaved && i < count; i++)
+		if (!last->left[i].has_saved || last->left[i].saved < last->left[i].step)
+			buf_printf(out, "%s%u", n++ ? ", " : "; not saved by rank ",
+				   last->left[i].rank);
+	buf_append_str(out, ". Start the job again to go on\n");
+}
+
 void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
 		    struct buf *out)
 {
@@ -320,7 +383,35 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 	say_how(out, cause);
 	if (cause->reason != FAILURE_SPAWN)
 		say_life(out, cause);
-	buf_printf(out, ": restart %u of %u", restart, max_restarts);
+	buf_printf(out, ": restart %u", restart);
+	if (max_restarts)
+		buf_printf(out, " of %u", max_restarts);
+}
+
+/* Nodes that were not fit, and how to be rid of them. */
+static void say_unfit(const struct printer *p, const struct node_table *nodes)
+{
+	AUTO(buf_done) struct buf names = BUF_INIT;
+	if (node_table_unfit(nodes, &names) == 0)
+		return;
+	for (size_t i = 0; i < nodes->count; i++)
+		if (nodes->rows[i].unfit) {
+			label(p, "not fit");
+			buf_printf(p->out, "%s: %s\n", nodes->rows[i].name, nodes->rows[i].why);
+		}
+	label(p, "without them");
+	buf_printf(p->out, "sbatch --exclude=%s, or muster run --exclude-hosts=%s\n",
+		   buf_str(&names), buf_str(&names));
+}
+
+void report_unfit(const struct report *report, struct buf *out)
+{
+	const struct printer p = { out, false };
+	AUTO(buf_done) struct buf names = BUF_INIT;
+	if (node_table_unfit(&report->history->nodes, &names) == 0)
+		return;
+	buf_append_str(out, "muster: the job is done, but nodes were not fit\n");
+	say_unfit(&p, &report->history->nodes);
 }
 
 void report_people(const struct report *report, bool colour, struct buf *out)
@@ -337,6 +428,10 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 		say_stopped(&p, report);
 		return;
 	}
+	if (report->outcome && report->outcome->left) {
+		say_left(out, last);
+		return;
+	}
 	if (!cause) {
 		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
 		return;
@@ -344,11 +439,16 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	say_headline(&p, report, last, cause);
 	if (cause->reason == FAILURE_SPAWN && history->count == 1)
 		return;
+	say_collectives(&p, last);
 	label(&p, "first cause");
 	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank,
 		   cause->host, (int)cause->pid);
 	say_time(out, history, cause->ended_ns);
 	buf_append_char(out, '\n');
+	if (last->steps.workers) {
+		label(&p, "progress");
+		say_last_step(out, &last->steps);
+	}
 	label(&p, "command");
 	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
@@ -361,6 +461,11 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 	say_stacks(&p, last);
 	say_others(&p, last, cause);
 	say_attempts(&p, report, cause);
+	if (report_has_steps(report)) {
+		label(&p, "goodput");
+		report_goodput_people(report, out);
+	}
+	say_unfit(&p, &history->nodes);
 	if (report->log_dir) {
 		label(&p, "report");
 		buf_printf(out, "%s/report.json\n", report->log_dir);

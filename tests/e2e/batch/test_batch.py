@@ -15,15 +15,12 @@ import termios
 import time
 
 import pytest
-from proc import alive, start_time
+
+import able
+from batch_files import results, write
+from proc import alive, children, name, read, start_time
 from tree import BUILD, MUSTER, clean_env
 from waits import DEADLINE, wait_for
-
-
-def results(path):
-    lines = [json.loads(line) for line in open(path, encoding="utf-8", errors="surrogateescape")]
-    assert lines[0]["muster"] == "batch" and lines[0]["v"] == 1
-    return lines[1:]
 
 
 def count(path):
@@ -32,23 +29,19 @@ def count(path):
 
 
 def pending(pid):
-    return re.search(r"ShdPnd:\s+(\w+)", open(f"/proc/{pid}/status").read())[1]
-
-
-def write(path, *lines):
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
+    """The signals that a process has not taken yet, as bits; none when it has ended."""
+    try:
+        status = open(f"/proc/{pid}/status").read()
+    except FileNotFoundError:
+        return 0
+    return int(re.search(r"ShdPnd:\s+(\w+)", status)[1], 16)
 
 
 def marked(marker):
     """Processes with the marker in their command line."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = open(f"/proc/{pid}/cmdline", "rb").read()
-        except OSError:
-            continue
-        if marker.encode() in command and alive(pid) and int(pid) != os.getpid():
+        if marker.encode() in read(pid, "cmdline") and alive(pid) and int(pid) != os.getpid():
             found.append(int(pid))
     return found
 
@@ -259,10 +252,10 @@ def test_an_order_whose_warden_is_killed_is_lost_and_tried_again(start, tmp_path
     orders = [f"echo >>{name}; [ $(wc -l <{name}) = 2 ] || exec sleep 3{os.getpid()}" for name in "ab"]
     process = start("batch", "-j2", "--retries=1", "--retry-delay=10ms", "-o", "r.jsonl", ":::", *orders)
     wait_for(lambda: all((tmp_path / name).exists() for name in "ab"), "both orders")
-    watchers = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
-    assert len(watchers) == 2
-    for pid in watchers:
-        os.kill(int(pid), signal.SIGKILL)
+    wardens = [warden for heir in children(process.pid) for warden in children(heir)]
+    assert [name(pid) for pid in wardens] == ["warden", "warden"]
+    for pid in wardens:
+        os.kill(pid, signal.SIGKILL)
     assert process.wait(timeout=DEADLINE) == 0
     assert collections.Counter(line["reason"] for line in results(tmp_path / "r.jsonl")) == {"lost": 2, "ok": 2}
     assert marked(f"3{os.getpid()}") == []
@@ -309,7 +302,7 @@ def test_ctrl_c_leaves_a_journal_that_can_be_resumed(start, muster, tmp_path, pr
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
         if presses == 2:  # two that are pending at the same time would be one
-            wait_for(lambda: int(pending(process.pid), 16) & 2 == 0, "the signal to be taken")
+            wait_for(lambda: not pending(process.pid) & 2, "the signal to be taken")
     assert process.wait(timeout=DEADLINE) == 130
     assert marked(f"3{os.getpid()}") == []
     assert collections.Counter(line["reason"] for line in results(tmp_path / "r.jsonl"))["killed"] == 1
@@ -458,11 +451,13 @@ def bar_of(lines):
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_the_progress_line_fits_the_terminal(tmp_path, columns):
-    long = "sleep 0.5; true " + "x" * 100
+    go = tmp_path / "go"
+    long = f"until [ -e {go.name} ]; do sleep 0.05; done; true " + "x" * 100
     terminal = Screen(["batch", "-j2", ":::", "echo hello", "exit 3", long, long + "é漢"], tmp_path, columns)
-    bar = terminal.read_until(lambda lines: (bar := bar_of(lines)) and "1 failed" in bar and "sleep" in bar and bar, "bar")
+    bar = terminal.read_until(lambda lines: (bar := bar_of(lines)) and "1 failed" in bar and "until" in bar and bar, "bar")
     assert len(bar) < columns and "2 running" in bar
     assert re.search(r"\(\d+ s\)", bar)
+    go.touch()
     assert terminal.end() == 1
     text = [line.rstrip() for line in terminal.screen.display if line.strip()]
     assert "hello" in text and any("3 of 4 done, 1 failed" in line for line in text)
@@ -487,6 +482,14 @@ def test_plain_lines_when_not_a_terminal_and_silence_when_quiet(muster):
     assert r.stdout == "out\n" and "err\n" in r.stderr
     assert "\r" not in r.stderr and "failed: exit code 3" in r.stderr and "1 of 2 done, 1 failed" in r.stderr
     r = muster("batch", "-q", ":::", "exit 3")
+    assert (r.returncode, r.stderr) == (1, "")
+
+
+def test_a_place_without_sys_is_no_reason_for_noise(tmp_path):
+    """A chroot, say. hwloc would complain."""
+    able.need_mount()
+    r = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$0" batch -q ::: "exit 3"', MUSTER],
+                       cwd=tmp_path, env=clean_env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
     assert (r.returncode, r.stderr) == (1, "")
 
 

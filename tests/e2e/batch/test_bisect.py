@@ -58,6 +58,13 @@ def test_counting_names_the_first_bad_commit_past_one_that_does_not_build(tmp_pa
 
 
 @counting
+def test_a_repository_may_have_any_path(tmp_path):
+    names = history(tmp_path / "it's a repo", 3, 2, words=("100", "130"))
+    done = bisect(tmp_path / "it's a repo", f"--good={names[0]}", "--build=sh build.sh", "--count=cachegrind", "--json", "--", *LOOP)
+    assert json.loads(done.stdout)["first_bad"] == names[2]
+
+
+@counting
 def test_a_broken_culprit_leaves_a_range(tmp_path):
     names = history(tmp_path / "r", 6, 3, broken=3, words=("100", "130"))
     done = bisect(tmp_path / "r", f"--good={names[0]}", "--build=sh build.sh", "--count=cachegrind", "-q", "--", *LOOP,
@@ -69,7 +76,7 @@ def test_a_broken_culprit_leaves_a_range(tmp_path):
 def test_good_and_bad_alike_say_so(tmp_path):
     names = history(tmp_path / "r", 4, 9, words=("100", "130"))
     done = bisect(tmp_path / "r", f"--good={names[0]}", "--build=sh build.sh", "--count=cachegrind", "--", *LOOP, status=1)
-    assert "do not differ" in done.stdout
+    assert "do not differ by more than 0.1 %" in done.stdout
 
 
 def test_times_far_apart_are_told_apart(tmp_path):
@@ -142,7 +149,20 @@ def test_noise_tells_how_good_the_host_is():
     done = subprocess.run([MUSTER, "batch", "--noise", "--runs=8", "true"], capture_output=True, text=True, env=clean_env())
     assert done.returncode == 0, done.stderr
     assert "for measuring times: 16 runs" in done.stdout
-    for word in "spread", "drift", "outliers", "resolution":
+    for word in "spread", "CPU time", "drift", "outliers", "resolution":
         assert word in done.stdout
     done = subprocess.run([MUSTER, "batch", "--noise", "--runs=8", "false"], capture_output=True, text=True, env=clean_env())
-    assert done.returncode == 1
+    assert done.returncode == 1 and "'false' does not run well" in done.stderr
+    done = subprocess.run([MUSTER, "batch", "--noise", "--runs=3", "true"], capture_output=True, text=True, env=clean_env())
+    assert done.returncode == 125 and "--runs=5" in done.stderr
+
+
+def test_noise_as_json_has_what_the_text_says():
+    done = subprocess.run([MUSTER, "batch", "--noise", "--json", "--runs=8", "true"], capture_output=True, text=True, env=clean_env())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["muster"] == "noise" and found["grade"] in ("good", "fair", "poor") and found["runs"] == 16
+    assert found["spread"] > 0 and 0 <= found["drift_p"] <= 1 and found["pairs_for_1_percent"] >= 1
+    assert {each["source"] for each in found["disturbed"]} <= {"load", "steal", "frequency", "smt", "aslr", "governor"}
+    done = subprocess.run([MUSTER, "batch", "--json", "true"], capture_output=True, text=True, env=clean_env())
+    assert done.returncode == 2 and "--noise" in done.stderr

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +13,8 @@ import zlib
 
 import pytest
 
-from tree import MUSTER, clean_env
+from tree import MUSTER, ROOT, clean_env
+from waits import DEADLINE
 
 
 def compare(*args, status=0, env=None):
@@ -76,7 +78,7 @@ def test_the_table_is_sorted_by_effect_and_names_all(pair):
 @pytest.mark.parametrize("columns, bar", [(80, False), (100, True), (200, True)])
 def test_the_table_keeps_to_the_columns_that_there_are(pair, columns, bar):
     out = compare(*pair, status=3, env={"LC_ALL": "C.UTF-8", "COLUMNS": str(columns)}).stdout
-    table = [line for line in out.splitlines() if line.startswith("  ") and "geometric mean" not in line]
+    table = [line for line in out.splitlines() if line.startswith("  ")]
     assert max(map(len, table)) <= columns and ("●" in out) == bar, out
     assert "undecided" in out and re.search(r"about \d+ more run", out), out
 
@@ -154,6 +156,44 @@ def test_learned_noise_asks_more_of_a_change(tmp_path):
         assert summary["same"] == 0
 
 
+def test_more_than_two_variants_or_results_are_compared_with_the_first(tmp_path, pair):
+    rng = random.Random(1)
+    lines = [line("o", block, 10 * factor * (1 + rng.uniform(0, 0.004)), variant=variant, block=block)
+             for block in range(12) for variant, factor in (("A", 1), ("B", 1.1), ("C", 0.9))]
+    path = write(tmp_path / "abc.jsonl", lines)
+    b, c = json.loads(compare("--json", path, status=3).stdout)
+    assert (b["b"], b["rows"][0]["verdict"]) == ("variant B", "slower") and b["rows"][0]["blocks"] == 12
+    assert (c["b"], c["rows"][0]["verdict"]) == ("variant C", "faster")
+    only = json.loads(compare("--json", "--variants=A,C", path).stdout)
+    assert only["b"] == "variant C"
+    text = compare(path, status=3).stdout
+    assert text.count("variant A") == 2 and "variant C" in text
+    assert "--variants" in compare("--html", tmp_path / "p.html", path, status=125).stderr
+    compare("--html", tmp_path / "p.html", "--variants=B,C", path)
+    assert "variants" in compare("--variants=A,Z", path, status=2).stderr
+    a, other = pair
+    assert len(json.loads(compare("--json", a, other, a, status=3).stdout)) == 2
+
+
+def test_runs_that_drift_are_told_with_the_remedy(tmp_path):
+    def side(name, seed, rho):
+        rng, lines = random.Random(seed), []
+        for order in range(6):
+            wave = rng.gauss(0, 1)
+            for run in range(20):
+                wave = rho * wave + (1 - rho * rho) ** 0.5 * rng.gauss(0, 1)
+                lines.append(line(f"order-{order}", run, 10 * (1 + 0.02 * wave)))
+        return write(tmp_path / name, lines)
+    steady, again, drifts = side("steady.jsonl", 1, 0), side("again.jsonl", 3, 0), side("drifts.jsonl", 2, 0.8)
+    compare_any = lambda *args: subprocess.run([MUSTER, "compare", *map(str, args)], text=True, capture_output=True,
+                                               env=clean_env())
+    done = compare_any(steady, drifts)
+    assert "runs of B drift" in done.stdout and "--ab" in done.stdout and "--noise=learn" in done.stdout
+    summary, = (s for s in json.loads(compare_any("--json", steady, drifts).stdout)["summary"] if s["metric"] == "wall")
+    assert summary["drift_a"] == 0 and 0.4 < summary["drift_b"] < 0.95
+    assert "drift (" not in compare_any(steady, again).stdout
+
+
 def test_json_is_json_and_hostile_names_do_no_harm(tmp_path):
     name = "<b>\"x\" & 'y' | `z` \u00e9\n\033[31m"
     a, b = write(tmp_path / "a.jsonl", runs(name, 6)), write(tmp_path / "b.jsonl", runs(name, 6, 2, 1))
@@ -174,6 +214,57 @@ def test_the_page_stands_alone_and_draws_every_order(pair, tmp_path):
     assert text.count('<article class="card"') == 4
     assert "prefers-color-scheme:dark" in text and "width=device-width" in text
     ElementTree.fromstring("<x>" + "".join(re.findall(r"<svg.*?</svg>", text, re.S)) + "</x>")
+
+
+CARD = re.compile(r'<article class="card" data-r="(?P<numbers>[^"]*)" data-a="(?P<a>[^"]*)" data-b="(?P<b>[^"]*)"'
+                  r'(?: data-c="(?P<command>[^"]*)")?(?: data-d="(?P<other>[^"]*)")?(?: data-l="(?P<labels>[^"]*)")?'
+                  r'(?: data-w="(?P<why>[^"]*)")?>(?P<name>[^<]*)</article>')
+
+
+def test_the_page_names_commands_suspects_run_order_and_labels(tmp_path):
+    def side(path, program):
+        lines = runs("x", 12, labels={"op": "add", "threads": "2"})
+        for i, each in enumerate(lines):
+            each.update(cmd=f"{program} <x>", wall_ns=10_000_000 + 1000 * i)
+        lines[3]["suspect"] = ["busy"]
+        return write(tmp_path / path, lines)
+
+    page = tmp_path / "p.html"
+    compare(side("a.jsonl", "./old"), side("b.jsonl", "./new"), "--html", page)
+    text = page.read_text()
+    (card,) = CARD.finditer(text)
+    assert (card["command"], card["other"]) == ("./old &lt;x&gt;", "./new &lt;x&gt;")
+    assert "2 suspect runs of 1 order left out" in text and card["numbers"].split()[9] == "2"
+    places = [int(place, 36) for place in re.findall(r"[0-9a-z]{2}", card["a"])]
+    assert places == sorted(places) and len(places) == 12 and places[0] == 0, "in the order of the runs"
+    assert card["a"].count("~") == 1 and card["a"].index("~") == 6
+    labels = json.loads(re.search(r"const labels=(\[.*?\]);", text)[1])
+    assert [labels[int(i)] for i in card["labels"].split()] == ["op=add", "threads=2"]
+
+
+def test_a_page_of_many_orders_stays_small(tmp_path):
+    """10,000 orders of 10 runs each: less than 3 MB."""
+    def side(path):
+        rng = random.Random(path)
+        return write(tmp_path / path, (line(f"order {i}", run, 10 + rng.random(), labels={"op": f"op{i % 90}", "threads": "2"})
+                                       for i in range(10_000) for run in range(10)))
+
+    page = tmp_path / "p.html"
+    compare(side("a.jsonl"), side("b.jsonl"), "--html", page)
+    assert page.stat().st_size < 3_000_000 and len(CARD.findall(page.read_text())) == 10_000
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed; scripts/deps test installs it")
+def test_the_script_of_the_page_draws_in_a_browser(pair, tmp_path):
+    page = tmp_path / "p.html"
+    compare(*pair, "--html", page, status=3)
+    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
+                           "--virtual-time-budget=3000", "--window-size=1000,3000", "--dump-dom", f"file://{page}"],
+                          capture_output=True, text=True, timeout=DEADLINE)
+    cards = re.findall(r'<article class="card".*?</article>', done.stdout, re.S)
+    assert len(cards) == 4 and all(card.count("<svg") == 2 for card in cards), done.stderr[-2000:]
+    assert [re.search(r"<h3>(.*?)</h3>", card)[1] for card in cards][0] in ("few", "slowed"), "the largest ratio first"
+    assert "▲ slower" in "".join(cards) and "4 of 4 orders" in done.stdout
 
 
 def test_junit_has_a_failure_per_regression(pair, tmp_path):
@@ -230,8 +321,28 @@ def test_export_has_the_layout_of_a_real_one(tmp_path):
         assert len(mine["times"]) == len(mine["exit_codes"]) == 3
 
 
+@pytest.mark.parametrize("option, sample, only_theirs", [
+    ("--export-google-benchmark", "google-benchmark-1.9.5.json", set()),
+    ("--export-pytest-benchmark", "pytest-benchmark-5.3.1.json", {"disable_gc", "min_rounds", "max_time", "min_time", "precision",
+                                                                  "confidence", "warmup"}),
+])
+def test_exports_for_other_tools_have_their_layout_and_every_run(pair, tmp_path, option, sample, only_theirs):
+    """Key by key as in a file that the tool wrote; read again, the medians are what they were."""
+    compare(pair[0], option, tmp_path / "x.json")
+    ours = json.loads((tmp_path / "x.json").read_text())["benchmarks"]
+    theirs = json.loads((ROOT / "tests/data/benchmarks" / sample).read_text())["benchmarks"]
+    expected = layout(theirs[0])
+    expected["options"] = {k: v for k, v in expected.get("options", {}).items() if k not in only_theirs}
+    assert {"options": {}, **layout(ours[0])} == expected
+    compare(pair[0], "--export-json", tmp_path / "h.json")
+    read = lambda name: {each["id"]: each["level"] for each in json.loads(subprocess.run(
+        [MUSTER, "trend", tmp_path / name, "--import", tmp_path / name.replace("-dir", ""), "--version-label=v", "--json"],
+        check=True, capture_output=True, text=True).stdout)["series"]}
+    assert read("x.json-dir") == pytest.approx(read("h.json-dir"))
+
+
 def test_errors_are_named(tmp_path, pair):
-    assert "one or two" in compare(status=2).stderr
+    assert "one or more" in compare(status=2).stderr
     assert "no such" in compare(tmp_path / "none.jsonl", pair[1], status=2).stderr.lower()
     assert "second result" in compare(pair[0], status=125).stderr
     assert "unknown metric" in compare(*pair, "--metric=speed", status=2).stderr

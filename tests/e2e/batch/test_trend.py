@@ -96,7 +96,7 @@ def test_host_classes_are_never_mixed(tmp_path):
     ("pytest-benchmark-5.3.1.json", {"t_bench.py::test_sum", "t_bench.py::test_sort"}),
     ("asv-0.6.6.json", {"b.time_sort", "b.track_size", "b.Suite.time_sum(10, 'a')", "b.Suite.time_sum(10, 'b')",
                         "b.Suite.time_sum(100, 'a')", "b.Suite.time_sum(100, 'b')", "b.peakmem_list"}),
-    ("github-action-benchmark.js", {"fib/10", "requests"}),
+    ("github-action-benchmark.js", {"fib<int, 10>/0"}),  # written by hand: tests/data/benchmarks/README.md
 ])
 def test_files_of_other_tools_are_imported(tmp_path, name, ids):
     folder = tmp_path / "perf"
@@ -108,6 +108,14 @@ def test_files_of_other_tools_are_imported(tmp_path, name, ids):
     filed = next(folder.rglob("*.jsonl"))
     exported = json.loads(muster("compare", filed, "--export-json=-").stdout)
     assert exported["results"] or name == "none"
+
+
+def test_suites_of_a_data_file_are_not_mixed(tmp_path):
+    muster("trend", tmp_path / "perf", "--import", SAMPLES / "github-action-benchmark.js", cwd=tmp_path)
+    found = json.loads(muster("trend", tmp_path / "perf", "--json", "--metric=wall,value").stdout)["series"]
+    assert {(each["configuration"], each["metric"], each["versions"]) for each in found} == \
+        {("C++ Benchmark", "wall", 2), ("Rates", "value", 1)}
+    assert {each["id"] for each in found} == {"fib<int, 10>/0"}
 
 
 def test_the_version_comes_from_the_file_when_it_says(tmp_path):
@@ -147,6 +155,9 @@ def test_a_batch_is_filed_under_its_commit(tmp_path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line.get("muster") for line in lines] == ["history", "summary", "batch", None, None]
     assert lines[0]["configuration"] == "time"
+    # People see the command of an order that has no name.
+    assert "true 1  wall time" in muster("trend", "perf", "--all", cwd=tmp_path).stdout
+    assert {each["name"] for each in json.loads(muster("trend", "perf", "--json", cwd=tmp_path).stdout)["series"]} == {"true 1"}
 
 
 def test_without_a_version_nothing_is_run(tmp_path):

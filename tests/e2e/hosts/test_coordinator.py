@@ -162,7 +162,7 @@ def test_another_version_is_refused_by_name(coordinator):
     assert answer.startswith(link_peer.OPENING)
     length, kind, reason, size = struct.unpack_from("<HBBB", answer, 8)
     assert (kind, link_peer.REASONS[reason]) == (link_peer.REFUSED, "version")
-    assert b"version 2.0 of the protocol" in answer[13:13 + size]
+    assert b"version %d.%d of the protocol" % tuple(link_peer.OPENING[6:8]) in answer[13:13 + size]
     c.said("version 1.5")
 
 
@@ -211,6 +211,40 @@ def test_a_probe_is_answered_and_needs_the_token_too(coordinator):
     probe = c.peer()
     assert probe.greet(role=link_peer.PROBE, token="secret") is None
     assert probe.next_frame() == (link_peer.STANDING, b"\x01" + link_peer.ballot(*number))
+
+
+def test_an_asker_with_the_token_gets_the_answers_of_agents_and_the_names_of_old_ones(coordinator):
+    c = coordinator(MUSTER_TOKEN="secret")
+    assert c.peer().greet(role=link_peer.ASKER)[0] == "token"
+    agents = [c.peer(), c.peer()]
+    for i, (agent, opening) in enumerate(zip(agents, [link_peer.OPENING, link_peer.MINOR_0])):
+        assert agent.greet(token="secret", opening=opening) is None
+        agent.join(i + 1, (2, 2), name=f"host{i}")
+    ranks = [agent.formed()[1] for agent in agents]
+    asker = c.peer()
+    assert asker.greet(role=link_peer.ASKER, token="secret") is None
+    asker.ask(7)
+    missed = asker.expect(link_peer.MISSED)[16:]
+    assert struct.unpack_from("<IBi", missed) == (7, 3, ranks[1]) and missed[9:] == link_peer.text("host1")
+    question = agents[0].expect(link_peer.QUESTION)[16:]
+    number, slot, pieces, kind = struct.unpack_from("<IHBB", question)
+    assert pieces > 0 and kind == 0 and question.endswith(b"\x04\x00args")
+    agents[0].send(link_peer.frame(link_peer.ANSWER, link_peer.ballot() + struct.pack("<IHBBH", number, slot, 1, 0, 4) + b"fine"))
+    reply = asker.expect(link_peer.REPLY)[16:]
+    assert struct.unpack_from("<IHBBi", reply) == (7, slot, 1, 0, ranks[0])
+    assert reply[12:] == link_peer.text("host0") + b"\x04\x00fine"
+    asker.send(link_peer.frame(link_peer.TAKEN, link_peer.ballot() + struct.pack("<IHB", 7, slot, 1)))
+    assert struct.unpack("<IBII", asker.expect(link_peer.ENDED)[16:]) == (7, 0, 2, 1)
+    agents[1].send(link_peer.frame(link_peer.PING, link_peer.ballot() + bytes(16)))
+    assert agents[1].next_frame()[0] == link_peer.PONG  # it was sent nothing that it does not know
+
+
+def test_an_asker_cannot_take_part(coordinator):
+    c = coordinator()
+    asker = c.peer()
+    assert asker.greet(role=link_peer.ASKER) is None
+    asker.join(1, (1, 1))
+    assert asker.rest() == b""
 
 
 def test_an_http_client_is_told_what_this_is(coordinator):

@@ -7,8 +7,7 @@ import signal
 
 import pytest
 
-from agents import agent_pid
-from proc import gone
+from proc import agent_of, gone
 from etcd_cluster import loopback_address, make_certificates
 from oracle import Oracle
 
@@ -158,7 +157,7 @@ def test_when_the_coordinator_is_killed_the_next_is_elected_at_once(agents, crew
     lost.kill()
     left = [agent for agent in three if agent is not lost]
     again = crew.round(2, left)  # long before the lease would have ended
-    assert {agent_pid(worker) for worker in again} == {agent.pid for agent in left}
+    assert {agent_of(worker.pid) for worker in again} == {agent.pid for agent in left}
     crew.gone(round_)
     again.finish()
     assert [agent.wait() for agent in left] == [0, 0]
@@ -175,6 +174,28 @@ def test_a_running_job_does_not_need_etcd(agents, crew, make_cluster):
     assert again.restarts == 1
     again.finish()
     assert agents.wait() == [0, 0, 0]
+
+
+def test_one_agent_of_one_to_two_begins_after_the_last_call(agents, crew, make_cluster):
+    agent = agents.start("--nnodes=1:2", "--rdzv-backend=etcd", f"--rdzv-endpoint={make_cluster().endpoints}", HERE,
+                         "--rdzv-conf='join_timeout=600,last_call_timeout=1'", *crew.command())
+    crew.round(1, [agent]).finish()
+    assert agent.wait() == 0
+
+
+def test_a_job_that_a_minority_may_continue_stops_without_etcd_and_goes_on_with_it(agents, crew, make_cluster):
+    cluster = make_cluster()
+    options = ["--nnodes=1:2", "--rdzv-backend=etcd", f"--rdzv-endpoint={cluster.endpoints}", HERE,
+               "--rdzv-conf=keep_alive_interval=500ms,last_call_timeout=600"]
+    two = [agents.start(*options, *crew.command(), LOGLEVEL="INFO") for _ in range(2)]
+    round_ = crew.round(2, two)
+    cluster.members[0].kill()
+    crew.gone(round_)
+    cluster.start()
+    again = crew.round(2, two)
+    assert again.restarts == 0
+    again.finish()
+    assert agents.wait() == [0, 0]
 
 
 def test_over_tls_with_a_user(agents, crew, make_cluster, tmp_path):

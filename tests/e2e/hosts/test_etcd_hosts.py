@@ -35,10 +35,10 @@ class Etcd:
 
 
 class Job:
-    def __init__(self, hosts, etcd, crew, *options, torch=False, nnodes="2:3"):
+    def __init__(self, hosts, etcd, crew, *options, torch=False, nnodes="2:3", conf=(f"lease_ttl={LEASE_S}", "last_call_timeout=600")):
         self.agents = {host: host.start(
             MUSTER, "run", f"--nnodes={nnodes}", "--rdzv-backend=etcd", f"--rdzv-endpoint={etcd.endpoints}",
-            "--rdzv-id=job", f"--rdzv-conf=lease_ttl={LEASE_S},last_call_timeout=600", *options,
+            "--rdzv-id=job", f"--rdzv-conf={','.join(conf)}", *options,
             *crew.command(*(["--torch"] if torch else [])), env=clean_env(LOGLEVEL="INFO", OMP_NUM_THREADS=1))
             for host in hosts}
 
@@ -100,3 +100,58 @@ def test_a_coordinator_that_is_cut_off_gives_way_and_comes_back_as_a_member(make
     again.finish()
     assert [agent.wait() for agent in job.agents.values()] == [0, 0, 0]
     assert not [name for name in lab.left_behind() if "muster" in str(lab.left_behind()[name])]
+
+
+# ---- two nodes: etcd's lease decides, not a majority ----
+
+PERIOD = "keep_alive_interval=500ms"  # the lease is six times as long as workers live without answers
+
+
+@pytest.fixture
+def two(make_lab, crew):
+    """Two hosts with a job of one or two nodes, while a third has etcd."""
+    lab = make_lab(3)
+    *hosts, service = lab.hosts
+    job = Job(hosts, Etcd([service]), crew, nnodes="1:2", conf=(PERIOD, "last_call_timeout=600"))
+    job.first = crew.round(2, job.agents.values())
+    job.leader = job.coordinator()
+    job.other = next(host for host in hosts if host is not job.leader)
+    return job
+
+
+@pytest.mark.parametrize("which", ["leader", "other"])
+@pytest.mark.parametrize("how", ["kill", "power_off"])
+def test_two_nodes_survive_the_loss_of_either(two, crew, which, how):
+    lost = getattr(two, which)
+    left = two.other if lost is two.leader else two.leader
+    getattr(lost, how)()
+    alone = crew.round(1, two.of(left))  # at every start, crew sees to it that no worker of another round is alive
+    assert alone.hosts == [left.name]
+    assert alone.restarts == 0
+    alone.finish()
+    assert [agent.wait() for agent in two.of(left)] == [0]
+
+
+@pytest.mark.parametrize("which", ["leader", "other"])
+def test_a_node_of_two_that_is_cut_off_stops_before_the_other_goes_on_and_comes_back(two, crew, which):
+    lost = getattr(two, which)
+    left = two.other if lost is two.leader else two.leader
+    lost.cut()
+    while crew.round(1, two.of(left)).hosts != [left.name]:
+        pass  # the leader may go on alone while its lease lasts
+    assert not crew.alive(lost.name)
+    lost.plug()
+    again = crew.round(2, two.agents.values())
+    again.finish()
+    assert [agent.wait() for agent in two.agents.values()] == [0, 0]
+
+
+def test_a_node_that_was_away_when_the_job_ended_does_not_begin_it_again(two, crew):
+    two.other.cut()
+    alone = crew.round(1, two.of(two.leader))
+    alone.finish()
+    assert [agent.wait() for agent in two.of(two.leader)] == [0]
+    two.other.plug()
+    assert [agent.wait() for agent in two.of(two.other)] == [0]
+    crew.gone(alone)
+    assert [worker.world for worker in crew.workers if worker.host == two.other.name] == [2]

@@ -6,9 +6,8 @@ import textwrap
 
 import pytest
 
-from agents import agent_pid
 from ports import Port
-from proc import gone
+from proc import agent_of, gone
 from waits import wait_for
 
 STOPPED = 128 + signal.SIGTERM
@@ -286,9 +285,9 @@ def test_a_token_admits_agents_that_know_it_and_workers_never_see_it(agents, cre
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")
     common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}"]
-    # Neither in its own environment nor in that of the warden, its parent, or of the agent, the warden's.
-    show = ["sh", "-c", "agent=$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); "
-            "cat /proc/self/environ /proc/$PPID/environ /proc/$agent/environ | grep -ac sesame; test $? = 1"]
+    # Neither in its own environment nor in that of warden, heir and agent, which are above it.
+    show = ["sh", "-c", "heir=$(cut -d' ' -f4 /proc/$PPID/stat); agent=$(cut -d' ' -f4 /proc/$heir/stat); "
+            "cat /proc/self/environ /proc/$PPID/environ /proc/$heir/environ /proc/$agent/environ | grep -ac sesame; test $? = 1"]
     coordinator(agents, *common, *show, MUSTER_TOKEN="open sesame")
     wrong = agents.start(*common, "true", MUSTER_TOKEN="open barley")
     without = agents.start(*common, "true")
@@ -323,7 +322,7 @@ def test_a_stop_signal_to_one_node_leaves_the_others_running(agents, crew, port,
     host, stayer = coordinator(agents, *common), agents.start(*common)
     leaver = agents.start(f"--events={agents.directory}/leaver", *common)
     first = crew.round(3, agents.all)
-    mine = next(worker for worker in first if agent_pid(worker) == leaver.pid)
+    mine = next(worker for worker in first if agent_of(worker.pid) == leaver.pid)
     if done:
         mine.order("finish")
         wait_for(lambda: "group.done" in (agents.directory / "leaver").read_text(), "the end of its workers")

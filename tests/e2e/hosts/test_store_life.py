@@ -2,11 +2,11 @@
 
 import pytest
 
-from tree import MUSTER
+from tree import MUSTER_SH
 from waits import wait_for
 
 # Ranks meet in the store; then rank 0 is done, and with it the node that serves the store, before rank 1 uses it again.
-KV = f"{MUSTER} kv --timeout=20s"
+KV = f"{MUSTER_SH} kv --timeout=20s"
 BASH = ["bash", "-c", f"""
     {KV} barrier start 2 || exit 99
     [ $RANK = 0 ] && exit 0

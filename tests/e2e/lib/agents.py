@@ -7,7 +7,6 @@ import socket
 import subprocess
 import tempfile
 
-from proc import parent
 from process import Process
 from tree import MUSTER, clean_env
 from waits import DEADLINE
@@ -39,11 +38,6 @@ class Agent(Process):
             while part := http.recv(65536):
                 answer += part
         return answer.partition(b"\r\n\r\n")[2].decode()
-
-
-def agent_pid(worker):
-    """The agent of a worker, whose parent is the agent's warden."""
-    return parent(parent(worker.pid))
 
 
 class Agents:

@@ -27,10 +27,11 @@ class Worker:
         self.rest = b""
         self.environ = {}
         self.steps, self.sums = 0, set()
+        self.kept, self.committed = ..., None  # steps: what it began with, and its last one
         self.alive = True
 
     def order(self, text):
-        """"exit N" or "finish"."""
+        """"exit N", "commit N" or "finish"."""
         self.connection.sendall(text.encode() + b"\n")
 
     host = property(lambda self: self.environ["host"])
@@ -162,6 +163,10 @@ class Crew:
         if "step" in what:
             worker.steps = what["step"]
             worker.sums.add(what["sum"])
+            return
+        if "kept" in what or "committed" in what:
+            worker.kept = what.get("kept", worker.kept)
+            worker.committed = what.get("committed", worker.committed)
             return
         worker.environ = what
         if self.strict:

@@ -1,9 +1,10 @@
 """A worker that reports to the test and does what it says (crew.py).
 
-usage: crew_worker.py DESK [--torch] [--tough]
+usage: crew_worker.py DESK [--torch] [--tough] [--keep]
 
 --torch   one all_reduce after the other through gloo, each reported, until rank 0 is told to finish
---tough   SIGTERM does not end it"""
+--tough   SIGTERM does not end it
+--keep    says which step it has kept from before, and commits the next ones when told so"""
 
 import json
 import os
@@ -57,6 +58,20 @@ def train(desk):
     dist.destroy_process_group()
 
 
+def keep(desk):
+    import muster
+
+    kept = muster.keep("step", 8)
+    assert kept.step is None or int.from_bytes(kept.state, "little") == kept.step
+    desk.say(kept=kept.step)
+    while True:
+        words = desk.obey()
+        if words == ["finish"]:
+            break
+        kept.save(int(words[1]), int(words[1]).to_bytes(8, "little"))
+        desk.say(committed=int(words[1]))
+
+
 def main():
     if "--tough" in sys.argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -64,6 +79,8 @@ def main():
     desk.say(host=socket.gethostname(), **{name: os.environ.get(name, "") for name in NAMES})
     if "--torch" in sys.argv:
         train(desk)
+    elif "--keep" in sys.argv:
+        keep(desk)
     else:
         while desk.obey() != ["finish"]:
             pass

@@ -5,16 +5,21 @@ import ctypes
 import ctypes.util
 import hashlib
 import os
+import re
 import socket
 import struct
 
+from tree import ROOT
 from waits import DEADLINE
 
-OPENING = b"MUSTER\x02\x00"
+MINOR = int(re.search(r"minor version: (\d+)", (ROOT / "docs/PROTOCOL.md").read_text())[1])
+OPENING = b"MUSTER\x02" + bytes([MINOR])
+MINOR_0 = b"MUSTER\x02\x00"  # knows no questions
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED, STANDING = range(1, 7)
 JOIN, FAILED, DONE, LEAVE, PING, FORMED, STOP, CLOSED, REFUSED_JOIN, PONG, PEERS = range(16, 27)
+ASK, TAKEN, ANSWER, QUESTION, GRANT, REPLY, MISSED, ENDED = range(27, 35)
 REASONS = ["version", "run id", "token", "standby", "broken", "busy"]
-AGENT, PROBE = 0, 1
+AGENT, PROBE, ASKER = 0, 1, 2
 
 
 def text(value):
@@ -133,9 +138,9 @@ class Peer:
         body = self.receive(length)
         return self.seal_in.open(header + body) if self.seal_in else (kind, body)
 
-    def hello(self, run_id="none", role=AGENT, token=None, send=None):
+    def hello(self, run_id="none", role=AGENT, token=None, send=None, opening=OPENING):
         body = bytes([role, token is not None]) + self.nonce + text("0.0.test") + text(run_id)
-        (send or self.send)(OPENING + frame(HELLO, body))
+        (send or self.send)(opening + frame(HELLO, body))
         assert self.receive(8) == OPENING
 
     def proof(self, token, challenge, direction, run_id="none", role=AGENT, purpose=b"muster proof 1"):
@@ -143,9 +148,9 @@ class Peer:
         data = purpose + b"\0" + bytes([direction, role]) + self.nonce + challenge + run_id.encode()
         return hashlib.blake2b(data, key=key, digest_size=32).digest()
 
-    def greet(self, run_id="none", role=AGENT, token=None, send=None):
+    def greet(self, run_id="none", role=AGENT, token=None, send=None, opening=OPENING):
         """The whole greeting; returns the reason and the text if it was refused, else None."""
-        self.hello(run_id, role, token, send)
+        self.hello(run_id, role, token, send, opening)
         kind, body = self.next_frame()
         if kind == CHALLENGE:
             (send or self.send)(frame(PROOF, self.proof(token, body, 0, run_id, role)))
@@ -164,6 +169,10 @@ class Peer:
     def join(self, ident, nodes, attempt=1, heard=(0, 0), past=None, send=None, **about):
         body = ballot(*heard) + struct.pack("<I", attempt) + node(ident, nodes, **about) + (past or memory())
         (send or self.send)(frame(JOIN, body))
+
+    def ask(self, ident, kind=0, timeout_s=30, host=""):
+        inquiry = struct.pack("<BQBH", kind, timeout_s * 10**9, 0, 4) + b"args"
+        self.send(frame(ASK, ballot() + struct.pack("<I", ident) + text(host) + inquiry))
 
     def expect(self, kind):
         """The next message of that kind; PONGs and PEERS before it do not count."""

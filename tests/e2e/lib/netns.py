@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from proc import alive, children, state
+from proc import alive, children, state, words
 from process import Process
 from tree import admin_env, clean_env
 from waits import DEADLINE, wait_for
@@ -35,7 +35,7 @@ class Space:
     """Namespaces of their own, for as long as the first process in them lives."""
 
     def __init__(self, setup, *flags, inside=None):
-        self.enters = ["--net", "--uts", "--mount", "--pid", *(["--time"] if "--time" in flags else [])]
+        self.enters = ["--net", "--uts", "--mount", "--root", "--pid", *(["--time"] if "--time" in flags else [])]
         enter = []
         if inside and os.geteuid() != 0:
             enter = ["nsenter", f"--target={inside.pid}", "--user", "--preserve-credentials"]
@@ -138,9 +138,12 @@ class Host:
         """Runs a program here to its end and returns what it printed."""
         return self.space.call("env", "TMPDIR=/run/here", "XDG_RUNTIME_DIR=/run/here", *argv, **kwargs)
 
+    def is_up(self):
+        return alive(self.space.pid)
+
     def pids(self):
         """All processes of the host but its first, by their names outside."""
-        own = os.readlink(f"/proc/{self.space.pid}/ns/pid") if alive(self.space.pid) else None
+        own = os.readlink(f"/proc/{self.space.pid}/ns/pid") if self.is_up() else None
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             with contextlib.suppress(OSError):
@@ -159,15 +162,16 @@ class Host:
 
     def mute(self, *others):
         """What this host sends to the others gets lost on the way; what they send arrives."""
-        for other in others:
-            for address in (other.ipv4, other.ipv6):
-                self.space.call("ip", "neigh", "replace", address, "lladdr", NOBODY, "dev", "eth0", "nud", "permanent")
+        self.believe({other: NOBODY for other in others})
 
     def unmute(self, *others):
-        for other in others:
-            for address in (other.ipv4, other.ipv6):
-                self.space.call("ip", "neigh", "replace", address, "lladdr", other.hardware_address(), "dev", "eth0",
-                                "nud", "permanent")
+        self.believe({other: other.hardware_address() for other in others})
+
+    def believe(self, hardware_addresses):
+        """Sends to other hosts at these hardware addresses, whatever they say; all at once."""
+        self.space.call("bash", "-ec", "\n".join(
+            f"ip neigh replace {address} lladdr {hardware} dev eth0 nud permanent"
+            for other, hardware in hardware_addresses.items() for address in (other.ipv4, other.ipv6)))
 
     def delay(self, seconds):
         """Delays every frame from and to this host by this much, with a relay in the cable."""
@@ -259,8 +263,8 @@ class Lab:
     def left_behind(self, within=10):
         """What still runs on any host some time after the last agent has ended: must be empty."""
         def left():
-            return {host.name: [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-                                for pid in host.pids()] for host in self.hosts if host.pids()}
+            return {host.name: [b" ".join(words(pid)).decode() for pid in pids]
+                    for host in self.hosts if (pids := host.pids())}
         with contextlib.suppress(AssertionError):
             wait_for(lambda: not left(), "all processes to end", within)
         return left()

@@ -42,6 +42,8 @@ class Job:
         """The next round, all of whose workers have started; `of` are the hosts that must be in it. No agent
         may end meanwhile."""
         self.now = self.crew.round(world, self.running(), self.patience)
+        if "--keep" in self.flags:
+            self.crew.wait(lambda: all(worker.kept is not ... for worker in self.now), "what was kept", agents=self.running())
         assert of is None or sorted(self.now.hosts) == sorted(host.name for host in of), self.now
         assert restarts is None or {worker.restarts for worker in self.now} == {restarts}, self.now
         return self.now
@@ -49,6 +51,14 @@ class Job:
     def calculates(self, count=3):
         """Waits until every worker of the round has made this many steps."""
         self.crew.steps(self.now, count, self.running(), self.patience)
+
+    def commits(self, *steps, of=None):
+        """Has the workers (or those of some hosts) commit these steps, and waits until they have."""
+        workers = self.now if of is None else [self.now.on(host) for host in of]
+        for step in steps:
+            for worker in workers:
+                worker.order(f"commit {step}")
+            self.crew.wait(lambda: all(worker.committed == step for worker in workers), f"commit {step}", agents=self.running())
 
     def events(self, host):
         return self.lab.directory / f"{host.name}.events"

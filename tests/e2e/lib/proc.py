@@ -42,10 +42,40 @@ def alive(pid):
     return state(pid) not in "ZX"
 
 
+def name(pid):
+    """As in ps; None for a process that is not there."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return None
+
+
+def read(pid, file):
+    """The bytes of /proc/PID/file; b"" for a process that has just gone."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/{file}").read_bytes()
+    return b""
+
+
+def words(pid):
+    """The command line of a process, as bytes; [b""] for one that has just gone."""
+    return read(pid, "cmdline").split(b"\0")
+
+
 def children(pid):
     with contextlib.suppress(OSError):
         return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
+
+
+def warden_of(agent):
+    """The warden of a muster: below its heir, or its own child where muster is process 1. None: there is none now."""
+    found = children(agent)
+    return next((pid for pid in found + [below for pid in found for below in children(pid)] if name(pid) == "warden"), None)
+
+
+def agent_of(worker):
+    """The muster of a worker: above warden and heir."""
+    return parent(parent(parent(worker)))
 
 
 def carrying(mark):

@@ -2,11 +2,13 @@
 
 import os
 import pathlib
+import shlex
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 MUSTER = os.environ.get("MUSTER", str(BUILD / "muster"))
+MUSTER_SH = shlex.quote(MUSTER)  # in a shell's command line
 SANITIZER = os.environ.get("SAN", "")  # what it was built with, as -fsanitize= takes it; "" for none
 ADMIN = "/usr/local/sbin:/usr/sbin:/sbin"  # ip and sysctl; not in the PATH of every user
 

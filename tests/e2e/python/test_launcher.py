@@ -243,6 +243,25 @@ def test_the_first_failure_is_the_one_that_came_first(launch):
         """) == [1, -9, "SIGKILL", "<N/A>", [-15, -15, -9]]
 
 
+def test_workers_that_fail_together_are_all_among_the_failures_with_their_own_errors(launch, tmp_path):
+    """Neither fails because of the other: both have begun to when the first ends, and are deaf to the stop."""
+    assert launch(f"""
+        def fail():
+            import pathlib, signal, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            rank = os.environ["RANK"]
+            pathlib.Path("{tmp_path}", "here." + rank).touch()
+            while len(list(pathlib.Path("{tmp_path}").glob("here.*"))) < 2:
+                time.sleep(0.01)
+            raise RuntimeError("injected " + rank)
+        """, """
+        try:
+            elastic_launch(config(2), fail)()
+        except ChildFailedError as e:
+            show([[rank, f.exitcode, f.message["message"]] for rank, f in sorted(e.failures.items())])
+        """) == [[0, 1, "RuntimeError: injected 0"], [1, 1, "RuntimeError: injected 1"]]
+
+
 def test_the_message_has_the_layout_of_torchs(launch):
     """Both classes are given the same failures; what they print must be the same bytes."""
     ours, theirs = launch("""

@@ -50,6 +50,11 @@ def example(request, installed, tmp_path_factory):
     return build(installed, ROOT / "examples/sum.c", tmp_path_factory.mktemp("example") / "sum", request.param)
 
 
+@pytest.fixture(scope="module", params=["shared", "static"])
+def batch_example(request, installed, tmp_path_factory):
+    return build(installed, ROOT / "examples/batch.c", tmp_path_factory.mktemp("example") / "batch", request.param)
+
+
 @pytest.fixture(scope="module")
 def user(installed, tmp_path_factory):
     return build(installed, HERE / "libmuster_user.c", tmp_path_factory.mktemp("user") / "user", "shared")
@@ -80,13 +85,27 @@ def test_the_example_sums_over_ranks(example, installed, tmp_path):
     assert lines[-4:] == [f"rank {r} ended with 0" for r in range(4)]
 
 
+def test_the_batch_example_tells_how_every_order_ended(batch_example, installed, tmp_path):
+    env = clean_env()
+    env["PATH"] = f"{installed}/bin:{env['PATH']}"
+    done = subprocess.run([str(batch_example)], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    lines = re.sub(r"[\d.]+ ms", "N ms", done.stdout).splitlines()
+    assert sorted(lines[:-1]) == ["long: run 0 took N ms", "short: run 0 took N ms", "short: run 1 took N ms",
+                                  "stuck: timeout", "stuck: timeout"]
+    assert lines[-1] == "ended with 1"
+
+
 def test_header_map_and_manual_have_the_same_functions(installed):
     header = set(re.findall(r"(?m)^MUSTER_API [^;(]*?\**(muster_\w+)\(", (ROOT / "include/muster/muster.h").read_text()))
     library = installed / "lib/libmuster.so.0"
     lines = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True,
                            check=True).stdout.splitlines()
     symbols = {line.split()[-1] for line in lines if "muster" in line}
-    assert symbols == {f"{name}@@MUSTER_0.1" for name in header} | ({"MUSTER_0.1"} & symbols)
+    nodes = dict(re.findall(r"(?ms)^(MUSTER_[\d.]+) \{\nglobal:\n(.*?)[}:]", (ROOT / "src/lib/libmuster.map").read_text()))
+    versions = {name: node for node, text in nodes.items() for name in re.findall(r"muster_\w+", text)}
+    assert versions.keys() == header
+    assert symbols == {f"{name}@@{node}" for name, node in versions.items()} | (nodes.keys() & symbols)
     pages = {page.stem for page in (installed / "share/man/man3").iterdir()}
     assert header <= pages
 
@@ -125,7 +144,7 @@ def test_a_result_for_every_rank_and_events_by_callback(use):
     assert "event worker.started rank 0 pid 1 json 1" in lines
     assert "event group.failed rank 0 pid 1 json 1" in lines
     assert lines[-2:] == ["exit 137 restarts 0 workers 1",
-                          "rank 0 local 0 code -1 signal 9 first 1 file /error.json"]
+                          "rank 0 local 0 code -1 signal 9 first 1 file /attempt_0_0_error.json"]
 
 
 def test_errors_are_explained(use):
@@ -138,13 +157,13 @@ def test_errors_are_explained(use):
 
 def test_a_caller_that_ignores_its_children_still_gets_the_results(use):
     lines = use("sigchld", "sh", "-c", "exit 3")
-    assert lines[-3:] == ["exit -1 restarts 0 workers 1", "rank 0 local 0 code 3 signal 0 first 1 file /error.json",
+    assert lines[-3:] == ["exit -1 restarts 0 workers 1", "rank 0 local 0 code 3 signal 0 first 1 file /attempt_0_0_error.json",
                           "still ignored 1"]
 
 
 def test_a_caller_of_an_older_version_has_a_shorter_config(use):
     assert use("short", "true")[-2:] == ["exit 0 restarts 0 workers 1",
-                                         "rank 0 local 0 code 0 signal 0 first 0 file /error.json"]
+                                         "rank 0 local 0 code 0 signal 0 first 0 file /attempt_0_0_error.json"]
 
 
 def test_output_goes_where_it_is_told(use):
@@ -168,7 +187,7 @@ def test_several_threads_launch_at_once(use):
 def test_in_steps_with_a_signal(use):
     lines = use("steps", "sleep", "60")
     assert lines == ["pid 1 result 0", "exit 143 restarts 0 workers 1",
-                     "rank 0 local 0 code -1 signal 15 first 0 file /error.json", "step 1 pid 0 signal 1"]
+                     "rank 0 local 0 code -1 signal 15 first 0 file /attempt_0_0_error.json", "step 1 pid 0 signal 1"]
 
 
 def test_a_job_that_is_freed_is_gone(use):

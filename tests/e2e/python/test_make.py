@@ -72,6 +72,26 @@ def test_deps_prints_in_either_order_and_installs_nothing(bare, tmp_path, words)
     assert not (tmp_path / "installed").exists()
 
 
+@pytest.mark.parametrize("release, wanted", [
+    ('ID=ubuntu\nID_LIKE=debian\n', ("apt-get install", "libevent-dev", "libhwloc-dev")),
+    ('ID=fedora\n', ("dnf install", "libevent-devel", "hwloc-devel")),
+    ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', ("dnf install", "libsodium-devel", "libcurl-devel")),
+])
+def test_deps_knows_the_names_of_each_family(bare, tmp_path, release, wanted):
+    (tmp_path / "os-release").write_text(release)
+    (tmp_path / "bin/rpm").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin/rpm").chmod(0o755)
+    done = subprocess.run([ROOT / "scripts/deps", "--print", "build"], env=dict(bare, OS_RELEASE=str(tmp_path / "os-release")),
+                          capture_output=True, text=True, check=True)
+    assert all(word in done.stderr for word in wanted)
+
+
+def test_the_packages_have_the_version_of_the_program():
+    version = (ROOT / "VERSION").read_text().strip()
+    assert (ROOT / "debian/changelog").read_text().startswith(f"muster ({version})")
+    assert f"\n## {version} " in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_check_without_its_packages_names_them(bare, tmp_path):
     """What building needs is there."""
     (tmp_path / "bin/pkg-config").write_text(f'#!/bin/sh\n[ "$*" != "--exists check" ] && exec {shutil.which("pkg-config")} "$@"\n')

@@ -1,11 +1,18 @@
 """The option tables, the manual pages, the help and the completion say the same."""
 
+import functools
+import os
+import pty
 import re
+import select
+import shutil
 import subprocess
+import time
 
 import pytest
 
 from tree import BUILD, MUSTER, ROOT
+from waits import DEADLINE
 
 pytestmark = pytest.mark.xdist_group("manual")  # they share what a fixture starts or builds
 
@@ -98,3 +105,58 @@ def test_completion_offers_options_and_choices():
     assert complete(["muster", "run", "--report", ""]) == ["muster", "torchrun", "none"]
     assert complete(["muster", "run", "--report", "=", "t"]) == ["torchrun"]
     assert complete(["muster", "run", "--report", "="]) == ["muster", "torchrun", "none"]
+
+
+def complete_in_fish(home, line):
+    done = subprocess.run(["fish", "--no-config", "-c", f"source {BUILD}/completion/muster.fish; complete -C '{line}'"], text=True,
+                          capture_output=True, check=True, env={"PATH": os.environ["PATH"], "HOME": str(home)}, timeout=DEADLINE)
+    return [candidate.split("\t")[0] for candidate in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed; scripts/deps test installs it")
+def test_fish_offers_the_same(tmp_path):
+    offers = functools.partial(complete_in_fish, tmp_path)
+    assert set(offers("muster ")) == set(COMMANDS)
+    assert offers("muster run --max-r") == offers("torchrun --max-r") == ["--max-restarts"]
+    assert set(offers("muster run --report ")) == {"muster", "torchrun", "none"}
+    assert offers("muster kv ge") == ["get"]
+    assert offers("muster help ba") == ["batch"]
+
+
+class Zsh:
+    """A real zsh at a terminal: what follows a tab is its answer."""
+
+    def __init__(self, directory):
+        self.seen = b""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {"PATH": os.environ["PATH"], "HOME": str(directory), "TERM": "dumb", "PS1": "> ",
+                                                    "COLUMNS": "200", "LC_ALL": "C.UTF-8"})
+        self.type(f"fpath=({BUILD}/completion $fpath); autoload -Uz compinit; compinit -u -D; print re''ady\n")
+        self.wait_for(b"ready\r")
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def wait_for(self, text):
+        end = time.monotonic() + DEADLINE
+        while text not in self.seen and select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0]:
+            self.seen += os.read(self.terminal, 4096)
+        assert text in self.seen, self.seen
+        self.seen = b""
+
+    def close(self):
+        os.close(self.terminal)
+        os.waitpid(self.pid, 0)
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed; scripts/deps test installs it")
+def test_zsh_completes_commands_options_and_choices(tmp_path):
+    zsh = Zsh(tmp_path)
+    try:
+        for line, wanted in [("muster ba", b"muster batch"), ("muster run --max-res", b"run --max-restarts="), ("muster run --report=to", b"--report=torchrun"),
+                             ("muster kv barr", b"kv barrier"), ("torchrun --max-res", b"torchrun --max-restarts=")]:
+            zsh.type("\x15" + line + "\t")  # Ctrl-U empties the line
+            zsh.wait_for(wanted)
+    finally:
+        zsh.close()

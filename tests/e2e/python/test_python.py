@@ -36,9 +36,11 @@ def test_importing_loads_neither_torch_nor_the_library(python):
 def test_everything_promised_is_there(python):
     python("""
         import muster
-        assert sorted(muster.__all__) == sorted(["Store", "__version__", "heartbeat", "launcher", "record", "timer"])
+        assert sorted(muster.__all__) == sorted(["Kept", "Store", "__version__", "batch", "heartbeat", "keep", "launcher", "record",
+                                                   "save_after", "saved", "section", "step", "stop_after", "timer"])
         assert all(getattr(muster, name) is not None for name in muster.__all__)
-        from muster import Store, heartbeat, launcher, record, timer
+        from muster import Kept, Store, batch, heartbeat, keep, launcher, record, save_after, saved, section, step, stop_after, timer
+        from muster.batch import CorePool, Runner, WorkerFailed, WorkOrder
         from muster.launcher import LaunchConfig, elastic_launch, launch_agent, ChildFailedError, SignalException
         try:
             muster.nothing
@@ -210,6 +212,9 @@ def test_outside_a_job_nothing_happens(python):
         with muster.timer.expires(after=0.01):
             pass
         muster.heartbeat()
+        with muster.section("data"):
+            muster.step(1, total=10)
+        muster.saved(1)
         """)
 
 

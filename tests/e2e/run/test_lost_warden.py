@@ -1,14 +1,14 @@
 """What is left when the warden, or muster, or both are killed, stopped or blind."""
 import os
-import pathlib
 import signal
 import subprocess
 
 import pytest
 
-from proc import children, gone, state
+from proc import children, gone, name, parent, state, warden_of
+from tracing import traced
 from tree import MUSTER, clean_env
-from waits import wait_for
+from waits import DEADLINE, wait_for
 
 DISCOVERY = """#!/bin/sh
 echo $$ >>{directory}/discovery
@@ -22,14 +22,6 @@ def wait_pids(path, count):
         words = path.read_text().split() if path.exists() else []
         return words if len(words) == count else None
     return [int(word) for word in wait_for(read, f"{count} pids in {path}")]
-
-
-def name(pid):
-    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-
-
-def warden_of(pid):
-    return next((child for child in children(pid) if name(child) == "warden"), None)
 
 
 def stop_warden(job):
@@ -72,6 +64,35 @@ def test_a_lost_warden_does_not_cost_the_discovery_program(start, tmp_path):
     wait_for(lambda: warden_of(job.pid) not in (None, warden), "a new warden")
     assert name(discovery) in ("cat", "sh", "discovery.sh")
     assert (tmp_path / "discovery").read_text().split() == [str(discovery)]
+
+
+# Names the first that asks, and leaves it a process.
+LEAVES_AN_ORPHAN = """#!/bin/sh
+if [ ! -s {directory}/place ]; then
+    echo "$2" >{directory}/place
+    (setsid sleep 1000 & echo $! >{directory}/orphan)
+fi
+echo "{{\\"coordinator\\":\\"$(cat {directory}/place)\\",\\"epoch\\":1}}"
+exec cat
+"""
+
+
+def test_a_round_that_forms_while_there_is_no_warden_starts_with_the_next_one(start, tmp_path):
+    program = tmp_path / "discovery.sh"
+    program.write_text(LEAVES_AN_ORPHAN.format(directory=tmp_path))
+    program.chmod(0o755)
+    events = tmp_path / "events"
+    command = ["run", "--nnodes=2", f"--rdzv-backend=exec:{program}", "--rdzv-id=x"]
+    waiting = start(*command, f"--events={events}", "true")
+    orphan, = wait_pids(tmp_path / "orphan", 1)
+    wait_for(lambda: parent(orphan) == waiting.pid, "the orphan to be muster's")
+    with traced(orphan):
+        os.kill(warden_of(waiting.pid), signal.SIGKILL)
+        wait_for(lambda: state(orphan) == "Z", "the sweep")
+        other = start(*command, "true")
+        wait_for(lambda: '"round.formed"' in events.read_text() or waiting.poll() is not None, "a round")
+        assert warden_of(waiting.pid) is None
+    assert [waiting.wait(DEADLINE), other.wait(DEADLINE)] == [0, 0]
 
 
 def in_namespace(*options):

@@ -15,7 +15,7 @@ import zipfile
 import ddp
 import pytest
 
-from proc import gone
+from proc import gone, parent, read
 from tree import MUSTER, ROOT, clean_env, python_env
 from waits import DEADLINE, read_line, wait_for
 
@@ -134,14 +134,14 @@ def test_a_warm_worker_sees_what_a_fresh_interpreter_sees(place, tmp_path, words
 
 
 def test_streams_fit_what_they_lead_to(place, tmp_path):
-    """A file that can be sought in, a pipe that cannot."""
+    """A file that can be sought in, a pipe that cannot; with --capture=never the worker has those of muster."""
     place("where.py", """
         import sys
         print(sys.stdout.seekable(), sys.stderr.seekable(), file=sys.stderr)
         """)
     with open(tmp_path / "out", "w") as out:
-        result = subprocess.run([MUSTER, "run", "--preload=json", "where.py"], cwd=tmp_path, env=clean_env(), stdout=out,
-                                stderr=subprocess.PIPE, text=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
+        result = subprocess.run([MUSTER, "run", "--preload=json", "--capture=never", "where.py"], cwd=tmp_path, env=clean_env(),
+                                stdout=out, stderr=subprocess.PIPE, text=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
     assert result.stderr == "True False\n"
 
 
@@ -272,23 +272,16 @@ def escaping_job(place, start):
     return job
 
 
-def read_proc(pid, name):
-    """b"" for a process that has just gone."""
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-    return b""
-
-
 def warden_of(job):
-    (warden,) = [pid for pid in descendants(job.pid) if read_proc(pid, "comm") == b"warden\n"]
+    (warden,) = [pid for pid in descendants(job.pid) if read(pid, "comm") == b"warden\n"]
     return warden
 
 
 def wards_of(job, text):
     """The warden's children that have the text in their command line and lead a session."""
-    children = [int(word) for word in read_proc(warden_of(job), f"task/{warden_of(job)}/children").split()]
-    return [pid for pid in children if text in read_proc(pid, "cmdline")
-            and read_proc(pid, "stat").rpartition(b")")[2].split()[3:4] == [b"%d" % pid]]
+    children = [int(word) for word in read(warden_of(job), f"task/{warden_of(job)}/children").split()]
+    return [pid for pid in children if text in read(pid, "cmdline")
+            and read(pid, "stat").rpartition(b")")[2].split()[3:4] == [b"%d" % pid]]
 
 
 def template_of(job):
@@ -297,7 +290,7 @@ def template_of(job):
 
 
 def workers_of(job):
-    return [pid for pid in wards_of(job, b"escape.py") if b"link.recv" not in read_proc(pid, "cmdline")]
+    return [pid for pid in wards_of(job, b"escape.py") if b"link.recv" not in read(pid, "cmdline")]
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
@@ -313,7 +306,8 @@ def test_nothing_is_left_when_the_job_fails(escaping_job):
     worker = workers_of(escaping_job)[0]
     os.kill(worker, signal.SIGKILL)
     assert [read_line(escaping_job), read_line(escaping_job)] == ["up\n", "up\n"]
-    assert gone(set(everybody) - {warden_of(escaping_job), template_of(escaping_job)}) == []
+    warden = warden_of(escaping_job)
+    assert gone(set(everybody) - {parent(warden), warden, template_of(escaping_job)}) == []
     everybody = descendants(escaping_job.pid)
     os.kill(workers_of(escaping_job)[1], signal.SIGKILL)
     assert escaping_job.wait(DEADLINE) == 128 + signal.SIGKILL
@@ -353,7 +347,7 @@ def test_muster_killed_while_the_template_forks_leaves_nothing(place, start):
     place("up.py", "import os, time\nos.write(1, b'up\\n')\ntime.sleep(1000)\n")
     for _ in range(10):
         job = start("run", "--preload=json", "--nproc-per-node=8", "up.py")
-        seen = wait_for(lambda: len(found := descendants(job.pid)) > 2 and found, "more than warden and template")
+        seen = wait_for(lambda: len(found := descendants(job.pid)) > 3 and found, "more than heir, warden and template")
         seen += descendants(job.pid)
         job.kill()
         job.wait(DEADLINE)

@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 import able
-from tree import MUSTER, ROOT, clean_env
+from tree import MUSTER, MUSTER_SH, ROOT, clean_env
 from waits import DEADLINE
 
 
@@ -276,7 +276,8 @@ def test_no_process_left_to_start():
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o755)
         program = shutil.copy(MUSTER, directory)
-        script = f"ulimit -u 1; exec {' '.join(able.NOBODY)} {program} run /bin/true"
+        user = 200000 + os.getpid() % 100000  # of whom no other process runs
+        script = f"ulimit -u 1; exec setpriv --reuid={user} --regid={user} --clear-groups {program} run /bin/true"
         result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True,
                                 env=clean_env(TMPDIR="/tmp", ASAN_OPTIONS="detect_leaks=0"))
     one_line(result, 125, "ulimit -u")
@@ -404,6 +405,28 @@ def test_help_and_version(muster):
     assert muster("-v").stderr == "muster: unknown option '-v'; 'muster --help' explains\n"
 
 
+@pytest.mark.parametrize("args, next_step", [
+    ([], "muster run --nproc-per-node=4 train.py"),
+    (["run"], "'muster run --nproc-per-node=4 train.py'"),
+    (["run", "--lr", "0.1", "train.py"], "options of your own program go behind its name"),
+    (["--nproc-per-node=2", "train.py"], "'muster run --nproc-per-node=2 ...'"),
+    (["train.py"], "'muster run train.py'"),
+    (["./a.out"], "'muster run ./a.out'"),
+    (["run", "--nnodes=2", "train.py"], "--rdzv-endpoint=HOST"),
+    (["stop"], "'muster status' lists"),
+    (["batch"], "name a file"),
+])
+def test_the_first_mistakes_are_told_the_next_step(muster, args, next_step):
+    done = muster(*args)
+    assert done.returncode == 2 and done.stdout == "" and next_step in done.stderr
+
+
+def test_torchrun_without_a_script_names_itself(place, muster, tmp_path):
+    (tmp_path / "torchrun").symlink_to(MUSTER)
+    done = subprocess.run([tmp_path / "torchrun"], capture_output=True, text=True, env=clean_env(), timeout=DEADLINE)
+    assert done.returncode == 2 and "'torchrun --nproc-per-node=4 train.py'" in done.stderr
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("command", ["run --nproc-per-node=2", "batch -q :::"])
 def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, closed, command):
@@ -411,7 +434,7 @@ def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, c
     script = tmp_path / "show"
     script.write_text("#!/bin/bash\nexec 3>>seen\nfor fd in 0 1 2; do readlink /proc/$$/fd/$fd >&3; done\n")
     script.chmod(0o755)
-    done = subprocess.run(["bash", "-c", f"exec {closed}; exec {MUSTER} {command} ./show"], cwd=tmp_path,
+    done = subprocess.run(["bash", "-c", f"exec {closed}; exec {MUSTER_SH} {command} ./show"], cwd=tmp_path,
                           env=clean_env(), timeout=DEADLINE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL)
     assert done.returncode == 0

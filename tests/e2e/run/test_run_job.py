@@ -173,3 +173,14 @@ def test_torchrun_is_the_same_program(tmp_path):
     job = subprocess.run([tmp_path / "torchrun", "--no-python", "bash", "-c", "exit 6"], env=clean_env(),
                          capture_output=True, text=True, timeout=60)
     assert job.returncode == 6, job.stderr
+
+
+@pytest.mark.parametrize("options, script, code", [
+    (["--max-restarts=1"], "exit 7", 7),
+    (["--max-restarts=1", "--exit-map=budget"], "exit 7", 92),
+    (["--max-restarts=1", "--exit-map=budget=33,7=8", "--no-restart-on=7"], "exit 7", 8),
+    (["--exit-map=budget,SIGKILL=3"], "kill -KILL $$", 3),
+    (["--exit-map=done=5"], "exit 0", 5),
+])
+def test_a_scheduler_may_have_other_exit_codes(muster, options, script, code):
+    assert muster("run", *options, "sh", "-c", script).returncode == code

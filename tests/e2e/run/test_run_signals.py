@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from proc import alive, children, gone, parent, state
+from proc import alive, children, gone, parent, state, warden_of
 from tree import MUSTER, clean_env
 from waits import wait_for
 
@@ -50,7 +50,7 @@ def test_what_a_worker_started_gets_the_stop_once(start, tmp_path):
     job = start("run", "bash", "-c", 'bash -c "$0" & wait', inner)
     pids = wait_pids(tmp_path / "pids", 1)
     job.send_signal(signal.SIGTERM)
-    wait_for(lambda: parent(pids[0]) in children(job.pid), "the shell between to be gone")
+    wait_for(lambda: parent(pids[0]) == warden_of(job.pid), "the shell between to be gone")
     (tmp_path / "end").touch()
     assert job.wait(30) == 143
     assert (tmp_path / "got").read_text().split() == ["got"]
@@ -131,8 +131,10 @@ def test_user_signals_go_to_workers_that_catch_them(start, tmp_path):
 echo $$ >>{tmp_path}/pids
 until [ -e {tmp_path}/end ]; do sleep 0.02; done
 """
-    job = start("run", "--nproc-per-node=2", "bash", "-c", script)
+    events = tmp_path / "events"
+    job = start("run", "--nproc-per-node=2", f"--events={events}", "bash", "-c", script)
     wait_pids(tmp_path / "pids", 2)
+    wait_for(lambda: events.exists() and events.read_text().count('"worker.started"') == 2, "muster to know them")
     job.send_signal(signal.SIGUSR1)
     wait_for((tmp_path / "caught").exists, "rank 0 to catch USR1")
     (tmp_path / "end").touch()

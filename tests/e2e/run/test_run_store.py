@@ -10,11 +10,11 @@ import subprocess
 import pytest
 
 import able
-from tree import MUSTER, clean_env
+from tree import MUSTER, MUSTER_SH, clean_env
 from waits import read_line, wait_for
 from store_server import connect, ping
 
-KV = f"{MUSTER} kv --timeout 60s"
+KV = f"{MUSTER_SH} kv --timeout 60s"
 
 
 def test_bash_workers_meet_at_a_barrier(muster):
@@ -60,7 +60,7 @@ def test_connections_of_a_dead_round_are_gone_before_the_next_begins(muster, tmp
     result = muster("run", "--max-restarts", 1, "bash", "-c", f"""
         if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then echo $MASTER_PORT >{note}; {KV} set k old; exit 1; fi
         {KV} --no-wait get k; echo fresh $?
-        {MUSTER} kv --store 127.0.0.1:$(cat {note}) --timeout 0.2s ping; echo old $?""")
+        {MUSTER_SH} kv --store 127.0.0.1:$(cat {note}) --timeout 0.2s ping; echo old $?""")
     assert result.returncode == 0, result.stderr
     assert result.stdout.split("\n")[:2] == ["fresh 1", "old 125"]
 

@@ -1,12 +1,15 @@
-"""Where workers stand: their stacks by the real py-spy, like ones together, the odd one first."""
+"""Where workers are: their stacks by the real py-spy, eu-stack and gdb, like ones together, the odd one first."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import pytest
 
+from able import NOBODY, need
 from proc import gone
 from tree import MUSTER, clean_env
 from waits import DEADLINE, wait_for
@@ -19,6 +22,8 @@ open(f"ready.{os.environ['RANK']}.{os.environ['TORCHELASTIC_RESTART_COUNT']}", "
 print("ready", flush=True)
 odd() if os.environ["RANK"] == "1" else usual()
 """
+
+PATIENT = "--timeout=60"  # a machine under load is slow
 
 JOB = f"job-{os.getpid()}"  # others may run the same tests on this host
 
@@ -41,10 +46,11 @@ def test_the_odd_rank_comes_first_and_the_others_are_one_group(start, muster, en
     wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 3, "the workers")
 
     def grouped():  # a worker may still be on its way into its sleep
-        text = muster("stacks", JOB, env=env).stdout
-        odd, _, usual = text.partition("2 of 3 workers (ranks 0,2):\n")
-        return (odd.startswith("1 of 3 workers (rank 1):\n") and "odd (worker.py:3)" in odd
-                and "usual (worker.py:4)" in usual)
+        text = muster("stacks", PATIENT, JOB, env=env).stdout
+        lines, _, stacks = text.partition("\n1 of 3 workers (rank 1):\n")
+        odd, _, usual = stacks.partition("2 of 3 workers (ranks 0,2):\n")
+        return (lines == "rank 1 in odd (worker.py:3)\nranks 0,2 in usual (worker.py:4)" and "odd (worker.py:3)" in odd
+                and "usual (worker.py:4)" in usual and "libc.so.6" in odd)
 
     wait_for(grouped, "the stacks")
     assert process.poll() is None
@@ -52,18 +58,127 @@ def test_the_odd_rank_comes_first_and_the_others_are_one_group(start, muster, en
     process.wait(timeout=60)
 
 
-def test_a_worker_that_is_not_python_is_reported(start, muster, env, tmp_path):
-    start("run", f"--rdzv-id={JOB}", "bash", "-c", "touch ready; exec sleep 100", env=env)
-    wait_for(lambda: (tmp_path / "ready").exists(), "the worker")
-    shown = muster("stacks", JOB, env=env)
-    assert shown.returncode == 0 and "no stack: py-spy: Error" in shown.stdout
+def test_folded_and_json_have_the_same_stacks(start, muster, env, script, tmp_path):
+    start("run", "--nproc-per-node=3", f"--rdzv-id={JOB}", script, env=env)
+    wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 3, "the workers")
+
+    def places():
+        found = json.loads(muster("stacks", "--json", PATIENT, JOB, env=env).stdout)["stacks"]
+        return {worker["rank"]: stack["place"] for stack in found for worker in stack["workers"]}
+
+    wait_for(lambda: places() == {0: "usual (worker.py:4)", 1: "odd (worker.py:3)", 2: "usual (worker.py:4)"}, "the places")
+    folded = muster("stacks", "--folded", PATIENT, JOB, env=env).stdout.splitlines()
+    counts = {"odd": 0, "usual": 0}
+    for line in folded:
+        frames, _, count = line.rpartition(" ")
+        for name in counts:
+            if f";{name} (worker.py:" in frames:
+                counts[name] += int(count)
+                assert frames.index("<module>") < frames.index(name)  # the outermost frame comes first
+    assert counts == {"odd": 1, "usual": 2}, folded
+    assert muster("stacks", "--folded", "--json", JOB, env=env).returncode == 2
 
 
-def test_without_py_spy_there_is_a_clear_error(start, muster, env, tmp_path):
-    start("run", f"--rdzv-id={JOB}", "bash", "-c", "touch ready; exec sleep 100", env=env)
-    wait_for(lambda: (tmp_path / "ready").exists(), "the worker")
-    done = muster("stacks", JOB, env={**env, "PATH": "/nowhere"})
-    assert done.returncode == 125 and "py-spy is not in PATH" in done.stderr
+CHILDREN = """
+import multiprocessing, os, subprocess, time
+def load():
+    open("ready", "w").close()
+    time.sleep(1000)
+multiprocessing.get_context("fork").Process(target=load, daemon=True).start()
+subprocess.Popen(["sleep", "1000"])
+time.sleep(1000)
+"""
+
+
+def test_child_processes_come_after_the_workers(start, muster, env, place, tmp_path):
+    need("eu-stack", "--version")
+    start("run", f"--rdzv-id={JOB}", place("worker.py", CHILDREN), env=env)
+    wait_for(lambda: (tmp_path / "ready").exists(), "the child")
+
+    def shown():
+        text = muster("stacks", PATIENT, JOB, env=env).stdout
+        workers, _, children = text.partition("1 of 2 child processes (")
+        return (workers.startswith("rank 0 in <module> (worker.py:8)\n") and "load (worker.py:5)" in children
+                and "1 of 2 child processes (sleep, of rank 0)" in text and "nanosleep (libc.so.6)" in children)
+
+    wait_for(shown, "the children")
+
+
+PROGRAM = """
+#include <unistd.h>
+static void inner(void) { char byte; if (read(0, &byte, 1) < 0) _exit(1); }
+int main(void) { inner(); return 0; }
+"""
+
+
+@pytest.mark.parametrize("tool", ["eu-stack", "gdb"])
+def test_a_program_in_c_has_its_stack_from(tool, start, muster, env, place, tmp_path):
+    need(tool, "--version")
+    source = place("solver.c", PROGRAM)
+    subprocess.run(["gcc", "-g", "-O0", "-o", tmp_path / "solver", source], check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
+    start("run", f"--rdzv-id={JOB}", "./solver", env=env, stdin=subprocess.PIPE)
+
+    def place_shown():
+        text = muster("stacks", PATIENT, JOB, env={**env, "PATH": str(tmp_path / "bin")}).stdout
+        first, _, stack = text.partition("\n")
+        return first.endswith("read (solver.c:3)") and "inner (solver.c:3)\n    main (solver.c:4)" in stack
+
+    wait_for(place_shown, "the place")
+
+
+def test_without_any_tool_the_kernel_tells_and_what_is_missing_is_named(start, muster, env, tmp_path):
+    start("run", f"--rdzv-id={JOB}", "bash", "-c", "touch ready; exec sleep 1000", env=env)
+
+    def told():  # the worker may be on its way into its sleep
+        done = muster("stacks", JOB, env={**env, "PATH": "/nowhere"})
+        return (done.returncode == 0 and "nanosleep (system call)\n1 of 1 workers (rank 0):\n" in done.stdout
+                and "sleeping (state S)" in done.stdout and done.stdout)
+
+    text = wait_for(told, "the sleep")
+    assert "only what the kernel tells: eu-stack is not in PATH (the package elfutils); gdb is not in PATH" in text
+    assert 'Thread "sleep":' in text
+
+
+def test_a_tool_that_hangs_or_prints_garbage_costs_its_time_not_the_answer(start, muster, env, script, place, tmp_path):
+    place("bin/py-spy", f"#!/bin/sh\necho $$ >>{tmp_path}/spying\nexec sleep 1000\n", 0o755)
+    place("bin/eu-stack", "#!/bin/sh\necho 'TID 5:' '#x' >&2\nhead -c 100000 /dev/urandom\n", 0o755)
+    place("bin/gdb", "#!/bin/sh\nexit 3\n", 0o755)
+    start("run", f"--rdzv-id={JOB}", script, env=env)
+    wait_for(lambda: (tmp_path / "ready.0.0").exists(), "the worker")
+    done = muster("stacks", "--timeout=3", JOB, env={**env, "PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
+    assert done.returncode == 0
+    assert "only what the kernel tells: py-spy did not answer in time; " in done.stdout
+    assert "(system call)" in done.stdout or "(state " in done.stdout
+    assert gone([int(pid) for pid in (tmp_path / "spying").read_text().split()]) == []
+
+
+HIDES = """
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) { prctl(PR_SET_DUMPABLE, 0); if (write(1, "ready\\n", 6) < 0) return 1; return read(0, &(char){ 0 }, 1); }
+"""
+
+
+def test_a_user_who_may_not_trace_a_worker_reads_the_remedy(start, muster, place):
+    need(*NOBODY, "true")
+    with tempfile.TemporaryDirectory(prefix="m") as home:
+        os.chmod(home, 0o777)
+        source = place("hides.c", HIDES)
+        subprocess.run(["gcc", "-o", f"{home}/hides", source], check=True)
+        program = shutil.copy(MUSTER, f"{home}/muster")  # the build may be out of that user's reach
+        env = clean_env(XDG_RUNTIME_DIR=home, PATH=os.environ["PATH"])
+        job = start(*NOBODY[1:], program, "run", f"--rdzv-id={JOB}", f"{home}/hides", env=env, cwd=home, stdin=subprocess.PIPE,
+                    program=NOBODY[0])
+        assert job.stdout.readline() == "ready\n"
+        done = subprocess.run([*NOBODY, program, "stacks", PATIENT, JOB], env=env, cwd=home, capture_output=True, text=True,
+                              timeout=DEADLINE)
+        job.terminate()
+        job.wait(timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    assert "only what the kernel tells: " in done.stdout and "CAP_SYS_PTRACE" in done.stdout, done.stdout
+    assert 'Thread "hides":' in done.stdout
 
 
 def log_dirs(path):
@@ -75,10 +190,12 @@ def test_a_hang_is_diagnosed_before_the_worker_is_ended(muster, env, script, tmp
     assert done.returncode == 137, done.stderr
     [kept] = log_dirs(tmp_path / "logs")
     text = kept.read_text()
-    assert text.startswith("1 of 3 workers (rank 1):\n") and "2 of 3 workers (ranks 0,2):\n" in text
+    lines = "rank 1 in odd (worker.py:3)\nranks 0,2 in usual (worker.py:4)\n"
+    assert text.startswith(lines + "1 of 3 workers (rank 1):\n") and "2 of 3 workers (ranks 0,2):\n" in text
     assert text.index("odd (worker.py:3)") < text.index("usual (worker.py:4)")
     before, _, report = done.stderr.partition("muster: job failed")
     assert "odd (worker.py:3)" in before and "odd (worker.py:3)" in report
+    assert "rank 1 in odd (worker.py:3)" in report and "ranks 0,2 in usual (worker.py:4)" in report
 
 
 @pytest.mark.parametrize("option, count", [([], 0), (["--diagnose-timeout=10"], 1)])

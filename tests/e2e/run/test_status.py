@@ -1,7 +1,6 @@
 """What a running job shows of itself: HTTP pages, metrics, `muster status` and `muster stop`."""
 
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
@@ -19,13 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ports import Port
 from proc import parent
+from tracing import traced
 from tree import clean_env
 from waits import wait_for
 
 
 JOB = f"job-{os.getpid()}"  # others may run the same tests on this host
-PTRACE_SEIZE = 0x4206
-WALL = 0x40000000
 
 
 @pytest.fixture
@@ -72,16 +70,11 @@ def test_health_is_refused_while_there_is_no_warden(job):
     process = job("--max-restarts=1")
     worker = json.loads(get(process.port, "/api/state")[1])["workers"][0]["pid"]
     warden = parent(worker)
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    assert libc.ptrace(PTRACE_SEIZE, worker, None, None) == 0, os.strerror(ctypes.get_errno())
-    try:
+    with traced(worker):
         os.kill(warden, signal.SIGKILL)
         wait_for(lambda: get(process.port, "/healthz")[0] == 503, "the health page to say no")
         assert get(process.port, "/healthz")[1].startswith("unhealthy")
         assert get(process.port, "/readyz")[0] == 503
-    finally:
-        os.waitpid(worker, WALL)
     wait_for(lambda: get(process.port, "/readyz")[0] == 200, "the group to be started again")
     assert get(process.port, "/healthz")[0] == 200
 
@@ -309,6 +302,14 @@ def test_logs_follows_through_a_restart_to_the_end_of_the_job(job, muster, start
 
 
 def test_logs_says_when_there_are_none(job, muster):
-    process = job()
+    process = job("--capture=never")
     done = muster("logs", JOB, env=process.env)
     assert done.returncode == 1 and "--redirects" in done.stderr
+
+
+def test_logs_has_the_end_of_both_streams_without_log_files(job, muster):
+    """They go to different places, so that neither shares the other's pipe."""
+    process = job(command=TALK)
+    lines = lambda: muster("logs", JOB, env=process.env).stdout.splitlines()
+    wait_for(lambda: sorted(lines()) == ["[0] err 0", "[0] out 0", "[1] err 1", "[1] out 1"], "both lines of both workers")
+    assert muster("logs", "--rank=1", JOB, env=process.env).stdout == "out 1\nerr 1\n"

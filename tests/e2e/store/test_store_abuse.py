@@ -1,5 +1,6 @@
 """Clients that stall, lie, flood or never read: no other client waits, memory is bounded, and the log names those that are dropped."""
 
+import contextlib
 import os
 import resource
 import socket
@@ -184,11 +185,12 @@ def test_the_store_keeps_within_its_memory():
     with our_server("--max-memory", "4M") as (process, host, port):
         bystander = connect(host, port, HELLO + b"\x01" + string(b"kept") + string(b"x" * MIB))
         offender = connect(host, port)
-        offender.sendall(b"".join(b"\x01" + string(b"%d" % i) + string(b"x" * MIB) for i in range(5)))
+        with contextlib.suppress(ConnectionError):  # it may be closed before all is sent
+            offender.sendall(b"".join(b"\x01" + string(b"%d" % i) + string(b"x" * MIB) for i in range(5)))
         assert is_closed(offender)
         assert "the store holds" in complaint(process)
         assert ping(bystander)
-        assert rss(process) < 32 * MIB
+        assert SANITIZER or rss(process) < 32 * MIB  # a sanitizer has memory of its own
 
 
 def test_ten_thousand_connections_take_less_than_50_mb():

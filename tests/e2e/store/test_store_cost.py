@@ -41,5 +41,5 @@ def test_a_request_costs_one_read_one_write_and_a_share_of_one_wait(tmp_path, wh
     calls.pop("total", None)
     requests = CONNECTIONS * ROUNDS
     assert calls["recvfrom"] == pytest.approx(requests, abs=CONNECTIONS)
-    assert calls["sendto"] == requests
+    assert requests - calls["sendto"] in (0, 1)  # the last one may not have returned when strace ends
     assert sum(calls.values()) / requests <= 2.1, calls

@@ -3,20 +3,23 @@ budget, nothing is left behind."""
 
 import glob
 import os
+import pathlib
 import re
+import resource
 import shutil
 import signal
 import shlex
 import subprocess
 import tempfile
 import textwrap
+import time
 
 import pytest
 
 from able import need_mount
-from proc import alive, gone
+from proc import alive, cpu_ticks, gone
 from tree import BUILD, MUSTER, ROOT, clean_env
-from waits import DEADLINE, wait_for
+from waits import DEADLINE, read_line, wait_for
 
 
 @pytest.fixture
@@ -78,8 +81,9 @@ def test_without_budget_the_job_ends_with_the_timers_signal(muster, script, env)
 
 def test_a_worker_that_ignores_sigterm_is_killed_after_the_grace_time(muster, script, env):
     path = script("""
+        import subprocess
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        os.system(os.environ["MUSTER_PROGRAM"] + " timer acquire step 100ms --signal TERM")
+        subprocess.run([os.environ["MUSTER_PROGRAM"], "timer", "acquire", "step", "100ms", "--signal", "TERM"])
         forever()
     """)
     done = muster("run", "--shutdown-timeout=200ms", path, env=env(MUSTER_PROGRAM=MUSTER))
@@ -105,13 +109,24 @@ def test_without_the_variable_there_is_no_fifo(muster, script, env):
 def test_what_a_killed_launcher_leaves_is_removed_by_the_next(start, muster, script, env, runtime):
     path = script("forever() if 'stay' in os.environ else None")
     first = start("run", path, env=env(stay=1))
-    wait_for(lambda: private_dirs(runtime), "the job directory")
+    wait_for(lambda: glob.glob(f"{runtime}/muster/*/lock"), "the job directory")
     first.kill()
     first.wait()
     left = private_dirs(runtime)
     assert left
     assert muster("run", path, env=env()).returncode == 0
     assert private_dirs(runtime) == []
+
+
+def test_what_a_launcher_leaves_that_was_killed_before_it_had_a_lock_is_removed_later(muster, env, runtime):
+    old, new = (pathlib.Path(runtime, "muster", name) for name in ("1-00000000", "2-00000000"))
+    for directory in (old, new):
+        directory.mkdir(mode=0o700, parents=True)
+        (directory / "lock.new").touch()
+    old.parent.chmod(0o700)
+    os.utime(old, (0, 0))
+    assert muster("run", "true", env=env()).returncode == 0
+    assert private_dirs(runtime) == [str(new)]
 
 
 def test_a_silent_worker_is_found_and_the_job_completes(muster, script, env):
@@ -240,3 +255,38 @@ def test_a_name_that_another_user_has_taken_in_tmp_harms_no_job():
     said = done.stdout.splitlines()
     assert said[-2:] == ["exit 0", "/tmp/muster-0"], done
     assert "taken" in said[0] and done.stderr == "", done
+
+
+CROWD = """
+    import socket
+    def connect():
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        link.connect(os.environ["MUSTER_WATCHDOG"])
+        return link
+    first = connect()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    links = [connect() for _ in range(100)]
+    select.select(links, [], [])  # until one is turned away
+    refused = [link for link in links if select.select([link], [], [], 0)[0]]
+    print(f"{len(refused) > 0} {len(refused) < 100}", flush=True)
+    sys.stdin.readline()
+    sys.exit(7)
+"""
+
+
+def test_more_clients_than_descriptors_are_turned_away_and_muster_rests(start, script):
+    """Else it would find the same client waiting again and again, for ever."""
+    job = start("run", script("import select\n" + textwrap.dedent(CROWD)), stdin=subprocess.PIPE)
+    assert read_line(job) == "ready\n"
+    room = len(os.listdir(f"/proc/{job.pid}/fd")) + 10
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (room, room))
+    job.stdin.write("go\n")
+    job.stdin.flush()
+    assert read_line(job) == "True True\n"
+    ticks = cpu_ticks(job.pid)
+    time.sleep(0.3)  # not to wait for anything: to see that nothing happens
+    assert cpu_ticks(job.pid) - ticks < 10
+    job.stdin.write("go\n")
+    job.stdin.flush()
+    assert job.wait(DEADLINE) == 7

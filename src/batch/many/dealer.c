@@ -1,0 +1,752 @@
+/* The coordinator of a batch on many hosts: gives orders out, writes and shows what comes back. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/procfs.h"
+#include "base/random.h"
+#include "base/str.h"
+#include "batch/many/many_private.h"
+#include "batch/printer.h"
+#include "batch/progress.h"
+#include "batch/show/failures.h"
+#include "batch/show/output_file.h"
+#include "batch/show/outputs.h"
+#include "core/worker/exit_code.h"
+
+#define PATIENCE_NS (30 * NS_PER_S) /* for a host that can take an order that none here can */
+#define STATUS_NS (30 * NS_PER_S)
+
+/* What an order wrote, as far as it has come. */
+struct got {
+	struct list link;
+	uint32_t lease;
+	int fds[2];
+	uint64_t bytes[2];
+};
+
+struct peer {
+	struct list link;
+	uint64_t id;
+	uint32_t host;
+	bool known;
+	char name[WORK_NAME_MAX];
+	struct buf in;
+	struct list gots;
+};
+
+struct dealer {
+	struct many *many;
+	struct many_list list;
+	struct deal deal;
+	struct deal_order *orders;
+	struct deal_kind *kinds;
+	size_t kind_count, kind_cap;
+	struct event *timer, *status;
+	struct list peers;
+	char (*names)[WORK_NAME_MAX]; /* of hosts, by number */
+	size_t name_cap;
+	uint64_t term, start_ns;
+	/* the result at hand */
+	struct peer *peer;
+	const struct work_msg *msg;
+	struct failures failures;
+	int failed_code;
+	uint64_t late; /* results that did not count */
+	bool broken;   /* the result file cannot be written */
+};
+
+static void step(struct dealer *dealer, struct deal_event event);
+
+/* ---- the list ---- */
+
+static const struct order *order_at(const struct dealer *dealer, uint32_t number)
+{
+	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
+}
+
+static uint32_t kind_for(struct dealer *dealer, int width)
+{
+	for (size_t i = 0; i < dealer->kind_count; i++)
+		if (dealer->kinds[i].width == width)
+			return (uint32_t)i;
+	ARRAY_RESERVE(dealer->kinds, dealer->kind_count, dealer->kind_cap);
+	dealer->kinds[dealer->kind_count] = (struct deal_kind){ .width = width };
+	return (uint32_t)dealer->kind_count++;
+}
+
+static void make_orders(struct dealer *dealer)
+{
+	const struct batch_config *config = dealer->many->config;
+	dealer->orders = mem_alloc((dealer->list.count + 1) * sizeof(*dealer->orders));
+	for (size_t i = 0; i < dealer->list.count; i++) {
+		const struct batch_order *todo = &dealer->list.todo[i];
+		dealer->orders[i] = (struct deal_order){
+			.key = schedule_key(&todo->item, (enum schedule_order)config->order,
+					    todo->estimate_ns, (uint64_t)config->seed),
+			.kind = kind_for(dealer, todo->item.width)
+		};
+	}
+}
+
+/* ---- hosts ---- */
+
+static struct peer *find_peer(struct dealer *dealer, uint64_t id)
+{
+	list_foreach(link, &dealer->peers)
+	{
+		struct peer *peer = list_entry(link, struct peer, link);
+		if (peer->id == id)
+			return peer;
+	}
+	return NULL;
+}
+
+static const char *host_name(const struct dealer *dealer, uint32_t host)
+{
+	return host < dealer->name_cap && *dealer->names[host] ? dealer->names[host] : "?";
+}
+
+static void set_name(struct dealer *dealer, uint32_t host, const char *name)
+{
+	if (host >= dealer->name_cap) {
+		size_t cap = MAX(2 * dealer->name_cap, (size_t)host + 8);
+		dealer->names = mem_grow(dealer->names, cap, sizeof(*dealer->names));
+		memset(dealer->names[dealer->name_cap], 0,
+		       (cap - dealer->name_cap) * sizeof(*dealer->names));
+		dealer->name_cap = cap;
+	}
+	snprintf(dealer->names[host], WORK_NAME_MAX, "%s", name);
+}
+
+static void send_to(struct dealer *dealer, uint64_t link, struct work_msg msg)
+{
+	AUTO(buf_done) struct buf data = BUF_INIT;
+	struct many *many = dealer->many;
+	work_put(&data, &msg);
+	if (link != MANY_LOCAL_LINK) {
+		crew_peer_send(many->crew, link, buf_data(&data), buf_len(&data));
+		return;
+	}
+	buf_append(&many->to_post, buf_data(&data), buf_len(&data));
+	event_active(many->deliver, EV_TIMEOUT, 0);
+}
+
+static void free_got(struct got *got)
+{
+	list_unlink(&got->link);
+	fd_close(&got->fds[0]);
+	fd_close(&got->fds[1]);
+	free(got);
+}
+
+static void free_peer(struct peer *peer)
+{
+	list_foreach(link, &peer->gots) free_got(list_entry(link, struct got, link));
+	list_unlink(&peer->link);
+	buf_done(&peer->in);
+	free(peer);
+}
+
+/* ---- results ---- */
+
+static void fail(struct dealer *dealer, const struct err *err)
+{
+	if (dealer->broken)
+		return;
+	dealer->broken = true;
+	log_error("%s", err->msg);
+	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = DEAL_KILL, .why = DEAL_WHY_FATAL });
+}
+
+static struct got *find_got(struct peer *peer, uint32_t lease)
+{
+	list_foreach(link, &peer->gots)
+	{
+		struct got *got = list_entry(link, struct got, link);
+		if (got->lease == lease)
+			return got;
+	}
+	return NULL;
+}
+
+static int take_output(struct peer *peer, const struct work_msg *msg, struct err *err)
+{
+	struct got *got = find_got(peer, msg->lease);
+	if (msg->number > 1)
+		return err_set(err, EPROTO, "output of an unknown stream");
+	if (!got) {
+		got = NEW(struct got);
+		*got = (struct got){ .lease = msg->lease, .fds = { -1, -1 } };
+		list_append(&peer->gots, &got->link);
+	}
+	int *fd = &got->fds[msg->number];
+	if (*fd < 0 && (*fd = file_temporary(err)) < 0)
+		return *fd;
+	int r = fd_write_all(*fd, msg->text, msg->len);
+	if (r < 0)
+		return err_set(err, -r, "keep the output of an order: %m");
+	got->bytes[msg->number] += msg->len;
+	return 0;
+}
+
+/* --results: a file of its own for each stream, as on one host. */
+static int keep_output(struct dealer *dealer, uint32_t number, const struct got *got,
+		       struct result *result, struct err *err)
+{
+	const char *dir = dealer->many->config->results;
+	const struct order *order = order_at(dealer, number);
+	bool repeated = dealer->list.todo[number].runs > 1;
+	const struct batch_trial trial = { .attempt = result->attempt,
+					   .run = result->run,
+					   .warmup = result->warmup };
+	for (int i = 0; dir && i < 2; i++) {
+		struct result_output *output = i ? &result->err_out : &result->out;
+		free(output->path);
+		output->path = output_file(order, dir, &trial, repeated, i);
+		output->present = true;
+		int r = output_copy(output->path, order, got ? got->fds[i] : -1, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void describe(const struct result *result, struct buf *out)
+{
+	char human[CLOCK_HUMAN_MAX];
+	if (result->reason == REASON_EXIT || result->reason == REASON_SIGNAL)
+		exit_status_describe(&result->status, out);
+	else if (result->reason == REASON_TIMEOUT)
+		buf_append_str(out, "timed out");
+	else if (result->reason == REASON_OOM)
+		buf_append_str(out, "killed, out of memory");
+	else if (result->reason == REASON_CPU_TIMEOUT)
+		buf_append_str(out, "used up its CPU time");
+	else
+		buf_append_str(out, reason_name(result->reason));
+	if (!result->has[RESULT_WALL_NS])
+		return;
+	clock_human((uint64_t)result->value[RESULT_WALL_NS], human);
+	buf_printf(out, " after %s", human);
+}
+
+static void tell_failure(struct dealer *dealer, const struct order *order,
+			 const struct result *result, bool final)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	const struct exit_status *status = &result->status;
+	if (result->reason == REASON_OK || result->reason == REASON_KILLED)
+		return;
+	order_append_id(order, &text);
+	buf_append_str(&text, ": ");
+	describe(result, &text);
+	buf_printf(&text, " on %s: ", result->node);
+	order_append_command(order, 0, &text);
+	if (!dealer->many->config->quiet)
+		log_warn("order %s%s", buf_str(&text), final ? "" : " (it runs again)");
+	if (!final)
+		return;
+	failures_add(&dealer->failures, buf_str(&text), result->tail);
+	dealer->failed_code = status->kind == EXIT_CODE	    ? status->value
+			      : status->kind == EXIT_SIGNAL ? EXIT_CODE_SIGNAL_BASE + status->value
+							    : EXIT_CODE_FAILED;
+}
+
+static int write_log(struct dealer *dealer, uint32_t number, const struct result *result,
+		     uint64_t start_ns, struct err *err)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT, command = BUF_INIT;
+	const struct exit_status *status = &result->status;
+	bool ended_by_us = result->reason == REASON_TIMEOUT ||
+			   result->reason == REASON_CPU_TIMEOUT || result->reason == REASON_KILLED;
+	int code = ended_by_us || status->kind == EXIT_UNKNOWN ? -1
+		   : status->kind == EXIT_CODE		       ? status->value
+							       : 0;
+	if (dealer->list.journal->log_fd < 0)
+		return 0;
+	if (result->reason == REASON_SPAWN)
+		code = EXIT_CODE_NOT_FOUND;
+	order_append_command(order_at(dealer, number), 0, &command);
+	journal_format_log(
+		&line, (size_t)dealer->list.todo[number].number + 1, result->node, start_ns,
+		result->has[RESULT_WALL_NS] ? (uint64_t)result->value[RESULT_WALL_NS] : 0,
+		result->out.bytes, code, status->kind == EXIT_SIGNAL ? status->value : 0,
+		buf_str(&command));
+	return journal_append_log(dealer->list.journal, &line, err);
+}
+
+static void write_result(struct dealer *dealer, uint32_t number, const struct result *result,
+			 uint64_t start_ns, bool final)
+{
+	AUTO(buf_done) struct buf line = BUF_INIT;
+	struct err err = ERR_INIT;
+	if (dealer->list.journal->fd >= 0)
+		result_write(result, &line);
+	int r = journal_append(dealer->list.journal, buf_data(&line), buf_len(&line), &err);
+	if (r >= 0 && final)
+		r = write_log(dealer, number, result, start_ns, &err);
+	if (r < 0)
+		fail(dealer, &err);
+}
+
+static void show(struct dealer *dealer, uint32_t number, const struct result *result,
+		 struct got *got, bool final)
+{
+	const struct batch_config *config = dealer->many->config;
+	struct outputs *outputs = runner_outputs(dealer->many->runner);
+	const struct order *order = order_at(dealer, number);
+	bool repeated = dealer->list.todo[number].runs > 1 || config->warmup > 0;
+	bool hidden = repeated && !config->show_output && result->reason == REASON_OK;
+	for (int i = 0; i < 2 && got && !config->results && !hidden; i++)
+		if (got->fds[i] >= 0)
+			outputs_add(outputs, number, i + 1, order->extra ? order->extra->tag : NULL,
+				    &got->fds[i], 0, got->bytes[i]);
+	if (final)
+		outputs_end(outputs, number);
+}
+
+/* What runs is known better here: a host is told only what it needs. */
+static void forget_order(struct result *result)
+{
+	struct strv *lists[] = { &result->argv, &result->args, &result->env, &result->labels,
+				 &result->arg_names };
+	char **texts[] = { &result->id,		&result->shell, &result->cwd,
+			   &result->stdin_path, &result->group, &result->source };
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		strv_done(lists[i]);
+		*lists[i] = STRV_INIT;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		free(*texts[i]);
+		*texts[i] = NULL;
+	}
+}
+
+static void count_result(struct dealer *dealer, uint32_t number)
+{
+	AUTO(result_done) struct result result = RESULT_INIT;
+	const struct work_msg *msg = dealer->msg;
+	const struct order *order = order_at(dealer, number);
+	bool over = msg->flags & WORK_FINAL, final = over && !(msg->flags & WORK_UNRUN);
+	struct err err = ERR_INIT;
+	struct got *got = find_got(dealer->peer, msg->lease);
+	if (result_read(msg->text, msg->len, &result, &err) <= 0) {
+		log_warn("%s sent a result that cannot be read: %s", dealer->peer->name, err.msg);
+		return;
+	}
+	forget_order(&result);
+	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
+	free(result.node);
+	result.node = mem_strdup(dealer->peer->name);
+	if (keep_output(dealer, number, got, &result, &err) < 0)
+		fail(dealer, &err);
+	write_result(dealer, number, &result, msg->value, final);
+	tell_failure(dealer, order, &result, final);
+	show(dealer, number, &result, got, final);
+	if (got)
+		free_got(got);
+}
+
+/* A line for what no host could tell. */
+static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enum reason reason,
+		      const char *why, bool final)
+{
+	AUTO(result_done) struct result result = RESULT_INIT;
+	const struct order *order = order_at(dealer, number);
+	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
+	result.attempt = (int)MAX(dealer->orders[number].losses, 1);
+	result.reason = reason;
+	result.status = (struct exit_status){ .kind = EXIT_UNKNOWN };
+	result.node = mem_strdup(host_name(dealer, host));
+	clock_iso(clock_wall_ns(), result.start);
+	result_miss(&result, "run", why);
+	write_result(dealer, number, &result, clock_wall_ns(), final);
+	tell_failure(dealer, order, &result, final);
+	if (final)
+		outputs_end(runner_outputs(dealer->many->runner), number);
+}
+
+/* ---- the end ---- */
+
+static int exit_code(const struct dealer *dealer)
+{
+	const struct deal *deal = &dealer->deal;
+	const struct halt_rule *halt = &deal->config.halt;
+	if (dealer->broken)
+		return EXIT_CODE_SYSTEM;
+	if (deal->why == DEAL_WHY_USER)
+		return EXIT_CODE_SIGNAL_BASE + runner_stop_signal(dealer->many->runner);
+	if (deal->why == DEAL_WHY_HALT && halt->what == HALT_SUCCESS)
+		return EXIT_CODE_OK;
+	if (dealer->many->config->exit_code == BATCH_EXIT_PARALLEL)
+		return deal->why == DEAL_WHY_HALT && halt->when == HALT_NOW &&
+				       halt->what == HALT_FAIL && halt->count == 1
+			       ? dealer->failed_code
+			       : (int)MIN(deal->failed, (uint64_t)101);
+	return deal->ok == deal->count ? EXIT_CODE_OK : EXIT_CODE_FAILED;
+}
+
+static void end(struct dealer *dealer)
+{
+	int code = exit_code(dealer);
+	list_foreach(link, &dealer->peers)
+	{
+		const struct peer *peer = list_entry(link, struct peer, link);
+		send_to(dealer, peer->id,
+			(struct work_msg){ .type = WORK_BYE, .count = (uint32_t)code });
+	}
+	many_end(dealer->many, code);
+}
+
+void dealer_finish(struct dealer *dealer)
+{
+	const struct deal *deal = &dealer->deal;
+	struct many *many = dealer->many;
+	char human[CLOCK_HUMAN_MAX];
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct err err = ERR_INIT;
+	journal_sync(dealer->list.journal);
+	if (!dealer->broken && journal_check(dealer->list.journal, &err) < 0) {
+		log_error("%s", err.msg);
+		many->exit_code = EXIT_CODE_SYSTEM;
+	}
+	if (many->config->quiet)
+		return;
+	uint64_t left = deal->count - deal->ok - deal->failed;
+	if (deal->count > 1)
+		failures_format(&dealer->failures, &text);
+	clock_human(clock_now_ns() - dealer->start_ns, human);
+	buf_printf(&text, "muster batch: %llu of %zu done", (unsigned long long)deal->ok,
+		   deal->count);
+	if (deal->failed)
+		buf_printf(&text, ", %llu failed", (unsigned long long)deal->failed);
+	if (left)
+		buf_printf(&text, ", %llu not run", (unsigned long long)left);
+	if (dealer->list.already_done)
+		buf_printf(&text, ", %zu were done before", dealer->list.already_done);
+	if (dealer->late)
+		buf_printf(&text, ", %llu results came too late to count",
+			   (unsigned long long)dealer->late);
+	buf_printf(&text, ", on %zu host%s, in %s", deal->host_count,
+		   deal->host_count == 1 ? "" : "s", human);
+	if (deal->stop != DEAL_GO)
+		buf_printf(&text, "; stopped by %s",
+			   deal->why == DEAL_WHY_HALT	    ? "--halt"
+			   : deal->why == DEAL_WHY_DEADLINE ? "--deadline"
+			   : deal->why == DEAL_WHY_FATAL    ? "an error"
+							    : "a signal");
+	if ((left || deal->failed) && dealer->list.journal->fd >= 0)
+		buf_append_str(&text, "; --resume goes on from here");
+	buf_append_char(&text, '\n');
+	printer_text(runner_printer(many->runner), STDERR_FILENO, buf_data(&text), buf_len(&text));
+}
+
+/* ---- what deal wants ---- */
+
+static void give(struct dealer *dealer, const struct deal_action *action)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	work_put_order(&text, order_at(dealer, action->order));
+	send_to(dealer, action->link,
+		(struct work_msg){ .type = WORK_GIVE,
+				   .order = action->order,
+				   .lease = action->lease,
+				   .number = dealer->orders[action->order].losses,
+				   .count = (uint32_t)dealer->list.todo[action->order].run,
+				   .text = buf_data(&text),
+				   .len = buf_len(&text) });
+}
+
+static void act(struct dealer *dealer, const struct deal_action *action)
+{
+	struct work_msg msg = { .order = action->order,
+				.lease = action->lease,
+				.number = action->number,
+				.count = action->count };
+	AUTO_FREE char *why = NULL;
+	switch (action->type) {
+	case DEAL_DO_WELCOME:
+		dealer->peer->host = action->host;
+		dealer->peer->known = true;
+		set_name(dealer, action->host, dealer->peer->name);
+		msg.type = WORK_WELCOME;
+		msg.value = dealer->term;
+		send_to(dealer, action->link, msg);
+		log_info("%s takes part with %d cores", dealer->peer->name,
+			 dealer->deal.hosts[action->host].facts.cores);
+		break;
+	case DEAL_DO_GIVE:
+		give(dealer, action);
+		break;
+	case DEAL_DO_RECALL:
+		msg.type = WORK_RECALL;
+		send_to(dealer, action->link, msg);
+		break;
+	case DEAL_DO_DROP:
+		msg.type = WORK_DROP;
+		dealer->late++;
+		log_info("%s is back with an order that another host has by now: it is told so",
+			 host_name(dealer, action->host));
+		send_to(dealer, action->link, msg);
+		break;
+	case DEAL_DO_STOP:
+		msg.type = WORK_STOP;
+		msg.count = (uint32_t)action->stop;
+		send_to(dealer, action->link, msg);
+		break;
+	case DEAL_DO_COUNT:
+		count_result(dealer, action->order);
+		break;
+	case DEAL_DO_ACK:
+		msg.type = WORK_ACK;
+		if (!dealer->broken)
+			send_to(dealer, action->link, msg);
+		break;
+	case DEAL_DO_NOTE:
+		dealer->late++;
+		log_info("a result of %s for an order that was given to another host does not "
+			 "count",
+			 host_name(dealer, action->host));
+		break;
+	case DEAL_DO_LOSE:
+		why = mem_printf("%s was lost", host_name(dealer, action->host));
+		write_own(dealer, action->order, action->host, REASON_LOST, why, action->final);
+		break;
+	case DEAL_DO_UNFIT:
+		write_own(dealer, action->order, DEAL_NO_HOST, REASON_SPAWN,
+			  "no host has the cores that it needs", true);
+		break;
+	case DEAL_DO_HOST_LOST:
+		log_warn("lost %s with %u orders", host_name(dealer, action->host), action->count);
+		break;
+	case DEAL_DO_HANG_UP:
+		crew_peer_hang_up(dealer->many->crew, action->link);
+		break;
+	case DEAL_DO_END:
+		end(dealer);
+		break;
+	}
+}
+
+static void step(struct dealer *dealer, struct deal_event event)
+{
+	struct deal_actions actions = { .items = NULL };
+	deal_step(&dealer->deal, &event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act(dealer, &actions.items[i]);
+	deal_actions_done(&actions);
+	uint64_t deadline_ns = deal_deadline_ns(&dealer->deal);
+	struct timeval left = clock_left(deadline_ns, clock_now_ns());
+	if (deadline_ns == NS_NEVER)
+		event_del(dealer->timer);
+	else
+		event_add(dealer->timer, &left);
+}
+
+static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct dealer *dealer = arg;
+	journal_sync(dealer->list.journal);
+	step(dealer, (struct deal_event){ DEAL_EV_TIMER });
+}
+
+static void on_status(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct dealer *dealer = arg;
+	const struct deal *deal = &dealer->deal;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	uint64_t done = deal->ok + deal->failed, now = clock_now_ns();
+	uint64_t elapsed = now - dealer->start_ns;
+	struct progress progress = { .done = done,
+				     .failed = deal->failed,
+				     .running = deal->given,
+				     .total = deal->count,
+				     .elapsed_ns = elapsed,
+				     .eta_ns = done ? elapsed / done * (deal->count - done)
+						    : NS_NEVER };
+	journal_sync(dealer->list.journal);
+	if (dealer->many->config->quiet || dealer->many->config->progress == BATCH_PROGRESS_NONE)
+		return;
+	buf_append_str(&text, "muster batch: ");
+	progress_plain(&progress, &text);
+	buf_printf(&text, ", %zu hosts\n", deal_hosts_in(deal, DEAL_HERE));
+	printer_text(runner_printer(dealer->many->runner), STDERR_FILENO, buf_data(&text),
+		     buf_len(&text));
+}
+
+/* ---- what hosts say ---- */
+
+static int take_hello(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
+		      struct err *err)
+{
+	AUTO_FREE struct work_hello *hello = NEW(struct work_hello);
+	int r = work_get_hello(msg->text, msg->len, hello, err);
+	if (r < 0)
+		return r;
+	memcpy(peer->name, hello->name, sizeof(peer->name));
+	dealer->peer = peer;
+	bool ours = msg->value == dealer->term;
+	step(dealer, (struct deal_event){ DEAL_EV_HELLO, .link = peer->id, .id = hello->id,
+					  .facts = hello->facts,
+					  .local = peer->id == MANY_LOCAL_LINK, .held = hello->held,
+					  .held_count = ours ? hello->held_count : 0 });
+	return 0;
+}
+
+static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
+		    struct err *err)
+{
+	struct deal_event event = {
+		.host = peer->host, .link = peer->id, .order = msg->order, .lease = msg->lease
+	};
+	if (!work_from_host(msg->type))
+		return err_set(err, EPROTO, "a message in the wrong direction");
+	if (msg->type == WORK_HELLO)
+		return take_hello(dealer, peer, msg, err);
+	if (!peer->known)
+		return err_set(err, EPROTO, "no HELLO first");
+	dealer->peer = peer;
+	dealer->msg = msg;
+	switch (msg->type) {
+	case WORK_STARTED:
+		event.type = DEAL_EV_STARTED;
+		break;
+	case WORK_OUTPUT:
+		event.type = DEAL_EV_BEAT;
+		int r = take_output(peer, msg, err);
+		if (r == -EPROTO)
+			return r;
+		if (r < 0)
+			fail(dealer, err);
+		break;
+	case WORK_RESULT:
+		event.type = DEAL_EV_RESULT;
+		event.number = msg->number;
+		event.final = msg->flags & WORK_FINAL;
+		event.ok = msg->flags & WORK_OK;
+		event.unrun = msg->flags & WORK_UNRUN;
+		break;
+	case WORK_RETURNED:
+		event.type = DEAL_EV_RETURNED;
+		break;
+	case WORK_RECALLED:
+		event.type = DEAL_EV_RECALLED;
+		break;
+	default:
+		event.type = DEAL_EV_BEAT;
+		break;
+	}
+	step(dealer, event);
+	const struct deal_host *host = &dealer->deal.hosts[peer->host];
+	if (msg->type == WORK_BEAT && host->link == peer->id)
+		send_to(dealer, peer->id,
+			(struct work_msg){ .type = WORK_ANSWERED, .value = msg->value });
+	return 0;
+}
+
+void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t len)
+{
+	struct peer *peer = find_peer(dealer, link);
+	struct work_msg msg;
+	struct err err = ERR_INIT;
+	size_t size, used = 0;
+	int r = 0, got;
+	if (!peer)
+		return;
+	buf_append(&peer->in, data, len);
+	while ((got = work_next(buf_data(&peer->in) + used, buf_len(&peer->in) - used, &msg, &size,
+				&err)) > 0 &&
+	       (r = take_msg(dealer, peer, &msg, &err)) == 0)
+		used += size;
+	buf_consume(&peer->in, used);
+	if (got >= 0 && r >= 0)
+		return;
+	log_warn("%s is dropped: %s", peer->name, err.msg);
+	crew_peer_hang_up(dealer->many->crew, link);
+	dealer_down(dealer, link, false);
+}
+
+void dealer_peer(struct dealer *dealer, uint64_t link, const char *name)
+{
+	struct peer *peer = NEW(struct peer);
+	peer->id = link;
+	peer->host = DEAL_NO_HOST;
+	list_init(&peer->gots);
+	snprintf(peer->name, sizeof(peer->name), "%.64s", name);
+	list_append(&dealer->peers, &peer->link);
+}
+
+void dealer_down(struct dealer *dealer, uint64_t link, bool dead)
+{
+	struct peer *peer = find_peer(dealer, link);
+	if (!peer)
+		return;
+	uint32_t host = peer->host;
+	free_peer(peer);
+	if (host != DEAL_NO_HOST)
+		step(dealer, (struct deal_event){ DEAL_EV_LINK_DOWN, .host = host, .link = link,
+						  .dead = dead });
+}
+
+void dealer_stop(struct dealer *dealer, enum deal_stop stop)
+{
+	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = stop, .why = DEAL_WHY_USER });
+}
+
+/* ---- life ---- */
+
+int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct err *err)
+{
+	const struct batch_config *config = many->config;
+	struct dealer *dealer = NEW(struct dealer);
+	uint64_t now_ns = clock_now_ns();
+	dealer->many = many;
+	list_init(&dealer->peers);
+	int r = many->hooks->load(many->arg, again, &dealer->list, err);
+	if (r < 0) {
+		free(dealer);
+		return r;
+	}
+	dealer->start_ns = now_ns;
+	dealer->term = random_u64() | 1;
+	dealer->timer = evtimer_new(runner_base(many->runner), on_timer, dealer);
+	dealer->status = event_new(runner_base(many->runner), -1, EV_PERSIST, on_status, dealer);
+	struct timeval period = clock_timeval(STATUS_NS);
+	event_add(dealer->status, &period);
+	make_orders(dealer);
+	struct deal_config deal = {
+		.lost_after_ns = many->lost_ns,
+		.hold_until_ns = again ? ns_add(now_ns, many->lost_ns) : 0,
+		.patience_ns = PATIENCE_NS,
+		.deadline_ns = config->deadline_ns ? ns_add(now_ns, config->deadline_ns) : NS_NEVER,
+		.max_hosts = many->rdzv->max_nodes,
+		.retry_lost = config->retry_on.reasons[REASON_LOST],
+		.halt = config->halt,
+	};
+	deal_init(&dealer->deal, &deal, dealer->orders, dealer->list.count, dealer->kinds,
+		  dealer->kind_count);
+	*ret_dealer = dealer;
+	return 0;
+}
+
+void dealer_free(struct dealer *dealer)
+{
+	if (!dealer)
+		return;
+	list_foreach(link, &dealer->peers) free_peer(list_entry(link, struct peer, link));
+	event_free(dealer->timer);
+	event_free(dealer->status);
+	deal_done(&dealer->deal);
+	failures_done(&dealer->failures);
+	free(dealer->orders);
+	free(dealer->kinds);
+	free(dealer->names);
+	free(dealer);
+}

@@ -1,0 +1,314 @@
+#include "batch/many/many.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "batch/many/many_private.h"
+#include "core/worker/exit_code.h"
+
+#define LEAVE_NS (3 * NS_PER_S)	  /* for the others to hear that it is over */
+#define ORPHAN_NS (30 * NS_PER_S) /* without a coordinator, after there was one */
+
+/* ---- the end ---- */
+
+static void on_leave(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct many *many = arg;
+	event_base_loopbreak(runner_base(many->runner));
+}
+
+/* A coordinator stays until all others have heard it. */
+void many_end(struct many *many, int code)
+{
+	if (many->over)
+		return;
+	many->over = true;
+	many->exit_code = code;
+	struct timeval wait =
+		clock_left(many->dealer && crew_peer_count(many->crew) > 0 ? LEAVE_NS : 0, 0);
+	event_add(many->leave, &wait);
+}
+
+static void fail(struct many *many, int code, const char *why)
+{
+	if (!many->over)
+		log_error("%s", why);
+	many_end(many, code);
+}
+
+static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct many *many = arg;
+	AUTO(buf_done) struct buf tried = BUF_INIT;
+	AUTO_FREE char *why = NULL;
+	bool orphan = post_had_coordinator(many->post);
+	crew_explain(many->crew, &tried);
+	why = mem_printf(orphan ? "the coordinator is gone, and no host takes over: %s; --resume "
+				  "goes on with what is written"
+				: "found no coordinator: %s",
+			 buf_str(&tried));
+	fail(many, orphan ? EXIT_CODE_SYSTEM : EXIT_CODE_TIMEOUT, why);
+}
+
+static void wait_for_coordinator(struct many *many, uint64_t ns)
+{
+	struct timeval left = clock_left(ns, 0);
+	event_add(many->patience, &left);
+}
+
+void many_orphaned(struct many *many)
+{
+	wait_for_coordinator(many, ORPHAN_NS);
+}
+
+/* ---- the coordinator here ---- */
+
+static void on_coordinate(void *arg)
+{
+	struct many *many = arg;
+	struct err err = ERR_INIT;
+	bool again = post_had_coordinator(many->post);
+	event_del(many->patience);
+	post_coordinates(many->post);
+	log_info("this host coordinates the batch");
+	int r = dealer_new(many, again, &many->dealer, &err);
+	if (r < 0) {
+		fail(many,
+		     r == -EINVAL || r == -EEXIST || r == -ENOENT ? EXIT_CODE_USAGE
+								  : EXIT_CODE_SYSTEM,
+		     err.msg);
+		return;
+	}
+	many->coordinated = true;
+	dealer_peer(many->dealer, MANY_LOCAL_LINK, many->name);
+	post_up(many->post);
+}
+
+static void on_superseded(void *arg)
+{
+	fail(arg, EXIT_CODE_SYSTEM, "another host coordinates this batch by now");
+}
+
+static void on_deliver(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct many *many = arg;
+	struct err err = ERR_INIT;
+	struct buf to_dealer = many->to_dealer, to_post = many->to_post;
+	many->to_dealer = many->to_post = BUF_INIT;
+	if (many->dealer && buf_len(&to_dealer) > 0)
+		dealer_take(many->dealer, MANY_LOCAL_LINK, buf_data(&to_dealer),
+			    buf_len(&to_dealer));
+	if (buf_len(&to_post) > 0 &&
+	    post_take(many->post, buf_data(&to_post), buf_len(&to_post), &err) < 0)
+		fail(many, EXIT_CODE_SYSTEM, err.msg);
+	buf_done(&to_dealer);
+	buf_done(&to_post);
+	post_drained(many->post);
+}
+
+static void on_peer(void *arg, uint64_t id, const char *name)
+{
+	struct many *many = arg;
+	if (many->dealer)
+		dealer_peer(many->dealer, id, name);
+}
+
+static void on_peer_bytes(void *arg, uint64_t id, const void *data, size_t len)
+{
+	struct many *many = arg;
+	if (many->dealer)
+		dealer_take(many->dealer, id, data, len);
+}
+
+static void on_peer_down(void *arg, uint64_t id, bool dead)
+{
+	struct many *many = arg;
+	if (many->dealer)
+		dealer_down(many->dealer, id, dead);
+	if (many->over && crew_peer_count(many->crew) == 0)
+		event_base_loopbreak(runner_base(many->runner));
+}
+
+/* ---- the coordinator elsewhere ---- */
+
+static void on_up(void *arg)
+{
+	struct many *many = arg;
+	post_up(many->post);
+}
+
+static void on_down(void *arg, const char *why)
+{
+	struct many *many = arg;
+	post_down(many->post);
+	if (many->over)
+		return;
+	log_warn("lost the coordinator: %s", why);
+	many_orphaned(many);
+}
+
+static void on_bytes(void *arg, const void *data, size_t len)
+{
+	struct many *many = arg;
+	struct err err = ERR_INIT;
+	if (post_take(many->post, data, len, &err) < 0)
+		fail(many, EXIT_CODE_SYSTEM, err.msg);
+}
+
+static void on_drained(void *arg)
+{
+	struct many *many = arg;
+	post_drained(many->post);
+}
+
+static void on_barred(void *arg, const char *why)
+{
+	fail(arg, EXIT_CODE_SYSTEM, why);
+}
+
+static const struct crew_handler crew_handler = {
+	.on_coordinate = on_coordinate,
+	.on_superseded = on_superseded,
+	.on_up = on_up,
+	.on_down = on_down,
+	.on_bytes = on_bytes,
+	.on_drained = on_drained,
+	.on_peer = on_peer,
+	.on_peer_bytes = on_peer_bytes,
+	.on_peer_down = on_peer_down,
+	.on_barred = on_barred,
+};
+
+/* ---- the runner ---- */
+
+static void begin(void *arg, struct runner *runner)
+{
+	struct many *many = arg;
+	many->runner = runner;
+	many->deliver = event_new(runner_base(runner), -1, 0, on_deliver, many);
+	many->patience = evtimer_new(runner_base(runner), on_patience, many);
+	many->leave = evtimer_new(runner_base(runner), on_leave, many);
+	post_begin(many->post);
+	wait_for_coordinator(many, many->rdzv->join_timeout_ns);
+	many->crew = crew_new(runner_base(runner), many->rdzv, &crew_handler, many);
+}
+
+static void started(void *arg, const struct batch_order *order)
+{
+	struct many *many = arg;
+	post_started(many->post, order);
+}
+
+static void ended(void *arg, struct ending *ending)
+{
+	struct many *many = arg;
+	post_ended(many->post, ending);
+}
+
+static uint32_t lease(void *arg, const struct batch_order *order)
+{
+	const struct many *many = arg;
+	return post_lease(many->post, order);
+}
+
+/* Ctrl-C: first stops, second kills. A host that does not coordinate leaves alone. */
+static void signalled(void *arg, int sig)
+{
+	struct many *many = arg;
+	enum deal_stop stop = sig == SIGHUP ? DEAL_DRAIN : many->signals++ ? DEAL_KILL : DEAL_STOP;
+	if (many->dealer)
+		dealer_stop(many->dealer, stop);
+	else
+		post_interrupt(many->post, stop);
+}
+
+/* Nothing runs here, and nothing will. */
+static void idle(void *arg)
+{
+	struct many *many = arg;
+	if (!many->dealer && runner_stop_signal(many->runner))
+		many_end(many, EXIT_CODE_SIGNAL_BASE + runner_stop_signal(many->runner));
+}
+
+static int finish(void *arg)
+{
+	struct many *many = arg;
+	if (many->dealer)
+		dealer_finish(many->dealer);
+	return many->exit_code;
+}
+
+/* Before the loop is gone. */
+static void close_all(void *arg)
+{
+	struct many *many = arg;
+	dealer_free(many->dealer);
+	many->dealer = NULL;
+	crew_free(many->crew);
+	many->crew = NULL;
+	post_free(many->post);
+	many->post = NULL;
+	event_free(many->deliver);
+	event_free(many->patience);
+	event_free(many->leave);
+	many->runner = NULL;
+}
+
+static const struct runner_source source = {
+	.begin = begin,
+	.started = started,
+	.ended = ended,
+	.lease = lease,
+	.signalled = signalled,
+	.idle = idle,
+	.finish = finish,
+	.close = close_all,
+};
+
+void many_job(struct many *many, struct runner_job *job)
+{
+	job->source = &source;
+	job->source_arg = many;
+	post_job(many->post, job);
+}
+
+bool many_coordinated(const struct many *many)
+{
+	return many->coordinated;
+}
+
+/* ---- life ---- */
+
+struct many *many_new(const struct batch_config *config, const struct rendezvous *rdzv,
+		      const struct batch_plan *plan, const struct many_hooks *hooks, void *arg)
+{
+	struct many *many = NEW(struct many);
+	many->config = config;
+	many->rdzv = rdzv;
+	many->plan = plan;
+	many->hooks = hooks;
+	many->arg = arg;
+	many->period_ns = rendezvous_period_ns(rdzv, rdzv->max_nodes);
+	many->lease_ns = many->period_ns * rdzv->lease_periods;
+	many->lost_ns = many->lease_ns + many->period_ns;
+	if (gethostname(many->name, sizeof(many->name) - 1) < 0 || !*many->name)
+		strcpy(many->name, "localhost");
+	many->post = post_new(many);
+	return many;
+}
+
+void many_free(struct many *many)
+{
+	if (!many)
+		return;
+	post_free(many->post);
+	buf_done(&many->to_dealer);
+	buf_done(&many->to_post);
+	free(many);
+}

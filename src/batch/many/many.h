@@ -1,0 +1,38 @@
+/* A batch on many hosts: this process runs orders that a coordinator gives it, and may be that
+ * coordinator itself. core/deal decides; crew.h has the connections; the runner runs the orders. */
+#ifndef BATCH_MANY_MANY_H
+#define BATCH_MANY_MANY_H
+
+#include "batch/runner.h"
+#include "nodes/rendezvous.h"
+
+/* What the coordinator works on. All is borrowed. */
+struct many_list {
+	const struct orders *orders;
+	const struct batch_order *todo;
+	size_t count, already_done;
+	struct journal *journal;
+};
+
+struct many_hooks {
+	/* This process coordinates: read the orders, open the result file. `again`: it takes over
+	 * from another one, of which it knows only that file. */
+	int (*load)(void *arg, bool again, struct many_list *ret_list, struct err *err);
+	/* The limits of an order that was given to this host. */
+	void (*fill)(void *arg, const struct order *order, struct batch_order *todo);
+};
+
+struct many;
+
+/* All is borrowed. `plan` says what this host has. */
+struct many *many_new(const struct batch_config *config, const struct rendezvous *rdzv,
+		      const struct batch_plan *plan, const struct many_hooks *hooks, void *arg);
+void many_free(struct many *many);
+
+/* Where the runner gets its orders from. */
+void many_job(struct many *many, struct runner_job *job);
+
+/* This process coordinated, so that the result file is its own. */
+bool many_coordinated(const struct many *many);
+
+#endif

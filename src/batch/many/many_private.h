@@ -1,0 +1,70 @@
+/* What the parts of many share: many.c (both), post.c (a host's side), dealer.c (the
+ * coordinator's). */
+#ifndef BATCH_MANY_MANY_PRIVATE_H
+#define BATCH_MANY_MANY_PRIVATE_H
+
+#include <event2/event.h>
+
+#include "batch/many/crew.h"
+#include "batch/many/many.h"
+#include "batch/ending.h"
+#include "batch/runner.h"
+#include "core/deal/hand.h"
+#include "proto/deal/work_msg.h"
+
+#define MANY_LOCAL_LINK 1 /* of the host in the coordinator's process */
+
+struct dealer;
+struct post;
+
+struct many {
+	const struct batch_config *config;
+	const struct rendezvous *rdzv;
+	const struct batch_plan *plan;
+	const struct many_hooks *hooks;
+	void *arg;
+	char name[WORK_NAME_MAX]; /* of this host */
+	uint64_t period_ns, lease_ns, lost_ns;
+	struct runner *runner; /* while the loop runs */
+	struct crew *crew;
+	struct post *post;
+	struct dealer *dealer;			  /* NULL: the coordinator is elsewhere */
+	struct buf to_dealer, to_post;		  /* between the two, if both are here */
+	struct event *deliver, *patience, *leave; /* leave: do not wait for the others any longer */
+	bool coordinated;
+	int signals; /* of the user, so far */
+	int exit_code;
+	bool over;
+};
+
+/* many.c */
+void many_end(struct many *many, int code);
+void many_orphaned(struct many *many); /* there is no coordinator any more, for now */
+
+/* post.c */
+struct post *post_new(struct many *many);
+void post_free(struct post *post);
+void post_begin(struct post *post); /* the loop begins */
+void post_up(struct post *post);
+void post_down(struct post *post);
+void post_coordinates(struct post *post);
+int post_take(struct post *post, const void *data, size_t len, struct err *err);
+void post_drained(struct post *post);
+void post_interrupt(struct post *post, enum deal_stop stop);
+void post_job(struct post *post, struct runner_job *job);
+void post_started(struct post *post, const struct batch_order *order);
+void post_ended(struct post *post, struct ending *ending);
+bool post_is_empty(const struct post *post);
+bool post_had_coordinator(const struct post *post);
+uint32_t post_lease(const struct post *post, const struct batch_order *order); /* 0: none */
+
+/* dealer.c */
+int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct err *err);
+void dealer_free(struct dealer *dealer);
+void dealer_peer(struct dealer *dealer, uint64_t link, const char *name);
+void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t len);
+void dealer_down(struct dealer *dealer, uint64_t link, bool dead);
+void dealer_stop(struct dealer *dealer, enum deal_stop stop);
+void dealer_finish(struct dealer *dealer); /* says how it ended */
+
+#endif

@@ -1,0 +1,71 @@
+/* What one rank's flight recorder says about its collectives: the end of it, which is what a hang
+ * is about.
+ *
+ * PyTorch's recorder is a ring of the last operations, oldest first. Per process group a record
+ * keeps every operation that is not complete (the oldest RECORD_OPEN_MAX of them) and the last
+ * RECORD_DONE_MAX that are, so its size does not depend on the ring's.
+ *
+ *     struct record_entry entry = { .seq = 5, ... };
+ *     record_add(&record, "0", &entry);
+ */
+#ifndef CORE_COLLECTIVES_RECORD_H
+#define CORE_COLLECTIVES_RECORD_H
+
+#include "base/buf.h"
+
+#define RECORD_OPEN_MAX 64 /* a rank that has more under way does not wait for the later ones */
+#define RECORD_DONE_MAX 8
+#define RECORD_GROUPS_MAX 4096
+#define RECORD_RANKS_MAX 1000000 /* of a group */
+#define RECORD_TEXT_MAX 256	 /* longer texts are cut */
+
+/* Sizes and types of the tensors, as text: "[[4, 3]]", "[Float]". */
+struct record_shape {
+	char *in_sizes, *out_sizes, *in_types, *out_types;
+};
+
+struct record_entry {
+	uint64_t seq;	     /* counts the group's collectives, or its point-to-point operations */
+	uint64_t created_ns; /* wall clock of its host */
+	char *op;	     /* "all_reduce", "send 0->1" */
+	struct record_shape shape;
+	bool p2p;
+	bool complete;
+};
+
+struct record_group {
+	char *name, *desc;
+	uint32_t *ranks; /* its members, ascending; NULL: not known */
+	size_t rank_count;
+	struct record_entry *open, *done; /* both oldest first */
+	size_t open_count, done_count;
+	uint64_t last_seq; /* of the latest collective; 0: none */
+};
+
+struct record {
+	struct record_group *groups;
+	size_t count, cap;
+};
+
+#define RECORD_INIT ((struct record){ .groups = NULL })
+void record_done(struct record *record);
+
+/* The group of that name, made if it is new. NULL: there are too many. */
+struct record_group *record_group(struct record *record, const char *name);
+
+/* Replaces what is known of its members. Sorts them, each once; an empty list is ignored. */
+void record_set_ranks(struct record_group *group, const uint32_t *ranks, size_t count);
+void record_set_desc(struct record_group *group, const char *desc);
+
+/* Entries come oldest first. Takes over the texts of `entry`; those that are NULL become "". */
+void record_add(struct record_group *group, struct record_entry *entry);
+
+/* The rank died in its last collective, which PyTorch then calls complete: it is not. */
+void record_reopen_last(struct record *record);
+
+/* The entry of that number, or NULL if the rank has not come so far or it is no longer kept. */
+const struct record_entry *record_find(const struct record_group *group, uint64_t seq, bool p2p);
+
+void record_entry_done(struct record_entry *entry);
+
+#endif

@@ -1,0 +1,631 @@
+#include "core/deal/deal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* One step's view: the handlers below all take it. */
+struct step {
+	struct deal *deal;
+	const struct deal_event *event;
+	uint64_t now_ns;
+	struct deal_actions *actions;
+};
+
+void deal_actions_done(struct deal_actions *actions)
+{
+	free(actions->items);
+	*actions = (struct deal_actions){ .items = NULL };
+}
+
+static struct deal_action *act(struct step *s, enum deal_action_type type)
+{
+	struct deal_actions *actions = s->actions;
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	struct deal_action *action = &actions->items[actions->count++];
+	*action = (struct deal_action){ .type = type, .host = DEAL_NO_HOST };
+	return action;
+}
+
+static uint32_t host_number(const struct deal *deal, const struct deal_host *host)
+{
+	return (uint32_t)(host - deal->hosts);
+}
+
+static struct deal_action *act_on(struct step *s, enum deal_action_type type,
+				  const struct deal_host *host)
+{
+	struct deal_action *action = act(s, type);
+	action->host = host_number(s->deal, host);
+	action->link = host->link;
+	return action;
+}
+
+/* ---- orders ---- */
+
+static struct deal_kind *kind_of(const struct deal *deal, const struct deal_order *order)
+{
+	return &deal->kinds[order->kind];
+}
+
+static void wait_again(struct deal *deal, struct deal_order *order)
+{
+	order->state = DEAL_WAITING;
+	order->started = false;
+	heap_push(&kind_of(deal, order)->waiting, &order->node, order->key);
+	deal->waiting++;
+}
+
+void deal_init(struct deal *deal, const struct deal_config *config, struct deal_order *orders,
+	       size_t count, struct deal_kind *kinds, size_t kind_count)
+{
+	*deal = (struct deal){ .config = *config,
+			       .orders = orders,
+			       .count = count,
+			       .kinds = kinds,
+			       .kind_count = kind_count };
+	for (size_t i = 0; i < kind_count; i++)
+		kinds[i].waiting = HEAP_INIT;
+	for (size_t i = 0; i < count; i++) {
+		struct deal_order *order = &orders[i];
+		order->losses = 0;
+		order->lease = order->results = 0;
+		order->node = HEAP_NODE_INIT;
+		wait_again(deal, order);
+	}
+}
+
+void deal_done(struct deal *deal)
+{
+	for (size_t i = 0; i < deal->kind_count; i++)
+		heap_done(&deal->kinds[i].waiting);
+	for (size_t i = 0; i < deal->host_count; i++)
+		free(deal->hosts[i].given);
+	free(deal->hosts);
+	*deal = (struct deal){ .orders = NULL };
+}
+
+/* Out of the hands of its host. */
+static void take_back(struct deal *deal, struct deal_order *order)
+{
+	struct deal_host *host = &deal->hosts[order->host];
+	const struct deal_kind *kind = kind_of(deal, order);
+	uint32_t last = host->given[--host->given_count];
+	host->given[order->at] = last;
+	deal->orders[last].at = order->at;
+	host->given_width -= kind->width;
+	host->given_memory -= kind->memory;
+	deal->given--;
+}
+
+static void give(struct step *s, struct deal_host *host, struct deal_order *order)
+{
+	struct deal *deal = s->deal;
+	const struct deal_kind *kind = kind_of(deal, order);
+	order->state = DEAL_GIVEN;
+	order->started = false;
+	order->results = 0;
+	order->lease = ++deal->last_lease;
+	order->host = host_number(deal, host);
+	order->at = (uint32_t)host->given_count;
+	ARRAY_RESERVE(host->given, host->given_count, host->given_cap);
+	host->given[host->given_count++] = (uint32_t)(order - deal->orders);
+	host->given_width += kind->width;
+	host->given_memory += kind->memory;
+	deal->waiting--;
+	deal->given++;
+	if (!host->last_ns)
+		host->last_ns = s->now_ns;
+	struct deal_action *action = act_on(s, DEAL_DO_GIVE, host);
+	action->order = (uint32_t)(order - deal->orders);
+	action->lease = order->lease;
+}
+
+/* ---- stopping ---- */
+
+static void tell_stop(struct step *s, const struct deal_host *host)
+{
+	if (host->state == DEAL_HERE)
+		act_on(s, DEAL_DO_STOP, host)->stop = s->deal->stop;
+}
+
+static void stop_all(struct step *s, enum deal_stop stop, enum deal_why why)
+{
+	struct deal *deal = s->deal;
+	if (stop <= deal->stop)
+		return;
+	deal->stop = stop;
+	deal->why = MAX(deal->why, why);
+	for (size_t i = 0; i < deal->host_count; i++)
+		tell_stop(s, &deal->hosts[i]);
+}
+
+/* Counts an order that is over, and checks --halt. */
+static void settle(struct step *s, struct deal_order *order, bool ok)
+{
+	struct deal *deal = s->deal;
+	const struct halt_rule *halt = &deal->config.halt;
+	order->state = DEAL_DONE;
+	*(ok ? &deal->ok : &deal->failed) += 1;
+	if (halt->when != HALT_NEVER && deal->stop == DEAL_GO &&
+	    halt_rule_met(halt, deal->failed, deal->ok, deal->count))
+		stop_all(s, halt->when == HALT_NOW ? DEAL_STOP : DEAL_DRAIN, DEAL_WHY_HALT);
+}
+
+/* ---- giving ---- */
+
+/* Orders beyond what its cores take. The last ones go to the hosts that can start them. */
+static int64_t ahead(const struct deal *deal, const struct deal_host *host)
+{
+	if (!host->pace_ns || deal->waiting <= deal->jobs)
+		return 0;
+	return (int64_t)MIN(DEAL_AHEAD_NS / host->pace_ns, (uint64_t)DEAL_AHEAD_MAX);
+}
+
+/* Whether it could take such an order if it had nothing else to do. */
+static bool is_able(const struct deal *deal, const struct deal_host *host,
+		    const struct deal_kind *kind)
+{
+	const struct deal_config *config = &deal->config;
+	return kind->width <= host->facts.max_width && kind->memory <= host->facts.memory &&
+	       (!kind->needs || !config->meets ||
+		config->meets(config->arg, host_number(deal, host), kind->needs));
+}
+
+static bool has_room(const struct deal *deal, const struct deal_host *host,
+		     const struct deal_kind *kind)
+{
+	int64_t more = ahead(deal, host);
+	return (int64_t)host->given_count < host->facts.jobs + more &&
+	       host->given_width + kind->width <= host->facts.cores + more * kind->width &&
+	       (kind->memory == 0 || host->given_memory + kind->memory <= host->facts.memory);
+}
+
+/* The first in line that this host can take, and whether one before it did not fit. */
+static struct deal_order *next_for(const struct deal *deal, const struct deal_host *host,
+				   bool *ret_overtakes)
+{
+	const struct heap_node *best = NULL, *first = NULL;
+	for (size_t i = 0; i < deal->kind_count; i++) {
+		const struct deal_kind *kind = &deal->kinds[i];
+		const struct heap_node *top = heap_top(&kind->waiting);
+		if (!top || !is_able(deal, host, kind))
+			continue;
+		if (!first || top->key < first->key)
+			first = top;
+		if (has_room(deal, host, kind) && (!best || top->key < best->key))
+			best = top;
+	}
+	*ret_overtakes = best != first;
+	return best ? container_of(best, struct deal_order, node) : NULL;
+}
+
+static bool may_give(const struct step *s, const struct deal_host *host)
+{
+	return host->state == DEAL_HERE && !host->spare && !host->recalling &&
+	       s->deal->stop == DEAL_GO && !s->deal->config.hold_until_ns;
+}
+
+static void fill_host(struct step *s, struct deal_host *host)
+{
+	struct deal *deal = s->deal;
+	bool overtakes;
+	while (deal->waiting > 0 && may_give(s, host)) {
+		struct deal_order *order = next_for(deal, host, &overtakes);
+		if (!order)
+			return;
+		host->overtaken = overtakes ? host->overtaken + 1 : 0;
+		if (host->overtaken > (uint32_t)(DEAL_OVERTAKE * host->facts.cores)) {
+			host->overtaken--; /* nothing more until the first one fits */
+			return;
+		}
+		heap_remove(&kind_of(deal, order)->waiting, &order->node);
+		give(s, host, order);
+	}
+}
+
+static int64_t surplus(const struct deal_host *host)
+{
+	return (int64_t)host->given_count - host->facts.jobs;
+}
+
+static bool is_idle(const struct step *s, const struct deal_host *host)
+{
+	return may_give(s, host) && surplus(host) < 0 && host->given_width < host->facts.cores;
+}
+
+/* A host has free cores and nothing is left to give: others may have more than they run. */
+static void recall_some(struct step *s)
+{
+	struct deal *deal = s->deal;
+	struct deal_host *rich = NULL;
+	bool idle = false;
+	if (deal->given == 0 || deal->stop != DEAL_GO || deal->waiting > 0)
+		return;
+	for (size_t i = 0; i < deal->host_count; i++) {
+		struct deal_host *host = &deal->hosts[i];
+		idle |= is_idle(s, host);
+		if (may_give(s, host) && surplus(host) > 0 &&
+		    (!rich || surplus(host) > surplus(rich)))
+			rich = host;
+	}
+	if (!idle || !rich)
+		return;
+	rich->recalling = true;
+	act_on(s, DEAL_DO_RECALL, rich)->count = (uint32_t)(surplus(rich) + 1) / 2;
+}
+
+/* ---- hosts ---- */
+
+/* What runs there is gone, or will be before anyone else gets it. */
+static void lose_order(struct step *s, const struct deal_host *host, struct deal_order *order)
+{
+	struct deal *deal = s->deal;
+	bool ran = order->started && deal->stop == DEAL_GO;
+	take_back(deal, order);
+	if (!ran) {
+		wait_again(deal, order);
+		return;
+	}
+	order->losses++;
+	bool final = !deal->config.retry_lost || order->losses >= DEAL_LOSSES_MAX;
+	struct deal_action *action = act_on(s, DEAL_DO_LOSE, host);
+	action->order = (uint32_t)(order - deal->orders);
+	action->final = final;
+	if (final)
+		settle(s, order, false);
+	else
+		wait_again(deal, order);
+}
+
+/* Spares take the place of hosts that are lost. */
+static void count_hosts(struct deal *deal)
+{
+	uint32_t used = 0;
+	deal->jobs = 0;
+	for (size_t i = 0; i < deal->host_count; i++)
+		used += deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare;
+	for (size_t i = 0; i < deal->host_count; i++) {
+		struct deal_host *host = &deal->hosts[i];
+		if (host->state == DEAL_LOST)
+			continue;
+		if (host->spare && used < deal->config.max_hosts) {
+			host->spare = false;
+			used++;
+		}
+		deal->jobs += host->spare ? 0 : (size_t)host->facts.jobs;
+	}
+}
+
+static void lose_host(struct step *s, struct deal_host *host)
+{
+	act_on(s, DEAL_DO_HOST_LOST, host)->count = (uint32_t)host->given_count;
+	if (host->link)
+		act_on(s, DEAL_DO_HANG_UP, host);
+	host->state = DEAL_LOST;
+	host->link = 0;
+	host->recalling = false;
+	while (host->given_count > 0)
+		lose_order(s, host, &s->deal->orders[host->given[host->given_count - 1]]);
+	count_hosts(s->deal);
+}
+
+static struct deal_host *find_host(const struct deal *deal, struct agent_id id)
+{
+	for (size_t i = 0; i < deal->host_count; i++)
+		if (agent_id_eq(deal->hosts[i].id, id))
+			return &deal->hosts[i];
+	return NULL;
+}
+
+static struct deal_host *add_host(struct deal *deal, struct agent_id id)
+{
+	ARRAY_RESERVE(deal->hosts, deal->host_count, deal->host_cap);
+	struct deal_host *host = &deal->hosts[deal->host_count++];
+	*host = (struct deal_host){ .id = id, .spare = true };
+	return host;
+}
+
+static bool holds(const struct deal_event *hello, uint32_t lease)
+{
+	for (size_t i = 0; i < hello->held_count; i++)
+		if (hello->held[i] == lease)
+			return true;
+	return false;
+}
+
+/* What it was given on a link that has ended may never have arrived. */
+static void miss_orders(struct step *s, const struct deal_host *host)
+{
+	for (size_t i = host->given_count; i > 0; i--) {
+		struct deal_order *order = &s->deal->orders[host->given[i - 1]];
+		if (holds(s->event, order->lease))
+			continue;
+		take_back(s->deal, order);
+		wait_again(s->deal, order);
+	}
+}
+
+static bool has_lease(const struct deal *deal, const struct deal_host *host, uint32_t lease)
+{
+	for (size_t i = 0; i < host->given_count; i++)
+		if (deal->orders[host->given[i]].lease == lease)
+			return true;
+	return false;
+}
+
+static void on_hello(struct step *s)
+{
+	struct deal *deal = s->deal;
+	const struct deal_event *event = s->event;
+	struct deal_host *host = find_host(deal, event->id);
+	if (!host && deal->host_count == DEAL_HOSTS_MAX) {
+		act(s, DEAL_DO_HANG_UP)->link = event->link;
+		return;
+	}
+	if (!host)
+		host = add_host(deal, event->id);
+	if (host->link && host->link != event->link)
+		act_on(s, DEAL_DO_HANG_UP, host);
+	if (host->state == DEAL_LOST)
+		host->spare = true;
+	host->state = DEAL_HERE;
+	host->link = event->link;
+	host->local = event->local;
+	host->facts = event->facts;
+	host->heard_ns = s->now_ns;
+	host->recalling = false;
+	count_hosts(deal);
+	act_on(s, DEAL_DO_WELCOME, host);
+	miss_orders(s, host);
+	for (size_t i = 0; i < event->held_count; i++)
+		if (!has_lease(deal, host, event->held[i]))
+			act_on(s, DEAL_DO_DROP, host)->lease = event->held[i];
+	if (deal->stop != DEAL_GO)
+		tell_stop(s, host);
+}
+
+static void on_link_down(struct step *s, struct deal_host *host)
+{
+	host->link = 0;
+	if (s->event->dead) {
+		lose_host(s, host);
+		return;
+	}
+	host->state = DEAL_AWAY;
+	host->recalling = false;
+}
+
+/* ---- what hosts say about orders ---- */
+
+/* The order if it is this host's, under this lease. */
+static struct deal_order *leased(const struct step *s, const struct deal_host *host)
+{
+	const struct deal_event *event = s->event;
+	if (event->order >= s->deal->count)
+		return NULL;
+	struct deal_order *order = &s->deal->orders[event->order];
+	bool valid = order->state == DEAL_GIVEN && order->lease == event->lease &&
+		     order->host == host_number(s->deal, host);
+	return valid ? order : NULL;
+}
+
+static void ack(struct step *s, const struct deal_host *host)
+{
+	struct deal_action *action = act_on(s, DEAL_DO_ACK, host);
+	action->order = s->event->order;
+	action->lease = s->event->lease;
+	action->number = s->event->number;
+}
+
+static void keep_pace(const struct step *s, struct deal_host *host)
+{
+	int64_t passed = (int64_t)(s->now_ns - host->last_ns), pace = (int64_t)host->pace_ns;
+	host->pace_ns = (uint64_t)MAX(pace ? pace + (passed - pace) / 8 : passed, 1);
+	host->last_ns = s->now_ns;
+}
+
+static void on_result(struct step *s, struct deal_host *host)
+{
+	const struct deal_event *event = s->event;
+	struct deal_order *order = leased(s, host);
+	if (!order && event->order >= s->deal->count)
+		return;
+	if (!order) {
+		struct deal_action *note = act_on(s, DEAL_DO_NOTE, host);
+		note->order = event->order;
+		note->lease = event->lease;
+		ack(s, host);
+		return;
+	}
+	if (event->number != order->results) {
+		if (event->number < order->results)
+			ack(s, host); /* it came before */
+		return;
+	}
+	order->results++;
+	order->started = true;
+	act_on(s, DEAL_DO_COUNT, host)->order = event->order;
+	ack(s, host);
+	if (!event->final)
+		return;
+	host->done++;
+	keep_pace(s, host);
+	take_back(s->deal, order);
+	if (event->unrun)
+		wait_again(s->deal, order);
+	else
+		settle(s, order, event->ok);
+}
+
+static void on_returned(struct step *s, const struct deal_host *host)
+{
+	struct deal_order *order = leased(s, host);
+	if (!order || order->started)
+		return;
+	take_back(s->deal, order);
+	wait_again(s->deal, order);
+}
+
+static void host_event(struct step *s)
+{
+	if (s->event->host >= s->deal->host_count)
+		return;
+	struct deal_host *host = &s->deal->hosts[s->event->host];
+	if (host->link != s->event->link || host->state != DEAL_HERE)
+		return;
+	host->heard_ns = s->now_ns;
+	struct deal_order *order;
+	switch (s->event->type) {
+	case DEAL_EV_STARTED:
+		if ((order = leased(s, host)))
+			order->started = true;
+		break;
+	case DEAL_EV_RESULT:
+		on_result(s, host);
+		break;
+	case DEAL_EV_RETURNED:
+		on_returned(s, host);
+		break;
+	case DEAL_EV_RECALLED:
+		host->recalling = false;
+		break;
+	case DEAL_EV_LINK_DOWN:
+		on_link_down(s, host);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- time ---- */
+
+static uint64_t lost_at(const struct deal *deal, const struct deal_host *host)
+{
+	if (host->state == DEAL_LOST || (host->local && host->state == DEAL_HERE))
+		return NS_NEVER;
+	return ns_add(host->heard_ns, deal->config.lost_after_ns);
+}
+
+static bool is_fit(const struct deal *deal, const struct deal_kind *kind)
+{
+	for (size_t i = 0; i < deal->host_count; i++) {
+		const struct deal_host *host = &deal->hosts[i];
+		if (host->state != DEAL_LOST && !host->spare && is_able(deal, host, kind))
+			return true;
+	}
+	return false;
+}
+
+static void fail_unfit(struct step *s)
+{
+	struct deal *deal = s->deal;
+	for (size_t i = 0; i < deal->kind_count; i++) {
+		struct deal_kind *kind = &deal->kinds[i];
+		struct heap_node *node;
+		while (!is_fit(deal, kind) && (node = heap_pop(&kind->waiting))) {
+			struct deal_order *order = container_of(node, struct deal_order, node);
+			deal->waiting--;
+			act(s, DEAL_DO_UNFIT)->order = (uint32_t)(order - deal->orders);
+			settle(s, order, false);
+		}
+	}
+}
+
+static bool some_unfit(const struct deal *deal)
+{
+	if (deal->waiting == 0 || deal->given > 0 || deal->stop != DEAL_GO)
+		return false;
+	for (size_t i = 0; i < deal->kind_count; i++)
+		if (deal->kinds[i].waiting.count > 0 && is_fit(deal, &deal->kinds[i]))
+			return false;
+	return true;
+}
+
+static void watch_unfit(struct step *s)
+{
+	struct deal *deal = s->deal;
+	if (!some_unfit(deal))
+		deal->idle_ns = 0;
+	else if (!deal->idle_ns)
+		deal->idle_ns = s->now_ns;
+	else if (s->now_ns >= ns_add(deal->idle_ns, deal->config.patience_ns))
+		fail_unfit(s);
+}
+
+static void on_timer(struct step *s)
+{
+	struct deal *deal = s->deal;
+	for (size_t i = 0; i < deal->host_count; i++)
+		if (lost_at(deal, &deal->hosts[i]) <= s->now_ns)
+			lose_host(s, &deal->hosts[i]);
+	if (deal->config.deadline_ns <= s->now_ns && deal->stop == DEAL_GO)
+		stop_all(s, DEAL_STOP, DEAL_WHY_DEADLINE);
+}
+
+static void maybe_end(struct step *s)
+{
+	struct deal *deal = s->deal;
+	if (deal->ended || deal->given > 0 || (deal->waiting > 0 && deal->stop == DEAL_GO))
+		return;
+	deal->ended = true;
+	act(s, DEAL_DO_END);
+}
+
+void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_ns,
+	       struct deal_actions *actions)
+{
+	struct step s = { deal, event, now_ns, actions };
+	if (deal->ended)
+		return;
+	if (deal->config.hold_until_ns <= now_ns)
+		deal->config.hold_until_ns = 0;
+	size_t waiting = deal->waiting;
+	switch (event->type) {
+	case DEAL_EV_START:
+		break;
+	case DEAL_EV_HELLO:
+		on_hello(&s);
+		break;
+	case DEAL_EV_STOP:
+		stop_all(&s, event->stop, event->why);
+		break;
+	case DEAL_EV_TIMER:
+		on_timer(&s);
+		break;
+	default:
+		host_event(&s);
+		break;
+	}
+	/* As a rule a host has room because it has ended something. */
+	bool one = event->type == DEAL_EV_RESULT && deal->waiting <= waiting;
+	if (one && event->host < deal->host_count)
+		fill_host(&s, &deal->hosts[event->host]);
+	for (size_t i = 0; !one && deal->waiting > 0 && i < deal->host_count; i++)
+		fill_host(&s, &deal->hosts[i]);
+	recall_some(&s);
+	watch_unfit(&s);
+	maybe_end(&s);
+}
+
+uint64_t deal_deadline_ns(const struct deal *deal)
+{
+	uint64_t next = deal->stop == DEAL_GO ? deal->config.deadline_ns : NS_NEVER;
+	for (size_t i = 0; i < deal->host_count; i++)
+		next = MIN(next, lost_at(deal, &deal->hosts[i]));
+	if (deal->idle_ns)
+		next = MIN(next, ns_add(deal->idle_ns, deal->config.patience_ns));
+	if (deal->given == 0 && deal->waiting > 0 && deal->config.hold_until_ns)
+		next = MIN(next, deal->config.hold_until_ns);
+	return deal->ended ? NS_NEVER : next;
+}
+
+size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < deal->host_count; i++)
+		count += deal->hosts[i].state == state;
+	return count;
+}

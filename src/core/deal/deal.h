@@ -1,0 +1,227 @@
+/* The orders of a batch on many hosts, as their coordinator has them: who was given what, what came
+ * back, what was lost. Pure: the shell (src/batch/many) has the links and writes the results.
+ *
+ *     deal_step(&deal, &event, now_ns, &actions);       // carry the actions out, in order
+ *     arm_timer(deal_deadline_ns(&deal));
+ *
+ * Each time an order is given to a host, that is a lease with a number of its own. Only what comes
+ * under the order's present lease counts, whatever arrives late, again or from a host that was
+ * given up: so each order has one final result. A host that is silent for longer than
+ * `lost_after_ns` has lost its orders; it stops them itself before that (core/deal/hand.h), so that
+ * none runs in two places.
+ *
+ * A host is given as many orders as its cores take, and some ahead if it is fast (DEAL_AHEAD_NS),
+ * so that no core waits for the network. Orders that wait at one host while another has nothing to
+ * do are recalled. */
+#ifndef CORE_DEAL_DEAL_H
+#define CORE_DEAL_DEAL_H
+
+#include "base/heap.h"
+#include "core/batch/batch_rules.h"
+#include "core/rounds/msg.h"
+
+#define DEAL_AHEAD_NS ((uint64_t)100 * 1000000) /* of work, beyond what the cores take */
+#define DEAL_AHEAD_MAX 256			/* orders */
+#define DEAL_LOSSES_MAX 5 /* an order that was lost so often takes its hosts with it */
+#define DEAL_OVERTAKE 8	  /* orders a core that may overtake a wide one, for each host */
+#define DEAL_HOSTS_MAX 65536
+#define DEAL_NO_HOST UINT32_MAX
+
+enum deal_order_state {
+	DEAL_WAITING,
+	DEAL_GIVEN,
+	DEAL_DONE,
+};
+
+/* One order. The caller fills the fields above the line; the machine owns the others. */
+struct deal_order {
+	uint64_t key;  /* smaller ones are given first */
+	uint32_t kind; /* index of its deal_kind */
+	/* --- */
+	uint8_t state;
+	bool started; /* its host said so */
+	uint8_t losses;
+	uint32_t host;	  /* GIVEN: to whom */
+	uint32_t at;	  /* GIVEN: its place in the list of that host */
+	uint32_t lease;	  /* the last one; 0: none yet */
+	uint32_t results; /* that have come under this lease */
+	struct heap_node node;
+};
+
+/* What orders need of a host; those that need the same are of one kind. */
+struct deal_kind {
+	int32_t width;	 /* cores */
+	uint64_t memory; /* bytes; 0: any */
+	uint32_t needs;	 /* for `meets`; 0: nothing */
+	/* --- */
+	struct heap waiting;
+};
+
+/* What a host has. */
+struct deal_facts {
+	int32_t cores;	   /* that orders can have together */
+	int32_t max_width; /* of one order */
+	int32_t jobs;	   /* orders at a time */
+	uint64_t memory;   /* bytes */
+};
+
+enum deal_stop {
+	DEAL_GO,
+	DEAL_DRAIN, /* give no more; what runs goes on */
+	DEAL_STOP,  /* stop what runs */
+	DEAL_KILL,
+	DEAL_STOP_COUNT,
+};
+
+/* Why it stops. */
+enum deal_why {
+	DEAL_WHY_NONE,
+	DEAL_WHY_USER,
+	DEAL_WHY_HALT,
+	DEAL_WHY_DEADLINE,
+	DEAL_WHY_FATAL,
+};
+
+enum deal_host_state {
+	DEAL_HERE,
+	DEAL_AWAY, /* its link is gone, but it may come back */
+	DEAL_LOST,
+};
+
+struct deal_host {
+	struct agent_id id;
+	enum deal_host_state state;
+	uint64_t link; /* 0: none */
+	bool spare;    /* beyond max_hosts: is given nothing */
+	bool local;    /* in the coordinator's process: cannot fall silent */
+	struct deal_facts facts;
+	uint32_t *given; /* orders */
+	size_t given_count, given_cap;
+	int64_t given_width;
+	uint64_t given_memory;
+	uint64_t heard_ns;
+	uint64_t pace_ns, last_ns; /* between its results; when the last one came */
+	uint32_t overtaken;	   /* orders given past one that did not fit */
+	bool recalling;
+	uint64_t done; /* results that counted, for display */
+};
+
+struct deal_config {
+	uint64_t lost_after_ns; /* of silence */
+	uint64_t hold_until_ns; /* give nothing before: hosts of an earlier coordinator may still
+				 * run what they had; 0: at once */
+	uint64_t patience_ns;	/* for a host that can take an order that no host here can */
+	uint64_t deadline_ns;	/* of the whole batch; NS_NEVER: none */
+	uint32_t max_hosts;
+	bool retry_lost; /* orders that were lost run again */
+	struct halt_rule halt;
+	/* Whether a host meets what a kind needs. NULL: all do. */
+	bool (*meets)(void *arg, uint32_t host, uint32_t needs);
+	void *arg;
+};
+
+enum deal_event_type {
+	DEAL_EV_START,
+	DEAL_EV_HELLO,	   /* link, id, facts, local, held: a host is there (again) */
+	DEAL_EV_STARTED,   /* host, link, order, lease */
+	DEAL_EV_RESULT,	   /* host, link, order, lease, number, final, ok */
+	DEAL_EV_RETURNED,  /* host, link, order, lease: not started, here it is again */
+	DEAL_EV_RECALLED,  /* host, link: that was all of the answer to RECALL */
+	DEAL_EV_BEAT,	   /* host, link */
+	DEAL_EV_LINK_DOWN, /* host, link, dead */
+	DEAL_EV_STOP,	   /* stop, why */
+	DEAL_EV_TIMER,
+};
+
+struct deal_event {
+	enum deal_event_type type;
+	uint32_t host;
+	uint64_t link;
+	uint32_t order, lease;
+	union {
+		struct {
+			uint32_t number; /* counts the results of a lease, from 0 */
+			bool final, ok;
+			bool unrun; /* final: it was stopped, so it counts as not run */
+		};
+		struct {
+			struct agent_id id;
+			struct deal_facts facts;
+			bool local;
+			/* the leases that it has under this coordinator; borrowed */
+			const uint32_t *held;
+			size_t held_count;
+		};
+		bool dead; /* the process at the other end is gone, and so are its orders */
+		struct {
+			enum deal_stop stop;
+			enum deal_why why;
+		};
+	};
+};
+
+enum deal_action_type {
+	DEAL_DO_WELCOME,   /* link, host */
+	DEAL_DO_GIVE,	   /* link, host, order, lease */
+	DEAL_DO_RECALL,	   /* link, host, count: return so many that have not started */
+	DEAL_DO_DROP,	   /* link, host, lease: it is another's now */
+	DEAL_DO_STOP,	   /* link, host, stop */
+	DEAL_DO_COUNT,	   /* order, host: the result at hand counts: write it */
+	DEAL_DO_ACK,	   /* link, host, lease, number: and only then say so */
+	DEAL_DO_NOTE,	   /* order, host: the result at hand came too late */
+	DEAL_DO_LOSE,	   /* order, host, final: an attempt was lost with its host */
+	DEAL_DO_UNFIT,	   /* order: no host can take it; it has failed */
+	DEAL_DO_HOST_LOST, /* host, count: of its orders, for people */
+	DEAL_DO_HANG_UP,   /* link */
+	DEAL_DO_END,	   /* nothing runs and nothing will run */
+};
+
+struct deal_action {
+	enum deal_action_type type;
+	uint64_t link;
+	uint32_t host, order, lease, number, count;
+	enum deal_stop stop;
+	bool final;
+};
+
+struct deal_actions {
+	struct deal_action *items;
+	size_t count, cap;
+};
+
+void deal_actions_done(struct deal_actions *actions);
+
+struct deal {
+	struct deal_config config;
+	struct deal_order *orders;
+	size_t count;
+	struct deal_kind *kinds;
+	size_t kind_count;
+	struct deal_host *hosts;
+	size_t host_count, host_cap;
+	uint32_t last_lease;
+	size_t waiting, given; /* orders */
+	size_t jobs;	       /* that the hosts can run at a time */
+	uint64_t ok, failed;
+	uint64_t idle_ns; /* since when orders wait that no host here can take; 0: none does */
+	enum deal_stop stop;
+	enum deal_why why;
+	bool ended;
+};
+
+/* `orders` and `kinds` are borrowed for the life of the deal; orders that have a result already
+ * are not among them. */
+void deal_init(struct deal *deal, const struct deal_config *config, struct deal_order *orders,
+	       size_t count, struct deal_kind *kinds, size_t kind_count);
+void deal_done(struct deal *deal);
+
+/* Appends to `actions`. */
+void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_ns,
+	       struct deal_actions *actions);
+
+uint64_t deal_deadline_ns(const struct deal *deal);
+
+/* How many hosts are in a state. */
+size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state);
+
+#endif

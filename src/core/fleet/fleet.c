@@ -1,0 +1,361 @@
+#include "core/fleet/fleet.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/worker/exit_code.h"
+
+#define SIGNAL_TERM 15
+
+void fleet_init(struct fleet *fleet, const struct fleet_config *config)
+{
+	*fleet = (struct fleet){ .config = *config, .grace_ns = NS_NEVER };
+	fleet->hosts = NEW_ARRAY(struct fleet_host, config->hosts);
+	uint32_t fanout = config->fanout;
+	for (uint32_t i = 0; i < config->hosts; i++) {
+		int32_t via = i < fanout ? FLEET_SELF : (int32_t)((i - fanout) / fanout);
+		fleet->hosts[i] = (struct fleet_host){ .via = via,
+						       .tree = via != FLEET_SELF,
+						       .deadline_ns = NS_NEVER };
+	}
+}
+
+void fleet_done(struct fleet *fleet)
+{
+	free(fleet->hosts);
+	fleet->hosts = NULL;
+}
+
+void fleet_actions_done(struct fleet_actions *actions)
+{
+	free(actions->items);
+	*actions = (struct fleet_actions){ .items = NULL };
+}
+
+static void act(struct fleet_actions *actions, struct fleet_action action)
+{
+	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
+	actions->items[actions->count++] = action;
+}
+
+uint32_t fleet_count(const struct fleet *fleet, enum fleet_state state)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++)
+		count += fleet->hosts[i].state == state;
+	return count;
+}
+
+uint64_t fleet_deadline_ns(const struct fleet *fleet)
+{
+	uint64_t deadline_ns = fleet->over ? NS_NEVER : fleet->grace_ns;
+	for (uint32_t i = 0; !fleet->over && i < fleet->config.hosts; i++)
+		if (fleet->hosts[i].state == FLEET_REACHING)
+			deadline_ns = MIN(deadline_ns, fleet->hosts[i].deadline_ns);
+	return deadline_ns;
+}
+
+void fleet_keep_near(struct fleet *fleet, uint32_t host)
+{
+	fleet->hosts[host].via = FLEET_SELF;
+	fleet->hosts[host].tree = false;
+}
+
+size_t fleet_endpoints(const struct fleet *fleet, const enum fleet_nearness *nearness,
+		       uint32_t ret_hosts[FLEET_ENDPOINTS_MAX])
+{
+	bool all_near = true;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++)
+		if (fleet->hosts[i].state == FLEET_RUNS && nearness[i] != FLEET_NEAR_ONLY)
+			all_near = false;
+	enum fleet_nearness wanted = all_near ? FLEET_NEAR_ONLY : FLEET_NEAR_ALL;
+	bool can_lose = fleet_count(fleet, FLEET_RUNS) > fleet->config.min_nodes;
+	size_t count = 0, most = can_lose && !all_near ? FLEET_ENDPOINTS_MAX : 1;
+	for (uint32_t i = 0; i < fleet->config.hosts && count < most; i++)
+		if (fleet->hosts[i].state == FLEET_RUNS && nearness[i] == wanted)
+			ret_hosts[count++] = i;
+	return count;
+}
+
+/* ---- reaching ---- */
+
+static bool can_reach(const struct fleet *fleet, const struct fleet_host *host)
+{
+	if (host->state != FLEET_WAITS)
+		return false;
+	if (host->via == FLEET_SELF)
+		return fleet->direct < fleet->config.fanout;
+	return fleet->hosts[host->via].state == FLEET_UP;
+}
+
+static void reach(struct fleet *fleet, uint64_t now_ns, struct fleet_actions *actions)
+{
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		struct fleet_host *host = &fleet->hosts[i];
+		if (!can_reach(fleet, host))
+			continue;
+		host->state = FLEET_REACHING;
+		host->deadline_ns = ns_add(now_ns, fleet->config.timeout_ns);
+		fleet->direct += host->via == FLEET_SELF;
+		act(actions, (struct fleet_action){ FLEET_DO_REACH, .host = i, .via = host->via });
+	}
+}
+
+static void leave_attempt(struct fleet *fleet, const struct fleet_host *host)
+{
+	if (host->state == FLEET_REACHING && host->via == FLEET_SELF)
+		fleet->direct--;
+}
+
+/* The starter tries itself, once. */
+static void try_directly(struct fleet_host *host)
+{
+	*host = (struct fleet_host){ .state = FLEET_WAITS,
+				     .via = FLEET_SELF,
+				     .deadline_ns = NS_NEVER };
+}
+
+static void drop(uint32_t index, int32_t via, struct fleet_actions *actions)
+{
+	act(actions, (struct fleet_action){ FLEET_DO_DROP, .host = index, .via = via });
+}
+
+/* What a host was to reach, or has reached, is behind it no more. Before the start, the starter
+ * tries them all itself. After it, their relays have lost the starter and end. */
+static void cut_off(struct fleet *fleet, uint32_t index, struct fleet_actions *actions);
+
+static void lose(struct fleet *fleet, uint32_t index, bool late, struct fleet_actions *actions)
+{
+	struct fleet_host *host = &fleet->hosts[index];
+	host->state = fleet->started ? FLEET_LOST : FLEET_FAILED;
+	act(actions, (struct fleet_action){ FLEET_DO_TELL, .host = index, .late = late,
+					    .lost = fleet->started });
+	cut_off(fleet, index, actions);
+}
+
+static void cut_off(struct fleet *fleet, uint32_t index, struct fleet_actions *actions)
+{
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		struct fleet_host *host = &fleet->hosts[i];
+		if (host->via != (int32_t)index)
+			continue;
+		if (host->state == FLEET_RUNS) {
+			lose(fleet, i, false, actions);
+		} else if (host->state <= FLEET_UP) {
+			try_directly(host);
+			cut_off(fleet, i, actions);
+		}
+	}
+}
+
+/* An attempt failed, or a host that had answered is gone. */
+static void fail(struct fleet *fleet, uint32_t index, bool late, struct fleet_actions *actions)
+{
+	struct fleet_host *host = &fleet->hosts[index];
+	leave_attempt(fleet, host);
+	if (host->state == FLEET_REACHING && host->tree) {
+		try_directly(host);
+		return;
+	}
+	lose(fleet, index, late, actions);
+}
+
+/* ---- the end ---- */
+
+/* A code by which an agent speaks for itself, and perhaps not for the job: it could not start, or
+ * was told to stop by us. */
+static bool is_own(const struct fleet *fleet, int code)
+{
+	return code == EXIT_CODE_USAGE || code == EXIT_CODE_TIMEOUT || code == EXIT_CODE_SYSTEM ||
+	       code == EXIT_CODE_NOT_EXEC || code == EXIT_CODE_NOT_FOUND ||
+	       (fleet->signal && code == EXIT_CODE_SIGNAL_BASE + fleet->signal);
+}
+
+static bool has_voted(const struct fleet_host *host)
+{
+	return host->state == FLEET_ENDED && host->status.kind == EXIT_CODE;
+}
+
+static uint32_t votes_for(const struct fleet *fleet, int code)
+{
+	uint32_t votes = 0;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++)
+		votes += has_voted(&fleet->hosts[i]) && fleet->hosts[i].status.value == code;
+	return votes;
+}
+
+/* All agents that hear of the job's end have the same exit code. So most of those that do not speak
+ * for themselves are right; else the first that ended has the reason. */
+static int job_code(const struct fleet *fleet)
+{
+	const struct fleet_host *best = NULL;
+	uint32_t best_votes = 0;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		const struct fleet_host *host = &fleet->hosts[i];
+		if (!has_voted(host))
+			continue;
+		uint32_t votes = is_own(fleet, host->status.value)
+					 ? 0
+					 : votes_for(fleet, host->status.value);
+		if (!best || votes > best_votes ||
+		    (votes == best_votes && host->order < best->order)) {
+			best = host;
+			best_votes = votes;
+		}
+	}
+	if (best)
+		return best->status.value;
+	return fleet->signal ? EXIT_CODE_SIGNAL_BASE + fleet->signal : EXIT_CODE_SYSTEM;
+}
+
+static void end(struct fleet *fleet, int code, struct fleet_actions *actions)
+{
+	fleet->over = true;
+	act(actions, (struct fleet_action){ FLEET_DO_END, .code = code });
+}
+
+static void start(struct fleet *fleet, struct fleet_actions *actions)
+{
+	uint32_t up = fleet_count(fleet, FLEET_UP);
+	if (up < fleet->config.min_nodes) {
+		act(actions, (struct fleet_action){ FLEET_DO_TOO_FEW });
+		end(fleet, EXIT_CODE_TIMEOUT, actions);
+		return;
+	}
+	for (uint32_t i = 0; i < fleet->config.hosts; i++)
+		if (fleet->hosts[i].state == FLEET_UP)
+			fleet->hosts[i].state = FLEET_RUNS;
+	fleet->started = true;
+	fleet->nodes = MIN(up, fleet->config.max_nodes);
+	act(actions, (struct fleet_action){ FLEET_DO_START });
+}
+
+static void pass_signal(struct fleet *fleet, int signal, struct fleet_actions *actions)
+{
+	fleet->signal = signal;
+	act(actions, (struct fleet_action){ FLEET_DO_SIGNAL, .signal = signal });
+}
+
+/* Hosts that have failed on their own or are lost do not come back: the others would wait for them
+ * until their join_timeout. */
+static bool is_short(const struct fleet *fleet)
+{
+	uint32_t left = 0, missing = 0;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		const struct fleet_host *host = &fleet->hosts[i];
+		bool own = has_voted(host) && is_own(fleet, host->status.value);
+		bool killed = host->state == FLEET_ENDED && host->status.kind != EXIT_CODE;
+		left += host->state == FLEET_RUNS;
+		missing += host->state == FLEET_LOST || own || killed;
+	}
+	return left > 0 && missing > 0 && left < fleet->config.min_nodes;
+}
+
+static void check_enough(struct fleet *fleet, uint64_t now_ns)
+{
+	if (fleet->short_of_hosts || !is_short(fleet))
+		return;
+	fleet->short_of_hosts = true;
+	fleet->grace_ns = ns_add(now_ns, FLEET_GRACE_NS);
+}
+
+/* After each event: what has become possible. */
+static void go_on(struct fleet *fleet, uint64_t now_ns, struct fleet_actions *actions)
+{
+	if (fleet->over)
+		return;
+	if (!fleet->started) {
+		reach(fleet, now_ns, actions);
+		if (!fleet_count(fleet, FLEET_WAITS) && !fleet_count(fleet, FLEET_REACHING))
+			start(fleet, actions);
+		return;
+	}
+	if (!fleet_count(fleet, FLEET_RUNS))
+		end(fleet, job_code(fleet), actions);
+	else
+		check_enough(fleet, now_ns);
+}
+
+/* ---- events ---- */
+
+static void on_up(struct fleet *fleet, uint32_t index, struct fleet_actions *actions)
+{
+	struct fleet_host *host = &fleet->hosts[index];
+	if (host->state == FLEET_FAILED)
+		drop(index, host->via, actions);
+	if (host->state != FLEET_REACHING)
+		return;
+	leave_attempt(fleet, host);
+	host->state = FLEET_UP;
+}
+
+static void on_down(struct fleet *fleet, uint32_t index, struct fleet_actions *actions)
+{
+	enum fleet_state state = fleet->hosts[index].state;
+	if (state == FLEET_REACHING || state == FLEET_UP || state == FLEET_RUNS)
+		fail(fleet, index, false, actions);
+	else if (state == FLEET_ENDED)
+		cut_off(fleet, index, actions);
+}
+
+static void on_agent(struct fleet *fleet, uint32_t index, const struct exit_status *status)
+{
+	struct fleet_host *host = &fleet->hosts[index];
+	if (host->state != FLEET_RUNS)
+		return;
+	host->state = FLEET_ENDED;
+	host->status = *status;
+	host->order = fleet->ended++;
+}
+
+static void on_signal(struct fleet *fleet, int signal, struct fleet_actions *actions)
+{
+	if (fleet->started)
+		pass_signal(fleet, signal, actions);
+	else
+		end(fleet, EXIT_CODE_SIGNAL_BASE + signal, actions);
+}
+
+static void on_timer(struct fleet *fleet, uint64_t now_ns, struct fleet_actions *actions)
+{
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		struct fleet_host *host = &fleet->hosts[i];
+		if (host->state != FLEET_REACHING || host->deadline_ns > now_ns)
+			continue;
+		drop(i, host->via, actions);
+		fail(fleet, i, true, actions);
+	}
+	if (fleet->grace_ns <= now_ns) {
+		fleet->grace_ns = NS_NEVER;
+		act(actions, (struct fleet_action){ FLEET_DO_TOO_FEW });
+		pass_signal(fleet, SIGNAL_TERM, actions);
+	}
+}
+
+void fleet_step(struct fleet *fleet, const struct fleet_event *event, uint64_t now_ns,
+		struct fleet_actions *actions)
+{
+	if (fleet->over || event->host >= fleet->config.hosts)
+		return;
+	switch (event->type) {
+	case FLEET_EV_BEGIN:
+		break;
+	case FLEET_EV_UP:
+		on_up(fleet, event->host, actions);
+		break;
+	case FLEET_EV_DOWN:
+		on_down(fleet, event->host, actions);
+		break;
+	case FLEET_EV_AGENT:
+		on_agent(fleet, event->host, &event->status);
+		break;
+	case FLEET_EV_SIGNAL:
+		on_signal(fleet, event->signal, actions);
+		break;
+	case FLEET_EV_TIMER:
+		on_timer(fleet, now_ns, actions);
+		break;
+	}
+	go_on(fleet, now_ns, actions);
+}

@@ -1,0 +1,92 @@
+/* What the hosts of a batch and its coordinator tell each other: a stream of messages, which
+ * travels in the FRAME_WORK frames of a link, cut anywhere.
+ *
+ *     host -> coordinator                            coordinator -> host
+ *     HELLO     this is me, and what I have          WELCOME   my term is this
+ *     STARTED   this order runs                      GIVE      run this order
+ *     OUTPUT    a piece of what it wrote             ACK       this result is written
+ *     RESULT    how it ended                         DROP      this lease is another's
+ *     RETURNED  it did not start                     RECALL    return some
+ *     RECALLED  that was all                         STOP      stop what runs
+ *     BEAT      I am here                            ANSWERED  so am I
+ *                                                    BYE       the batch is over
+ *
+ * core/deal has the machines at both ends. A message is a head of fixed size and a text, all
+ * little-endian; docs/PROTOCOL.md has every byte. Pure functions on bytes. */
+#ifndef PROTO_DEAL_WORK_MSG_H
+#define PROTO_DEAL_WORK_MSG_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/deal/deal.h"
+#include "proto/orders.h"
+
+#define WORK_MSG_MAX ((size_t)17 << 20) /* a result line, and some */
+#define WORK_OUTPUT_MAX ((size_t)64 << 10)
+#define WORK_HELD_MAX 4096
+#define WORK_NAME_MAX 65
+
+enum work_type {
+	WORK_HELLO,
+	WORK_STARTED,
+	WORK_OUTPUT,
+	WORK_RESULT,
+	WORK_RETURNED,
+	WORK_RECALLED,
+	WORK_BEAT,
+	WORK_WELCOME,
+	WORK_GIVE,
+	WORK_ACK,
+	WORK_DROP,
+	WORK_RECALL,
+	WORK_STOP,
+	WORK_ANSWERED,
+	WORK_BYE,
+	WORK_TYPE_COUNT,
+};
+
+static inline bool work_from_host(enum work_type type)
+{
+	return type < WORK_WELCOME;
+}
+
+/* Flags of RESULT. */
+#define WORK_FINAL 1
+#define WORK_OK 2
+#define WORK_UNRUN 4
+
+struct work_msg {
+	enum work_type type;
+	uint8_t flags;
+	uint32_t order, lease;
+	uint32_t number;  /* RESULT, ACK: of the result; OUTPUT: stream; GIVE: attempts before */
+	uint32_t count;	  /* RECALL; STOP: enum deal_stop; BYE: exit code; GIVE: the first run */
+	uint64_t value;	  /* HELLO, WELCOME: term; BEAT: cookie; RESULT: start, wall clock ns */
+	const void *text; /* borrowed */
+	size_t len;
+};
+
+void work_put(struct buf *out, const struct work_msg *msg);
+
+/* Splits off the message at `data`: 1, 0 (more bytes are needed) or -EPROTO. *ret_size is its
+ * size; its text points into `data`. */
+int work_next(const void *data, size_t len, struct work_msg *ret_msg, size_t *ret_size,
+	      struct err *err);
+
+/* The text of HELLO. */
+struct work_hello {
+	struct agent_id id;
+	struct deal_facts facts;
+	char name[WORK_NAME_MAX];
+	uint32_t held[WORK_HELD_MAX];
+	uint32_t held_count;
+};
+
+void work_put_hello(struct buf *out, const struct work_hello *hello);
+int work_get_hello(const void *text, size_t len, struct work_hello *ret_hello, struct err *err);
+
+/* The text of GIVE: what an order runs, as a line of an order file, with its identity in front. */
+void work_put_order(struct buf *out, const struct order *order);
+int work_get_order(const void *text, size_t len, struct orders *orders, struct err *err);
+
+#endif

@@ -1,0 +1,348 @@
+#include "run/dash/dash.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "proto/dash/log_feed.h"
+#include "run/ask/own_question.h"
+#include "run/dash/dash_answer.h"
+
+#define STATE_TIMEOUT_NS (5 * NS_PER_S)
+#define WISH_TIMEOUT_NS (10 * NS_PER_S)
+#define LOG_PERIOD_NS (250 * NS_PER_MS)
+#define LOG_FOLD_NS (800 * NS_PER_MS)	   /* lines wait this much longer for equal ones */
+#define LOG_INTAKE_MAX ((size_t)256 << 10) /* bytes of logs that are taken in such a period */
+#define BUSY_SHARE 50 /* the part of the time that looks may take: one in so many */
+
+enum dash_link {
+	DASH_STATES, /* questions of ours, each with a link of its own */
+	DASH_WISHES,
+	DASH_LOGS,
+	DASH_LINK_COUNT,
+};
+static_assert(DASH_LINK_COUNT < OWN_QUESTION_LINKS, "the first one is the guard's");
+
+enum viewer {
+	VIEWER_STATE = 1, /* knows the board, changes are enough */
+	VIEWER_NEW,	  /* must be told everything first */
+	VIEWER_LOG,
+};
+
+struct dash {
+	struct event_base *base;
+	struct http_server *server;
+	struct dash_hooks hooks;
+	struct own_question *questions[DASH_LINK_COUNT]; /* NULL: not needed yet */
+
+	struct board *board; /* NULL: nobody has looked yet */
+	struct event *tick;
+	bool asking; /* for states */
+
+	struct wish wish; /* under way */
+	bool wishing;
+
+	struct log_feed *feed; /* NULL: nobody looks at the log */
+	struct event *log_tick;
+	size_t intake; /* bytes since the last tick */
+};
+
+static uint64_t link_of(enum dash_link link)
+{
+	return OWN_QUESTION_LINK - 1 - link;
+}
+
+static struct own_question *question_of(struct dash *dash, enum dash_link link)
+{
+	const struct own_question_hooks hooks = { dash->hooks.on_event, dash->hooks.arg };
+	if (!dash->questions[link])
+		dash->questions[link] = own_question_new(dash->base, link_of(link), &hooks);
+	return dash->questions[link];
+}
+
+/* ---- pages ---- */
+
+static void send_event(struct http_stream *stream, const char *name, struct buf *json)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_printf(&text, "event: %s\ndata: ", name);
+	buf_append(&text, buf_data(json), buf_len(json));
+	buf_append_str(&text, "\n\n");
+	http_stream_send(stream, buf_data(&text), buf_len(&text));
+}
+
+static bool is_state(const struct http_stream *stream)
+{
+	return stream->kind == VIEWER_STATE || stream->kind == VIEWER_NEW;
+}
+
+static bool any_viewer(const struct dash *dash, bool log)
+{
+	struct http_stream *it = http_streams_first(dash->server);
+	for (; it; it = http_streams_next(dash->server, it))
+		if (log ? it->kind == VIEWER_LOG : is_state(it))
+			return true;
+	return false;
+}
+
+static void send_all(struct dash *dash, struct http_stream *stream)
+{
+	AUTO(buf_done) struct buf all = BUF_INIT;
+	board_put_all(dash->board, &all);
+	send_event(stream, "board", &all);
+	stream->kind = VIEWER_STATE;
+}
+
+/* Tells all pages what has changed. Returns how many bytes that was for each. */
+static size_t tell_pages(struct dash *dash)
+{
+	AUTO(buf_done) struct buf changes = BUF_INIT;
+	bool any = board_put_changes(dash->board, &changes);
+	struct http_stream *it = http_streams_first(dash->server);
+	for (; it; it = http_streams_next(dash->server, it)) {
+		if (!is_state(it))
+			continue;
+		if (http_stream_pending(it) > DASH_BEHIND_MAX)
+			it->kind = VIEWER_NEW;
+		else if (it->kind == VIEWER_NEW)
+			send_all(dash, it);
+		else if (any)
+			send_event(it, "board", &changes);
+	}
+	return buf_len(&changes);
+}
+
+/* ---- states ---- */
+
+static void take_parts(struct dash *dash)
+{
+	for (int i = 0; i < BOARD_PART_COUNT; i++) {
+		AUTO(buf_done) struct buf part = BUF_INIT;
+		dash->hooks.put_part(dash->hooks.arg, (enum board_part)i, &part);
+		board_set_part(dash->board, (enum board_part)i, &part);
+	}
+}
+
+static void on_states(void *arg, struct host_answers *answers)
+{
+	struct dash *dash = arg;
+	uint64_t began_ns = clock_now_ns();
+	dash->asking = false;
+	board_begin(dash->board, dash->hooks.world_size(dash->hooks.arg), began_ns,
+		    clock_wall_ns() / NS_PER_MS);
+	for (size_t i = 0; i < answers->count; i++) {
+		struct host_answer *answer = &answers->items[i];
+		board_take(dash->board, answer->name, answer->group_rank, answer->failed,
+			   bytes_of(buf_data(&answer->text), buf_len(&answer->text)));
+	}
+	board_end(dash->board);
+	take_parts(dash);
+	uint64_t pause_ns = tell_pages(dash) * NS_PER_S / DASH_BYTES_PER_S;
+	pause_ns = MAX(pause_ns, (clock_now_ns() - began_ns) * BUSY_SHARE);
+	const struct timeval pause = clock_timeval(MAX(pause_ns, DASH_PERIOD_NS));
+	event_add(dash->tick, &pause);
+}
+
+static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct dash *dash = arg;
+	const struct inquiry ask = { .kind = ASK_STATE, .timeout_ns = STATE_TIMEOUT_NS };
+	if (!any_viewer(dash, false))
+		return;
+	dash->asking = true;
+	own_question_ask(question_of(dash, DASH_STATES), &ask, on_states, dash);
+}
+
+void dash_open(struct dash *dash, struct http_stream *stream)
+{
+	stream->kind = VIEWER_NEW;
+	if (!dash->board)
+		dash->board = board_new();
+	if (dash->board->host_count)
+		send_all(dash, stream);
+	if (!dash->asking && !event_pending(dash->tick, EV_TIMEOUT, NULL))
+		event_active(dash->tick, EV_TIMEOUT, 0);
+}
+
+/* ---- logs ---- */
+
+static void on_piece(void *arg, const struct msg_reply *reply)
+{
+	struct dash *dash = arg;
+	if (reply->failed)
+		return;
+	log_feed_take(dash->feed, reply->slot, reply->piece, reply->last, clock_now_ns());
+	dash->intake += reply->piece.len;
+	if (dash->intake > LOG_INTAKE_MAX)
+		own_question_hold(dash->questions[DASH_LOGS], true);
+}
+
+static void follow_logs(struct dash *dash);
+
+/* The question lives no longer than an hour, and ends with the coordinator. */
+static void on_logs_over(void *arg, struct host_answers *answers UNUSED)
+{
+	struct dash *dash = arg;
+	if (any_viewer(dash, true))
+		follow_logs(dash);
+}
+
+static void follow_logs(struct dash *dash)
+{
+	const struct inquiry ask = { .kind = ASK_FOLLOW,
+				     .timeout_ns = ASK_TIMEOUT_MAX_NS,
+				     .args = bytes_str(ASK_LOGS_TAIL) };
+	own_question_follow(question_of(dash, DASH_LOGS), &ask, on_piece, on_logs_over, dash);
+}
+
+static void end_logs(struct dash *dash)
+{
+	if (dash->questions[DASH_LOGS])
+		own_question_cancel(dash->questions[DASH_LOGS]);
+	event_del(dash->log_tick);
+	log_feed_free(dash->feed);
+	dash->feed = NULL;
+}
+
+static void send_lines(struct dash *dash, struct http_stream *stream, size_t max)
+{
+	AUTO(buf_done) struct buf lines = BUF_INIT;
+	if (log_feed_put(dash->feed, &stream->at, max, &lines))
+		send_event(stream, "log", &lines);
+}
+
+static void on_log_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct dash *dash = arg;
+	if (!any_viewer(dash, true)) {
+		end_logs(dash);
+		return;
+	}
+	dash->intake = 0;
+	own_question_hold(dash->questions[DASH_LOGS], false);
+	log_feed_collect(dash->feed, clock_now_ns() - LOG_FOLD_NS, clock_wall_ns() / NS_PER_MS);
+	struct http_stream *it = http_streams_first(dash->server);
+	for (; it; it = http_streams_next(dash->server, it))
+		if (it->kind == VIEWER_LOG && http_stream_pending(it) < DASH_BEHIND_MAX)
+			send_lines(dash, it, DASH_LOG_BYTES);
+}
+
+void dash_open_log(struct dash *dash, struct http_stream *stream)
+{
+	const struct timeval period = clock_timeval(LOG_PERIOD_NS);
+	stream->kind = VIEWER_LOG;
+	if (dash->feed) {
+		send_lines(dash, stream, SIZE_MAX);
+		return;
+	}
+	dash->feed = log_feed_new();
+	dash->intake = 0;
+	event_add(dash->log_tick, &period);
+	follow_logs(dash);
+}
+
+/* ---- wishes ---- */
+
+static void on_wish_done(void *arg, struct host_answers *answers)
+{
+	struct dash *dash = arg;
+	AUTO(buf_done) struct buf answer = BUF_INIT;
+	dash->wishing = false;
+	dash_answer_put(&dash->wish, answers, dash->hooks.world_size(dash->hooks.arg), &answer);
+	struct http_stream *it = http_streams_first(dash->server);
+	for (; it; it = http_streams_next(dash->server, it))
+		if (is_state(it) && http_stream_pending(it) < DASH_BEHIND_MAX)
+			send_event(it, "answer", &answer);
+}
+
+void dash_wish(struct dash *dash, struct http_reply *reply)
+{
+	static const enum ask_kind kinds[] = {
+		[WISH_STACKS] = ASK_STACKS,   [WISH_COLLECTIVES] = ASK_COLLECTIVES,
+		[WISH_WORKERS] = ASK_STATE,   [WISH_STOP] = ASK_STOP,
+		[WISH_RESTART] = ASK_RESTART, [WISH_CHECKPOINT] = ASK_SAVE,
+	};
+	static_assert(ARRAY_LEN(kinds) == WISH_KIND_COUNT, "every wish is a question");
+	struct err err = ERR_INIT;
+	struct wish wish;
+	if (wish_parse(reply->sent, &wish, &err) < 0) {
+		reply->code = 400;
+		buf_printf(&reply->body, "%s\n", err.msg);
+	} else if (dash->wishing) {
+		reply->code = 409;
+		buf_append_str(&reply->body, "the hosts are still answering the last question\n");
+	} else {
+		struct inquiry ask = { .kind = kinds[wish.kind], .timeout_ns = WISH_TIMEOUT_NS };
+		if (wish.kind == WISH_WORKERS)
+			ask.args = bytes_str(ASK_STATE_DETAIL);
+		ask.rank_count = wish.rank_count;
+		static_assert(WISH_RANKS_MAX <= ASK_RANKS_MAX, "they fit into a question");
+		memcpy(ask.ranks, wish.ranks, wish.rank_count * sizeof(*wish.ranks));
+		dash->wish = wish;
+		dash->wishing = true;
+		own_question_ask(question_of(dash, DASH_WISHES), &ask, on_wish_done, dash);
+		reply->code = 202;
+		buf_append_str(&reply->body, "the answer follows on the stream\n");
+	}
+}
+
+/* ---- beginning and end ---- */
+
+void dash_take(struct dash *dash, uint64_t link, const struct msg *msg)
+{
+	for (int i = 0; i < DASH_LINK_COUNT; i++)
+		if (link == link_of((enum dash_link)i) && dash->questions[i])
+			own_question_take(dash->questions[i], msg);
+}
+
+void dash_finish(struct dash *dash)
+{
+	if (!dash->board)
+		return;
+	event_del(dash->tick);
+	for (int i = 0; i < DASH_LINK_COUNT; i++)
+		if (dash->questions[i])
+			own_question_cancel(dash->questions[i]);
+	dash->asking = true; /* no more */
+	take_parts(dash);
+	tell_pages(dash);
+	if (dash->feed) {
+		log_feed_end(dash->feed, 0);
+		log_feed_collect(dash->feed, NS_NEVER, clock_wall_ns() / NS_PER_MS);
+	}
+	struct http_stream *it = http_streams_first(dash->server);
+	for (; dash->feed && it; it = http_streams_next(dash->server, it))
+		if (it->kind == VIEWER_LOG)
+			send_lines(dash, it, SIZE_MAX);
+}
+
+void dash_complete(struct dash *dash)
+{
+	if (!dash->board)
+		return;
+	take_parts(dash);
+	tell_pages(dash);
+}
+
+struct dash *dash_new(struct event_base *base, struct http_server *server,
+		      const struct dash_hooks *hooks)
+{
+	struct dash *dash = NEW(struct dash);
+	*dash = (struct dash){ .base = base, .server = server, .hooks = *hooks };
+	dash->tick = evtimer_new(base, on_tick, dash);
+	dash->log_tick = event_new(base, -1, EV_PERSIST, on_log_tick, dash);
+	return dash;
+}
+
+void dash_free(struct dash *dash)
+{
+	if (!dash)
+		return;
+	for (int i = 0; i < DASH_LINK_COUNT; i++)
+		own_question_free(dash->questions[i]);
+	event_free(dash->tick);
+	event_free(dash->log_tick);
+	board_free(dash->board);
+	log_feed_free(dash->feed);
+	free(dash);
+}

@@ -1,0 +1,243 @@
+#include "run/forensics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "proto/flight.h"
+#include "proto/json_value.h"
+
+static void fetch_records(const struct forensics_question *question, struct forensics *f)
+{
+	uint64_t deadline_ns = ns_add(clock_now_ns(), FLIGHT_FETCH_NS);
+	f->count = question->count;
+	f->cap = f->count + 1;
+	f->answers = mem_alloc(f->cap * sizeof(*f->answers));
+	for (size_t i = 0; i < f->count; i++) {
+		struct flight_answer *answer = &f->answers[i];
+		answer->rank = (uint32_t)question->workers[i].rank;
+		snprintf(answer->host, sizeof(answer->host), "%s",
+			 question->host ? question->host : "");
+	}
+	flight_fetch(&question->flight, f->answers, f->count,
+		     MIN(deadline_ns, question->deadline_ns), question->cancel_fd);
+}
+
+static void read_stacks(const struct forensics_question *question, struct forensics *f)
+{
+	AUTO_FREE struct stacks_worker *alive =
+		mem_alloc((question->count + 1) * sizeof(*question->workers));
+	size_t count = 0;
+	for (size_t i = 0; i < question->count; i++)
+		if (question->workers[i].pid)
+			alive[count++] = question->workers[i];
+	stacks_read(alive, count, question->deadline_ns, question->cancel_fd, &f->stacks);
+}
+
+static void find_places(struct forensics *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		struct flight_answer *answer = &f->answers[i];
+		AUTO(buf_done) struct buf place = BUF_INIT;
+		const struct stack_process *stack = stack_set_find(&f->stacks, answer->rank);
+		if (stack)
+			finding_place(stack, &place);
+		snprintf(answer->place, sizeof(answer->place), "%s", buf_str(&place));
+		str_make_printable(answer->place);
+	}
+}
+
+void forensics_begin(struct forensics *f)
+{
+	*f = (struct forensics){ .findings = FINDINGS_INIT,
+				 .stacks = STACK_SET_INIT,
+				 .missed = BUF_INIT };
+}
+
+void forensics_collect(const struct forensics_question *question, struct forensics *ret_forensics)
+{
+	struct forensics *f = ret_forensics;
+	forensics_begin(f);
+	/* Records first: what reads the stack of a worker holds it still. */
+	if (question->flight.dir)
+		fetch_records(question, f);
+	read_stacks(question, f);
+	find_places(f);
+	if (question->flight.dir && question->world_size)
+		forensics_judge(f, question->world_size, question->patience_ns);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	uint32_t x = ((const struct flight_answer *)a)->rank;
+	uint32_t y = ((const struct flight_answer *)b)->rank;
+	return (x > y) - (x < y);
+}
+
+void forensics_judge(struct forensics *f, size_t world_size, uint64_t patience_ns)
+{
+	join_init(&f->join, world_size);
+	if (f->count)
+		qsort(f->answers, f->count, sizeof(*f->answers), by_rank);
+	for (size_t i = 0; i < f->count; i++) {
+		const struct flight_answer *answer = &f->answers[i];
+		f->many_hosts |= !str_eq(answer->host, f->answers[0].host);
+		if (answer->given)
+			join_add(&f->join, answer->rank, &answer->record, answer->fetched_ns);
+		else
+			join_add_silent(&f->join, answer->rank, answer->why);
+	}
+	join_judge(&f->join, patience_ns, &f->findings);
+}
+
+void forensics_done(struct forensics *f)
+{
+	findings_done(&f->findings);
+	join_done(&f->join);
+	flight_answers_done(f->answers, f->count);
+	free(f->answers);
+	stack_set_done(&f->stacks);
+	buf_done(&f->missed);
+}
+
+/* ---- between hosts ---- */
+
+void forensics_write(const struct forensics *f, struct buf *out)
+{
+	struct json_out json = JSON_OUT(out);
+	json_out_open(&json, NULL, '[');
+	for (size_t i = 0; i < f->count; i++) {
+		const struct flight_answer *answer = &f->answers[i];
+		json_out_open(&json, NULL, '{');
+		json_out_int(&json, "rank", answer->rank);
+		json_out_text_if(&json, "place", answer->place);
+		if (answer->given) {
+			json_out_int(&json, "fetched_ns", (int64_t)answer->fetched_ns);
+			flight_write(&json, "record", &answer->record);
+		} else {
+			json_out_text(&json, "why", answer->why);
+		}
+		json_out_close(&json, '}');
+	}
+	json_out_close(&json, ']');
+}
+
+static void copy_text(struct json_value value, char text[FLIGHT_WHY_MAX])
+{
+	AUTO_FREE char *copy = json_value_text(value);
+	snprintf(text, FLIGHT_WHY_MAX, "%s", copy ? copy : "");
+	str_make_printable(text);
+}
+
+static int read_answer(struct forensics *f, const char *host, struct json_value item,
+		       struct err *err)
+{
+	int64_t rank, fetched_ns = 0;
+	struct json_value record = json_value_get(item, "record");
+	if (!json_value_int(json_value_get(item, "rank"), &rank) || rank < 0 || rank > INT32_MAX)
+		return err_set(err, EPROTO, "a record without a rank");
+	ARRAY_RESERVE(f->answers, f->count, f->cap);
+	struct flight_answer *answer = &f->answers[f->count++];
+	*answer = (struct flight_answer){ .rank = (uint32_t)rank, .record = RECORD_INIT };
+	snprintf(answer->host, sizeof(answer->host), "%s", host);
+	copy_text(json_value_get(item, "place"), answer->place);
+	copy_text(json_value_get(item, "why"), answer->why);
+	if (record.kind == JSON_NONE)
+		return 0;
+	json_value_int(json_value_get(item, "fetched_ns"), &fetched_ns);
+	answer->fetched_ns = (uint64_t)MAX(fetched_ns, 0);
+	answer->given = true;
+	return flight_read_json(record.text, record.len, &answer->record, err);
+}
+
+int forensics_read(struct forensics *f, const char *host, const char *text, size_t len,
+		   struct err *err)
+{
+	struct json_value all, item;
+	struct json_in in;
+	int r = 0;
+	if (json_value_parse(text, len, &all) < 0 || all.kind != JSON_ARRAY)
+		return err_set(err, EPROTO, "not a list of flight records");
+	for (json_value_enter(all, &in); r == 0 && json_value_next(&in, &item);)
+		r = read_answer(f, host, item, err);
+	return r;
+}
+
+void forensics_miss(struct forensics *f, const char *host, const char *why)
+{
+	buf_printf(&f->missed, "no answer from %s: %s\n", host, why);
+}
+
+/* ---- as text ---- */
+
+static const struct flight_answer *answer_of(const struct forensics *f, uint32_t rank)
+{
+	const struct flight_answer key = { .rank = rank };
+	return f->count ? bsearch(&key, f->answers, f->count, sizeof(key), by_rank) : NULL;
+}
+
+static struct finding_spot where(void *arg, uint32_t rank)
+{
+	const struct forensics *f = arg;
+	const struct flight_answer *answer = answer_of(f, rank);
+	struct finding_spot spot = { NULL, NULL };
+	if (answer && answer->place[0])
+		spot.place = answer->place;
+	if (answer && answer->host[0] && f->many_hosts)
+		spot.host = answer->host;
+	return spot;
+}
+
+/* Nothing was found: because there is nothing, or because no worker gave its record. */
+static void say_nothing_found(const struct forensics *f, struct buf *out)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (f->answers[i].given) {
+			buf_append_str(out, "no rank waits in a collective\n");
+			return;
+		}
+	if (f->count)
+		buf_printf(out, "no flight record: rank %u: %s\n", f->answers[0].rank,
+			   f->answers[0].why);
+}
+
+void forensics_collectives(const struct forensics *f, struct buf *out)
+{
+	if (f->answers && f->findings.count == 0)
+		say_nothing_found(f, out);
+	else
+		findings_text(&f->findings, &f->join, where, (void *)f, out);
+	buf_append(out, buf_data(&f->missed), buf_len(&f->missed));
+}
+
+/* Whether all of them are on one host, as far as their hosts are known. */
+static bool on_one_host(const struct forensics *f, const struct rank_list *ranks)
+{
+	const struct flight_answer *first = answer_of(f, ranks->items[0]);
+	for (size_t i = 1; first && i < ranks->count; i++) {
+		const struct flight_answer *answer = answer_of(f, ranks->items[i]);
+		if (!answer || !str_eq(answer->host, first->host))
+			return false;
+	}
+	return first;
+}
+
+void forensics_blame(const struct forensics *f, bool exclude, struct blame *ret_blame)
+{
+	*ret_blame = (struct blame){ .named = false };
+	if (f->findings.count == 0)
+		return;
+	const struct finding *finding = &f->findings.items[0];
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	finding_text(finding, &f->join, where, (void *)f, &text);
+	snprintf(ret_blame->text, sizeof(ret_blame->text), "%s", buf_str(&text));
+	str_make_printable(ret_blame->text);
+	if (finding->culprits.count == 0)
+		return;
+	ret_blame->named = true;
+	ret_blame->rank = finding->culprits.items[0];
+	ret_blame->exclude =
+		exclude && finding->kind == FINDING_WAITS && on_one_host(f, &finding->culprits);
+}

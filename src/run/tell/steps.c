@@ -1,0 +1,182 @@
+#include "run/tell/steps.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "proto/metrics.h"
+#include "run/tell/text.h"
+
+void steps_done(struct steps *steps)
+{
+	free(steps->read);
+	steps->read = NULL;
+}
+
+void steps_begin(struct steps *steps)
+{
+	steps_done(steps);
+	steps->read = mem_alloc(steps->workers->config->nproc * sizeof(struct headway));
+}
+
+void steps_keep(struct steps *steps, uint64_t id)
+{
+	int64_t rank = workers_rank_of(steps->workers, id);
+	if (rank >= 0 && steps->read)
+		output_headway(steps->output, id, &steps->read[rank]);
+}
+
+/* A worker that calls muster_step() knows better than a pattern. */
+void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway)
+{
+	struct headway headway = { 0 }, read = { 0 };
+	if (steps->guard)
+		guard_headway(steps->guard, local_rank, &headway);
+	if (headway.told == 0 && steps->read) {
+		read = steps->read[local_rank];
+		if (read.told == 0)
+			output_headway(steps->output, workers_id_of(steps->workers, local_rank),
+				       &read);
+		memcpy(read.section, headway.section, sizeof(read.section));
+		read.has_saved = headway.has_saved;
+		read.saved = headway.saved;
+		headway = read;
+	}
+	if (headway.total == 0)
+		headway.total = steps->workers->config->progress_total;
+	*ret_headway = headway;
+}
+
+static int64_t rank_of(const struct steps *steps, size_t local_rank)
+{
+	return (int64_t)steps->workers->round.rank_base + (int64_t)local_rank;
+}
+
+/* No worker of a round exists before the first one. */
+static size_t count(const struct steps *steps)
+{
+	return steps->read ? steps->workers->config->nproc : 0;
+}
+
+struct headway_sum steps_sum(const struct steps *steps, uint64_t now_ns)
+{
+	struct headway_sum sum = HEADWAY_SUM_INIT;
+	for (size_t i = 0; i < count(steps); i++) {
+		struct headway headway;
+		steps_of(steps, i, &headway);
+		if (headway.told)
+			headway_add(&sum, &(struct headway_rank){
+						  .rank = rank_of(steps, i),
+						  .step = headway.step,
+						  .total = headway.total,
+						  .rate = headway_rate(&headway, now_ns),
+						  .left_s = headway_left_s(&headway, now_ns),
+						  .has_saved = headway.has_saved,
+						  .saved = headway.saved,
+					  });
+	}
+	return sum;
+}
+
+struct headway_span steps_span(const struct steps *steps)
+{
+	struct headway_span span = { .workers = 0 };
+	for (size_t i = 0; i < count(steps); i++) {
+		struct headway headway;
+		steps_of(steps, i, &headway);
+		headway_span_add(&span, &headway);
+	}
+	return span;
+}
+
+static void put_real_if(struct json_out *out, const char *key, double value, bool known)
+{
+	if (known)
+		json_out_real(out, key, value);
+}
+
+static void put_int_if(struct json_out *out, const char *key, uint64_t value, bool known)
+{
+	if (known)
+		json_out_int(out, key, (int64_t)MIN(value, (uint64_t)INT64_MAX));
+}
+
+void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,
+		      struct json_out *out)
+{
+	struct headway headway;
+	steps_of(steps, local_rank, &headway);
+	if (headway.section[0]) {
+		AUTO(buf_done) struct buf clean = BUF_INIT;
+		text_clean(&clean, headway.section, strlen(headway.section));
+		json_out_text(out, "section", buf_str(&clean));
+	}
+	put_int_if(out, "saved_step", headway.saved, headway.has_saved);
+	if (!headway.told)
+		return;
+	double rate = headway_rate(&headway, now_ns), left_s = headway_left_s(&headway, now_ns);
+	put_int_if(out, "step", headway.step, true);
+	put_int_if(out, "total_steps", headway.total, headway.total);
+	put_real_if(out, "steps_per_s", rate, rate > 0);
+	put_real_if(out, "left_s", left_s, left_s >= 0);
+	put_real_if(out, "step_age_s",
+		    (double)(now_ns - MIN(now_ns, headway.last_ns)) / (double)NS_PER_S, true);
+}
+
+void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out *out)
+{
+	struct headway_sum sum = steps_sum(steps, now_ns);
+	if (sum.count == 0)
+		return;
+	json_out_open(out, "progress", '{');
+	put_int_if(out, "step", sum.least, true);
+	put_int_if(out, "most", sum.most, true);
+	put_int_if(out, "total_steps", sum.total, sum.total);
+	put_real_if(out, "steps_per_s", sum.rate, sum.rate > 0);
+	put_real_if(out, "left_s", sum.left_s, sum.left_s >= 0);
+	put_int_if(out, "behind", (uint64_t)sum.behind, sum.least < sum.most);
+	put_int_if(out, "saved_step", sum.saved, sum.has_saved);
+	json_out_close(out, '}');
+}
+
+static void sample(struct buf *out, enum metric metric, int64_t rank, size_t local_rank,
+		   double value)
+{
+	char names[2][24];
+	snprintf(names[0], sizeof(names[0]), "%" PRId64, rank);
+	snprintf(names[1], sizeof(names[1]), "%zu", local_rank);
+	metrics_sample(out, metric, value,
+		       METRICS_LABELS("rank", names[0], "local_rank", names[1]));
+}
+
+/* The value of a metric about one worker; negative: it has none. */
+static double value_of(const struct headway *headway, enum metric metric, uint64_t now_ns)
+{
+	if (metric == METRIC_WORKER_SAVED_STEP)
+		return headway->has_saved ? (double)headway->saved : -1;
+	if (!headway->told)
+		return -1;
+	return metric == METRIC_WORKER_STEP ? (double)headway->step : headway_rate(headway, now_ns);
+}
+
+void steps_put_metrics(const struct steps *steps, struct buf *out)
+{
+	uint64_t now_ns = clock_now_ns();
+	for (enum metric metric = METRIC_WORKER_STEP; metric <= METRIC_WORKER_SAVED_STEP;
+	     metric++) {
+		metrics_begin(out, metric);
+		for (size_t i = 0; i < count(steps); i++) {
+			struct headway headway;
+			steps_of(steps, i, &headway);
+			double value = value_of(&headway, metric, now_ns);
+			if (value >= 0)
+				sample(out, metric, rank_of(steps, i), i, value);
+		}
+	}
+	struct headway_sum sum = steps_sum(steps, now_ns);
+	metrics_begin(out, METRIC_LEFT);
+	if (sum.left_s >= 0)
+		metrics_sample(out, METRIC_LEFT, sum.left_s, METRICS_NO_LABELS);
+}

@@ -1,0 +1,48 @@
+/* How far the workers of this host have got: what each tells through its page
+ * (watch/worker_pages.h) or says in its output (--progress-regex), also after its end, as JSON and
+ * as metrics. */
+#ifndef RUN_TELL_STEPS_H
+#define RUN_TELL_STEPS_H
+
+#include "proto/json_out.h"
+#include "run/guard.h"
+#include "run/workers.h"
+
+struct steps {
+	/* Borrowed, for as long as this is used. */
+	const struct workers *workers;
+	const struct output *output;
+	const struct guard *guard;
+
+	/* by local rank: what the output of a worker said, once it has been read to its end */
+	struct headway *read;
+};
+
+void steps_done(struct steps *steps);
+
+/* A round begins: nothing is known yet. */
+void steps_begin(struct steps *steps);
+
+/* The output of this start is about to be forgotten. */
+void steps_keep(struct steps *steps, uint64_t id);
+
+/* What one worker of this host told; `told` is 0 if it never did. */
+void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway);
+
+/* The workers of this host together. */
+struct headway_sum steps_sum(const struct steps *steps, uint64_t now_ns);
+
+/* The same over the whole round, for its record. */
+struct headway_span steps_span(const struct steps *steps);
+
+/* Members of the open object of a worker: nothing if it tells no steps. */
+void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,
+		      struct json_out *out);
+
+/* The object "progress" of this host: nothing if no worker tells steps. */
+void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out *out);
+
+/* Appends the metrics about steps. */
+void steps_put_metrics(const struct steps *steps, struct buf *out);
+
+#endif

@@ -1,0 +1,199 @@
+"""muster batch on many hosts: each order has one result, whatever dies."""
+
+import collections
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from batch_files import results, write
+from ports import Port
+from process import Process
+from tree import MUSTER, clean_env
+from waits import DEADLINE, wait_for
+
+QUICK = "keep_alive_interval=500ms,failover_after=2"  # where a test waits for silence, and takes losses as they come
+
+
+class Hosts:
+    """The same command line on several "hosts", which are processes of this one."""
+
+    def __init__(self, directory, endpoints=1):
+        self.directory, self.processes = directory, []
+        self.ports = [Port() for _ in range(endpoints)]
+
+    def start(self, *args, count=3, conf="keep_alive_interval=5"):
+        endpoints = ",".join(port.endpoint for port in self.ports)
+        for number in range(len(self.processes), len(self.processes) + count):
+            log = self.directory / f"host{number}.log"
+            out = open(self.directory / f"host{number}.out", "wb")
+            popen = subprocess.Popen(
+                [MUSTER, "batch", f"--rdzv-endpoint={endpoints}", f"--rdzv-conf={conf}", *map(str, args)],
+                cwd=self.directory, env=clean_env(MUSTER_TOKEN="secret"), stdin=subprocess.DEVNULL, stdout=out,
+                stderr=open(log, "wb"))
+            out.close()
+            self.processes.append(Process(f"host{number}", popen, log))
+        return self.processes
+
+    def coordinator(self, path):
+        """The one that has the result file open."""
+        def has_it(process):
+            with contextlib.suppress(OSError):
+                return any(os.path.realpath(f"/proc/{process.pid}/fd/{fd}") == str(path)
+                           for fd in os.listdir(f"/proc/{process.pid}/fd"))
+        return wait_for(lambda: next(filter(has_it, self.processes), None), "a coordinator")
+
+    def output(self):
+        return "".join((self.directory / f"host{n}.out").read_text() for n in range(len(self.processes)))
+
+    def close(self):
+        for process in self.processes:
+            if process.running():
+                process.kill()
+                process.wait()
+        for port in self.ports:
+            port.close()
+
+
+@pytest.fixture
+def make_hosts(tmp_path):
+    with contextlib.ExitStack() as all_hosts:
+        yield lambda *args: all_hosts.enter_context(contextlib.closing(Hosts(tmp_path, *args)))
+
+
+def final(path):
+    """{command: how often it went well}"""
+    return collections.Counter(line["cmd"] for line in results(path) if line["reason"] == "ok")
+
+
+def started(path):
+    return path.read_text().split() if path.exists() else []
+
+
+def waiting_orders(tmp_path, count):
+    """Orders that say that they run and end when there is a file `go`."""
+    return write(tmp_path / "list", *(f"echo {n} >>started; until test -e go; do sleep 0.05; done; echo {n}"
+                                      for n in range(count)))
+
+
+def test_one_list_runs_on_all_hosts_and_has_one_result_file(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = write(tmp_path / "list", *(f"echo one $((1 + {n})); echo two >&2" for n in range(40)), "exit 3")
+    hosts.start("-j2", "-k", "-o", "r.jsonl", "--joblog=log", "--retries=1", "--retry-delay=0", orders)
+    assert [host.wait() for host in hosts.processes] == [1, 1, 1]
+    assert final(tmp_path / "r.jsonl") == {line: 1 for line in orders.read_text().splitlines()[:40]}
+    failed = [line for line in results(tmp_path / "r.jsonl") if line["reason"] != "ok"]
+    assert [(line["cmd"], line["exit"], line["attempt"]) for line in failed] == [("exit 3", 3, 1), ("exit 3", 3, 2)]
+    assert all(line["node"] and line["stdout"]["bytes"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "ok")
+    # In the order of the list, from the host that coordinates.
+    assert hosts.output() == "".join(f"one {n + 1}\n" for n in range(40))
+    lines = (tmp_path / "log").read_text().splitlines()[1:]
+    assert len(lines) == 41 and {line.split("\t")[1] for line in lines} == {results(tmp_path / "r.jsonl")[0]["node"]}
+
+
+def test_what_orders_write_comes_back_whole(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = write(tmp_path / "list", *(f"head -c {n}000000 /dev/zero | tr '\\0' {n}" for n in range(1, 5)))
+    hosts.start("-j1", "--results=kept", "-o", "r.jsonl", orders)
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    for line in results(tmp_path / "r.jsonl"):
+        text = (tmp_path / line["stdout"]["path"]).read_text()
+        assert text == text[0] * int(text[0]) * 1_000_000 and line["stdout"]["bytes"] == len(text)
+    assert hosts.output() == ""
+
+
+def test_the_orders_of_a_host_that_dies_run_elsewhere(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = waiting_orders(tmp_path, 12)
+    hosts.start("-j4", "-o", "r.jsonl", orders)
+    wait_for(lambda: len(started(tmp_path / "started")) == 12, "all orders to run")
+    coordinator = hosts.coordinator(tmp_path / "r.jsonl")
+    victim = next(host for host in hosts.processes if host is not coordinator)
+    victim.kill()
+    coordinator.says(r"lost \S+ with 4 orders")
+    (tmp_path / "go").touch()
+    assert [host.wait() for host in hosts.processes if host is not victim] == [0, 0]
+    assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 12
+    # Those that the coordinator knew to run have an attempt that was lost.
+    lost = {line["cmd"]: line["attempt"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "lost"}
+    again = {line["cmd"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "ok" and line["attempt"] == 2}
+    assert set(lost.values()) <= {1} and set(lost) == again and len(lost) <= 4
+
+
+def test_another_host_takes_over_from_the_result_file(make_hosts, tmp_path):
+    hosts = make_hosts(2)
+    orders = waiting_orders(tmp_path, 9)
+    with orders.open("a") as more:
+        more.write("echo soon\n" * 1)
+    hosts.start("-j3", "--order=listed", "-o", "r.jsonl", orders, conf=QUICK)
+    wait_for(lambda: len(set(started(tmp_path / "started"))) == 9, "orders to run on all hosts")
+    coordinator = hosts.coordinator(tmp_path / "r.jsonl")
+    others = [host for host in hosts.processes if host is not coordinator]
+    coordinator.kill()
+    for host in others:
+        host.says("lost the coordinator")
+    (tmp_path / "go").touch()
+    assert [host.wait() for host in others] == [0, 0]
+    assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 10
+
+
+def test_ctrl_c_at_the_coordinator_ends_all_and_resume_goes_on(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = waiting_orders(tmp_path, 30)
+    with orders.open("r+") as text:
+        lines = text.read()
+        text.seek(0)
+        text.write("echo first\n" + lines)
+    hosts.start("-j4", "--order=listed", "-o", "r.jsonl", orders)
+    wait_for(lambda: len(started(tmp_path / "started")) >= 12, "orders to run on all hosts")
+    wait_for(lambda: final(tmp_path / "r.jsonl"), "the first result")
+    hosts.coordinator(tmp_path / "r.jsonl").signal(2)
+    assert [host.wait() for host in hosts.processes] == [130, 130, 130]
+    assert final(tmp_path / "r.jsonl") == {"echo first": 1}
+    (tmp_path / "go").touch()
+    done = subprocess.run([MUSTER, "batch", "-j4", "--resume", "-o", "r.jsonl", orders], cwd=tmp_path, env=clean_env(),
+                          timeout=DEADLINE, capture_output=True)
+    assert done.returncode == 0
+    assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 31
+
+
+def test_a_host_without_the_token_gets_no_orders(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = waiting_orders(tmp_path, 2)
+    hosts.start("-o", "r.jsonl", orders, count=1)
+    hosts.coordinator(tmp_path / "r.jsonl")
+    done = subprocess.run([MUSTER, "batch", f"--rdzv-endpoint={hosts.ports[0].endpoint}", orders], cwd=tmp_path,
+                          env=clean_env(MUSTER_TOKEN="wrong"), timeout=DEADLINE, capture_output=True, text=True)
+    assert done.returncode == 125 and "token" in done.stderr
+    (tmp_path / "go").touch()
+    assert hosts.processes[0].wait() == 0
+
+
+@pytest.mark.parametrize("words, what", [
+    (["--nnodes=4", "list"], "--rdzv-endpoint"),
+    (["--rdzv-endpoint=a", "--pipe", "cat"], "--pipe"),
+    (["--rdzv-endpoint=a", "--ungroup", "list"], "--ungroup"),
+    (["--rdzv-endpoint=a", "--rdzv-conf=auth=token", "list"], "token_file"),
+])
+def test_what_cannot_work_on_many_hosts_is_refused(muster, tmp_path, words, what):
+    write(tmp_path / "list", "true")
+    r = muster("batch", *words)
+    assert r.returncode == 2 and what in r.stderr
+
+
+def test_a_host_that_is_cut_off_loses_its_orders_and_ends_them(make_lab, tmp_path):
+    lab = make_lab(3)
+    node1, node2, node3 = lab.hosts
+    orders = waiting_orders(tmp_path, 6)
+    agents = [host.start(MUSTER, "batch", "-j2", "--rdzv-endpoint=node1", "--rdzv-conf=keep_alive_interval=1,auth=none", "-o",
+                         tmp_path / "r.jsonl", orders, cwd=tmp_path) for host in lab.hosts]
+    wait_for(lambda: len(started(tmp_path / "started")) == 6, "all orders to run")
+    node3.cut()
+    agents[0].says("lost node3 with 2 orders")
+    agents[2].says("does not answer")  # and what ran there is killed
+    (tmp_path / "go").touch()
+    assert agents[0].wait() == 0 and agents[1].wait() == 0
+    assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 6
+    nodes = collections.Counter(line["node"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "lost")
+    assert nodes["node3"] == 2

@@ -1,0 +1,35 @@
+/* Whatever arrives from a host of a batch or its coordinator: no crash, and what is accepted lies
+ * in the input. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/deal/work_msg.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_all_ways(const struct work_msg *msg)
+{
+	static struct work_hello hello;
+	AUTO(orders_done) struct orders orders = ORDERS_INIT;
+	if (work_get_hello(msg->text, msg->len, &hello, NULL) == 0 &&
+	    (hello.held_count > WORK_HELD_MAX || hello.facts.max_width > hello.facts.cores ||
+	     strnlen(hello.name, sizeof(hello.name)) == sizeof(hello.name)))
+		abort();
+	if (work_get_order(msg->text, msg->len, &orders, NULL) == 0 && orders.count != 1)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct work_msg msg;
+	size_t used = 0, one;
+	while (work_next(data + used, size - used, &msg, &one, NULL) > 0) {
+		const uint8_t *text = msg.text;
+		if (text < data || text + msg.len > data + size || one < msg.len ||
+		    msg.type >= WORK_TYPE_COUNT)
+			abort();
+		read_all_ways(&msg);
+		used += one;
+	}
+	return 0;
+}

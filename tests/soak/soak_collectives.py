@@ -1,0 +1,247 @@
+"""Every way in which a rank of a real PyTorch job (gloo, 4 ranks on 2 hosts of namespaces) holds the others up: does
+`muster collectives`, or the report of a job that failed, name it?
+
+usage: soak_collectives.py [--runs=20] [--only=CASE,...]
+
+Each case is run so many times, in one job that is started again and again by `muster restart`. A case is right if the first
+finding has these culprits (or none) and these words. Where PyTorch's own analyser (torchfrtrace) has a verdict on the same
+records, it must name the same ranks. `slow` is a healthy job: it must have no verdict. Prints a line per case and ends with 1
+if one was wrong."""
+
+import argparse
+import json
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "lib"))
+
+import netns  # noqa: E402
+from tree import MUSTER, clean_env  # noqa: E402
+from waits import DEADLINE, wait_for  # noqa: E402
+
+WORKER = r'''
+import ctypes, datetime, os, sys, threading, time
+import torch, torch.distributed as dist
+case, run = open("case").read().split()
+rank = int(os.environ["RANK"])
+
+def stay():
+    time.sleep(100000)
+
+def deadlock():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+def uninterruptible():  # the parent of a vfork sleeps so until its child is gone
+    libc = ctypes.CDLL(None)
+    if libc.vfork() == 0:
+        libc.pause()
+
+class Endless(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        while True:
+            pass
+
+def load():
+    next(iter(torch.utils.data.DataLoader(Endless(), num_workers=1)))
+
+def ready():
+    from torch._C._distributed_c10d import _dump_fr_trace
+    open(f"ready.{run}.{rank}.part", "w").write(str(os.getpid()))
+    os.rename(f"ready.{run}.{rank}.part", f"ready.{run}.{rank}")
+    def dump():  # for PyTorch's analyser; muster reads its own
+        while not os.path.exists(f"dump.{run}"):
+            time.sleep(0.05)
+        open(f"trace.{run}.{rank}", "wb").write(_dump_fr_trace())
+        open(f"dumped.{run}.{rank}", "w")
+    threading.Thread(target=dump, daemon=True).start()
+
+patience = datetime.timedelta(seconds=4 if case == "timeout" else 3000)
+dist.init_process_group("gloo", timeout=patience)
+subset = dist.new_group([0, 1, 3], group_desc="subset")
+dp = dist.new_group([0, 1, 2], group_desc="dp")
+tp = dist.new_group([2, 3], group_desc="tp")
+tensor = torch.ones(6, 4)
+for _ in range(3):
+    dist.all_reduce(tensor)
+ready()
+if case in ("sleep", "stop"):
+    stay() if rank == 2 else dist.all_reduce(tensor)
+elif case == "deadlock":
+    deadlock() if rank == 2 else dist.all_reduce(tensor)
+elif case == "uninterruptible":
+    uninterruptible() if rank == 2 else dist.all_reduce(tensor)
+elif case == "loader":
+    load() if rank == 2 else dist.all_reduce(tensor)
+elif case == "order":
+    for step in (0, 1) if rank != 2 else (1, 0):
+        dist.broadcast(tensor, 0) if step else dist.all_reduce(tensor)
+elif case == "size":
+    dist.all_reduce(torch.ones(6, 3) if rank == 2 else tensor)
+elif case == "type":
+    dist.all_reduce(tensor.double() if rank == 2 else tensor)
+elif case == "ahead":
+    if rank == 2:  # the root of a broadcast does not wait
+        dist.broadcast(tensor, 2)
+        dist.all_reduce(tensor)
+    stay()
+elif case == "groups":  # 0 and 1 wait for 2 in dp, and 2 for 3 in tp
+    stay() if rank == 3 else dist.all_reduce(tensor, group=tp if rank == 2 else dp)
+elif case == "subset":
+    stay() if rank in (2, 3) else dist.all_reduce(tensor, group=subset)
+elif case == "timeout":
+    stay() if rank == 2 else dist.barrier()
+elif case == "recv":
+    dist.recv(tensor, 2) if rank == 0 else stay()
+elif case == "send":
+    dist.send(torch.ones(4 << 20), 2) if rank == 0 else stay()
+elif case == "slow":
+    while True:
+        time.sleep(0.3 if rank == 2 else 0)
+        dist.all_reduce(tensor)
+stay()
+'''
+
+# case: culprits, words. Those in FAILS end by an exception, and the report of the job has the verdict.
+CASES = {
+    "sleep": ([2], "rank 2 on node2 never came; it is at worker.py:8 in stay(); ranks 0, 1, 3 came"),
+    "deadlock": ([2], "rank 2 on node2 never came; it is at worker.py:13 in deadlock()"),
+    "uninterruptible": ([2], "rank 2 on node2 never came"),
+    "stop": ([2], "rank 2 on node2 gives no record (it does not answer)"),
+    "loader": ([2], "rank 2 on node2 never came"),
+    "order": ([2], "rank 2 on node2 came with broadcast, the others with all_reduce"),
+    "size": ([2], "rank 2 on node2 came with size [[6,3]], the others with [[6,4]]"),
+    "type": ([2], "rank 2 on node2 came with type"),
+    "ahead": ([], "rank 2 on node2 came alone"),
+    "groups": ([3], "of group 'tp' (2 ranks)"),
+    "subset": ([3], "of group 'subset' (3 ranks)"),
+    "timeout": ([2], "rank 2 on node2 never came"),
+    "recv": ([2], "rank 2 on node2 never came"),
+    "send": ([2], "rank 2 on node2 never came"),
+    "slow": ([], ""),
+}
+FAILS = ("timeout", "type")
+# On some the analyser has nothing to say: a rank whose program is stopped dumps no record for it, and it reads no sends of gloo.
+ANALYSED = ("sleep", "deadlock", "loader", "order", "size", "subset")
+GROUPS = {"0": [0, 1, 2, 3], "1": [0, 1, 3], "2": [0, 1, 2], "3": [2, 3]}
+ENV = dict(LOGLEVEL="INFO")
+
+
+class Soak:
+    def __init__(self, lab):
+        self.lab, self.number = lab, 0
+        self.agents = []
+        (lab.directory / "worker.py").write_text(WORKER)
+
+    def start(self, restarts):
+        self.agents = [host.start(
+            MUSTER, "run", "--nnodes=2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", f"--node-rank={i}", "--rdzv-id=soak",
+            "--preload=torch,torch.distributed,torch.utils.data", "--flight-recorder", f"--max-restarts={restarts}", "worker.py",
+            env=clean_env(**ENV)) for i, host in enumerate(self.lab.hosts)]
+
+    def stop(self):
+        for agent in self.agents:
+            agent.signal(signal.SIGKILL)
+        wait_for(lambda: not any(agent.running() for agent in self.agents), "the agents to end")
+        wait_for(lambda: not any(host.pids() for host in self.lab.hosts), "the workers to end")
+        self.agents = []
+
+    def path(self, what, rank):
+        return self.lab.directory / f"{what}.{self.number}.{rank}"
+
+    def begin(self, case):
+        """All ranks have come to where the case begins."""
+        self.number += 1
+        (self.lab.directory / "case").write_text(f"{case} {self.number}")
+        if case in FAILS or not self.agents or not all(agent.running() for agent in self.agents):
+            self.stop()
+            self.start(0 if case in FAILS else 1000)
+        else:
+            self.lab.hosts[0].call(MUSTER, "restart", "soak")
+        wait_for(lambda: all(self.path("ready", rank).exists() for rank in range(4)), f"the ranks of {case}", 4 * DEADLINE)
+        if case == "stop":
+            inside = int(self.path("ready", 2).read_text())
+            self.lab.hosts[1].call("kill", "-STOP", str(inside))
+
+    def ask(self):
+        done = subprocess.run(self.lab.hosts[0].space.command(
+            "env", "XDG_RUNTIME_DIR=/run/here", MUSTER, "collectives", "--patience=1", "--json", "soak"), capture_output=True, text=True,
+            env=clean_env(), timeout=DEADLINE)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def verdict(self, case):
+        """(culprits, text)"""
+        if case in FAILS:
+            wait_for(lambda: not any(agent.running() for agent in self.agents), "the job to fail", 4 * DEADLINE)
+            text = "\n".join(agent.text() for agent in self.agents)
+            lines = [line for line in text.splitlines() if line.strip().startswith("collective")]
+            return None, "\n".join(lines) + ("" if CASES[case][1] in "\n".join(lines) else text[-6000:])
+        if case == "slow":
+            seen = []
+            for _ in range(3):
+                answer = self.ask() or {"findings": [], "text": "no answer"}
+                seen += [(f["culprits"], answer["text"]) for f in answer["findings"] if f["culprits"]]
+            return seen[0] if seen else ([], "")
+        deadline = time.monotonic() + 30
+        answer = None
+        while time.monotonic() < deadline:
+            answer = self.ask()
+            found = answer["findings"] if answer else []
+            if found and not any(f["early"] for f in found):
+                return found[0]["culprits"], answer["text"]
+        return None, answer["text"] if answer else "no answer"
+
+    def analyser(self):
+        """The ranks that torchfrtrace names, on records of the same moment; None: it has no verdict."""
+        folder = self.lab.directory / f"traces.{self.number}"
+        folder.mkdir()
+        (self.lab.directory / f"dump.{self.number}").touch()
+        wait_for(lambda: all(self.path("dumped", rank).exists() for rank in range(4)), "the dumps", DEADLINE)
+        for rank in range(4):  # with gloo PyTorch leaves out what its analyser needs: the members of groups
+            trace = pickle.loads(self.path("trace", rank).read_bytes())
+            trace["pg_config"] = {name: {"name": name, "desc": "", "ranks": str(ranks)} for name, ranks in GROUPS.items()}
+            (folder / f"trace_{rank}").write_bytes(pickle.dumps(trace))
+        done = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", folder, "-p", "trace_"],
+                              capture_output=True, text=True)
+        text = done.stdout + done.stderr
+        first = re.search(r"missing ranks: \{([\d, ]+)\}|Culprit rank (\d+)", text)
+        return sorted(int(rank) for rank in (first[1] or first[2]).split(",")) if first else None
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--only", default=",".join(CASES))
+    options = parser.parse_args()
+    failed = False
+    with netns.Lab(2) as lab:
+        soak = Soak(lab)
+        for case in options.only.split(","):
+            culprits, words = CASES[case]
+            right, peer = 0, None
+            for run in range(options.runs):
+                soak.begin(case)
+                named, text = soak.verdict(case)
+                good = words in text and (named == culprits or case in FAILS)
+                right += good
+                if not good:
+                    print(f"  {case}, run {run}: culprits {named}: {text.strip()}", flush=True)
+                if case in ANALYSED and run == 0:
+                    peer = soak.analyser()
+                    failed |= peer is not None and peer != culprits
+            failed |= right < options.runs
+            print(f"{case:<16} {right} of {options.runs} right"
+                  f"{f', torchfrtrace names {peer}' if peer else ''}, load {os.getloadavg()[0]:.0f}", flush=True)
+        soak.stop()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,394 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "run/tell/finding_text.h"
+#include "proto/flight.h"
+#include "proto/pickle.h"
+
+#define NOW_NS 50000000000ull
+#define RANKS_MAX 8
+
+/* A job whose ranks' records are written in short: one entry is "GROUP SEQ OP SIZE TYPE STATE",
+ * with the state o(pen) or d(one) and how many seconds ago it began (42); entries end in ';'. */
+struct job {
+	struct record records[RANKS_MAX];
+	struct join join;
+	struct findings findings;
+	struct buf text;
+};
+
+static void add_entry(struct buf *json, const char *text)
+{
+	char group[32], op[32], size[32], type[32], state[8];
+	unsigned seq;
+	ck_assert_int_eq(
+		sscanf(text, " %31s %u %31s %31s %31s %7s", group, &seq, op, size, type, state), 6);
+	for (char *at = op; *at; at++)
+		if (*at == '_' && (str_starts(op, "send_") || str_starts(op, "recv_")))
+			*at = ' ';
+	bool p2p = str_starts(op, "send") || str_starts(op, "recv");
+	buf_printf(json,
+		   "%s{\"process_group\":[\"%s\",\"%s\"],\"profiling_name\":\"gloo:%s\",\"%s\":%u,"
+		   "\"is_p2p\":%s,\"input_sizes\":[[%s]],\"output_sizes\":[[%s]],"
+		   "\"input_dtypes\":[\"%s\"],\"output_dtypes\":[\"%s\"],\"retired\":%s,"
+		   "\"time_created_ns\":%llu}",
+		   buf_len(json) > 12 ? "," : "", group,
+		   str_eq(group, "0") ? "default_pg" : "undefined", op,
+		   p2p ? "p2p_seq_id" : "collective_seq_id", seq, p2p ? "true" : "false", size,
+		   size, type, type, *state == 'd' ? "true" : "false",
+		   NOW_NS - (state[1] ? strtoull(state + 1, NULL, 10) : 42) * NS_PER_S);
+}
+
+static void read_record(const char *entries, struct record *ret_record)
+{
+	AUTO(buf_done) struct buf json = BUF_INIT;
+	struct err err = ERR_INIT;
+	size_t len;
+	buf_append_str(&json, "{\"entries\":[");
+	for (const char *piece; (piece = str_split(&entries, ';', &len));) {
+		AUTO_FREE char *text = mem_strndup(piece, len);
+		if (len > 1)
+			add_entry(&json, text);
+	}
+	buf_append_str(&json, "],\"version\":\"2.10\"}");
+	ck_assert_msg(flight_read_json(buf_str(&json), buf_len(&json), ret_record, &err) == 0, "%s",
+		      err.msg);
+}
+
+/* One text per rank; NULL: no record. */
+static void job_init(struct job *job, size_t count, const char *const *ranks, const char *groups)
+{
+	memset(job, 0, sizeof(*job));
+	job->text = BUF_INIT;
+	join_init(&job->join, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!ranks[i]) {
+			join_add_silent(&job->join, i, "it did not answer in time");
+			continue;
+		}
+		read_record(ranks[i], &job->records[i]);
+		if (groups)
+			ck_assert_int_eq(flight_read_groups(groups, strlen(groups),
+							    &job->records[i], NULL),
+					 0);
+		join_add(&job->join, i, &job->records[i], NOW_NS);
+	}
+	join_judge(&job->join, JOIN_PATIENCE_NS, &job->findings);
+	findings_text(&job->findings, &job->join, NULL, NULL, &job->text);
+}
+
+static void job_done(struct job *job)
+{
+	findings_done(&job->findings);
+	for (size_t i = 0; i < RANKS_MAX; i++)
+		record_done(&job->records[i]);
+	join_done(&job->join);
+	buf_done(&job->text);
+}
+
+#define EXPECT(said, groups, ...) \
+	do { \
+		const char *const ranks_[] = { __VA_ARGS__ }; \
+		struct job job_; \
+		job_init(&job_, ARRAY_LEN(ranks_), ranks_, (groups)); \
+		ck_assert_str_eq(buf_str(&job_.text), (said)); \
+		job_done(&job_); \
+	} while (0)
+
+TEST(a_rank_that_never_came_is_named)
+{
+	EXPECT("all_reduce #6 of the default group (4 ranks) waits 42.0 s: rank 1 never came; "
+	       "ranks 0, 2, 3 came within 0 ms\n",
+	       NULL, "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;",
+	       "0 5 all_reduce 4 Float d;", "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;",
+	       "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;");
+}
+
+TEST(a_rank_that_used_no_group_yet_never_came_either)
+{
+	EXPECT("broadcast #1 of the default group (2 ranks) waits 42.0 s: rank 1 never came; rank "
+	       "0 "
+	       "came\n",
+	       NULL, "0 1 broadcast 4 Float o;", "");
+}
+
+TEST(a_healthy_job_has_no_finding)
+{
+	EXPECT("", NULL, "0 5 all_reduce 4 Float d;", "0 5 all_reduce 4 Float d;");
+	EXPECT("", NULL, "", "");
+}
+
+TEST(all_have_come_is_no_blame)
+{
+	const char *const ranks[] = { "0 5 all_reduce 4 Float o;", "0 5 all_reduce 4 Float o;" };
+	struct job job;
+	job_init(&job, 2, ranks, NULL);
+	ck_assert_uint_eq(job.findings.count, 1);
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 0);
+	ck_assert_str_eq(buf_str(&job.text),
+			 "all_reduce #5 of the default group (2 ranks) is under "
+			 "way for 42.0 s: all ranks have come\n");
+	job_done(&job);
+}
+
+TEST(another_operation_size_or_type_is_told)
+{
+	EXPECT("all_reduce #2 of the default group (3 ranks) does not match: rank 1 came with "
+	       "broadcast, the others with all_reduce\n",
+	       NULL, "0 2 all_reduce 4 Float o;", "0 2 broadcast 4 Float o;",
+	       "0 2 all_reduce 4 Float o;");
+	EXPECT("all_reduce #2 of the default group (3 ranks) does not match: rank 2 came with size "
+	       "[[5]], the others with [[4]]\n",
+	       NULL, "0 2 all_reduce 4 Float o;", "0 2 all_reduce 4 Float o;",
+	       "0 2 all_reduce 5 Float o;");
+	EXPECT("all_reduce #2 of the default group (3 ranks) does not match: rank 0 came with type "
+	       "[\"Long\"], the others with [\"Float\"]\n",
+	       NULL, "0 2 all_reduce 4 Long o;", "0 2 all_reduce 4 Float o;",
+	       "0 2 all_reduce 4 Float o;");
+}
+
+TEST(another_type_is_told_even_if_the_collective_ended)
+{
+	EXPECT("all_reduce #2 of the default group (3 ranks) ended, but did not match: rank 0 came "
+	       "with type [\"Long\"], the others with [\"Float\"]\n",
+	       NULL, "0 2 all_reduce 4 Long d;", "0 2 all_reduce 4 Float d;",
+	       "0 2 all_reduce 4 Float d;");
+	EXPECT("", NULL, "0 2 all_gather 4 Float d;", "0 2 all_gather 3 Float d;",
+	       "0 2 all_gather 4 Float d;");
+}
+
+TEST(a_send_that_is_received_is_no_finding)
+{
+	EXPECT("", NULL, "0 3 send_0->1 4 Float o;", "0 3 recv_1<-0 4 Float o;");
+	EXPECT("recv 1<-0 #3 of the default group waits 42.0 s: rank 0 never came; rank 1 came\n",
+	       NULL, "0 2 send_0->1 4 Float d;", "0 3 recv_1<-0 4 Float o;");
+}
+
+TEST(two_against_two_blames_nobody)
+{
+	const char *const ranks[] = { "0 2 all_reduce 4 Float o;", "0 2 all_reduce 4 Float o;",
+				      "0 2 barrier 4 Float o;", "0 2 barrier 4 Float o;" };
+	struct job job;
+	job_init(&job, 4, ranks, NULL);
+	ck_assert_int_eq(job.findings.items[0].kind, FINDING_DIFFERS);
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 0);
+	ck_assert_uint_eq(job.findings.items[0].odd.count, 2);
+	job_done(&job);
+}
+
+TEST(roots_may_have_other_tensors)
+{
+	EXPECT("scatter #2 of the default group (3 ranks) waits 42.0 s: rank 2 never came; ranks "
+	       "0, 1 "
+	       "came within 0 ms\n",
+	       NULL, "0 2 scatter 4 Float o;", "0 2 scatter 4 Float o;", "");
+}
+
+TEST(who_waits_elsewhere_is_not_the_culprit)
+{
+	/* 0 waits for 1 in dp, 1 waits for 3 in tp, 3 is away. */
+	EXPECT("all_reduce #9 of group 'tp' (2 ranks) waits 42.0 s: rank 3 never came; rank 1 "
+	       "came\n"
+	       "1 more collective waits because of that\n",
+	       "{\"1\":{\"desc\":\"dp\",\"ranks\":[0,1]},\"2\":{\"desc\":\"tp\",\"ranks\":[1,3]}}",
+	       "1 4 all_reduce 4 Float o;", "2 9 all_reduce 4 Float o;", "",
+	       "2 8 all_reduce 4 Float d;");
+}
+
+TEST(groups_used_in_different_orders_are_a_circle)
+{
+	const char *const ranks[] = { "1 4 all_reduce 4 Float o;", "2 9 all_reduce 4 Float o;" };
+	struct job job;
+	job_init(&job, 2, ranks, "{\"1\":{\"ranks\":[0,1]},\"2\":{\"ranks\":[0,1]}}");
+	ck_assert_uint_eq(job.findings.count, 2);
+	ck_assert(job.findings.items[0].cycle && job.findings.items[1].cycle);
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 0);
+	job_done(&job);
+}
+
+TEST(a_rank_without_a_record_is_blamed_if_all_others_came)
+{
+	EXPECT("all_reduce #2 of the default group (3 ranks) waits 42.0 s: rank 1 gives no record "
+	       "(it "
+	       "did not answer in time); ranks 0, 2 came within 0 ms\n",
+	       NULL, "0 2 all_reduce 4 Float o;", NULL, "0 2 all_reduce 4 Float o;");
+	const char *const ranks[] = { "0 2 all_reduce 4 Float o;", NULL, "" };
+	struct job job;
+	job_init(&job, 3, ranks, NULL);
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 1);
+	ck_assert_uint_eq(job.findings.items[0].culprits.items[0], 2);
+	job_done(&job);
+}
+
+TEST(one_against_many_may_be_ahead)
+{
+	EXPECT("all_reduce #7 of the default group (4 ranks) waits 42.0 s: rank 0 came alone; "
+	       "ranks "
+	       "1-3 did not, and wait in no collective\n",
+	       NULL, "0 7 all_reduce 4 Float o;", "0 6 all_reduce 4 Float d;",
+	       "0 6 all_reduce 4 Float d;", "0 6 all_reduce 4 Float d;");
+}
+
+TEST(a_send_without_a_receive_names_the_receiver)
+{
+	EXPECT("send 0->1 #3 of the default group waits 42.0 s: rank 1 never came; rank 0 came\n",
+	       NULL, "0 3 send_0->1 4 Float o;", "0 6 all_reduce 4 Float d;");
+}
+
+TEST(the_first_collective_under_way_counts)
+{
+	/* Rank 0 is two ahead, as with async_op=True. */
+	EXPECT("all_reduce #5 of the default group (2 ranks) waits 42.0 s: rank 1 never came; rank "
+	       "0 "
+	       "came\n",
+	       NULL, "0 5 all_reduce 4 Float o;0 6 all_reduce 4 Float o;",
+	       "0 4 all_reduce 4 Float d;");
+}
+
+TEST(a_slow_job_is_healthy)
+{
+	EXPECT("all_reduce #5 of the default group (2 ranks) has waited 3.0 s so far: rank 1 did "
+	       "not "
+	       "come yet\n",
+	       NULL, "0 4 all_reduce 4 Float d6;0 5 all_reduce 4 Float o3;",
+	       "0 4 all_reduce 4 Float d6;");
+	/* The last pauses were 10 s: 25 s are not unusual, 31 s are. */
+	EXPECT("all_reduce #5 of the default group (2 ranks) has waited 25.0 s so far: rank 1 did "
+	       "not come yet\n",
+	       NULL,
+	       "0 3 all_reduce 4 Float d40;0 4 all_reduce 4 Float d30;0 5 all_reduce 4 Float o25;",
+	       "0 4 all_reduce 4 Float d30;");
+	EXPECT("all_reduce #5 of the default group (2 ranks) waits 31.0 s: rank 1 never came; rank "
+	       "0 "
+	       "came\n",
+	       NULL,
+	       "0 3 all_reduce 4 Float d48;0 4 all_reduce 4 Float d38;0 5 all_reduce 4 Float o31;",
+	       "0 4 all_reduce 4 Float d38;");
+}
+
+TEST(ranks_that_were_not_asked_are_not_blamed)
+{
+	const char *const ranks[] = { "0 2 all_reduce 4 Float o;", "0 2 all_reduce 4 Float o;" };
+	struct job job;
+	job_init(&job, 2, ranks, "{\"0\":{\"ranks\":[0,1,2,3]}}");
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 0);
+	ck_assert_str_eq(buf_str(&job.text), "all_reduce #2 of the default group (4 ranks) waits "
+					     "42.0 s: ranks 2, 3 were not asked; ranks 0, 1 came "
+					     "within 0 ms\n");
+	job_done(&job);
+}
+
+TEST(a_record_keeps_the_end_of_a_long_ring)
+{
+	struct record record = RECORD_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	for (unsigned i = 1; i <= 300; i++)
+		buf_printf(&text, "0 %u all_reduce 4 Float %s;", i, i <= 200 ? "d" : "o");
+	read_record(buf_str(&text), &record);
+	ck_assert_uint_eq(record.count, 1);
+	ck_assert_uint_eq(record.groups[0].open_count, RECORD_OPEN_MAX);
+	ck_assert_uint_eq(record.groups[0].open[0].seq, 201);
+	ck_assert_uint_eq(record.groups[0].done_count, RECORD_DONE_MAX);
+	ck_assert_uint_eq(record.groups[0].done[RECORD_DONE_MAX - 1].seq, 200);
+	ck_assert_uint_eq(record.groups[0].last_seq, 300);
+	record_done(&record);
+}
+
+TEST(a_record_survives_a_round_trip)
+{
+	struct record record = RECORD_INIT, again = RECORD_INIT;
+	AUTO(buf_done) struct buf one = BUF_INIT, two = BUF_INIT;
+	read_record("0 5 all_reduce 4,3 Float d;0 6 barrier 1 Long o;1 2 send_0->1 4 Float o;",
+		    &record);
+	uint32_t ranks[] = { 3, 0, 3 };
+	record_set_ranks(&record.groups[0], ranks, ARRAY_LEN(ranks));
+	ck_assert_uint_eq(record.groups[0].rank_count, 2);
+	struct json_out out = JSON_OUT(&one);
+	flight_write(&out, NULL, &record);
+	ck_assert_int_eq(flight_read_json(buf_str(&one), buf_len(&one), &again, NULL), 0);
+	out = JSON_OUT(&two);
+	flight_write(&out, NULL, &again);
+	ck_assert_str_eq(buf_str(&one), buf_str(&two));
+	record_done(&record);
+	record_done(&again);
+}
+
+/* What Python makes of pickle.dumps({"entries": [{"process_group": ("0", "dp"), "retired": True,
+ * "collective_seq_id": 300, "time_created_ns": -1 ...}]}, 2). */
+TEST(a_pickle_of_plain_data_is_read)
+{
+	static const unsigned char pickle[] =
+		"\x80\x02}q\x00X\x07\x00\x00\x00"
+		"entriesq\x01]q\x02}q\x03(X\x0d\x00\x00\x00process_groupq\x04X\x01\x00\x00\x00"
+		"0q\x05X\x02\x00\x00\x00"
+		"dpq\x06\x86q\x07X\x07\x00\x00\x00retiredq\x08\x88X\x11\x00\x00\x00"
+		"collective_seq_idq\x09M,\x01X\x0e\x00\x00\x00profiling_nameq\x0ah\x06ua"
+		"s.";
+	struct record record = RECORD_INIT;
+	struct err err = ERR_INIT;
+	ck_assert_msg(flight_read_pickle(pickle, sizeof(pickle) - 1, &record, &err) == 0, "%s",
+		      err.msg);
+	ck_assert_uint_eq(record.count, 1);
+	ck_assert_str_eq(record.groups[0].desc, "dp");
+	ck_assert_uint_eq(record.groups[0].done_count, 1);
+	ck_assert_uint_eq(record.groups[0].done[0].seq, 300);
+	ck_assert_str_eq(record.groups[0].done[0].op, "dp");
+	record_done(&record);
+}
+
+/* As PyTorch writes the stacks of its entries: a frame is remembered once it is whole. */
+TEST(a_pickle_may_refer_to_whole_lists_and_dicts)
+{
+	static const unsigned char pickle[] = "\x80\x02](}(X\x01\x00\x00\x00"
+					      "aK\x01uq\x00h\x00](h\x00h\x00"
+					      "eq\x01h\x01"
+					      "e.";
+	static const unsigned char early[] = "\x80\x02](}q\x00(X\x01\x00\x00\x00"
+					     "aK\x01uh\x00"
+					     "e.";
+	AUTO(buf_done) struct buf json = BUF_INIT;
+	struct err err = ERR_INIT;
+	ck_assert_msg(pickle_to_json(pickle, sizeof(pickle) - 1, &json, &err) == 0, "%s", err.msg);
+	ck_assert_str_eq(buf_str(&json),
+			 "[{\"a\":1},{\"a\":1},[{\"a\":1},{\"a\":1}],[{\"a\":1},{\"a\":1}]]");
+	ck_assert_int_eq(pickle_to_json(early, sizeof(early) - 1, &json, &err), -EPROTO);
+}
+
+TEST(a_pickle_that_calls_anything_is_refused)
+{
+	static const char evil[] = "cos\nsystem\n(S'true'\ntR.";
+	struct record record = RECORD_INIT;
+	struct err err = ERR_INIT;
+	ck_assert_int_eq(flight_read_pickle(evil, strlen(evil), &record, &err), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(err.msg, "0x63"));
+	ck_assert_int_eq(flight_read_pickle("\x80\x02}q", 4, &record, &err), -EPROTO);
+	ck_assert_int_eq(flight_read_json("{\"entries\":[{", 13, &record, &err), -EPROTO);
+}
+
+TEST(the_place_is_the_first_frame_of_the_user)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	AUTO(stack_process_done) struct stack_process stack = STACK_PROCESS_INIT;
+	finding_place(&stack, &out);
+	ck_assert_str_eq(buf_str(&out), "");
+	struct stack_thread *thread = stack_add_thread(&stack, bytes_str("worker"), 77);
+	stack_add_frame(thread, FRAME_PYTHON, bytes_str("poll"), bytes_str("loader.py"), 3, true);
+	thread = stack_add_thread(&stack, bytes_str("MainThread"), 12);
+	thread->main = true;
+	stack_add_frame(thread, FRAME_PYTHON, bytes_str("all_reduce"),
+			bytes_str("torch/distributed/distributed_c10d.py"), 3245, false);
+	stack_add_frame(thread, FRAME_PYTHON, bytes_str("read"), bytes_str("src/data.py"), 88,
+			true);
+	stack_add_frame(thread, FRAME_PYTHON, bytes_str("<module>"), bytes_str("train.py"), 9,
+			true);
+	stack_process_settle(&stack);
+	finding_place(&stack, &out);
+	ck_assert_str_eq(buf_str(&out), "data.py:88 in read()");
+}

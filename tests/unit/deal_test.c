@@ -1,0 +1,365 @@
+#include "unit.h"
+
+#include "base/clock.h"
+#include "core/deal/hand.h"
+
+#define ORDERS 8
+#define LOST_NS (5 * NS_PER_S)
+
+struct table {
+	struct deal deal;
+	struct deal_order orders[ORDERS];
+	struct deal_kind kinds[2];
+	struct deal_actions actions;
+};
+
+static bool only_first_host(void *arg UNUSED, uint32_t host, uint32_t needs UNUSED)
+{
+	return host == 0;
+}
+
+static struct deal_config usual(void)
+{
+	return (struct deal_config){ .lost_after_ns = LOST_NS,
+				     .patience_ns = 30 * NS_PER_S,
+				     .deadline_ns = NS_NEVER,
+				     .max_hosts = 2,
+				     .retry_lost = true };
+}
+
+static void begin(struct table *t, size_t count, const struct deal_config *config)
+{
+	*t = (struct table){ .kinds = { { .width = 1 }, { .width = 2 } } };
+	for (size_t i = 0; i < count; i++)
+		t->orders[i].key = i;
+	deal_init(&t->deal, config, t->orders, count, t->kinds, 2);
+}
+
+static void table_done(struct table *t)
+{
+	deal_done(&t->deal);
+	deal_actions_done(&t->actions);
+}
+
+static void step(struct table *t, uint64_t now_ns, struct deal_event event)
+{
+	t->actions.count = 0;
+	deal_step(&t->deal, &event, now_ns, &t->actions);
+}
+
+/* A host with two cores, on link `number`. */
+static void hello(struct table *t, uint64_t now_ns, uint64_t number, const uint32_t *held,
+		  size_t count)
+{
+	step(t, now_ns,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = number, .id = { 1, number % 10 },
+				  .facts = { 2, 2, 2, 1000 }, .held = held, .held_count = count });
+}
+
+static void result(struct table *t, uint64_t now_ns, uint32_t host, uint64_t link, uint32_t order,
+		   uint32_t lease)
+{
+	step(t, now_ns,
+	     (struct deal_event){ DEAL_EV_RESULT, .host = host, .link = link, .order = order,
+				  .lease = lease, .final = true, .ok = true });
+}
+
+static const struct deal_action *find(const struct table *t, enum deal_action_type type)
+{
+	for (size_t i = 0; i < t->actions.count; i++)
+		if (t->actions.items[i].type == type)
+			return &t->actions.items[i];
+	return NULL;
+}
+
+static size_t count_of(const struct table *t, enum deal_action_type type)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < t->actions.count; i++)
+		count += t->actions.items[i].type == type;
+	return count;
+}
+
+TEST(a_host_is_given_what_its_cores_take)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 3, &config);
+	t.orders[1].kind = 1;
+	/* built again with a wide order in the middle */
+	deal_init(&t.deal, &config, t.orders, 3, t.kinds, 2);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_WELCOME));
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 2); /* the wide one does not fit beside it */
+	ck_assert_int_eq(t.orders[1].state, DEAL_WAITING);
+}
+
+TEST(a_result_counts_before_it_is_confirmed_and_only_once)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t lease = find(&t, DEAL_DO_GIVE)->lease;
+	result(&t, 2, 0, 1, 0, lease);
+	ck_assert_int_eq(t.actions.items[0].type, DEAL_DO_COUNT);
+	ck_assert_int_eq(t.actions.items[1].type, DEAL_DO_ACK);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
+	ck_assert_uint_eq(t.deal.ok, 1);
+}
+
+TEST(a_lost_order_runs_elsewhere_and_its_late_result_is_noted)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t first = find(&t, DEAL_DO_GIVE)->lease;
+	step(&t, 2, (struct deal_event){ DEAL_EV_STARTED, .link = 1, .order = 0, .lease = first });
+	hello(&t, LOST_NS, 2, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	ck_assert_uint_eq(deal_deadline_ns(&t.deal), 2 + LOST_NS);
+	step(&t, 2 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
+	ck_assert(!find(&t, DEAL_DO_LOSE)->final);
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->link, 2);
+	uint32_t second = find(&t, DEAL_DO_GIVE)->lease;
+	/* It is told that the order is another's. */
+	hello(&t, 3 + LOST_NS, 11, &first, 1);
+	ck_assert_uint_eq(find(&t, DEAL_DO_DROP)->lease, first);
+	result(&t, 4 + LOST_NS, 0, 11, 0, first);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_NOTE));
+	ck_assert_ptr_null(find(&t, DEAL_DO_COUNT));
+	result(&t, 5 + LOST_NS, 1, 2, 0, second);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_COUNT));
+}
+
+TEST(an_order_that_had_not_started_is_not_charged_with_the_loss)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
+	ck_assert_ptr_null(find(&t, DEAL_DO_LOSE));
+	ck_assert_uint_eq(t.deal.waiting, 1);
+}
+
+TEST(an_order_that_takes_its_hosts_with_it_fails_in_the_end)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	for (uint64_t i = 1; i <= DEAL_LOSSES_MAX; i++) {
+		hello(&t, i, i, NULL, 0);
+		const struct deal_action *given = find(&t, DEAL_DO_GIVE);
+		uint32_t host = given->host, lease = given->lease;
+		step(&t, i, (struct deal_event){ DEAL_EV_STARTED, host, i, 0, lease });
+		step(&t, i, (struct deal_event){ DEAL_EV_LINK_DOWN, host, i, .dead = true });
+		ck_assert_int_eq(find(&t, DEAL_DO_LOSE)->final, i == DEAL_LOSSES_MAX);
+	}
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
+	ck_assert_uint_eq(t.deal.failed, 1);
+}
+
+TEST(without_lost_among_the_reasons_to_retry_the_first_loss_is_final)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.retry_lost = false;
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t lease = find(&t, DEAL_DO_GIVE)->lease;
+	step(&t, 2, (struct deal_event){ DEAL_EV_STARTED, .link = 1, .lease = lease });
+	step(&t, 3, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	ck_assert(find(&t, DEAL_DO_LOSE)->final);
+}
+
+TEST(what_never_arrived_is_given_again)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 2, &config);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t kept = t.orders[0].lease, missed = t.orders[1].lease;
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1 });
+	ck_assert_uint_eq(t.deal.given, 2);
+	hello(&t, 3, 11, &kept, 1);
+	ck_assert_uint_eq(t.orders[0].lease, kept);
+	ck_assert_uint_ne(t.orders[1].lease, missed);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 1);
+}
+
+TEST(hosts_beyond_the_maximum_wait_for_a_place)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, ORDERS, &config);
+	hello(&t, 1, 1, NULL, 0);
+	hello(&t, 1, 2, NULL, 0);
+	hello(&t, 1, 3, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->link, 3);
+}
+
+TEST(orders_go_to_hosts_that_have_what_they_need)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.meets = only_first_host;
+	begin(&t, 1, &config);
+	t.orders[0].kind = 1;
+	t.kinds[1] = (struct deal_kind){ .width = 1, .needs = 1, .memory = 2000 };
+	deal_init(&t.deal, &config, t.orders, 1, t.kinds, 2);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* too little memory */
+	uint64_t late = deal_deadline_ns(&t.deal);
+	step(&t, late, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
+	late = deal_deadline_ns(&t.deal);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	step(&t, 1 + 30 * NS_PER_S, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
+}
+
+TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, ORDERS, &config);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_uint_eq(t.deal.given, 2);
+	result(&t, 2 + NS_PER_MS, 0, 1, 0, t.orders[0].lease);
+	ck_assert_uint_gt(t.deal.given, 2);
+	size_t given = t.deal.given;
+	hello(&t, 3 + NS_PER_MS, 2, NULL, 0);
+	ck_assert_uint_eq(t.deal.waiting, 0);
+	for (uint32_t i = 0; !find(&t, DEAL_DO_RECALL) && i < ORDERS; i++)
+		if (t.orders[i].state == DEAL_GIVEN && t.orders[i].host == 1)
+			result(&t, 4 + NS_PER_MS, 1, 2, i, t.orders[i].lease);
+	ck_assert_uint_gt(given, 2);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_RECALL));
+	ck_assert_uint_eq(find(&t, DEAL_DO_RECALL)->link, 1);
+}
+
+TEST(halt_stops_all_hosts)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	ck_assert_int_eq(halt_rule_parse("now,success=1", &config.halt, NULL), 0);
+	begin(&t, ORDERS, &config);
+	hello(&t, 1, 1, NULL, 0);
+	hello(&t, 1, 2, NULL, 0);
+	result(&t, 2, 0, 1, 0, t.orders[0].lease);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_STOP), 2);
+	ck_assert_int_eq(t.deal.why, DEAL_WHY_HALT);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+}
+
+TEST(a_new_coordinator_gives_nothing_while_orders_of_the_old_one_may_run)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.hold_until_ns = LOST_NS;
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	step(&t, LOST_NS - 1, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
+	ck_assert_uint_eq(deal_deadline_ns(&t.deal), LOST_NS);
+	step(&t, LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_GIVE));
+}
+
+/* ---- the host's side ---- */
+
+struct fist {
+	struct hand hand;
+	struct hand_actions actions;
+};
+
+static void fist_done(struct fist *f)
+{
+	hand_done(&f->hand);
+	hand_actions_done(&f->actions);
+}
+
+static void poke(struct fist *f, uint64_t now_ns, struct hand_event event)
+{
+	f->actions.count = 0;
+	hand_step(&f->hand, &event, now_ns, &f->actions);
+}
+
+/* With an order that runs, under lease 7 of term 1. */
+static void make_fist(struct fist *f)
+{
+	*f = (struct fist){ .actions.items = NULL };
+	hand_init(&f->hand, &(struct hand_config){ NS_PER_S, 4 * NS_PER_S });
+	poke(f, 1, (struct hand_event){ HAND_EV_LINK_UP });
+	ck_assert_int_eq(f->actions.items[0].type, HAND_DO_HELLO);
+	poke(f, 2, (struct hand_event){ HAND_EV_WELCOME, .term = 1 });
+	poke(f, 3, (struct hand_event){ HAND_EV_GIVEN, .order = 5, .lease = 7 });
+	ck_assert_int_eq(f->actions.items[0].type, HAND_DO_RUN);
+	poke(f, 4, (struct hand_event){ HAND_EV_STARTED, .lease = 7 });
+	ck_assert_int_eq(f->actions.items[0].type, HAND_DO_STARTED);
+}
+
+TEST(a_result_is_sent_again_on_the_next_link_until_it_is_confirmed)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 6, (struct hand_event){ HAND_EV_RESULT, .lease = 7, .final = true });
+	ck_assert_uint_eq(f.actions.count, 0);
+	poke(&f, 7, (struct hand_event){ HAND_EV_LINK_UP });
+	poke(&f, 8, (struct hand_event){ HAND_EV_WELCOME, .term = 1 });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_RESULT);
+	ck_assert(!hand_is_empty(&f.hand));
+	poke(&f, 9, (struct hand_event){ HAND_EV_ACK, .lease = 7 });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_FORGET);
+	ck_assert(hand_is_empty(&f.hand));
+}
+
+TEST(orders_end_with_the_lease)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	ck_assert_uint_eq(hand_deadline_ns(&f.hand), 2 + NS_PER_S);
+	poke(&f, 2 + NS_PER_S, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_BEAT);
+	uint64_t cookie = f.actions.items[0].cookie;
+	poke(&f, 3 * NS_PER_S, (struct hand_event){ HAND_EV_ANSWERED, .cookie = cookie });
+	/* From the sending of the beat, not from its answer. */
+	poke(&f, cookie + 4 * NS_PER_S - 1, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_uint_eq(f.hand.count, 1);
+	poke(&f, cookie + 4 * NS_PER_S, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_DISCARD);
+	ck_assert_int_eq(f.actions.items[1].type, HAND_DO_HANG_UP);
+	ck_assert_uint_eq(f.hand.count, 0);
+}
+
+TEST(what_another_coordinator_gave_is_discarded)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 6, (struct hand_event){ HAND_EV_LINK_UP });
+	poke(&f, 7, (struct hand_event){ HAND_EV_WELCOME, .term = 2 });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_DISCARD);
+	ck_assert(hand_is_empty(&f.hand));
+}
+
+TEST(a_host_that_stops_returns_what_has_not_started)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_GIVEN, .order = 6, .lease = 8 });
+	poke(&f, 6, (struct hand_event){ HAND_EV_STOP, .stop = DEAL_STOP });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_UNQUEUE);
+	ck_assert_int_eq(f.actions.items[1].type, HAND_DO_RETURNED);
+	ck_assert_int_eq(f.actions.items[2].type, HAND_DO_STOP);
+	poke(&f, 7, (struct hand_event){ HAND_EV_GIVEN, .order = 6, .lease = 9 });
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_RETURNED);
+	ck_assert_uint_eq(f.actions.count, 1);
+}

@@ -87,8 +87,10 @@ def job_at_rest(workers):
     try:
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
-            own = [process.pid, *children(process.pid)]
-            if sum(len(children(pid)) for pid in own[1:]) == workers:
+            heirs = children(process.pid)
+            wardens = [pid for heir in heirs for pid in children(heir)]
+            own = [process.pid, *heirs, *wardens]
+            if sum(len(children(pid)) for pid in wardens) == workers:
                 break
             time.sleep(0.01)
         time.sleep(0.5)

@@ -13,6 +13,7 @@ import resource
 import statistics
 import subprocess
 import tempfile
+import time
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
@@ -89,6 +90,7 @@ def measure(count):
         result = pairs(load.stdout.readline())
         result["rss"] = (coordinator.rss() - before[0]) / count
         result["cpu_us"] = (coordinator.cpu_us() - before[1]) / count
+        result |= ask(coordinator, count)
         idle = coordinator.cpu_us()
         load.stdin.write("\n")
         load.stdin.flush()
@@ -102,6 +104,18 @@ def measure(count):
         load.kill()
         coordinator.process.kill()
     return result
+
+
+def ask(coordinator, count):
+    """`muster status` of all agents, at the coordinator, by a command outside the job."""
+    rss, cpu_us, began = coordinator.rss(), coordinator.cpu_us(), time.monotonic()
+    done = subprocess.run([MUSTER, "status", "--json", f"--rdzv-endpoint=127.0.0.1:{coordinator.port}", "--timeout=2m", "bench"],
+                          env=dict(os.environ, MUSTER_TOKEN=TOKEN), stdout=subprocess.PIPE, text=True)
+    seconds = time.monotonic() - began
+    if done.returncode or done.stdout.count('"local_rank": 7') != count:
+        raise SystemExit(f"bench_rendezvous: not all of {count} agents told their state")
+    return {"ask_ms": seconds * 1000, "ask_cpu_us": (coordinator.cpu_us() - cpu_us) / count, "ask_rss": coordinator.rss() - rss,
+            "ask_bytes": len(done.stdout)}
 
 
 def torchrun_seconds(count):
@@ -150,6 +164,10 @@ def report(count, runs):
     row(f"{name}: bytes an agent receives", f"{median('in'):.0f}", unit="B", aim="constant")
     row(f"{name}: its CPU an agent, first round", f"{median('cpu_us'):.0f}", unit="us")
     row(f"{name}: its CPU an agent, failure to formed", f"{median('again_cpu_us'):.0f}", unit="us")
+    row(f"{name}: muster status of all, 8 workers each", f"{median('ask_ms'):.1f}", unit="ms")
+    row(f"{name}: bytes an agent sends for it", f"{median('answer'):.0f}", unit="B", aim="constant")
+    row(f"{name}: its CPU an agent for it", f"{median('ask_cpu_us'):.0f}", unit="us")
+    row(f"{name}: its memory for it, all agents", f"{median('ask_rss') / 1024:.0f}", unit="KiB", aim="bounded")
     row(f"{name}: its memory an agent", f"{median('rss'):.0f}", unit="B")
 
 

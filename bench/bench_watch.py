@@ -12,10 +12,10 @@ import sys
 import tempfile
 import time
 
-BUILD = os.environ.get("BUILD", "build")
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 DRIVER = os.path.join(BUILD, "helpers", "watch_driver")
 MUSTER = os.path.join(BUILD, "muster")
-WORKER = os.path.abspath(os.path.join(BUILD, "bench", "watch_late"))
+WORKER = os.path.join(BUILD, "bench", "watch_late")
 PYTHON = sys.executable
 TRIALS = 20
 
@@ -143,10 +143,19 @@ def python_clients(count, torch):
 def c_client():
     with tempfile.TemporaryDirectory(prefix="m") as d:
         process, _ = driver(d, 1, os.path.join(BUILD, "bench", "watch_client"))
-        _, rate, beat = line_of(process, "client").split()
+        _, *figures = line_of(process, "client").split()
         process.stdin.close()
         process.wait()
-        return float(rate), float(beat)
+        return map(float, figures)
+
+
+def python_step():
+    """The least of many: what a call costs while nothing else runs."""
+    code = ("import timeit, muster; muster.step(0); "
+            "print(min(timeit.repeat('step(7)', 'from muster import step', number=2000, repeat=300)) / 2000 * 1e9)")
+    env = {**os.environ, "PYTHONPATH": "python", "MUSTER_LIBRARY": os.path.join(BUILD, "libmuster.so")}
+    command = [os.path.join(BUILD, "muster"), "run", "--no-python", PYTHON, "-c", code]
+    return float(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
 
 
 def idle_switches():
@@ -189,9 +198,11 @@ def main():
     row("lateness of the kill, max (ms)", max(ours), max(torch), "<= 10")
     for threads in 1, 64, 1000:
         row(f"look at /proc, {threads} thread(s), median (ms)", snapshot(threads), None, "<= 2")
-    rate, beat = c_client()
+    rate, beat, step = c_client()
     row("requests/s, C client over the socket", rate, None, ">= 100000", "{:.0f}")
     row("heartbeat (ns)", beat, None, "<= 5")
+    row("step (ns)", step, None, "<= 50")
+    row("step from Python (ns)", python_step(), None, "<= 300")
     for count in 1, 4:
         (o_rate, o_refused, cpu), (t_rate, t_refused, _) = python_clients(count, False), python_clients(count, True)
         row(f"requests/s, {count} real Python client(s)", o_rate, t_rate, "", "{:.0f}", more_is_better=True)

@@ -15,6 +15,7 @@ int main(int argc, char **argv)
 	char *line = NULL;
 	size_t room = 0, cap = 0;
 	double *values = NULL;
+	AUTO(any_change_table_done) struct any_change_table table = ANY_CHANGE_TABLE_INIT;
 	while (getline(&line, &room, stdin) > 0) {
 		size_t n = 0;
 		for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
@@ -23,12 +24,15 @@ int main(int argc, char **argv)
 				return 2;
 		}
 		struct changes changes;
-		changes_find(values, n, &rule, &changes);
+		changes_find(values, n, &rule, &table, &changes);
 		for (size_t i = 0; i < changes.count; i++)
 			printf("%zu ", changes.items[i].at);
 		printf("|");
 		for (size_t i = 0; i < changes.outlier_count; i++)
 			printf(" %zu", changes.outliers[i]);
+		printf(" |");
+		for (size_t i = 0; i < changes.spreads.count; i++)
+			printf(" %zu", changes.spreads.items[i].at);
 		printf("\n");
 		changes_done(&changes);
 	}

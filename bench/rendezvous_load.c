@@ -5,12 +5,15 @@
  *
  * Connects all and waits for the first round; after a newline on stdin lets one worker fail and
  * waits for the second round; after another one all workers are done. So the caller can look at the
- * coordinator in between. Prints "name value" pairs, a line after each round:
+ * coordinator in between, and ask the job: each agent answers with the state of its 8 workers.
+ * Prints "name value" pairs, a line after each round:
  *
  *     all_ms       first connect -> last FORMED
  *     form_ms      last JOIN -> last FORMED; reform_ms the same of the second round
  *     in, out      bytes per agent until the first round, as the agent sees them (mean)
  *     out_max      the most that one agent sent
+ *     asked        questions to all that were answered in between
+ *     answer       bytes of the frames that an agent sent for one (mean)
  *     stop_ms      a worker fails -> the last agent hears STOP
  *     again_ms     a worker fails -> last FORMED of the second round
  */
@@ -25,6 +28,7 @@
 #include "base/str.h"
 #include "core/rounds/agent.h"
 #include "net/link.h"
+#include "proto/round_msg.h"
 
 #define GREETING_AT_ONCE \
 	1000 /* more would only fill the listen queue, and lost SYNs wait for a second */
@@ -49,6 +53,7 @@ struct load {
 	uint32_t connecting, up;
 	uint32_t formed, stopped, exited;
 	uint64_t last_join_ns, last_formed_ns, last_stop_ns;
+	uint64_t answers, answer_bytes;
 };
 
 static void die(const char *what)
@@ -128,8 +133,51 @@ static void on_up(void *arg, struct link *link UNUSED)
 	connect_more(host->load);
 }
 
+/* As large as a real state of so many workers. */
+static void make_state(const struct host *host, struct buf *out)
+{
+	buf_printf(out,
+		   "{\"run_id\":\"bench\",\"pid\":4711,\"host\":\"%s\",\"state\":\"running\","
+		   "\"uptime_s\":1.5,\"restarts\":0,\"max_restarts\":3,\"nodes\":%u,"
+		   "\"world_size\":%u,\"node\":{\"group_rank\":%u},\"workers\":[",
+		   host->agent.config.node.name, host->load->count, 8 * host->load->count,
+		   host->agent.formed.group_rank);
+	for (uint32_t i = 0; i < host->agent.config.node.nproc; i++)
+		buf_printf(out,
+			   "%s{\"rank\":%u,\"local_rank\":%u,\"pid\":%u,\"state\":\"running\","
+			   "\"output_bytes\":123456,\"heartbeats\":0,\"timers\":0,"
+			   "\"uptime_s\":1.234567,\"cpu_s\":1.234567,\"resident_bytes\":1234567890,"
+			   "\"last_line\":\"step 1234 loss 1.2345 lr 0.0001 grad_norm 1.234\"}",
+			   i ? "," : "", host->agent.formed.rank_base + i, i, 5000 + i);
+	buf_append_str(out, "]}\n");
+}
+
+/* The window of such a question has room for all pieces. */
+static void answer(struct host *host, const struct msg_question *question)
+{
+	AUTO(buf_done) struct buf state = BUF_INIT;
+	make_state(host, &state);
+	for (size_t at = 0, len; at < buf_len(&state); at += len) {
+		struct msg msg = { .type = MSG_ANSWER };
+		len = MIN(buf_len(&state) - at, (size_t)ASK_PIECE_MAX);
+		msg.answer = (struct msg_answer){ .question = question->question,
+						  .slot = question->slot,
+						  .last = at + len == buf_len(&state),
+						  .piece = bytes_of(buf_data(&state) + at, len) };
+		AUTO(buf_done) struct buf frame = BUF_INIT;
+		round_msg_encode(&msg, &frame, NULL);
+		host->load->answer_bytes += buf_len(&frame);
+		link_send(host->link, &msg);
+	}
+	host->load->answers++;
+}
+
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
 {
+	if (msg->type == MSG_QUESTION)
+		answer(arg, &msg->question);
+	if (msg_is_asking(msg->type))
+		return;
 	step(arg, &(struct agent_event){ .type = AGENT_MSG, .msg = msg });
 }
 
@@ -154,6 +202,7 @@ static void add_host(struct load *load, uint32_t i)
 			  .node_rank = -1,
 			  .max_restarts = 3,
 			  .lease_periods = 4,
+			  .answers = true,
 			  .role = "default",
 			  .store_host = "10.0.0.1",
 			  .store_port = 29500,
@@ -279,6 +328,8 @@ int main(int argc, char **argv)
 	uint64_t failed_ns = clock_now_ns();
 	fail_one(&load);
 	wait_for(&load, &load.formed, 2 * load.count);
+	printf("asked %.1f answer %.1f ", (double)load.answers / load.count,
+	       load.answers ? (double)load.answer_bytes / (double)load.answers : 0.0);
 	printf("stop_ms %.3f reform_ms %.3f again_ms %.3f\n", ms(failed_ns, load.last_stop_ns),
 	       ms(load.last_join_ns, load.last_formed_ns), ms(failed_ns, load.last_formed_ns));
 	fflush(stdout);

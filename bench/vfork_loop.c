@@ -1,5 +1,5 @@
 /* The floor for starting programs: a bare loop of vfork, exec and wait4, N at a time.
- * usage: vfork_loop COUNT AT_A_TIME PROGRAM */
+ * usage: vfork_loop COUNT AT_A_TIME PROGRAM [ARGUMENT...] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -8,9 +8,8 @@
 
 int main(int argc, char **argv)
 {
-	if (argc != 4)
+	if (argc < 4)
 		return 2;
-	char *args[] = { argv[3], NULL }, *env[] = { NULL };
 	volatile int left = atoi(argv[1]), running = 0;
 	const int limit = atoi(argv[2]);
 	while (left > 0 || running > 0) {
@@ -18,7 +17,7 @@ int main(int argc, char **argv)
 		if (left > 0 && running < limit) {
 			pid_t pid = vfork();
 			if (pid == 0) {
-				execve(argv[3], args, env);
+				execve(argv[3], argv + 3, environ);
 				_exit(127);
 			}
 			if (pid < 0)

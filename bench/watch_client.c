@@ -1,4 +1,5 @@
-/* How fast libmuster's timers and heartbeat are, inside a worker: "requests/s NS_PER_HEARTBEAT". */
+/* How fast libmuster's timers, heartbeat and steps are, inside a worker: "requests/s
+ * NS_PER_HEARTBEAT NS_PER_STEP". */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #define PAIRS 200000
 #define BEATS 100000000
+#define STEPS 10000000
 
 int main(void)
 {
@@ -22,9 +24,13 @@ int main(void)
 	for (int i = 0; i < BEATS; i++)
 		muster_heartbeat();
 	uint64_t beats_ns = clock_now_ns() - start_ns;
+	start_ns = clock_now_ns();
+	for (uint64_t i = 0; i < STEPS; i++)
+		muster_step(i);
+	uint64_t steps_ns = clock_now_ns() - start_ns;
 	char line[128];
-	int len = snprintf(line, sizeof(line), "client %.0f %.3f\n",
+	int len = snprintf(line, sizeof(line), "client %.0f %.3f %.3f\n",
 			   2.0 * PAIRS / ((double)timers_ns / (double)NS_PER_S),
-			   (double)beats_ns / BEATS);
+			   (double)beats_ns / BEATS, (double)steps_ns / STEPS);
 	return write(STDOUT_FILENO, line, (size_t)len) == len ? 0 : 1;
 }

@@ -1,0 +1,118 @@
+"""A worker's death to the end of the next training step: from memory that the launcher holds (muster.keep), from a file, and
+torchrun from a file. Two ranks through gloo; each has a state of its own. Ratios say how many times better ours is.
+
+Rank 0 kills itself after a step that both have saved. The time ends when the last rank has made the step after it. On a
+busy machine gloo does not always connect again after a restart by torchrun; such a run is repeated."""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+PATIENCE_S = 600
+RANKS = 2
+TRIES = 5
+
+WORKER = '''
+import os, signal, sys, time
+import torch
+import torch.distributed as dist
+
+record, last, numbers, how = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+attempt, rank = int(os.environ["TORCHELASTIC_RESTART_COUNT"]), int(os.environ["RANK"])
+file = f"{record}.{rank}.pt"
+
+def say(what):
+    with open(record, "a") as out:
+        out.write(f"{what} {attempt} {time.monotonic_ns()}\\n")
+
+dist.init_process_group("gloo")
+step, state = 0, torch.zeros(numbers)
+if how == "memory":
+    import muster
+    kept = muster.keep("state", 4 * numbers)
+    if kept.state is not None:
+        state.copy_(torch.frombuffer(bytearray(kept.state), dtype=torch.float32))
+        step = kept.step
+elif os.path.exists(file):
+    step, state = torch.load(file)
+assert step == attempt and state[-1] == step, (attempt, step)
+
+gradient = torch.ones(1)
+dist.all_reduce(gradient)
+state += gradient / dist.get_world_size()
+step += 1
+say("up")
+if how == "memory":
+    torch.frombuffer(kept.begin(), dtype=torch.float32).copy_(state)
+    kept.commit(step)
+else:
+    torch.save((step, state), file + ".part")
+    os.replace(file + ".part", file)
+dist.barrier()
+if attempt < last and rank == 0:
+    say("down")
+    os.kill(os.getpid(), signal.SIGKILL)
+if attempt < last:
+    time.sleep(1000)
+'''
+
+MUSTER = [str(BUILD / "muster"), "run"]
+WAYS = [  # name, command, where the state is, restarts
+    ("memory, warm", [*MUSTER, "--preload=torch"], "memory", 5),
+    ("file, warm", [*MUSTER, "--preload=torch"], "file", 5),
+    ("memory", MUSTER, "memory", 1),
+    ("file", MUSTER, "file", 1),
+    ("torchrun", [str(VENV / "bin" / "torchrun"), "--standalone"], "file", 1),
+]
+
+
+def restart_ms(command, how, restarts, megabytes):
+    with tempfile.TemporaryDirectory() as directory:
+        record = pathlib.Path(directory, "record")
+        pathlib.Path(directory, "worker.py").write_text(WORKER)
+        subprocess.run([*command, f"--nproc-per-node={RANKS}", f"--max-restarts={restarts}", f"--log-dir={directory}/logs",
+                        "worker.py", str(record), str(restarts), str(megabytes << 18), how], cwd=directory, timeout=PATIENCE_S,
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env=dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", OMP_NUM_THREADS="1",
+                                PYTHONPATH=str(ROOT / "python"), MUSTER_LIBRARY=str(BUILD / "libmuster.so")))
+        lines = [line.split() for line in record.read_text().splitlines()]
+    up = [max(int(ns) for what, at, ns in lines if (what, at) == ("up", str(attempt))) for attempt in range(restarts + 1)]
+    down = [int(ns) for what, _, ns in lines if what == "down"]
+    return statistics.median((b - a) / 1e6 for a, b in zip(down, up[1:]))
+
+
+def patiently(*arguments):
+    for _ in range(TRIES - 1):
+        try:
+            return restart_ms(*arguments)
+        except subprocess.CalledProcessError as e:
+            print(f"again: {e.cmd[0]} ended with {e.returncode}", file=sys.stderr)
+    return restart_ms(*arguments)
+
+
+def row(what, ours, peer, unit, aim=""):
+    print(f"{what:<52} {ours:>9.4g} {peer:>9.4g} {peer / ours:7.1f}  {unit:<6} {aim}", flush=True)
+
+
+def main():
+    if not shutil.which(WAYS[-1][1][0]):
+        sys.exit(f"no torchrun in {VENV}: make bench installs it")
+    print(f"{'kept state':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    for megabytes in (1, 256):
+        ms = {name: patiently(command, how, restarts, megabytes) for name, command, how, restarts in WAYS}
+        label = f"death to next step, {megabytes} MB a rank"
+        row(f"{label}: warm / torchrun, file", ms["memory, warm"], ms["torchrun"], "ms", ">= 10")
+        row(f"{label}: warm / warm, file", ms["memory, warm"], ms["file, warm"], "ms")
+        row(f"{label}: cold / torchrun, file", ms["memory"], ms["torchrun"], "ms")
+        row(f"{label}: cold / cold, file", ms["memory"], ms["file"], "ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -195,6 +195,7 @@ static size_t take_key(struct top *top, const char *text)
 {
 	if (text[0] == 'q') {
 		top->over = true;
+		top->status_code = EXIT_CODE_OK; /* a job that has ended meanwhile is not a fault */
 		return 1;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

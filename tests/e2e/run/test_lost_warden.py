@@ -24,8 +24,13 @@ def wait_pids(path, count):
     return [int(word) for word in wait_for(read, f"{count} pids in {path}")]
 
 
+def wait_warden(job):
+    """It has its name a moment after muster has started."""
+    return wait_for(lambda: warden_of(job.pid), "a warden")
+
+
 def stop_warden(job):
-    warden = warden_of(job.pid)
+    warden = wait_warden(job)
     os.kill(warden, signal.SIGSTOP)
     wait_for(lambda: state(warden) == "T", "a stopped warden")
     return warden
@@ -59,7 +64,7 @@ def test_a_lost_warden_does_not_cost_the_discovery_program(start, tmp_path):
     program.chmod(0o755)
     job = start("run", "--nnodes=2", f"--rdzv-backend=exec:{program}", "--rdzv-id=x", "sleep", "600")
     discovery, = wait_pids(tmp_path / "discovery", 1)
-    warden = warden_of(job.pid)
+    warden = wait_warden(job)
     os.kill(warden, signal.SIGKILL)
     wait_for(lambda: warden_of(job.pid) not in (None, warden), "a new warden")
     assert name(discovery) in ("cat", "sh", "discovery.sh")
@@ -86,8 +91,9 @@ def test_a_round_that_forms_while_there_is_no_warden_starts_with_the_next_one(st
     waiting = start(*command, f"--events={events}", "true")
     orphan, = wait_pids(tmp_path / "orphan", 1)
     wait_for(lambda: parent(orphan) == waiting.pid, "the orphan to be muster's")
+    warden = wait_warden(waiting)
     with traced(orphan):
-        os.kill(warden_of(waiting.pid), signal.SIGKILL)
+        os.kill(warden, signal.SIGKILL)
         wait_for(lambda: state(orphan) == "Z", "the sweep")
         other = start(*command, "true")
         wait_for(lambda: '"round.formed"' in events.read_text() or waiting.poll() is not None, "a round")

@@ -80,7 +80,7 @@ def test_a_pipe_gets_one_picture_with_all_workers(job, muster):
 
 
 def test_a_terminal_gets_a_screen_that_answers_keys_and_sizes(job, muster):
-    screen = Screen(job.env, 80, 24)
+    screen = Screen(job.env, 80, 24, JOB)
     try:
         frame = screen.shows("1-19 of 30 by rank")
         assert len(frame) <= 24 and max(map(len, frame)) <= 80

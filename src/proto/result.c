@@ -221,7 +221,7 @@ static void write_command(struct json_out *out, const struct field *field, const
 {
 	const struct result *result = at;
 	if (result->shell)
-		json_out_text_if(out, field->key, result->shell);
+		json_out_text(out, field->key, result->shell);
 	else
 		json_out_list(out, field->key, &result->argv);
 }

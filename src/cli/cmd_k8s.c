@@ -65,6 +65,7 @@ static int read_run(int argc, char **argv, struct manifest *manifest, struct err
 		return err_set(err, EINVAL, "--hosts: Kubernetes chooses the hosts");
 	manifest->shutdown_ns =
 		run.shutdown_ns != NS_NEVER ? run.shutdown_ns : RUN_SHUTDOWN_DEFAULT_S * NS_PER_S;
+	manifest->notice_ns = run.notice_ns;
 	manifest->own_exit_map = opt_given(run_opts, &seen, "exit-map");
 	manifest->args = argv + 1;
 	int r = run_nodes_parse(run.rdzv.nnodes, &min, &manifest->nodes, err);

@@ -35,6 +35,8 @@ TEST(the_grace_of_a_pod_is_longer_than_muster_takes_to_stop)
 		has(&m, "terminationGracePeriodSeconds: 45\n");
 		m.shutdown_ns = 90 * NS_PER_S + 1;
 		has(&m, "terminationGracePeriodSeconds: 106\n");
+		m.notice_ns = 300 * NS_PER_S;
+		has(&m, "terminationGracePeriodSeconds: 406\n");
 	}
 }
 

@@ -39,9 +39,11 @@ static void text_line(struct buf *out, unsigned depth, const char *before, const
 	buf_append_char(out, '\n');
 }
 
+/* Workers that leave together may take all of the notice before the stop begins. */
 static uint64_t grace_s(const struct manifest *m)
 {
-	return (m->shutdown_ns + NS_PER_S - 1) / NS_PER_S + GRACE_EXTRA_S;
+	uint64_t takes_ns = ns_add(m->notice_ns, m->shutdown_ns);
+	return ns_add(takes_ns, NS_PER_S - 1) / NS_PER_S + GRACE_EXTRA_S;
 }
 
 /* ---- the container ---- */

@@ -27,7 +27,8 @@ struct manifest {
 	uint32_t gpus;		  /* per pod; 0: none */
 	const char *cpu, *memory; /* per pod; NULL: not said */
 	uint64_t shm_bytes;
-	uint64_t shutdown_ns; /* what muster run takes to stop its workers at most */
+	uint64_t notice_ns;   /* what workers have at most to save and leave together */
+	uint64_t shutdown_ns; /* what muster run takes then, at most, to stop its workers */
 	bool own_exit_map;    /* the user gives one */
 	char *const *args;    /* of muster run: options, command, arguments */
 };

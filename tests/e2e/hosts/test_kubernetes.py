@@ -71,8 +71,10 @@ def test_a_jobset_and_a_trainjob_are_valid(options, command, kind, model):
 
 
 def test_the_grace_of_the_pods_fits_the_time_that_muster_takes(muster):
-    (_, job) = yaml.safe_load_all(k8s(command=("--shutdown-timeout=90", "train.py")))
-    assert job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 90
+    """Workers that leave together have all of the notice before the time-out of the stop begins."""
+    for options, takes in [((), 60 + 30), (("--shutdown-timeout=90",), 60 + 90), (("--notice=5m",), 300 + 30), (("--notice=0", "--shutdown-timeout=2"), 2)]:
+        (_, job) = yaml.safe_load_all(k8s(command=(*options, "train.py")))
+        assert job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == takes + 15, options
 
 
 def test_wrong_options_of_k8s_are_named(muster):

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/rounds/node.h"
+#include "core/deal/meeting.h"
 #include "net/notary.h"
 #include "nodes/discovery.h"
 
@@ -24,20 +24,41 @@ struct crew {
 	void *arg;
 	struct link_self self;
 	struct discovery *discovery;
-	struct finder finder;
-	struct event *timer, *retry;
+	struct meeting meeting;
+	struct event *timer;
 	struct link_listener *listener;
 	struct link *link; /* to the coordinator elsewhere */
-	bool up, coordinates, begun;
+	bool up;
 	struct map peers; /* id -> struct peer */
 	uint64_t last_id;
 };
 
-static void act(struct crew *crew, const struct finder_actions *actions);
-
-static void arm(struct crew *crew)
+static void act(struct crew *crew, const struct meeting_action *action)
 {
-	uint64_t deadline_ns = crew->begun ? finder_deadline_ns(&crew->finder) : NS_NEVER;
+	const struct discovery_ops *ops = crew->discovery->ops;
+	switch (action->type) {
+	case MEETING_DO_PROBE:
+		ops->probe(crew->discovery, (uint32_t)action->index, action->probe);
+		break;
+	case MEETING_DO_CONNECT:
+		ops->seek(crew->discovery, action->index);
+		break;
+	case MEETING_DO_COORDINATE:
+		crew->handler->on_coordinate(crew->arg);
+		break;
+	case MEETING_DO_SUPERSEDED:
+		crew->handler->on_superseded(crew->arg);
+		break;
+	}
+}
+
+static void step(struct crew *crew, struct meeting_event event)
+{
+	struct meeting_actions actions = { .count = 0 };
+	meeting_step(&crew->meeting, &event, clock_now_ns(), &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act(crew, &actions.items[i]);
+	uint64_t deadline_ns = meeting_deadline_ns(&crew->meeting);
 	struct timeval left = clock_left(deadline_ns, clock_now_ns());
 	if (deadline_ns == NS_NEVER)
 		event_del(crew->timer);
@@ -45,56 +66,9 @@ static void arm(struct crew *crew)
 		event_add(crew->timer, &left);
 }
 
-static void step(struct crew *crew, struct finder_event event)
-{
-	struct finder_actions actions = { .count = 0 };
-	/* Who has the result file coordinates: two never do. */
-	event.settled = true;
-	finder_step(&crew->finder, &event, clock_now_ns(), &actions);
-	act(crew, &actions);
-	arm(crew);
-}
-
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	step(arg, (struct finder_event){ .type = FINDER_TIMER });
-}
-
-static void on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct crew *crew = arg;
-	if (crew->rdzv->kind == RENDEZVOUS_ENDPOINTS)
-		step(crew, (struct finder_event){ .type = FINDER_LOST, .linked = true });
-	else
-		crew->discovery->ops->seek(crew->discovery, -1);
-}
-
-static void search_again(struct crew *crew)
-{
-	struct timeval soon = clock_left(NODE_RETRY_NS, 0);
-	event_add(crew->retry, &soon);
-}
-
-static void act(struct crew *crew, const struct finder_actions *actions)
-{
-	for (size_t i = 0; i < actions->count; i++) {
-		const struct finder_action *action = &actions->items[i];
-		switch (action->type) {
-		case FINDER_PROBE:
-			crew->discovery->ops->probe(crew->discovery, action->index, action->probe);
-			break;
-		case FINDER_CONNECT:
-			crew->discovery->ops->seek(crew->discovery, (int32_t)action->index);
-			break;
-		case FINDER_COORDINATE:
-			crew->coordinates = true;
-			crew->handler->on_coordinate(crew->arg);
-			break;
-		case FINDER_STEP_DOWN:
-			crew->handler->on_superseded(crew->arg);
-			break;
-		}
-	}
+	step(arg, (struct meeting_event){ .type = MEETING_EV_TIMER });
 }
 
 /* ---- the coordinator elsewhere ---- */
@@ -104,6 +78,7 @@ static void on_up(void *arg, struct link *link)
 	struct crew *crew = arg;
 	log_info("linked to the coordinator at %s", link_peer_name(link));
 	crew->up = true;
+	step(crew, (struct meeting_event){ .type = MEETING_EV_LINK_UP });
 	crew->handler->on_up(crew->arg);
 }
 
@@ -117,7 +92,7 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 	bool was_up = crew->up;
 	crew->link = NULL;
 	crew->up = false;
-	search_again(crew);
+	step(crew, (struct meeting_event){ .type = MEETING_EV_LINK_DOWN });
 	if (was_up)
 		crew->handler->on_down(crew->arg, end->text);
 	else if (end->kind == LINK_REFUSED && crew->rdzv->endpoint_count <= 1)
@@ -167,7 +142,7 @@ static const struct link_handler peer_handler = { .on_msg = on_msg,
 static bool on_agent(void *arg, struct link *link)
 {
 	struct crew *crew = arg;
-	if (!crew->coordinates || link_is_asker(link))
+	if (!meeting_coordinates(&crew->meeting) || link_is_asker(link))
 		return false;
 	struct peer *peer = NEW(struct peer);
 	*peer = (struct peer){ crew, ++crew->last_id, link };
@@ -180,7 +155,8 @@ static bool on_agent(void *arg, struct link *link)
 static void on_probe(void *arg, struct frame_standing *ret_standing)
 {
 	const struct crew *crew = arg;
-	*ret_standing = (struct frame_standing){ .coordinates = crew->coordinates };
+	*ret_standing =
+		(struct frame_standing){ .coordinates = meeting_coordinates(&crew->meeting) };
 }
 
 static void on_turned_away(void *arg UNUSED, const struct addr *addr, const char *why)
@@ -210,53 +186,25 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name UNU
 		link_listener_new(crew->base, listen_fd, &crew->self, &listener_handler, crew);
 }
 
-static void on_listening(struct crew *crew, int32_t index)
-{
-	if (crew->begun) {
-		if (index >= 0)
-			step(crew,
-			     (struct finder_event){ .type = FINDER_OWN, .index = (uint32_t)index });
-		return;
-	}
-	crew->begun = true;
-	finder_init(&crew->finder,
-		    &(struct finder_config){ .count = (uint32_t)crew->rdzv->endpoint_count,
-					     .own = index,
-					     .failover_after_ns = crew->rdzv->failover_after_ns });
-	step(crew, (struct finder_event){ .type = FINDER_START });
-}
-
-static void on_term(struct crew *crew, const struct node_event *event)
-{
-	if (crew->coordinates && !event->here) {
-		crew->handler->on_superseded(crew->arg);
-	} else if (event->here && !crew->coordinates) {
-		crew->coordinates = true;
-		crew->handler->on_coordinate(crew->arg);
-	} else if (!event->here && !crew->link) {
-		crew->discovery->ops->seek(crew->discovery, -1);
-	}
-}
-
 static void on_event(void *arg, const struct node_event *event)
 {
-	struct crew *crew = arg;
 	if (event->type == NODE_EV_LISTENING)
-		on_listening(crew, event->index);
+		step(arg,
+		     (struct meeting_event){ .type = MEETING_EV_LISTENING, .index = event->index });
 	else if (event->type == NODE_EV_ANSWER)
-		step(crew, (struct finder_event){ .type = FINDER_ANSWER,
-						  .index = (uint32_t)event->index,
+		step(arg, (struct meeting_event){ .type = MEETING_EV_ANSWER,
+						  .index = event->index,
 						  .probe = event->probe,
 						  .answer = event->answer,
 						  .ballot = event->ballot });
 	else if (event->type == NODE_EV_TERM)
-		on_term(crew, event);
+		step(arg, (struct meeting_event){ .type = MEETING_EV_TERM, .here = event->here });
 }
 
 static void on_target(void *arg, const struct link_target *target)
 {
 	struct crew *crew = arg;
-	if (!crew->link && !crew->coordinates)
+	if (!crew->link && !meeting_coordinates(&crew->meeting))
 		crew->link = link_connect(crew->base, &crew->self, target, &link_handler, crew);
 }
 
@@ -285,7 +233,12 @@ struct crew *crew_new(struct event_base *base, const struct rendezvous *rdzv,
 					 .token = rdzv->has_token ? &rdzv->token : NULL,
 					 .notary = rdzv->munge ? notary_new(base) : NULL } };
 	crew->timer = evtimer_new(base, on_timer, crew);
-	crew->retry = evtimer_new(base, on_retry, crew);
+	meeting_init(&crew->meeting,
+		     &(struct meeting_config){
+			     .arbiter = rdzv->kind == RENDEZVOUS_PROGRAM,
+			     .finder = { .count = (uint32_t)rdzv->endpoint_count,
+					 .own = -1,
+					 .failover_after_ns = rdzv->failover_after_ns } });
 	crew->discovery = discovery_new(base, rdzv, &crew->self, &discovery_handler, crew);
 	crew->discovery->ops->listen(crew->discovery);
 	return crew;
@@ -310,7 +263,6 @@ void crew_free(struct crew *crew)
 	link_drop_lingering(crew->base);
 	notary_free(crew->self.notary);
 	event_free(crew->timer);
-	event_free(crew->retry);
 	free(crew);
 }
 
@@ -331,7 +283,7 @@ void crew_hang_up(struct crew *crew)
 		link_hang_up(crew->link);
 	crew->link = NULL;
 	crew->up = false;
-	search_again(crew);
+	step(crew, (struct meeting_event){ .type = MEETING_EV_LINK_DOWN });
 }
 
 void crew_peer_send(struct crew *crew, uint64_t id, const void *data, size_t len)

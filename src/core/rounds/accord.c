@@ -4,11 +4,6 @@
 
 #define MARGIN_MAX ((uint64_t)1 << 32)
 
-static bool takes_part(const struct member *member)
-{
-	return member->in_round && member->status == MEMBER_ACTIVE;
-}
-
 static void send_plan(struct step *s, const struct member *member, const struct stop_plan *plan)
 {
 	const struct accord *accord = &s->c->accord;
@@ -23,7 +18,7 @@ static void announce(struct step *s, enum plan_phase phase)
 	struct coordinator *c = s->c;
 	c->accord.plan.phase = phase;
 	for (size_t i = 0; i < c->roster.count; i++)
-		if (takes_part(c->roster.members[i]))
+		if (step_is_active(c->roster.members[i]))
 			send_plan(s, c->roster.members[i], &c->accord.plan);
 }
 
@@ -40,7 +35,7 @@ static void begin(struct step *s, enum plan_kind kind, uint64_t deadline_ns)
 static bool all_know_plans(const struct coordinator *c)
 {
 	for (size_t i = 0; i < c->roster.count; i++)
-		if (takes_part(c->roster.members[i]) && !c->roster.members[i]->plans)
+		if (step_is_active(c->roster.members[i]) && !c->roster.members[i]->plans)
 			return false;
 	return true;
 }
@@ -51,7 +46,7 @@ static bool all_voted(const struct coordinator *c)
 	const struct stop_plan *plan = &c->accord.plan;
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct msg_vote *vote = &c->roster.members[i]->vote;
-		if (takes_part(c->roster.members[i]) &&
+		if (step_is_active(c->roster.members[i]) &&
 		    (vote->serial != plan->serial || vote->phase != plan->phase ||
 		     vote->step != plan->step))
 			return false;
@@ -65,7 +60,7 @@ static uint64_t furthest(const struct coordinator *c)
 	uint64_t at = 0;
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
-		if (takes_part(member) && member->vote.serial == c->accord.plan.serial)
+		if (step_is_active(member) && member->vote.serial == c->accord.plan.serial)
 			at = MAX(at, member->vote.at);
 	}
 	return at;
@@ -111,7 +106,7 @@ void accord_review(struct step *s)
 static struct member *sender(const struct step *s)
 {
 	struct member *member = roster_by_link(&s->c->roster, s->event->link);
-	if (!member || !takes_part(member) ||
+	if (!member || !step_is_active(member) ||
 	    !ballot_eq(s->event->msg->ballot, s->c->roster.heard.ballot))
 		return NULL;
 	member->heard_ns = s->now_ns;

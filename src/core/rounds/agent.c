@@ -1,11 +1,12 @@
 #include "core/rounds/agent.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/rounds/agent_step.h"
+#include "core/rounds/leaving.h"
 #include "core/rounds/policy.h"
 
 /* The columns of the table: events, and each type of message. */
@@ -35,51 +36,7 @@ enum input {
 	INPUT_COUNT,
 };
 
-struct step {
-	struct agent *agent;
-	const struct agent_event *event;
-	uint64_t now_ns;
-	struct agent_actions *actions;
-};
-
 typedef void handler(struct step *s);
-
-static uint64_t lease_end_ns(const struct agent *agent)
-{
-	const struct node_info *node = &agent->config.node;
-	return ns_add(agent->answered_ns, node->period_ns * node->lease_periods);
-}
-
-/* A link within the process needs no PINGs. */
-static bool pinging(const struct agent *agent)
-{
-	return agent->linked && agent->joined && agent->config.node.period_ns > 0;
-}
-
-/* Actions. */
-
-static struct agent_action *act(struct step *s, enum agent_action_type type)
-{
-	struct agent_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct agent_action *action = &actions->items[actions->count++];
-	memset(action, 0, sizeof(*action));
-	action->type = type;
-	return action;
-}
-
-static struct msg *send_msg(struct step *s, enum msg_type type)
-{
-	struct msg *msg = &act(s, AGENT_SEND)->msg;
-	msg->type = type;
-	msg->ballot = s->agent->memory.heard.ballot;
-	return msg;
-}
-
-static void set_state(struct agent *agent, enum agent_state state)
-{
-	agent->state = state;
-}
 
 static void send_join(struct step *s)
 {
@@ -87,7 +44,7 @@ static void send_join(struct step *s)
 	if (agent->memory.work == WORK_FAILED && agent->died_ns)
 		agent->memory.cause.age_ns = s->now_ns - agent->died_ns;
 	agent->attempt += !agent->joined;
-	struct msg *msg = send_msg(s, MSG_JOIN);
+	struct msg *msg = agent_send(s, MSG_JOIN);
 	msg->join = (struct msg_join){ .node = &agent->config.node,
 				       .attempt = agent->attempt,
 				       .memory = agent->memory };
@@ -99,77 +56,7 @@ static void send_join(struct step *s)
 		agent->next_ping_ns = s->now_ns;
 		agent->stamp = 0;
 	}
-	set_state(agent, AGENT_JOINED);
-}
-
-static void send_leave(struct step *s, enum leave_why why)
-{
-	if (!s->agent->linked)
-		return;
-	send_msg(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive };
-}
-
-static struct agent_action *group_stop(struct step *s, enum group_stop_why why, int signal)
-{
-	struct agent_action *action = act(s, AGENT_GROUP_STOP);
-	action->why = why;
-	action->signal = signal;
-	return action;
-}
-
-static void exit_with(struct step *s, const struct outcome *outcome)
-{
-	if (s->agent->linked) {
-		s->agent->linked = false;
-		act(s, AGENT_HANG_UP);
-	}
-	act(s, AGENT_EXIT)->outcome = *outcome;
-	set_state(s->agent, AGENT_ENDED);
-}
-
-static struct outcome make_outcome(const struct agent *agent, enum outcome_kind kind)
-{
-	struct outcome outcome = { .kind = kind, .restarts = agent->memory.restarts };
-	if (agent->memory.work == WORK_FAILED || agent->memory.ruling == RULING_FAILED) {
-		outcome.has_cause = true;
-		outcome.cause = agent->memory.cause;
-	}
-	return outcome;
-}
-
-static void leave_by_signal(struct step *s)
-{
-	struct outcome outcome = make_outcome(s->agent, OUTCOME_SIGNAL);
-	outcome.signal = s->agent->signal;
-	send_leave(s, LEAVE_SIGNAL);
-	exit_with(s, &outcome);
-}
-
-static void start_join_clock(struct step *s)
-{
-	s->agent->join_deadline_ns = ns_add(s->now_ns, s->agent->config.join_timeout_ns);
-}
-
-/* The link is gone: without it there is no lease, and without a lease no workers. rule: lease */
-static void drop(struct step *s)
-{
-	struct agent *agent = s->agent;
-	agent->linked = false;
-	agent->joined = false;
-	agent->superseded = false;
-	agent->formed_here = false;
-	if (agent->join_deadline_ns == NS_NEVER)
-		start_join_clock(s);
-	if (agent->alive)
-		act(s, AGENT_GROUP_KILL);
-	set_state(agent, agent->alive ? AGENT_DROPPING : AGENT_SEEKING);
-}
-
-static void hang_up(struct step *s, enum leave_why why)
-{
-	send_leave(s, why);
-	act(s, AGENT_HANG_UP);
-	drop(s);
+	agent_set_state(agent, AGENT_JOINED);
 }
 
 /* Memory. */
@@ -203,7 +90,7 @@ static void report_failure(struct step *s)
 	remember_failure(s);
 	if (!s->agent->linked)
 		return;
-	struct msg_failed *failed = &send_msg(s, MSG_FAILED)->failed;
+	struct msg_failed *failed = &agent_send(s, MSG_FAILED)->failed;
 	failed->cause = s->agent->memory.cause;
 	if (s->event->blame)
 		failed->blame = *s->event->blame;
@@ -229,8 +116,8 @@ static bool note_stop(struct step *s)
 
 static void on_start(struct step *s)
 {
-	start_join_clock(s);
-	set_state(s->agent, AGENT_SEEKING);
+	agent_start_join_clock(s);
+	agent_set_state(s->agent, AGENT_SEEKING);
 }
 
 /* A closed link alone does not prove that the coordinator died: it may have disconnected us. */
@@ -253,13 +140,13 @@ static void seeking_link_up(struct step *s)
 static void dropping_link_up(struct step *s)
 {
 	link_up(s);
-	set_state(s->agent, AGENT_STOPPING);
+	agent_set_state(s->agent, AGENT_STOPPING);
 }
 
 static void on_link_down(struct step *s)
 {
 	/* If our lease expired, it may have closed the link because of that, and be alive. */
-	bool absent = pinging(s->agent) && s->now_ns >= lease_end_ns(s->agent);
+	bool absent = agent_pinging(s->agent) && s->now_ns >= agent_lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
 	/* The coordinator knows that we left, but it may have formed a round that includes us and
@@ -267,14 +154,7 @@ static void on_link_down(struct step *s)
 	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
 	if (s->event->dead && !unheard)
 		s->agent->memory.joined_id = JOINED_NOBODY;
-	drop(s);
-}
-
-/* The workers of an agent that leaves depend on the lease like all others. */
-static void leaving_link_down(struct step *s)
-{
-	s->agent->linked = false;
-	act(s, AGENT_GROUP_KILL);
+	agent_drop(s);
 }
 
 static void ending_link_down(struct step *s)
@@ -307,8 +187,8 @@ static void joined_formed(struct step *s)
 	agent->next_ping_ns =
 		/* rule: base: until enough members have pinged, the previous round counts too */
 		s->now_ns;
-	set_state(agent, AGENT_RUNNING);
-	struct agent_action *action = act(s, AGENT_GROUP_START);
+	agent_set_state(agent, AGENT_RUNNING);
+	struct agent_action *action = agent_act(s, AGENT_GROUP_START);
 	action->formed = *formed;
 	action->ballot = memory->heard.ballot;
 }
@@ -318,7 +198,7 @@ static void joined_formed(struct step *s)
 static void busy_formed(struct step *s)
 {
 	if (!ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
-		hang_up(s, LEAVE_SUPERSEDED);
+		agent_hang_up(s, LEAVE_SUPERSEDED);
 }
 
 /* Our last JOIN already said that we stopped, but a ruling must still be acknowledged. */
@@ -333,11 +213,11 @@ static void running_stop(struct step *s)
 	if (!note_stop(s))
 		return;
 	const struct msg_stop *stop = &s->event->msg->stop;
-	struct agent_action *action = group_stop(s, GROUP_STOP_ROUND, 0);
+	struct agent_action *action = agent_group_stop(s, GROUP_STOP_ROUND, 0);
 	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
 	action->cause = stop->cause;
 	action->blame = stop->blame;
-	set_state(s->agent, AGENT_STOPPING);
+	agent_set_state(s->agent, AGENT_STOPPING);
 }
 
 static void stopping_stop(struct step *s)
@@ -348,9 +228,9 @@ static void stopping_stop(struct step *s)
 static void rejoin_now(struct step *s)
 {
 	if (s->agent->join_deadline_ns == NS_NEVER)
-		start_join_clock(s);
+		agent_start_join_clock(s);
 	if (s->agent->superseded)
-		hang_up(s, LEAVE_SUPERSEDED);
+		agent_hang_up(s, LEAVE_SUPERSEDED);
 	else
 		send_join(s);
 }
@@ -375,8 +255,8 @@ static void rejoin(struct step *s)
 		return;
 	}
 	agent->check_deadline_ns = ns_add(s->now_ns, agent->config.check_timeout_ns);
-	act(s, AGENT_CHECK);
-	set_state(agent, AGENT_CHECKING);
+	agent_act(s, AGENT_CHECK);
+	agent_set_state(agent, AGENT_CHECKING);
 }
 
 static void waiting_stop(struct step *s)
@@ -384,15 +264,15 @@ static void waiting_stop(struct step *s)
 	if (!note_stop(s))
 		return;
 	if (s->agent->alive)
-		set_state(s->agent, AGENT_STOPPING);
+		agent_set_state(s->agent, AGENT_STOPPING);
 	else
 		rejoin(s);
 }
 
 static void close_now(struct step *s)
 {
-	send_leave(s, LEAVE_CLOSED);
-	exit_with(s, &s->agent->outcome);
+	agent_send_leave(s, LEAVE_CLOSED);
+	agent_exit(s, &s->agent->outcome);
 }
 
 static void on_closed(struct step *s)
@@ -413,29 +293,29 @@ static void on_closed(struct step *s)
 		return;
 	}
 	if (agent->state == AGENT_RUNNING)
-		group_stop(s, GROUP_STOP_CLOSED, 0);
-	set_state(agent, AGENT_ENDING);
+		agent_group_stop(s, GROUP_STOP_CLOSED, 0);
+	agent_set_state(agent, AGENT_ENDING);
 }
 
 static void joined_refused(struct step *s)
 {
-	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	struct outcome outcome = agent_outcome(s->agent, OUTCOME_REFUSED);
 	memcpy(outcome.text, s->event->msg->refused.text, MSG_TEXT_MAX - 1);
-	send_leave(s, LEAVE_CLOSED);
-	exit_with(s, &outcome);
+	agent_send_leave(s, LEAVE_CLOSED);
+	agent_exit(s, &outcome);
 }
 
 /* There never was a link, so there is no LEAVE to send. */
 static void seeking_barred(struct step *s)
 {
-	struct outcome outcome = make_outcome(s->agent, OUTCOME_REFUSED);
+	struct outcome outcome = agent_outcome(s->agent, OUTCOME_REFUSED);
 	strncpy(outcome.text, s->event->text, sizeof(outcome.text) - 1);
-	exit_with(s, &outcome);
+	agent_exit(s, &outcome);
 }
 
 static void joined_peers(struct step *s)
 {
-	act(s, AGENT_PEERS)->msg = *s->event->msg;
+	agent_act(s, AGENT_PEERS)->msg = *s->event->msg;
 }
 
 static void on_pong(struct step *s)
@@ -450,27 +330,7 @@ static void on_pong(struct step *s)
 	agent->missing = pong->missing;
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
-		start_join_clock(s);
-}
-
-/* Returns false when the link is gone. */
-static bool keep_link(struct step *s)
-{
-	struct agent *agent = s->agent;
-	if (!pinging(agent))
-		return agent->linked;
-	if (s->now_ns >= lease_end_ns(agent)) {
-		/* An agent that was cut off cannot know whether the coordinator died. */
-		agent->memory.coordinator_died = false;
-		send_leave(s, LEAVE_LEASE);
-		act(s, AGENT_HANG_UP);
-		return false;
-	}
-	if (s->now_ns >= agent->next_ping_ns) {
-		agent->next_ping_ns = ns_add(s->now_ns, agent->config.node.period_ns);
-		send_msg(s, MSG_PING)->ping = (struct msg_ping){ s->now_ns, agent->stamp };
-	}
-	return true;
+		agent_start_join_clock(s);
 }
 
 /* rule: outcome */
@@ -479,60 +339,50 @@ static void time_out(struct step *s)
 	const struct memory *memory = &s->agent->memory;
 	bool unheard = memory->work == WORK_DONE;
 	struct outcome outcome =
-		make_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
-	send_leave(s, LEAVE_TIMEOUT);
-	exit_with(s, &outcome);
+		agent_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
+	agent_send_leave(s, LEAVE_TIMEOUT);
+	agent_exit(s, &outcome);
 }
 
 static void idle_timer(struct step *s)
 {
-	if (s->agent->linked && !keep_link(s))
-		drop(s);
+	if (s->agent->linked && !agent_keep_link(s))
+		agent_drop(s);
 	if (s->now_ns >= s->agent->join_deadline_ns)
 		time_out(s);
 }
 
 static void busy_timer(struct step *s)
 {
-	if (!keep_link(s))
-		drop(s);
+	if (!agent_keep_link(s))
+		agent_drop(s);
 }
 
 /* A checker that hangs keeps no node from the next attempt. */
 static void checking_timer(struct step *s)
 {
-	if (!keep_link(s))
-		drop(s);
+	if (!agent_keep_link(s))
+		agent_drop(s);
 	else if (s->now_ns >= s->agent->check_deadline_ns)
 		rejoin_now(s);
 }
 
-static void stop_as_usual(struct step *s);
-
 static void running_timer(struct step *s)
 {
 	busy_timer(s);
-	if (s->agent->state == AGENT_RUNNING && s->agent->noticed &&
-	    s->now_ns >= s->agent->notice_ns)
-		stop_as_usual(s);
-}
-
-static void leaving_timer(struct step *s)
-{
-	if (s->agent->linked && !keep_link(s))
-		leaving_link_down(s);
+	leaving_keep_deadline(s);
 }
 
 static void ending_timer(struct step *s)
 {
-	if (s->agent->linked && !keep_link(s))
+	if (s->agent->linked && !agent_keep_link(s))
 		ending_link_down(s);
 }
 
 static void running_failed(struct step *s)
 {
 	report_failure(s);
-	set_state(s->agent, AGENT_STOPPING);
+	agent_set_state(s->agent, AGENT_STOPPING);
 }
 
 /* The worker died before our stop could reach it: perhaps it is the first cause. */
@@ -546,8 +396,8 @@ static void running_done(struct step *s)
 {
 	s->agent->memory.work = WORK_DONE;
 	s->agent->memory.left = s->event->left;
-	send_msg(s, MSG_DONE)->done.left = s->event->left;
-	set_state(s->agent, AGENT_WAITING);
+	agent_send(s, MSG_DONE)->done.left = s->event->left;
+	agent_set_state(s->agent, AGENT_WAITING);
 }
 
 /* A group that ends without FAILED or DONE has lost its warden. */
@@ -572,18 +422,12 @@ static void stopping_gone(struct step *s)
 static void dropping_gone(struct step *s)
 {
 	s->agent->alive = false;
-	set_state(s->agent, AGENT_SEEKING);
+	agent_set_state(s->agent, AGENT_SEEKING);
 }
 
 static void waiting_gone(struct step *s)
 {
 	s->agent->alive = false;
-}
-
-static void leaving_gone(struct step *s)
-{
-	s->agent->alive = false;
-	leave_by_signal(s);
 }
 
 static void ending_gone(struct step *s)
@@ -598,15 +442,10 @@ static void busy_stuck(struct step *s)
 {
 	if (s->agent->memory.work != WORK_FAILED)
 		remember_failure(s);
-	struct outcome outcome = make_outcome(s->agent, OUTCOME_FAILED);
+	struct outcome outcome = agent_outcome(s->agent, OUTCOME_FAILED);
 	outcome.stuck = true;
-	send_leave(s, LEAVE_STUCK);
-	exit_with(s, &outcome);
-}
-
-static void leaving_stuck(struct step *s)
-{
-	leave_by_signal(s);
+	agent_send_leave(s, LEAVE_STUCK);
+	agent_exit(s, &outcome);
 }
 
 static void ending_stuck(struct step *s)
@@ -614,111 +453,11 @@ static void ending_stuck(struct step *s)
 	close_now(s);
 }
 
-static void idle_stop_requested(struct step *s)
-{
-	s->agent->signal = s->event->signal;
-	leave_by_signal(s);
-}
-
-static void busy_stop_requested(struct step *s)
-{
-	s->agent->signal = s->event->signal;
-	send_leave(s, LEAVE_SIGNAL);
-	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
-	set_state(s->agent, AGENT_LEAVING);
-}
-
-/* Leaving and saving together. rule: together */
-
-static void running_notice(struct step *s)
-{
-	struct agent *agent = s->agent;
-	const struct agent_event *event = s->event;
-	if (event->kind == PLAN_LEAVE && (agent->noticed || !agent->plans)) {
-		busy_stop_requested(s);
-		return;
-	}
-	if (!agent->plans)
-		return;
-	if (event->kind == PLAN_LEAVE) {
-		agent->noticed = true;
-		agent->signal = event->signal;
-		agent->notice_ns = ns_add(s->now_ns, event->left_ns);
-	}
-	send_msg(s, MSG_NOTICE)->notice = (struct msg_notice){ event->kind, event->left_ns };
-}
-
-static void stop_as_usual(struct step *s)
-{
-	struct agent_event stop = { .type = AGENT_STOP_REQUESTED, .signal = s->agent->signal };
-	busy_stop_requested(&(struct step){ s->agent, &stop, s->now_ns, s->actions });
-}
-
-static void running_plan(struct step *s)
-{
-	struct agent *agent = s->agent;
-	const struct msg_plan *told = &s->event->msg->plan;
-	if (!ballot_eq(s->event->msg->ballot, agent->memory.heard.ballot))
-		return;
-	if (told->plan.serial == 0) {
-		/* Some host does not know how to leave together. */
-		if (agent->noticed)
-			stop_as_usual(s);
-		return;
-	}
-	agent->plan = told->plan;
-	agent->voted = false;
-	if (told->plan.kind == PLAN_LEAVE && !agent->noticed) {
-		agent->noticed = true;
-		agent->signal = SIGTERM;
-		agent->notice_ns = ns_add(s->now_ns, told->left_ns);
-	}
-	act(s, AGENT_PLAN)->plan = agent->plan;
-}
-
-/* Whether the positions allow a vote. On a proposal they do as soon as all who ask are known: who
- * is past it, is so for good. */
-static bool may_vote(const struct stop_plan *plan, const struct plan_positions *positions)
-{
-	if (plan->phase == PLAN_ASKED || plan->phase == PLAN_PROPOSED)
-		return positions->unknown == 0;
-	return plan->phase == PLAN_COMMITTED && plan->kind == PLAN_SAVE && positions->pending == 0;
-}
-
-static void running_positions(struct step *s)
-{
-	struct agent *agent = s->agent;
-	const struct stop_plan *plan = &agent->plan;
-	const struct plan_positions *positions = &s->event->positions;
-	if (agent->voted || !plan_eq(&s->event->of, plan) || !may_vote(plan, positions))
-		return;
-	agent->voted = true;
-	send_msg(s, MSG_VOTE)->vote =
-		(struct msg_vote){ plan->serial, plan->phase, plan->step, positions->at };
-}
-
-/* The round has ended in another way than by leaving together: there is no time for the next. */
-static bool is_overtaken(const struct agent *agent)
-{
-	return agent->noticed && agent->memory.ruling == RULING_NONE &&
-	       (agent->state == AGENT_SEEKING || agent->state == AGENT_DROPPING ||
-		agent->state == AGENT_JOINED || agent->state == AGENT_STOPPING ||
-		agent->state == AGENT_CHECKING);
-}
-
-static void waiting_stop_requested(struct step *s)
-{
-	if (s->agent->alive)
-		busy_stop_requested(s);
-	else
-		idle_stop_requested(s);
-}
-
 /* Joining again ends the round of the others too, like a change of members. */
 static void running_restart_requested(struct step *s)
 {
-	group_stop(s, GROUP_STOP_ROUND, 0);
-	set_state(s->agent, AGENT_STOPPING);
+	agent_group_stop(s, GROUP_STOP_ROUND, 0);
+	agent_set_state(s->agent, AGENT_STOPPING);
 }
 
 /* We may have learned of this term from the coordinator before discovery did. */
@@ -730,7 +469,7 @@ static bool is_linked_to_newest(const struct step *s)
 static void joined_superseded(struct step *s)
 {
 	if (!is_linked_to_newest(s))
-		hang_up(s, LEAVE_SUPERSEDED);
+		agent_hang_up(s, LEAVE_SUPERSEDED);
 }
 
 static void busy_superseded(struct step *s)
@@ -739,29 +478,23 @@ static void busy_superseded(struct step *s)
 		s->agent->superseded = true;
 }
 
-static void again_stop_requested(struct step *s)
-{
-	/* The group decides when to kill. */
-	group_stop(s, GROUP_STOP_SIGNAL, s->event->signal);
-}
-
 /* An empty cell: the event changes nothing in that state. */
 static handler *const table[][INPUT_COUNT] = {
 	[AGENT_NEW] = {
 		[IN_START] = on_start,
-		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_idle,
 	},
 	[AGENT_SEEKING] = {
 		[IN_LINK_UP] = seeking_link_up,
 		[IN_TIMER] = idle_timer,
-		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_idle,
 		[IN_BARRED] = seeking_barred,
 	},
 	[AGENT_DROPPING] = {
 		[IN_LINK_UP] = dropping_link_up,
 		[IN_GROUP_GONE] = dropping_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
-		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_busy,
 	},
 	[AGENT_JOINED] = {
 		[IN_LINK_DOWN] = on_link_down,
@@ -772,7 +505,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_PONG] = on_pong,
 		[IN_PEERS] = joined_peers,
 		[IN_TIMER] = idle_timer,
-		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_idle,
 		[IN_SUPERSEDED] = joined_superseded,
 	},
 	[AGENT_RUNNING] = {
@@ -781,16 +514,16 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_STOP] = running_stop,
 		[IN_CLOSED] = on_closed,
 		[IN_PONG] = on_pong,
-		[IN_PLAN] = running_plan,
+		[IN_PLAN] = leaving_plan,
 		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,
 		[IN_GROUP_GONE] = running_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
-		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_busy,
 		[IN_RESTART_REQUESTED] = running_restart_requested,
-		[IN_NOTICE] = running_notice,
-		[IN_POSITIONS] = running_positions,
+		[IN_NOTICE] = leaving_notice,
+		[IN_POSITIONS] = leaving_positions,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_STOPPING] = {
@@ -803,7 +536,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_GROUP_FAILED] = stopping_failed,
 		[IN_GROUP_GONE] = stopping_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
-		[IN_STOP_REQUESTED] = busy_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_busy,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_CHECKING] = {
@@ -814,7 +547,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_PONG] = on_pong,
 		[IN_TIMER] = checking_timer,
 		[IN_CHECKED] = rejoin_now,
-		[IN_STOP_REQUESTED] = idle_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_idle,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_WAITING] = {
@@ -826,7 +559,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_TIMER] = busy_timer,
 		[IN_GROUP_GONE] = waiting_gone,
 		[IN_GROUP_STUCK] = busy_stuck,
-		[IN_STOP_REQUESTED] = waiting_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_waiting,
 		[IN_SUPERSEDED] = busy_superseded,
 	},
 	[AGENT_LEAVING] = {
@@ -835,7 +568,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_TIMER] = leaving_timer,
 		[IN_GROUP_GONE] = leaving_gone,
 		[IN_GROUP_STUCK] = leaving_stuck,
-		[IN_STOP_REQUESTED] = again_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_again,
 	},
 	[AGENT_ENDING] = {
 		[IN_LINK_DOWN] = ending_link_down,
@@ -843,7 +576,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_TIMER] = ending_timer,
 		[IN_GROUP_GONE] = ending_gone,
 		[IN_GROUP_STUCK] = ending_stuck,
-		[IN_STOP_REQUESTED] = again_stop_requested,
+		[IN_STOP_REQUESTED] = leaving_stop_again,
 	},
 	[AGENT_ENDED] = { NULL },
 };
@@ -884,7 +617,7 @@ static bool accept(struct step *s)
 	if (ballot_compare(msg->ballot, agent->memory.heard.ballot) >= 0)
 		return true;
 	if (agent->state != AGENT_LEAVING && agent->state != AGENT_ENDING)
-		hang_up(s, LEAVE_SUPERSEDED);
+		agent_hang_up(s, LEAVE_SUPERSEDED);
 	return false;
 }
 
@@ -923,7 +656,7 @@ static enum input input_of(struct step *s)
 		return inputs[event->type];
 	/* rule: lease-first: after a standstill there may be an old FORMED among the messages.
 	 * Every state that pings has a cell for the timer. */
-	if (pinging(agent) && s->now_ns >= lease_end_ns(agent))
+	if (agent_pinging(agent) && s->now_ns >= agent_lease_end_ns(agent))
 		table[agent->state][IN_TIMER](s);
 	return accept(s) ? msg_inputs[event->msg->type] : INPUT_COUNT;
 }
@@ -942,7 +675,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	handler *handle = input == INPUT_COUNT ? NULL : table[agent->state][input];
 	if (handle)
 		handle(&step);
-	if (is_overtaken(agent)) {
+	if (leaving_is_overtaken(agent)) {
 		step.event = &(struct agent_event){ .type = AGENT_STOP_REQUESTED,
 						    .signal = agent->signal };
 		table[agent->state][IN_STOP_REQUESTED](&step);
@@ -954,8 +687,8 @@ uint64_t agent_deadline_ns(const struct agent *agent)
 	uint64_t deadline_ns = NS_NEVER;
 	if (agent->state == AGENT_ENDED || agent->state == AGENT_NEW)
 		return NS_NEVER;
-	if (pinging(agent))
-		deadline_ns = MIN(agent->next_ping_ns, lease_end_ns(agent));
+	if (agent_pinging(agent))
+		deadline_ns = MIN(agent->next_ping_ns, agent_lease_end_ns(agent));
 	if (agent->state == AGENT_SEEKING || agent->state == AGENT_JOINED)
 		deadline_ns = MIN(deadline_ns, agent->join_deadline_ns);
 	if (agent->state == AGENT_CHECKING)

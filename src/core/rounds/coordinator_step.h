@@ -1,5 +1,6 @@
-/* Shared by the parts of the coordinator only: coordinator.c (rounds and members), admission.c
- * (joining), formation.c and closing.c (the job's end). */
+/* Shared by the parts of the coordinator only: coordinator.c (events), admission.c (joining),
+ * advance.c and formation.c (rounds), losses.c, inspection.c, accord.c and closing.c (the job's
+ * end). */
 #ifndef CORE_ROUNDS_COORDINATOR_STEP_H
 #define CORE_ROUNDS_COORDINATOR_STEP_H
 
@@ -39,6 +40,12 @@ bool step_outranked(const struct step *s, struct ballot ballot);
 
 /* Closes all links: a higher ballot exists. */
 void step_down(struct step *s);
+
+/* Has workers of this round, and is not done. */
+static inline bool step_is_active(const struct member *member)
+{
+	return member->in_round && member->status == MEMBER_ACTIVE;
+}
 
 /* Has workers and has not been sent STOP. */
 static inline bool step_stoppable(const struct member *member)

@@ -25,23 +25,23 @@ MUTANTS = {
     "epochs-without-salt": [("formation.c", "(heard.epoch, c->config.salt)", "(heard.epoch, 0)")],
     "workers-outlive-the-link": [
         (
-            "agent.c",
-            "\tif (agent->alive)\n\t\tact(s, AGENT_GROUP_KILL);\n\tset_state(agent, agent->alive",
-            "\tset_state(agent, agent->alive",
+            "agent_step.c",
+            "\tif (agent->alive)\n\t\tagent_act(s, AGENT_GROUP_KILL);\n\tagent_set_state(agent, agent->alive",
+            "\tagent_set_state(agent, agent->alive",
         )
     ],
     "lease-and-death-swapped": [("roster.c", "node->period_ns * (node->lease_periods + 1)", "node->period_ns * (node->lease_periods - 2)")],
-    "unreachable-is-dead": [("coordinator.c", "if (s->event->dead && !member->elsewhere)", "if (!member->elsewhere)")],
-    "who-left-for-want-of-an-answer-is-dead": [("coordinator.c", "if (s->event->dead && !member->elsewhere)", "if (s->event->dead)")],
+    "unreachable-is-dead": [("losses.c", "if (s->event->dead && !member->elsewhere)", "if (!member->elsewhere)")],
+    "who-left-for-want-of-an-answer-is-dead": [("losses.c", "if (s->event->dead && !member->elsewhere)", "if (s->event->dead)")],
     "no-quorum": [("formation.c", "if (c->config.quorum == QUORUM_ANY)\n\t\treturn true;", "if (true)\n\t\treturn true;")],
     "half-is-enough-for-anyone": [("formation.c", "twice > alive || (twice == alive && half_is_enough)", "twice >= alive")],
     "old-coordinator-counted-out": [("formation.c", "tally->ready_witness == tally->ready_heard;", "true;")],
     "a-lost-round-stops-the-job": [("formation.c", "never_succeeds(c) &&", "false &&")],
-    "takeover-without-waiting": [("coordinator.c", "return s->now_ns >= c->regather_ns ||", "return true ||")],
-    "double-charge": [("coordinator.c", "\tc->restarts++;", "\tc->restarts += 2;")],
-    "charge-for-members": [("coordinator.c", "\tif (!c->failed) {\n\t\tc->stall.reached", "\tif (false) {\n\t\tc->stall.reached")],
+    "takeover-without-waiting": [("advance.c", "return s->now_ns >= c->regather_ns ||", "return true ||")],
+    "double-charge": [("advance.c", "\tc->restarts++;", "\tc->restarts += 2;")],
+    "charge-for-members": [("advance.c", "\tif (!c->failed) {\n\t\tc->stall.reached", "\tif (false) {\n\t\tc->stall.reached")],
     "charge-for-every-report": [("coordinator.c", "\ts->c->failed = true;\n\tstep_stop_round", "\ts->c->restarts++;\n\tstep_stop_round")],
-    "budget-ignored": [("coordinator.c", "if (c->cause.no_restart || used_up) {", "if (c->cause.no_restart) {")],
+    "budget-ignored": [("advance.c", "if (c->cause.no_restart || used_up) {", "if (c->cause.no_restart) {")],
     "rank-gap": [("ranks.c", "\tsize_t rank = 0;", "\tsize_t rank = 0;\n\tif (s->count > 2)\n\t\ts->nodes[0].group_rank++;")],
     "workers-overlap": [("ranks.c", "node->rank_base = world_size;", "node->rank_base = world_size - (rank > 3);")],
     "role-rank-gap": [("ranks.c", "node->role_rank_base = (uint32_t)in_role;", "node->role_rank_base = (uint32_t)in_role + (rank > 2);")],
@@ -59,11 +59,11 @@ MUTANTS = {
     "left-out-in-silence": [("inspection.c", "\tif (!told)\n", "\tif (false)\n")],
     "excluded-gets-workers": [("formation.c", "!c->roster.members[i]->excluded)", "true)")],
     "waits-for-a-checker-that-hangs": [("agent.c", "else if (s->now_ns >= s->agent->check_deadline_ns)", "else if (false)")],
-    "members-without-pace": [("coordinator.c", "c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);", "c->not_before_ns = 0;")],
+    "members-without-pace": [("advance.c", "c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);", "c->not_before_ns = 0;")],
     "nobody-stops-the-others": [("coordinator_step.c", "\t\tstep_send_stop(s, member, why);\n", "")],
     # rules that chance alone rarely puts to the test: src/sim/scripts.c has worlds for them
     "mail-before-lease": [
-        ("agent.c", "\tif (pinging(agent) && s->now_ns >= lease_end_ns(agent))\n\t\ttable", "\tif (false)\n\t\ttable"),
+        ("agent.c", "\tif (agent_pinging(agent) && s->now_ns >= agent_lease_end_ns(agent))\n\t\ttable", "\tif (false)\n\t\ttable"),
     ],
     "links-not-counted": [
         ("admission.c", "(member && join->attempt < member->attempt)", "(false)"),
@@ -85,13 +85,13 @@ MUTANTS = {
     ],
     # the lease of an arbiter
     "fence-ignored": [
-        ("coordinator.c", "\treturn ns_add(now_ns, c->fence_ns) < c->until_ns;", "\treturn c->until_ns > 0;"),
+        ("losses.c", "\treturn ns_add(now_ns, c->fence_ns) < c->until_ns;", "\treturn c->until_ns > 0;"),
     ],
     "workers-until-the-end-of-the-lease": [
-        ("coordinator.c", "\treturn ns_add(now_ns, c->fence_ns) < c->until_ns;", "\treturn now_ns < c->until_ns;"),
+        ("losses.c", "\treturn ns_add(now_ns, c->fence_ns) < c->until_ns;", "\treturn now_ns < c->until_ns;"),
     ],
     "lease-not-renewed": [
-        ("coordinator.c", "\tc->until_ns = MAX(c->until_ns, s->event->until_ns);", ""),
+        ("losses.c", "\tc->until_ns = MAX(c->until_ns, s->event->until_ns);", ""),
     ],
     "end-not-recorded": [
         ("closing.c", "if (formation_by_lease(c) && !c->recorded) {", "if (false) {"),
@@ -100,7 +100,7 @@ MUTANTS = {
         ("admission.c", "\t       memory->heard.ballot.epoch <= c->config.past.epoch;", "\t       false;"),
     ],
     "record-not-repeated": [
-        ("coordinator.c", "\tc->recording = false; /* the last RECORD may be lost */", ""),
+        ("losses.c", "\tc->recording = false; /* the last RECORD may be lost */", ""),
     ],
     # how the machines are joined
     "outcome-not-held-back": [
@@ -186,12 +186,12 @@ MUTANTS = {
     ],
     "a-refusal-counts-as-a-vote": [("accord.c", "\telse if (furthest(c) > plan->step)\n\t\tpropose(s);\n", "")],
     "a-save-that-is-agreed-on-is-abandoned": [("accord.c", "accord->plan.phase == PLAN_COMMITTED) {\n\t\taccord->leave_wanted", "false) {\n\t\taccord->leave_wanted")],
-    "workers-that-did-not-answer-count": [("agent.c", "\t\treturn positions->unknown == 0;", "\t\treturn true;")],
-    "votes-on-another-plan": [("agent.c", "agent->voted || !plan_eq(&s->event->of, plan) ||", "agent->voted ||"), ("agent.c", "\tact(s, AGENT_PLAN)->plan = agent->plan;", "\tif (agent->plan.phase != PLAN_PROPOSED)\n\t\tact(s, AGENT_PLAN)->plan = agent->plan;")],
-    "deadline-of-a-notice-ignored": [("agent.c", "\t    s->now_ns >= s->agent->notice_ns)", "\t    false)")],
-    "next-round-in-spite-of-a-notice": [("agent.c", "\treturn agent->noticed && agent->memory.ruling == RULING_NONE &&", "\treturn false &&")],
+    "workers-that-did-not-answer-count": [("leaving.c", "\t\treturn positions->unknown == 0;", "\t\treturn true;")],
+    "votes-on-another-plan": [("leaving.c", "agent->voted || !plan_eq(&s->event->of, plan) ||", "agent->voted ||"), ("leaving.c", "\tagent_act(s, AGENT_PLAN)->plan = agent->plan;", "\tif (agent->plan.phase != PLAN_PROPOSED)\n\t\tagent_act(s, AGENT_PLAN)->plan = agent->plan;")],
+    "deadline-of-a-notice-ignored": [("leaving.c", "agent->noticed && s->now_ns >= agent->notice_ns)", "agent->noticed && false)")],
+    "next-round-in-spite-of-a-notice": [("leaving.c", "\treturn agent->noticed && agent->memory.ruling == RULING_NONE &&", "\treturn false &&")],
     "that-workers-left-is-forgotten": [("coordinator.c", "\tc->left |= s->event->msg->done.left;\n", "")],
-    "that-workers-left-dies-with-the-coordinator": [("coordinator.c", "\t\tc->left = left(c);\n", "")],
+    "that-workers-left-dies-with-the-coordinator": [("advance.c", "\t\tc->left = left(c);\n", "")],
     "worker-goes-on-after-the-proposed-step": [("plan.c", "\t\tif (reached) {", "\t\tif (false) {")],
     "worker-does-not-say-where-it-is": [("plan.c", "\t\tatomic_store(&page->at, pack(step + 1, plan.serial, 0));", "\t\tatomic_store(&page->at, pack(step, plan.serial, 0));")],
 }

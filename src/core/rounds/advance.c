@@ -1,0 +1,257 @@
+#include "core/rounds/advance.h"
+
+#include "base/clock.h"
+#include "core/rounds/closing.h"
+#include "core/rounds/formation.h"
+#include "core/rounds/inspection.h"
+
+/* All addresses of a host: it may reach the store from any of them. */
+static void send_peers(struct step *s, const struct member *to)
+{
+	const struct roster *roster = &s->c->roster;
+	struct msg_peers *peers = NULL;
+	for (size_t i = 0; i < roster->count; i++) {
+		const struct member *member = roster->members[i];
+		for (size_t a = 0; member->in_round && a < member->addr_count; a++) {
+			if (!peers || peers->count == MSG_PEERS_MAX) {
+				bool first = !peers;
+				peers = &step_send(s, to->link, MSG_PEERS)->peers;
+				peers->first = first;
+			}
+			peers->addrs[peers->count++] = member->addrs[a];
+		}
+	}
+}
+
+/* Only form() calls it. rule: formed-once */
+static void send_formed(struct step *s, const struct member *member)
+{
+	if (member->group_rank == 0 && s->c->roster.heard.nodes > 1)
+		send_peers(s, member);
+	formation_msg(s->c, member, step_send(s, member->link, MSG_FORMED));
+}
+
+static void note_formed(struct step *s)
+{
+	const struct coordinator *c = s->c;
+	struct note *note = step_note(s, NOTE_FORMED, NULL);
+	note->nodes = c->roster.heard.nodes;
+	note->world_size = c->world_size;
+	note->restarts = c->restarts;
+	note->max_restarts = c->max_restarts;
+}
+
+static void form(struct step *s)
+{
+	struct coordinator *c = s->c;
+	bool first = ballot_is_none(c->roster.heard.ballot);
+	if (!first && !c->failed)
+		pace_take(&c->config.membership, s->now_ns);
+	inspection_judge(s);
+	formation_form(c);
+	note_formed(s);
+	inspection_note_needed(s);
+	step_forget_round(s);
+	c->last_call_ns = NS_NEVER;
+	c->regather_ns = 0;
+	step_set_state(s, COORDINATOR_RUNNING);
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->in_round)
+			send_formed(s, c->roster.members[i]);
+	advance_job(s);
+}
+
+/* The smallest budget of the present agents. */
+static uint32_t budget(const struct coordinator *c)
+{
+	uint32_t least = UINT32_MAX;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY)
+			least = MIN(least, c->roster.members[i]->max_restarts);
+	return least;
+}
+
+/* All present agents were told to count only attempts without progress. rule: progress */
+static bool by_progress(const struct coordinator *c)
+{
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY &&
+		    !c->roster.members[i]->by_progress)
+			return false;
+	return true;
+}
+
+/* 1 + the highest step that the members of the last round know of. */
+static uint64_t reached(const struct coordinator *c)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < c->roster.count; i++)
+		if (c->roster.members[i]->status == MEMBER_READY &&
+		    roster_in_heard(&c->roster, c->roster.members[i]))
+			most = MAX(most, c->roster.members[i]->memory.reached);
+	return most;
+}
+
+static uint64_t backoff_ns(const struct coordinator *c)
+{
+	uint64_t longest = 0;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->status == MEMBER_READY)
+			longest = MAX(longest,
+				      policy_backoff_ns(member->backoff_ns, member->backoff_max_ns,
+							c->restarts));
+	}
+	return longest;
+}
+
+/* All members of the last round are back or gone: charges its end, once per ballot. rule: budget */
+static void settle(struct step *s)
+{
+	struct coordinator *c = s->c;
+	c->settled = true;
+	if (!c->failed) {
+		c->stall.reached = MAX(c->stall.reached, reached(c));
+		c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);
+		return;
+	}
+	inspection_strike(s, &c->cause);
+	struct stall stall = c->stall;
+	stall_add(&stall, reached(c));
+	bool used_up = by_progress(c) ? stall.attempts > budget(c) : c->restarts >= budget(c);
+	if (c->cause.no_restart || used_up) {
+		c->ruling = RULING_FAILED;
+		c->stalled = by_progress(c) && !c->cause.no_restart;
+		return;
+	}
+	c->stall = stall;
+	c->restarts++;
+	c->not_before_ns = ns_add(s->now_ns, backoff_ns(c));
+}
+
+/* All members of the last round that can come back are here. */
+static bool reassembled(const struct step *s)
+{
+	const struct coordinator *c = s->c;
+	return s->now_ns >= c->regather_ns ||
+	       c->roster.tally.ready_heard + formation_gone(c) >= c->roster.heard.nodes;
+}
+
+/* Also a node that is not fit is worth waiting for another: a job lasts longer than a last call. */
+static bool last_call_over(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->last_call_ns == NS_NEVER)
+		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
+	if (s->now_ns >= c->last_call_ns)
+		return true;
+	if (roster_usable(&c->roster) < c->max_nodes)
+		return false;
+	inspection_judge(s);
+	return c->roster.tally.ready_willing >= c->max_nodes;
+}
+
+/* Agents say of the last round, in which they were or whose ruling they know, that workers left as
+ * agreed. */
+static bool left(const struct coordinator *c)
+{
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct memory *memory = &c->roster.members[i]->memory;
+		if (c->roster.members[i]->status == MEMBER_READY && memory->left &&
+		    ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
+			return true;
+	}
+	return false;
+}
+
+static void regather(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (roster_ready(&c->roster) == 0 || !reassembled(s))
+		return;
+	bool has_quorum = formation_has_quorum(c);
+	if (!has_quorum && !formation_heard_is_void(c))
+		return;
+	/* A void round decides nothing, unless its coordinator has made a ruling: agents that are
+	 * not here may have acted on that. */
+	c->failed &= has_quorum;
+	c->voided = has_quorum ? BALLOT_NONE : c->roster.heard.ballot;
+	enum ruling inherited = closing_inherited(c);
+	if (inherited != RULING_NONE) {
+		c->left = left(c);
+		closing_rule(s, inherited);
+		advance_job(s);
+		return;
+	}
+	if (!c->settled)
+		settle(s);
+	if (c->ruling != RULING_NONE) {
+		closing_rule(s, c->ruling);
+		advance_job(s);
+	} else if (roster_usable(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
+		form(s);
+	}
+}
+
+static void advance_gathering(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (!c->has_job || roster_busy(&c->roster) > 0 || s->now_ns < c->moved_ns)
+		return;
+	if (!ballot_is_none(c->roster.heard.ballot)) {
+		regather(s);
+		return;
+	}
+	if (roster_usable(&c->roster) < c->min_nodes) {
+		c->last_call_ns = NS_NEVER;
+		return;
+	}
+	if (last_call_over(s) && formation_has_quorum(c))
+		form(s);
+}
+
+/* Gathers newcomers for a while and lets them in together, but not once a member is done.
+ * rule: scale-up */
+static void advance_running(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->roster.tally.ready_willing == 0 || c->done_count > 0 ||
+	    c->accord.plan.phase != PLAN_NONE || c->roster.heard.nodes >= c->max_nodes) {
+		c->scale_up_ns = NS_NEVER;
+		return;
+	}
+	if (c->scale_up_ns == NS_NEVER)
+		c->scale_up_ns = MAX(ns_add(s->now_ns, c->config.scale_up_delay_ns),
+				     pace_earliest_ns(&c->config.membership,
+						      c->config.membership.burst / 2));
+	if (s->now_ns < c->scale_up_ns)
+		return;
+	inspection_judge(s);
+	if (c->roster.tally.ready_willing > 0)
+		step_stop_round(s, STOP_MEMBERS);
+	else
+		c->scale_up_ns = NS_NEVER;
+}
+
+static void advance_stopping(struct step *s)
+{
+	if (roster_busy(&s->c->roster) > 0)
+		return;
+	step_set_state(s, COORDINATOR_GATHERING);
+	advance_job(s);
+}
+
+void advance_job(struct step *s)
+{
+	static void (*const by_state[])(struct step *) = {
+		[COORDINATOR_GATHERING] = advance_gathering,
+		[COORDINATOR_RUNNING] = advance_running,
+		[COORDINATOR_STOPPING] = advance_stopping,
+		[COORDINATOR_CLOSING] = closing_advance,
+		[COORDINATOR_CLOSED] = closing_linger,
+		[COORDINATOR_DEPOSED] = NULL,
+	};
+	static_assert(ARRAY_LEN(by_state) == COORDINATOR_STATE_COUNT, "every state needs an entry");
+	if (by_state[s->c->state])
+		by_state[s->c->state](s);
+}

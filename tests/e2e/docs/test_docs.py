@@ -81,21 +81,6 @@ def test_spelling():
     assert done.returncode == 0, done.stdout
 
 
-def test_messages_in_the_list_of_errors_exist():
-    table = [line.split(" | ")[0] for line in (GUIDES / "errors.md").read_text().split("## Starting")[1].splitlines() if line.startswith("| `")]
-    assert len(table) > 30
-    source = strings_of_the_program().replace("\\", "")
-    missing = [piece for row in table for piece in re.findall(r"`([^`]+)`", row) if piece not in source]
-    assert not missing
-
-
-def test_exit_codes_in_the_list_are_those_of_the_program():
-    source = (ROOT / "src/core/worker/exit_code.h").read_text()
-    codes = {int(n) for n in re.findall(r"EXIT_CODE_\w+ = (\d+),", source)} - {128}
-    listed = {int(n) for n in re.findall(r"(?m)^\| (\d+) \|", (GUIDES / "errors.md").read_text())}
-    assert codes == listed
-
-
 def test_metrics_in_guide_dashboard_and_alerts_exist():
     named = set()
     for name in ("operating.md", "grafana.json", "alerts.yml"):

@@ -225,6 +225,7 @@ static void on_event(void *arg, const struct node_event *event)
 {
 	struct session *session = arg;
 	uint64_t now_ns = clock_now_ns();
+	node_set_wall(&session->node, clock_wall_shift(clock_wall_ns(), now_ns));
 	node_step(&session->node, event, now_ns, &session->actions);
 	for (size_t i = 0; i < session->actions.count; i++)
 		act(session, &session->actions.items[i]);

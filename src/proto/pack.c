@@ -63,6 +63,14 @@ void pack_i32(struct pack *p, int32_t *value)
 		*value = (int32_t)bits;
 }
 
+void pack_i64(struct pack *p, int64_t *value)
+{
+	uint64_t bits = (uint64_t)*value;
+	pack_u64(p, &bits);
+	if (!p->writing)
+		*value = (int64_t)bits;
+}
+
 void pack_bool(struct pack *p, bool *value)
 {
 	uint8_t byte = *value;

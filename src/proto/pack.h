@@ -44,6 +44,7 @@ void pack_u16(struct pack *p, uint16_t *value);
 void pack_u32(struct pack *p, uint32_t *value);
 void pack_u64(struct pack *p, uint64_t *value);
 void pack_i32(struct pack *p, int32_t *value); /* two's complement */
+void pack_i64(struct pack *p, int64_t *value); /* likewise */
 void pack_bool(struct pack *p, bool *value);   /* one byte, 0 or 1 */
 
 /* A length byte and that many bytes, none of them NUL; `text` has room for `size` with its NUL. */

@@ -13,8 +13,8 @@ static_assert(sizeof(struct node_info) == 1504 && sizeof(struct memory) == 424 &
 		      sizeof(struct msg_join) == 440 && sizeof(struct msg_formed) == 368 &&
 		      sizeof(struct msg_failed) == 392 && sizeof(struct msg_stop) == 400 &&
 		      sizeof(struct msg_leave) == 8 && sizeof(struct msg_closed) == 136 &&
-		      sizeof(struct msg_refused) == 164 && sizeof(struct msg_ping) == 16 &&
-		      sizeof(struct msg_pong) == 88 && sizeof(struct msg_peers) == 546 &&
+		      sizeof(struct msg_refused) == 164 && sizeof(struct msg_ping) == 32 &&
+		      sizeof(struct msg_pong) == 96 && sizeof(struct msg_peers) == 546 &&
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
@@ -246,6 +246,10 @@ static void pack_ping(struct pack *p, struct msg *msg)
 {
 	pack_u64(p, &msg->ping.cookie);
 	pack_u64(p, &msg->ping.stamp);
+	if (pack_more(p)) {
+		pack_i64(p, &msg->ping.wall.offset_ns);
+		pack_u64(p, &msg->ping.wall.error_ns);
+	}
 }
 
 static void pack_formed(struct pack *p, struct msg *msg)
@@ -313,6 +317,8 @@ static void pack_pong(struct pack *p, struct msg *msg)
 	pack_bool(p, &msg->pong.wait);
 	pack_u32(p, &msg->pong.present);
 	pack_u32(p, &msg->pong.missing);
+	if (pack_more(p))
+		pack_i64(p, &msg->pong.wall_shift_ns);
 }
 
 static void pack_peers(struct pack *p, struct msg *msg)

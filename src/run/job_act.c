@@ -268,6 +268,7 @@ void job_step_node(struct job *job, const struct node_event *event)
 	struct node_actions actions = job->spare; /* an action may lead to another step */
 	job->spare = NODE_ACTIONS_INIT;
 	uint64_t now_ns = clock_now_ns();
+	node_set_wall(&job->node, clock_wall_shift(clock_wall_ns(), now_ns));
 	node_step(&job->node, event, now_ns, &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		act_node(job, &actions.items[i]);

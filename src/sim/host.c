@@ -256,7 +256,10 @@ void host_step(struct world *world, struct host *host, const struct node_event *
 	if (event->type == NODE_EV_MSG && event->msg->type == MSG_ASK)
 		check_asks_taken(world, host, &event->msg->ask);
 	world->depth++;
+	node_set_wall(&host->node, clocks_wall_shift(host));
 	node_step(&host->node, event, world_local_ns(world, host), &actions);
+	if (event->type == NODE_EV_MSG && event->msg->type == MSG_PONG)
+		clocks_check(world, host);
 	compare(world, host, before);
 	if (!host->ended && host->node.agent.state == AGENT_ENDED) {
 		host->ended = true;

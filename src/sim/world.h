@@ -315,6 +315,10 @@ struct link *net_link(const struct world *world, uint64_t id);
 bool net_live(const struct world *world, const struct host *agent);
 void net_done(struct world *world);
 
+/* clocks.c */
+int64_t clocks_wall_shift(const struct host *host);
+void clocks_check(struct world *world, const struct host *host);
+
 /* workers.c */
 void workers_start(struct world *world, struct host *host, const struct agent_action *action);
 void workers_stop(struct world *world, struct host *host, int signal); /* 0: the usual one */

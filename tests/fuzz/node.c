@@ -286,7 +286,8 @@ static void fill_msg(struct play *p, struct msg *msg)
 					       .stamp = draw(in, 8),
 					       .heard = draw_ref(in),
 					       .base = draw_ref(in),
-					       .wait = draw(in, 2) };
+					       .wait = draw(in, 2),
+					       .wall_shift_ns = draw(in, 3) };
 		break;
 	default:
 		break;

@@ -93,6 +93,7 @@ static void draw_msg(struct input *in, const struct known *known, uint64_t now_n
 		break;
 	case MSG_PING:
 		msg->ping.stamp = now_ns - draw(in, 8) * NS_PER_S;
+		msg->ping.wall.error_ns = draw(in, 2);
 		break;
 	default: /* of a coordinator, which has nothing to say here */
 		break;

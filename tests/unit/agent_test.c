@@ -467,6 +467,30 @@ TEST(pings_keep_the_lease_from_the_time_they_were_sent)
 	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
 }
 
+TEST(pongs_tell_of_the_clocks_of_the_coordinator)
+{
+	enter(AGENT_RUNNING);
+	agent.wall_shift_ns = 5;
+	step_type(AGENT_TIMER);
+	ck_assert_uint_eq(actions.items[0].msg.ping.wall.error_ns, 0);
+	uint64_t sent_ns = actions.items[0].msg.ping.cookie;
+	now_ns += 2 * NS_PER_MS;
+	receive(&(struct msg){ .type = MSG_PONG,
+			       .ballot = round_1,
+			       .pong = { .cookie = sent_ns,
+					 .stamp = sent_ns + 20 * NS_PER_S,
+					 .wall_shift_ns = 6 } });
+	ck_assert_int_eq(agent.clock.shift_ns, (int64_t)(20 * NS_PER_S - (now_ns - sent_ns) / 2));
+	now_ns = agent.next_ping_ns;
+	step_type(AGENT_TIMER);
+	ck_assert_int_eq(actions.items[0].msg.ping.wall.offset_ns, agent.clock.shift_ns + 1);
+	ck_assert_uint_ge(actions.items[0].msg.ping.wall.error_ns, NS_PER_MS);
+	step_type(AGENT_LINK_DOWN); /* another coordinator has other clocks */
+	step_type(AGENT_GROUP_GONE);
+	step_type(AGENT_LINK_UP);
+	ck_assert(agent.joined && !agent.clock.known);
+}
+
 TEST(a_new_round_is_confirmed_at_once)
 {
 	enter(AGENT_JOINED);

@@ -300,6 +300,18 @@ TEST(a_ping_is_answered_in_every_state_that_has_members)
 	}
 }
 
+TEST(a_ping_tells_of_a_clock_and_its_answer_too)
+{
+	enter(COORDINATOR_RUNNING);
+	c.wall_shift_ns = 77;
+	receive(1, &(struct msg){ .type = MSG_PING,
+				  .ballot = c.roster.heard.ballot,
+				  .ping = { .wall = { -5, 3 } } });
+	ck_assert_int_eq(actions.items[0].msg.pong.wall_shift_ns, 77);
+	ck_assert_int_eq(roster_by_link(&c.roster, 1)->wall.offset_ns, -5);
+	ck_assert_uint_eq(roster_by_link(&c.roster, 1)->wall.error_ns, 3);
+}
+
 TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 {
 	enum { ADDRS = 13, NODES = 5 };

@@ -319,6 +319,8 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 	case MSG_PING:
 		msg->ping.cookie = draw();
 		msg->ping.stamp = draw();
+		msg->ping.wall.offset_ns = (int64_t)draw();
+		msg->ping.wall.error_ns = draw();
 		break;
 	case MSG_FORMED:
 		draw_formed(&msg->formed);
@@ -350,6 +352,7 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->pong.wait = below(2);
 		msg->pong.present = (uint32_t)draw();
 		msg->pong.missing = (uint32_t)draw();
+		msg->pong.wall_shift_ns = (int64_t)draw();
 		break;
 	case MSG_PEERS:
 		msg->peers.first = below(2);
@@ -452,14 +455,16 @@ static size_t fitness_len(const struct check_digest *checks)
 	return len;
 }
 
-/* Bytes that minor version 4 added at the end. */
+/* Bytes that minor versions 4 and 5 added at the end. */
 static size_t added_last(const struct msg *msg)
 {
+	if (msg->type == MSG_PING || msg->type == MSG_PONG)
+		return msg->type == MSG_PING ? 8 + 8 : 8;
 	return msg->type == MSG_JOIN || msg->type == MSG_DONE || msg->type == MSG_STOP ||
 	       msg->type == MSG_CLOSED;
 }
 
-/* Bytes that minor versions 3 and 4 added. */
+/* Bytes that minor version 3 and later ones added. */
 static size_t added_later(const struct msg *msg)
 {
 	static const size_t state = 8 + 8 + 8, added[MSG_TYPE_COUNT] = {
@@ -568,8 +573,8 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_VOTE, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
-		{ MSG_PING, BALLOT + 8 + 8 },
-		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 },
+		{ MSG_PING, BALLOT + 8 + 8 + 8 + 8 },
+		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 + 8 },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		AUTO(buf_done) struct buf bytes = BUF_INIT;

@@ -55,6 +55,7 @@ static void send_join(struct step *s)
 		agent->answered_ns = s->now_ns;
 		agent->next_ping_ns = s->now_ns;
 		agent->stamp = 0;
+		agent->clock = (struct clock_offset){ .known = false };
 	}
 	agent_set_state(agent, AGENT_JOINED);
 }
@@ -324,6 +325,11 @@ static void on_pong(struct step *s)
 	const struct msg_pong *pong = &s->event->msg->pong;
 	if (pong->cookie > agent->answered_ns && pong->cookie <= s->now_ns)
 		agent->answered_ns = pong->cookie;
+	clock_offset_add(&agent->clock,
+			 &(struct clock_sample){ .sent_ns = pong->cookie,
+						 .received_ns = s->now_ns,
+						 .peer_ns = pong->stamp,
+						 .peer_wall_shift_ns = pong->wall_shift_ns });
 	agent->stamp = pong->stamp;
 	agent->memory.joined_id = pong->coordinator_id;
 	agent->present = pong->present;

@@ -209,6 +209,8 @@ struct agent {
 	uint32_t missing; /* for a majority, likewise */
 	uint64_t next_ping_ns;
 	uint64_t stamp;		   /* of the last PONG on this link */
+	struct clock_offset clock; /* of the coordinator of this link */
+	int64_t wall_shift_ns;	   /* of this host; 0: not known */
 	uint64_t answered_ns;	   /* when we sent the last PING that was answered */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
 	bool failed;		   /* a failure ended the last round: check before JOIN */
@@ -232,6 +234,12 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 		struct agent_actions *actions);
 
 uint64_t agent_deadline_ns(const struct agent *agent);
+
+/* The coordinator's wall clock minus that of this host, once a PONG has come. */
+static inline struct wall_offset agent_wall_offset(const struct agent *agent, uint64_t now_ns)
+{
+	return clock_offset_wall(&agent->clock, agent->wall_shift_ns, now_ns);
+}
 
 const char *agent_state_name(enum agent_state state);
 

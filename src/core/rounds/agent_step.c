@@ -109,7 +109,9 @@ bool agent_keep_link(struct step *s)
 	}
 	if (s->now_ns >= agent->next_ping_ns) {
 		agent->next_ping_ns = ns_add(s->now_ns, agent->config.node.period_ns);
-		agent_send(s, MSG_PING)->ping = (struct msg_ping){ s->now_ns, agent->stamp };
+		agent_send(s, MSG_PING)->ping =
+			(struct msg_ping){ s->now_ns, agent->stamp,
+					   agent_wall_offset(agent, s->now_ns) };
 	}
 	return true;
 }

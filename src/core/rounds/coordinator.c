@@ -172,6 +172,7 @@ static void on_ping(struct step *s)
 	member->heard_ns = s->now_ns;
 	if (ping->ping.stamp <= s->now_ns)
 		member->fresh_ns = MAX(member->fresh_ns, ping->ping.stamp);
+	member->wall = ping->ping.wall;
 	if (ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
 	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
@@ -183,6 +184,7 @@ static void on_ping(struct step *s)
 		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
 		.present = roster_linked(&c->roster),
 		.missing = c->state == COORDINATOR_GATHERING ? formation_missing(c) : 0,
+		.wall_shift_ns = c->wall_shift_ns,
 	};
 }
 

@@ -171,8 +171,9 @@ struct coordinator {
 	uint64_t regather_ns; /* for the other members of a round that another coordinator formed */
 	uint64_t moved_ns;    /* for another coordinator to notice that an agent has left it */
 	uint64_t not_before_ns;
-	uint64_t tie_ns;   /* the member lost last could be back by then */
-	uint64_t timer_ns; /* of the last COORDINATOR_TIMER */
+	uint64_t tie_ns;       /* the member lost last could be back by then */
+	uint64_t timer_ns;     /* of the last COORDINATOR_TIMER */
+	int64_t wall_shift_ns; /* core/pace/clock_offset.h, for agents; 0: not known */
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct coordinator_config *config);

@@ -24,6 +24,7 @@
 #define CORE_ROUNDS_MSG_H
 
 #include "core/checks/digest.h"
+#include "core/pace/clock_offset.h"
 #include "core/rounds/ask_msg.h"
 #include "core/rounds/ballot.h"
 #include "core/rounds/kept.h"
@@ -277,8 +278,9 @@ struct msg_refused {
 };
 
 struct msg_ping {
-	uint64_t cookie; /* the agent's clock; comes back in the PONG */
-	uint64_t stamp;	 /* of the last PONG on this link, 0 before the first */
+	uint64_t cookie;	 /* the agent's clock; comes back in the PONG */
+	uint64_t stamp;		 /* of the last PONG on this link, 0 before the first */
+	struct wall_offset wall; /* the coordinator's wall clock, as the agent knows it */
 };
 
 struct msg_pong {
@@ -288,8 +290,9 @@ struct msg_pong {
 	struct round_ref heard, base;
 	/* a round runs, or a pause before one: agents outside it wait without a time-out */
 	bool wait;
-	uint32_t present; /* agents linked to the coordinator, for display */
-	uint32_t missing; /* how many more a majority needs, for display; 0: it has one */
+	uint32_t present;      /* agents linked to the coordinator, for display */
+	uint32_t missing;      /* how many more a majority needs, for display; 0: it has one */
+	int64_t wall_shift_ns; /* core/pace/clock_offset.h; 0: not known */
 };
 
 #define MSG_PEERS_MAX 32

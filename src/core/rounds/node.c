@@ -721,6 +721,13 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 	pass_asks(&step);
 }
 
+void node_set_wall(struct node *node, int64_t wall_shift_ns)
+{
+	node->agent.wall_shift_ns = wall_shift_ns;
+	if (node->coordinator)
+		node->coordinator->wall_shift_ns = wall_shift_ns;
+}
+
 uint64_t node_deadline_ns(const struct node *node)
 {
 	uint64_t deadline_ns = MIN(agent_deadline_ns(&node->agent), node->seek_ns);

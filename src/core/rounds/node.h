@@ -217,6 +217,9 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 
 uint64_t node_deadline_ns(const struct node *node);
 
+/* Before a step: where the wall clock of this host is (core/pace/clock_offset.h). */
+void node_set_wall(struct node *node, int64_t wall_shift_ns);
+
 /* How many pieces of this answer may be sent now. */
 static inline uint32_t node_room(const struct node *node, uint32_t question, uint16_t slot)
 {

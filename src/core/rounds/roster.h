@@ -53,7 +53,9 @@ struct member {
 	bool answers;	      /* questions; see struct node_info */
 	bool plans;	      /* likewise */
 	struct msg_vote vote; /* its last one; serial 0: none */
-	uint32_t strikes;     /* see struct node_info */
+	/* of the host's wall clock, from its last PING: known from its second one on */
+	struct wall_offset wall;
+	uint32_t strikes; /* see struct node_info */
 	uint64_t cool_down_ns;
 	struct check_digest *checks; /* NULL: it told none */
 	const char *role;	     /* interned in the roster */

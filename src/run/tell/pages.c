@@ -169,8 +169,24 @@ static void put_worker(struct json_out *out, const struct pages *pages, size_t i
 	json_out_close(out, '}');
 }
 
+/* How far the coordinator's clocks are from those of this host; nothing where a job has no other.
+ */
+static void put_clock(struct json_out *out, const struct agent *agent, uint64_t now_ns)
+{
+	const struct clock_offset *clock = &agent->clock;
+	if (!agent->linked || !clock->known)
+		return;
+	struct wall_offset wall = agent_wall_offset(agent, now_ns);
+	json_out_open(out, "clock", '{');
+	json_out_real(out, "offset_s", (double)clock->shift_ns / (double)NS_PER_S);
+	if (wall.error_ns)
+		json_out_real(out, "wall_offset_s", (double)wall.offset_ns / (double)NS_PER_S);
+	json_out_real(out, "error_s", seconds(clock_offset_error_ns(clock, now_ns)));
+	json_out_close(out, '}');
+}
+
 /* This host's place among the nodes, as far as it knows. */
-static void put_node(struct json_out *out, const struct pages *pages)
+static void put_node(struct json_out *out, const struct pages *pages, uint64_t now_ns)
 {
 	const struct agent *agent = pages->agent;
 	const struct node_info *node = &agent->config.node;
@@ -184,6 +200,7 @@ static void put_node(struct json_out *out, const struct pages *pages)
 		json_out_int(out, "group_rank", agent->formed.group_rank);
 	if (agent->linked && agent->present)
 		json_out_int(out, "agents", agent->present);
+	put_clock(out, agent, now_ns);
 	json_out_close(out, '}');
 }
 
@@ -210,7 +227,7 @@ void pages_put_state(const struct pages *pages, const struct inquiry *detail, st
 	json_out_text_if(out, "log_dir", pages->log_dir);
 	json_out_text_if(out, "attempt_dir", pages->workers->logdir->attempt);
 	steps_put_host(pages->steps, now_ns, out);
-	put_node(out, pages);
+	put_node(out, pages, now_ns);
 	json_out_open(out, "workers", '[');
 	for (size_t i = 0; i < pages->group->count; i++)
 		if (!detail || inquiry_means(detail, round->rank_base + i))

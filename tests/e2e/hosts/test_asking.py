@@ -1,5 +1,6 @@
 """Questions to a whole job: status, stacks, stop and restart from any of its hosts, on network namespaces (netns.py)."""
 
+import glob
 import json
 import signal
 import subprocess
@@ -79,6 +80,26 @@ def test_status_stacks_restart_and_stop_reach_all_hosts_from_one_that_does_not_c
     assert ask(four, "stop") == (0, "", "")
     job.ends(TERM)
 
+
+
+def test_status_knows_how_far_the_clocks_of_the_hosts_are_apart(make_lab):
+    """node2's monotonic clock is 20 s ahead of the coordinator's, its wall clock 20 s behind."""
+    one, two = make_lab(2, clocks={2: 20}).hosts
+    (faketime,) = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    job = Job(one.lab, "2", [one]).start(one)
+    job.start(two, env=dict(LD_PRELOAD=faketime, FAKETIME="-20s", FAKETIME_DONT_FAKE_MONOTONIC="1"))
+    job.round(2)
+
+    def clock():
+        return states(one)[1]["node2"]["node"].get("clock", {})
+
+    wait_for(lambda: "wall_offset_s" in clock(), "node2 to know the coordinator's clocks")
+    known = clock()
+    assert abs(known["offset_s"] + 20) <= known["error_s"] + 1 and abs(known["wall_offset_s"] - 20) <= known["error_s"] + 1, known
+    own = states(one)[1]["node1"]["node"]["clock"]  # the coordinator is there
+    assert max(abs(own["offset_s"]), abs(own["wall_offset_s"])) <= own["error_s"] + 1, own
+    job.finish()
+    job.ends(0)
 
 def test_a_frozen_host_is_named_and_the_others_are_shown_in_time(hosts):
     one, two, three, _ = hosts

@@ -12,7 +12,7 @@ import pytest
 from tree import BUILD, MUSTER, ROOT, SANITIZER
 
 SEEDS = 2000
-CORES = [ROOT / "src/core/rounds", ROOT / "src/core/worker"]
+CORES = [ROOT / "src/core/rounds", ROOT / "src/core/worker", ROOT / "src/core/pace"]
 
 # name: lines of the cores as they are, and as they are not
 MUTANTS = {
@@ -148,6 +148,9 @@ MUTANTS = {
     "coordinators-timer-forgotten": [
         ("node.c", "\tif (node->coordinator && s->now_ns >= coordinator_deadline_ns(node->coordinator))", "\tif (false)"),
     ],
+    # clocks of other hosts
+    "clocks-of-another-coordinator": [("agent.c", "\t\tagent->clock = (struct clock_offset){ .known = false };\n", "")],
+    "answered-when-sent": [("clock_offset.c", "(sample->sent_ns + half_ns)", "sample->sent_ns")],
     # state that is kept over a restart
     "state-that-one-has": [("formation.c", "\t\tkept_meet(common, kept->states);", "")],
     "state-of-other-ranks": [("formation.c", "if (kept->rank_base != picked[i]->rank_base || kept->world_size != c->world_size)", "if (false)")],

@@ -457,10 +457,10 @@ static int compare_main(const struct command *self, int argc, char **argv)
 	size_t n = (size_t)(argc - first), total = n + cli.aa.count;
 	if (n < 1 || n > SIDES_MAX || (cli.json && cli.markdown)) {
 		cli_done(&cli);
-		return command_usage_error(self,
-					   n < 1 ? "takes one or more results"
-					   : cli.json && cli.markdown
-						   ? "--json and --markdown exclude each other"
+		return command_usage_error(
+			self,
+			n < 1 ? "name one or more results, as 'muster batch -o FILE' writes them"
+			: cli.json && cli.markdown ? "--json and --markdown exclude each other"
 						   : "takes at most 32 results");
 	}
 	struct err err = ERR_INIT;

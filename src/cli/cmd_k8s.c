@@ -86,7 +86,9 @@ static int make(const struct k8s_options *o, int argc, char **argv, struct buf *
 				     .memory = o->memory,
 				     .shm_bytes = o->shm_bytes };
 	if (!o->image || !*o->image)
-		return err_set(err, EINVAL, "--image: which image do the pods run?");
+		return err_set(err, EINVAL,
+			       "--image: which image do the pods run? Such as 'muster k8s "
+			       "--image=registry/train:1 -- --nnodes=4 train.py'");
 	if (o->gpus < 0 || o->gpus > RUN_NPROC_MAX)
 		return err_set(err, EINVAL, "--gpus: it must be from 0 to %d", RUN_NPROC_MAX);
 	int r = read_run(argc, argv, &manifest, err);

@@ -350,17 +350,26 @@ static int run(struct kv *kv, kv_fn *operation)
 	return r;
 }
 
+static int refuse_operation(const struct command *self, const char *name)
+{
+	AUTO(buf_done) struct buf names = BUF_INIT;
+	for (size_t i = 0; i < ARRAY_LEN(operations); i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", operations[i].name);
+	if (!name)
+		return command_usage_error(self, "no operation given: %s", buf_str(&names));
+	return command_usage_error(self, "unknown operation '%s'; there are %s", name,
+				   buf_str(&names));
+}
+
 static int kv_main(const struct command *self, int argc, char **argv)
 {
 	struct kv_options o = { .timeout_ns = KV_DEFAULT_TIMEOUT_NS };
 	int first, status;
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
-	if (first >= argc)
-		return command_usage_error(self, "no operation given");
-	int found = find_operation(argv[first]);
+	int found = first < argc ? find_operation(argv[first]) : -1;
 	if (found < 0)
-		return command_usage_error(self, "unknown operation '%s'", argv[first]);
+		return refuse_operation(self, first < argc ? argv[first] : NULL);
 	int count = argc - first - 1;
 	if (count < operations[found].min ||
 	    (operations[found].max >= 0 && count > operations[found].max))

@@ -264,6 +264,11 @@ static int run_main(const struct command *self, int argc, char **argv)
 	int first, status;
 	if (!command_parse(self, &o, argc, argv, &seen, &first, &status))
 		return status;
+	if (first >= argc && seen.took_last)
+		return command_usage_error(self,
+					   "no command given: '%s' is the value of --%s; the "
+					   "command comes behind it",
+					   argv[argc - 1], seen.took_last->name);
 	if (first >= argc)
 		return command_usage_error(self,
 					   "no command given: a script, a module or a program, "

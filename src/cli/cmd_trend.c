@@ -138,7 +138,8 @@ static int trend_main(const struct command *self, int argc, char **argv)
 	int first, status;
 	bool parsed = command_parse(self, &cli, argc, argv, NULL, &first, &status);
 	if (parsed && argc - first != 1)
-		status = command_usage_error(self, "takes the directory of a history");
+		status = command_usage_error(self, "name the directory of a history, as 'muster "
+						   "batch --history-dir=DIR' writes it");
 	else if (parsed && cli.recent < 1)
 		status = command_usage_error(self, "option '--recent': at least 1");
 	else if (parsed && cli.json && cli.markdown)

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 		print_overview(stderr);
 		return EXIT_CODE_USAGE;
 	}
-	if (str_eq(argv[1], "--version")) {
+	if (str_eq(argv[1], "--version") || str_eq(argv[1], "-V") || str_eq(argv[1], "version")) {
 		puts("muster " MUSTER_VERSION);
 		return EXIT_CODE_OK;
 	}

@@ -203,6 +203,7 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 			return err_set(err, EINVAL, "option '--%s' needs a value: %s", opt->name,
 				       opt->arg ? opt->arg : "one of its choices");
 		value = p->argv[p->next++];
+		p->seen->took_last = p->next == p->argc ? opt : NULL;
 	}
 	if (set_value(opt, value, p->into, err) < 0)
 		return err_wrap(err, "option '--%s'", opt->name);
@@ -216,12 +217,16 @@ static int refuse_unknown(const struct parser *p, const char *dashes, const char
 	char typed[64];
 	snprintf(typed, sizeof(typed), "%.*s", (int)MIN(len, sizeof(typed) - 1), word);
 	const char *nearest = NULL;
-	if (str_eq(dashes, "--"))
-		opt_foreach(opt, p->opts) if (is_option(opt)) nearest =
-			str_nearest(typed, opt->name, nearest);
+	opt_foreach(opt, p->opts)
+	{
+		if (str_eq(dashes, "--") && is_option(opt))
+			nearest = str_nearest(typed, opt->name, nearest);
+		else if (str_eq(dashes, "-") && opt->elsewhere == *word)
+			nearest = opt->name;
+	}
 	if (nearest)
-		return err_set(err, EINVAL, "unknown option '--%s'; did you mean '--%s'?", typed,
-			       nearest);
+		return err_set(err, EINVAL, "unknown option '%s%s'; did you mean '--%s'?", dashes,
+			       typed, nearest);
 	return err_set(err, EINVAL, "unknown option '%s%s'%s", dashes, typed,
 		       p->mode == OPT_STOP_AT_POSITIONAL
 			       ? "; options of your own program go behind its name"

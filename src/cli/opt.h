@@ -59,6 +59,7 @@ struct opt {
 	/* Several options may have the same short name: the one that the word behind it fits is
 	 * meant, otherwise the one where this is NULL. */
 	bool (*fits)(const char *word);
+	char elsewhere; /* what other programs call it: it is asked for, not taken; 0: nothing */
 };
 
 #define OPT_GROUP(title) \
@@ -116,6 +117,9 @@ struct opt {
 struct opt_seen {
 	bool by_argv[OPT_MAX];
 	bool by_env[OPT_MAX];
+	/* The option whose value is the last word of the command line, a word of its own; NULL:
+	 * none. Where a command is missing, this may be what took it. */
+	const struct opt *took_last;
 };
 
 bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name);

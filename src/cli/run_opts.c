@@ -38,8 +38,9 @@ static const char *const hang_actions[] = { [HANG_ACTION_RESTART] = "restart",
 
 const struct opt run_opts[] = {
 	OPT_GROUP("Workers"),
-	OPT_STR("nproc-per-node", "PET_NPROC_PER_NODE", O, nproc_per_node, "N",
-		"workers on this host: a number, cpu, gpu, xpu or auto (default 1)"),
+	{ OPT_FIELD(OPT_TYPE_STR, "nproc-per-node", "PET_NPROC_PER_NODE", O, nproc_per_node, "N",
+		    "workers on this host: a number, cpu, gpu, xpu or auto (default 1)"),
+	  .elsewhere = 'n' },
 	{ OPT_FIELD(OPT_TYPE_FLAG, "module", "PET_MODULE", O, module, NULL,
 		    "COMMAND is a Python module, as python -m"),
 	  .short_name = 'm' },

@@ -70,6 +70,14 @@ static const struct key *find_key(const char *name)
 	return NULL;
 }
 
+static const char *nearest_key(const char *name)
+{
+	const char *nearest = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		nearest = str_nearest(name, keys[i].name, nearest);
+	return nearest;
+}
+
 static int to_time(const char *value, uint64_t *ret_ns)
 {
 	return str_to_duration_ns(value, ret_ns) < 0 || *ret_ns == 0 ? -EINVAL : 0;
@@ -188,7 +196,10 @@ static int take_pair(const char *text, size_t len, struct rendezvous_conf *conf,
 			       (int)MIN(len, 64), text);
 	const struct key *key = find_key(name);
 	if (!key) {
-		log_warn("--rdzv-conf: '%s' is unknown and has no effect", name);
+		const char *nearest = nearest_key(name);
+		log_warn("--rdzv-conf: '%s' is unknown and has no effect%s%s%s", name,
+			 nearest ? "; did you mean '" : "", nearest ? nearest : "",
+			 nearest ? "'?" : "");
 		return 0;
 	}
 	if (take_value(key, value, conf) < 0)

@@ -97,5 +97,8 @@ void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, 
 	if (linked) {
 		buf_append_str(out, " came");
 		say_missing(agent, out);
+		if (agent->present < agent->config.node.min_nodes)
+			buf_append_str(out, "; run the same command on the others, or 'muster "
+					    "doctor' where it does not get here");
 	}
 }

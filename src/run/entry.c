@@ -207,12 +207,28 @@ static bool read_interpreter(const char *path, char *ret_name, size_t size)
 static int use_script_of_python(struct entry *entry, const char *word, struct err *err)
 {
 	char interpreter[SHEBANG_MAX];
-	if (!str_ends(word, ".py") && read_interpreter(word, interpreter, sizeof(interpreter)) &&
-	    str_ends(interpreter, "sh"))
+	bool named = read_interpreter(word, interpreter, sizeof(interpreter));
+	if (!str_ends(word, ".py") && named && str_ends(interpreter, "sh"))
 		return err_set(err, EACCES,
 			       "'%s' is a script for %s and not executable: chmod +x it", word,
 			       interpreter);
+	if (!named && str_ends(word, ".sh"))
+		return err_set(err, EACCES,
+			       "'%s' is not executable and does not name its shell: start it as "
+			       "'bash %s', or chmod +x it and begin it with #!/bin/sh",
+			       word, word);
 	return use_script(entry, word, err);
+}
+
+/* Whether a program and its arguments were given as one word. */
+static bool quoted_command(const char *word)
+{
+	size_t len = strcspn(word, " ");
+	if (!len || !word[len])
+		return false;
+	AUTO_FREE char *first = mem_strndup(word, len);
+	AUTO_FREE char *found = strchr(first, '/') ? NULL : path_search(first, NULL);
+	return found || is_file(first);
 }
 
 static int use_word(struct entry *entry, const char *word, struct err *err)
@@ -233,6 +249,11 @@ static int use_word(struct entry *entry, const char *word, struct err *err)
 	}
 	if (there)
 		return use_script(entry, word, err);
+	if (quoted_command(word))
+		return err_set(err, ENOENT,
+			       "'%s': no such script or program: leave the quotes out, so that "
+			       "the program and its arguments are words of their own",
+			       word);
 	AUTO_FREE char *cwd = getcwd(NULL, 0);
 	return err_set(err, ENOENT, "'%s': no such script or program (in %s%s); check the name",
 		       word, cwd ? cwd : "this directory",

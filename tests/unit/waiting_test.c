@@ -77,7 +77,9 @@ TEST(waiting_in_vain_tells_what_was_missing)
 	buf_clear(&text);
 	waiting_in_vain(&agent, true, "", &text);
 	ck_assert_str_eq(buf_str(&text),
-			 "no round within 10 min 0 s (join_timeout): 1 of 2 to 4 nodes came");
+			 "no round within 10 min 0 s (join_timeout): 1 of 2 to 4 nodes came; run "
+			 "the same command on the others, or 'muster doctor' where it does "
+			 "not get here");
 	buf_clear(&text);
 	waiting_in_vain(&agent, false, "node1:29400 refuses", &text);
 	ck_assert_str_eq(buf_str(&text),

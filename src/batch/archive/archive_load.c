@@ -192,7 +192,11 @@ int archive_load(struct archive *archive, const char *dir, struct err *err)
 	if (r < 0)
 		return r;
 	if (archive->count == 0)
-		return err_set(err, ENODATA, "%s: no results were filed here", dir);
+		return err_set(
+			err, ENODATA,
+			"%s: no results were filed here; 'muster batch --history-dir=%s' files "
+			"them",
+			dir, dir);
 	qsort(archive->entries, archive->count, sizeof(*archive->entries), by_place);
 	struct readers readers = { .archive = archive };
 	thread_all(read_entries, &readers);

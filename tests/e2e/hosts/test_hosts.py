@@ -203,7 +203,8 @@ def test_an_endpoint_without_a_process_is_a_timeout_that_says_so(agents, port):
 def test_too_few_nodes_are_a_timeout_that_counts_them(agents, port):
     agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=join_timeout=2", "true")
     assert agent.wait() == 124
-    assert "no round within 2.0 s (join_timeout): 1 of 2 nodes came" in agent.text()
+    assert ("no round within 2.0 s (join_timeout): 1 of 2 nodes came; run the same command on the others, or 'muster doctor' where it does "
+            "not get here") in agent.text()
 
 
 def test_waiting_for_a_majority_is_told_with_the_remedy(agents, port):

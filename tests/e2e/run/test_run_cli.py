@@ -193,6 +193,9 @@ def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
     (["--no-python", "./plain"], 126, ["'./plain'", "chmod +x"]),
     (["directory"], 126, ["'directory' is a directory", "-m"]),
     (["./no-format"], 126, ["no-format", "#!"]),
+    (["start.sh"], 126, ["'start.sh' is not executable", "'bash start.sh'", "#!/bin/sh"]),
+    (["sh start.sh"], 127, ["'sh start.sh'", "leave the quotes out"]),
+    (["nosuch start.sh"], 127, ["'nosuch start.sh'", "check the name"]),
     (["./no-interpreter"], 127, ["no-interpreter", "'/no/such/interpreter'"]),
     (["--nproc-per-node=0", "true"], 2, ["--nproc-per-node", "'0'", "at least 1"]),
     (["--nproc-per-node", "-1", "true"], 2, ["--nproc-per-node", "'-1'", "at least 1"]),
@@ -215,6 +218,7 @@ def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
 def test_bad_input_gives_one_clear_line(muster, place, tmp_path, args, code, parts):
     (tmp_path / "directory").mkdir()
     place("plain", "")
+    place("start.sh", "echo started\n")
     place("no-format", "\x7f\x01\x02", 0o755)
     place("no-interpreter", "#!/no/such/interpreter\n", 0o755)
     one_line(muster("run", *args), code, *parts)
@@ -398,6 +402,7 @@ def test_options_of_torchs_older_launcher_and_quotes_are_taken(muster):
 
 def test_help_and_version(muster):
     assert muster("--version").stdout == f"muster {(ROOT / 'VERSION').read_text()}"
+    assert muster("version").stdout == muster("-V").stdout == muster("--version").stdout
     assert muster("run", "--help").stdout == muster("help", "run").stdout
     assert muster("run", "-h").returncode == 0
     assert muster("rum").returncode == 2
@@ -413,12 +418,32 @@ def test_help_and_version(muster):
     (["train.py"], "'muster run train.py'"),
     (["./a.out"], "'muster run ./a.out'"),
     (["run", "--nnodes=2", "train.py"], "--rdzv-endpoint=HOST"),
+    (["run", "-n", "2", "train.py"], "did you mean '--nproc-per-node'?"),
+    (["run", "-np", "2", "train.py"], "did you mean '--nproc-per-node'?"),
+    (["run", "--nnodes", "2", "--rdzv-endpoint", "train.py"], "'train.py' is the value of --rdzv-endpoint"),
     (["stop"], "'muster status' lists"),
+    (["kv"], "no operation given: get, set, "),
+    (["kv", "put"], "unknown operation 'put'; there are get, set, "),
+    (["k8s", "train.py"], "--image=registry/train:1 -- --nnodes=4 train.py"),
     (["batch"], "name a file"),
+    (["compare"], "'muster batch -o FILE'"),
+    (["trend"], "'muster batch --history-dir=DIR'"),
+    (["bisect"], "a commit that is fast"),
 ])
 def test_the_first_mistakes_are_told_the_next_step(muster, args, next_step):
     done = muster(*args)
     assert done.returncode == 2 and done.stdout == "" and next_step in done.stderr
+
+
+def test_a_misspelled_key_of_the_rendezvous_is_told_the_right_one(muster):
+    done = muster("run", "--rdzv-conf=jointimeout=3,xyzzy=1", "true")
+    assert "'jointimeout' is unknown and has no effect; did you mean 'join_timeout'?" in done.stderr
+    assert "'xyzzy' is unknown and has no effect\n" in done.stderr
+
+
+def test_a_history_that_is_empty_is_told_how_it_is_filled(muster, tmp_path):
+    done = muster("trend", str(tmp_path))
+    assert done.returncode == 125 and f"'muster batch --history-dir={tmp_path}' files them" in done.stderr
 
 
 def test_torchrun_without_a_script_names_itself(place, muster, tmp_path):

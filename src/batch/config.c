@@ -1,6 +1,7 @@
 #include "batch/config.h"
 
 #include "base/clock.h"
+#include "core/fleet/fleet.h"
 
 void batch_config_init(struct batch_config *config)
 {
@@ -16,6 +17,10 @@ void batch_config_init(struct batch_config *config)
 		.meeting = { .conf = "",
 			     .node_rank = RENDEZVOUS_RANK_UNSET,
 			     .master_port = RENDEZVOUS_PORT_UNSET },
+		.hosts = { .ssh = "ssh",
+			   .timeout_ns = HOSTS_TIMEOUT_NS,
+			   .fanout = FLEET_FANOUT_DEFAULT },
+		.hosts_fd = -1,
 		.notify = -1,
 		.lifeline = -1,
 	};

@@ -7,6 +7,7 @@
 #include "batch/archive/archive.h"
 #include "batch/args/options.h"
 #include "batch/measure.h"
+#include "core/fleet/hosts_options.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_rules.h"
 #include "core/host/corepool.h"
@@ -88,6 +89,10 @@ struct batch_config {
 	/* Many hosts: as typed, and what that means; NULL: this host alone. */
 	struct rendezvous_options meeting;
 	const struct rendezvous *rdzv;
+	struct hosts_options hosts; /* --hosts, --hostfile */
+	/* -1, or this process coordinates and the orders run on those hosts only: ends when none is
+	 * left. */
+	int hosts_fd;
 
 	/* For a part of muster that runs a batch. */
 	const char *const *ab_dirs; /* where A, B, … run; NULL: here */

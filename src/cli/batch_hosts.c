@@ -98,7 +98,8 @@ int batch_hosts_find(const struct command *self, struct batch_config *config,
 		return command_usage_error(self, "%s", err.msg);
 	bool told = is_given(meeting->endpoint) || is_given(meeting->backend) ||
 		    is_given(meeting->master_addr);
-	if (max <= 1 && is_given(meeting->nnodes) && told)
+	bool over_ssh = config->hosts.list || config->hosts.file;
+	if (max <= 1 && is_given(meeting->nnodes) && told && !over_ssh)
 		return 0;
 	if (!told && max <= 1)
 		return 0;

@@ -12,9 +12,11 @@
 #include "base/str.h"
 #include "batch/config.h"
 #include "batch/noise_check.h"
+#include "cli/batch_fleet.h"
 #include "cli/batch_hosts.h"
 #include "cli/batch_opts.h"
 #include "cli/command.h"
+#include "cli/hosts.h"
 #include "core/worker/exit_code.h"
 #include "proto/orders.h"
 
@@ -176,10 +178,19 @@ static int batch_main(const struct command *self, int argc, char **argv)
 		return status;
 	AUTO(engine_settings_done) struct engine_settings engine = ENGINE_SETTINGS_INIT;
 	AUTO(rendezvous_done) struct rendezvous rdzv = RENDEZVOUS_INIT;
+	AUTO_FREE char *fleet_host = hosts_take_name();
+	AUTO(batch_fleet_done) struct batch_fleet fleet = BATCH_FLEET_INIT;
 	settle(&config, &seen);
 	status = check(self, &config);
-	if (status == 0 && !config.dry_run && !config.noise)
+	bool runs = !config.dry_run && !config.noise;
+	if (status == 0 && runs && fleet_host)
+		status = batch_fleet_join(self, &config, &fleet);
+	else if (status == 0 && runs && (config.hosts.list || config.hosts.file))
+		status = batch_fleet_prepare(self, &config, &seen, argv, first, &fleet);
+	if (status == 0 && runs)
 		status = batch_hosts_find(self, &config, &engine, &rdzv);
+	if (status == 0 && fleet.prepared)
+		status = batch_fleet_start(&config, &fleet);
 	if (status == 0 && config.noise)
 		status = check_noise(&config, argc - first, argv + first);
 	else if (status == 0)

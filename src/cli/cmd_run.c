@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/hosts.h"
 #include "cli/run_hosts.h"
 #include "cli/run_opts.h"
 #include "core/host/engine.h"
@@ -221,20 +222,6 @@ static int check_node(const struct command *self, struct run_config *config)
 	return exit_map_apply(&config->exit_map, EXIT_REASON_BAD_NODE, EXIT_CODE_BAD_NODE);
 }
 
-/* The name of this host, if a relay of `--hosts` started us. Workers do not see it. */
-static char *take_fleet_host(void)
-{
-	const char *name = getenv(FLEET_VARIABLE);
-	if (!name)
-		return NULL;
-	char *host = mem_strdup(name);
-	unsetenv(FLEET_VARIABLE);
-	log_set_host(host);
-	fcntl(FLEET_FD_LIFELINE, F_SETFD, FD_CLOEXEC);
-	fcntl(FLEET_FD_REPORT, F_SETFD, FD_CLOEXEC);
-	return host;
-}
-
 /* --slurm: becomes an srun that runs the same command line on every node. Returns if that has
  * happened already (0) or is not possible (the exit code). */
 static int spread(const struct command *self, char **argv)
@@ -274,7 +261,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 					   "no command given: a script, a module or a program, "
 					   "such as '%s --nproc-per-node=4 train.py'",
 					   command_title(self));
-	AUTO_FREE char *fleet_host = take_fleet_host();
+	AUTO_FREE char *fleet_host = hosts_take_name();
 	if (!fleet_host && (o.hosts.list || o.hosts.file))
 		return run_on_hosts(self, &o, &seen, argv, first);
 	if (o.slurm && (status = spread(self, argv)))

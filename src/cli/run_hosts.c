@@ -1,26 +1,17 @@
 #include "cli/run_hosts.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "base/str.h"
+#include "cli/hosts.h"
 #include "cli/run_opts.h"
 #include "core/host/hostlist.h"
 #include "core/worker/exit_code.h"
 #include "fleet/starter.h"
 #include "net/token.h"
-#include "proto/shell.h"
-
-#define SECRET_BYTES 32
 
 /* What contradicts --hosts: the nodes find each other by other means then. */
 static const char *const excluded[] = { "standalone",  "node-rank", "master-addr",
@@ -28,39 +19,11 @@ static const char *const excluded[] = { "standalone",  "node-rank", "master-addr
 
 static int check_options(const struct run_options *o, const struct opt_seen *seen, struct err *err)
 {
-	AUTO(strv_done) struct strv words = STRV_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(excluded); i++)
 		if (opt_given(run_opts, seen, excluded[i]))
 			return err_set(err, EINVAL, "--hosts and --%s exclude each other",
 				       excluded[i]);
-	if (!shell_split_plain(o->hosts.ssh, &words) || words.count == 0)
-		return err_set(
-			err, EINVAL,
-			"--ssh: '%.64s' is not a command of plain words; put it into a script",
-			o->hosts.ssh);
-	if (o->hosts.fanout < 1 || o->hosts.fanout > HOSTS_MAX)
-		return err_set(err, EINVAL, "--ssh-fanout: %" PRId64 " is not from 1 to %d",
-			       o->hosts.fanout, HOSTS_MAX);
-	if (o->hosts.timeout_ns == 0)
-		return err_set(err, EINVAL, "--ssh-timeout: it must be more than 0");
-	return 0;
-}
-
-static int read_hosts(const struct run_hosts_options *o, struct hostfile *hosts, struct err *err)
-{
-	int r = 0;
-	if (o->list && (r = hostfile_add_list(hosts, o->list, err)) < 0)
-		return err_wrap(err, "--hosts");
-	if (o->file) {
-		AUTO(buf_done) struct buf text = BUF_INIT;
-		r = file_read(o->file, HOST_FILE_MAX, &text, err);
-		if (r == 0)
-			r = hostfile_add_text(hosts, (const char *)buf_data(&text), buf_len(&text),
-					      err);
-		if (r < 0)
-			return err_wrap(err, "--hostfile=%s", o->file);
-	}
-	return hosts->count ? 0 : err_set(err, EINVAL, "--hostfile=%s: it names no host", o->file);
+	return hosts_check(&o->hosts, err);
 }
 
 /* "user@node7.cluster" is named by node7.cluster and by node7. */
@@ -105,20 +68,6 @@ static int count_nodes(const struct run_options *o, const struct opt_seen *seen,
 	return r;
 }
 
-/* The user's, who may have a coordinator elsewhere; else one that no other job has. */
-static char *make_secret(void)
-{
-	const char *given = getenv(TOKEN_VARIABLE);
-	if (given && *given)
-		return mem_strdup(given);
-	unsigned char bytes[SECRET_BYTES];
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	random_bytes(bytes, sizeof(bytes));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		buf_printf(&text, "%02x", bytes[i]);
-	return buf_take_str(&text);
-}
-
 /* The options as typed, and the command with its arguments. */
 static void cut_argv(char **argv, int first, struct strv *options, struct strv *command)
 {
@@ -138,13 +87,12 @@ static int start(const struct run_options *o, struct starter_config *config, cha
 		 struct err *err)
 {
 	AUTO(strv_done) struct strv options = STRV_INIT, command = STRV_INIT;
-	AUTO_FREE char *token = make_secret();
+	AUTO_FREE char *token = hosts_secret();
 	AUTO_FREE char *run_id = is_given(o->rdzv.id) ? NULL : run_random_id();
-	char program[4096];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	if (len < 0)
-		return err_set(err, errno, "/proc/self/exe: %m");
-	program[len] = '\0';
+	char program[HOSTS_PROGRAM_MAX];
+	int r = hosts_program(program, err);
+	if (r < 0)
+		return r;
 	token_hide();
 	cut_argv(argv, first, &options, &command);
 	config->program = program;
@@ -169,7 +117,7 @@ int run_on_hosts(const struct command *self, const struct run_options *o,
 					 .ssh = o->hosts.ssh };
 	int r;
 	if ((r = check_options(o, seen, &err)) < 0 ||
-	    (r = read_hosts(&o->hosts, &hosts, &err)) < 0 ||
+	    (r = hosts_read(&o->hosts, &hosts, &err)) < 0 ||
 	    (r = leave_out(o->preflight.exclude_hosts, &hosts, &err)) < 0 ||
 	    (r = count_nodes(o, seen, (uint32_t)hosts.count, &config, &err)) < 0 ||
 	    (r = run_signals_parse(o->signals_to_handle, &config.stop_signals, &err)) < 0)

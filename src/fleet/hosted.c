@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/piped.h"
+#include "base/str.h"
 
 #define CHUNK ((size_t)64 << 10)
 #define LAST_CHUNKS 1024 /* of 64 KiB: what its workers' children leave open has a limit */
@@ -197,13 +198,16 @@ static void make_env(const struct fleet_start *start, const char *name, struct s
 static void make_argv(const struct fleet_start *start, const struct hosted_place *place,
 		      struct strv *argv)
 {
+	bool batch = str_eq(start->place.items[2], "batch");
 	strv_add(argv, "/proc/self/exe");
-	strv_add(argv, "run");
+	strv_add(argv, start->place.items[2]);
 	if (place->slots)
-		strv_take(argv, mem_printf("--nproc-per-node=%u", place->slots));
-	if (place->node_rank >= 0)
+		strv_take(argv, mem_printf(batch ? "-j%u" : "--nproc-per-node=%u", place->slots));
+	if (place->node_rank >= 0 && !batch)
 		strv_take(argv, mem_printf("--node-rank=%d", place->node_rank));
 	strv_add_all(argv, strv_argv(&start->options));
+	if (batch)
+		return;
 	strv_add(argv, "--");
 	strv_add_all(argv, strv_argv(&start->command));
 }

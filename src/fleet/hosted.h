@@ -1,5 +1,5 @@
-/* The agent that a relay starts on its host: `muster run` with the starter's options, whose output
- * goes up in whole lines. */
+/* The agent that a relay starts on its host: `muster run` or `muster batch` with the starter's
+ * options, whose output goes up in whole lines. */
 #ifndef FLEET_HOSTED_H
 #define FLEET_HOSTED_H
 

@@ -166,8 +166,10 @@ static void add_options(const struct starter *starter, const char *endpoints, st
 	const struct starter_config *config = starter->config;
 	const struct fleet *fleet = &starter->fleet;
 	strv_add_all(options, strv_argv(config->options));
-	strv_take(options, mem_printf("--nnodes=%u:%u", MIN(fleet->config.min_nodes, fleet->nodes),
-				      fleet->nodes));
+	if (!config->batch)
+		strv_take(options,
+			  mem_printf("--nnodes=%u:%u", MIN(fleet->config.min_nodes, fleet->nodes),
+				     fleet->nodes));
 	if (*endpoints) {
 		strv_add(options, "--rdzv-backend=c10d");
 		strv_take(options, mem_printf("--rdzv-endpoint=%s", endpoints));
@@ -186,6 +188,8 @@ static void fill_start(const struct starter *starter, const char *endpoints,
 	AUTO_FREE char *cwd = getcwd(NULL, 0);
 	strv_add(&start->place, cwd ? cwd : "/");
 	strv_add(&start->place, starter->config->token);
+	if (starter->config->batch)
+		strv_add(&start->place, "batch");
 	add_options(starter, endpoints, &start->options);
 	strv_add_all(&start->command, strv_argv(starter->config->command));
 	for (char **variable = environ; *variable; variable++)
@@ -446,7 +450,7 @@ static int set_up(struct starter *starter, struct err *err)
 
 static void say_end(struct starter *starter)
 {
-	if (starter->code == 0)
+	if (starter->code == 0 || starter->config->batch)
 		return;
 	if (buf_len(&starter->report) > 1)
 		show(starter, 1, buf_data(&starter->report) + 1, buf_len(&starter->report) - 1);

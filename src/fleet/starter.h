@@ -11,8 +11,6 @@
 #include "base/strv.h"
 #include "core/fleet/hostfile.h"
 
-#define STARTER_TIMEOUT_NS (30 * NS_PER_S)
-
 struct starter_config {
 	const struct hostfile *hosts;
 	uint32_t min_nodes, max_nodes;
@@ -23,9 +21,12 @@ struct starter_config {
 	sigset_t stop_signals;
 
 	/* For the agents. */
-	const char *token;	    /* the secret of the job */
-	const char *endpoint;	    /* NULL: on the first hosts */
-	const struct strv *options; /* of `muster run` as typed */
+	const char *token;    /* the secret of the job */
+	const char *endpoint; /* NULL: on the first hosts */
+	/* The agents are those of `muster batch`: a coordinator elsewhere has the orders and tells
+	 * how it ended. */
+	bool batch;
+	const struct strv *options; /* as typed */
 	const char *conf;	    /* --rdzv-conf as typed */
 	const char *run_id;	    /* NULL: the user has named the job */
 	const struct strv *command;

@@ -2,6 +2,7 @@
 #ifndef RUN_OPTIONS_H
 #define RUN_OPTIONS_H
 
+#include "core/fleet/hosts_options.h"
 #include "core/worker/exit_code.h"
 #include "core/worker/exit_set.h"
 #include "nodes/rendezvous.h"
@@ -22,14 +23,6 @@ struct run_restarts {
 struct run_backoff {
 	uint64_t initial_ns;
 	uint64_t max_ns;
-};
-
-/* The hosts that one terminal starts the job on (fleet/starter.h). */
-struct run_hosts_options {
-	const char *list, *file; /* NULL: not given */
-	const char *ssh;
-	uint64_t timeout_ns;
-	int64_t fanout;
 };
 
 /* What a node checks before it joins and between attempts, and what follows from it. */
@@ -53,7 +46,7 @@ enum run_stdin { RUN_STDIN_FIRST, RUN_STDIN_ALL };
 /* The option values as typed; texts are borrowed from argv or the environment. */
 struct run_options {
 	struct rendezvous_options rdzv;
-	struct run_hosts_options hosts;
+	struct hosts_options hosts;
 	const char *nproc_per_node;
 	struct run_restarts restarts;
 	struct run_backoff restart_backoff;

@@ -16,7 +16,7 @@ static void read_all_ways(const struct fleet_msg *msg)
 	fleet_texts(msg, &number, &texts);
 	if (fleet_agent(msg, &status) == 0 && status.value > UINT8_MAX)
 		abort();
-	if (fleet_start_of(msg, &start) == 0 && (start.place.count != 2 || !start.command.count))
+	if (fleet_start_of(msg, &start) == 0 && start.place.count != 3)
 		abort();
 }
 

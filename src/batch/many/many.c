@@ -86,6 +86,8 @@ static void on_coordinate(void *arg)
 		return;
 	}
 	many->coordinated = true;
+	if (many->config->hosts_fd >= 0)
+		return; /* the orders run elsewhere */
 	dealer_peer(many->dealer, MANY_LOCAL_LINK, many->name);
 	post_up(many->post);
 }
@@ -185,6 +187,14 @@ static const struct crew_handler crew_handler = {
 	.on_barred = on_barred,
 };
 
+/* What starts the other hosts has ended, and so have they. */
+static void on_hosts_gone(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	fail(arg, EXIT_CODE_SYSTEM,
+	     "no host is left that runs orders; --resume goes on with what "
+	     "is written");
+}
+
 /* ---- the runner ---- */
 
 static void begin(void *arg, struct runner *runner)
@@ -194,6 +204,11 @@ static void begin(void *arg, struct runner *runner)
 	many->deliver = event_new(runner_base(runner), -1, 0, on_deliver, many);
 	many->patience = evtimer_new(runner_base(runner), on_patience, many);
 	many->leave = evtimer_new(runner_base(runner), on_leave, many);
+	if (many->config->hosts_fd >= 0) {
+		many->hosts = event_new(runner_base(runner), many->config->hosts_fd, EV_READ,
+					on_hosts_gone, many);
+		event_add(many->hosts, NULL);
+	}
 	post_begin(many->post);
 	wait_for_coordinator(many, many->rdzv->join_timeout_ns);
 	many->crew = crew_new(runner_base(runner), many->rdzv, &crew_handler, many);
@@ -257,6 +272,8 @@ static void close_all(void *arg)
 	event_free(many->deliver);
 	event_free(many->patience);
 	event_free(many->leave);
+	if (many->hosts)
+		event_free(many->hosts);
 	many->runner = NULL;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "proto/pack.h"
 
 void fleet_start_done(struct fleet_start *start)
@@ -166,6 +167,13 @@ int fleet_start_of(const struct fleet_msg *msg, struct fleet_start *ret_start)
 				       &ret_start->env };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		read_texts(&p, lists[i]);
-	pack_require(&p, ret_start->place.count == 2 && ret_start->command.count > 0);
+	/* A run is not named, so that relays of earlier versions understand it. */
+	if (ret_start->place.count == 2)
+		strv_add(&ret_start->place, "run");
+	pack_require(&p, ret_start->place.count == 3);
+	if (!p.bad && str_eq(ret_start->place.items[2], "run"))
+		pack_require(&p, ret_start->command.count > 0);
+	else if (!p.bad)
+		pack_require(&p, str_eq(ret_start->place.items[2], "batch"));
 	return result(&p);
 }

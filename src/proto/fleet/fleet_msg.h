@@ -61,10 +61,10 @@ struct fleet_msg {
 
 /* What every agent is started with. */
 struct fleet_start {
-	struct strv place;   /* working directory, token */
-	struct strv options; /* of `muster run`; each host's own come in front */
-	struct strv command;
-	struct strv env; /* in addition to the host's own, and instead of it */
+	struct strv place;   /* working directory, token, "run" or "batch" */
+	struct strv options; /* of that; each host's own come in front */
+	struct strv command; /* of a run */
+	struct strv env;     /* in addition to the host's own, and instead of it */
 };
 
 #define FLEET_START_INIT ((struct fleet_start){ .place = STRV_INIT })

@@ -123,11 +123,11 @@ class Host:
     def hardware_address(self):
         return f"02:00:00:00:00:{self.number:02x}"
 
-    def start(self, *argv, env=None, cwd=None):
+    def start(self, *argv, env=None, cwd=None, stdin=subprocess.DEVNULL):
         """Starts a program here; its output is collected."""
         log = self.lab.directory / f"{self.name}-{len(self.started)}.log"
         popen = subprocess.Popen(
-            self.space.command("env", "-C", cwd or self.lab.directory, *argv), stdin=subprocess.DEVNULL,
+            self.space.command("env", "-C", cwd or self.lab.directory, *argv), stdin=stdin,
             stdout=log.open("w"), stderr=subprocess.STDOUT,
             env=dict(env or clean_env(), TMPDIR="/run/here", XDG_RUNTIME_DIR="/run/here"))
         process = Guest(self, popen, log)

@@ -133,14 +133,6 @@ size_t http_stream_pending(const struct http_stream *stream)
 	return evbuffer_get_length(bufferevent_get_output(events));
 }
 
-void http_stream_end(struct http_stream *stream)
-{
-	struct evhttp_request *request = stream->request;
-	evhttp_connection_set_closecb(stream->connection, NULL, NULL);
-	forget_stream(stream);
-	evhttp_send_reply_end(request);
-}
-
 static struct http_stream *stream_at(struct http_server *server, struct list *link)
 {
 	return link == &server->streams ? NULL : list_entry(link, struct http_stream, link);

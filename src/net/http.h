@@ -45,8 +45,8 @@ struct http_route {
 	bool private; /* on Unix sockets only */
 	bool guarded; /* over TCP only with the token */
 	void (*handle)(void *arg, struct http_reply *reply);
-	/* Instead: the stream is open from now on, and ends with http_stream_end() or when
-	 * http_server_streams() does not list it any more. */
+	/* Instead: the stream is open from now on, until http_streams_next() does not list it any
+	 * more. */
 	void (*open)(void *arg, struct http_stream *stream);
 };
 
@@ -65,7 +65,6 @@ const char *http_server_token(struct http_server *server);
  * adds more: bytes that the client has not taken yet. */
 void http_stream_send(struct http_stream *stream, const void *data, size_t len);
 size_t http_stream_pending(const struct http_stream *stream);
-void http_stream_end(struct http_stream *stream);
 
 /* for (s = http_streams_first(server); s; s = http_streams_next(server, s)): those that are open.
  * `kind` and `at` are the caller's. */

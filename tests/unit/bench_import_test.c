@@ -90,7 +90,7 @@ TEST(asv_parameters_are_part_of_the_name)
 				    "c0ff@1700000000 m.track_y -1 5\n");
 }
 
-TEST(what_is_no_result_of_a_tool_is_refused_with_a_reason)
+TEST(what_is_not_a_result_of_a_tool_is_refused_with_a_reason)
 {
 	static const char *const bad[] = {
 		"",

@@ -207,7 +207,7 @@ TEST(a_board_tells_everything_when_the_job_changes_its_size)
 	board_free(board);
 }
 
-TEST(a_board_takes_what_is_no_state_as_a_host_without_one)
+TEST(a_board_takes_what_is_not_a_state_as_a_host_without_one)
 {
 	struct board *board = board_new();
 	struct page *page = calloc(1, sizeof(*page));
@@ -255,7 +255,7 @@ TEST(a_wish_names_what_to_do_and_ranks)
 	ck_assert_int_eq(wish.kind, WISH_STOP);
 }
 
-TEST(what_is_no_wish_is_refused)
+TEST(what_is_not_a_wish_is_refused)
 {
 	static const char *const texts[] = {
 		"",

@@ -249,7 +249,7 @@ TEST(a_large_step_is_found_in_noise_of_any_shape)
 	}
 }
 
-TEST(noise_that_grows_is_told_and_is_no_change_of_level)
+TEST(noise_that_grows_is_told_and_is_not_a_change_of_level)
 {
 	double values[120];
 	uint64_t seed = 11;
@@ -312,7 +312,7 @@ TEST(neighbours_that_are_alike_are_measured)
 	ck_assert_double_eq_tol(serial_inflation(0.8, 1e6), 9, 1e-3);
 }
 
-TEST(short_and_long_series_are_no_trouble)
+TEST(short_and_long_series_make_no_trouble)
 {
 	double values[4] = { 1, 2, 3, 4 };
 	struct changes changes;

@@ -125,7 +125,7 @@ TEST(a_healthy_job_has_no_finding)
 	EXPECT("", NULL, "", "");
 }
 
-TEST(all_have_come_is_no_blame)
+TEST(all_have_come_blames_nobody)
 {
 	const char *const ranks[] = { "0 5 all_reduce 4 Float o;", "0 5 all_reduce 4 Float o;" };
 	struct job job;
@@ -164,7 +164,7 @@ TEST(another_type_is_told_even_if_the_collective_ended)
 	       "0 2 all_gather 4 Float d;");
 }
 
-TEST(a_send_that_is_received_is_no_finding)
+TEST(a_send_that_is_received_is_not_a_finding)
 {
 	EXPECT("", NULL, "0 3 send_0->1 4 Float o;", "0 3 recv_1<-0 4 Float o;");
 	EXPECT("recv 1<-0 #3 of the default group waits 42.0 s: rank 0 never came; rank 1 came\n",

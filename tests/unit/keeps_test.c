@@ -70,7 +70,7 @@ TEST(the_next_worker_gets_the_memory_of_the_last_with_the_agreed_state)
 	keeps_free(keeps);
 }
 
-TEST(nonsense_in_the_numbers_is_no_state)
+TEST(nonsense_in_the_numbers_is_not_a_state)
 {
 	struct keeps *keeps = keeps_new(1, 1 << 20);
 	keeps_begin(keeps, first, &KEPT_STATE_NONE);

@@ -55,7 +55,6 @@ void post_interrupt(struct post *post, enum deal_stop stop);
 void post_job(struct post *post, struct runner_job *job);
 void post_started(struct post *post, const struct batch_order *order);
 void post_ended(struct post *post, struct ending *ending);
-bool post_is_empty(const struct post *post);
 bool post_had_coordinator(const struct post *post);
 uint32_t post_lease(const struct post *post, const struct batch_order *order); /* 0: none */
 

@@ -507,11 +507,6 @@ void post_job(struct post *post, struct runner_job *job)
 	job->count = post->count;
 }
 
-bool post_is_empty(const struct post *post)
-{
-	return hand_is_empty(&post->hand);
-}
-
 bool post_had_coordinator(const struct post *post)
 {
 	return post->hand.term != 0;

@@ -14,8 +14,8 @@
 #define FINE_NOISE 4	 /* noise this many times below what matters is not resolved */
 #define SHORT_LEVEL 4	 /* values; so few must stand out from all others */
 #define LOCAL_DF 8	 /* degrees of freedom from which neighbours know the noise */
-#define FAR_VALUE 3.5	 /* standard deviations; nearer values are no outliers */
-#define OUTLIERS_PART 10 /* of all values; more are no outliers */
+#define FAR_VALUE 3.5	 /* standard deviations; nearer values are not outliers */
+#define OUTLIERS_PART 10 /* of all values; more are not outliers */
 #define SPREAD_PART 5	 /* changes of noise are told at alpha divided by this */
 
 /* From simulation of series without a change: of normal, uniform, one-sided, long-tailed, bimodal
@@ -393,7 +393,7 @@ static size_t all_places(const struct whole *whole, size_t *ret_places)
 	return whole->n;
 }
 
-/* One search over the values at `places`. Returns how many of them are no outliers. */
+/* One search over the values at `places`. Returns how many of them are not outliers. */
 static size_t search(const struct whole *whole, const double *values, size_t *places, size_t n,
 		     const struct change_rule *rule, struct known *known, struct changes *changes)
 {

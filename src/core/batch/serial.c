@@ -8,7 +8,7 @@
 #define SHORTEST 5	 /* values that can show a drift */
 #define DRIFT_ERRORS 3.5 /* standard errors from which a drift is told */
 #define DRIFT_WORTH 0.15 /* correlation that matters */
-#define CLEAR_ERRORS 2.5 /* standard errors that are no chance */
+#define CLEAR_ERRORS 2.5 /* standard errors that are not chance */
 
 static double clamp(double correlation)
 {

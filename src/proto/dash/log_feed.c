@@ -172,11 +172,6 @@ bool log_feed_collect(struct log_feed *feed, uint64_t now_ns, uint64_t wall_ms)
 	return any;
 }
 
-uint64_t log_feed_due_ns(const struct log_feed *feed)
-{
-	return merge_due_ns(&feed->merge);
-}
-
 bool log_feed_put(const struct log_feed *feed, uint64_t *at, size_t max, struct buf *text)
 {
 	uint64_t from = feed->next, lost;

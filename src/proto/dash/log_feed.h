@@ -33,9 +33,6 @@ void log_feed_end(struct log_feed *feed, uint64_t now_ns);
 /* Lines have waited long enough for equal ones: keeps them, with this time. False: none has. */
 bool log_feed_collect(struct log_feed *feed, uint64_t now_ns, uint64_t wall_ms);
 
-/* When log_feed_collect() is worth calling again; NS_NEVER: nothing waits. */
-uint64_t log_feed_due_ns(const struct log_feed *feed);
-
 /* Appends an object: {"lines":[...],"lost":3}, with the kept lines after number *at, which moves
  * on. About `max` bytes: older ones are left out. False: there are none, and nothing is appended.
  */

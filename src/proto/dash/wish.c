@@ -31,7 +31,7 @@ static int read_ranks(struct json_value ranks, struct wish *wish, struct err *er
 	for (json_value_enter(ranks, &in); json_value_next(&in, &item);) {
 		int64_t rank;
 		if (!json_value_int(item, &rank) || rank < 0 || rank > UINT32_MAX)
-			return err_set(err, EINVAL, "\"ranks\" has something that is no rank");
+			return err_set(err, EINVAL, "\"ranks\" has something that is not a rank");
 		wish->ranks[wish->rank_count++] = (uint32_t)rank;
 	}
 	return 0;

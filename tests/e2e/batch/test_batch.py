@@ -485,7 +485,7 @@ def test_plain_lines_when_not_a_terminal_and_silence_when_quiet(muster):
     assert (r.returncode, r.stderr) == (1, "")
 
 
-def test_a_place_without_sys_is_no_reason_for_noise(tmp_path):
+def test_a_place_without_sys_is_not_a_reason_for_noise(tmp_path):
     """A chroot, say. hwloc would complain."""
     able.need_mount()
     r = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$0" batch -q ::: "exit 3"', MUSTER],

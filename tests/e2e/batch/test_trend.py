@@ -55,7 +55,7 @@ def test_a_slower_benchmark_is_found_with_its_version_and_exits_3(stepped):
     assert 0.005 < found["kept"]["noise"] < 0.02
 
 
-def test_an_old_change_is_no_news(stepped):
+def test_an_old_change_is_not_news(stepped):
     assert "slowed" in muster("trend", stepped, "--recent=3").stdout
     assert series(muster("trend", stepped, "--json", "--since=v024"))["slowed"]["verdict"] == "same"
     muster("trend", stepped, "--since=v023", status=3)

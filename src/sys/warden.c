@@ -32,6 +32,9 @@
 #define CGROUP_WAIT_NS (200 * NS_PER_MS)
 /* no event says "fewer descriptors are in flight" */
 #define CROWDED_RETRY_MS 10
+/* To warden_kill_all() the warden answers within SURVIVOR_AFTER_NS, however long the killing takes.
+ */
+#define MUTE_MAX_S 5
 
 struct warden {
 	struct wire wire;
@@ -42,8 +45,9 @@ struct warden {
 	size_t starting;	  /* requests to start without an answer yet */
 	bool deaf;		  /* sending failed; what it has sent is still read */
 	bool lost, told_lost;
-	uint64_t lost_ns;				    /* when that was told */
-	struct event *on_readable, *on_writable, *on_retry; /* NULL unless watched */
+	uint64_t lost_ns;  /* when that was told */
+	bool answers_kill; /* it has named a survivor: it works on them */
+	struct event *on_readable, *on_writable, *on_retry, *on_mute; /* NULL unless watched */
 	warden_ready_fn *on_ready;
 	void *arg;
 };
@@ -173,6 +177,7 @@ static void close_link(struct warden *warden)
 	event_drop(&warden->on_readable);
 	event_drop(&warden->on_writable);
 	event_drop(&warden->on_retry);
+	event_drop(&warden->on_mute);
 	wire_done(&warden->wire);
 }
 
@@ -250,6 +255,13 @@ static void on_io(evutil_socket_t fd UNUSED, short what, void *arg)
 		warden->on_ready(warden, warden->arg);
 }
 
+/* It hangs in the start of a program whose file server does not answer, or is traced. Everything
+ * was to be killed: the heir does that. */
+static void on_mute(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	signal_warden(arg, SIGKILL);
+}
+
 int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn *on_ready,
 		 void *arg)
 {
@@ -259,7 +271,8 @@ int warden_watch(struct warden *warden, struct event_base *base, warden_ready_fn
 	warden->on_writable =
 		event_new(base, warden->wire.fd, EV_WRITE | EV_PERSIST, on_io, warden);
 	warden->on_retry = event_new(base, -1, 0, on_io, warden);
-	if (!warden->on_readable || !warden->on_writable || !warden->on_retry)
+	warden->on_mute = event_new(base, -1, 0, on_mute, warden);
+	if (!warden->on_readable || !warden->on_writable || !warden->on_retry || !warden->on_mute)
 		return -ENOMEM;
 	update_watch(warden);
 	return event_add(warden->on_readable, NULL) < 0 ? -EIO : 0;
@@ -351,6 +364,13 @@ pid_t warden_pid(struct warden *warden)
 	return warden->pid ? warden->pid : warden->heir;
 }
 
+static void note_answer(struct warden *warden, bool survivor)
+{
+	warden->answers_kill = survivor;
+	if (warden->on_mute)
+		event_del(warden->on_mute);
+}
+
 static int tell_lost(struct warden *warden, struct warden_event *ret_event)
 {
 	if (!warden->lost || warden->told_lost)
@@ -359,6 +379,7 @@ static int tell_lost(struct warden *warden, struct warden_event *ret_event)
 	warden->lost_ns = clock_now_ns();
 	if (warden->on_readable)
 		event_del(warden->on_readable);
+	note_answer(warden, false);
 	update_watch(warden);
 	*ret_event =
 		(struct warden_event){ .type = WARDEN_LOST, .pidfd = -1, .ns = warden->lost_ns };
@@ -375,6 +396,8 @@ int warden_next(struct warden *warden, struct warden_event *ret_event)
 		wire_frame_done(&frame);
 		if (reply.answers_spawn)
 			warden->starting--;
+		if (ret_event->type == WARDEN_EMPTY || ret_event->type == WARDEN_SURVIVOR)
+			note_answer(warden, ret_event->type == WARDEN_SURVIVOR);
 		/* An EMPTY that crossed a request to start is no longer true. */
 		if (ret_event->type != WARDEN_EMPTY || warden->starting == 0)
 			return 1;
@@ -472,4 +495,6 @@ void warden_signal_all(struct warden *warden, int sig)
 void warden_kill_all(struct warden *warden)
 {
 	request_signal(warden, SCOPE_ALL, 0, SIGKILL);
+	if (warden->on_mute && !warden->deaf && !warden->answers_kill)
+		event_add(warden->on_mute, &(struct timeval){ .tv_sec = MUTE_MAX_S });
 }

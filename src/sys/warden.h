@@ -151,7 +151,8 @@ void warden_signal_orphans(struct warden *warden, int sig);
 void warden_signal_all(struct warden *warden, int sig);
 
 /* Kills every descendant, again and again until none is left; EMPTY reports that, at once if there
- * is none. Requests to start that reach the warden before that fail (ECANCELED). */
+ * is none. Requests to start that reach the warden before that fail (ECANCELED). A watched warden
+ * that does not answer for some seconds is killed, and LOST follows. */
 void warden_kill_all(struct warden *warden);
 
 #endif

@@ -699,6 +699,55 @@ static void hold(pid_t pid)
 	ck_assert(WIFSTOPPED(status));
 }
 
+static void note_loss(struct warden *warden, void *arg)
+{
+	struct warden_event event;
+	while (warden_next(warden, &event))
+		*(bool *)arg |= event.type == WARDEN_LOST;
+}
+
+TEST(a_warden_that_does_not_answer_a_kill_is_replaced_by_its_heir)
+{
+	struct warden *warden = new_warden();
+	struct {
+		struct event_base *base;
+	} loop = { event_base_new() };
+	bool lost = false;
+	pid_t escaped = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & wait");
+	pid_t pid = warden_pid(warden);
+	ck_assert_int_eq(warden_watch(warden, loop.base, note_loss, &lost), 0);
+	hold(pid);
+	warden_kill_all(warden);
+	WAIT_FOR(&loop, lost);
+	ck_assert_int_eq(waitpid(pid, NULL, __WALL), pid); /* we trace it */
+	sweep_after(warden);
+	ck_assert(!exists(escaped));
+	event_base_free(loop.base);
+}
+
+/* A start that waits for SYNCED comes after EMPTY, so it cannot wait for ever: the group gives up
+ * on processes that keep EMPTY from coming. */
+TEST(an_orphan_that_does_not_end_holds_back_empty_as_well_as_synced)
+{
+	struct warden *warden = new_warden();
+	pid_t orphan = first_pid(warden, "setsid sh -c 'echo $$; exec sleep 1000' & exit 0");
+	start(warden, 2, "exec sleep 1000");
+	await(warden, WARDEN_EXITED);
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, orphan, NULL, NULL), 0); /* only we can reap it */
+	warden_signal_orphans(warden, SIGKILL);
+	warden_sync(warden);
+	struct warden_event event;
+	while ((event = next_event(warden)).type != WARDEN_SURVIVOR)
+		ck_assert_int_eq(event.type, WARDEN_SPAWNED);
+	ck_assert_int_eq(event.pid, orphan);
+	warden_kill_all(warden);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EXITED);
+	ck_assert_int_eq(waitpid(orphan, NULL, __WALL), orphan);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_EMPTY);
+	ck_assert_int_eq(next_event(warden).type, WARDEN_SYNCED);
+	warden_free(warden);
+}
+
 TEST(an_heir_is_not_killed_while_anything_below_it_lives)
 {
 	struct warden *warden = new_warden();

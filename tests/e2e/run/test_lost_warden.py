@@ -1,5 +1,7 @@
 """What is left when the warden, or muster, or both are killed, stopped or blind."""
+import ctypes
 import os
+import shutil
 import signal
 import subprocess
 
@@ -56,6 +58,30 @@ def test_workers_end_though_muster_is_killed_while_the_warden_is_stopped(start, 
     job.kill()
     job.wait(30)
     assert gone(pids) == []
+
+
+FAN_CLASS_CONTENT, FAN_MARK_ADD, FAN_OPEN_EXEC_PERM = 4, 1, 0x40000  # <linux/fanotify.h>
+
+
+def test_muster_ends_though_the_warden_hangs_in_the_start_of_a_program(start, tmp_path):
+    """Executing it never returns: that is how a program on a dead file server looks."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = shutil.copy("/bin/sleep", tmp_path / "program")
+    listener = libc.fanotify_init(FAN_CLASS_CONTENT, os.O_RDONLY)
+    if listener < 0 or libc.fanotify_mark(listener, FAN_MARK_ADD, ctypes.c_uint64(FAN_OPEN_EXEC_PERM), -100, os.fsencode(program)) < 0:
+        pytest.skip("this system does not let us hold up an execve (fanotify)")
+    try:
+        job = start("run", "--nproc-per-node=2", "--shutdown-timeout=0.2", program, "600")
+        warden = wait_warden(job)
+        pid, = wait_for(lambda: children(warden), "a worker that is being started")
+        wait_for(lambda: state(pid) == "D", "a worker that hangs")
+        job.terminate()
+        _, errors = job.communicate(timeout=DEADLINE)
+        assert job.returncode == 143
+        assert "the warden was killed" in errors
+        assert gone([warden, pid]) == []
+    finally:
+        os.close(listener)
 
 
 def test_a_lost_warden_does_not_cost_the_discovery_program(start, tmp_path):

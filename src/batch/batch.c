@@ -18,6 +18,7 @@
 #include "batch/host.h"
 #include "batch/load.h"
 #include "batch/load_ab.h"
+#include "batch/many/alone.h"
 #include "batch/many/many.h"
 #include "batch/runner.h"
 #include "batch/show/table.h"
@@ -664,6 +665,8 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 		r = read_history(setup, err);
 	if (r >= 0)
 		r = read_orders(setup, argc, argv, err);
+	if (r >= 0)
+		r = alone_check(&setup->orders, config->features, err);
 	if (r < 0)
 		return r;
 	make_todo(setup);

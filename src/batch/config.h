@@ -89,6 +89,7 @@ struct batch_config {
 	/* Many hosts: as typed, and what that means; NULL: this host alone. */
 	struct rendezvous_options meeting;
 	const struct rendezvous *rdzv;
+	const char *features;	    /* that this host has, with commas between them; NULL: none */
 	struct hosts_options hosts; /* --hosts, --hostfile */
 	/* -1, or this process coordinates and the orders run on those hosts only: ends when none is
 	 * left. */

@@ -502,6 +502,8 @@ const struct opt batch_opts[] = {
 		"command that reaches a host, with its options (default ssh)"),
 	OPT_DURATION("ssh-timeout", NULL, struct batch_config, hosts.timeout_ns, "TIME",
 		     "a host that has not answered by then is given up (default 30 s)"),
+	OPT_STR("features", NULL, struct batch_config, features, "WORD,...",
+		"what this host has, for orders that name the features they need"),
 	OPT_STR("nnodes", NULL, struct batch_config, meeting.nnodes, "N|MIN:MAX",
 		"hosts that run the orders; more are spares"),
 	OPT_STR("rdzv-endpoint", NULL, struct batch_config, meeting.endpoint, "HOST[:PORT][,...]",

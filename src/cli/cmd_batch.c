@@ -17,6 +17,7 @@
 #include "cli/batch_opts.h"
 #include "cli/command.h"
 #include "cli/hosts.h"
+#include "core/deal/needs.h"
 #include "core/worker/exit_code.h"
 #include "proto/orders.h"
 
@@ -95,6 +96,11 @@ static int check(const struct command *self, const struct batch_config *config)
 		return command_usage_error(
 			self,
 			"--resume and --retry-failed need a fixed number of --runs, and no --ab");
+	if (config->features && !needs_features_ok(config->features))
+		return command_usage_error(self,
+					   "option '--features': '%.64s' is not a list of words of "
+					   "letters, digits and ._+:-, with commas between them",
+					   config->features);
 	int status = check_args(self, config);
 	if (status != 0)
 		return status;

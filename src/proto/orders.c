@@ -26,6 +26,8 @@ static void extra_free(struct order_extra *extra)
 	strv_done(&extra->env);
 	strv_done(&extra->args);
 	strv_done(&extra->labels);
+	strv_done(&extra->hosts);
+	strv_done(&extra->features);
 	free(extra->cwd);
 	free(extra->stdin_path);
 	free(extra->group);

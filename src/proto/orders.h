@@ -17,6 +17,7 @@
 #define ORDERS_MAX 10000000
 #define ORDER_RUNS_MAX 1000000
 #define ORDER_CORES_MAX 4096
+#define ORDER_NEEDS_MAX 64 /* hosts, or features, that it names */
 
 /* Members that few orders have, apart so that the others stay small. */
 struct order_extra {
@@ -32,6 +33,9 @@ struct order_extra {
 	struct strv arg_names; /* of each of args, "" for none; empty: none has one */
 	char *tag;	       /* --tagstring, filled in; NULL: none */
 	char *output_path;     /* --results, filled in; NULL: none */
+	/* what it needs of a host, see core/deal/needs.h; not part of its identity */
+	struct strv hosts, features;
+	uint64_t memory; /* bytes; 0: any */
 };
 
 struct order {

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/deal/needs.h"
 #include "proto/json_in.h"
 #include "proto/orders.h"
 
@@ -199,6 +200,55 @@ static int read_labels(struct json_in *in, struct order *order)
 	return r;
 }
 
+/* A text, or a list of them. */
+static int read_names(struct json_in *in, struct strv *ret_names, bool (*ok)(const char *text))
+{
+	AUTO(buf_done) struct buf name = BUF_INIT;
+	bool list = json_in_peek(in) == JSON_ARRAY;
+	int r = list ? json_in_enter(in, '[') : 1;
+	while (r >= 0 && (!list || (r = json_in_element(in)) > 0)) {
+		r = json_in_string(in, &name);
+		if (r < 0 || !ok(buf_str(&name)) || ret_names->count >= ORDER_NEEDS_MAX)
+			return -EINVAL;
+		strv_add(ret_names, buf_str(&name));
+		if (!list)
+			break;
+	}
+	return r < 0 || ret_names->count == 0 ? -EINVAL : 0;
+}
+
+static bool is_host(const char *text)
+{
+	return *text && strlen(text) < NEEDS_NAME_MAX;
+}
+
+static int read_hosts(struct json_in *in, struct order *order)
+{
+	return read_names(in, &order_extra(order)->hosts, is_host);
+}
+
+static int read_features(struct json_in *in, struct order *order)
+{
+	return read_names(in, &order_extra(order)->features, needs_feature_ok);
+}
+
+/* Bytes as a number, or a text with a unit. */
+static int read_memory(struct json_in *in, struct order *order)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	int64_t bytes;
+	uint64_t *memory = &order_extra(order)->memory;
+	if (json_in_peek(in) == JSON_NUMBER) {
+		if (json_in_int(in, &bytes) < 0 || bytes < 1)
+			return -EINVAL;
+		*memory = (uint64_t)bytes;
+		return 0;
+	}
+	return json_in_string(in, &text) < 0 || str_to_size(buf_str(&text), memory) < 0 || !*memory
+		       ? -EINVAL
+		       : 0;
+}
+
 static const struct order_key keys[] = {
 	{ "id", "a text of at most 200 bytes", read_id },
 	{ "cmd", "a shell line or a list of words", read_cmd },
@@ -214,6 +264,9 @@ static const struct order_key keys[] = {
 	{ "labels", "an object of at most 64 texts, or a list of them", read_labels },
 	{ "source", "a line for the shell", read_source },
 	{ "variant", "a text of at most 15 bytes", read_variant },
+	{ "hosts", "a name or a list of at most 64", read_hosts },
+	{ "features", "a word or a list of at most 64", read_features },
+	{ "memory", "a size such as 4294967296 or \"4G\"", read_memory },
 };
 
 static const struct order_key *find_key(const char *name)

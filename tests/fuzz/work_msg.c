@@ -13,7 +13,8 @@ static void read_all_ways(const struct work_msg *msg)
 	AUTO(orders_done) struct orders orders = ORDERS_INIT;
 	if (work_get_hello(msg->text, msg->len, &hello, NULL) == 0 &&
 	    (hello.held_count > WORK_HELD_MAX || hello.facts.max_width > hello.facts.cores ||
-	     strnlen(hello.name, sizeof(hello.name)) == sizeof(hello.name)))
+	     strnlen(hello.name, sizeof(hello.name)) == sizeof(hello.name) ||
+	     strnlen(hello.features, sizeof(hello.features)) == sizeof(hello.features)))
 		abort();
 	if (work_get_order(msg->text, msg->len, &orders, NULL) == 0 && orders.count != 1)
 		abort();

@@ -13,11 +13,6 @@ struct table {
 	struct deal_actions actions;
 };
 
-static bool only_first_host(void *arg UNUSED, uint32_t host, uint32_t needs UNUSED)
-{
-	return host == 0;
-}
-
 static struct deal_config usual(void)
 {
 	return (struct deal_config){ .lost_after_ns = LOST_NS,
@@ -208,13 +203,14 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 {
 	AUTO(table_done) struct table t;
 	struct deal_config config = usual();
-	config.meets = only_first_host;
+	static char *const features[] = { "gpu", NULL };
 	begin(&t, 1, &config);
 	t.orders[0].kind = 1;
-	t.kinds[1] = (struct deal_kind){ .width = 1, .needs = 1, .memory = 2000 };
+	t.kinds[1] = (struct deal_kind){ .width = 1, .needs.features = features };
 	deal_init(&t.deal, &config, t.orders, 1, t.kinds, 2);
 	hello(&t, 1, 1, NULL, 0);
-	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* too little memory */
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* it has no such feature */
+	ck_assert_uint_eq(find(&t, DEAL_DO_AWAIT)->order, 0);
 	uint64_t late = deal_deadline_ns(&t.deal);
 	step(&t, late, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
 	late = deal_deadline_ns(&t.deal);
@@ -222,6 +218,58 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 	step(&t, 1 + 30 * NS_PER_S, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
+}
+
+/* With what only the coordinator knows of hosts: their names, features and memory. */
+static void hello_as(struct table *t, uint64_t number, struct deal_facts facts)
+{
+	step(t, 1,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = number, .id = { 1, number },
+				  .facts = facts });
+}
+
+TEST(a_host_with_the_feature_name_or_memory_is_given_the_order)
+{
+	static char *const hosts[] = { "node7", NULL }, *const features[] = { "gpu", "ssd", NULL };
+	const struct deal_facts poor = { 2, 2, 2, 1000, "node8", "gpu" };
+	const struct {
+		struct deal_kind kind;
+		struct deal_facts rich;
+	} cases[] = {
+		{ { .width = 1, .memory = 2000 }, { 2, 2, 2, 2000, "b", NULL } },
+		{ { .width = 1, .needs.hosts = hosts }, { 2, 2, 2, 1000, "node7.cluster", NULL } },
+		{ { .width = 1, .needs.features = features }, { 2, 2, 2, 1000, "b", "ssd,x,gpu" } },
+		{ { .width = 3 }, { 3, 3, 3, 1000, "b", NULL } },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		AUTO(table_done) struct table t;
+		struct deal_config config = usual();
+		config.max_hosts = 3;
+		begin(&t, 0, &config);
+		t.kinds[0] = cases[i].kind;
+		t.orders[0] = (struct deal_order){ .kind = 0 };
+		deal_init(&t.deal, &config, t.orders, 1, t.kinds, 1);
+		hello_as(&t, 1, poor);
+		ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+		ck_assert_ptr_nonnull(find(&t, DEAL_DO_AWAIT));
+		hello_as(&t, 2, cases[i].rich);
+		ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->link, 2);
+	}
+}
+
+TEST(an_order_that_no_host_can_serve_fails_at_once_when_all_are_there)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 2, &config);
+	t.orders[1].kind = 1;
+	t.kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
+	deal_init(&t.deal, &config, t.orders, 2, t.kinds, 2);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	hello(&t, 1, 2, NULL, 0);
+	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
+	ck_assert_ptr_null(find(&t, DEAL_DO_END)); /* the other one runs */
 }
 
 TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)

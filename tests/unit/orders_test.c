@@ -60,6 +60,14 @@ TEST(json_lines_have_every_key)
 	ck_assert_int_eq(add(&orders, "{\"cmd\":\"x\",\"timeout\":\"200%\"}", &err), 0);
 	ck_assert_uint_eq(orders.items[1].timeout_percent, 200);
 	ck_assert_int_eq(orders.items[1].retries, -1);
+	ck_assert_int_eq(add(&orders,
+			     "{\"cmd\":\"y\",\"hosts\":\"a\",\"features\":[\"gpu\",\"ssd\"],"
+			     "\"memory\":\"2G\"}",
+			     &err),
+			 0);
+	ck_assert_str_eq(orders.items[2].extra->hosts.items[0], "a");
+	ck_assert_uint_eq(orders.items[2].extra->features.count, 2);
+	ck_assert_uint_eq(orders.items[2].extra->memory, (uint64_t)2 << 30);
 }
 
 TEST(broken_orders_are_refused_by_key)
@@ -90,6 +98,12 @@ TEST(broken_orders_are_refused_by_key)
 		{ "{\"cmd\":\"x\",\"labels\":{\"a\":1.5}}", NULL },
 		{ "{\"cmd\":\"x\",\"labels\":[[]]}", NULL },
 		{ "{\"cmd\":\"x\",\"variant\":\"more than fifteen\"}", NULL },
+		{ "{\"cmd\":\"x\",\"features\":\"a,b\"}",
+		  "column 28: key 'features' must be a word or a list of at most 64" },
+		{ "{\"cmd\":\"x\",\"hosts\":[]}", NULL },
+		{ "{\"cmd\":\"x\",\"hosts\":[1]}", NULL },
+		{ "{\"cmd\":\"x\",\"memory\":0}", NULL },
+		{ "{\"cmd\":\"x\",\"memory\":\"much\"}", NULL },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		AUTO(orders_done) struct orders orders = ORDERS_INIT;

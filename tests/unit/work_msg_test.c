@@ -61,6 +61,7 @@ TEST(a_host_says_what_it_has)
 	static struct work_hello in = { .id = { 1, 2 },
 					.facts = { 8, 4, 6, 1000 },
 					.name = "node1",
+					.features = "gpu,ssd",
 					.held = { 7, 9 },
 					.held_count = 2 },
 				 out;
@@ -68,6 +69,12 @@ TEST(a_host_says_what_it_has)
 	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text), &out, NULL), 0);
 	ck_assert_mem_eq(&in, &out, sizeof(in));
 	ck_assert_int_lt(work_get_hello(buf_data(&text), buf_len(&text) - 1, &out, NULL), 0);
+	/* One of an earlier version has no features. */
+	size_t without = buf_len(&text) - strlen(in.features) - 1;
+	while (work_get_hello(buf_data(&text), without, &out, NULL) < 0)
+		without--;
+	ck_assert_str_eq(out.features, "");
+	ck_assert_uint_eq(out.held_count, 2);
 }
 
 static void check_order(const char *line)

@@ -22,6 +22,7 @@
 
 #define PATIENCE_NS (30 * NS_PER_S) /* for a host that can take an order that none here can */
 #define STATUS_NS (30 * NS_PER_S)
+#define MEMORY_STEPS 16 /* between a size and its double */
 
 /* What an order wrote, as far as it has come. */
 struct got {
@@ -50,8 +51,6 @@ struct dealer {
 	size_t kind_count, kind_cap;
 	struct event *timer, *status;
 	struct list peers;
-	char (*names)[WORK_NAME_MAX]; /* of hosts, by number */
-	size_t name_cap;
 	uint64_t term, start_ns;
 	/* the result at hand */
 	struct peer *peer;
@@ -71,13 +70,37 @@ static const struct order *order_at(const struct dealer *dealer, uint32_t number
 	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
 }
 
-static uint32_t kind_for(struct dealer *dealer, int width)
+/* Rounded up, so that orders that need about the same are of one kind. */
+static uint64_t round_memory(uint64_t bytes)
 {
+	uint64_t step = 1;
+	while (bytes / step >= MEMORY_STEPS)
+		step *= 2;
+	return (bytes + step - 1) / step * step;
+}
+
+static struct deal_kind kind_of(const struct dealer *dealer, size_t number)
+{
+	const struct order_extra *extra = order_at(dealer, (uint32_t)number)->extra;
+	struct deal_kind kind = { .width = dealer->list.todo[number].item.width };
+	if (!extra)
+		return kind;
+	kind.memory = round_memory(extra->memory);
+	kind.needs.hosts = extra->hosts.count ? strv_argv(&extra->hosts) : NULL;
+	kind.needs.features = extra->features.count ? strv_argv(&extra->features) : NULL;
+	return kind;
+}
+
+static uint32_t kind_for(struct dealer *dealer, size_t number)
+{
+	const struct deal_kind kind = kind_of(dealer, number);
 	for (size_t i = 0; i < dealer->kind_count; i++)
-		if (dealer->kinds[i].width == width)
+		if (dealer->kinds[i].width == kind.width &&
+		    dealer->kinds[i].memory == kind.memory &&
+		    needs_equal(&dealer->kinds[i].needs, &kind.needs))
 			return (uint32_t)i;
 	ARRAY_RESERVE(dealer->kinds, dealer->kind_count, dealer->kind_cap);
-	dealer->kinds[dealer->kind_count] = (struct deal_kind){ .width = width };
+	dealer->kinds[dealer->kind_count] = kind;
 	return (uint32_t)dealer->kind_count++;
 }
 
@@ -90,7 +113,7 @@ static void make_orders(struct dealer *dealer)
 		dealer->orders[i] = (struct deal_order){
 			.key = schedule_key(&todo->item, (enum schedule_order)config->order,
 					    todo->estimate_ns, (uint64_t)config->seed),
-			.kind = kind_for(dealer, todo->item.width)
+			.kind = kind_for(dealer, i)
 		};
 	}
 }
@@ -110,19 +133,7 @@ static struct peer *find_peer(struct dealer *dealer, uint64_t id)
 
 static const char *host_name(const struct dealer *dealer, uint32_t host)
 {
-	return host < dealer->name_cap && *dealer->names[host] ? dealer->names[host] : "?";
-}
-
-static void set_name(struct dealer *dealer, uint32_t host, const char *name)
-{
-	if (host >= dealer->name_cap) {
-		size_t cap = MAX(2 * dealer->name_cap, (size_t)host + 8);
-		dealer->names = mem_grow(dealer->names, cap, sizeof(*dealer->names));
-		memset(dealer->names[dealer->name_cap], 0,
-		       (cap - dealer->name_cap) * sizeof(*dealer->names));
-		dealer->name_cap = cap;
-	}
-	snprintf(dealer->names[host], WORK_NAME_MAX, "%s", name);
+	return host < dealer->deal.host_count ? dealer->deal.hosts[host].name : "?";
 }
 
 static void send_to(struct dealer *dealer, uint64_t link, struct work_msg msg)
@@ -354,6 +365,17 @@ static void count_result(struct dealer *dealer, uint32_t number)
 		free_got(got);
 }
 
+static void tell_unfit(struct dealer *dealer, const struct order *order, const char *why)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_printf(&text, "%s: ", why);
+	order_append_command(order, 0, &text);
+	if (!dealer->many->config->quiet)
+		log_warn("%s", buf_str(&text));
+	failures_add(&dealer->failures, buf_str(&text), NULL);
+	dealer->failed_code = EXIT_CODE_FAILED;
+}
+
 /* A line for what no host could tell. */
 static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enum reason reason,
 		      const char *why, bool final)
@@ -368,7 +390,10 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	clock_iso(clock_wall_ns(), result.start);
 	result_miss(&result, "run", why);
 	write_result(dealer, number, &result, clock_wall_ns(), final);
-	tell_failure(dealer, order, &result, final);
+	if (reason == REASON_SPAWN)
+		tell_unfit(dealer, order, why);
+	else
+		tell_failure(dealer, order, &result, final);
 	if (final)
 		outputs_end(runner_outputs(dealer->many->runner), number);
 }
@@ -450,6 +475,24 @@ void dealer_finish(struct dealer *dealer)
 
 /* ---- what deal wants ---- */
 
+/* Which order needs what, for people. */
+static char *unfit(const struct dealer *dealer, uint32_t number, const char *what)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	const struct deal_kind *kind = &dealer->kinds[dealer->orders[number].kind];
+	buf_printf(&text, "%s what order ", what);
+	order_append_id(order_at(dealer, number), &text);
+	buf_printf(&text, " needs: %d core%s", kind->width, kind->width == 1 ? "" : "s");
+	if (kind->memory)
+		buf_printf(&text, ", %llu MiB of memory",
+			   (unsigned long long)(order_at(dealer, number)->extra->memory >> 20));
+	if (needs_any(&kind->needs)) {
+		buf_append_str(&text, ", ");
+		needs_describe(&kind->needs, &text);
+	}
+	return buf_take_str(&text);
+}
+
 static void give(struct dealer *dealer, const struct deal_action *action)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
@@ -475,7 +518,6 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 	case DEAL_DO_WELCOME:
 		dealer->peer->host = action->host;
 		dealer->peer->known = true;
-		set_name(dealer, action->host, dealer->peer->name);
 		msg.type = WORK_WELCOME;
 		msg.value = dealer->term;
 		send_to(dealer, action->link, msg);
@@ -520,8 +562,12 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		write_own(dealer, action->order, action->host, REASON_LOST, why, action->final);
 		break;
 	case DEAL_DO_UNFIT:
-		write_own(dealer, action->order, DEAL_NO_HOST, REASON_SPAWN,
-			  "no host has the cores that it needs", true);
+		why = unfit(dealer, action->order, "no host has");
+		write_own(dealer, action->order, DEAL_NO_HOST, REASON_SPAWN, why, true);
+		break;
+	case DEAL_DO_AWAIT:
+		why = unfit(dealer, action->order, "waiting for a host that has");
+		log_warn("%s", why);
 		break;
 	case DEAL_DO_HOST_LOST:
 		log_warn("lost %s with %u orders", host_name(dealer, action->host), action->count);
@@ -593,6 +639,8 @@ static int take_hello(struct dealer *dealer, struct peer *peer, const struct wor
 	memcpy(peer->name, hello->name, sizeof(peer->name));
 	dealer->peer = peer;
 	bool ours = msg->value == dealer->term;
+	hello->facts.name = peer->name;
+	hello->facts.features = *hello->features ? hello->features : NULL;
 	step(dealer, (struct deal_event){ DEAL_EV_HELLO, .link = peer->id, .id = hello->id,
 					  .facts = hello->facts,
 					  .local = peer->id == MANY_LOCAL_LINK, .held = hello->held,
@@ -747,6 +795,5 @@ void dealer_free(struct dealer *dealer)
 	failures_done(&dealer->failures);
 	free(dealer->orders);
 	free(dealer->kinds);
-	free(dealer->names);
 	free(dealer);
 }

@@ -1,5 +1,6 @@
 /* One host of a batch on many: runs what it is given and sends back what came of it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -198,6 +199,8 @@ static void send_hello(struct post *post)
 					    .jobs = plan->jobs,
 					    .memory = procfs_memory_available() };
 	memcpy(hello->name, many->name, sizeof(hello->name));
+	if (many->config->features)
+		snprintf(hello->features, sizeof(hello->features), "%s", many->config->features);
 	for (size_t i = 0; i < post->hand.count && hello->held_count < WORK_HELD_MAX; i++)
 		hello->held[hello->held_count++] = post->hand.leases[i].lease;
 	work_put_hello(&text, hello);

@@ -1,5 +1,6 @@
 #include "core/deal/deal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,8 +82,10 @@ void deal_done(struct deal *deal)
 {
 	for (size_t i = 0; i < deal->kind_count; i++)
 		heap_done(&deal->kinds[i].waiting);
-	for (size_t i = 0; i < deal->host_count; i++)
+	for (size_t i = 0; i < deal->host_count; i++) {
 		free(deal->hosts[i].given);
+		free(deal->hosts[i].features);
+	}
 	free(deal->hosts);
 	*deal = (struct deal){ .orders = NULL };
 }
@@ -165,13 +168,11 @@ static int64_t ahead(const struct deal *deal, const struct deal_host *host)
 }
 
 /* Whether it could take such an order if it had nothing else to do. */
-static bool is_able(const struct deal *deal, const struct deal_host *host,
-		    const struct deal_kind *kind)
+static bool is_able(const struct deal_host *host, const struct deal_kind *kind)
 {
-	const struct deal_config *config = &deal->config;
 	return kind->width <= host->facts.max_width && kind->memory <= host->facts.memory &&
-	       (!kind->needs || !config->meets ||
-		config->meets(config->arg, host_number(deal, host), kind->needs));
+	       (!needs_any(&kind->needs) ||
+		needs_met(&kind->needs, host->name, host->features ? host->features : ""));
 }
 
 static bool has_room(const struct deal *deal, const struct deal_host *host,
@@ -191,7 +192,7 @@ static struct deal_order *next_for(const struct deal *deal, const struct deal_ho
 	for (size_t i = 0; i < deal->kind_count; i++) {
 		const struct deal_kind *kind = &deal->kinds[i];
 		const struct heap_node *top = heap_top(&kind->waiting);
-		if (!top || !is_able(deal, host, kind))
+		if (!top || !is_able(host, kind))
 			continue;
 		if (!first || top->key < first->key)
 			first = top;
@@ -356,6 +357,15 @@ static bool has_lease(const struct deal *deal, const struct deal_host *host, uin
 	return false;
 }
 
+static void set_facts(struct deal_host *host, const struct deal_facts *facts)
+{
+	host->facts = *facts;
+	snprintf(host->name, sizeof(host->name), "%s", facts->name ? facts->name : "");
+	free(host->features);
+	host->features = facts->features ? mem_strdup(facts->features) : NULL;
+	host->facts.name = host->facts.features = NULL;
+}
+
 static void on_hello(struct step *s)
 {
 	struct deal *deal = s->deal;
@@ -374,7 +384,7 @@ static void on_hello(struct step *s)
 	host->state = DEAL_HERE;
 	host->link = event->link;
 	host->local = event->local;
-	host->facts = event->facts;
+	set_facts(host, &event->facts);
 	host->heard_ns = s->now_ns;
 	host->recalling = false;
 	count_hosts(deal);
@@ -513,7 +523,7 @@ static bool is_fit(const struct deal *deal, const struct deal_kind *kind)
 {
 	for (size_t i = 0; i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
-		if (host->state != DEAL_LOST && !host->spare && is_able(deal, host, kind))
+		if (host->state != DEAL_LOST && !host->spare && is_able(host, kind))
 			return true;
 	}
 	return false;
@@ -544,15 +554,43 @@ static bool some_unfit(const struct deal *deal)
 	return true;
 }
 
+/* All hosts that there can be are here. */
+static bool is_complete(const struct deal *deal)
+{
+	uint32_t used = 0;
+	for (size_t i = 0; i < deal->host_count; i++)
+		used += deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare;
+	return used >= deal->config.max_hosts;
+}
+
+/* The first that waits for a host that is not here. */
+static void tell_unfit(struct step *s)
+{
+	const struct deal *deal = s->deal;
+	for (size_t i = 0; i < deal->kind_count; i++) {
+		const struct heap_node *top = heap_top(&deal->kinds[i].waiting);
+		if (!top || is_fit(deal, &deal->kinds[i]))
+			continue;
+		const struct deal_order *order = container_of(top, struct deal_order, node);
+		act(s, DEAL_DO_AWAIT)->order = (uint32_t)(order - deal->orders);
+		return;
+	}
+}
+
 static void watch_unfit(struct step *s)
 {
 	struct deal *deal = s->deal;
-	if (!some_unfit(deal))
-		deal->idle_ns = 0;
-	else if (!deal->idle_ns)
-		deal->idle_ns = s->now_ns;
-	else if (s->now_ns >= ns_add(deal->idle_ns, deal->config.patience_ns))
+	if (s->event->type == DEAL_EV_HELLO && deal->stop == DEAL_GO && is_complete(deal))
 		fail_unfit(s);
+	if (!some_unfit(deal)) {
+		deal->idle_ns = 0;
+	} else if (!deal->idle_ns) {
+		deal->idle_ns = s->now_ns;
+		if (deal_hosts_in(deal, DEAL_HERE) > 0)
+			tell_unfit(s);
+	} else if (s->now_ns >= ns_add(deal->idle_ns, deal->config.patience_ns)) {
+		fail_unfit(s);
+	}
 }
 
 static void on_timer(struct step *s)

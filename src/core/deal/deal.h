@@ -12,12 +12,16 @@
  *
  * A host is given as many orders as its cores take, and some ahead if it is fast (DEAL_AHEAD_NS),
  * so that no core waits for the network. Orders that wait at one host while another has nothing to
- * do are recalled. */
+ * do are recalled.
+ *
+ * Orders that need more than any host here has wait for one that may come, and fail after a while;
+ * at once when all hosts that there can be are here. */
 #ifndef CORE_DEAL_DEAL_H
 #define CORE_DEAL_DEAL_H
 
 #include "base/heap.h"
 #include "core/batch/batch_rules.h"
+#include "core/deal/needs.h"
 #include "core/rounds/msg.h"
 
 #define DEAL_AHEAD_NS ((uint64_t)100 * 1000000) /* of work, beyond what the cores take */
@@ -52,17 +56,19 @@ struct deal_order {
 struct deal_kind {
 	int32_t width;	 /* cores */
 	uint64_t memory; /* bytes; 0: any */
-	uint32_t needs;	 /* for `meets`; 0: nothing */
+	struct needs needs;
 	/* --- */
 	struct heap waiting;
 };
 
 /* What a host has. */
 struct deal_facts {
-	int32_t cores;	   /* that orders can have together */
-	int32_t max_width; /* of one order */
-	int32_t jobs;	   /* orders at a time */
-	uint64_t memory;   /* bytes */
+	int32_t cores;	      /* that orders can have together */
+	int32_t max_width;    /* of one order */
+	int32_t jobs;	      /* orders at a time */
+	uint64_t memory;      /* bytes */
+	const char *name;     /* borrowed during the step, as the next */
+	const char *features; /* "gpu,ssd"; NULL: none */
 };
 
 enum deal_stop {
@@ -91,10 +97,12 @@ enum deal_host_state {
 struct deal_host {
 	struct agent_id id;
 	enum deal_host_state state;
-	uint64_t link; /* 0: none */
-	bool spare;    /* beyond max_hosts: is given nothing */
-	bool local;    /* in the coordinator's process: cannot fall silent */
-	struct deal_facts facts;
+	uint64_t link;		 /* 0: none */
+	bool spare;		 /* beyond max_hosts: is given nothing */
+	bool local;		 /* in the coordinator's process: cannot fall silent */
+	struct deal_facts facts; /* with the two below */
+	char name[NEEDS_NAME_MAX];
+	char *features;
 	uint32_t *given; /* orders */
 	size_t given_count, given_cap;
 	int64_t given_width;
@@ -115,9 +123,6 @@ struct deal_config {
 	uint32_t max_hosts;
 	bool retry_lost; /* orders that were lost run again */
 	struct halt_rule halt;
-	/* Whether a host meets what a kind needs. NULL: all do. */
-	bool (*meets)(void *arg, uint32_t host, uint32_t needs);
-	void *arg;
 };
 
 enum deal_event_type {
@@ -171,6 +176,7 @@ enum deal_action_type {
 	DEAL_DO_NOTE,	   /* order, host: the result at hand came too late */
 	DEAL_DO_LOSE,	   /* order, host, final: an attempt was lost with its host */
 	DEAL_DO_UNFIT,	   /* order: no host can take it; it has failed */
+	DEAL_DO_AWAIT,	   /* order: no host here can take it, but one may come; for people */
 	DEAL_DO_HOST_LOST, /* host, count: of its orders, for people */
 	DEAL_DO_HANG_UP,   /* link */
 	DEAL_DO_END,	   /* nothing runs and nothing will run */

@@ -72,11 +72,14 @@ static void pack_hello(struct pack *p, struct work_hello *hello)
 	pack_require(p, hello->held_count <= WORK_HELD_MAX);
 	for (uint32_t i = 0; !p->bad && i < hello->held_count; i++)
 		pack_u32(p, &hello->held[i]);
+	if (p->writing || p->at < p->end) /* since minor 6 */
+		pack_text(p, hello->features, sizeof(hello->features));
+	pack_require(p, !*hello->features || needs_features_ok(hello->features));
 }
 
 void work_put_hello(struct buf *out, const struct work_hello *hello)
 {
-	size_t room = 128 + WORK_NAME_MAX + 4 * (size_t)hello->held_count;
+	size_t room = 128 + WORK_NAME_MAX + NEEDS_FEATURES_MAX + 4 * (size_t)hello->held_count;
 	unsigned char *data = (unsigned char *)buf_reserve(out, room);
 	struct pack p = pack_writer(data, room);
 	pack_hello(&p, (struct work_hello *)hello);

@@ -24,7 +24,7 @@
 #define WORK_MSG_MAX ((size_t)17 << 20) /* a result line, and some */
 #define WORK_OUTPUT_MAX ((size_t)64 << 10)
 #define WORK_HELD_MAX 4096
-#define WORK_NAME_MAX 65
+#define WORK_NAME_MAX NEEDS_NAME_MAX
 
 enum work_type {
 	WORK_HELLO,
@@ -73,11 +73,12 @@ void work_put(struct buf *out, const struct work_msg *msg);
 int work_next(const void *data, size_t len, struct work_msg *ret_msg, size_t *ret_size,
 	      struct err *err);
 
-/* The text of HELLO. */
+/* The text of HELLO. Of the facts, those that are numbers. */
 struct work_hello {
 	struct agent_id id;
 	struct deal_facts facts;
 	char name[WORK_NAME_MAX];
+	char features[NEEDS_FEATURES_MAX]; /* "gpu,ssd" */
 	uint32_t held[WORK_HELD_MAX];
 	uint32_t held_count;
 };

@@ -2,7 +2,9 @@
 
 import collections
 import contextlib
+import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -23,14 +25,14 @@ class Hosts:
         self.directory, self.processes = directory, []
         self.ports = [Port() for _ in range(endpoints)]
 
-    def start(self, *args, count=3, conf="keep_alive_interval=5"):
+    def start(self, *args, count=3, conf="keep_alive_interval=5", env=None):
         endpoints = ",".join(port.endpoint for port in self.ports)
         for number in range(len(self.processes), len(self.processes) + count):
             log = self.directory / f"host{number}.log"
             out = open(self.directory / f"host{number}.out", "wb")
             popen = subprocess.Popen(
                 [MUSTER, "batch", f"--rdzv-endpoint={endpoints}", f"--rdzv-conf={conf}", *map(str, args)],
-                cwd=self.directory, env=clean_env(MUSTER_TOKEN="secret"), stdin=subprocess.DEVNULL, stdout=out,
+                cwd=self.directory, env=clean_env(MUSTER_TOKEN="secret", **(env or {})), stdin=subprocess.DEVNULL, stdout=out,
                 stderr=open(log, "wb"))
             out.close()
             self.processes.append(Process(f"host{number}", popen, log))
@@ -197,3 +199,51 @@ def test_a_host_that_is_cut_off_loses_its_orders_and_ends_them(make_lab, tmp_pat
     assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 6
     nodes = collections.Counter(line["node"] for line in results(tmp_path / "r.jsonl") if line["reason"] == "lost")
     assert nodes["node3"] == 2
+
+
+def needy(tmp_path, *orders):
+    return write(tmp_path / "list", *(json.dumps(order) for order in orders))
+
+
+def test_orders_go_to_the_host_that_has_what_they_name(make_hosts, tmp_path):
+    hosts = make_hosts()
+    name = os.uname().nodename
+    orders = needy(tmp_path, *({"cmd": f"echo $WHO {n}", "features": ["gpu", "ssd"], "hosts": name} for n in range(6)),
+                   *({"cmd": f"echo any {n}", "memory": "1M"} for n in range(6)))
+    hosts.start("-j1", "-o", "r.jsonl", orders, count=2)
+    hosts.start("-j1", "--features=ssd,gpu", "-o", "r.jsonl", orders, count=1, env={"WHO": "rich"})
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    said = hosts.output().split("\n")
+    assert {f"rich {n}" for n in range(6)} <= set(said) and {f"any {n}" for n in range(6)} <= set(said)
+
+
+@pytest.mark.parametrize("need, told", [
+    ({"hosts": ["nowhere", "elsewhere"]}, r"host nowhere or elsewhere"), ({"features": "gpu"}, "feature gpu"),
+    ({"memory": "900T"}, "943718400 MiB of memory"), ({"cores": 4000}, "4000 cores")])
+def test_an_order_that_no_host_can_serve_is_refused_and_the_others_run(make_hosts, tmp_path, need, told):
+    hosts = make_hosts()
+    orders = needy(tmp_path, dict(need, id="much", cmd="echo never"), {"cmd": "echo done"})
+    hosts.start("--nnodes=2", "-o", "r.jsonl", orders, count=2)
+    assert [host.wait() for host in hosts.processes] == [1, 1]
+    text = "".join(host.text() for host in hosts.processes)
+    assert re.search(f"no host has what order much needs: .*{told}", text), text
+    assert hosts.output() == "done\n"
+    assert [line["reason"] for line in results(tmp_path / "r.jsonl") if line["id"] == "much"] == ["spawn"]
+
+
+def test_an_order_waits_for_a_host_that_may_come(make_hosts, tmp_path):
+    hosts = make_hosts()
+    orders = needy(tmp_path, {"id": "much", "cmd": "echo with it", "features": "gpu"})
+    first, = hosts.start("-o", "r.jsonl", orders, count=1)
+    first.says("waiting for a host that has what order much needs: 1 core, feature gpu")
+    hosts.start("--features=gpu", "-o", "r.jsonl", orders, count=1)
+    assert [host.wait() for host in hosts.processes] == [0, 0]
+    assert hosts.output() == "with it\n"
+
+
+def test_one_host_alone_refuses_what_it_cannot_serve(tmp_path):
+    orders = needy(tmp_path, {"id": "much", "cmd": "echo with it", "features": "gpu"})
+    done = subprocess.run([MUSTER, "batch", orders], capture_output=True, text=True, env=clean_env(), timeout=DEADLINE)
+    assert done.returncode == 2 and "order much needs feature gpu; this is" in done.stderr
+    done = subprocess.run([MUSTER, "batch", "--features=gpu", orders], capture_output=True, text=True, env=clean_env(), timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (0, "with it\n")

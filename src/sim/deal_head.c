@@ -1,0 +1,169 @@
+/* The coordinator of a simulated batch, and its result file. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "sim/deal_world_private.h"
+
+static void deal_act(struct world *w, const struct deal_action *action)
+{
+	int number = action->link ? (int)w->host_of_link[action->link] : -1;
+	struct message m = { .link = action->link,
+			     .lease = action->lease,
+			     .number = action->number,
+			     .count = action->count,
+			     .stop = action->stop,
+			     .term = w->term };
+	uint32_t listed = w->index[action->order];
+	switch (action->type) {
+	case DEAL_DO_WELCOME:
+		m.kind = M_WELCOME;
+		w->hosts[number].number = action->host;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_GIVE:
+		m.kind = M_GIVE;
+		m.order = listed;
+		if (w->kind_of[listed] == FEATURE_KIND && !w->hosts[number].facts.features)
+			deal_wrong(w, "order %u is given to a host that lacks its feature", listed);
+		if (w->finals[listed])
+			deal_wrong(w, "order %u is given after its result", listed);
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_RECALL:
+		w->outcome->recalls++;
+		m.kind = M_RECALL;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_DROP:
+		m.kind = M_DROP;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_STOP:
+		m.kind = M_STOP;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_COUNT:
+		w->written[listed]++;
+		if (w->at_hand->final && !w->at_hand->unrun && w->finals[listed]++)
+			deal_wrong(w, "order %u has two final results", listed);
+		break;
+	case DEAL_DO_ACK:
+		m.kind = M_ACK;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_NOTE:
+		w->outcome->late++;
+		break;
+	case DEAL_DO_LOSE:
+		w->outcome->losses++;
+		if (action->final && w->finals[listed]++)
+			deal_wrong(w, "order %u has two final results, one of them lost", listed);
+		break;
+	case DEAL_DO_UNFIT:
+		deal_wrong(w, "order %u fits nowhere", listed);
+		break;
+	case DEAL_DO_HANG_UP:
+		m.kind = M_DOWN;
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_AWAIT:
+	case DEAL_DO_HOST_LOST:
+		break;
+	case DEAL_DO_END:
+		w->over = true;
+		break;
+	}
+}
+
+void deal_head_step(struct world *w, const struct deal_event *event)
+{
+	struct deal_actions actions = { .items = NULL };
+	deal_step(&w->deal, event, w->now_ns, &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		deal_act(w, &actions.items[i]);
+	deal_actions_done(&actions);
+	uint64_t at = deal_deadline_ns(&w->deal);
+	if (at >= w->timer_ns)
+		return;
+	w->timer_ns = at;
+	deal_later(w, at, AT_TIMER, 0)->stamp = w->term;
+}
+
+void deal_head_begin(struct world *w, bool again)
+{
+	size_t count = 0;
+	static char *const features[] = { "ssd", NULL };
+	for (size_t i = 0; i < KINDS; i++)
+		w->kinds[i] = (struct deal_kind){ .width = (int32_t)i + 1 };
+	w->kinds[FEATURE_KIND] = (struct deal_kind){ .width = 1, .needs.features = features };
+	for (size_t i = 0; i < w->order_count; i++) {
+		if (w->finals[i])
+			continue;
+		w->index[count] = (uint32_t)i;
+		w->orders[count++] = (struct deal_order){ .key = i, .kind = w->kind_of[i] };
+	}
+	struct deal_config config = { .lost_after_ns = LOST_NS,
+				      .hold_until_ns = again ? w->now_ns + LOST_NS : 0,
+				      .patience_ns = 1000 * LOST_NS,
+				      .deadline_ns = NS_NEVER,
+				      .max_hosts = HOSTS_MAX - 1,
+				      .retry_lost = true };
+	w->term++;
+	w->alive = true;
+	w->frozen = false;
+	w->timer_ns = NS_NEVER;
+	deal_init(&w->deal, &config, w->orders, count, w->kinds, KINDS);
+	deal_head_step(w, &(struct deal_event){ DEAL_EV_START });
+	if (w->stopped)
+		deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = DEAL_STOP,
+							.why = DEAL_WHY_USER });
+}
+
+/* The numbers of its orders are those of the list; those of a coordinator's are its own. */
+static uint32_t own_number(const struct world *w, uint32_t listed)
+{
+	for (size_t i = 0; i < w->deal.count; i++)
+		if (w->index[i] == listed)
+			return (uint32_t)i;
+	return UINT32_MAX;
+}
+
+void deal_head_take(struct world *w, int number, struct message *m)
+{
+	static const enum deal_event_type types[] = {
+		[M_HELLO] = DEAL_EV_HELLO,	 [M_STARTED] = DEAL_EV_STARTED,
+		[M_RESULT] = DEAL_EV_RESULT,	 [M_RETURNED] = DEAL_EV_RETURNED,
+		[M_RECALLED] = DEAL_EV_RECALLED, [M_BEAT] = DEAL_EV_BEAT,
+		[M_DOWN] = DEAL_EV_LINK_DOWN,
+	};
+	struct deal_event event = { .type = types[m->kind],
+				    .link = m->link,
+				    .host = w->hosts[number].number,
+				    .order = own_number(w, m->order),
+				    .lease = m->lease };
+	/* Who has which link is known from HELLO on, even when the host has another by now. */
+	for (size_t i = 0; i < w->deal.host_count; i++)
+		if (w->deal.hosts[i].link == m->link)
+			event.host = (uint32_t)i;
+	if (m->kind == M_HELLO) {
+		event.id = m->id;
+		event.facts = w->hosts[number].facts;
+		event.local = w->hosts[number].local;
+		event.held = m->held;
+		event.held_count = m->term == w->term ? m->held_count : 0;
+	} else if (m->kind == M_RESULT) {
+		event.number = m->number;
+		event.final = m->final;
+		event.ok = m->ok;
+		event.unrun = m->unrun;
+	} else if (m->kind == M_DOWN) {
+		event.dead = m->dead;
+	}
+	w->at_hand = m;
+	deal_head_step(w, &event);
+	bool known = event.host < w->deal.host_count && w->deal.hosts[event.host].link == m->link;
+	if (m->kind == M_BEAT && known)
+		deal_to_host(w, number,
+			     &(struct message){ M_ANSWERED, .link = m->link, .cookie = m->cookie });
+	free(m);
+}

@@ -1,0 +1,153 @@
+/* What the parts of deal_world share: the world itself, its network and events (deal_world.c), its
+ * hosts (deal_hosts.c), the coordinator (deal_head.c) and faults (deal_faults.c). */
+#ifndef SIM_DEAL_WORLD_PRIVATE_H
+#define SIM_DEAL_WORLD_PRIVATE_H
+
+#include "base/heap.h"
+#include "core/deal/hand.h"
+#include "sim/deal_world.h"
+#include "sim/rng.h"
+
+#define MS ((uint64_t)1000000)
+#define PERIOD_NS (100 * MS)
+#define LEASE_NS (4 * PERIOD_NS)
+#define LOST_NS (5 * PERIOD_NS)
+#define FAULTS_END_NS (6000 * MS)
+#define GIVE_UP_NS (600000 * MS)
+#define HOSTS_MAX 6
+#define ORDERS_MAX 48
+#define KINDS 4 /* widths 1 to 3, and one that needs a feature */
+#define WIDTH_MAX 3
+#define FEATURE_KIND 3
+#define HELD_MAX 256
+
+enum what {
+	AT_COORDINATOR, /* a message, or the end of a link */
+	AT_HOST,
+	AT_TIMER, /* of the coordinator */
+	AT_HOST_TIMER,
+	AT_ORDER_END,
+	AT_CONNECT,
+	AT_FAULT,
+	AT_THAW,
+	AT_HEAL,
+	AT_REBORN,
+	AT_SUCCEED, /* the next coordinator */
+	AT_STOP,
+};
+
+enum kind {
+	M_HELLO,
+	M_STARTED,
+	M_RESULT,
+	M_RETURNED,
+	M_RECALLED,
+	M_BEAT,
+	M_DOWN, /* the link has ended: dead */
+	M_WELCOME,
+	M_GIVE,
+	M_ACK,
+	M_DROP,
+	M_RECALL,
+	M_STOP,
+	M_ANSWERED,
+};
+
+struct message {
+	enum kind kind;
+	uint64_t link, term, cookie;
+	uint32_t order, lease, number, count;
+	bool final, ok, unrun, dead;
+	enum deal_stop stop;
+	struct agent_id id;
+	uint32_t held[HELD_MAX];
+	size_t held_count;
+};
+
+struct event {
+	struct heap_node node;
+	enum what what;
+	int host;
+	uint64_t stamp; /* valid only for this life, link or run */
+	struct message *message;
+};
+
+struct task {
+	uint32_t order, lease;
+	bool runs, killed;
+	uint64_t end_ns, stamp;
+};
+
+struct host {
+	struct hand hand;
+	bool alive, frozen, cut, local;
+	uint64_t life; /* counts processes */
+	uint64_t link; /* the present one; 0: none */
+	uint64_t thaw_ns;
+	uint64_t timer_ns; /* when its next AT_HOST_TIMER comes */
+	struct deal_facts facts;
+	char name[8];
+	struct task tasks[HELD_MAX];
+	size_t task_count;
+	uint64_t quiet_to, quiet_from; /* messages each way arrive in order: not before these */
+	uint32_t number;	       /* as the coordinator has it */
+	struct message *waiting[4096]; /* while frozen or cut */
+	size_t waiting_count;
+};
+
+struct world {
+	struct rng rng;
+	const struct world_rules *rules;
+	struct world_outcome *outcome;
+	struct heap events;
+	uint64_t now_ns, stamps;
+	struct host hosts[HOSTS_MAX];
+	int host_count;
+	size_t order_count;
+	uint64_t times[ORDERS_MAX];
+	int32_t widths[ORDERS_MAX];
+	uint32_t kind_of[ORDERS_MAX];
+	/* the result file */
+	int finals[ORDERS_MAX];
+	uint32_t written[ORDERS_MAX];
+	/* the coordinator */
+	bool alive, frozen, over, stopped;
+	uint64_t term;
+	uint64_t timer_ns;
+	struct deal deal;
+	struct deal_order orders[ORDERS_MAX];
+	uint32_t index[ORDERS_MAX]; /* of its orders in the list */
+	struct deal_kind kinds[KINDS];
+	struct message *at_hand;
+	struct message *waiting[8192];
+	int waiting_host[8192];
+	size_t waiting_count;
+	uint64_t host_of_link[65536];
+	uint64_t links;
+};
+
+/* deal_world.c */
+void deal_wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct event *deal_later(struct world *w, uint64_t at_ns, enum what what, int host);
+void deal_to_coordinator(struct world *w, int number, const struct message *message);
+void deal_to_host(struct world *w, int number, const struct message *message);
+
+/* deal_hosts.c */
+void deal_host_step(struct world *w, int number, const struct hand_event *event);
+void deal_host_take(struct world *w, int number, struct message *m); /* frees it */
+void deal_host_born(struct world *w, int number);
+void deal_host_connect(struct world *w, int number);
+void deal_host_reconnect(struct world *w, int number);
+void deal_host_drop_link(struct world *w, int number, bool tell_coordinator, bool dead);
+void deal_host_start(struct world *w, int number);		 /* what has room now */
+void deal_host_end(struct world *w, int number, uint64_t stamp); /* of an order */
+
+/* deal_head.c */
+void deal_head_step(struct world *w, const struct deal_event *event);
+void deal_head_begin(struct world *w, bool again);
+void deal_head_take(struct world *w, int number, struct message *m); /* frees it */
+
+/* deal_faults.c */
+void deal_fault(struct world *w);
+
+#endif

@@ -4,8 +4,10 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/http.h>
+#include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/acceptor.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -146,6 +149,44 @@ struct http_stream *http_streams_first(struct http_server *server)
 struct http_stream *http_streams_next(struct http_server *server, struct http_stream *stream)
 {
 	return stream_at(server, stream->link.next);
+}
+
+static void write_until(int fd, struct bytes data, uint64_t deadline_ns)
+{
+	struct pollfd writable = { .fd = fd, .events = POLLOUT };
+	while (data.len > 0) {
+		ssize_t n = send(fd, data.data, data.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		uint64_t now_ns = clock_now_ns();
+		if (n > 0)
+			data = bytes_of(data.data + n, data.len - (size_t)n);
+		else if (errno != EAGAIN || now_ns >= deadline_ns ||
+			 poll(&writable, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) <= 0)
+			return;
+	}
+}
+
+/* Past libevent: its loop does not run any more. */
+static void finish_stream(struct http_stream *stream, uint64_t deadline_ns)
+{
+	const struct evhttp_request *request = stream->request;
+	struct bufferevent *events = evhttp_connection_get_bufferevent(stream->connection);
+	struct evbuffer *pending = bufferevent_get_output(events);
+	AUTO(buf_done) struct buf last = BUF_INIT;
+	size_t len = evbuffer_get_length(pending);
+	evbuffer_copyout(pending, buf_reserve(&last, len), len);
+	buf_commit(&last, len);
+	if (request->chunked)
+		buf_append_str(&last, "0\r\n\r\n");
+	write_until(bufferevent_getfd(events), bytes_of(buf_data(&last), buf_len(&last)),
+		    deadline_ns);
+}
+
+static void finish_streams(struct http_server *server)
+{
+	uint64_t deadline_ns = clock_now_ns() + HTTP_LAST_WORDS_NS;
+	struct http_stream *it = http_streams_first(server);
+	for (; it; it = http_streams_next(server, it))
+		finish_stream(it, deadline_ns);
 }
 
 /* ---- answers ---- */
@@ -300,6 +341,7 @@ void http_server_free(struct http_server *server)
 {
 	if (!server)
 		return;
+	finish_streams(server);
 	event_free(server->rested);
 	evhttp_free(server->public);
 	evhttp_free(server->private);

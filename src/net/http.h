@@ -23,6 +23,7 @@
 #define HTTP_BODY_MAX 4096
 #define HTTP_CONNECTIONS_MAX 64 /* over TCP */
 #define HTTP_STREAMS_MAX 16
+#define HTTP_LAST_WORDS_NS NS_PER_S
 #define HTTP_TOKEN_BYTES 16 /* random ones; twice as many digits */
 #define HTTP_TOKEN_MAX (2 * HTTP_TOKEN_BYTES + 1)
 
@@ -55,7 +56,11 @@ struct http_server;
 /* `routes` ends with a path of NULL and is borrowed. */
 struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
 				    void *arg);
-void http_server_free(struct http_server *server); /* when its loop turns no more */
+
+/* When its loop turns no more. The clients of streams get what is pending and the end of the
+ * answer, as far as they take it within HTTP_LAST_WORDS_NS: a browser that sees a connection close
+ * before the end of an answer forgets what the page has not read yet. */
+void http_server_free(struct http_server *server);
 
 /* The token of guarded routes, as hexadecimal digits; made when it is first asked for. Until then
  * they refuse everybody. */

@@ -51,7 +51,10 @@ class Browser:
         return self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent).join('\\n')", selector)
 
     def shows(self, selector, text):
-        wait_for(lambda: text in self.text(selector), f"'{text}' in {selector}")
+        try:
+            wait_for(lambda: text in self.text(selector), f"'{text}' in {selector}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it says '{self.text(selector)}'") from None
 
     def click(self, selector):
         self.driver.find_element("css selector", selector).click()

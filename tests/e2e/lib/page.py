@@ -70,16 +70,22 @@ class Page:
         return self.request("/api/do", "POST", self.token, json.dumps(what).encode())
 
     @contextlib.contextmanager
-    def stream(self, path="/api/stream"):
-        """The events of a stream, one after the other: (name, what it says)."""
+    def opened(self, path="/api/stream"):
+        """The answer that is a stream, of which nothing has been read."""
         connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=DEADLINE)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()
-            yield self.events(answer)
+            yield answer
         finally:
             connection.close()
+
+    @contextlib.contextmanager
+    def stream(self, path="/api/stream"):
+        """The events of a stream, one after the other: (name, what it says)."""
+        with self.opened(path) as answer:
+            yield self.events(answer)
 
     @staticmethod
     def events(answer):

@@ -1,6 +1,7 @@
 """The server of a job's page: who may see and do what, and what it tells."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from page import Page, board_of
 from tree import clean_env
-from waits import wait_for
+from waits import DEADLINE, wait_for
 
 JOB = f"page-{os.getpid()}"
 
@@ -81,6 +82,16 @@ def test_a_page_is_told_of_states_wishes_and_the_end(job, tmp_path):
         end = next(told for name, told in events if "exit_code" in told.get("job", {}))
         assert end["job"]["state"] == "stopped" and end["job"]["exit_code"] == 128 + signal.SIGTERM
     assert process.wait(60) == 128 + signal.SIGTERM
+
+
+def test_a_page_that_reads_late_gets_the_last_words_and_the_end_of_the_stream(job):
+    """A browser forgets what the page has not read when a stream breaks off."""
+    process = job()
+    with process.page.opened() as answer:
+        process.terminate()
+        assert process.wait(DEADLINE) == 143
+        events = Page.events(io.BytesIO(answer.read()))  # which raises IncompleteRead at a stream without an end
+        assert board_of(events, lambda board: "exit_code" in board.job).job["exit_code"] == 143
 
 
 def test_a_restart_is_wished_and_told(job):

@@ -246,7 +246,8 @@ def test_a_failure_has_label_command_and_trace_and_ends_the_others(api, from_c, 
         bad = WorkOrder("until [ -e fine ]; do sleep 0.01; done; echo line 7: oops >&2; exit 3", label=("pointwise", "add"),
                         autolabels={"language": "C++"})
         stuck = WorkOrder("echo $$ >pid; touch fine; sleep 100")
-        runner, error = raised([good, bad, stuck], options=["-j3", "--place=none"])
+        # Two at a time: the bad one starts when the good one has ended.
+        runner, error = raised([good, stuck, bad], options=["-j2", "--place=none", "--order=listed"])
         print(type(error).__name__, error.order is bad, error.cmd == bad.cmd, repr(error.wrapped_trace))
         print(str(error).splitlines()[0].split(":")[0])
         print([order is good or order is bad for order in runner.results], runner.results[good].stdout)
@@ -292,7 +293,7 @@ CTRL_C = PRELUDE + """
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run with it ignored, in the background
 marker = sys.argv[1]
 orders = [WorkOrder("echo done"), WorkOrder(f"trap 'echo stopped >>said' INT; touch ready; sleep {marker} & wait; wait")]
-runner = Runner(orders, options=["-j2", "--place=none"])
+runner = Runner(orders, options=["-j1", "--place=none", "--order=listed"])  # one after the other
 try:
     runner.run()
 except KeyboardInterrupt:

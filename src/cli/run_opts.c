@@ -176,6 +176,8 @@ const struct opt run_opts[] = {
 		"${group_rank} ${host}"),
 	OPT_FLAG("merge-output", NULL, O, merge_output,
 		 "show a line that many workers print alike once, with their number"),
+	OPT_STR("job-log", NULL, O, job_log, "FILE",
+		"one log of what all hosts print, written where the coordinator is"),
 	OPT_SIZE("log-max-size", NULL, O, log_max_size, "SIZE",
 		 "begin a log file again at this size, the full one set aside as FILE.1"),
 	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME",

@@ -706,6 +706,11 @@ bool link_peer_plans(const struct link *link)
 	return link->peer_minor >= FRAME_MINOR_PLANS;
 }
 
+bool link_peer_streams(const struct link *link)
+{
+	return link->peer_minor >= FRAME_MINOR_STREAMS;
+}
+
 uint64_t link_up_ns(const struct link *link)
 {
 	return link->up_ns;

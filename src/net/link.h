@@ -94,6 +94,7 @@ void link_drop(struct link *link);
 bool link_is_asker(const struct link *link);	 /* accepted: as what the peer came */
 bool link_peer_answers(const struct link *link); /* the peer's version knows questions */
 bool link_peer_plans(const struct link *link);	 /* and how to leave together */
+bool link_peer_streams(const struct link *link); /* and the job's one log */
 
 /* When this side authenticated the peer (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);

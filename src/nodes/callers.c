@@ -62,6 +62,7 @@ static void tell_join(struct caller *caller, const struct msg *msg)
 	add_seen_address(caller->link, &node);
 	node.answers = link_peer_answers(caller->link);
 	node.plans = link_peer_plans(caller->link);
+	node.streams = link_peer_streams(caller->link);
 	join.join.node = &node;
 	tell_msg(caller, &join);
 }

@@ -497,6 +497,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 		.preflight = options->preflight,
 		.notice_ns = options->notice_ns,
 		.http = options->http && *options->http ? options->http : NULL,
+		.job_log = options->job_log && *options->job_log ? options->job_log : NULL,
 	};
 	int r;
 	if ((r = check_numbers(options, err)) < 0 ||
@@ -527,6 +528,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 	config.max_restarts = (uint32_t)options->restarts.max;
 	config.restarts_by_progress = options->restarts.by_progress;
 	config.streams.output.steps = config.progress_pattern;
+	config.streams.output.queue = config.job_log;
 	config.guard.workers = config.nproc;
 	config.run_id = name_job(&options->rdzv, &config.rdzv);
 	config.rdzv.run_id = config.run_id;

@@ -71,7 +71,8 @@ struct run_config {
 	const char *events; /* a file, fd:N or -; NULL: only in a log directory */
 	int lifeline;	    /* the job stops at end of file of this descriptor; -1: none */
 	/* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
-	const char *http; /* NULL: not over TCP */
+	const char *http;    /* NULL: not over TCP */
+	const char *job_log; /* NULL: none */
 	struct addr http_addr;
 
 	const char *preload; /* MODULE,MODULE... for warm workers; NULL: none */

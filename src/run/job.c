@@ -55,7 +55,7 @@ static void arm_timer(struct job *job)
 	event_add(job->timer, &left);
 }
 
-void job_pump(struct job *job)
+static void take_steps(struct job *job)
 {
 	for (size_t i = 0; i < job->queued; i++) {
 		struct pending pending = job->queue[i];
@@ -65,6 +65,13 @@ void job_pump(struct job *job)
 			job_step_node(job, &pending.node);
 	}
 	job->queued = 0;
+}
+
+void job_pump(struct job *job)
+{
+	take_steps(job);
+	job_log_stepped(job);
+	take_steps(job);
 	arm_timer(job);
 }
 
@@ -273,12 +280,17 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		case OUTPUT_TROUBLE:
 			log_warn("%s", event.text);
 			break;
+		case OUTPUT_LINES:
+			log_sender_wake(job->log_sender);
+			break;
 		case OUTPUT_FINISHED:
 			pages_complete(&job->pages);
 			event_base_loopexit(job->base, NULL);
 			break;
 		}
 	}
+	if (job->log_sender)
+		job_pump(job);
 }
 
 /* ---- beginning and end ---- */
@@ -346,6 +358,7 @@ static int set_up(struct job *job, struct err *err)
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
 	job_join_others(job);
 	r = job_open_pages(job, err);
+	job_open_log(job);
 	job_open_askers(job);
 	return r < 0 ? r : job_open_store(job, err);
 }
@@ -368,6 +381,7 @@ static void tear_down(struct job *job)
 	events_close(&job->telling.events);
 	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);
 	answers_free(job->answers);
+	job_close_log(job);
 	callers_free(job->askers);
 	if (job->base)
 		link_drop_lingering(job->base);
@@ -417,6 +431,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		job_pump(&job);
 		event_base_dispatch(job.base);
 		output_missing(job.output, &ret_result->missing);
+		job_log_missing(&job, &ret_result->missing);
 	}
 	tear_down(&job);
 	history_end(&ret_result->history, clock_now_ns());

@@ -45,7 +45,7 @@ static void tell_gone(struct job *job)
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
 				    .reached = span.workers ? span.most + 1 : 0 };
 	guard_kept(job->guard, gone.kept);
-	job_push_agent(job, gone);
+	job_part(job, gone);
 }
 
 /* A process neither dies nor may be killed: this host can start nothing any more. */
@@ -115,8 +115,8 @@ static void act_group(struct job *job, const struct group_action *action)
 		break;
 	case GROUP_DO_TELL_DONE:
 		TELL(&job->telling, HAPPENED_GROUP_DONE);
-		job_push_agent(job, (struct agent_event){ .type = AGENT_GROUP_DONE,
-							  .left = notice_left(job) });
+		job_part(job, (struct agent_event){ .type = AGENT_GROUP_DONE,
+						    .left = notice_left(job) });
 		break;
 	case GROUP_DO_TELL_GONE:
 		tell_gone(job);
@@ -153,6 +153,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 	TELL(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
 	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 	notice_begin(job);
+	job_log_round(job);
 	answers_round_begins(job->answers);
 }
 
@@ -242,19 +243,31 @@ static void place_store(struct job *job, uint64_t link)
 					   .agent = { .type = AGENT_BARRED, .text = err.msg } });
 }
 
+static void take_question(struct job *job, const struct msg *msg)
+{
+	if (msg->type == MSG_QUESTION && msg->question.ask.kind == ASK_JOB_LOG)
+		job_log_asked(job);
+	answers_take(job->answers, msg);
+}
+
 static void act_node(struct job *job, const struct node_action *action)
 {
 	if (action->type == NODE_DO_NOTE && action->note.kind == NOTE_FORMED &&
 	    job->node.coordinator)
 		node_table_update(&job->result->history.nodes, job->node.coordinator);
+	if (action->type == NODE_DO_NOTE && action->note.kind == NOTE_FORMED &&
+	    job->node.coordinator && job->log_writer)
+		log_writer_formed(job->log_writer);
 	if (action->type == NODE_DO_HOST)
 		act_host(job, &action->agent, action->linked);
 	else if (action->type == NODE_DO_PLACE_STORE)
 		place_store(job, action->link);
 	else if (action->type == NODE_DO_ASKED)
-		answers_take(job->answers, &action->msg);
+		take_question(job, &action->msg);
 	else if (action->type == NODE_DO_SEND && action->link == OWN_QUESTION_LINK)
 		own_question_take(job->asker, &action->msg);
+	else if (action->type == NODE_DO_SEND && action->link == LOG_WRITER_LINK)
+		log_writer_take(job->log_writer, &action->msg);
 	else if (action->type == NODE_DO_SEND && own_question_is_link(action->link))
 		dash_take(job->pages.dash, action->link, &action->msg);
 	else if (action->type == NODE_DO_SEND && callers_is_here(action->link))

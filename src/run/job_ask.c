@@ -184,6 +184,11 @@ static void on_asker_turned_away(void *arg UNUSED, const char *name UNUSED, cons
 	log_info("rejected a command on this host: %s", why);
 }
 
+static void on_log_sent(void *arg)
+{
+	job_pump(arg);
+}
+
 void job_open_askers(struct job *job)
 {
 	static const struct callers_handler handler = {
@@ -195,6 +200,7 @@ void job_open_askers(struct job *job)
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
 		.on_notice = on_notice_asked,
+		.on_log_sent = on_log_sent,
 		.arg = job,
 	};
 	struct err err = ERR_INIT;

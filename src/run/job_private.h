@@ -1,5 +1,6 @@
 /* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c),
- * checks between attempts (job_check.c), and requests to the job (job_ask.c). */
+ * checks between attempts (job_check.c), requests to the job (job_ask.c), and its one log
+ * (job_log.c). */
 #ifndef RUN_JOB_PRIVATE_H
 #define RUN_JOB_PRIVATE_H
 
@@ -9,8 +10,11 @@
 #include "nodes/wiring.h"
 #include "run/ask/answers.h"
 #include "run/ask/own_question.h"
+#include "core/lines/parting.h"
 #include "run/checks/recheck.h"
 #include "run/job.h"
+#include "run/joblog/log_sender.h"
+#include "run/joblog/log_writer.h"
 #include "run/notice.h"
 #include "run/own_node.h"
 #include "run/round_store.h"
@@ -66,6 +70,12 @@ struct job {
 	bool end_empty;		 /* and no worker is left here */
 	struct recheck *recheck; /* NULL until this node checks itself again */
 	struct check_counters counters;
+	struct log_sender *log_sender; /* both NULL without --job-log */
+	struct log_writer *log_writer;
+	struct parting parting;
+	struct agent_event partings[2]; /* that wait for the log */
+	size_t parting_count;
+	struct event *part_timer;
 	struct err no_store; /* why the current round has no store here, though it should */
 	bool ended;	     /* the agent has left; only output is left to write */
 };
@@ -99,6 +109,22 @@ void job_not_started(struct job *job, size_t rank, int error, const struct err *
 
 /* AGENT_CHECK: begins the checks between two attempts; AGENT_CHECKED follows. */
 void job_check(struct job *job);
+
+/* ---- job_log.c ---- */
+
+void job_open_log(struct job *job); /* after the pages */
+void job_close_log(struct job *job);
+void job_log_round(struct job *job); /* a round begins here */
+void job_log_asked(struct job *job); /* the coordinator asks for the lines of this host */
+
+/* Queues this step of the agent, the end of the group, once what the workers printed is taken. */
+void job_part(struct job *job, struct agent_event event);
+
+/* Something has happened. May queue steps. */
+void job_log_stepped(struct job *job);
+
+/* Ends the log; appends what is missing in it. */
+void job_log_missing(struct job *job, struct buf *missing);
 
 /* ---- job_ask.c ---- */
 

@@ -65,6 +65,7 @@ struct run_options {
 	int64_t progress_total;	    /* 0: not given */
 	uint64_t keep_limit;	    /* 0: not given */
 	const char *http;	    /* NULL: not over TCP */
+	const char *job_log;	    /* one log of all hosts; NULL: none */
 	const char *events;
 	int64_t lifeline; /* -1: none */
 	const char *role;

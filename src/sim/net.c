@@ -143,7 +143,7 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 		if (msg->type == MSG_JOIN) {
 			packet->node = NEW(struct node_info);
 			*packet->node = *msg->join.node;
-			packet->node->answers = packet->node->plans =
+			packet->node->answers = packet->node->plans = packet->node->streams =
 				!world->hosts[link->host[!dir]].old;
 			packet->msg->join.node = packet->node;
 		}

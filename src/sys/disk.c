@@ -22,6 +22,7 @@ struct disk_file {
 	struct list ready; /* in disk->ready while there is work to do */
 	char *path;
 	unsigned users;
+	bool appends; /* what the file has stays */
 	bool adopted; /* the caller's descriptor: cannot be opened again by its path */
 	struct buf pending;
 	uint64_t missing;
@@ -87,14 +88,18 @@ static void make_directories(const char *path)
 
 static int open_file(struct disk_file *file)
 {
-	static const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+	flags |= file->appends ? O_APPEND : O_TRUNC;
 	file->fd = open(file->path, flags, 0666);
 	if (file->fd < 0 && errno == ENOENT && strchr(file->path, '/')) {
 		make_directories(file->path);
 		file->fd = open(file->path, flags, 0666);
 	}
+	struct stat info;
 	file->opened = true;
-	file->size = 0;
+	file->size = file->appends && file->fd >= 0 && fstat(file->fd, &info) == 0
+			     ? (uint64_t)info.st_size
+			     : 0;
 	return file->fd < 0 ? -errno : 0;
 }
 
@@ -276,18 +281,29 @@ static struct disk_file *add_file(struct disk *disk, const char *path, int fd)
 	return file;
 }
 
-struct disk_file *disk_open(struct disk *disk, const char *path)
+static struct disk_file *open_path(struct disk *disk, const char *path, bool appends)
 {
 	pthread_mutex_lock(&disk->lock);
 	struct disk_file *file = map_get(&disk->open, path, strlen(path));
 	if (!file) {
 		file = add_file(disk, path, -1);
+		file->appends = appends;
 		map_put(&disk->open, path, strlen(path), file);
 		make_ready(disk, file);
 	}
 	file->users++;
 	pthread_mutex_unlock(&disk->lock);
 	return file;
+}
+
+struct disk_file *disk_open(struct disk *disk, const char *path)
+{
+	return open_path(disk, path, false);
+}
+
+struct disk_file *disk_append(struct disk *disk, const char *path)
+{
+	return open_path(disk, path, true);
 }
 
 struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd)
@@ -300,20 +316,36 @@ struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd)
 	return file;
 }
 
+/* With the lock. */
+static void take(struct disk *disk, struct disk_file *file, const void *data, size_t len, bool lost)
+{
+	if (lost) {
+		file->missing += len;
+		file->error = ETIMEDOUT;
+		return;
+	}
+	buf_append(&file->pending, data, len);
+	disk->backlog += len;
+	make_ready(disk, file);
+}
+
 void disk_write(struct disk *disk, struct disk_file *file, const void *data, size_t len)
 {
 	pthread_mutex_lock(&disk->lock);
 	while (disk->backlog + len > DISK_BACKLOG_MAX && !idle(disk) && wait_for_move(disk))
 		;
 	bool lost = disk->hung && disk->backlog + len > DISK_BACKLOG_MAX;
-	if (lost) {
-		file->missing += len;
-		file->error = ETIMEDOUT;
-	} else {
-		buf_append(&file->pending, data, len);
-		disk->backlog += len;
-		make_ready(disk, file);
-	}
+	take(disk, file, data, len, lost);
+	pthread_mutex_unlock(&disk->lock);
+	if (lost)
+		tell(disk, file->path, ETIMEDOUT);
+}
+
+void disk_try_write(struct disk *disk, struct disk_file *file, const void *data, size_t len)
+{
+	pthread_mutex_lock(&disk->lock);
+	bool lost = disk->backlog + len > DISK_BACKLOG_MAX;
+	take(disk, file, data, len, lost);
 	pthread_mutex_unlock(&disk->lock);
 	if (lost)
 		tell(disk, file->path, ETIMEDOUT);

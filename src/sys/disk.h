@@ -38,7 +38,13 @@ struct disk_file *disk_open(struct disk *disk, const char *path);
 /* The same for an open descriptor, with a name for messages: written to as it is, neither emptied
  * nor renamed. Takes the descriptor. */
 struct disk_file *disk_adopt(struct disk *disk, const char *name, int fd);
+
+/* The same, to write behind what the file has. */
+struct disk_file *disk_append(struct disk *disk, const char *path);
+
 void disk_write(struct disk *disk, struct disk_file *file, const void *data, size_t len);
+/* Never waits: bytes that find no room count as missing. */
+void disk_try_write(struct disk *disk, struct disk_file *file, const void *data, size_t len);
 void disk_close(struct disk *disk, struct disk_file *file);
 
 /* Appends "PATH: N bytes are missing (No space left on device)" for every file with losses, one per

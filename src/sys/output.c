@@ -44,6 +44,7 @@ int output_new(const struct output_config *config, struct output **ret_output, s
 	output->merge = config->merge;
 	output->log_max_size = config->log_max_size;
 	output->steps = config->steps;
+	output->queues = config->queue;
 	output->next_number = FIRST_NUMBER;
 	output->one_console = console_same_file(STDOUT_FILENO, STDERR_FILENO);
 	pthread_mutex_init(&output->lock, NULL);
@@ -129,6 +130,7 @@ void output_free(struct output *output)
 		console_done(&output->consoles[i]);
 	}
 	buf_done(&output->messages);
+	line_queue_done(&output->queue);
 	fd_close(&output->epoll_fd);
 	fd_close(&output->wake_fd);
 	fd_close(&output->notify_fd);
@@ -189,7 +191,7 @@ static bool needs_pipe(const struct output *output, const struct output_worker *
 		       enum output_stream kind)
 {
 	const struct output_route *route = &worker->route[kind];
-	return worker->count || output->steps || has_file(route) ||
+	return worker->count || output->steps || output->queues || has_file(route) ||
 	       (route->console && route->prefix) || worker->keep_tail[kind];
 }
 
@@ -232,7 +234,8 @@ static int add_stream(struct output *output, struct worker *worker,
 		.filter_prefix = render_prefix(output, worker, false),
 		.file_path = copy_or_null(route->file),
 		.filter_path = copy_or_null(route->filter_file),
-		.split = { .blocks = !route->prefix && !route->filter_file && !output->steps },
+		.split = { .blocks = !route->prefix && !route->filter_file && !output->steps &&
+				     !output->queues },
 	};
 	*ret_fd = fds[1];
 	return 0;
@@ -281,6 +284,7 @@ static void hand_over(struct output *output, struct worker *worker)
 	worker->with_loop = true;
 	pthread_mutex_lock(&output->lock);
 	worker->with_pump = true;
+	output->undrained++;
 	list_append(&output->added, &worker->added_link);
 	pthread_mutex_unlock(&output->lock);
 	eventfd_write(output->wake_fd, 1);
@@ -461,6 +465,28 @@ bool output_next(struct output *output, struct output_event *ret_event)
 	if (ret_event->type == OUTPUT_FINISHED)
 		output->finished = true;
 	return true;
+}
+
+bool output_is_drained(struct output *output)
+{
+	pthread_mutex_lock(&output->lock);
+	bool drained = output->undrained == 0;
+	pthread_mutex_unlock(&output->lock);
+	return drained;
+}
+
+bool output_line(struct output *output, struct queued_line *ret_line, struct buf *text,
+		 uint64_t *ret_next)
+{
+	pthread_mutex_lock(&output->lock);
+	bool any = line_queue_first(&output->queue, ret_line);
+	*ret_next = output->queue.next;
+	if (any) {
+		buf_append(text, ret_line->text, ret_line->len);
+		line_queue_drop(&output->queue);
+	}
+	pthread_mutex_unlock(&output->lock);
+	return any;
 }
 
 void output_missing(struct output *output, struct buf *out)

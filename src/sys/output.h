@@ -29,6 +29,7 @@
 
 struct output;
 struct step_pattern;
+struct queued_line;
 
 enum output_stream {
 	OUTPUT_STDOUT,
@@ -42,6 +43,7 @@ struct output_config {
 	uint64_t log_max_size; /* a log file is set aside as NAME.1 beyond this; 0: never */
 	/* A worker's line that contains one of these also goes to the worker's filter file. */
 	struct strv filters[OUTPUT_STREAM_COUNT];
+	bool queue; /* lines of all workers wait for output_line(), too, if they find room */
 	/* finds steps in the lines of all workers; NULL: not wanted. Borrowed. */
 	const struct step_pattern *steps;
 };
@@ -121,6 +123,7 @@ enum output_event_type {
 	OUTPUT_DRAINED, /* of worker `id`: everything it wrote has been read */
 	/* `text`: a log file or our own output cannot be written; reported once each */
 	OUTPUT_TROUBLE,
+	OUTPUT_LINES, /* lines are waiting, and none were */
 	OUTPUT_FINISHED,
 };
 
@@ -132,6 +135,16 @@ struct output_event {
 
 int output_fd(const struct output *output);
 bool output_next(struct output *output, struct output_event *ret_event);
+
+/* Whether everything that workers wrote has been read, of all that came so far. */
+bool output_is_drained(struct output *output);
+
+/* With output_config.queue: the oldest line that waits. False: none does, and *ret_next is the
+ * number of the one to come (core/lines/line_queue.h). A line's `stream` is its enum output_stream,
+ * OUTPUT_STREAM_COUNT if both share a pipe. Its text is appended to `text`, and it does not wait
+ * any more. */
+bool output_line(struct output *output, struct queued_line *ret_line, struct buf *text,
+		 uint64_t *ret_next);
 
 /* Appends one line for each file with losses: "FILE: N bytes are missing (reason)". */
 void output_missing(struct output *output, struct buf *out);

@@ -149,9 +149,26 @@ static void look_for_step(const struct output *output, const struct stream *stre
 	worker_page_tell(page, step, clock_now_ns());
 }
 
+/* For the job's one log. */
+static void queue_line(struct output *output, const struct stream *stream, const struct line *line)
+{
+	const struct worker *worker = stream->worker;
+	size_t len = line->len - (line->end != LINE_OPEN);
+	pthread_mutex_lock(&output->lock);
+	bool first = line_queue_empty(&output->queue);
+	line_queue_put(&output->queue, (uint32_t)(worker->names.rank_base + worker->local_rank),
+		       worker->shares_pipe ? OUTPUT_STREAM_COUNT : (uint8_t)stream->kind,
+		       line->text, len);
+	pthread_mutex_unlock(&output->lock);
+	if (first)
+		output_post(output, &(struct output_event){ .type = OUTPUT_LINES });
+}
+
 static void handle_line(struct pump *pump, struct stream *stream, const struct line *line)
 {
 	struct output *output = pump->output;
+	if (output->queues)
+		queue_line(output, stream, line);
 	if (output->steps)
 		look_for_step(output, stream, line);
 	if (stream->filter_file && matches(&output->filters[stream->kind], line))
@@ -192,7 +209,7 @@ static void handle_bytes(struct pump *pump, struct stream *stream, const unsigne
 	}
 	if (stream->file)
 		disk_write(output->disk, stream->file, data, len);
-	if (!stream->console && !stream->filter_file && !output->steps)
+	if (!stream->console && !stream->filter_file && !output->steps && !output->queues)
 		return;
 
 	struct line line;
@@ -213,6 +230,7 @@ static void end_worker_if_drained(struct pump *pump, struct worker *worker)
 	list_unlink(&worker->link);
 	pthread_mutex_lock(&pump->output->lock);
 	worker->with_pump = false;
+	pump->output->undrained--;
 	output_worker_release(worker);
 	pthread_mutex_unlock(&pump->output->lock);
 }

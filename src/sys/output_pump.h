@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "core/lines/line_queue.h"
 #include "core/lines/line_split.h"
 #include "core/lines/merge.h"
 #include "core/lines/step_pattern.h"
@@ -85,6 +86,7 @@ struct output {
 	uint64_t log_max_size;
 	struct strv filters[OUTPUT_STREAM_COUNT];
 	const struct step_pattern *steps;
+	bool queues;
 	struct console consoles[OUTPUT_STREAM_COUNT];
 	bool one_console; /* stdout and stderr are one file: consoles[0] is both */
 
@@ -103,6 +105,8 @@ struct output {
 	struct list added;
 	struct list ended;
 	struct list events;
+	size_t undrained; /* workers */
+	struct line_queue queue;
 	struct buf messages; /* for stderr */
 	uint64_t dropped_messages;
 	bool finishing;

@@ -38,6 +38,7 @@ enum ask_kind {
 	ASK_COLLECTIVES,
 	ASK_LEAVE, /* as RESTART; it gives notice to all (core/rounds/accord.h) */
 	ASK_SAVE,
+	ASK_JOB_LOG, /* as FOLLOW, for the job's one log: whole lines, none twice */
 	ASK_KIND_COUNT,
 };
 

@@ -77,9 +77,9 @@ struct node_info {
 	uint32_t strikes;	    /* so many make its host one of last resort; 0: none do */
 	uint64_t cool_down_ns;	    /* they are forgotten after that. rule: strikes */
 	bool excluded;		    /* it never gets workers. rule: excluded */
-	/* it understands questions, and plans; not sent: the receiver knows from the version of the
-	 * peer */
-	bool answers, plans;
+	/* it understands questions, plans, and the question for the job's one log; not sent: the
+	 * receiver knows from the version of the peer */
+	bool answers, plans, streams;
 };
 
 /* Puts an address first in the node's list. A full list loses its last one. */

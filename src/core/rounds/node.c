@@ -756,6 +756,7 @@ void node_init(struct node *node, const struct node_config *config)
 	}
 	node->config.agent.node.answers = true;
 	node->config.agent.node.plans = true;
+	node->config.agent.node.streams = true;
 	agent_init(&node->agent, &node->config.agent);
 	finder_init(&node->finder, &config->finder);
 }

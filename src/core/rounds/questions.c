@@ -17,6 +17,7 @@ static const struct question_window kinds[] = {
 	[ASK_COLLECTIVES] = { 256, 2, 2, false },
 	[ASK_LEAVE] = { 1, 1, QUESTIONS_MAX, false },
 	[ASK_SAVE] = { 1, 1, QUESTIONS_MAX, false },
+	[ASK_JOB_LOG] = { 1024, 2, 1, true },
 };
 static_assert(ARRAY_LEN(kinds) == ASK_KIND_COUNT, "every kind needs a row");
 
@@ -270,14 +271,15 @@ static int compare(const void *a, const void *b)
 	return (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
-/* A host of an earlier version would not understand a notice. */
+/* A host of an earlier version would not understand a notice, or what the job's log is. */
 static struct question_host host_of(const struct member *member, enum ask_kind kind)
 {
 	bool notice = kind == ASK_LEAVE || kind == ASK_SAVE;
 	return (struct question_host){
 		.link = member->link,
 		.group_rank = member->in_round ? (int32_t)member->group_rank : -1,
-		.answers = member->answers && (member->plans || !notice),
+		.answers = member->answers && (member->plans || !notice) &&
+			   (member->streams || kind != ASK_JOB_LOG),
 		.name = mem_strdup(member->name),
 	};
 }

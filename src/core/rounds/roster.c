@@ -189,6 +189,7 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->max_restarts = node->max_restarts;
 	member->by_progress = node->by_progress;
 	member->plans = node->plans;
+	member->streams = node->streams;
 	member->backoff_ns = node->backoff_ns;
 	member->backoff_max_ns = node->backoff_max_ns;
 	member->death_ns = node_death_ns(node);

@@ -9,6 +9,7 @@
 #include "proto/stacks/stack_json.h"
 #include "run/ask/answer_logs.h"
 #include "run/explanation.h"
+#include "run/joblog/log_sender.h"
 
 #define STACKS_MARGIN_NS (NS_PER_S / 2) /* before the deadline, for the answer to arrive */
 
@@ -28,6 +29,7 @@ struct answer {
 	bool failed;		  /* it says why there is no answer */
 	struct diagnosis *stacks; /* under way */
 	struct answer_logs *logs; /* NULL: it is not about logs */
+	bool job_log;		  /* of what the sender has */
 	bool begun;		  /* a piece has been sent */
 };
 
@@ -42,6 +44,8 @@ struct answers {
 
 static void end_answer(struct answer *answer)
 {
+	if (answer->job_log)
+		log_sender_end(answer->answers->pages->log_sender);
 	diagnosis_cancel(answer->stacks);
 	answer_logs_free(answer->logs);
 	list_unlink(&answer->link);
@@ -157,6 +161,26 @@ static void tell_logs(struct answer *answer)
 			     "of muster run do");
 }
 
+/* It ends with the question. One that was asked before is over. */
+static void tell_job_log(struct answer *answer)
+{
+	struct answers *answers = answer->answers;
+	const struct pages *pages = answers->pages;
+	if (!pages->log_sender) {
+		fail(answer, "it runs without --job-log");
+		return;
+	}
+	list_foreach(it, &answers->open)
+	{
+		struct answer *other = list_entry(it, struct answer, link);
+		other->dropped |= other->job_log;
+		other->job_log = false;
+	}
+	answer->job_log = true;
+	log_sender_begin(pages->log_sender, pages->workers->round.group_world_size, on_more,
+			 answers);
+}
+
 static void do_stop(struct answer *answer)
 {
 	answer->complete = true;
@@ -193,6 +217,7 @@ static void begin(struct answer *answer)
 		[ASK_COLLECTIVES] = tell_collectives,
 		[ASK_LEAVE] = do_notice,
 		[ASK_SAVE] = do_notice,
+		[ASK_JOB_LOG] = tell_job_log,
 	};
 	static_assert(ARRAY_LEN(kinds) == ASK_KIND_COUNT, "every kind is answered");
 	kinds[answer->ask.kind](answer);
@@ -203,10 +228,16 @@ static void begin(struct answer *answer)
 /* Gets as much of the logs as may be sent now. */
 static void refill(struct answer *answer, uint32_t room)
 {
-	if (!answer->logs || answer->complete || answer->sent < buf_len(&answer->text))
+	if (answer->complete || answer->sent < buf_len(&answer->text) ||
+	    !(answer->logs || (answer->job_log && room)))
 		return;
 	buf_clear(&answer->text);
 	answer->sent = 0;
+	if (answer->job_log) {
+		log_sender_take(answer->answers->pages->log_sender, room * (size_t)ASK_PIECE_MAX,
+				&answer->text);
+		return;
+	}
 	answer->complete =
 		answer_logs_take(answer->logs, room * (size_t)ASK_PIECE_MAX, &answer->text);
 }
@@ -254,16 +285,22 @@ static void finish(struct answer *answer)
 static void on_soon(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct answers *answers = arg;
+	bool log = false;
 	list_foreach(it, &answers->open)
 	{
 		struct answer *answer = list_entry(it, struct answer, link);
-		if (!answer->dropped && !answer->complete && !answer->stacks && !answer->logs)
+		if (!answer->dropped && !answer->complete && !answer->stacks && !answer->logs &&
+		    !answer->job_log)
 			begin(answer);
 		if (answer->dropped)
 			end_answer(answer);
 		else if (answer->silent ? answer->complete : send_pieces(answer))
 			finish(answer);
+		else
+			log |= answer->job_log;
 	}
+	if (log)
+		answers->hooks.on_log_sent(answers->hooks.arg);
 }
 
 void answers_take(struct answers *answers, const struct msg *msg)
@@ -308,6 +345,19 @@ void answers_round_begins(struct answers *answers)
 		if (answer->logs)
 			answer_logs_round_begins(answer->logs);
 	}
+}
+
+bool answers_log_is_taken(const struct answers *answers)
+{
+	list_foreach(it, &answers->open)
+	{
+		const struct answer *answer = list_entry(it, struct answer, link);
+		if (answer->job_log && !answer->dropped)
+			return answer->begun && answer->sent == buf_len(&answer->text) &&
+			       node_room(answers->node, answer->question, answer->slot) ==
+				       questions_window(ASK_JOB_LOG).pieces;
+	}
+	return false;
 }
 
 /* ---- life ---- */

@@ -21,6 +21,8 @@ struct answers_hooks {
 	bool (*on_restart)(void *arg); /* false: no round is running */
 	/* false: no worker here asks for it, or no round is running */
 	bool (*on_notice)(void *arg, enum plan_kind kind);
+	/* What there was for the job's one log has been sent, as far as there was room. */
+	void (*on_log_sent)(void *arg);
 	void *arg;
 };
 
@@ -35,5 +37,8 @@ void answers_take(struct answers *answers, const struct msg *msg);
 /* The next round is about to begin: the workers of the last are gone; it has begun. */
 void answers_round_ends(struct answers *answers);
 void answers_round_begins(struct answers *answers);
+
+/* Whether the coordinator has taken all that was sent for the job's one log. */
+bool answers_log_is_taken(const struct answers *answers);
 
 #endif

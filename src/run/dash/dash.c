@@ -21,7 +21,8 @@ enum dash_link {
 	DASH_LOGS,
 	DASH_LINK_COUNT,
 };
-static_assert(DASH_LINK_COUNT < OWN_QUESTION_LINKS, "the first one is the guard's");
+static_assert(DASH_LINK_COUNT < OWN_QUESTION_LINKS - 1,
+	      "the first one is the guard's, the last one the job log's");
 
 enum viewer {
 	VIEWER_STATE = 1, /* knows the board, changes are enough */

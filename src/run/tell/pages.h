@@ -16,6 +16,8 @@
 #define PAGES_SOCKET "http"		    /* its name in the job's private directory */
 #define PAGES_LATENCY_MAX_NS (5 * NS_PER_S) /* a slower loop is unhealthy */
 
+struct log_sender;
+
 struct pages {
 	/* Borrowed, for as long as this is used. */
 	struct event_base *base;
@@ -30,6 +32,7 @@ struct pages {
 	const struct torch_metrics *torch;
 	const struct steps *steps;
 	const char *log_dir;
+	struct log_sender *log_sender; /* NULL: there is no --job-log */
 	void (*on_stop)(void *arg);
 	bool (*on_restart)(void *arg); /* false: no round is running */
 	/* false: no worker asks for it, or no round is running */

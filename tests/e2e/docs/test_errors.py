@@ -9,7 +9,7 @@ from waits import DEADLINE
 
 PAGE = ROOT / "docs/errors.md"
 # How another side broke a protocol: people read it behind "rejected", "dropped" and their like, with the side's name.
-OF_A_PEER = re.compile(r"src/(proto/(c10d|frame|round_msg|store_session|log_block|flight|pickle|etcd|dash/|deal/|checks/|stacks/|fleet/)|net/(link|seal)|"
+OF_A_PEER = re.compile(r"src/(proto/(c10d|frame|round_msg|store_session|log_block|joblog/|flight|pickle|etcd|dash/|deal/|checks/|stacks/|fleet/)|net/(link|seal)|"
                        r"batch/many/|run/forensics|core/store_table)")
 # For developers of muster alone.
 NOT_FOR_USERS = re.compile(r"src/(cli/cmd_sim\.c|sim/)")

@@ -6,7 +6,7 @@ directory in MUSTER_FLIGHT; when the program imports torch.distributed, this sta
 
     f3          the socket of rank 3
     f3.groups   its process groups: {"GROUP": {"desc": "dp", "ranks": [0, 1]}, ...}
-    f3.pair     the send or receive that it is in, which gloo does not record, as JSON of the same form; zeros: none
+    f3.noted    what gloo does not record (sends, receives, monitored barriers), as JSON of the same form; zeros: nothing
     f3.why      instead: why there is no server
     f3.died     the program was ended by an exception of torch.distributed, such as a time-out: "collective", or
                 "elsewhere" if PyTorch does not record that (sends and receives of gloo)
@@ -61,14 +61,14 @@ class FlightFinder:
 def start_flight(module) -> None:  # type: ignore[no-untyped-def]
     """A recorder that cannot be read must not disturb the program."""
     base = os.path.join(os.environ[FLIGHT_DIRECTORY], "f" + os.environ.get("RANK", "0"))
-    for old in (base, base + ".groups", base + ".pair", base + ".why", base + ".died"):  # of an earlier attempt
+    for old in (base, base + ".groups", base + ".noted", base + ".why", base + ".died"):  # of an earlier attempt
         try:
             os.unlink(old)
         except OSError:
             pass
     try:
         watch_groups(module, base + ".groups")
-        watch_pairs(module, base + ".pair")
+        watch_unrecorded(module, base + ".noted")
         watch_end(base + ".died")
         serve_flight(base)
     except Exception as e:
@@ -131,56 +131,141 @@ def watch_groups(module, path: str) -> None:  # type: ignore[no-untyped-def]
     module._new_process_group_helper = make_and_note
 
 
-PAIR_BYTES = 1024
+NOTES_BYTES = 65536
+NOTES_OPEN = 16  # the oldest of those under way: a rank that has more does not wait for the later ones
+NOTES_HELD = 1024  # so many under way are looked at again
+NOTES_ENDED = 128  # the latest, one for each group, peer and direction
 
 
-def watch_pairs(module, path: str) -> None:  # type: ignore[no-untyped-def]
-    """Notes the send or receive that blocks the program: in memory that the launcher sees, without a system call."""
-    import mmap
+class Notes:
+    """What PyTorch does not record of gloo: sends, receives and monitored barriers. They stand in memory that the launcher
+    sees, as JSON: those under way, and of each kind the last that has ended. Writing is no system call."""
 
-    with open(path, "w+b") as file:
-        file.truncate(PAIR_BYTES)
-        page = mmap.mmap(file.fileno(), PAIR_BYTES)
-    counts: dict[tuple[str, str], int] = {}
+    def __init__(self, path: str) -> None:
+        import mmap
 
-    def note(name, send, peer, group, group_peer):  # type: ignore[no-untyped-def]
-        import json
+        with open(path, "w+b") as file:
+            file.truncate(NOTES_BYTES)
+            self.page = mmap.mmap(file.fileno(), NOTES_BYTES)
+        self.names: dict[str, str] = {}
+        self.counts: dict[tuple[str, str], int] = {}
+        self.open: dict = {}  # type: ignore[type-arg]  # (group, kind, number): (text, a weak reference to its work)
+        self.ended: dict[tuple[str, str], str] = {}
+
+    def begin(self, group, kind: str, shown: str, work) -> None:  # type: ignore[no-untyped-def]
+        """Numbers it among those of its kind in the group. It has ended when `work` has, or is gone: after an exception not
+        before that is forgotten, and so not if it ends the program."""
         import time
+        import weakref
 
-        group = group if group is not None else module._get_default_group()
-        if group_peer is None and peer is not None:
-            group_peer = module.get_group_rank(group, peer)
-        op = f"{name} {group.rank()}{'->' if send else '<-'}{'any' if group_peer is None else group_peer}"
-        key = (group.group_name, op)
-        counts[key] = counts.get(key, 0) + 1
-        entry = {"process_group": [group.group_name, group.group_desc], "profiling_name": op, "is_p2p": True,
-                 "p2p_seq_id": counts[key], "time_created_ns": time.time_ns(), "retired": False}
-        text = json.dumps({"entries": [entry]}).encode()
-        if len(text) < PAIR_BYTES:
-            page[: len(text) + 1] = text + b"\0"
+        name = group.group_name
+        if name not in self.names:
+            import json
 
-    def wrap(name, send):  # type: ignore[no-untyped-def]
-        call = getattr(module, name)
-        import functools
+            self.names[name] = json.dumps([name, group.group_desc])
+        number = self.counts[name, kind] = self.counts.get((name, kind), 0) + 1
+        key = (name, kind, number)
+        for other, (_, held) in self.oldest():  # a program may keep what it has waited for
+            done = held()
+            if done is not None and done.is_completed():
+                self.drop(other)
+        text = (
+            f'{{"process_group":{self.names[name]},"profiling_name":"{shown}","is_p2p":true,"noted":true,'
+            f'"p2p_seq_id":{number},"time_created_ns":{time.time_ns()},"retired":'
+        )
+        self.open[key] = (text, weakref.ref(work, lambda _: self.end(key)))
+        if len(self.open) > NOTES_HELD:
+            self.drop(key)
+        self.write()
 
-        @functools.wraps(call)
-        def noted(tensor, peer=None, group=None, tag=0, group_peer=None, **kwargs):  # type: ignore[no-untyped-def]
-            sides = ("dst", "group_dst") if send else ("src", "group_src")
-            peer, group_peer = kwargs.pop(sides[0], peer), kwargs.pop(sides[1], group_peer)
+    def oldest(self):  # type: ignore[no-untyped-def]
+        import itertools
+
+        return list(itertools.islice(self.open.items(), NOTES_OPEN))
+
+    def drop(self, key: tuple[str, str, int]) -> None:
+        text = self.open.pop(key, (None, None))[0]
+        if text is not None:
+            self.ended.pop(key[:2], None)
+            self.ended[key[:2]] = text  # the latest last
+            if len(self.ended) > NOTES_ENDED:
+                del self.ended[next(iter(self.ended))]
+
+    def end(self, key: tuple[str, str, int]) -> None:
+        try:
+            self.drop(key)
+            self.write()
+        except Exception:  # the interpreter is ending
+            pass
+
+    def write(self) -> None:
+        entries = [text + "true}" for text in list(self.ended.values())]
+        entries += [text + "false}" for _, (text, _) in self.oldest()]
+        text = ('{"entries":[' + ",".join(entries) + "]}").encode()
+        if len(text) < NOTES_BYTES:
+            self.page[: len(text) + 1] = text + b"\0"
+
+
+def watch_unrecorded(module, path: str) -> None:  # type: ignore[no-untyped-def]
+    """Notes what gloo does not record where torch.distributed hands it over: its own functions stay as they are."""
+    notes = Notes(path)
+    methods = module.ProcessGroup
+
+    def watch(method, arrow):  # type: ignore[no-untyped-def]
+        call = getattr(methods, method, None)
+        word = "send" if method == "send" else "recv"
+        if call is None:
+            return
+
+        def noted(group, tensors, *args, **kwargs):  # type: ignore[no-untyped-def]
+            work = call(group, tensors, *args, **kwargs)
             try:
-                note(name, send, peer, group, group_peer)
+                if tensors[0].device.type == "cpu":  # others are not gloo's
+                    peer = "any" if method == "recv_anysource" else args[0]
+                    pair = f"{group.rank()}{arrow}{peer}"
+                    notes.begin(group, f"{word} {pair}", f"{blocking_prefix(word)}{word} {pair}", work)
             except Exception:
                 pass
-            done = call(tensor, peer, group, tag, group_peer, **kwargs)
-            page[0] = 0  # not after an exception: it may end the program
-            return done
+            return work
 
-        for place in (module, sys.modules.get("torch.distributed")):
-            if getattr(place, name, None) is call:
-                setattr(place, name, noted)
+        setattr(methods, method, noted)
 
-    wrap("send", True)
-    wrap("recv", False)
+    watch("send", "->")
+    watch("recv", "<-")
+    watch("recv_anysource", "<-")
+
+    barrier = getattr(methods, "monitored_barrier", None)
+    if barrier is None:
+        return
+
+    def noted_barrier(group, *args, **kwargs):  # type: ignore[no-untyped-def]
+        inside = Inside()
+        try:
+            notes.begin(group, "monitored_barrier", "monitored_barrier", inside)
+        except Exception:
+            pass
+        return barrier(group, *args, **kwargs)
+
+    methods.monitored_barrier = noted_barrier
+
+
+class Inside:
+    """Lives as long as the frame of a call."""
+
+    def is_completed(self) -> bool:
+        return False
+
+
+def blocking_prefix(word: str) -> str:
+    """"" if send() or recv() has called, which wait; else "i": whether the program waits for it is not known."""
+    frame = sys._getframe(2)
+    for _ in range(8):
+        if frame is None:
+            break
+        if frame.f_code.co_name in (word, f"{word}_object_list") and frame.f_code.co_filename.endswith("distributed_c10d.py"):
+            return ""
+        frame = frame.f_back  # type: ignore[assignment]
+    return "i"
 
 
 def watch_end(path: str) -> None:
@@ -221,7 +306,7 @@ def dump_flight() -> None:
 
     prefix = os.environ.get("TORCH_FR_DUMP_TEMP_FILE")
     if prefix:
-        write_flight(prefix + os.environ.get("RANK", "0"), _dump_fr_trace())
+        write_flight(prefix + os.environ.get("RANK", "0"), _dump_fr_trace(True, False, False))  # stacks would take seconds
 
 
 def write_flight(path: str, text: "str | bytes") -> None:

@@ -109,6 +109,7 @@ static const struct {
 	{ "input_dtypes", read_raw, offsetof(struct record_entry, shape.in_types) },
 	{ "output_dtypes", read_raw, offsetof(struct record_entry, shape.out_types) },
 	{ "is_p2p", read_bool, offsetof(struct record_entry, p2p) },
+	{ "noted", read_bool, offsetof(struct record_entry, noted) },
 	{ "profiling_name", read_op, 0 },
 	{ "process_group", read_group, 0 },
 	{ "retired", read_retired, 0 },
@@ -214,6 +215,30 @@ static int read_groups(struct json_in *in, struct record *record)
 	return error;
 }
 
+/* What PyTorch itself says of groups: {"0": {"desc": "default_pg", "ranks": "[0, 1]"}, ...}; with
+ * gloo that is one group without a name or members. */
+static int read_config(struct json_in *in, struct record *record)
+{
+	AUTO(buf_done) struct buf key = BUF_INIT;
+	struct json_value info;
+	int error = json_in_enter(in, '{');
+	while (error >= 0 && (error = json_in_member(in, &key)) > 0) {
+		error = json_in_value(in, &info);
+		AUTO_FREE char *ranks =
+			error < 0 ? NULL : json_value_text(json_value_get(info, "ranks"));
+		if (!ranks || str_eq(ranks, "[]"))
+			continue;
+		AUTO_FREE char *desc = json_value_text(json_value_get(info, "desc"));
+		struct record_group *group = record_group(record, buf_str(&key));
+		struct json_in list;
+		json_in_init(&list, ranks, strlen(ranks));
+		error = group ? read_ranks(&list, group) : -EINVAL;
+		if (error >= 0 && desc && *desc && !str_eq(desc, "undefined"))
+			record_set_desc(group, desc);
+	}
+	return error;
+}
+
 /* ---- whole texts ---- */
 
 static int read_text(struct reading *r)
@@ -225,6 +250,8 @@ static int read_text(struct reading *r)
 			error = read_entries(r);
 		else if (str_eq(buf_str(&name), "groups"))
 			error = read_groups(&r->in, r->record);
+		else if (str_eq(buf_str(&name), "pg_config"))
+			error = read_config(&r->in, r->record);
 		else
 			error = json_in_skip(&r->in);
 	}
@@ -298,6 +325,8 @@ static void write_entry(struct json_out *out, const struct record_group *group,
 	json_out_text(out, "profiling_name", entry->op);
 	json_out_int(out, entry->p2p ? "p2p_seq_id" : "collective_seq_id", (int64_t)entry->seq);
 	json_out_bool(out, "is_p2p", entry->p2p);
+	if (entry->noted)
+		json_out_bool(out, "noted", true);
 	json_out_bool(out, "retired", entry->complete);
 	json_out_int(out, "time_created_ns", (int64_t)entry->created_ns);
 	write_raw(out, "input_sizes", entry->shape.in_sizes);
@@ -318,15 +347,7 @@ static void write_ranks(struct json_out *out, const struct record_group *group)
 void flight_write(struct json_out *out, const char *key, const struct record *record)
 {
 	json_out_open(out, key, '{');
-	json_out_open(out, "entries", '[');
-	for (size_t i = 0; i < record->count; i++) {
-		const struct record_group *group = &record->groups[i];
-		for (size_t j = 0; j < group->done_count; j++)
-			write_entry(out, group, &group->done[j]);
-		for (size_t j = 0; j < group->open_count; j++)
-			write_entry(out, group, &group->open[j]);
-	}
-	json_out_close(out, ']');
+	/* Groups first: a reader meets them in this order, also those without entries. */
 	json_out_open(out, "groups", '{');
 	for (size_t i = 0; i < record->count; i++) {
 		json_out_open(out, record->groups[i].name, '{');
@@ -335,5 +356,16 @@ void flight_write(struct json_out *out, const char *key, const struct record *re
 		json_out_close(out, '}');
 	}
 	json_out_close(out, '}');
+	json_out_open(out, "entries", '[');
+	for (size_t i = 0; i < record->count; i++) {
+		const struct record_group *group = &record->groups[i];
+		for (size_t j = 0; j < group->done_count; j++)
+			write_entry(out, group, &group->done[j]);
+		for (size_t j = 0; j < group->pair_count; j++)
+			write_entry(out, group, &group->pairs[j]);
+		for (size_t j = 0; j < group->open_count; j++)
+			write_entry(out, group, &group->open[j]);
+	}
+	json_out_close(out, ']');
 	json_out_close(out, '}');
 }

@@ -2,8 +2,8 @@
  * (fr_trace_json), and the pickles that it dumps. Writes records in the same form, short, so that
  * hosts can pass them on.
  *
- * Of the group's members PyTorch tells little (with gloo nothing that is right), so our hook in the
- * worker writes them to a file of its own: {"GROUP": {"desc": "dp", "ranks": [0, 1]}, ...}. */
+ * Of the members of groups PyTorch tells nothing with gloo, so our hook in the worker writes them
+ * to a file of its own: {"GROUP": {"desc": "dp", "ranks": [0, 1]}, ...}. */
 #ifndef PROTO_FLIGHT_H
 #define PROTO_FLIGHT_H
 
@@ -15,8 +15,8 @@
 int flight_read_json(const char *text, size_t len, struct record *ret_record, struct err *err);
 int flight_read_pickle(const void *data, size_t len, struct record *ret_record, struct err *err);
 
-/* Adds the entries of a text like that of flight_read_json(), the send or receive that our hook in
- * the worker notes. -EPROTO: not such a text; entries before the fault stay. */
+/* Adds the entries of a text like that of flight_read_json(): what our hook in the worker notes
+ * because the recorder leaves it out. -EPROTO: not such a text; entries before the fault stay. */
 int flight_read_more(const char *text, size_t len, struct record *record, struct err *err);
 
 /* Adds the members of groups. -EPROTO: not such a text; what was read before stays. */

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "proto/flight.h"
 #include "proto/json_value.h"
+#include "watch/flight_dumps.h"
 
 static void fetch_records(const struct forensics_question *question, struct forensics *f)
 {
@@ -162,6 +163,13 @@ int forensics_read(struct forensics *f, const char *host, const char *text, size
 		return err_set(err, EPROTO, "not a list of flight records");
 	for (json_value_enter(all, &in); r == 0 && json_value_next(&in, &item);)
 		r = read_answer(f, host, item, err);
+	return r;
+}
+
+int forensics_read_dumps(struct forensics *f, const char *path, struct err *err)
+{
+	int r = flight_dumps_read(path, &f->answers, &f->count, err);
+	f->cap = f->count;
 	return r;
 }
 

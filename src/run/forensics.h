@@ -52,6 +52,10 @@ void forensics_write(const struct forensics *forensics, struct buf *out);
 int forensics_read(struct forensics *forensics, const char *host, const char *text, size_t len,
 		   struct err *err);
 
+/* Takes the records from files instead: see watch/flight_dumps.h. Judge with the number of answers
+ * as the size of the world. */
+int forensics_read_dumps(struct forensics *forensics, const char *path, struct err *err);
+
 /* A host gave nothing. */
 void forensics_miss(struct forensics *forensics, const char *host, const char *why);
 

@@ -70,7 +70,7 @@ static bool died_in_collective(const struct flight_source *source, uint32_t rank
 }
 
 static void add_groups(struct flight_answer *answer, const char *dir);
-static void add_pair(struct flight_answer *answer, const char *dir);
+static void add_noted(struct flight_answer *answer, const char *dir);
 
 /* The record that a dead worker left; false: it left none. */
 static bool read_dump(const struct flight_source *source, struct flight_answer *answer)
@@ -85,7 +85,7 @@ static bool read_dump(const struct flight_source *source, struct flight_answer *
 		return false;
 	if (died_in_collective(source, answer->rank))
 		record_reopen_last(&answer->record);
-	add_pair(answer, source->dir);
+	add_noted(answer, source->dir);
 	add_groups(answer, source->dir);
 	answer->given = true;
 	answer->fetched_ns = ns;
@@ -141,10 +141,10 @@ static void add_groups(struct flight_answer *answer, const char *dir)
 		flight_read_groups(buf_str(&text), buf_len(&text), &answer->record, NULL);
 }
 
-/* The send or receive that the worker is in, which gloo does not record. */
-static void add_pair(struct flight_answer *answer, const char *dir)
+/* What gloo does not record. */
+static void add_noted(struct flight_answer *answer, const char *dir)
 {
-	AUTO_FREE char *path = file_of(dir, answer->rank, ".pair");
+	AUTO_FREE char *path = file_of(dir, answer->rank, ".noted");
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	if (file_read(path, GROUPS_MAX, &text, NULL) >= 0 && *buf_str(&text))
 		flight_read_more(buf_str(&text), strlen(buf_str(&text)), &answer->record, NULL);
@@ -169,7 +169,7 @@ static void call_finish(struct call *call, const struct flight_source *source)
 	}
 	if (died_in_collective(source, answer->rank)) /* it is about to end */
 		record_reopen_last(&answer->record);
-	add_pair(answer, source->dir);
+	add_noted(answer, source->dir);
 	add_groups(answer, source->dir);
 	answer->given = true;
 	answer->fetched_ns = clock_wall_ns();

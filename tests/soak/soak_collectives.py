@@ -4,16 +4,15 @@
 usage: soak_collectives.py [--runs=20] [--only=CASE,...]
 
 Each case is run so many times, in one job that is started again and again by `muster restart`. A case is right if the first
-finding has these culprits (or none) and these words. Where PyTorch's own analyser (torchfrtrace) has a verdict on the same
-records, it must name the same ranks. `slow` is a healthy job: it must have no verdict. Prints a line per case and ends with 1
-if one was wrong."""
+finding has these culprits (or none) and these words. Where PyTorch's own analyser (torchfrtrace) has a verdict on the records
+of the same moment, muster must have a finding about the same group with the same ranks. `slow` is a healthy job whose pauses are
+longer than the patience: it must have no verdict. Prints a line per case and ends with 1 if one was wrong."""
 
 import argparse
 import json
 import os
 import pathlib
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -21,12 +20,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "lib"))
 
+import flight_dumps  # noqa: E402
 import netns  # noqa: E402
 from tree import MUSTER, clean_env  # noqa: E402
 from waits import DEADLINE, wait_for  # noqa: E402
 
 WORKER = r'''
-import ctypes, datetime, os, sys, threading, time
+import ctypes, datetime, os, random, sys, threading, time
 import torch, torch.distributed as dist
 case, run = open("case").read().split()
 rank = int(os.environ["RANK"])
@@ -59,7 +59,7 @@ def ready():
     def dump():  # for PyTorch's analyser; muster reads its own
         while not os.path.exists(f"dump.{run}"):
             time.sleep(0.05)
-        open(f"trace.{run}.{rank}", "wb").write(_dump_fr_trace())
+        open(f"trace.{run}.{rank}", "wb").write(_dump_fr_trace(True, False, False))
         open(f"dumped.{run}.{rank}", "w")
     threading.Thread(target=dump, daemon=True).start()
 
@@ -69,8 +69,14 @@ subset = dist.new_group([0, 1, 3], group_desc="subset")
 dp = dist.new_group([0, 1, 2], group_desc="dp")
 tp = dist.new_group([2, 3], group_desc="tp")
 tensor = torch.ones(6, 4)
+def slowly():
+    time.sleep(random.uniform(1.2, 2) if rank == 2 else 0)
+    dist.all_reduce(tensor)
+
 for _ in range(3):
     dist.all_reduce(tensor)
+for _ in range(4 if case == "slow" else 0):
+    slowly()
 ready()
 if case in ("sleep", "stop"):
     stay() if rank == 2 else dist.all_reduce(tensor)
@@ -88,8 +94,8 @@ elif case == "size":
 elif case == "type":
     dist.all_reduce(tensor.double() if rank == 2 else tensor)
 elif case == "ahead":
-    if rank == 2:  # the root of a broadcast does not wait
-        dist.broadcast(tensor, 2)
+    if rank == 2:
+        dist.all_reduce(tensor, async_op=True)
         dist.all_reduce(tensor)
     stay()
 elif case == "groups":  # 0 and 1 wait for 2 in dp, and 2 for 3 in tp
@@ -102,10 +108,15 @@ elif case == "recv":
     dist.recv(tensor, 2) if rank == 0 else stay()
 elif case == "send":
     dist.send(torch.ones(4 << 20), 2) if rank == 0 else stay()
+elif case == "irecv":  # 1 and 3 wait for 0 and 2 in a collective, and 0 for 2
+    stay() if rank == 2 else dist.irecv(tensor, 2).wait() if rank == 0 else dist.all_reduce(tensor)
+elif case == "monitored":
+    stay() if rank == 2 else dist.monitored_barrier(timeout=patience)
+elif case == "monitored_timeout":
+    stay() if rank == 2 else dist.monitored_barrier(timeout=datetime.timedelta(seconds=4))
 elif case == "slow":
     while True:
-        time.sleep(0.3 if rank == 2 else 0)
-        dist.all_reduce(tensor)
+        slowly()
 stay()
 '''
 
@@ -125,25 +136,30 @@ CASES = {
     "timeout": ([2], "rank 2 on node2 never came"),
     "recv": ([2], "rank 2 on node2 never came"),
     "send": ([2], "rank 2 on node2 never came"),
+    "irecv": ([2], "ranks 0, 2 never came"),
+    "monitored": ([2], "monitored_barrier #1 of the default group (4 ranks) waits"),
+    "monitored_timeout": ([2], "rank 2 on node2 never came"),
     "slow": ([], ""),
 }
-FAILS = ("timeout", "type")
-# On some the analyser has nothing to say: a rank whose program is stopped dumps no record for it, and it reads no sends of gloo.
-ANALYSED = ("sleep", "deadlock", "loader", "order", "size", "subset")
-GROUPS = {"0": [0, 1, 2, 3], "1": [0, 1, 3], "2": [0, 1, 2], "3": [2, 3]}
+FAILS = ("timeout", "type", "monitored_timeout")
+# Those whose ranks can all write a record for the analyser. It has no verdict on what gloo does not record.
+ANALYSED = ("sleep", "deadlock", "uninterruptible", "loader", "order", "size", "ahead", "groups", "subset", "recv", "send", "irecv",
+            "monitored", "slow")
 ENV = dict(LOGLEVEL="INFO")
 
 
 class Soak:
     def __init__(self, lab):
         self.lab, self.number = lab, 0
+        self.found, self.analysed = [], 0
         self.agents = []
         (lab.directory / "worker.py").write_text(WORKER)
 
     def start(self, restarts):
         self.agents = [host.start(
             MUSTER, "run", "--nnodes=2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", f"--node-rank={i}", "--rdzv-id=soak",
-            "--preload=torch,torch.distributed,torch.utils.data", "--flight-recorder", f"--max-restarts={restarts}", "worker.py",
+            "--preload=torch,torch.distributed,torch.utils.data", "--flight-recorder", f"--max-restarts={restarts}",
+            "--shutdown-timeout=1", "worker.py",
             env=clean_env(**ENV)) for i, host in enumerate(self.lab.hosts)]
 
     def stop(self):
@@ -185,8 +201,10 @@ class Soak:
             return None, "\n".join(lines) + ("" if CASES[case][1] in "\n".join(lines) else text[-6000:])
         if case == "slow":
             seen = []
-            for _ in range(3):
-                answer = self.ask() or {"findings": [], "text": "no answer"}
+            for _ in range(4):
+                answer = self.ask()
+                if not answer:
+                    return None, "no answer"
                 seen += [(f["culprits"], answer["text"]) for f in answer["findings"] if f["culprits"]]
             return seen[0] if seen else ([], "")
         deadline = time.monotonic() + 30
@@ -195,24 +213,24 @@ class Soak:
             answer = self.ask()
             found = answer["findings"] if answer else []
             if found and not any(f["early"] for f in found):
+                self.found = found
+                return found[0]["culprits"], answer["text"]
+            if case == "irecv" and found and found[0]["culprits"]:  # of an irecv nobody knows whether it is waited for
+                self.found = found
                 return found[0]["culprits"], answer["text"]
         return None, answer["text"] if answer else "no answer"
 
-    def analyser(self):
-        """The ranks that torchfrtrace names, on records of the same moment; None: it has no verdict."""
+    def disagrees(self, case):
+        """What torchfrtrace says about the records of this moment and muster does not; "" if they agree, or it has no verdict."""
         folder = self.lab.directory / f"traces.{self.number}"
         folder.mkdir()
         (self.lab.directory / f"dump.{self.number}").touch()
         wait_for(lambda: all(self.path("dumped", rank).exists() for rank in range(4)), "the dumps", DEADLINE)
-        for rank in range(4):  # with gloo PyTorch leaves out what its analyser needs: the members of groups
-            trace = pickle.loads(self.path("trace", rank).read_bytes())
-            trace["pg_config"] = {name: {"name": name, "desc": "", "ranks": str(ranks)} for name, ranks in GROUPS.items()}
-            (folder / f"trace_{rank}").write_bytes(pickle.dumps(trace))
-        done = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", folder, "-p", "trace_"],
-                              capture_output=True, text=True)
-        text = done.stdout + done.stderr
-        first = re.search(r"missing ranks: \{([\d, ]+)\}|Culprit rank (\d+)", text)
-        return sorted(int(rank) for rank in (first[1] or first[2]).split(",")) if first else None
+        for rank in range(4):
+            flight_dumps.save(pickle.loads(self.path("trace", rank).read_bytes()), rank, folder)
+        theirs = flight_dumps.verdicts(folder)
+        self.analysed += bool(theirs)
+        return "" if case == "slow" else flight_dumps.differences(theirs, self.found)
 
 
 def main():
@@ -225,7 +243,7 @@ def main():
         soak = Soak(lab)
         for case in options.only.split(","):
             culprits, words = CASES[case]
-            right, peer = 0, None
+            right, apart, soak.analysed = 0, 0, 0
             for run in range(options.runs):
                 soak.begin(case)
                 named, text = soak.verdict(case)
@@ -233,12 +251,13 @@ def main():
                 right += good
                 if not good:
                     print(f"  {case}, run {run}: culprits {named}: {text.strip()}", flush=True)
-                if case in ANALYSED and run == 0:
-                    peer = soak.analyser()
-                    failed |= peer is not None and peer != culprits
-            failed |= right < options.runs
-            print(f"{case:<16} {right} of {options.runs} right"
-                  f"{f', torchfrtrace names {peer}' if peer else ''}, load {os.getloadavg()[0]:.0f}", flush=True)
+                differs = soak.disagrees(case) if good and case in ANALYSED else ""
+                apart += bool(differs)
+                if differs:
+                    print(f"  {case}, run {run}: torchfrtrace says {differs}: {text.strip()}", flush=True)
+            failed |= right < options.runs or apart > 0
+            print(f"{case:<17} {right} of {options.runs} right; torchfrtrace had {soak.analysed} verdicts, {apart} others; "
+                  f"load {os.getloadavg()[0]:.0f}", flush=True)
         soak.stop()
     return failed
 

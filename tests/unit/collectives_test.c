@@ -16,7 +16,8 @@
 #define RANKS_MAX 8
 
 /* A job whose ranks' records are written in short: one entry is "GROUP SEQ OP SIZE TYPE STATE",
- * with the state o(pen) or d(one) and how many seconds ago it began (42); entries end in ';'. */
+ * with the state o(pen) or d(one), in capitals if our hook has noted it, and how many seconds ago
+ * it began (42); entries end in ';'. */
 struct job {
 	struct record records[RANKS_MAX];
 	struct join join;
@@ -30,19 +31,21 @@ static void add_entry(struct buf *json, const char *text)
 	unsigned seq;
 	ck_assert_int_eq(
 		sscanf(text, " %31s %u %31s %31s %31s %7s", group, &seq, op, size, type, state), 6);
+	bool noted = *state == 'O' || *state == 'D';
+	bool p2p = noted || str_starts(op, "send") || str_starts(op, "recv");
 	for (char *at = op; *at; at++)
-		if (*at == '_' && (str_starts(op, "send_") || str_starts(op, "recv_")))
+		if (*at == '_' && strpbrk(op, "<>"))
 			*at = ' ';
-	bool p2p = str_starts(op, "send") || str_starts(op, "recv");
 	buf_printf(json,
 		   "%s{\"process_group\":[\"%s\",\"%s\"],\"profiling_name\":\"gloo:%s\",\"%s\":%u,"
-		   "\"is_p2p\":%s,\"input_sizes\":[[%s]],\"output_sizes\":[[%s]],"
+		   "\"is_p2p\":%s,\"noted\":%s,\"input_sizes\":[[%s]],\"output_sizes\":[[%s]],"
 		   "\"input_dtypes\":[\"%s\"],\"output_dtypes\":[\"%s\"],\"retired\":%s,"
 		   "\"time_created_ns\":%llu}",
 		   buf_len(json) > 12 ? "," : "", group,
 		   str_eq(group, "0") ? "default_pg" : "undefined", op,
-		   p2p ? "p2p_seq_id" : "collective_seq_id", seq, p2p ? "true" : "false", size,
-		   size, type, type, *state == 'd' ? "true" : "false",
+		   p2p ? "p2p_seq_id" : "collective_seq_id", seq, p2p ? "true" : "false",
+		   noted ? "true" : "false", size, size, type, type,
+		   *state == 'd' || *state == 'D' ? "true" : "false",
 		   NOW_NS - (state[1] ? strtoull(state + 1, NULL, 10) : 42) * NS_PER_S);
 }
 
@@ -231,7 +234,7 @@ TEST(one_against_many_may_be_ahead)
 {
 	EXPECT("all_reduce #7 of the default group (4 ranks) waits 42.0 s: rank 0 came alone; "
 	       "ranks "
-	       "1-3 did not, and wait in no collective\n",
+	       "1-3 did not, and wait in no recorded collective\n",
 	       NULL, "0 7 all_reduce 4 Float o;", "0 6 all_reduce 4 Float d;",
 	       "0 6 all_reduce 4 Float d;", "0 6 all_reduce 4 Float d;");
 }
@@ -242,6 +245,90 @@ TEST(a_send_without_a_receive_names_the_receiver)
 	       NULL, "0 3 send_0->1 4 Float o;", "0 6 all_reduce 4 Float d;");
 }
 
+/* gloo records neither sends nor receives: what our hook notes is numbered by pair. */
+TEST(a_noted_receive_names_the_sender_until_it_has_sent)
+{
+	EXPECT("recv 1<-0 #3 of the default group waits 42.0 s: rank 0 never came; rank 1 came\n",
+	       NULL, "0 2 send_0->1 4 Float D;0 7 send_0->2 4 Float D;", "0 3 recv_1<-0 4 Float O;",
+	       "0 7 recv_2<-0 4 Float D;");
+	/* It was sent, and the receiver is about to go on; the sender has sent more since. */
+	EXPECT("", NULL, "0 5 send_0->1 4 Float D;", "0 3 recv_1<-0 4 Float O;");
+	EXPECT("", NULL, "0 3 isend_0->1 4 Float O;", "0 3 recv_1<-0 4 Float O;");
+	EXPECT("", NULL, "0 3 send_0->1 4 Float O;", "0 9 recv_1<-any 4 Float O;");
+}
+
+TEST(a_receive_from_anybody_blames_nobody_of_many)
+{
+	EXPECT("recv 0<-any #1 of the default group waits 42.0 s: rank 0 came alone; ranks 1, 2 "
+	       "did not, and wait in no recorded collective\n",
+	       NULL, "0 1 recv_0<-any 4 Float O;", "0 1 all_reduce 4 Float d;", "");
+}
+
+/* Whether the program waits for an irecv is not known: it is not blamed for missing elsewhere, and
+ * nobody is blamed for not sending, before it is known that the job hangs. */
+TEST(a_posted_receive_explains_but_does_not_accuse)
+{
+	const char *const ranks[] = { "0 4 all_reduce 4 Float o;", "0 4 all_reduce 4 Float o;",
+				      "0 1 irecv_2<-3 4 Float O;", "" };
+	struct job job;
+	job_init(&job, 4, ranks, NULL);
+	ck_assert_str_eq(buf_str(&job.text), "all_reduce #4 of the default group (4 ranks) waits "
+					     "42.0 s: ranks 2, 3 never came; ranks 0, 1 came "
+					     "within 0 ms\n1 more collective waits because of "
+					     "that\n");
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 1);
+	ck_assert_uint_eq(job.findings.items[0].culprits.items[0], 3);
+	job_done(&job);
+
+	const char *const alone[] = { "0 1 irecv_0<-1 4 Float O;", "" };
+	job_init(&job, 2, alone, NULL);
+	ck_assert(job.findings.items[0].early && job.findings.items[0].culprits.count == 0);
+	findings_done(&job.findings);
+	join_judge(&job.join, 0, &job.findings);
+	ck_assert(!job.findings.items[0].early && job.findings.items[0].culprits.count == 1);
+	job_done(&job);
+}
+
+TEST(a_slow_pipeline_is_healthy)
+{
+	/* It waited for 10 s the last time: 25 s are not unusual, 31 s are. */
+	EXPECT("recv 0<-1 #5 of the default group has waited 25.0 s so far: rank 1 did not come "
+	       "yet\n",
+	       NULL, "0 4 recv_0<-1 4 Float D35;0 5 recv_0<-1 4 Float O25;",
+	       "0 4 send_1->0 4 Float D25;");
+	EXPECT("recv 0<-1 #5 of the default group waits 31.0 s: rank 1 never came; rank 0 came\n",
+	       NULL, "0 4 recv_0<-1 4 Float D41;0 5 recv_0<-1 4 Float O31;",
+	       "0 4 send_1->0 4 Float D31;");
+}
+
+TEST(a_monitored_barrier_is_a_collective_of_its_own)
+{
+	EXPECT("monitored_barrier #2 of the default group (4 ranks) waits 42.0 s: rank 2 never "
+	       "came; ranks 0, 1, 3 came within 2.0 s\n",
+	       NULL, "0 2 monitored_barrier 0 Float O;", "0 2 monitored_barrier 0 Float O40;",
+	       "0 1 monitored_barrier 0 Float D;0 9 all_reduce 4 Float d;",
+	       "0 2 monitored_barrier 0 Float O;");
+	/* One that has passed it is not missing. */
+	EXPECT("monitored_barrier #2 of the default group (2 ranks) is under way for 42.0 s: all "
+	       "ranks have come\n",
+	       NULL, "0 2 monitored_barrier 0 Float O;", "0 2 monitored_barrier 0 Float D;");
+}
+
+TEST(a_record_keeps_the_last_of_each_pair)
+{
+	struct record record = RECORD_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_append_str(&text, "0 1 all_reduce 4 Float d;");
+	for (unsigned i = 1; i <= 300; i++)
+		buf_printf(&text, "0 %u send_0->%u 4 Float D;", i, i % 3);
+	read_record(buf_str(&text), &record);
+	ck_assert_uint_eq(record.groups[0].pair_count, 3);
+	ck_assert_uint_eq(record.groups[0].done_count, 1); /* they do not drive collectives out */
+	for (size_t i = 0; i < 3; i++)
+		ck_assert_uint_ge(record.groups[0].pairs[i].seq, 298);
+	record_done(&record);
+}
+
 TEST(the_first_collective_under_way_counts)
 {
 	/* Rank 0 is two ahead, as with async_op=True. */
@@ -250,6 +337,23 @@ TEST(the_first_collective_under_way_counts)
 	       "came\n",
 	       NULL, "0 5 all_reduce 4 Float o;0 6 all_reduce 4 Float o;",
 	       "0 4 all_reduce 4 Float d;");
+}
+
+/* gloo's threads say late that a collective is over: rank 1 has left #5. */
+TEST(a_collective_that_all_came_to_does_not_hide_the_one_that_waits)
+{
+	EXPECT("all_reduce #6 of the default group (3 ranks) waits 42.0 s: rank 2 never came; "
+	       "ranks 0, 1 came within 0 ms\n",
+	       NULL, "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;",
+	       "0 5 all_reduce 4 Float o;0 6 all_reduce 4 Float o;", "0 5 all_reduce 4 Float d;");
+	/* Neither does it excuse the rank that is missing elsewhere. */
+	const char *const ranks[] = { "1 4 all_reduce 4 Float o;2 7 all_reduce 4 Float d;",
+				      "1 3 all_reduce 4 Float d;2 7 all_reduce 4 Float o;" };
+	struct job job;
+	job_init(&job, 2, ranks, "{\"1\":{\"ranks\":[0,1]},\"2\":{\"ranks\":[0,1]}}");
+	ck_assert_uint_eq(job.findings.items[0].culprits.count, 1);
+	ck_assert_uint_eq(job.findings.items[0].culprits.items[0], 1);
+	job_done(&job);
 }
 
 TEST(a_slow_job_is_healthy)

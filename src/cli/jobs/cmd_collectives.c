@@ -1,5 +1,5 @@
-/* muster collectives: which collective the workers of a running job wait in, and who did not come.
- */
+/* muster collectives: which collective the workers of a running job wait in, and who did not come;
+ * or those of a job that has ended, from what they dumped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@ extern const struct command command_collectives;
 struct collectives_options {
 	uint64_t timeout_ns, patience_ns;
 	struct asker_options narrow;
+	const char *dumps;
 	bool json;
 };
 
@@ -29,6 +30,8 @@ static const struct opt collectives_opts[] = {
 		 "for programs: an object with the findings"),
 	OPT_FLAG("here", NULL, struct collectives_options, narrow.here,
 		 "only of this host, without asking the others"),
+	OPT_STR("dumps", NULL, struct collectives_options, dumps, "PATH",
+		"read PyTorch's dump files in place of a running job"),
 	OPT_END,
 };
 
@@ -148,26 +151,59 @@ static int collect_all(const struct command *self, const struct job_state *job,
 	return status;
 }
 
+/* False: there are none, and that was printed. */
+static bool collect_dumps(const struct command *self, const struct collectives_options *o,
+			  struct forensics *ret_forensics)
+{
+	struct err err = ERR_INIT;
+	forensics_begin(ret_forensics);
+	if (forensics_read_dumps(ret_forensics, o->dumps, &err) < 0) {
+		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
+		return false;
+	}
+	forensics_judge(ret_forensics, ret_forensics->count, 0);
+	return true;
+}
+
+/* Of the job that the only word names. False: *ret_status is the exit code, and the reason was
+ * printed. */
+static bool collect_job(const struct command *self, const struct collectives_options *o, int count,
+			char **words, struct forensics *ret_forensics, int *ret_status)
+{
+	AUTO(job_list_done) struct job_list list;
+	if (!jobs_pick_one(self, NULL, count, words, &list, ret_status))
+		return false;
+	const struct job_state *job = &list.jobs[0];
+	*ret_status = o->narrow.here || !job_is_wide(job)
+			      ? collect_here(job, o, ret_forensics)
+			      : collect_all(self, job, o, ret_forensics);
+	return true;
+}
+
 static int collectives_main(const struct command *self, int argc, char **argv)
 {
 	struct collectives_options o = { .timeout_ns = STACKS_DEFAULT_NS,
 					 .patience_ns = JOIN_PATIENCE_NS };
-	AUTO(job_list_done) struct job_list list;
-	int status;
-	if (!jobs_parse_one(self, &o, NULL, argc, argv, &list, &status))
-		return status;
-	const struct job_state *job = &list.jobs[0];
 	struct forensics forensics;
-	int asked = o.narrow.here || !job_is_wide(job) ? collect_here(job, &o, &forensics)
-						       : collect_all(self, job, &o, &forensics);
-	status = show(self, &o, &forensics);
+	int first, status = EXIT_CODE_OK;
+	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+		return status;
+	if (o.dumps && argc > first)
+		return command_usage_error(self, "--dumps takes the place of a job");
+	if (o.dumps) {
+		if (!collect_dumps(self, &o, &forensics))
+			return EXIT_CODE_FAILED;
+	} else if (!collect_job(self, &o, argc - first, argv + first, &forensics, &status)) {
+		return status;
+	}
+	int shown = show(self, &o, &forensics);
 	forensics_done(&forensics);
-	return status ? status : asked;
+	return shown ? shown : status;
 }
 
 const struct command command_collectives = {
 	.name = "collectives",
-	.synopsis = "[--timeout TIME] [--patience TIME] [--here] [--json] JOB",
+	.synopsis = "[--timeout TIME] [--patience TIME] [--here] [--json] JOB | --dumps PATH",
 	.summary = "show which collective a running job waits in, and who did not come",
 	.opts = collectives_opts,
 	.mode = OPT_PERMUTE,

@@ -112,18 +112,24 @@ bool jobs_parse_one(const struct command *self, void *options, const struct job_
 {
 	int first;
 	*list = (struct job_list){ .jobs = NULL };
-	if (!command_parse(self, options, argc, argv, NULL, &first, ret_status))
-		return false;
-	if (argc - first != 1) {
+	return command_parse(self, options, argc, argv, NULL, &first, ret_status) &&
+	       jobs_pick_one(self, place, argc - first, argv + first, list, ret_status);
+}
+
+bool jobs_pick_one(const struct command *self, const struct job_place *place, int count,
+		   char **words, struct job_list *list, int *ret_status)
+{
+	*list = (struct job_list){ .jobs = NULL };
+	if (count != 1) {
 		*ret_status = command_usage_error(
 			self, "name one job, by its run id or the pid of its muster run; "
 			      "'muster status' lists those of this host");
 		return false;
 	}
 	if (place && place->endpoint)
-		jobs_elsewhere(list, argv[first], place);
+		jobs_elsewhere(list, words[0], place);
 	else
-		jobs_find(list, argv[first]);
+		jobs_find(list, words[0]);
 	if (list->count == 1)
 		return true;
 	fprintf(stderr, "%s: %s\n", command_title(self),

@@ -49,6 +49,11 @@ void job_list_done(struct job_list *list);
 bool jobs_parse_one(const struct command *self, void *options, const struct job_place *place,
 		    int argc, char **argv, struct job_list *list, int *ret_status);
 
+/* The second half of it, for a command that parses by itself: finds the job that the one word after
+ * the options names. */
+bool jobs_pick_one(const struct command *self, const struct job_place *place, int count,
+		   char **words, struct job_list *list, int *ret_status);
+
 /* Sends the job of `list` a POST request, prints its error if it refuses, and returns the exit
  * code. `ret_answer` gets what it says if it does not; NULL: that does not matter. */
 int jobs_post(const struct command *self, const struct job_list *list, const char *path,

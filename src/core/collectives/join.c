@@ -1,48 +1,19 @@
 #include "core/collectives/join.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/collectives/join_private.h"
 #include "core/lines/ranges.h"
-
-#define DEFAULT_GROUP "0" /* as PyTorch names the group of all ranks */
-
-/* A process group with what each member's record says about it. */
-struct shared {
-	const struct record_group *known; /* a description of it */
-	struct rank_list members;
-	const struct record_group **views; /* of each member; NULL: it never used the group */
-	bool size_known;
-};
-
-struct shared_list {
-	struct shared *items;
-	size_t count, cap;
-};
 
 /* ---- lists of ranks ---- */
 
-static void rank_list_add(struct rank_list *list, uint32_t rank)
+void rank_list_add(struct rank_list *list, uint32_t rank)
 {
 	ARRAY_RESERVE(list->items, list->count, list->cap);
 	list->items[list->count++] = rank;
-}
-
-static size_t place_of(const struct rank_list *list, uint32_t rank)
-{
-	size_t low = 0, high = list->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (list->items[middle] < rank)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 void rank_list_print(const struct rank_list *list, struct buf *out)
@@ -98,129 +69,56 @@ void join_add_silent(struct join *join, uint32_t rank, const char *why)
 		join->ranks[rank] = (struct join_rank){ .why = why };
 }
 
-/* ---- groups that ranks share ---- */
+/* ---- findings ---- */
 
-static void shared_done(struct shared_list *list, struct map *by_key)
+/* The finding's times: since the first of those who came, and from the first to the last. */
+static void note_age(struct finding *finding, const struct join_rank *rank,
+		     const struct record_entry *entry)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		free(list->items[i].members.items);
-		free(list->items[i].views);
-	}
-	free(list->items);
-	map_done(by_key);
-}
-
-/* Two groups may have one name on different ranks; their members tell them apart. */
-static void make_key(const struct record_group *group, struct buf *ret_key)
-{
-	buf_clear(ret_key);
-	buf_append(ret_key, group->name, strlen(group->name) + 1);
-	if (group->rank_count)
-		buf_append(ret_key, group->ranks, group->rank_count * sizeof(*group->ranks));
-}
-
-static struct shared *find_or_add(struct shared_list *list, struct map *by_key,
-				  const struct record_group *group)
-{
-	AUTO(buf_done) struct buf key = BUF_INIT;
-	make_key(group, &key);
-	/* An index into a growing list, plus 1: 0 is not found. */
-	uintptr_t found = (uintptr_t)map_get(by_key, buf_data(&key), buf_len(&key));
-	if (found)
-		return &list->items[found - 1];
-	ARRAY_RESERVE(list->items, list->count, list->cap);
-	struct shared *shared = &list->items[list->count++];
-	*shared = (struct shared){ .known = group, .size_known = group->rank_count > 0 };
-	for (size_t i = 0; i < group->rank_count; i++)
-		rank_list_add(&shared->members, group->ranks[i]);
-	map_put(by_key, buf_data(&key), buf_len(&key), (void *)(uintptr_t)list->count);
-	return shared;
-}
-
-/* The members of the default group are known; of another group without a list, those that were
- * seen in it. */
-static void complete_members(const struct join *join, struct shared *shared)
-{
-	if (shared->size_known)
+	uint64_t age_ns = rank->fetched_ns - MIN(rank->fetched_ns, entry->created_ns);
+	if (finding->came.count == 0) {
+		finding->age_ns = age_ns;
+		finding->spread_ns = 0;
 		return;
-	bool all = str_eq(shared->known->name, DEFAULT_GROUP);
-	for (uint32_t rank = 0; rank < join->world_size; rank++) {
-		const struct record *record = join->ranks[rank].record;
-		bool seen = all;
-		for (size_t i = 0; record && !seen && i < record->count; i++)
-			seen = record->groups[i].rank_count == 0 &&
-			       str_eq(record->groups[i].name, shared->known->name);
-		if (seen)
-			rank_list_add(&shared->members, rank);
 	}
-	shared->size_known = all;
+	uint64_t newest_ns = finding->age_ns - finding->spread_ns;
+	finding->age_ns = MAX(finding->age_ns, age_ns);
+	finding->spread_ns = finding->age_ns - MIN(newest_ns, age_ns);
 }
 
-static void add_view(struct shared *shared, uint32_t rank, const struct record_group *view)
+void finding_add_came(const struct join *join, struct finding *finding, uint32_t rank,
+		      const struct record_entry *entry)
 {
-	size_t at = place_of(&shared->members, rank);
-	if (at < shared->members.count && shared->members.items[at] == rank)
-		shared->views[at] = view;
+	note_age(finding, &join->ranks[rank], entry);
+	rank_list_add(&finding->came, rank);
 }
 
-static void share_groups(const struct join *join, struct shared_list *list, struct map *by_key)
+void finding_add_absent(const struct join *join, struct finding *finding, uint32_t rank)
 {
-	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t rank = 0; rank < join->world_size; rank++) {
-			const struct record *record = join->ranks[rank].record;
-			for (size_t i = 0; record && i < record->count; i++) {
-				struct shared *shared =
-					find_or_add(list, by_key, &record->groups[i]);
-				if (pass == 1)
-					add_view(shared, rank, &record->groups[i]);
-			}
-		}
-		for (size_t i = 0; pass == 0 && i < list->count; i++) {
-			struct shared *shared = &list->items[i];
-			complete_members(join, shared);
-			shared->views = mem_alloc((shared->members.count + 1) *
-						  sizeof(struct record_group *));
-		}
-	}
+	const struct join_rank *known = rank < join->world_size ? &join->ranks[rank] : NULL;
+	if (known && known->record)
+		rank_list_add(&finding->missing, rank);
+	else
+		rank_list_add(known && known->why ? &finding->silent : &finding->unasked, rank);
 }
 
-/* ---- what differs ---- */
-
-static bool is_one_of(const char *op, const char *const *names)
+struct finding finding_of(const struct shared *shared, enum finding_kind kind,
+			  const struct record_entry *entry)
 {
-	for (size_t i = 0; names[i]; i++)
-		if (str_starts(op, names[i]))
-			return true;
-	return false;
+	return (struct finding){ .kind = kind,
+				 .entry = entry,
+				 .group = shared->known,
+				 .size = shared->members.count,
+				 .size_known = shared->size_known };
 }
 
-static bool empty_list(const char *json)
+void findings_add(struct findings *findings, const struct finding *finding)
 {
-	return !*json || str_eq(json, "[]") || str_eq(json, "[[]]");
+	ARRAY_RESERVE(findings->items, findings->count, findings->cap);
+	findings->items[findings->count++] = *finding;
 }
 
-/* Roots and the others give and get different tensors in some operations. */
-static enum difference compare(const struct record_entry *a, const struct record_entry *b)
-{
-	static const char *const own_input[] = { "all_to_all", "alltoall", "scatter", NULL };
-	static const char *const own_output[] = { "all_to_all", "alltoall", "gather", NULL };
-	static const char *const one_input[] = { "scatter", "broadcast", NULL };
-	static const char *const one_output[] = { "gather", NULL };
-	const struct record_shape *x = &a->shape, *y = &b->shape;
-	if (!str_eq(a->op, b->op))
-		return DIFFERENCE_OP;
-	if (!is_one_of(a->op, own_input) && !str_eq(x->in_sizes, y->in_sizes))
-		return DIFFERENCE_SIZE;
-	if (!is_one_of(a->op, own_output) && !str_eq(x->out_sizes, y->out_sizes))
-		return DIFFERENCE_SIZE;
-	if (!is_one_of(a->op, one_input) && !empty_list(x->in_types) && !empty_list(y->in_types) &&
-	    !str_eq(x->in_types, y->in_types))
-		return DIFFERENCE_TYPE;
-	if (!is_one_of(a->op, one_output) && !empty_list(x->out_types) &&
-	    !empty_list(y->out_types) && !str_eq(x->out_types, y->out_types))
-		return DIFFERENCE_TYPE;
-	return DIFFERENCE_NONE;
-}
+/* ---- what most came with ---- */
 
 /* Entries that are alike. */
 struct kind {
@@ -234,11 +132,11 @@ static struct kind *count_kinds(const struct shared *shared, uint64_t seq, size_
 	size_t count = 0, cap = 0;
 	for (size_t i = 0; i < shared->members.count; i++) {
 		const struct record_entry *entry =
-			shared->views[i] ? record_find(shared->views[i], seq, false) : NULL;
+			shared->views[i] ? record_find(shared->views[i], seq) : NULL;
 		size_t at = 0;
 		if (!entry)
 			continue;
-		while (at < count && compare(kinds[at].entry, entry) != DIFFERENCE_NONE)
+		while (at < count && entry_compare(kinds[at].entry, entry) != DIFFERENCE_NONE)
 			at++;
 		if (at == count) {
 			ARRAY_RESERVE(kinds, count, cap);
@@ -270,44 +168,46 @@ static const struct record_entry *usual_entry(const struct shared *shared, uint6
 
 /* ---- one group ---- */
 
-/* The first collective that a member has under way; 0: none. */
-static uint64_t first_open(const struct shared *shared)
+/* The first collective after `after` that a member has under way; 0: none. */
+static uint64_t next_open(const struct shared *shared, uint64_t after)
 {
 	uint64_t seq = 0;
 	for (size_t i = 0; i < shared->members.count; i++) {
 		const struct record_group *view = shared->views[i];
-		for (size_t j = 0; view && j < view->open_count; j++)
-			if (!view->open[j].p2p && (seq == 0 || view->open[j].seq < seq))
-				seq = view->open[j].seq;
+		for (size_t j = 0; view && j < view->open_count; j++) {
+			uint64_t open = view->open[j].seq;
+			if (!view->open[j].p2p && open > after && (seq == 0 || open < seq))
+				seq = open;
+		}
 	}
 	return seq;
 }
 
-static void note_age(struct finding *finding, const struct join_rank *rank,
-		     const struct record_entry *entry)
+/* All members came, with the same. */
+static bool is_whole(const struct shared *shared, uint64_t seq)
 {
-	uint64_t age_ns = rank->fetched_ns - MIN(rank->fetched_ns, entry->created_ns);
-	if (finding->came.count == 0) {
-		finding->age_ns = age_ns;
-		finding->spread_ns = 0;
-		return;
+	bool most;
+	const struct record_entry *usual = usual_entry(shared, seq, &most);
+	for (size_t i = 0; i < shared->members.count; i++) {
+		const struct record_group *view = shared->views[i];
+		const struct record_entry *entry = view ? record_find(view, seq) : NULL;
+		if (entry ? entry_compare(usual, entry) != DIFFERENCE_NONE
+			  : !view || view->last_seq < seq)
+			return false;
 	}
-	uint64_t newest_ns = finding->age_ns - finding->spread_ns;
-	finding->age_ns = MAX(finding->age_ns, age_ns);
-	finding->spread_ns = finding->age_ns - MIN(newest_ns, age_ns);
+	return true;
 }
 
-static bool is_unknown(const struct join *join, uint32_t rank)
+/* The collective that the group is about: the first under way that not all have come to with the
+ * same. Those before it are over, or will be: gloo's threads are late in saying so. If there is
+ * none, the first under way; 0: none is. */
+static uint64_t waiting_seq(const struct shared *shared)
 {
-	return rank >= join->world_size || !join->ranks[rank].record;
-}
-
-/* Where a rank without a record belongs. */
-static struct rank_list *absent_list(const struct join *join, uint32_t rank,
-				     struct finding *finding)
-{
-	bool asked = rank < join->world_size && join->ranks[rank].why;
-	return asked ? &finding->silent : &finding->unasked;
+	uint64_t first = next_open(shared, 0);
+	for (uint64_t seq = first; seq; seq = next_open(shared, seq))
+		if (!is_whole(shared, seq))
+			return seq;
+	return first;
 }
 
 static void place_member(const struct join *join, const struct shared *shared, size_t at,
@@ -315,25 +215,22 @@ static void place_member(const struct join *join, const struct shared *shared, s
 {
 	uint32_t rank = shared->members.items[at];
 	const struct record_group *view = shared->views[at];
-	const struct record_entry *entry = view ? record_find(view, seq, false) : NULL;
-	if (is_unknown(join, rank)) {
-		rank_list_add(absent_list(join, rank, finding), rank);
-	} else if (entry) {
-		enum difference difference = compare(finding->entry, entry);
-		if (difference != DIFFERENCE_NONE) {
-			rank_list_add(&finding->odd, rank);
-			if (!finding->odd_entry) {
-				finding->odd_entry = entry;
-				finding->difference = difference;
-			}
-		}
-		if (!entry->complete) {
-			note_age(finding, &join->ranks[rank], entry);
-			rank_list_add(&finding->came, rank);
-		}
-	} else if (!view || view->last_seq < seq) {
-		rank_list_add(&finding->missing, rank);
+	const struct record_entry *entry = view ? record_find(view, seq) : NULL;
+	if (!entry) {
+		if (!view || view->last_seq < seq)
+			finding_add_absent(join, finding, rank);
+		return;
 	}
+	enum difference difference = entry_compare(finding->entry, entry);
+	if (difference != DIFFERENCE_NONE) {
+		rank_list_add(&finding->odd, rank);
+		if (!finding->odd_entry) {
+			finding->odd_entry = entry;
+			finding->difference = difference;
+		}
+	}
+	if (!entry->complete)
+		finding_add_came(join, finding, rank, entry);
 }
 
 /* The longest pause between two of a rank's last collectives. */
@@ -349,8 +246,7 @@ static uint64_t longest_pause_ns(const struct record_group *view)
 	return longest_ns;
 }
 
-/* How long a collective of this group may wait before that is told as a fault. */
-static uint64_t impatient_ns(const struct shared *shared, uint64_t patience_ns)
+uint64_t shared_usual_ns(const struct shared *shared, uint64_t patience_ns)
 {
 	uint64_t longest_ns = 0;
 	for (size_t i = 0; patience_ns && i < shared->members.count; i++)
@@ -362,28 +258,23 @@ static uint64_t impatient_ns(const struct shared *shared, uint64_t patience_ns)
 static void look_at_group(const struct join *join, const struct shared *shared,
 			  uint64_t patience_ns, struct findings *findings)
 {
-	uint64_t seq = first_open(shared);
+	uint64_t seq = waiting_seq(shared);
 	if (seq == 0)
 		return;
 	bool most;
-	struct finding finding = {
-		.entry = usual_entry(shared, seq, &most),
-		.group = shared->known,
-		.size = shared->members.count,
-		.size_known = shared->size_known,
-	};
+	struct finding finding =
+		finding_of(shared, FINDING_ALL_CAME, usual_entry(shared, seq, &most));
 	for (size_t i = 0; i < shared->members.count; i++)
 		place_member(join, shared, i, seq, &finding);
-	size_t absent = finding.missing.count + finding.silent.count + finding.unasked.count;
-	finding.kind = finding.odd.count ? FINDING_DIFFERS
-		       : absent		 ? FINDING_WAITS
-					 : FINDING_ALL_CAME;
-	finding.early = finding.age_ns < impatient_ns(shared, patience_ns);
+	if (finding.odd.count)
+		finding.kind = FINDING_DIFFERS;
+	else if (finding.missing.count + finding.silent.count + finding.unasked.count)
+		finding.kind = FINDING_WAITS;
+	finding.early = finding.age_ns < shared_usual_ns(shared, patience_ns);
 	if (finding.kind == FINDING_DIFFERS && most) /* that never heals */
 		for (size_t i = 0; i < finding.odd.count; i++)
 			rank_list_add(&finding.culprits, finding.odd.items[i]);
-	ARRAY_RESERVE(findings->items, findings->count, findings->cap);
-	findings->items[findings->count++] = finding;
+	findings_add(findings, &finding);
 }
 
 /* ---- collectives that are over ---- */
@@ -396,10 +287,10 @@ static bool ended_unlike(const struct shared *shared, uint64_t seq,
 	bool unlike = false;
 	for (size_t i = 0; i < shared->members.count; i++) {
 		const struct record_entry *entry =
-			shared->views[i] ? record_find(shared->views[i], seq, false) : NULL;
+			shared->views[i] ? record_find(shared->views[i], seq) : NULL;
 		if (entry && !entry->complete)
 			return false;
-		enum difference difference = entry ? compare(usual, entry) : DIFFERENCE_NONE;
+		enum difference difference = entry ? entry_compare(usual, entry) : DIFFERENCE_NONE;
 		unlike |= difference == DIFFERENCE_OP || difference == DIFFERENCE_TYPE;
 	}
 	return unlike;
@@ -415,92 +306,33 @@ static void look_at_past(const struct join *join, const struct shared *shared,
 	for (size_t i = 0; view && i < view->done_count; i++) {
 		const struct record_entry *done = &view->done[i];
 		bool most;
-		const struct record_entry *usual =
-			done->p2p ? NULL : usual_entry(shared, done->seq, &most);
-		if (!usual || !ended_unlike(shared, done->seq, usual))
+		const struct record_entry *usual = usual_entry(shared, done->seq, &most);
+		if (!ended_unlike(shared, done->seq, usual))
 			continue;
-		struct finding finding = { .kind = FINDING_DIFFERS,
-					   .entry = usual,
-					   .group = shared->known,
-					   .size = shared->members.count,
-					   .size_known = shared->size_known };
+		struct finding finding = finding_of(shared, FINDING_DIFFERS, usual);
 		for (size_t k = 0; k < shared->members.count; k++)
 			place_member(join, shared, k, done->seq, &finding);
 		for (size_t k = 0; most && k < finding.odd.count; k++)
 			rank_list_add(&finding.culprits, finding.odd.items[k]);
-		ARRAY_RESERVE(findings->items, findings->count, findings->cap);
-		findings->items[findings->count++] = finding;
+		findings_add(findings, &finding);
 		return;
-	}
-}
-
-/* ---- sends and receives ---- */
-
-/* "send 0->1" and "recv 1<-0", in ranks of the group: this rank's place, and the other's. */
-static bool parse_pair(const struct record_entry *entry, unsigned *ret_self, unsigned *ret_peer,
-		       bool *ret_sends)
-{
-	*ret_sends = str_starts(entry->op, "send ");
-	return sscanf(entry->op, *ret_sends ? "send %u->%u" : "recv %u<-%u", ret_self, ret_peer) ==
-	       2;
-}
-
-static bool answers(const struct record_group *view, const struct record_entry *to, unsigned self,
-		    unsigned peer, bool sends)
-{
-	const struct record_entry *entry = view ? record_find(view, to->seq, true) : NULL;
-	unsigned its_self, its_peer;
-	bool its_sends;
-	return entry && parse_pair(entry, &its_self, &its_peer, &its_sends) && its_self == peer &&
-	       its_peer == self && its_sends != sends;
-}
-
-static void look_at_pair(const struct join *join, const struct shared *shared, size_t at,
-			 const struct record_entry *entry, uint64_t patience_ns,
-			 struct findings *findings)
-{
-	unsigned self, peer;
-	bool sends;
-	if (!parse_pair(entry, &self, &peer, &sends) || peer >= shared->members.count ||
-	    answers(shared->views[peer], entry, self, peer, sends))
-		return;
-	uint32_t rank = shared->members.items[at], other = shared->members.items[peer];
-	struct finding finding = { .kind = FINDING_WAITS,
-				   .entry = entry,
-				   .group = shared->known,
-				   .size = 2,
-				   .size_known = true };
-	note_age(&finding, &join->ranks[rank], entry);
-	rank_list_add(&finding.came, rank);
-	rank_list_add(is_unknown(join, other) ? absent_list(join, other, &finding)
-					      : &finding.missing,
-		      other);
-	finding.early = finding.age_ns < patience_ns;
-	ARRAY_RESERVE(findings->items, findings->count, findings->cap);
-	findings->items[findings->count++] = finding;
-}
-
-static void look_at_pairs(const struct join *join, const struct shared *shared,
-			  uint64_t patience_ns, struct findings *findings)
-{
-	for (size_t i = 0; i < shared->members.count; i++) {
-		const struct record_group *view = shared->views[i];
-		for (size_t j = 0; view && j < view->open_count; j++)
-			if (view->open[j].p2p)
-				look_at_pair(join, shared, i, &view->open[j], patience_ns,
-					     findings);
 	}
 }
 
 /* ---- causes ---- */
 
-/* Which ranks wait in one of the findings. */
+/* Which ranks wait in one of the findings. What all have come to is over soon, or will never be; a
+ * part of them still in it is only late in saying that it is over. */
 static bool *mark_waiting(const struct join *join, const struct findings *findings)
 {
 	bool *waits = mem_alloc(join->world_size + 1);
-	for (size_t i = 0; i < findings->count; i++)
-		for (size_t j = 0; j < findings->items[i].came.count; j++)
-			waits[findings->items[i].came.items[j]] = true;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->items[i];
+		if (finding->kind == FINDING_ALL_CAME && finding->came.count < finding->size)
+			continue;
+		for (size_t j = 0; j < finding->came.count; j++)
+			waits[finding->came.items[j]] = true;
+	}
 	return waits;
 }
 
@@ -549,10 +381,9 @@ static void settle_cycles(struct findings *findings)
 
 void join_judge(const struct join *join, uint64_t patience_ns, struct findings *ret_findings)
 {
-	struct shared_list list = { .items = NULL };
-	struct map by_key = MAP_INIT;
+	AUTO(shared_list_done) struct shared_list list = SHARED_LIST_INIT;
 	*ret_findings = FINDINGS_INIT;
-	share_groups(join, &list, &by_key);
+	shared_list_fill(&list, join);
 	for (size_t i = 0; i < list.count; i++) {
 		look_at_group(join, &list.items[i], patience_ns, ret_findings);
 		look_at_pairs(join, &list.items[i], patience_ns, ret_findings);
@@ -566,5 +397,4 @@ void join_judge(const struct join *join, uint64_t patience_ns, struct findings *
 	if (ret_findings->count > 1)
 		qsort(ret_findings->items, ret_findings->count, sizeof(ret_findings->items[0]),
 		      by_worth);
-	shared_done(&list, &by_key);
 }

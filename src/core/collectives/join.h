@@ -60,7 +60,10 @@ struct finding {
 	/* Fewer came than did not, and those others wait nowhere: the few may be ahead. */
 	bool ahead;
 	bool cycle; /* all who are missing wait in other groups, and none of those has a culprit */
-	bool early; /* it waits no longer than is usual: nobody is to blame yet */
+	/* It waits no longer than is usual, or the program may not wait for it yet (isend, irecv):
+	 * nobody is to blame yet. */
+	bool early;
+	bool pair; /* a send or a receive, which waits for one rank, or for whoever sends */
 };
 
 struct findings {

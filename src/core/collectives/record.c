@@ -32,6 +32,7 @@ void record_done(struct record *record)
 		free(group->ranks);
 		entries_done(group->open, group->open_count);
 		entries_done(group->done, group->done_count);
+		entries_done(group->pairs, group->pair_count);
 	}
 	free(record->groups);
 	*record = RECORD_INIT;
@@ -112,6 +113,18 @@ static void append(struct record_entry **entries, size_t *count, size_t max, boo
 	(*entries)[(*count)++] = copy;
 }
 
+/* Replaces the one of the same name. */
+static void keep_pair(struct record_group *group, const struct record_entry *entry)
+{
+	for (size_t i = 0; i < group->pair_count; i++)
+		if (str_eq(group->pairs[i].op, entry->op)) {
+			record_entry_done(&group->pairs[i]);
+			group->pairs[i] = *entry;
+			return;
+		}
+	append(&group->pairs, &group->pair_count, RECORD_PAIRS_MAX, false, entry);
+}
+
 void record_add(struct record_group *group, struct record_entry *entry)
 {
 	bound_text(&entry->op);
@@ -121,10 +134,12 @@ void record_add(struct record_group *group, struct record_entry *entry)
 	bound_text(&entry->shape.out_types);
 	if (!entry->p2p)
 		group->last_seq = MAX(group->last_seq, entry->seq);
-	if (entry->complete)
-		append(&group->done, &group->done_count, RECORD_DONE_MAX, false, entry);
-	else
+	if (!entry->complete)
 		append(&group->open, &group->open_count, RECORD_OPEN_MAX, true, entry);
+	else if (entry->p2p)
+		keep_pair(group, entry);
+	else
+		append(&group->done, &group->done_count, RECORD_DONE_MAX, false, entry);
 	*entry = (struct record_entry){ .op = NULL };
 }
 
@@ -149,13 +164,13 @@ void record_reopen_last(struct record *record)
 	append(&last->open, &last->open_count, RECORD_OPEN_MAX, true, &entry);
 }
 
-const struct record_entry *record_find(const struct record_group *group, uint64_t seq, bool p2p)
+const struct record_entry *record_find(const struct record_group *group, uint64_t seq)
 {
 	for (size_t i = 0; i < group->open_count; i++)
-		if (group->open[i].seq == seq && group->open[i].p2p == p2p)
+		if (group->open[i].seq == seq && !group->open[i].p2p)
 			return &group->open[i];
 	for (size_t i = group->done_count; i-- > 0;)
-		if (group->done[i].seq == seq && group->done[i].p2p == p2p)
+		if (group->done[i].seq == seq)
 			return &group->done[i];
 	return NULL;
 }

@@ -2,8 +2,12 @@
  * is about.
  *
  * PyTorch's recorder is a ring of the last operations, oldest first. Per process group a record
- * keeps every operation that is not complete (the oldest RECORD_OPEN_MAX of them) and the last
- * RECORD_DONE_MAX that are, so its size does not depend on the ring's.
+ * keeps every operation that is not complete (the oldest RECORD_OPEN_MAX of them), the last
+ * RECORD_DONE_MAX collectives that are, and of sends and receives the last of each pair and
+ * direction, so its size does not depend on the ring's.
+ *
+ * What the recorder leaves out (with gloo: sends, receives, monitored barriers) our hook in the
+ * worker notes, with numbers of its own.
  *
  *     struct record_entry entry = { .seq = 5, ... };
  *     record_add(&record, "0", &entry);
@@ -15,6 +19,7 @@
 
 #define RECORD_OPEN_MAX 64 /* a rank that has more under way does not wait for the later ones */
 #define RECORD_DONE_MAX 8
+#define RECORD_PAIRS_MAX 256
 #define RECORD_GROUPS_MAX 4096
 #define RECORD_RANKS_MAX 1000000 /* of a group */
 #define RECORD_TEXT_MAX 256	 /* longer texts are cut */
@@ -25,11 +30,14 @@ struct record_shape {
 };
 
 struct record_entry {
-	uint64_t seq;	     /* counts the group's collectives, or its point-to-point operations */
+	/* Counts the group's collectives, or this rank's sends and receives in it. What was noted
+	 * counts by its name: the third "send 0->1" is the one that the third "recv 1<-0" gets. */
+	uint64_t seq;
 	uint64_t created_ns; /* wall clock of its host */
-	char *op;	     /* "all_reduce", "send 0->1" */
+	char *op;	     /* "all_reduce"; "send 0->1", "irecv 1<-0" by ranks of the group */
 	struct record_shape shape;
-	bool p2p;
+	bool p2p; /* it is no part of the count of collectives */
+	bool noted;
 	bool complete;
 };
 
@@ -37,8 +45,10 @@ struct record_group {
 	char *name, *desc;
 	uint32_t *ranks; /* its members, ascending; NULL: not known */
 	size_t rank_count;
-	struct record_entry *open, *done; /* both oldest first */
+	struct record_entry *open, *done; /* both oldest first; `done` has collectives only */
 	size_t open_count, done_count;
+	struct record_entry *pairs; /* complete: the last of each name that does not count */
+	size_t pair_count;
 	uint64_t last_seq; /* of the latest collective; 0: none */
 };
 
@@ -63,8 +73,9 @@ void record_add(struct record_group *group, struct record_entry *entry);
 /* The rank died in its last collective, which PyTorch then calls complete: it is not. */
 void record_reopen_last(struct record *record);
 
-/* The entry of that number, or NULL if the rank has not come so far or it is no longer kept. */
-const struct record_entry *record_find(const struct record_group *group, uint64_t seq, bool p2p);
+/* The collective of that number, or NULL if the rank has not come so far or it is no longer kept.
+ */
+const struct record_entry *record_find(const struct record_group *group, uint64_t seq);
 
 void record_entry_done(struct record_entry *entry);
 

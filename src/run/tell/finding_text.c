@@ -23,7 +23,7 @@ static void say_group(const struct finding *finding, struct buf *out)
 		buf_append_str(out, "the default group");
 	else
 		buf_printf(out, "group '%s'", *group->desc ? group->desc : group->name);
-	if (finding->entry->p2p)
+	if (finding->pair)
 		return;
 	buf_printf(out, " (%zu rank%s%s)", finding->size, finding->size == 1 ? "" : "s",
 		   finding->size_known ? "" : ", as far as was seen");
@@ -129,7 +129,7 @@ static void say_waits(const struct finding *finding, const struct telling_of *t,
 		say_ranks_on(&finding->came, t, out);
 		buf_append_str(out, " came alone; ");
 		say_ranks(&finding->missing, out);
-		buf_append_str(out, " did not, and wait in no collective");
+		buf_append_str(out, " did not, and wait in no recorded collective");
 		say_places(&finding->missing, t, out);
 		return;
 	}

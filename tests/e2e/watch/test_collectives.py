@@ -7,6 +7,7 @@ import tempfile
 
 import pytest
 
+from page import Page, board_of
 from tree import MUSTER, ROOT, clean_env
 from waits import DEADLINE, wait_for
 
@@ -37,6 +38,25 @@ elif sys.argv[1] == "barrier":
     stay() if rank == 1 else dist.barrier()
 elif sys.argv[1] == "receive":
     dist.recv(tensor, src=1) if rank == 0 else stay()
+elif sys.argv[1] == "receive-any":
+    dist.recv(tensor) if rank == 0 else stay()
+elif sys.argv[1] == "posted":  # 2 waits for 0 and 1, and 0 for 1
+    stay() if rank == 1 else dist.irecv(tensor, 1).wait() if rank == 0 else dist.all_reduce(tensor)
+elif sys.argv[1] == "monitored":
+    for _ in range(2): dist.monitored_barrier()
+    stay() if rank == 1 else dist.monitored_barrier()
+elif sys.argv[1] == "forgiven":  # a barrier that nobody is in any more
+    try:
+        if rank != 1: dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))
+    except RuntimeError:
+        pass
+    stay() if rank == 2 else dist.all_reduce(tensor, group=tp if rank == 1 else dp)
+elif sys.argv[1] == "batched":  # each sends to the next and gets from the one before, but for the last
+    ops = [dist.P2POp(dist.isend, tensor, (rank + 1) % 3), dist.P2POp(dist.irecv, torch.ones(4, 3), (rank - 1) % 3)]
+    stay() if rank == 2 else [work.wait() for work in dist.batch_isend_irecv(ops)]
+    dist.all_reduce(tensor)
+elif sys.argv[1] == "monitored-timeout":
+    stay() if rank == 1 else dist.monitored_barrier(timeout=datetime.timedelta(seconds=2))
 elif sys.argv[1] == "timeout":
     dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=2))
     stay() if rank == 1 else dist.barrier()
@@ -67,8 +87,9 @@ def hang(start, place, tmp_path, env):
 
     def begin(kind, *options):
         script = place("worker.py", WORKER)
-        start("run", "--nproc-per-node=3", "--flight-recorder", f"--rdzv-id={JOB}", *options, script, kind, env=env)
+        job = start("run", "--nproc-per-node=3", "--flight-recorder", f"--rdzv-id={JOB}", *options, script, kind, env=env)
         wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 3, "the workers")
+        return job
 
     return begin
 
@@ -84,8 +105,8 @@ def ask(muster, env):
         return answer["findings"], answer["text"]
 
     def settled():
-        found, text = findings()
-        return found and not any(f["early"] for f in found) and (found, text)
+        found, text = findings()  # that of an irecv stays early: nobody knows whether it is waited for
+        return found and not any(f["early"] for f in found if not f["operation"].startswith("i")) and (found, text)
 
     return lambda: wait_for(settled, "a collective that waits")
 
@@ -97,6 +118,10 @@ HANGS = {
     "chain": ("all_reduce", "waits", [2], "of group 'tp' (2 ranks)"),
     "barrier": ("barrier", "waits", [1], "barrier #4 of the default group (3 ranks)"),
     "receive": ("recv 0<-1", "waits", [1], "recv 0<-1 #1 of the default group waits"),
+    "receive-any": ("recv 0<-any", "waits", [], "rank 0 came alone; ranks 1, 2 did not, and wait in no recorded collective"),
+    "posted": ("all_reduce", "waits", [1], "ranks 0, 1 never came"),
+    "monitored": ("monitored_barrier", "waits", [1], "monitored_barrier #3 of the default group (3 ranks) waits"),
+    "forgiven": ("all_reduce", "waits", [2], "all_reduce #1 of group 'tp' (2 ranks) waits"),
     "circle": ("all_reduce", "waits", [], "waiting in another collective for ranks that wait in this one"),
 }
 
@@ -125,16 +150,50 @@ def test_a_slow_job_blames_nobody(hang, muster, env):
         assert [f["culprits"] for f in json.loads(shown.stdout)["findings"] if f["culprits"]] == []
 
 
-def test_the_report_of_a_hang_begins_with_the_collective(muster, place, env):
+@pytest.mark.parametrize("kind, words", [
+    ("missing", "rank 1 never came; it is at worker.py:6 in stay()"),
+    ("batched", "rank 2 never came; it is at worker.py:6 in stay()"),  # it is known to hang: so the irecv is waited for
+])
+def test_the_report_of_a_hang_begins_with_the_collective(muster, place, env, kind, words):
     done = muster("run", "--nproc-per-node=3", "--flight-recorder=100", "--start-timeout=100", "--hang-timeout=3", WARM,
-                  place("worker.py", WORKER), "missing", env=env)
+                  place("worker.py", WORKER), kind, env=env)
     report = done.stderr[done.stderr.index("muster: job failed"):].splitlines()
     assert report[1].strip().startswith("collective")
-    assert "rank 1 never came; it is at worker.py:6 in stay()" in report[1]
+    assert words in report[1]
+
+
+def test_the_verdict_is_in_the_events_the_report_the_status_and_the_page(hang, muster, env, tmp_path):
+    """Of a job that goes on after a hang, and then is stopped."""
+    words = "all_reduce #4 of the default group (3 ranks) waits"
+    culprit = "rank 1 never came; it is at worker.py:6 in stay(); ranks 0, 2 came"
+    events = tmp_path / "events"
+    job = hang("missing", WARM, "--start-timeout=100", "--hang-timeout=2", "--hang-action=report", f"--events={events}", f"--log-dir={tmp_path}/logs")
+
+    def told():
+        lines = [json.loads(line) for line in events.read_text().splitlines()]
+        return [line["detail"] for line in lines if line["event"] == "hang.explained"]
+
+    said = wait_for(told, "the verdict")[0]
+    assert words in said and culprit in said
+    status = muster("status", JOB, env=env).stdout
+    line = next(line for line in status.splitlines() if line.strip().startswith("last hang:"))
+    assert words in line and culprit in line
+    state = json.loads(muster("status", "--json", JOB, env=env).stdout)
+    assert culprit in json.dumps(state)
+    page = Page(str(job.pid), env)
+    with page.stream() as told_page:
+        board = board_of(told_page, lambda board: board.attempts and board.job.get("last_hang"))
+    assert culprit in board.job["last_hang"] and culprit in board.attempts[0]["collectives"]
+
+    job.send_signal(signal.SIGTERM)
+    job.wait(DEADLINE)
+    written = json.loads(next((tmp_path / "logs").glob("**/report.json")).read_text())
+    assert culprit in written["attempts"][0]["collectives"]
 
 
 @pytest.mark.parametrize("kind, words", [
     ("timeout", "barrier #4 of the default group (3 ranks) waits"),
+    ("monitored-timeout", "monitored_barrier #1 of the default group (3 ranks) waits"),
     ("type", "rank 2 came with type [\"Double\"], the others with [\"Float\"]"),  # gloo aborts a rank that got too many bytes
 ])
 def test_the_report_of_a_failure_in_a_collective_begins_with_it(muster, place, env, kind, words):

@@ -1,0 +1,71 @@
+"""The simulator of batches on many hosts finds seeded mistakes in core/deal.
+
+A mutant is a line or two replaced by wrong ones. What they are in is compiled anew, into a program of its own."""
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from tree import BUILD, ROOT, SANITIZER
+from waits import DEADLINE
+
+WORLDS = 2000
+CORE = ROOT / "src/core/deal"
+
+# name: lines of core/deal as they are, and as they are not
+MUTANTS = {
+    "results-of-a-past-lease-count": [("deal.c", "order->state == DEAL_GIVEN && order->lease == event->lease &&", "order->state == DEAL_GIVEN &&")],
+    "orders-of-a-lost-host-are-forgotten": [("deal.c", "\twhile (host->given_count > 0)\n\t\tlose_order", "\twhile (false)\n\t\tlose_order")],
+    "given-up-before-the-lease-ends": [("deal.c", "ns_add(host->heard_ns, deal->config.lost_after_ns)", "ns_add(host->heard_ns, deal->config.lost_after_ns / 2)")],
+    "silence-is-never-a-loss": [("deal.c", "\treturn ns_add(host->heard_ns, deal->config.lost_after_ns);", "\treturn NS_NEVER;")],
+    "a-broken-link-is-a-death": [("deal.c", "\tif (s->event->dead) {", "\tif (true) {")],
+    "orders-that-never-arrived-are-believed": [("deal.c", "\tmiss_orders(s, host);\n", "")],
+    "takeover-without-waiting": [("deal.c", "s->deal->stop == DEAL_GO && !s->deal->config.hold_until_ns;", "s->deal->stop == DEAL_GO;")],
+    "recalled-for-ever": [("deal.c", "\tcase DEAL_EV_RECALLED:\n\t\thost->recalling = false;", "\tcase DEAL_EV_RECALLED:")],
+    "what-is-returned-is-lost": [("deal.c", "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\twait_again(s->deal, order);",
+                                  "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);")],
+    "needs-do-not-matter": [("deal.c", "(!needs_any(&kind->needs) ||", "(true ||")],
+    "any-feature-will-do": [("needs.c", "\t\tif (!has_feature(features, *feature))\n\t\t\treturn false;", "\t\tif (false)\n\t\t\treturn false;")],
+    "ends-too-early": [("deal.c", "if (deal->ended || deal->given > 0 ||", "if (deal->ended ||")],
+    "spares-for-ever": [("deal.c", "if (host->spare && used < deal->config.max_hosts) {", "if (host->spare && false) {")],
+    "a-lease-twice": [("deal.c", "order->lease = ++deal->last_lease;", "order->lease = deal->last_lease += deal->last_lease % 2 + (deal->last_lease < 8);")],
+    "lease-from-the-welcome-on": [("hand.c", "hand->answered_ns = MAX(hand->answered_ns, hand->hello_ns);", "hand->answered_ns = s->now_ns;")],
+    "orders-outlive-the-lease": [("hand.c", "ns_add(hand->answered_ns, hand->config.lease_ns)", "ns_add(hand->answered_ns, ns_add(hand->config.lease_ns, hand->config.lease_ns))")],
+    "results-are-not-sent-again": [("hand.c", "\t\tfor (uint32_t n = lease->confirmed; n < lease->results; n++)\n\t\t\tsend_result(s, lease, n);\n", "")],
+    "orders-of-a-past-coordinator": [("hand.c", "\tif (s->event->term != hand->term) {\n\t\twhile (hand->count > 0)", "\tif (s->event->term != hand->term) {\n\t\twhile (false)")],
+    "no-beats": [("hand.c", "\tact(s, HAND_DO_BEAT)->cookie = s->now_ns;", "")],
+    "recall-is-not-answered": [("hand.c", "\t\tact(s, HAND_DO_RECALLED);", "\t\t(void)0;")],
+    "what-runs-is-returned": [("hand.c", "\t\tif (lease->state != HAND_QUEUED)\n\t\t\tcontinue;", "")],
+}
+
+
+def compile_mutant(directory, edits):
+    for file, line, wrong in edits:
+        changed = directory / file
+        source = (changed if changed.exists() else CORE / file).read_text()
+        assert source.count(line) == 1, f"{file} has {source.count(line)} of: {line}"
+        changed.write_text(source.replace(line, wrong))
+    sources = sorted({str(directory / file) for file, _, _ in edits})
+    flags = ["-D_GNU_SOURCE", "-std=gnu17", "-O1", "-w", "-I" + str(ROOT / "src"), "-pthread"]
+    flags += ["-fsanitize=" + SANITIZER] if SANITIZER else []
+    # What the mutant defines is not taken from the archive.
+    objects = [BUILD / "obj/unit/deal_sim_test.o", BUILD / "obj/unit/unit.o", BUILD / "core.a"]
+    packages = "check libevent_core libevent_extra hwloc libsodium".split()
+    libraries = shlex.split(subprocess.run(["pkg-config", "--libs", *packages], stdout=subprocess.PIPE, text=True, check=True).stdout)
+    program = directory / "deal_sim"
+    subprocess.run(["gcc", *flags, "-o", str(program), *sources, *map(str, objects), *libraries, "-lm"], check=True)
+    return program
+
+
+def play(program, worlds=WORLDS):
+    return subprocess.run([program], env=dict(os.environ, CK_FORK="no", DEAL_WORLDS=str(worlds)), text=True, timeout=DEADLINE,
+                          stdout=subprocess.PIPE)
+
+
+@pytest.mark.skipif(not (BUILD / "obj/unit/deal_sim_test.o").exists(), reason="the unit tests are not built: make unit")
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seeded_mistake_is_found(name, tmp_path):
+    result = play(compile_mutant(tmp_path, MUTANTS[name]))
+    assert result.returncode == 1 and "DEAL_SEED=" in result.stdout, f"{name} survives {WORLDS} worlds:\n{result.stdout}"

@@ -49,6 +49,40 @@ TEST(a_search_asks_all_others_and_joins_a_coordinator_whatever_its_place)
 	ck_assert_int_eq(finder.state, FINDER_LINKED);
 }
 
+/* Two that misread each other: one ends each link as soon as it stands. */
+TEST(links_that_end_at_once_are_not_made_again_and_again_at_once)
+{
+	unsigned links = 0;
+	start(0);
+	for (uint64_t end_ns = now_ns + 10 * NS_PER_S; now_ns < end_ns; now_ns += NS_PER_MS) {
+		if (now_ns >= finder_deadline_ns(&finder))
+			step(&(struct finder_event){ .type = FINDER_TIMER });
+		if (finder.state == FINDER_LOOKING) {
+			answer(1, FINDER_REFUSED, BALLOT_NONE);
+			answer(2, FINDER_COORDINATES, BALLOT_NONE);
+		}
+		if (finder.state != FINDER_LINKED)
+			continue;
+		links++;
+		step(&(struct finder_event){ .type = FINDER_LOST, .linked = true });
+		ck_assert(did(FINDER_PROBE));
+	}
+	ck_assert_uint_ge(links, 8);
+	ck_assert_uint_le(links, 13);
+}
+
+TEST(a_link_that_lasted_is_made_again_at_once)
+{
+	start(0);
+	for (int i = 0; i < 10; i++) {
+		answer(1, FINDER_REFUSED, BALLOT_NONE);
+		answer(2, FINDER_COORDINATES, BALLOT_NONE);
+		ck_assert_int_eq(finder.state, FINDER_LINKED);
+		now_ns += FINDER_BRIEF_NS;
+		step(&(struct finder_event){ .type = FINDER_LOST, .linked = true });
+	}
+}
+
 TEST(the_first_endpoint_coordinates_when_no_other_does)
 {
 	start(0);

@@ -84,6 +84,18 @@ static void take_over(struct step *s)
 	act(s, FINDER_COORDINATE, 0)->dead_indexes = dead_indexes(finder);
 }
 
+/* Two that misread each other would make links as fast as they can. Probes go on: they witness.
+ * rule: brief-links */
+static void count_brief(struct step *s)
+{
+	struct finder *finder = s->finder;
+	bool brief = finder->state == FINDER_LINKED &&
+		     s->now_ns < ns_add(finder->linked_ns, FINDER_BRIEF_NS);
+	finder->briefs = brief ? finder->briefs + 1 : 0;
+	if (finder->briefs >= FINDER_BRIEFS_MAX)
+		finder->link_after_ns = ns_add(s->now_ns, FINDER_BRIEF_NS);
+}
+
 /* Silence before now belongs to an earlier search. */
 static void look(struct step *s)
 {
@@ -94,6 +106,7 @@ static void look(struct step *s)
 		finder->endpoints[i].asked = false;
 	}
 	finder->bereft |= s->event->linked;
+	count_brief(s);
 	finder->pace_ns = FINDER_PACE_FIRST_NS;
 	set_state(finder, FINDER_LOOKING);
 	probe_all(s);
@@ -140,9 +153,12 @@ static bool late(const struct step *s)
 static bool link_to_coordinator(struct step *s)
 {
 	struct finder *finder = s->finder;
+	if (s->now_ns < finder->link_after_ns)
+		return false;
 	for (uint32_t i = 0; i < finder->config.count; i++)
 		if (finder->endpoints[i].answer == FINDER_COORDINATES) {
 			set_state(finder, FINDER_LINKED);
+			finder->linked_ns = s->now_ns;
 			act(s, FINDER_CONNECT, i)->dead_indexes = dead_indexes(finder);
 			return true;
 		}

@@ -21,6 +21,10 @@
 #define FINDER_PACE_NS (NS_PER_S / 4) /* the same when all have answered and none coordinates, */
 #define FINDER_PACE_FIRST_NS (NS_PER_S / 100) /* at first, then twice as long each time */
 
+/* A link that lasts less than this is brief. After so many of them in a row the next one waits. */
+#define FINDER_BRIEF_NS NS_PER_S
+#define FINDER_BRIEFS_MAX 3
+
 enum finder_answer {
 	FINDER_UNASKED,
 	FINDER_COORDINATES, /* with the ballot of the round it formed, if any */
@@ -99,7 +103,10 @@ struct finder {
 	uint64_t next_probe_ns;
 	uint64_t pace_ns; /* of the search under way */
 	uint32_t probe;
-	bool bereft; /* the agent has lost a coordinator */
+	bool bereft;		/* the agent has lost a coordinator */
+	uint32_t briefs;	/* links that ended as soon as they stood, in a row */
+	uint64_t linked_ns;	/* when the last one was made */
+	uint64_t link_after_ns; /* none before this */
 };
 
 void finder_init(struct finder *finder, const struct finder_config *config);

@@ -249,7 +249,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/muster/,$(notdir $(libexec)))
 	rm -f $(foreach page,$(manuals),$(DESTDIR)$(PREFIX)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(notdir $(page)))
 	scripts/man-links --remove $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(manuals))
-	rmdir --ignore-fail-on-non-empty $(wildcard $(addprefix $(DESTDIR)$(PREFIX)/,libexec/muster include/muster))
+	$(foreach folder,$(wildcard $(addprefix $(DESTDIR)$(PREFIX)/,libexec/muster include/muster)),rmdir --ignore-fail-on-non-empty $(folder) &&) true
 	$(if $(DESTDIR),,@scripts/ldconfig)
 
 # One file that needs no library; hwloc, which is loaded when workers are bound to CPUs, is not in it.

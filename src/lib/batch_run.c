@@ -72,7 +72,7 @@ static int start(struct muster_batch *batch, const struct muster_batch_config *c
 		batch->output = mem_printf("%s/%s", config->cwd, config->output);
 	else if (config->output)
 		batch->output = mem_strdup(config->output);
-	else if ((r = batch->results = make_file("results", &(struct buf)BUF_INIT, err)) < 0)
+	else if ((r = batch->results = make_file("results", &BUF_INIT, err)) < 0)
 		return r;
 	r = program_open(&batch->program, err);
 	if (r < 0)

@@ -37,8 +37,7 @@ static const char *cut(struct arg_format format, const char *text, size_t len, s
 	return show(&records);
 }
 
-#define CUT(text, ...) \
-	cut((struct arg_format){ __VA_ARGS__ }, text, sizeof(text) - 1, &ERR_INIT)
+#define CUT(text, ...) cut((struct arg_format){ __VA_ARGS__ }, text, sizeof(text) - 1, &ERR_INIT)
 
 TEST(a_text_is_cut_into_records_and_columns)
 {

@@ -81,6 +81,14 @@ def test_spelling():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.skipif(not shutil.which("lexgrog"), reason="lexgrog of man-db is not installed; scripts/deps test installs it")
+@pytest.mark.parametrize("page", sorted(ROOT.glob("man/*.[1-8]")), ids=name_of)
+def test_the_index_of_manuals_finds_each_page(page):
+    """apropos and packages read its NAME: no blanks in it."""
+    done = subprocess.run(["lexgrog", page], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_metrics_in_guide_dashboard_and_alerts_exist():
     named = set()
     for name in ("operating.md", "grafana.json", "alerts.yml"):

@@ -170,6 +170,27 @@ TEST(people_get_one_line_for_a_job_they_stopped)
 	end();
 }
 
+TEST(people_read_the_error_of_a_worker_that_was_stopped_while_it_failed)
+{
+	begin();
+	char path[] = "/tmp/report_test_XXXXXX";
+	int fd = mkstemp(path);
+	static const char error[] = "{\"message\": \"ValueError: too\\nlong\"}";
+	ck_assert_int_eq(fd_write_all(fd, error, sizeof(error) - 1), 0);
+	close(fd);
+	add(0, EXIT_CODE, 1, false);
+	add(1, EXIT_SIGNAL, SIGTERM, true)->error_file = strdup(path);
+	add(2, EXIT_SIGNAL, SIGTERM, true)->error_file = strdup("/nowhere/error.json");
+	finish(ATTEMPT_FAILED);
+	report_people(&report, false, &out);
+	ck_assert_ptr_nonnull(strstr(
+		buf_str(&out),
+		"  other failures  2 ended with SIGTERM when the group was stopped (ranks 1, 2)\n"
+		"                  rank 1 left an error: ValueError: too\n"));
+	unlink(path);
+	end();
+}
+
 TEST(people_read_what_is_wrong_with_an_error_file)
 {
 	begin();

@@ -245,6 +245,19 @@ static bool seen_before(const struct history_attempt *attempt, const struct hist
 	return false;
 }
 
+/* One that failed at the same time had no time left to end by itself, but perhaps to say why. */
+static void say_left_error(struct buf *out, const struct history_failure *failure)
+{
+	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
+	AUTO(buf_done) struct buf clean = BUF_INIT;
+	if (failure->error_file)
+		error_file_read(failure->error_file, &file);
+	if (file.state != ERROR_FILE_GOOD)
+		return;
+	text_clean(&clean, file.message, strcspn(file.message, "\n"));
+	buf_printf(out, INDENT "rank %u left an error: %s\n", failure->rank, buf_str(&clean));
+}
+
 static void say_others(const struct printer *p, const struct history_attempt *attempt,
 		       const struct history_failure *cause)
 {
@@ -259,6 +272,12 @@ static void say_others(const struct printer *p, const struct history_attempt *at
 		any = true;
 		say_kind(p->out, attempt, cause, i);
 	}
+	size_t shown = 0;
+	for (size_t i = 0; i < attempt->count && shown < RANKS_SHOWN; i++)
+		if (&attempt->failures[i] != cause) {
+			say_left_error(p->out, &attempt->failures[i]);
+			shown++;
+		}
 }
 
 /* How far the workers of this host got. */

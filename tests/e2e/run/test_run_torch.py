@@ -1,6 +1,7 @@
 """Unmodified PyTorch programs under muster."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -48,6 +49,33 @@ def test_record_decorator_gives_the_traceback_to_the_report(muster, place, tmp_p
     assert "a boom of its own" in job.stderr and "train.py" in job.stderr
     (error,) = (tmp_path / "logs").glob("*/attempt_0/0/error.json")
     assert "boom" in json.loads(error.read_text())["message"]["message"]
+
+
+def table_of(text):
+    """The failures of torchrun's table: exit code and error by rank."""
+    ranks = [int(rank) for rank in re.findall(r"rank      : (\d+) ", text)]
+    codes = [int(code) for code in re.findall(r"exitcode  : (-?\d+) ", text)]
+    errors = [("boom" in part) for part in text.split("exitcode  :")[1:]]
+    return dict(zip(ranks, zip(codes, errors)))
+
+
+def test_a_worker_that_was_stopped_is_a_failure_as_with_torchrun(muster, place, tmp_path):
+    """Rank 1 has left an error when rank 0 fails, rank 2 has not; both run on until they are stopped. Rank 3 is done."""
+    worker = place("worker.sh", """
+        [ $RANK = 3 ] && exit 0
+        [ $RANK = 1 ] && echo '{"message": {"message": "boom of 1", "extraInfo": {"timestamp": "1"}}}' >"$TORCHELASTIC_ERROR_FILE"
+        touch "$1.$RANK"
+        while [ $RANK = 0 ]; do
+            [ -e "$1.1" ] && [ -e "$1.2" ] && exit 7
+            sleep 0.01
+        done
+        exec sleep 600
+        """)
+    command = ["--nproc-per-node=4", "--no-python", "bash", worker]
+    ours = muster("run", "--report=torchrun", *command, tmp_path / "ours")
+    theirs = subprocess.run([sys.executable, "-m", "torch.distributed.run", *command, str(tmp_path / "theirs")], env=clean_env(),
+                            cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT)
+    assert table_of(ours.stderr) == table_of(theirs.stderr) == {0: (7, False), 1: (-15, True), 2: (-15, False)}
 
 
 def test_environment_equals_that_of_torchrun(muster, place, tmp_path):

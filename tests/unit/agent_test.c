@@ -557,6 +557,21 @@ TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear
 	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, 77);
 }
 
+/* A round without us: we were surplus, or not fit. */
+TEST(the_coordinator_of_our_last_round_may_have_formed_the_next_without_us)
+{
+	enter(AGENT_RUNNING);
+	receive(&(struct msg){
+		.type = MSG_PONG, .ballot = round_1, .pong = { .coordinator_id = 77 } });
+	step_type(AGENT_RESTART_REQUESTED);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_int_eq(agent.state, AGENT_JOINED);
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step_type(AGENT_LINK_UP);
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, 77);
+}
+
 TEST(old_messages_do_not_outlive_the_lease)
 {
 	enter(AGENT_JOINED);

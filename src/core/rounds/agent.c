@@ -150,9 +150,11 @@ static void on_link_down(struct step *s)
 	bool absent = agent_pinging(s->agent) && s->now_ns >= agent_lease_end_ns(s->agent);
 	if (s->agent->formed_here)
 		s->agent->memory.coordinator_died = s->event->dead && !absent;
-	/* The coordinator knows that we left, but it may have formed a round that includes us and
-	 * whose FORMED we never received. Workers of its other members take a moment to die. */
-	bool unheard = !s->agent->formed_here && !ballot_is_none(s->agent->memory.heard.ballot);
+	/* The coordinator knows that we left, but since our JOIN it may have formed a round: with
+	 * us, and we never received its FORMED, or without us. Workers of its other members take a
+	 * moment to die. rule: takeover */
+	bool unheard = !ballot_is_none(s->agent->memory.heard.ballot) &&
+		       (s->agent->state == AGENT_JOINED || !s->agent->formed_here);
 	if (s->event->dead && !unheard)
 		s->agent->memory.joined_id = JOINED_NOBODY;
 	agent_drop(s);

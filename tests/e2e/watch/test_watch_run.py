@@ -69,6 +69,25 @@ def test_an_expired_file_timer_restarts_the_group_within_its_budget(muster, scri
     assert private_dirs(runtime) == []
 
 
+def test_an_expired_timer_of_a_process_that_a_worker_started_ends_it_and_fails_the_worker(muster, script, env, tmp_path):
+    # torchrun ends that process and itself, with 137; the worker stays as an orphan
+    path = script("""
+        import torch.distributed.elastic.timer as timer
+        child = os.fork()
+        if child == 0:
+            with open("child", "w") as f: f.write(str(os.getpid()))
+            timer.configure(timer.FileTimerClient(os.environ["TORCHELASTIC_TIMER_FILE"]))
+            with timer.expires(after=0.1): forever()
+        os.waitpid(child, 0)
+        forever()
+    """)
+    done = muster("run", path, env=env(TORCHELASTIC_ENABLE_FILE_TIMER=1))
+    assert done.returncode == 137, done.stderr
+    child = int((tmp_path / "child").read_text())
+    assert f"rank 0 (process {child}) did not finish" in done.stderr
+    assert gone([child]) == []
+
+
 def test_without_budget_the_job_ends_with_the_timers_signal(muster, script, env):
     path = script("""
         import torch.distributed.elastic.timer as timer

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "core/worker/exit_code.h"
 #include "fleet/relay.h"
+#include "net/wire.h"
 #include "proto/fleet/fleet_msg.h"
 
 #ifndef MUSTER_VERSION
@@ -235,6 +236,9 @@ int main(int argc, char **argv)
 	/* Not for people: `muster run --hosts` starts it on other hosts. */
 	if (str_eq(argv[1], FLEET_COMMAND))
 		return relay_main(argc - 1, argv + 1);
+	/* Nor this: the child that measures the wire to another node. */
+	if (str_eq(argv[1], WIRE_COMMAND))
+		return wire_main();
 	const struct command *command = find_command(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);

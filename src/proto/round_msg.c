@@ -7,7 +7,7 @@
 #include "proto/pack.h"
 
 /* A field that is added to one of these must also be packed below and drawn in the test. */
-static_assert(sizeof(struct node_info) == 1504 && sizeof(struct memory) == 424 &&
+static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 424 &&
 		      sizeof(struct cause) == 120 && sizeof(struct round_ref) == 24 &&
 		      sizeof(struct stall) == 16 && sizeof(struct kept) == 56 &&
 		      sizeof(struct msg_join) == 440 && sizeof(struct msg_formed) == 368 &&
@@ -17,6 +17,7 @@ static_assert(sizeof(struct node_info) == 1504 && sizeof(struct memory) == 424 &
 		      sizeof(struct msg_pong) == 96 && sizeof(struct msg_peers) == 546 &&
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
+		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
 		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
 		      sizeof(struct msg_taken) == 8 && sizeof(struct msg_answer) == 24 &&
 		      sizeof(struct msg_question) == 304 && sizeof(struct msg_grant) == 8 &&
@@ -196,6 +197,13 @@ static void pack_fitness(struct pack *p, struct node_info *node)
 	pack_bool(p, &node->excluded);
 }
 
+static void pack_pairing(struct pack *p, struct node_info *node)
+{
+	pack_u16(p, &node->pair_port);
+	pack_u16(p, &node->pair_ms);
+	pack_require(p, node->pair_ms <= MSG_PAIR_MS_MAX);
+}
+
 static void pack_join(struct pack *p, struct msg *msg)
 {
 	pack_u32(p, &msg->join.attempt);
@@ -212,6 +220,8 @@ static void pack_join(struct pack *p, struct msg *msg)
 		pack_fitness(p, (struct node_info *)msg->join.node);
 	if (pack_more(p))
 		pack_bool(p, &msg->join.memory.left);
+	if (pack_more(p))
+		pack_pairing(p, (struct node_info *)msg->join.node);
 }
 
 static void pack_blame(struct pack *p, struct blame *blame)
@@ -362,6 +372,29 @@ static void pack_plan(struct pack *p, struct msg *msg)
 	pack_left_ns(p, &msg->plan.left_ns);
 }
 
+/* ---- pairs ---- */
+
+static void pack_pair(struct pack *p, struct msg *msg)
+{
+	struct msg_pair *pair = &msg->pair;
+	pack_u32(p, &pair->serial);
+	pack_u64(p, &pair->secret);
+	pack_bool(p, &pair->calls);
+	pack_u16(p, &pair->port);
+	pack_addrs(p, pair->addrs, &pair->addr_count, MSG_PAIR_ADDRS_MAX);
+	pack_u16(p, &pair->ms);
+	pack_require(p, pair->ms <= MSG_PAIR_MS_MAX);
+}
+
+static void pack_paired(struct pack *p, struct msg *msg)
+{
+	struct msg_paired *paired = &msg->paired;
+	pack_u32(p, &paired->serial);
+	pack_bool(p, &paired->known);
+	pack_u64(p, &paired->bandwidth);
+	pack_u64(p, &paired->latency_ns);
+}
+
 /* ---- questions ---- */
 
 static void pack_ask_parts(struct pack *p, struct inquiry *ask)
@@ -479,6 +512,8 @@ static const struct {
 	[MSG_NOTICE] = { FRAME_MESSAGE + 19, pack_notice },
 	[MSG_VOTE] = { FRAME_MESSAGE + 20, pack_vote },
 	[MSG_PLAN] = { FRAME_MESSAGE + 21, pack_plan },
+	[MSG_PAIR] = { FRAME_MESSAGE + 22, pack_pair },
+	[MSG_PAIRED] = { FRAME_MESSAGE + 23, pack_paired },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 

@@ -377,6 +377,7 @@ static void tear_down(struct job *job)
 		event_free(job->on_lifeline);
 	sweeper_free(job->sweeper);
 	recheck_free(job->recheck);
+	measuring_free(job->measuring);
 	TELL(&job->telling, HAPPENED_JOB_ENDED);
 	events_close(&job->telling.events);
 	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);

@@ -148,6 +148,8 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 		log_error("%s", job->no_store.msg);
 	answers_round_ends(job->answers);
 	job->blame = (struct blame){ .named = false };
+	if (job->measuring)
+		measuring_stop(job->measuring);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
 	TELL(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
@@ -208,6 +210,9 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 		break;
 	case AGENT_CHECK:
 		job_check(job);
+		break;
+	case AGENT_MEASURE:
+		job_measure(job, &action->msg.pair);
 		break;
 	case AGENT_PLAN:
 		notice_show(job, &action->plan);

@@ -232,6 +232,7 @@ void job_join_others(struct job *job)
 	};
 	struct node_config config;
 	own_node_configure(job->config, &config);
+	job_open_measuring(job, &config.agent.node);
 	node_init(&job->node, &config);
 	if (config.kind == NODE_ALONE)
 		return;

@@ -1,4 +1,4 @@
-/* The job's checks between attempts. */
+/* The job's checks: those between attempts, and the wires to other nodes. */
 #include "run/job_private.h"
 
 #include "base/log.h"
@@ -25,6 +25,38 @@ static void on_checked(void *arg, const struct check_list *results, const char *
 						 .agent = { .type = AGENT_CHECKED,
 							    .digest = results ? &digest : NULL } });
 	job_pump(job);
+}
+
+static void on_measured(void *arg, const struct msg_paired *paired, const char *why)
+{
+	struct job *job = arg;
+	if (*why)
+		log_info("preflight: pairs: %s", why);
+	else if (paired->known)
+		log_info("preflight: pairs: %.0f MB/s, %.0f us there and back",
+			 (double)paired->bandwidth / 1e6, (double)paired->latency_ns / 1e3);
+	job_push_agent(job, (struct agent_event){ .type = AGENT_MEASURED, .paired = *paired });
+	job_pump(job);
+}
+
+void job_open_measuring(struct job *job, struct node_info *node)
+{
+	const struct run_config *config = job->config;
+	struct err err = ERR_INIT;
+	if (!preflight_wants_pairs(config))
+		return;
+	job->measuring =
+		measuring_new(job->base, config->rdzv.has_token ? &config->rdzv.token : NULL,
+			      on_measured, job, &node->pair_port, &err);
+	if (!job->measuring)
+		log_warn("preflight: pairs: %s", err.msg);
+	node->pair_ms = preflight_pair_ms(config);
+}
+
+void job_measure(struct job *job, const struct msg_pair *pair)
+{
+	if (job->measuring)
+		measuring_start(job->measuring, pair);
 }
 
 void job_check(struct job *job)

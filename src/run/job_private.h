@@ -11,6 +11,7 @@
 #include "run/ask/answers.h"
 #include "run/ask/own_question.h"
 #include "core/lines/parting.h"
+#include "run/checks/measuring.h"
 #include "run/checks/recheck.h"
 #include "run/job.h"
 #include "run/joblog/log_sender.h"
@@ -67,8 +68,9 @@ struct job {
 	/* Ends of workers that are being explained: the group does not know of them yet. */
 	struct group_event *ends;
 	size_t end_count, end_cap;
-	bool end_empty;		 /* and no worker is left here */
-	struct recheck *recheck; /* NULL until this node checks itself again */
+	bool end_empty;		     /* and no worker is left here */
+	struct recheck *recheck;     /* NULL until this node checks itself again */
+	struct measuring *measuring; /* NULL: this node does not measure wires */
 	struct check_counters counters;
 	struct log_sender *log_sender; /* both NULL without --job-log */
 	struct log_writer *log_writer;
@@ -109,6 +111,12 @@ void job_not_started(struct job *job, size_t rank, int error, const struct err *
 
 /* AGENT_CHECK: begins the checks between two attempts; AGENT_CHECKED follows. */
 void job_check(struct job *job);
+
+/* Listens for nodes that measure the wire to this one, if the user wants wires measured. */
+void job_open_measuring(struct job *job, struct node_info *node);
+
+/* AGENT_MEASURE: begins to measure; AGENT_MEASURED follows. */
+void job_measure(struct job *job, const struct msg_pair *pair);
 
 /* ---- job_log.c ---- */
 

@@ -8,12 +8,15 @@
 #include "sim/world.h"
 
 #define CHECK_NS (2 * NS_PER_S)
+#define PAIR_PORT 1000 /* and above: the port of a host tells which one it is */
+#define PAIR_MS 100
 
 enum lameness {
 	SOUND,
-	SLOW,	  /* a figure is far below that of the others */
-	OTHER,	  /* a fact differs */
-	CONFESSES /* it says so itself */
+	SLOW,	   /* a figure is far below that of the others */
+	OTHER,	   /* a fact differs */
+	CONFESSES, /* it says so itself */
+	THIN,	   /* its wire is slow */
 };
 
 /* From numbers of their own, so that all other worlds stay as they are. */
@@ -31,6 +34,10 @@ void checks_choose(struct world *world)
 	}
 	if (world->checking && rng_chance(&world->check_rng, 30))
 		world->hosts[rng_range(&world->check_rng, 0, world->count - 1)].lame = OTHER;
+	world->pairing = world->checking && rng_chance(&world->check_rng, 50);
+	for (uint32_t i = 0; world->pairing && i < world->count; i++)
+		if (world->hosts[i].lame == SLOW && rng_chance(&world->check_rng, 50))
+			world->hosts[i].lame = THIN;
 	bool spare = world->count > world->max_nodes && !world->misfit;
 	for (uint32_t i = 0; i < world->count; i++)
 		spare &= world->hosts[i].node_rank < 0;
@@ -59,6 +66,10 @@ void checks_configure(struct world *world, const struct host *host, struct agent
 		return;
 	config->check_timeout_ns = CHECK_NS;
 	config->node.excluded = host->excluded;
+	if (world->pairing && host->index % 8 != 7) { /* others know of no pairs */
+		config->node.pair_port = (uint16_t)(PAIR_PORT + host->index);
+		config->node.pair_ms = PAIR_MS;
+	}
 	if (world->striking) {
 		config->node.strikes = 2;
 		config->node.cool_down_ns = 60 * NS_PER_S;
@@ -84,6 +95,37 @@ void checks_end(struct world *world, struct host *host)
 	host_tell(world, host,
 		  &(struct agent_event){ .type = AGENT_CHECKED,
 					 .digest = failed ? NULL : &digest });
+}
+
+/* ---- pairs ---- */
+
+/* Measurements may hang, too, or fail. The other side of a wire may be gone by now. */
+void checks_measure(struct world *world, struct host *host, const struct msg_pair *pair)
+{
+	if (!pair->calls || rng_chance(&world->check_rng, 5))
+		return;
+	struct happening_event *event =
+		world_at(world, world->now_ns + rng_range(&world->check_rng, 1, 3 * NS_PER_S),
+			 HAPPEN_MEASURED, host->index);
+	event->index = pair->serial;
+	event->probe = MIN((uint32_t)(pair->port - PAIR_PORT), world->count - 1);
+}
+
+void checks_measured(struct world *world, struct host *host, const struct happening_event *event)
+{
+	const struct host *other = &world->hosts[event->probe];
+	bool thin = host->lame == THIN || other->lame == THIN;
+	uint64_t bandwidth = rng_range(&world->check_rng, 900, 1100) * 1000000;
+	struct msg_paired paired = { .serial = event->index,
+				     .known = !rng_chance(&world->check_rng, 10) && other->process,
+				     .bandwidth = thin ? bandwidth / 50 : bandwidth,
+				     .latency_ns = rng_range(&world->check_rng, 40000, 90000) };
+	if ((host->lame == THIN && host->index % 3 == 0) ||
+	    (other->lame == THIN && other->index % 3 == 0))
+		paired.bandwidth = 0; /* nothing gets through */
+	world_trace(world, "h%u measures h%u: %lu%s", host->index, other->index, paired.bandwidth,
+		    paired.known ? "" : ", unknown");
+	host_tell(world, host, &(struct agent_event){ .type = AGENT_MEASURED, .paired = paired });
 }
 
 /* ---- what the coordinators make of it ---- */

@@ -152,6 +152,9 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 	case AGENT_CHECK:
 		checks_begin(world, host);
 		break;
+	case AGENT_MEASURE:
+		checks_measure(world, host, &action->msg.pair);
+		break;
 	case AGENT_PLAN:
 		world_trace(world, "h%u plan %u phase %u step %lu", host->index,
 			    action->plan.serial, action->plan.phase, action->plan.step);

@@ -278,6 +278,9 @@ static void happen(struct world *world, struct happening_event *event)
 	case HAPPEN_CHECKED:
 		checks_end(world, host);
 		break;
+	case HAPPEN_MEASURED:
+		checks_measured(world, host, event);
+		break;
 	case HAPPEN_ANSWERING:
 		asks_answer(world, host);
 		break;

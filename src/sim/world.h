@@ -28,6 +28,7 @@ enum happening {
 	HAPPEN_RECORDED,  /* and its answer to RECORD: `epoch` */
 	HAPPEN_ASKER,	  /* the asker `index` does its next thing */
 	HAPPEN_CHECKED,	  /* the checks of `host` have ended */
+	HAPPEN_MEASURED,  /* it has measured the wire to `probe`, as PAIR number `index` says */
 	HAPPEN_ANSWERING, /* `host` sends pieces of its answers */
 	HAPPEN_STEP,	  /* a worker of `host` is done with a step */
 	HAPPEN_NOTICE,	  /* `host` gets notice to leave, or to save */
@@ -263,6 +264,7 @@ struct world {
 	uint32_t depth;		   /* steps of a host within its step */
 	struct rng check_rng;	   /* of checks */
 	bool checking, striking;   /* nodes check themselves; hosts collect strikes */
+	bool pairing;		   /* and measure the wires between them */
 	struct sim_asker *askers;
 	uint32_t asker_count;
 	uint64_t asker_links;		 /* so far */
@@ -418,6 +420,8 @@ void checks_choose(struct world *world);
 void checks_configure(struct world *world, const struct host *host, struct agent_config *config);
 void checks_begin(struct world *world, struct host *host);
 void checks_end(struct world *world, struct host *host);
+void checks_measure(struct world *world, struct host *host, const struct msg_pair *pair);
+void checks_measured(struct world *world, struct host *host, const struct happening_event *event);
 void checks_noted(struct world *world, struct host *host, const struct note *note);
 
 /* check_asks.c */

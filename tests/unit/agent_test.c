@@ -118,6 +118,7 @@ static const char *done(void)
 		[AGENT_GROUP_STOP] = "stop",
 		[AGENT_GROUP_KILL] = "kill",
 		[AGENT_CHECK] = "check",
+		[AGENT_MEASURE] = "measure",
 		[AGENT_PLAN] = "plan",
 		[AGENT_HANG_UP] = "hang-up",
 		[AGENT_EXIT] = "exit",
@@ -394,6 +395,32 @@ TEST(a_node_checks_itself_after_a_failure_and_tells_what_it_found)
 	/* The next ones fail, which says nothing. */
 	step(&(struct agent_event){ .type = AGENT_CHECKED });
 	ck_assert(check_digest_is_empty(&agent.config.node.checks));
+}
+
+TEST(what_a_node_measures_is_told_on_the_link_that_asked_for_it)
+{
+	struct agent_event measured = { .type = AGENT_MEASURED,
+					.paired = { .serial = 7, .known = true, .bandwidth = 5 } };
+	struct msg pair = { .type = MSG_PAIR, .pair = { .serial = 7, .calls = true } };
+	enter(AGENT_JOINED);
+	receive(&pair);
+	ck_assert_str_eq(done(), "measure");
+	ck_assert_uint_eq(actions.items[0].msg.pair.serial, 7);
+	measured.paired.serial = 6; /* of an earlier one */
+	step(&measured);
+	ck_assert_str_eq(done(), "");
+	measured.paired.serial = 7;
+	step(&measured);
+	ck_assert_str_eq(done(), "PAIRED");
+	ck_assert_uint_eq(actions.items[0].msg.paired.bandwidth, 5);
+	step(&measured);
+	ck_assert_str_eq(done(), "");
+	/* Another coordinator counts anew. */
+	receive(&pair);
+	step_type(AGENT_LINK_DOWN);
+	step_type(AGENT_LINK_UP);
+	step(&measured);
+	ck_assert_str_eq(done(), "");
 }
 
 TEST(a_checker_that_hangs_keeps_no_node_from_the_next_attempt)

@@ -67,6 +67,7 @@ static void act(struct host *host, const struct agent_action *action)
 		break;
 	case AGENT_PEERS:
 	case AGENT_CHECK:
+	case AGENT_MEASURE:
 	case AGENT_PLAN:
 		break;
 	}

@@ -975,6 +975,109 @@ TEST(a_slow_node_is_named_and_the_spare_takes_its_place)
 	ck_assert(!noted(NOTE_UNFIT) && !noted(NOTE_NEEDED));
 }
 
+/* ---- pairs ---- */
+
+static void join_paired(uint64_t link)
+{
+	struct node_info node = node_of(link);
+	struct memory memory = memory_of(link);
+	node.pair_port = (uint16_t)(1000 + link);
+	node.pair_ms = 100;
+	receive(link, &(struct msg){ .type = MSG_JOIN,
+				     .ballot = memory.heard.ballot,
+				     .join = { .node = &node, .memory = memory } });
+}
+
+/* The nodes that were told to call answer, unless they hang; the wire of node `slow` is. */
+static void measure_round(uint64_t slow, uint64_t hangs)
+{
+	struct msg_pair calls[8];
+	uint64_t links[8];
+	size_t count = 0;
+	for (size_t i = 0; i < actions.count; i++) {
+		const struct coordinator_action *action = &actions.items[i];
+		if (action->type != COORDINATOR_SEND || action->msg.type != MSG_PAIR ||
+		    !action->msg.pair.calls)
+			continue;
+		links[count] = action->link;
+		calls[count++] = action->msg.pair;
+	}
+	ck_assert_uint_gt(count, 0);
+	for (size_t i = 0; i < count; i++) {
+		bool thin = links[i] == slow || calls[i].port == 1000 + slow;
+		if (links[i] != hangs)
+			receive(links[i],
+				&(struct msg){ .type = MSG_PAIRED,
+					       .ballot = c.roster.heard.ballot,
+					       .paired = { .serial = calls[i].serial,
+							   .known = true,
+							   .bandwidth = thin ? 1000000 : 900000000,
+							   .latency_ns = 50000 } });
+	}
+}
+
+TEST(a_node_with_a_slow_wire_is_told_from_its_partner_and_left_out)
+{
+	for (uint64_t slow = 1; slow <= 4; slow++) {
+		struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+		const char name[] = { 'h', (char)('0' + slow), '\0' };
+		begin(&config, 3, 4);
+		for (uint64_t link = 1; link <= 4; link++)
+			join_paired(link);
+		measure_round(slow, 0);
+		ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+		measure_round(slow, 0);
+		ck_assert_ptr_nonnull(noted(NOTE_UNFIT));
+		ck_assert_str_eq(noted(NOTE_UNFIT)->name, name);
+		ck_assert_str_eq(noted(NOTE_UNFIT)->refused,
+				 "pair_bandwidth 1 MB/s, median of 4 nodes 900");
+		/* It says nothing of its wire itself, and stays out when all join again. */
+		wait_until(now_ns + config.last_call_ns, 4);
+		ck_assert_uint_eq(c.roster.heard.nodes, 3);
+		step(&(struct coordinator_event){
+			.type = COORDINATOR_LINK_DOWN, .link = slow == 1 ? 2 : 1, .dead = true });
+		for (uint64_t link = 1; link <= 4; link++)
+			if (link != (slow == 1 ? 2 : 1))
+				join_paired(link);
+		ck_assert(roster_by_link(&c.roster, slow)->bad);
+		coordinator_done(&c);
+	}
+}
+
+TEST(wires_are_measured_once_and_again_after_a_failure)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 3;
+	begin(&config, 4, 4);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_paired(link);
+	measure_round(0, 0);
+	measure_round(0, 0);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_ptr_null(noted(NOTE_UNFIT));
+	report(1, MSG_FAILED);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_paired(link);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	measure_round(0, 0);
+	measure_round(0, 0);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(a_measurement_that_hangs_keeps_no_round_from_forming)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, 4, 4);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_paired(link);
+	measure_round(2, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	ck_assert_uint_le(coordinator_deadline_ns(&c), c.pairing.deadline_ns);
+	wait_until(now_ns + 10 * NS_PER_S, 4);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_ptr_null(noted(NOTE_UNFIT));
+}
+
 TEST(a_node_that_is_not_fit_takes_part_where_min_needs_it)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;

@@ -137,6 +137,8 @@ static void draw_node(struct node_info *node)
 	node->strikes = (uint32_t)upto(UINT32_MAX);
 	node->cool_down_ns = upto(UINT64_MAX);
 	node->excluded = below(2);
+	node->pair_port = (uint16_t)draw();
+	node->pair_ms = (uint16_t)upto(MSG_PAIR_MS_MAX);
 }
 
 static void draw_stall(struct stall *stall)
@@ -312,6 +314,22 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->plan.plan.step = upto(PLAN_STEP_MAX);
 		msg->plan.left_ns = upto(ROUND_MSG_NOTICE_MAX_NS);
 		break;
+	case MSG_PAIR:
+		msg->pair.serial = (uint32_t)draw();
+		msg->pair.secret = draw();
+		msg->pair.calls = below(2);
+		msg->pair.port = (uint16_t)draw();
+		msg->pair.addr_count = (uint8_t)upto(MSG_PAIR_ADDRS_MAX);
+		for (size_t i = 0; i < msg->pair.addr_count; i++)
+			msg->pair.addrs[i] = draw_addr();
+		msg->pair.ms = (uint16_t)upto(MSG_PAIR_MS_MAX);
+		break;
+	case MSG_PAIRED:
+		msg->paired.serial = (uint32_t)draw();
+		msg->paired.known = below(2);
+		msg->paired.bandwidth = draw();
+		msg->paired.latency_ns = draw();
+		break;
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
 		msg->leave.empty = below(2);
@@ -455,13 +473,20 @@ static size_t fitness_len(const struct check_digest *checks)
 	return len;
 }
 
-/* Bytes that minor versions 4 and 5 added at the end. */
+/* Bytes that minor version 8 added at the end. */
+static size_t added_by_8(const struct msg *msg)
+{
+	return msg->type == MSG_JOIN ? 2 + 2 : 0;
+}
+
+/* Bytes that minor versions 4 to 8 added at the end. */
 static size_t added_last(const struct msg *msg)
 {
 	if (msg->type == MSG_PING || msg->type == MSG_PONG)
 		return msg->type == MSG_PING ? 8 + 8 : 8;
-	return msg->type == MSG_JOIN || msg->type == MSG_DONE || msg->type == MSG_STOP ||
-	       msg->type == MSG_CLOSED;
+	bool left = msg->type == MSG_JOIN || msg->type == MSG_DONE || msg->type == MSG_STOP ||
+		    msg->type == MSG_CLOSED;
+	return left + added_by_8(msg);
 }
 
 /* Bytes that minor version 3 and later ones added. */
@@ -522,7 +547,7 @@ TEST(a_message_that_ends_early_is_refused_at_every_byte)
 			struct frame cut = { frame.type, bytes_of(frame.body.data, len) };
 			size_t left = frame.body.len - len;
 			bool whole = left == added || left == later || left == last ||
-				     left == added_last(&msg);
+				     left == added_last(&msg) || left == added_by_8(&msg);
 			ck_assert_int_eq(round_msg_decode(&cut, &node, &got, NULL),
 					 whole ? 0 : -EPROTO);
 		}
@@ -571,6 +596,7 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_DONE, BALLOT + 1 },
 		{ MSG_NOTICE, BALLOT + 1 + 8 },
 		{ MSG_VOTE, BALLOT + 4 + 1 + 8 + 8 },
+		{ MSG_PAIRED, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 + 8 + 8 },
@@ -643,6 +669,9 @@ TEST(values_out_of_their_range_are_not_sent)
 		expect_unsendable(&msg); \
 	} while (0)
 	WITH(MSG_JOIN, node.min_nodes = 0);
+	WITH(MSG_JOIN, node.pair_ms = MSG_PAIR_MS_MAX + 1);
+	WITH(MSG_PAIR, msg.pair.addr_count = MSG_PAIR_ADDRS_MAX + 1);
+	WITH(MSG_PAIR, msg.pair.ms = MSG_PAIR_MS_MAX + 1);
 	WITH(MSG_JOIN, node.min_nodes = node.max_nodes + 1);
 	WITH(MSG_JOIN, node.max_nodes = MSG_NODES_MAX + 1);
 	WITH(MSG_JOIN, node.nproc = 0);

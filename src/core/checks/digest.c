@@ -76,6 +76,25 @@ void check_digest_make(const struct check_list *results, struct check_digest *re
 	}
 }
 
+void check_digest_put(struct check_digest *digest, const char *name, double value)
+{
+	struct digest_figure *figure = find_figure(digest, name);
+	if (!isfinite(value) || (!figure && digest->figure_count == DIGEST_FIGURES_ALL))
+		return;
+	if (!figure) {
+		figure = &digest->figures[digest->figure_count++];
+		copy(figure->name, sizeof(figure->name), name);
+	}
+	figure->value = value;
+}
+
+void check_digest_remove(struct check_digest *digest, const char *name)
+{
+	struct digest_figure *figure = find_figure(digest, name);
+	if (figure)
+		*figure = digest->figures[--digest->figure_count];
+}
+
 double check_digest_figure(const struct check_digest *digest, const char *name)
 {
 	const struct digest_figure *figure = find_figure((struct check_digest *)digest, name);

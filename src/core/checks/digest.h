@@ -8,6 +8,7 @@
 #include "core/checks/check.h"
 
 #define DIGEST_FIGURES_MAX 12
+#define DIGEST_FIGURES_ALL (DIGEST_FIGURES_MAX + 4) /* with those that the coordinator adds */
 #define DIGEST_FACTS_MAX 4
 #define DIGEST_NAME_MAX 24 /* with the NUL, as all of these */
 #define DIGEST_FACT_MAX 32
@@ -27,7 +28,7 @@ struct digest_fact {
 struct check_digest {
 	bool bad; /* the node itself says that it is not fit: `finding` */
 	uint8_t figure_count, fact_count;
-	struct digest_figure figures[DIGEST_FIGURES_MAX];
+	struct digest_figure figures[DIGEST_FIGURES_ALL];
 	struct digest_fact facts[DIGEST_FACTS_MAX];
 	char finding[DIGEST_TEXT_MAX];
 };
@@ -40,6 +41,11 @@ static inline bool check_digest_is_empty(const struct check_digest *digest)
 {
 	return !digest->bad && !digest->figure_count && !digest->fact_count;
 }
+
+/* What the coordinator knows of the node; in place of an earlier one of that name. */
+void check_digest_put(struct check_digest *digest, const char *name, double value);
+
+void check_digest_remove(struct check_digest *digest, const char *name);
 
 /* NAN: the digest does not have it. */
 double check_digest_figure(const struct check_digest *digest, const char *name);

@@ -16,6 +16,8 @@ static const struct figure_rule rules[] = {
 	{ "shm_size", "bytes", true, { .share = 0.25 } },
 	{ "accelerators", "", true, { .share = 1 } },
 	{ "write_time", "ms", true, { .share = 0.02, .less = true, .floor = 3000 } },
+	{ "pair_bandwidth", "MB/s", true, { .share = 0.2, .by_factor = true } },
+	{ "pair_latency", "us", true, { .share = 0.05, .less = true, .floor = 10000 } },
 	{ "new_memory_errors", "", true, { .share = 0.1, .less = true, .floor = 100 } },
 	{ "new_heat_events", "", true, { .share = 0.1, .less = true, .floor = 1000 } },
 	{ "new_network_errors", "", true, { .share = 0.1, .less = true, .floor = 100 } },

@@ -15,6 +15,9 @@ struct peers_rule {
 	double share; /* 0 to 1: below this share of the median a peer stands out */
 	bool less;    /* less is better: above the median divided by the share */
 	double floor; /* a smaller distance from the median is noise */
+	/* values wobble by a factor: their spread is that of their logarithms, so that a peer
+	 * with next to nothing stands out among a few that differ much */
+	bool by_factor;
 };
 
 struct peers_verdict {

@@ -4,6 +4,7 @@
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
+#include "core/rounds/pairing.h"
 
 /* All addresses of a host: it may reach the store from any of them. */
 static void send_peers(struct step *s, const struct member *to)
@@ -116,6 +117,7 @@ static void settle(struct step *s)
 		return;
 	}
 	inspection_strike(s, &c->cause);
+	pairing_expire(c);
 	struct stall stall = c->stall;
 	stall_add(&stall, reached(c));
 	bool used_up = by_progress(c) ? stall.attempts > budget(c) : c->restarts >= budget(c);
@@ -143,12 +145,13 @@ static bool last_call_over(struct step *s)
 	struct coordinator *c = s->c;
 	if (c->last_call_ns == NS_NEVER)
 		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
-	if (s->now_ns >= c->last_call_ns)
-		return true;
-	if (roster_usable(&c->roster) < c->max_nodes)
+	bool over = s->now_ns >= c->last_call_ns;
+	if (!over && roster_usable(&c->roster) < c->max_nodes)
+		return false;
+	if (pairing_holds(s))
 		return false;
 	inspection_judge(s);
-	return c->roster.tally.ready_willing >= c->max_nodes;
+	return over || c->roster.tally.ready_willing >= c->max_nodes;
 }
 
 /* Agents say of the last round, in which they were or whose ruling they know, that workers left as
@@ -188,7 +191,8 @@ static void regather(struct step *s)
 	if (c->ruling != RULING_NONE) {
 		closing_rule(s, c->ruling);
 		advance_job(s);
-	} else if (roster_usable(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns) {
+	} else if (roster_usable(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns &&
+		   !pairing_holds(s)) {
 		form(s);
 	}
 }

@@ -26,6 +26,8 @@ enum input {
 	IN_GROUP_GONE,
 	IN_GROUP_STUCK,
 	IN_CHECKED,
+	IN_MEASURED,
+	IN_PAIR,
 	IN_STOP_REQUESTED,
 	IN_RESTART_REQUESTED,
 	IN_NOTICE,
@@ -51,6 +53,7 @@ static void send_join(struct step *s)
 	if (!agent->joined) {
 		/* The lease begins with this JOIN, which the coordinator must answer. */
 		agent->joined = true;
+		agent->pair_serial = 0;
 		agent->memory.joined_id = JOINED_UNKNOWN;
 		agent->answered_ns = s->now_ns;
 		agent->next_ping_ns = s->now_ns;
@@ -321,6 +324,21 @@ static void joined_peers(struct step *s)
 	agent_act(s, AGENT_PEERS)->msg = *s->event->msg;
 }
 
+static void joined_pair(struct step *s)
+{
+	s->agent->pair_serial = s->event->msg->pair.serial;
+	agent_act(s, AGENT_MEASURE)->msg = *s->event->msg;
+}
+
+/* On a new link, its serial number would be another's. */
+static void joined_measured(struct step *s)
+{
+	if (!s->agent->pair_serial || s->event->paired.serial != s->agent->pair_serial)
+		return;
+	s->agent->pair_serial = 0;
+	agent_send(s, MSG_PAIRED)->paired = s->event->paired;
+}
+
 static void on_pong(struct step *s)
 {
 	struct agent *agent = s->agent;
@@ -512,6 +530,8 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_REFUSED] = joined_refused,
 		[IN_PONG] = on_pong,
 		[IN_PEERS] = joined_peers,
+		[IN_PAIR] = joined_pair,
+		[IN_MEASURED] = joined_measured,
 		[IN_TIMER] = idle_timer,
 		[IN_STOP_REQUESTED] = leaving_stop_idle,
 		[IN_SUPERSEDED] = joined_superseded,
@@ -600,6 +620,7 @@ static const enum input inputs[] = {
 	[AGENT_GROUP_GONE] = IN_GROUP_GONE,
 	[AGENT_GROUP_STUCK] = IN_GROUP_STUCK,
 	[AGENT_CHECKED] = IN_CHECKED,
+	[AGENT_MEASURED] = IN_MEASURED,
 	[AGENT_STOP_REQUESTED] = IN_STOP_REQUESTED,
 	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
 	[AGENT_NOTICE] = IN_NOTICE,
@@ -611,7 +632,7 @@ static const enum input inputs[] = {
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
-	[MSG_PLAN] = IN_PLAN,
+	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR,
 };
 
 /* Takes messages only on a link on which we have joined, and none from an old coordinator.

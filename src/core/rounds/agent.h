@@ -64,6 +64,7 @@ enum agent_event_type {
 	AGENT_GROUP_GONE,
 	AGENT_GROUP_STUCK,
 	AGENT_CHECKED,	      /* digest: the answer to CHECK, however late */
+	AGENT_MEASURED,	      /* paired: what came of MEASURE; none if another followed */
 	AGENT_STOP_REQUESTED, /* passed on to the group each time */
 	/* asks for a new round: ends only a running one, and charges no budget */
 	AGENT_RESTART_REQUESTED,
@@ -108,6 +109,7 @@ struct agent_event {
 		const char *text; /* BARRED: borrowed */
 		/* CHECKED: borrowed; NULL: the checker failed, which says nothing */
 		const struct check_digest *digest;
+		struct msg_paired paired; /* MEASURED */
 		bool dead; /* LINK_DOWN: closed or reset by the peer; false: unreachable */
 		struct {
 			/* LINK_UP: from the finder, 0 where there is none */
@@ -155,7 +157,9 @@ enum agent_action_type {
 	AGENT_GROUP_STOP,
 	AGENT_GROUP_KILL, /* at once */
 	AGENT_CHECK,	  /* have this node check itself; a check that is under way counts, too */
-	AGENT_PLAN,	  /* plan: show it to the workers; POSITIONS answers */
+	/* msg: measure the wire to another node, and end what an earlier one began */
+	AGENT_MEASURE,
+	AGENT_PLAN, /* plan: show it to the workers; POSITIONS answers */
 	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,
@@ -215,6 +219,7 @@ struct agent {
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
 	bool failed;		   /* a failure ended the last round: check before JOIN */
 	uint64_t check_deadline_ns;
+	uint32_t pair_serial;	/* of the PAIR that is under way; 0: none */
 	struct outcome outcome; /* for ENDING */
 	/* The plan that the workers see, and whether we have voted on it as it is. */
 	struct stop_plan plan;

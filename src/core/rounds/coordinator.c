@@ -9,6 +9,7 @@
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/losses.h"
+#include "core/rounds/pairing.h"
 
 /* The columns of the table: events, and each type of message. */
 enum input {
@@ -19,6 +20,7 @@ enum input {
 	IN_PING,
 	IN_NOTICE,
 	IN_VOTE,
+	IN_PAIRED,
 	IN_LINK_DOWN,
 	IN_TIMER,
 	IN_SUPERSEDED,
@@ -148,6 +150,12 @@ static void running_done(struct step *s)
 	advance_job(s);
 }
 
+static void gathering_paired(struct step *s)
+{
+	pairing_take(s);
+	advance_job(s);
+}
+
 /* The agent was, or may have been, a member of `heard`, and FORMED did not reach it. We do not tell
  * it of the round: another coordinator could not know then that it is not a spare. rule: void */
 static bool missed_formed(const struct coordinator *c, const struct member *member)
@@ -181,7 +189,8 @@ static void on_ping(struct step *s)
 		.stamp = s->now_ns,
 		.heard = missed_formed(c, member) ? member->memory.heard : c->roster.heard,
 		.base = c->roster.base,
-		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns,
+		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns ||
+			pairing_is_under_way(c, s->now_ns),
 		.present = roster_linked(&c->roster),
 		.missing = c->state == COORDINATOR_GATHERING ? formation_missing(c) : 0,
 		.wall_shift_ns = c->wall_shift_ns,
@@ -254,6 +263,7 @@ static void on_superseded(struct step *s)
 static handler *const table[][INPUT_COUNT] = {
 	[COORDINATOR_GATHERING] = {
 		[IN_JOIN] = on_join,
+		[IN_PAIRED] = gathering_paired,
 		[IN_LEAVE] = losses_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = losses_link_down,
@@ -313,7 +323,7 @@ static enum input msg_input(enum msg_type type)
 	static const enum input inputs[] = {
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
 		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
-		[MSG_VOTE] = IN_VOTE,
+		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED,
 	};
 	return inputs[type];
 }
@@ -335,6 +345,7 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 void coordinator_done(struct coordinator *c)
 {
 	roster_done(&c->roster);
+	pairing_done(&c->pairing);
 }
 
 void coordinator_step(struct coordinator *c, const struct coordinator_event *event, uint64_t now_ns,
@@ -380,11 +391,16 @@ uint64_t coordinator_deadline_ns(const struct coordinator *c)
 	if (c->state == COORDINATOR_DEPOSED)
 		return NS_NEVER;
 	uint64_t deadline_ns = roster_deadline_ns(&c->roster);
-	const uint64_t clocks_ns[] = {
-		c->last_call_ns, c->regather_ns,       c->not_before_ns,
-		c->scale_up_ns,	 c->close_ns,	       c->tie_ns,
-		c->moved_ns,	 lease_deadline_ns(c), accord_deadline_ns(&c->accord)
-	};
+	const uint64_t clocks_ns[] = { c->last_call_ns,
+				       c->regather_ns,
+				       c->not_before_ns,
+				       c->scale_up_ns,
+				       c->close_ns,
+				       c->tie_ns,
+				       c->moved_ns,
+				       lease_deadline_ns(c),
+				       accord_deadline_ns(&c->accord),
+				       c->pairing.active ? c->pairing.deadline_ns : NS_NEVER };
 	for (size_t i = 0; i < ARRAY_LEN(clocks_ns); i++)
 		if (clocks_ns[i] > c->timer_ns)
 			deadline_ns = MIN(deadline_ns, clocks_ns[i]);

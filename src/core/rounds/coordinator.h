@@ -121,6 +121,17 @@ struct accord {
 	uint64_t leave_deadline_ns;
 };
 
+/* How the wires between nodes are measured (core/rounds/pairing.h), before a round. */
+struct pairing {
+	bool active;
+	uint32_t serial; /* of the last PAIRs */
+	uint16_t ms;
+	uint32_t waiting; /* nodes that call and have not told what they found */
+	uint64_t deadline_ns;
+	struct pairs pairs;
+	struct agent_id *ids; /* of the nodes of `pairs` */
+};
+
 /* Fields are private; read them in tests and for display only. */
 struct coordinator {
 	struct coordinator_config config;
@@ -158,6 +169,7 @@ struct coordinator {
 	bool settled; /* the end of the last round has been charged */
 	/* Who is fit. */
 	struct strikes strikes;
+	struct pairing pairing;
 	char difference[MSG_TEXT_MAX]; /* the last one that was noted */
 	/* The arbiter's lease. */
 	uint64_t until_ns; /* 0: there never was one */

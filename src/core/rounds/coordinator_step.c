@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/rounds/pairing.h"
 
 struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
 				    uint64_t link)
@@ -47,6 +48,8 @@ void step_set_state(struct step *s, enum coordinator_state state)
 	s->c->state = state;
 	if (state != COORDINATOR_RUNNING)
 		s->c->accord.plan.phase = PLAN_NONE; /* it ends with the round */
+	if (state != COORDINATOR_GATHERING)
+		pairing_done(&s->c->pairing);
 }
 
 void step_send_stop(struct step *s, const struct member *member, enum stop_why why)

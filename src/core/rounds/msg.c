@@ -23,6 +23,8 @@ static const struct {
 	[MSG_NOTICE] = { "NOTICE", true, UP_TO(notice) },
 	[MSG_VOTE] = { "VOTE", true, UP_TO(vote) },
 	[MSG_PLAN] = { "PLAN", false, UP_TO(plan) },
+	[MSG_PAIR] = { "PAIR", false, UP_TO(pair) },
+	[MSG_PAIRED] = { "PAIRED", true, UP_TO(paired) },
 	[MSG_ASK] = { "ASK", true, UP_TO(ask) },
 	[MSG_TAKEN] = { "TAKEN", true, UP_TO(taken) },
 	[MSG_ANSWER] = { "ANSWER", true, UP_TO(answer) },

@@ -9,6 +9,8 @@
  *                                                   PEERS   who may use your store; FORMED follows
  *     NOTICE  have all leave, or save, together     PLAN    the step after which they do so
  *     VOTE    what my workers do about the plan     (core/rounds/accord.h)
+ *     PAIRED  what I found                          PAIR    measure the wire to that node
+ *                                                   (core/rounds/pairing.h)
  *
  * and questions of users to all hosts: core/rounds/ask_msg.h.
  *
@@ -77,6 +79,8 @@ struct node_info {
 	uint32_t strikes;	    /* so many make its host one of last resort; 0: none do */
 	uint64_t cool_down_ns;	    /* they are forgotten after that. rule: strikes */
 	bool excluded;		    /* it never gets workers. rule: excluded */
+	uint16_t pair_port;	    /* where others measure the wire to it; 0: it takes no part */
+	uint16_t pair_ms;	    /* how long it measures in each direction */
 	/* it understands questions, plans, and the question for the job's one log; not sent: the
 	 * receiver knows from the version of the peer */
 	bool answers, plans, streams;
@@ -295,6 +299,28 @@ struct msg_pong {
 	int64_t wall_shift_ns; /* core/pace/clock_offset.h; 0: not known */
 };
 
+#define MSG_PAIR_ADDRS_MAX 4
+#define MSG_PAIR_MS_MAX 2000
+
+/* Measure the wire to another node: call it, or wait for its call. rule: pairs */
+struct msg_pair {
+	uint32_t serial; /* comes back in PAIRED */
+	uint64_t secret; /* that both know, and no others where links are encrypted */
+	bool calls;
+	uint16_t port; /* of the other node, in a call */
+	uint8_t addr_count;
+	struct msg_addr addrs[MSG_PAIR_ADDRS_MAX];
+	uint16_t ms; /* to measure in each direction */
+};
+
+/* What the node that called has found. */
+struct msg_paired {
+	uint32_t serial;
+	bool known;	     /* false: the measurement itself failed, which says nothing */
+	uint64_t bandwidth;  /* bytes a second, of the slower direction; 0: no way through */
+	uint64_t latency_ns; /* there and back; 0: unknown */
+};
+
 #define MSG_PEERS_MAX 32
 
 /* Addresses of the members' hosts, in as many messages as necessary, before FORMED and only to the
@@ -341,6 +367,8 @@ enum msg_type {
 	MSG_NOTICE,
 	MSG_VOTE,
 	MSG_PLAN,
+	MSG_PAIR,
+	MSG_PAIRED,
 	MSG_ASK,
 	MSG_TAKEN,
 	MSG_ANSWER,
@@ -372,6 +400,8 @@ struct msg {
 		struct msg_notice notice;
 		struct msg_vote vote;
 		struct msg_plan plan;
+		struct msg_pair pair;
+		struct msg_paired paired;
 		struct msg_ask ask;
 		struct msg_taken taken;
 		struct msg_answer answer;

@@ -365,6 +365,7 @@ static void pass_agents(struct step *s, const struct agent_action *action)
 	case AGENT_GROUP_STOP:
 	case AGENT_GROUP_KILL:
 	case AGENT_CHECK:
+	case AGENT_MEASURE:
 	case AGENT_PLAN:
 		act(s, NODE_DO_HOST)->agent = *action;
 		break;

@@ -1,5 +1,6 @@
 #include "core/rounds/roster.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,8 @@ static struct member *member_add(struct roster *roster, struct agent_id id)
 	struct member *member = NEW(struct member);
 	member->id = id;
 	member->arrival = roster->next_arrival++;
+	member->wire = PAIR_FIGURES_NONE;
+	member->pair_due = true;
 	member->pos = roster->count;
 	ARRAY_RESERVE(roster->members, roster->count, roster->cap);
 	roster->members[roster->count++] = member;
@@ -168,11 +171,16 @@ uint64_t node_death_ns(const struct node_info *node)
 	return node->period_ns * (node->lease_periods + 1);
 }
 
+static bool has_wire(const struct member *member)
+{
+	return isfinite(member->wire.bandwidth) || isfinite(member->wire.latency);
+}
+
 /* Checks that are told no more say nothing any more. */
 static void copy_checks(struct roster *roster, struct member *member,
 			const struct check_digest *checks)
 {
-	bool had = member->checks, has = !check_digest_is_empty(checks);
+	bool had = member->checks, has = !check_digest_is_empty(checks) || has_wire(member);
 	roster->unjudged |= had || has;
 	free(member->checks);
 	member->checks = NULL;
@@ -180,6 +188,19 @@ static void copy_checks(struct roster *roster, struct member *member,
 		return;
 	member->checks = NEW(struct check_digest);
 	*member->checks = *checks;
+	check_digest_put(member->checks, PAIRS_BANDWIDTH, member->wire.bandwidth);
+	check_digest_put(member->checks, PAIRS_LATENCY, member->wire.latency);
+}
+
+void roster_set_wire(struct roster *roster, struct member *member, const struct pair_figures *wire)
+{
+	struct check_digest told = { .bad = false };
+	if (member->checks)
+		told = *member->checks;
+	check_digest_remove(&told, PAIRS_BANDWIDTH);
+	check_digest_remove(&told, PAIRS_LATENCY);
+	member->wire = *wire;
+	copy_checks(roster, member, &told);
 }
 
 static void copy_node(struct roster *roster, struct member *member, const struct node_info *node)
@@ -206,6 +227,8 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->strikes = node->strikes;
 	member->cool_down_ns = node->cool_down_ns;
 	member->excluded = node->excluded;
+	member->pair_port = node->pair_port;
+	member->pair_ms = node->pair_ms;
 	copy_checks(roster, member, &node->checks);
 }
 

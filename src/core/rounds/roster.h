@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "core/checks/pairs.h"
 #include "core/rounds/msg.h"
 
 enum member_status {
@@ -57,8 +58,12 @@ struct member {
 	struct wall_offset wall;
 	uint32_t strikes; /* see struct node_info */
 	uint64_t cool_down_ns;
-	struct check_digest *checks; /* NULL: it told none */
-	const char *role;	     /* interned in the roster */
+	struct check_digest *checks; /* with the figures of its wire; NULL: none are known */
+	uint16_t pair_port, pair_ms; /* see struct node_info */
+	bool pair_due;	     /* its wire was not measured since it came, or since a failure */
+	uint32_t pair_index; /* while wires are measured */
+	struct pair_figures wire;
+	const char *role; /* interned in the roster */
 	char *store_host;
 	char *name;
 	uint8_t addr_count;
@@ -146,6 +151,9 @@ void roster_shun(struct roster *roster, const struct member *member);
 
 /* The member is not fit, and why; NULL: it is. */
 void roster_set_bad(struct roster *roster, struct member *member, const char *why);
+
+/* What was found of the wire to this member. */
+void roster_set_wire(struct roster *roster, struct member *member, const struct pair_figures *wire);
 
 /* Used only when there are too few others. */
 static inline bool roster_last_resort(const struct member *member)

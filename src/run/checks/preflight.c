@@ -5,7 +5,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/checks/pairs.h"
 #include "sys/checks/checks.h"
+
+#define PAIR_MS_QUICK 200
+#define PAIR_MS_FULL 1000
 
 void preflight_tell(const struct check_list *results)
 {
@@ -87,6 +91,18 @@ int preflight_run(const struct run_config *config, struct check_digest *ret_dige
 		return err_set(err, EHOSTDOWN,
 			       "this node is not fit for workers and does not join the job");
 	return 0;
+}
+
+bool preflight_wants_pairs(const struct run_config *config)
+{
+	return config->max_nodes >= PAIRS_LEAST && config->rdzv.kind != RENDEZVOUS_LOCAL &&
+	       config->preflight.checks && checks_name(config->preflight.checks, CHECKS_PAIRS);
+}
+
+uint16_t preflight_pair_ms(const struct run_config *config)
+{
+	return config->preflight.checks && str_eq(config->preflight.checks, "full") ? PAIR_MS_FULL
+										    : PAIR_MS_QUICK;
 }
 
 static void add_word(struct strv *argv, const char *option, const char *value)

@@ -18,4 +18,8 @@ void preflight_command(const struct run_config *config, struct strv *argv);
 /* Logs each result: what is bad as an error with its remedy, what is well for --verbose. */
 void preflight_tell(const struct check_list *results);
 
+/* The nodes of the job measure the wires between them, and for how long in each direction. */
+bool preflight_wants_pairs(const struct run_config *config);
+uint16_t preflight_pair_ms(const struct run_config *config);
+
 #endif

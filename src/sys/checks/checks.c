@@ -258,13 +258,18 @@ static bool is_full(const char *which)
 	return which && str_eq(which, "full");
 }
 
-static bool is_chosen(const char *which, const char *name)
+static bool is_word(const char *word, size_t len, const char *name)
+{
+	return len == strlen(name) && memcmp(word, name, len) == 0;
+}
+
+bool checks_name(const char *which, const char *name)
 {
 	size_t len;
 	if (!which || str_eq(which, "quick") || str_eq(which, "full"))
 		return true;
 	for (const char *word; (word = str_split(&which, ',', &len));)
-		if (len == strlen(name) && memcmp(word, name, len) == 0)
+		if (is_word(word, len, name))
 			return true;
 	return false;
 }
@@ -273,9 +278,9 @@ static int unknown_check(const char *word, size_t len, struct err *err)
 {
 	AUTO(buf_done) struct buf names = BUF_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", table[i].name);
-	return err_set(err, EINVAL, "there is no check '%.*s'; there are %s", (int)len, word,
-		       buf_str(&names));
+		buf_printf(&names, "%s, ", table[i].name);
+	return err_set(err, EINVAL, "there is no check '%.*s'; there are %s" CHECKS_PAIRS, (int)len,
+		       word, buf_str(&names));
 }
 
 static int check_words(const char *which, struct err *err)
@@ -284,11 +289,10 @@ static int check_words(const char *which, struct err *err)
 	if (!which || !*which || str_eq(which, "quick") || str_eq(which, "full"))
 		return 0;
 	for (const char *word; (word = str_split(&which, ',', &len));) {
-		size_t i = 0;
-		while (i < ARRAY_LEN(table) &&
-		       (len != strlen(table[i].name) || memcmp(word, table[i].name, len) != 0))
-			i++;
-		if (i == ARRAY_LEN(table))
+		bool known = is_word(word, len, CHECKS_PAIRS);
+		for (size_t i = 0; i < ARRAY_LEN(table); i++)
+			known |= is_word(word, len, table[i].name);
+		if (!known)
 			return unknown_check(word, len, err);
 	}
 	return 0;
@@ -362,7 +366,7 @@ int checks_run(const struct checks_spec *spec, struct check_list *ret_results, s
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		bool storage = table[i].check == check_storage;
 		bool script = table[i].check == check_script;
-		if (!is_chosen(spec->which, table[i].name) || (script && !spec->script))
+		if (!checks_name(spec->which, table[i].name) || (script && !spec->script))
 			continue;
 		for (size_t d = 0; d < (storage ? dirs.count : 1); d++)
 			batch_add(&batch, table[i].name, table[i].check,

@@ -15,6 +15,7 @@
 #define CHECKS_SLOW_NS (5 * NS_PER_S)
 #define CHECKS_FULL_NS (15 * NS_PER_S)
 #define CHECKS_ANY_DEVICES (-1)
+#define CHECKS_PAIRS "pairs" /* of hosts: a name like the others, but one host cannot check it */
 
 struct checks_spec {
 	const char *which;   /* "quick", "full" or names with commas; NULL: quick, "": none */
@@ -30,5 +31,8 @@ struct checks_spec {
 
 /* -EINVAL: `which` names a check that there is not, or `limits` are none. */
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err);
+
+/* `which` asks for the check of that name. */
+bool checks_name(const char *which, const char *name);
 
 #endif

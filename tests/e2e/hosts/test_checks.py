@@ -41,6 +41,20 @@ def test_a_node_with_another_torch_is_named_and_the_job_starts_without_it(hosts,
     assert nodes["node4"]["why"] == "torch 9.9.9, 3 of 4 nodes have 8.8.8"
 
 
+@pytest.mark.parametrize("env", [{}, {"MUSTER_TOKEN": "a secret"}], ids=["open", "token"])
+def test_a_node_with_a_slow_wire_is_told_from_its_partners_and_the_spare_takes_its_place(hosts, env):
+    one, two, three, four = hosts
+    two.limit(10)
+    job = Job(one.lab, "3", [one], "--rdzv-conf=last_call_timeout=300", "--preflight=pairs", env=env)
+    job.start(one, two, three)
+    job.says(one, f"node2{UNFIT}pair_bandwidth ")
+    job.start(four)
+    job.round(3, [one, three, four])
+    job.finish()
+    job.ends(0)
+    assert job.agents[one].text().count(UNFIT) == 1
+
+
 def test_a_node_whose_figure_drops_gives_way_to_the_spare_at_the_next_attempt(hosts, tmp_path):
     """A checker that prints garbage and crashes says nothing about its node."""
     one, two, three, four = hosts

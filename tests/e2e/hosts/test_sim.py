@@ -12,7 +12,7 @@ import pytest
 from tree import BUILD, MUSTER, ROOT, SANITIZER
 
 SEEDS = 2000
-CORES = [ROOT / "src/core/rounds", ROOT / "src/core/worker", ROOT / "src/core/pace"]
+CORES = [ROOT / "src/core/rounds", ROOT / "src/core/worker", ROOT / "src/core/pace", ROOT / "src/core/checks"]
 
 # name: lines of the cores as they are, and as they are not
 MUTANTS = {
@@ -57,6 +57,10 @@ MUTANTS = {
     ],
     "unfit-beyond-min": [("formation.c", "MAX(c->roster.tally.ready_willing, c->min_nodes)", "(uint32_t)count")],
     "left-out-in-silence": [("inspection.c", "\tif (!told)\n", "\tif (false)\n")],
+    "below-min-because-of-a-check": [("formation.c", "MAX(c->roster.tally.ready_willing, c->min_nodes)", "c->roster.tally.ready_willing")],
+    "waits-for-a-measurement-that-hangs": [("pairing.c", "else if (pairing->waiting && s->now_ns < pairing->deadline_ns)", "else if (pairing->waiting)")],
+    "partner-of-a-slow-wire-named": [("pairs.c", "is_worse(all[i], top, rule) && !is_its_own(pairs, i, all, rule)", "false")],
+    "one-pair-is-enough": [("pairs.c", "return measured >= 2 && better > 0;", "return measured >= 1;")],
     "excluded-gets-workers": [("formation.c", "!c->roster.members[i]->excluded)", "true)")],
     "waits-for-a-checker-that-hangs": [("agent.c", "else if (s->now_ns >= s->agent->check_deadline_ns)", "else if (false)")],
     "members-without-pace": [("advance.c", "c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);", "c->not_before_ns = 0;")],

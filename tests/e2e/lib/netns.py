@@ -173,7 +173,14 @@ class Host:
             f"ip neigh replace {address} lladdr {hardware} dev eth0 nud permanent"
             for other, hardware in hardware_addresses.items() for address in (other.ipv4, other.ipv6)))
 
-    def delay(self, seconds):
+    def limit(self, mbit):
+        """Lets no more than this many Mbit a second through to this host; with a relay where the kernel has no token bucket."""
+        tbf = self.lab.switch.command("tc", "qdisc", "add", "dev", self.port, "root", "tbf", "rate", f"{mbit}mbit", "burst", "64kb",
+                                      "latency", "50ms")
+        if subprocess.run(tbf, capture_output=True, env=admin_env()).returncode != 0:
+            self.delay(0, mbit * 1e6 / 8)
+
+    def delay(self, seconds, *rate):
         """Delays every frame from and to this host by this much, with a relay in the cable."""
         inner, outer = f"{self.port}-in", f"{self.port}-out"
         self.lab.switch.call("bash", "-ec", f"""
@@ -181,7 +188,7 @@ class Host:
             ip link add {inner} type veth peer name {outer}
             ip link set {inner} up
             ip link set {outer} master switch up""")
-        self.relay = subprocess.Popen(self.lab.switch.command(sys.executable, RELAY, self.port, inner, seconds),
+        self.relay = subprocess.Popen(self.lab.switch.command(sys.executable, RELAY, self.port, inner, seconds, *rate),
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.relay.stdout.readline() == "ready\n"
 

@@ -1,0 +1,413 @@
+#include "net/wire.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/random.h"
+
+#define MAGIC "MUSTWIR1"
+#define MAGIC_SIZE (sizeof(MAGIC) - 1)
+#define NONCE_SIZE 16
+#define PROOF_SIZE 32
+#define CHUNK ((size_t)256 << 10)
+/* What is under way when a stream ends must drain through a slow wire, too. */
+#define SEND_BUFFER (256 << 10)
+#define CONNECT_NS (500 * NS_PER_MS) /* to each address but the last */
+#define GREETING_NS (1000 * NS_PER_MS)
+#define ECHOES_NS (100 * NS_PER_MS)
+#define SLICE_NS (50 * NS_PER_MS) /* the best of these counts */
+#define STRANGERS_MAX 16
+#define LISTENER 3
+
+enum side { SIDE_CALLER, SIDE_SERVED };
+
+struct served_greeting {
+	char magic[MAGIC_SIZE];
+	unsigned char nonce[NONCE_SIZE];
+};
+
+struct caller_greeting {
+	unsigned char nonce[NONCE_SIZE];
+	unsigned char proof[PROOF_SIZE];
+	unsigned char ms[2]; /* little end first */
+};
+
+/* ---- bytes ---- */
+
+static int wait_for(int fd, short events, uint64_t deadline_ns)
+{
+	for (;;) {
+		uint64_t now_ns = clock_now_ns();
+		struct pollfd poll_fd = { .fd = fd, .events = events };
+		if (now_ns >= deadline_ns)
+			return -ETIMEDOUT;
+		int r = poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / NS_PER_MS + 1));
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static int send_all(int fd, const void *data, size_t len, uint64_t deadline_ns)
+{
+	for (const unsigned char *at = data; len > 0;) {
+		ssize_t n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (n < 0 && wait_for(fd, POLLOUT, deadline_ns) < 0)
+			return -ETIMEDOUT;
+		at += MAX(n, 0);
+		len -= (size_t)MAX(n, 0);
+	}
+	return 0;
+}
+
+static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ns)
+{
+	for (unsigned char *at = data; len > 0;) {
+		int r = wait_for(fd, POLLIN, deadline_ns);
+		if (r < 0)
+			return r;
+		ssize_t n = recv(fd, at, len, MSG_DONTWAIT);
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		at += MAX(n, 0);
+		len -= (size_t)MAX(n, 0);
+	}
+	return 0;
+}
+
+/* ---- proofs ---- */
+
+static void prove(const struct wire_spec *spec, enum side side, const unsigned char *served_nonce,
+		  const unsigned char *caller_nonce, unsigned char ret_proof[PROOF_SIZE])
+{
+	static const struct token none;
+	static const char purpose[] = "muster wire 1";
+	const unsigned char who = (unsigned char)side;
+	crypto_generichash_state state;
+	crypto_generichash_init(&state, (spec->has_token ? &spec->token : &none)->key,
+				TOKEN_KEY_SIZE, PROOF_SIZE);
+	crypto_generichash_update(&state, (const unsigned char *)purpose, sizeof(purpose));
+	crypto_generichash_update(&state, &who, 1);
+	crypto_generichash_update(&state, (const unsigned char *)&spec->serial,
+				  sizeof(spec->serial));
+	crypto_generichash_update(&state, (const unsigned char *)&spec->secret,
+				  sizeof(spec->secret));
+	crypto_generichash_update(&state, served_nonce, NONCE_SIZE);
+	crypto_generichash_update(&state, caller_nonce, NONCE_SIZE);
+	crypto_generichash_final(&state, ret_proof, PROOF_SIZE);
+}
+
+static bool is_proof(const struct wire_spec *spec, enum side side,
+		     const unsigned char *served_nonce, const unsigned char *caller_nonce,
+		     const unsigned char proof[PROOF_SIZE])
+{
+	unsigned char expected[PROOF_SIZE];
+	prove(spec, side, served_nonce, caller_nonce, expected);
+	return sodium_memcmp(expected, proof, PROOF_SIZE) == 0;
+}
+
+/* ---- streams ---- */
+
+/* The best stretch of a stream so far. */
+struct pace_meter {
+	uint64_t began_ns, slice_ns; /* the beginning of all, and of this slice */
+	uint64_t slice_bytes;	     /* that were through when it began */
+	double best;		     /* bytes a second */
+};
+
+static void meter_begin(struct pace_meter *meter)
+{
+	*meter = (struct pace_meter){ .began_ns = clock_now_ns() };
+	meter->slice_ns = meter->began_ns;
+}
+
+static void meter_add(struct pace_meter *meter, uint64_t bytes, uint64_t least_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+	if (now_ns < ns_add(meter->slice_ns, MAX(least_ns, (uint64_t)1)))
+		return;
+	double pace = (double)(bytes - meter->slice_bytes) * (double)NS_PER_S /
+		      (double)(now_ns - meter->slice_ns);
+	meter->best = MAX(meter->best, pace);
+	meter->slice_ns = now_ns;
+	meter->slice_bytes = bytes;
+}
+
+/* A stream that ended within its first slice. */
+static double meter_end(struct pace_meter *meter, uint64_t bytes)
+{
+	if (meter->slice_ns == meter->began_ns)
+		meter_add(meter, bytes, 0);
+	return meter->best;
+}
+
+static unsigned char chunk[CHUNK];
+
+/* Bytes that the other host has confirmed. */
+static uint64_t arrived(int fd, uint64_t sent)
+{
+	int under_way = 0;
+	ioctl(fd, SIOCOUTQ, &under_way);
+	return sent - MIN(sent, (uint64_t)MAX(under_way, 0));
+}
+
+/* Sends for so long, or so many bytes, and says how fast they arrived. */
+static double stream_out(int fd, uint16_t ms, uint64_t deadline_ns)
+{
+	struct pace_meter meter;
+	uint64_t sent = 0, end_ns = ns_add(clock_now_ns(), ms * NS_PER_MS);
+	end_ns = MIN(end_ns, deadline_ns);
+	meter_begin(&meter);
+	while (clock_now_ns() < end_ns) {
+		if (sent < WIRE_BYTES_MAX) {
+			ssize_t n = send(fd, chunk, CHUNK, MSG_NOSIGNAL | MSG_DONTWAIT);
+			if (n < 0 && errno != EAGAIN && errno != EINTR)
+				break;
+			sent += (uint64_t)MAX(n, 0);
+			if (n < 0)
+				wait_for(fd, POLLOUT, MIN(end_ns, clock_now_ns() + SLICE_NS));
+		} else if (arrived(fd, sent) == sent) {
+			break;
+		}
+		meter_add(&meter, arrived(fd, sent), SLICE_NS);
+	}
+	return meter_end(&meter, arrived(fd, sent));
+}
+
+/* Reads up to the end of the stream. -1: nothing came. */
+static double stream_in(int fd, uint64_t deadline_ns)
+{
+	struct pace_meter meter;
+	uint64_t got = 0;
+	if (wait_for(fd, POLLIN, deadline_ns) < 0)
+		return -1;
+	meter_begin(&meter);
+	while (got <= WIRE_BYTES_MAX + CHUNK && wait_for(fd, POLLIN, deadline_ns) == 0) {
+		ssize_t n = recv(fd, chunk, CHUNK, MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			break;
+		got += (uint64_t)MAX(n, 0);
+		meter_add(&meter, got, SLICE_NS);
+	}
+	return got ? meter_end(&meter, got) : -1;
+}
+
+/* ---- calling ---- */
+
+static void prepare(int fd)
+{
+	static const int on = 1, size = SEND_BUFFER;
+	static const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	/* What is left of a stream must not go on after us. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
+static int connect_to(const struct addr *addr, uint64_t deadline_ns)
+{
+	AUTO(fd_close)
+	int fd = socket(addr->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = 0;
+	socklen_t len = sizeof(error);
+	if (fd < 0)
+		return -errno;
+	prepare(fd);
+	if (connect(fd, &addr->any, addr_len(addr)) < 0 && errno != EINPROGRESS)
+		return -errno;
+	int r = wait_for(fd, POLLOUT, deadline_ns);
+	if (r < 0)
+		return r;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	return error ? -error : fd_take(&fd);
+}
+
+static int connect_any(const struct wire_spec *spec, struct wire_found *found)
+{
+	char text[ADDR_TEXT_MAX];
+	int fd = -EINVAL;
+	for (size_t i = 0; i < spec->addr_count && fd < 0; i++) {
+		bool last = i + 1 == spec->addr_count;
+		uint64_t deadline_ns = ns_add(clock_now_ns(), (last ? 2 : 1) * CONNECT_NS);
+		fd = connect_to(&spec->addrs[i], MIN(deadline_ns, spec->deadline_ns));
+		addr_format(&spec->addrs[i], text);
+		if (fd < 0)
+			snprintf(found->why, sizeof(found->why), "no connection to %s: %s", text,
+				 strerror(-fd));
+	}
+	return fd;
+}
+
+static int greet(int fd, const struct wire_spec *spec)
+{
+	struct served_greeting theirs;
+	struct caller_greeting ours = { .ms = { spec->ms & 0xff, (unsigned char)(spec->ms >> 8) } };
+	unsigned char proof[PROOF_SIZE];
+	/* The other side is a child that has to start first. */
+	int r = receive_all(fd, &theirs, sizeof(theirs), spec->deadline_ns);
+	if (r < 0)
+		return r;
+	if (memcmp(theirs.magic, MAGIC, MAGIC_SIZE) != 0)
+		return -EPROTO;
+	random_bytes(ours.nonce, sizeof(ours.nonce));
+	prove(spec, SIDE_CALLER, theirs.nonce, ours.nonce, ours.proof);
+	if ((r = send_all(fd, &ours, sizeof(ours), spec->deadline_ns)) < 0 ||
+	    (r = receive_all(fd, proof, sizeof(proof), spec->deadline_ns)) < 0)
+		return r;
+	return is_proof(spec, SIDE_SERVED, theirs.nonce, ours.nonce, proof) ? 0 : -EACCES;
+}
+
+/* The shortest of some round trips. */
+static int echo(int fd, uint64_t deadline_ns, uint64_t *ret_ns)
+{
+	uint64_t end_ns = ns_add(clock_now_ns(), ECHOES_NS), least_ns = NS_NEVER;
+	for (int i = 0; i < WIRE_ECHOES && (i == 0 || clock_now_ns() < end_ns); i++) {
+		char byte = 'e';
+		uint64_t began_ns = clock_now_ns();
+		int r = send_all(fd, &byte, 1, deadline_ns);
+		if (r == 0)
+			r = receive_all(fd, &byte, 1, deadline_ns);
+		if (r < 0)
+			return r;
+		least_ns = MIN(least_ns, clock_now_ns() - began_ns);
+	}
+	*ret_ns = least_ns;
+	return 0;
+}
+
+static int measure(int fd, const struct wire_spec *spec, struct wire_found *found)
+{
+	int r = greet(fd, spec);
+	if (r < 0 || (r = echo(fd, spec->deadline_ns, &found->latency_ns)) < 0 ||
+	    (r = send_all(fd, "u", 1, spec->deadline_ns)) < 0)
+		return r;
+	double out = stream_out(fd, spec->ms, spec->deadline_ns);
+	shutdown(fd, SHUT_WR);
+	/* Through a slow wire no answer comes in time: then the one direction has told enough. */
+	double in = stream_in(fd, spec->deadline_ns);
+	found->known = true;
+	found->bandwidth = (uint64_t)MAX(in < 0 ? out : MIN(in, out), 1);
+	return 0;
+}
+
+void wire_call(const struct wire_spec *spec, struct wire_found *ret_found)
+{
+	*ret_found = (struct wire_found){ .known = false };
+	random_bytes(chunk, sizeof(chunk));
+	AUTO(fd_close) int fd = connect_any(spec, ret_found);
+	if (fd < 0) {
+		/* Whoever refuses can be reached: the other node may have just ended. */
+		ret_found->known = fd != -ECONNREFUSED;
+		return;
+	}
+	int r = measure(fd, spec, ret_found);
+	if (r < 0)
+		snprintf(ret_found->why, sizeof(ret_found->why), "the other node: %s",
+			 strerror(-r));
+}
+
+/* ---- serving ---- */
+
+int wire_listen(uint16_t *ret_port, struct err *err)
+{
+	static const struct addr any6 = { .v6 = { .sin6_family = AF_INET6 } };
+	static const struct addr any4 = { .v4 = { .sin_family = AF_INET } };
+	struct addr bound;
+	int fd = addr_try_listen(&any6);
+	if (fd < 0)
+		fd = addr_listen(&any4, err);
+	if (fd < 0)
+		return fd;
+	int r = addr_of_socket(fd, &bound, err);
+	if (r < 0) {
+		fd_close(&fd);
+		return r;
+	}
+	*ret_port = addr_port(&bound);
+	return fd;
+}
+
+static int admit(int fd, const struct wire_spec *spec, uint16_t *ret_ms)
+{
+	struct served_greeting ours = { .magic = MAGIC };
+	struct caller_greeting theirs;
+	unsigned char proof[PROOF_SIZE];
+	uint64_t deadline_ns = MIN(ns_add(clock_now_ns(), GREETING_NS), spec->deadline_ns);
+	random_bytes(ours.nonce, sizeof(ours.nonce));
+	int r = send_all(fd, &ours, sizeof(ours), deadline_ns);
+	if (r < 0 || (r = receive_all(fd, &theirs, sizeof(theirs), deadline_ns)) < 0)
+		return r;
+	if (!is_proof(spec, SIDE_CALLER, ours.nonce, theirs.nonce, theirs.proof))
+		return -EACCES;
+	prove(spec, SIDE_SERVED, ours.nonce, theirs.nonce, proof);
+	*ret_ms = (uint16_t)MIN(theirs.ms[0] | theirs.ms[1] << 8, MSG_PAIR_MS_MAX);
+	return send_all(fd, proof, sizeof(proof), deadline_ns);
+}
+
+static int serve(int fd, const struct wire_spec *spec, uint16_t ms)
+{
+	char byte;
+	for (int i = 0; i <= WIRE_ECHOES; i++) {
+		int r = receive_all(fd, &byte, 1, spec->deadline_ns);
+		if (r < 0)
+			return r;
+		if (byte == 'u')
+			break;
+		if ((r = send_all(fd, &byte, 1, spec->deadline_ns)) < 0)
+			return r;
+	}
+	stream_in(fd, spec->deadline_ns);
+	stream_out(fd, ms, spec->deadline_ns);
+	shutdown(fd, SHUT_WR);
+	receive_all(fd, &byte, 1, spec->deadline_ns); /* the caller has all, or hangs up */
+	return 0;
+}
+
+int wire_serve(int listener, const struct wire_spec *spec, struct err *err)
+{
+	for (int strangers = 0; strangers < STRANGERS_MAX; strangers++) {
+		uint16_t ms = 0;
+		if (wait_for(listener, POLLIN, spec->deadline_ns) < 0)
+			return err_set(err, ETIMEDOUT, "nobody has called");
+		AUTO(fd_close) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			continue;
+		prepare(fd);
+		if (admit(fd, spec, &ms) < 0)
+			continue;
+		int r = serve(fd, spec, ms);
+		return r < 0 ? err_set(err, -r, "the caller: %s", strerror(-r)) : 0;
+	}
+	return err_set(err, EACCES, "only strangers have called");
+}
+
+int wire_main(void)
+{
+	struct wire_spec spec;
+	struct wire_found found = { .known = false };
+	struct err err = ERR_INIT;
+	size_t len = 0;
+	for (ssize_t n; len < sizeof(spec); len += (size_t)n)
+		if ((n = read(STDIN_FILENO, (char *)&spec + len, sizeof(spec) - len)) <= 0)
+			return 1;
+	if (sodium_init() < 0 || spec.addr_count > MSG_PAIR_ADDRS_MAX)
+		return 1;
+	if (spec.calls)
+		wire_call(&spec, &found);
+	else if (wire_serve(LISTENER, &spec, &err) < 0)
+		snprintf(found.why, sizeof(found.why), "%.*s", WIRE_TEXT_MAX - 1, err.msg);
+	return fd_write_all(STDOUT_FILENO, &found, sizeof(found)) < 0;
+}

@@ -24,6 +24,9 @@ static const struct {
 	  "another program has the port: leave --master-port out, and a free one is taken" },
 	{ "No space left on device", "a disk is full: look with df -h (/dev/shm too)" },
 	{ "Too many open files", "raise 'ulimit -n'" },
+	{ "terminate called without an active exception",
+	  "if it was at its end, a thread of PyTorch outlived the interpreter: end with "
+	  "os._exit(0) after destroy_process_group()" },
 	{ "GLIBC_", "the program was built for a newer system: build it on this one" },
 	{ "Connection refused", "a peer was not there: look at the other failures and earlier "
 				"attempts for the first death" },

@@ -690,6 +690,7 @@ def test_torch_works_in_warm_workers(place, tmp_path):
             dist.barrier()
             dist.destroy_process_group()
             os.write(1, f"gradient {gradient}\\n".encode())
+            os._exit(0)  # as in examples/ddp
         """)
     out = succeed("--nproc-per-node=2", "all.py", preload="torch", cwd=tmp_path, timeout=TORCH_TIMEOUT)
     assert out == "gradient 12.0\n" * 2

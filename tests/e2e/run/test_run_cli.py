@@ -312,6 +312,11 @@ def test_report_has_the_end_of_stderr_and_a_hint(muster, tmp_path):
     assert (cause["rank"], cause["signal"], cause["stderr_tail"]) == (1, 9, "last words\n")
 
 
+def test_report_knows_how_gloo_aborts_at_the_end(muster):
+    result = muster("run", "bash", "-c", "echo terminate called without an active exception >&2; kill -ABRT $$")
+    assert result.returncode == 134 and "end with os._exit(0) after destroy_process_group()" in result.stderr
+
+
 def test_report_counts_attempts(muster, tmp_path):
     result = muster("run", "--max-restarts=2", "--log-dir=logs", "bash", "-c", "exit $((TORCHELASTIC_RESTART_COUNT + 5))")
     assert result.returncode == 7

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define BUF_MIN_CAP 64
+#define INT_DIGITS_MAX 20 /* of a 64-bit number with its sign */
 
 void buf_done(struct buf *buf)
 {
@@ -23,11 +24,8 @@ static void move_to_front(struct buf *buf)
 	buf->end = len;
 }
 
-unsigned char *buf_reserve(struct buf *buf, size_t len)
+unsigned char *buf_grow(struct buf *buf, size_t len)
 {
-	if (buf->cap - buf->end >= len && buf->mem)
-		return buf->mem + buf->end;
-
 	/* Move only when most of the buffer is dead space at the front; otherwise a long queue
 	 * would be copied again and again. */
 	if (buf->start >= buf_len(buf))
@@ -63,16 +61,33 @@ void buf_append_str(struct buf *buf, const char *text)
 
 void buf_append_char(struct buf *buf, char c)
 {
-	buf_append(buf, &c, 1);
+	*buf_reserve(buf, 1) = (unsigned char)c;
+	buf->end++;
+}
+
+void buf_append_int(struct buf *buf, int64_t number)
+{
+	char digits[INT_DIGITS_MAX], *p = digits + sizeof(digits);
+	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	do
+		*--p = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (number < 0)
+		*--p = '-';
+	buf_append(buf, p, (size_t)(digits + sizeof(digits) - p));
 }
 
 void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
 {
 	va_list again;
 	va_copy(again, args);
-	int len = vsnprintf(NULL, 0, fmt, args);
+	/* Most texts fit into the room that is there, and are formatted once. */
+	size_t room = buf->mem ? buf->cap - buf->end : 0;
+	int len = vsnprintf(room ? (char *)buf->mem + buf->end : NULL, room, fmt, args);
 	if (len > 0) {
-		vsnprintf((char *)buf_reserve(buf, (size_t)len + 1), (size_t)len + 1, fmt, again);
+		if ((size_t)len >= room)
+			vsnprintf((char *)buf_reserve(buf, (size_t)len + 1), (size_t)len + 1, fmt,
+				  again);
 		buf->end += (size_t)len;
 	}
 	va_end(again);

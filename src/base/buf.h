@@ -32,12 +32,19 @@ static inline unsigned char *buf_data(const struct buf *buf)
 }
 
 /* Room for `len` bytes at the end; write there, then buf_commit() what was written. */
-unsigned char *buf_reserve(struct buf *buf, size_t len);
+unsigned char *buf_grow(struct buf *buf, size_t len); /* the slow way of buf_reserve() */
+
+static inline unsigned char *buf_reserve(struct buf *buf, size_t len)
+{
+	return buf->mem && buf->cap - buf->end >= len ? buf->mem + buf->end : buf_grow(buf, len);
+}
+
 void buf_commit(struct buf *buf, size_t len);
 
 void buf_append(struct buf *buf, const void *data, size_t len);
 void buf_append_str(struct buf *buf, const char *text);
 void buf_append_char(struct buf *buf, char c);
+void buf_append_int(struct buf *buf, int64_t number); /* in decimal */
 void buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vprintf(struct buf *buf, const char *fmt, va_list args);
 

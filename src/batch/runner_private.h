@@ -26,6 +26,7 @@ struct place {
 	struct runner *runner;
 	int number;
 	int fds[2]; /* files for stdout and stderr; reused while empty */
+	bool kept;  /* the warden still has these, and our environment */
 	char *paths[2];
 	const struct batch_order *order;
 	struct cpuset cpus;

@@ -100,6 +100,8 @@ static int open_output(struct place *place, struct err *err)
 	const char *dir = job->source ? NULL : job->config->results;
 	if (place->runner->job->config->ungroup)
 		return 0; /* the order writes to ours */
+	if (dir || place->fds[0] < 0 || place->fds[1] < 0)
+		place->kept = false;
 	for (int i = 0; i < 2; i++) {
 		if (!dir) {
 			/* what the timed run wrote before this one */
@@ -237,6 +239,7 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		.mem_nodes = nodes ? &nodes : NULL,
 		.mem_nodes_size = nodes ? sizeof(nodes) : 0,
 		.group_fd = hook ? 0 : MAX(place->group.fd, 0),
+		.group_only = true,
 	};
 	place->by_shell = launch.by_shell || order->argv;
 	if (place->order->cpu_timeout_ns)
@@ -244,7 +247,12 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	if (!hook)
 		measure_begin(place->runner->job->measure, place->number,
 			      place->has_timed ? NULL : &place->cpus);
-	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET, err);
+	/* What most orders have in common is sent once. */
+	bool common = !silent && !shared && input < 0 && spec.envp == environ;
+	unsigned keep = !common ? 0 : place->kept ? WARDEN_SAME : WARDEN_KEEP;
+	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET | keep,
+			 err);
+	place->kept = place->kept || (common && r == 0);
 	strv_done(&place->env);
 	place->env = launch.env;
 	launch.env = STRV_INIT;
@@ -334,6 +342,7 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 static void on_spawn_failed(struct place *place, const struct warden_event *event)
 {
 	struct err err = ERR_INIT;
+	place->kept = false;
 	/* A script without "#!": only a shell runs it. */
 	if (event->error == ENOEXEC && !place->by_shell) {
 		if (send_spawn(place, true, &err) == 0)
@@ -352,6 +361,7 @@ static void drop_warden(struct place *place)
 	struct warden **warden = warden_of(place);
 	sweeper_start(place->runner->sweeper, *warden);
 	*warden = NULL;
+	place->kept = false;
 }
 
 void place_renew(struct place *place)

@@ -1,6 +1,5 @@
 #include "proto/json_out.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -122,7 +121,7 @@ void json_out_bool(struct json_out *out, const char *key, bool value)
 void json_out_int(struct json_out *out, const char *key, int64_t number)
 {
 	begin(out, key);
-	buf_printf(out->buf, "%" PRId64, number);
+	buf_append_int(out->buf, number);
 }
 
 void json_out_real(struct json_out *out, const char *key, double number)

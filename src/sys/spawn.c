@@ -85,7 +85,7 @@ static enum spawn_step become(struct plan *plan)
 		return SPAWN_PARENT;
 	if (getppid() != plan->parent) /* the parent died before the line above */
 		return SPAWN_PARENT;
-	if (setsid() < 0)
+	if ((spec->group_only ? setpgid(0, 0) : setsid()) < 0)
 		return SPAWN_SESSION;
 	/* Yama lets only ancestors attach unless this is set, and keeps it across exec. Kernels
 	 * without Yama return an error. */

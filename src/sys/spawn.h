@@ -1,6 +1,6 @@
 /* Starts one program the fast way (the child borrows our memory until it executes), in its own
- * session, with a parent-death signal, default signal actions (but see `ignores_usr`) and nothing
- * blocked.
+ * session (but see `group_only`), with a parent-death signal, default signal actions (but see
+ * `ignores_usr`) and nothing blocked.
  *
  * For a single-threaded process whose descriptors above 2 are all CLOEXEC, whose signal actions are
  * the default or a handler (none ignored), and which has /dev/null as 0, 1 and 2. */
@@ -32,6 +32,9 @@ struct spawn_spec {
 	/* may trace it, with its descendants, where Yama asks for that; 0: none */
 	pid_t tracer;
 	bool ignores_usr; /* begins with SIGUSR1 and SIGUSR2 ignored */
+	/* leads a process group in the parent's session: cheaper, because a session also has a
+	 * scheduling group of its own */
+	bool group_only;
 	bool wants_pidfd;
 	int group_fd;  /* directory of a cgroup that it must join; 0: none */
 	int cgroup_fd; /* directory of a cgroup v2 to be born in, if possible; 0: none */

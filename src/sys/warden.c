@@ -251,6 +251,7 @@ static void on_io(evutil_socket_t fd UNUSED, short what, void *arg)
 	struct warden *warden = arg;
 	if (what & (EV_WRITE | EV_TIMEOUT))
 		flush(warden);
+	warden->wire.drained = false;
 	if (what & EV_READ)
 		warden->on_ready(warden, warden->arg);
 }
@@ -297,6 +298,7 @@ int warden_wait(struct warden *warden, uint64_t deadline_ns)
 			return -errno;
 		if (waits)
 			flush(warden);
+		warden->wire.drained = false;
 		if (ready.revents & (POLLIN | POLLHUP))
 			return 0;
 	}
@@ -306,7 +308,7 @@ int warden_wait(struct warden *warden, uint64_t deadline_ns)
 static int next_frame(struct warden *warden, struct wire_frame *ret_frame)
 {
 	int r = wire_next(&warden->wire, ret_frame);
-	while (r == 0 && !warden->lost) {
+	while (r == 0 && !warden->lost && !warden->wire.drained) {
 		ssize_t n = wire_fill(&warden->wire);
 		if (n == -EAGAIN)
 			return 0;
@@ -422,7 +424,7 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 	int fds[WIRE_FDS_MAX];
 	size_t fd_count = 0;
 	for (int i = 0; i < 3; i++)
-		if (spec->stdio[i] >= 0)
+		if (spec->stdio[i] >= 0 && !(flags & WARDEN_SAME))
 			fds[fd_count++] = spec->stdio[i];
 	if (spec->group_fd > 0)
 		fds[fd_count++] = spec->group_fd;

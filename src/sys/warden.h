@@ -116,6 +116,11 @@ enum warden_spawn_flags {
 	 * descendants, and so do all signals but warden_signal(), and warden_kill_all(). It ends
 	 * with the warden. */
 	WARDEN_ASIDE = 1 << 2,
+	/* The warden keeps the environment and the descriptors of stdio, open, until the next
+	 * request with this flag. */
+	WARDEN_KEEP = 1 << 3,
+	/* Takes those that it has kept: `envp` and `stdio` of the spec are not sent. */
+	WARDEN_SAME = 1 << 4,
 };
 
 /* Asks to start a program; the outcome comes as an event with `id`, unique among the living. Takes

@@ -42,6 +42,12 @@ struct main_process {
 	bool aside; /* WARDEN_ASIDE */
 };
 
+/* WARDEN_KEEP */
+struct kept {
+	struct buf env, pointers; /* the strings, and where they begin */
+	int stdio[3];		  /* ours, or enum spawn_stdio */
+};
+
 struct wardship {
 	struct wire wire;
 	pid_t agent;
@@ -54,8 +60,9 @@ struct wardship {
 	struct main_process *mains;
 	size_t main_count, main_cap;
 	struct buf pointers; /* argv and envp of the request at hand */
-	bool empty_due;	     /* something was started or asked for since the last EMPTY */
-	bool sync_due;	     /* SYNCED is due */
+	struct kept kept;
+	bool empty_due; /* something was started or asked for since the last EMPTY */
+	bool sync_due;	/* SYNCED is due */
 
 	enum kill_scope killing;
 	uint64_t kill_since_ns, kill_next_ns, kill_period_ns;
@@ -111,7 +118,7 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 			 const struct request_spawn *head, struct spawn_spec *spec)
 {
 	size_t next = 0;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3 && !(head->flags & WARDEN_SAME); i++) {
 		if (head->stdio[i] >= 0 && next >= frame->fd_count)
 			return frame->fds_lost ? -EMFILE : -EPROTO;
 		spec->stdio[i] = head->stdio[i] >= 0		   ? frame->fds[next++]
@@ -121,6 +128,41 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 	if (head->has_group && next >= frame->fd_count)
 		return frame->fds_lost ? -EMFILE : -EPROTO;
 	spec->group_fd = head->has_group ? frame->fds[next] : 0;
+	return 0;
+}
+
+static void close_kept(struct kept *kept)
+{
+	for (int i = 0; i < 3; i++)
+		fd_close(&kept->stdio[i]);
+}
+
+static void keep(struct kept *kept, struct wire_frame *frame, const struct request_spawn *head,
+		 const struct spawn_spec *spec)
+{
+	size_t next = 0;
+	close_kept(kept);
+	for (int i = 0; i < 3; i++)
+		kept->stdio[i] =
+			head->stdio[i] >= 0 ? fd_take(&frame->fds[next++]) : head->stdio[i];
+	buf_clear(&kept->env);
+	for (size_t i = 0; i < head->env_count; i++)
+		buf_append(&kept->env, spec->envp[i], strlen(spec->envp[i]) + 1);
+	buf_clear(&kept->pointers);
+	char *at = (char *)buf_data(&kept->env);
+	for (size_t i = 0; i < head->env_count; i++, at += strlen(at) + 1)
+		buf_append(&kept->pointers, &at, sizeof(at));
+	buf_append(&kept->pointers, &(char *){ NULL }, sizeof(char *));
+}
+
+static int take_kept(const struct wardship *ward, struct spawn_spec *spec)
+{
+	if (buf_len(&ward->kept.pointers) == 0)
+		return -EPROTO;
+	spec->envp = (char *const *)(void *)buf_data(&ward->kept.pointers);
+	for (int i = 0; i < 3; i++)
+		spec->stdio[i] =
+			ward->kept.stdio[i] == SPAWN_INHERIT ? ward->stdio[i] : ward->kept.stdio[i];
 	return 0;
 }
 
@@ -152,7 +194,7 @@ static void tell_spawned(struct wardship *ward, const struct main_process *main,
 	     true, pidfd);
 }
 
-static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
+static void handle_spawn(struct wardship *ward, struct wire_frame *frame)
 {
 	struct request_spawn_view view;
 	if (request_spawn_get(frame, &ward->pointers, &view) < 0)
@@ -161,8 +203,12 @@ static void handle_spawn(struct wardship *ward, const struct wire_frame *frame)
 	ward->empty_due |= !aside;
 	uint64_t id = view.head.id;
 	int r = resolve_stdio(ward, frame, &view.head, &view.spec);
+	if (r >= 0 && view.head.flags & WARDEN_SAME)
+		r = take_kept(ward, &view.spec);
 	if (r < 0)
 		return refuse(ward, id, SPAWN_STDIO, -r);
+	if (view.head.flags & WARDEN_KEEP)
+		keep(&ward->kept, frame, &view.head, &view.spec);
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
@@ -507,6 +553,7 @@ static void agent_is_gone(struct wardship *ward)
 	fd_close(&ward->agent_fd);
 	for (int i = 0; i < 3; i++)
 		fd_close(&ward->stdio[i]);
+	close_kept(&ward->kept);
 	start_killing(ward, KILL_ALL);
 }
 
@@ -700,7 +747,9 @@ _Noreturn void warden_main(const char *name, const char *leaf, int link, int age
 	warden_become(name);
 	set_signals();
 
-	struct wardship ward = { .agent = agent, .leaf = leaf, .cgroup = CGROUP_INIT };
+	struct wardship ward = {
+		.agent = agent, .leaf = leaf, .cgroup = CGROUP_INIT, .kept.stdio = { -1, -1, -1 }
+	};
 	set_descriptors(&ward, link, agent_fd);
 	tell_born(&ward);
 	/* Optional. If the agent is process 1, the kernel kills everything with it, and no process

@@ -24,6 +24,7 @@ void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *sp
 		.flags = flags,
 		.has_cwd = spec->cwd,
 		.ignores_usr = spec->ignores_usr,
+		.group_only = spec->group_only,
 		.has_group = spec->group_fd > 0,
 	};
 	size_t at = buf_len(out);
@@ -34,7 +35,8 @@ void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *sp
 	if (spec->cwd)
 		buf_append(out, spec->cwd, strlen(spec->cwd) + 1);
 	head.arg_count = put_strings(out, spec->argv);
-	head.env_count = put_strings(out, spec->envp);
+	if (!(flags & WARDEN_SAME))
+		head.env_count = put_strings(out, spec->envp);
 	memcpy(buf_data(out) + at, &head, sizeof(head));
 }
 
@@ -89,6 +91,7 @@ int request_spawn_get(const struct wire_frame *frame, struct buf *pointers,
 		.mem_mode = view.head.mem_mode,
 		.nice = view.head.nice,
 		.ignores_usr = view.head.ignores_usr,
+		.group_only = view.head.group_only,
 		.cpus_size = view.head.cpus_size,
 		.mem_nodes_size = view.head.mem_nodes_size,
 	};

@@ -40,10 +40,11 @@ struct request_spawn {
 	int mem_mode, nice;
 	int stdio[3];
 	unsigned flags;
-	bool has_cwd, ignores_usr;
+	bool has_cwd, ignores_usr, group_only;
 	bool has_group; /* one more descriptor, behind the others */
 };
 
+/* With WARDEN_SAME neither environment nor descriptors of stdio are in it. */
 void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *spec, unsigned flags);
 
 /* A parsed spawn request: `spec` points into the frame and into `pointers`. */

@@ -229,6 +229,8 @@ ssize_t wire_fill(struct wire *wire)
 	if (n < 0)
 		return -errno;
 	keep_fds(wire, &msg);
+	/* Where descriptors are, the kernel stops although more has come. */
+	wire->drained = (size_t)n < len && msg.msg_controllen == 0;
 	buf_commit(&wire->in, (size_t)n);
 	return n;
 }

@@ -32,6 +32,7 @@ struct wire {
 	uint64_t out_pos;   /* offset in the stream of the first byte in `out` */
 	size_t frame_start; /* where in `out` the frame under construction begins */
 	bool crowded;	    /* the last flush hit the user's limit of descriptors in flight */
+	bool drained;	    /* the last fill took all that there was; whoever polls resets it */
 };
 
 struct wire_frame {

@@ -1,5 +1,6 @@
 #include "unit.h"
 
+#include <inttypes.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -40,6 +41,28 @@ TEST(buf_gives_its_text_away_after_consumption)
 	ck_assert_str_eq(text, "c-42");
 	ck_assert_uint_eq(buf.cap, 0);
 	free(text);
+}
+
+TEST(buf_writes_numbers_and_texts_that_just_fit)
+{
+	AUTO(buf_done) struct buf buf = BUF_INIT;
+	const int64_t numbers[] = { 0, 7, -1, 1234567890123456789, INT64_MAX, INT64_MIN };
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		char expected[32];
+		snprintf(expected, sizeof(expected), "%" PRId64, numbers[i]);
+		buf_clear(&buf);
+		buf_append_int(&buf, numbers[i]);
+		ck_assert_str_eq(buf_str(&buf), expected);
+	}
+	/* One byte less than the room, as much as it, one more. */
+	for (size_t len = 62; len <= 66; len++) {
+		AUTO(buf_done) struct buf text = BUF_INIT;
+		buf_reserve(&text, 1);
+		buf_printf(&text, "%0*d", (int)len, 5);
+		ck_assert_uint_eq(buf_len(&text), len);
+		ck_assert_uint_eq(strspn(buf_str(&text), "0"), len - 1);
+		ck_assert_str_eq(buf_str(&text) + len - 1, "5");
+	}
 }
 
 TEST(heap_pops_in_key_order_and_equal_keys_in_arrival_order)

@@ -203,6 +203,83 @@ TEST(a_worker_leads_its_own_session_with_clean_signals_and_descriptors)
 	warden_free(warden);
 }
 
+TEST(a_program_may_share_the_wardens_session_in_a_group_of_its_own)
+{
+	struct warden *warden = new_warden();
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	int ends[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	char *argv[] = { (char *)"cut", (char *)"-d ", (char *)"-f1,5,6", (char *)"/proc/self/stat",
+			 NULL };
+	struct spawn_spec spec = { .path = "/usr/bin/cut",
+				   .argv = argv,
+				   .envp = no_env,
+				   .stdio = { SPAWN_NULL, ends[1], SPAWN_NULL },
+				   .group_only = true };
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, 0, NULL), 0);
+	close(ends[1]);
+	ck_assert_int_eq(fd_read_all(ends[0], 1 << 20, &out, NULL), 0);
+	close(ends[0]);
+	int pid, pgid, sid;
+	ck_assert_int_eq(sscanf(buf_str(&out), "%d %d %d", &pid, &pgid, &sid), 3);
+	ck_assert_int_eq(pgid, pid);
+	ck_assert_int_eq(sid, warden_pid(warden));
+	warden_free(warden);
+}
+
+/* Starts a program that writes its variable X. */
+static void start_echo(struct warden *warden, char *const *env, int out, unsigned flags)
+{
+	char *argv[] = { (char *)"sh", (char *)"-c", (char *)"echo $X", NULL };
+	struct spawn_spec spec = {
+		.path = "/bin/sh", .argv = argv, .envp = env, .stdio = { SPAWN_NULL, out, out }
+	};
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, flags, NULL), 0);
+	await(warden, WARDEN_EMPTY);
+}
+
+TEST(environment_and_descriptors_can_be_sent_once)
+{
+	struct warden *warden = new_warden();
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	char *one[] = { (char *)"A=b", (char *)"X=one", NULL };
+	char *two[] = { (char *)"X=two", NULL };
+	int ends[2], others[2];
+	ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+	ck_assert_int_eq(pipe2(others, O_CLOEXEC), 0);
+	start_echo(warden, one, ends[1], WARDEN_KEEP);
+	start_echo(warden, two, others[1], 0); /* leaves what is kept alone */
+	start_echo(warden, two, -1, WARDEN_SAME);
+	start_echo(warden, two, others[1], WARDEN_KEEP);
+	start_echo(warden, one, -1, WARDEN_SAME);
+	close(ends[1]);
+	close(others[1]);
+	/* The first pipe was given up for the second, which ends with the warden. */
+	ck_assert_int_eq(fd_read_all(ends[0], 1 << 20, &out, NULL), 0);
+	ck_assert_str_eq(buf_str(&out), "one\none\n");
+	warden_free(warden);
+	buf_clear(&out);
+	ck_assert_int_eq(fd_read_all(others[0], 1 << 20, &out, NULL), 0);
+	ck_assert_str_eq(buf_str(&out), "two\ntwo\ntwo\n");
+	close(ends[0]);
+	close(others[0]);
+}
+
+TEST(nothing_is_started_with_what_was_never_kept)
+{
+	struct warden *warden = new_warden();
+	char *argv[] = { (char *)"true", NULL };
+	struct spawn_spec spec = { .path = "/bin/true",
+				   .argv = argv,
+				   .envp = no_env,
+				   .stdio = { SPAWN_NULL, SPAWN_NULL, SPAWN_NULL } };
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, WARDEN_SAME, NULL), 0);
+	struct warden_event failed = next_event(warden);
+	ck_assert_int_eq(failed.type, WARDEN_SPAWN_FAILED);
+	ck_assert_int_eq(failed.error, EPROTO);
+	warden_free(warden);
+}
+
 TEST(stdio_can_be_inherited_from_the_agent)
 {
 	int ends[2];

@@ -62,7 +62,12 @@ void cpuset_format(const struct cpuset *set, struct buf *out)
 	for (int first = cpuset_next(set, 0), last; first >= 0;
 	     first = cpuset_next(set, last + 1)) {
 		last = range_end(set, first);
-		buf_printf(out, first == last ? "%s%d" : "%s%d-%d", separator, first, last);
+		buf_append_str(out, separator);
+		buf_append_int(out, first);
+		if (last > first) {
+			buf_append_char(out, '-');
+			buf_append_int(out, last);
+		}
 		separator = ",";
 	}
 }

@@ -66,8 +66,8 @@ def test_an_order_runs_as_often_as_asked_after_its_warmup(tmp_path):
 def test_the_clock_of_a_run_starts_when_its_program_is_executed(tmp_path):
     """What comes before, pinning above all, is held up for two seconds and must not count."""
     out = tmp_path / "o.jsonl"
-    held_up = "inject=setsid:delay_exit=2000000"  # microseconds
-    tracer = ["strace", "-f", "-qq", "-e", "trace=setsid", "-e", held_up, "-o", str(tmp_path / "trace")]
+    held_up = "inject=setpgid:delay_exit=2000000"  # microseconds
+    tracer = ["strace", "-f", "-qq", "-e", "trace=setpgid", "-e", held_up, "-o", str(tmp_path / "trace")]
     if subprocess.run([*tracer, "true"], capture_output=True).returncode != 0:
         pytest.skip("strace cannot trace here")
     subprocess.run([*tracer, MUSTER, "batch", "-q", "--quiet-check=off", "-o", out, ":::", "/bin/true"], check=True,

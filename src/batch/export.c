@@ -109,7 +109,10 @@ static void put_runs(struct json_out *out, const struct export_entry *entry)
 		json_out_real(out, NULL, entry->times[i]);
 	json_out_close(out, ']');
 	AUTO_FREE double *sizes = NEW_ARRAY(double, entry->order->run_count + 1);
-	size_t n = samples_values(entry->order, METRIC_MAXRSS, &entry->filter, sizes, NULL);
+	/* That of the whole tree where every run has it: never a mixture. */
+	size_t n = samples_values(entry->order, METRIC_MEMORY, &entry->filter, sizes, NULL);
+	if (n < entry->n)
+		n = samples_values(entry->order, METRIC_MAXRSS, &entry->filter, sizes, NULL);
 	json_out_open(out, "memory_usage_byte", '[');
 	for (size_t i = 0; i < n; i++)
 		json_out_int(out, NULL, (int64_t)(sizes[i] * 1024));

@@ -120,10 +120,8 @@ void samples_metrics(const struct result *result, double ret_values[METRIC_COUNT
 	ret_values[METRIC_USER] = value_of(result, RESULT_USER_NS);
 	ret_values[METRIC_SYS] = value_of(result, RESULT_SYS_NS);
 	ret_values[METRIC_CPU] = ret_values[METRIC_USER] + ret_values[METRIC_SYS];
-	/* That of the whole tree, where it is known. */
-	ret_values[METRIC_MAXRSS] =
-		value_of(result, result->has[RESULT_MEMORY_PEAK_KB] ? RESULT_MEMORY_PEAK_KB
-								    : RESULT_MAXRSS_KB);
+	ret_values[METRIC_MAXRSS] = value_of(result, RESULT_MAXRSS_KB);
+	ret_values[METRIC_MEMORY] = value_of(result, RESULT_MEMORY_PEAK_KB);
 	ret_values[METRIC_INSTRUCTIONS] = value_of(result, RESULT_INSTRUCTIONS);
 }
 

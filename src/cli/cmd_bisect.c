@@ -79,6 +79,9 @@ static int settle(const struct command *self, struct bisect_cli *cli, const stru
 	if (counts && opt_given(opts, seen, "metric") && hunt->metric != METRIC_INSTRUCTIONS)
 		return command_usage_error(self, "--count measures instructions, not %s",
 					   metric_table[hunt->metric].name);
+	if (hunt->metric == METRIC_MEMORY)
+		return command_usage_error(
+			self, "--metric=memory does not work with bisect; take maxrss");
 	if (!counts && hunt->metric == METRIC_INSTRUCTIONS)
 		return command_usage_error(self, "--metric=instructions needs --count");
 	if (counts) {

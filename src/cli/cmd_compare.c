@@ -115,7 +115,8 @@ static int opt_sort(const char *text, void *field, struct err *err)
 static const struct opt opts[] = {
 	OPT_GROUP("What is compared"),
 	OPT_CALL("metric", NULL, struct compare_cli, compare.metrics, opt_metrics, "LIST",
-		 "wall, user, sys, cpu, maxrss, instructions (default: wall and instructions, as "
+		 "wall, user, sys, cpu, maxrss, memory, instructions (default: wall and "
+		 "instructions, as "
 		 "measured)"),
 	OPT_FLAG("include-suspect", NULL, struct compare_cli, compare.suspects,
 		 "count runs during which the host was not quiet, too"),

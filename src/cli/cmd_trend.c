@@ -40,7 +40,8 @@ static int opt_metrics(const char *text, void *field, struct err *err)
 static const struct opt opts[] = {
 	OPT_GROUP("What is looked at"),
 	OPT_CALL("metric", NULL, struct trend_cli, trend.metrics, opt_metrics, "LIST",
-		 "wall, user, sys, cpu, maxrss, instructions, value (default: wall, instructions, "
+		 "wall, user, sys, cpu, maxrss, memory, instructions, value (default: wall, "
+		 "instructions, "
 		 "value)"),
 	OPT_STR("host-class", NULL, struct trend_cli, history.host_class, "NAME",
 		"only results of this class of hosts"),

@@ -270,8 +270,9 @@ void trend_json(const struct trend *trend, struct buf *out)
 
 static void put_github_bench(struct json_out *json, const struct trend_series *series, size_t at)
 {
-	bool time = series->metric < METRIC_COUNT && metric_table[series->metric].unit == METRIC_NS;
-	bool size = series->metric == METRIC_MAXRSS;
+	bool known = series->metric < METRIC_COUNT;
+	bool time = known && metric_table[series->metric].unit == METRIC_NS;
+	bool size = known && metric_table[series->metric].unit == METRIC_KIB;
 	json_out_open(json, NULL, '{');
 	json_out_text(json, "name", series->name);
 	json_out_real(json, "value", series->values[at] * (size ? 1024 : 1));

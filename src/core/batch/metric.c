@@ -10,7 +10,8 @@ const struct metric_info metric_table[METRIC_COUNT] = {
 	[METRIC_USER] = { "user", "user time", METRIC_NS, false },
 	[METRIC_SYS] = { "sys", "system time", METRIC_NS, false },
 	[METRIC_CPU] = { "cpu", "CPU time", METRIC_NS, false },
-	[METRIC_MAXRSS] = { "maxrss", "peak memory", METRIC_KIB, false },
+	[METRIC_MAXRSS] = { "maxrss", "largest process", METRIC_KIB, false },
+	[METRIC_MEMORY] = { "memory", "memory of the tree", METRIC_KIB, false },
 	[METRIC_INSTRUCTIONS] = { "instructions", "instructions", METRIC_EVENTS, true },
 };
 

@@ -8,8 +8,9 @@ enum metric {
 	METRIC_WALL,
 	METRIC_USER,
 	METRIC_SYS,
-	METRIC_CPU, /* user + sys */
-	METRIC_MAXRSS,
+	METRIC_CPU,    /* user + sys */
+	METRIC_MAXRSS, /* of the largest process */
+	METRIC_MEMORY, /* of all processes together */
 	METRIC_INSTRUCTIONS,
 	METRIC_COUNT,
 };

@@ -349,3 +349,28 @@ def test_errors_are_named(tmp_path, pair):
     assert "not a share" in compare(*pair, "--limits=wall=fast", status=2).stderr
     other = write(tmp_path / "other.jsonl", runs("elsewhere", 5))
     assert "no order" in compare(pair[0], other, status=125).stderr
+
+
+def test_memory_of_the_tree_and_of_the_largest_process_are_not_mixed(tmp_path):
+    """One file knows the whole tree, the other does not: only what both have is compared."""
+    a = write(tmp_path / "a.jsonl", runs("o", 10))
+    b = write(tmp_path / "b.jsonl", runs("o", 10, memory_peak_kb=4096))
+    c = write(tmp_path / "c.jsonl", runs("o", 10, memory_peak_kb=4096))
+
+    def ratio(metric, *files):
+        rows = json.loads(compare("--json", f"--metric={metric}", *files).stdout)["rows"]
+        return [row["ratio"] for row in rows if row["metric"] == metric]
+
+    assert ratio("maxrss", a, b) == [1]
+    assert ratio("memory", b, c) == [1]
+    compare("--metric=memory", a, b, status=125)
+
+
+def test_exported_memory_is_never_a_mixture(tmp_path):
+    whole = write(tmp_path / "whole.jsonl", runs("o", 3, memory_peak_kb=4096))
+    partly = write(tmp_path / "partly.jsonl", runs("o", 2, memory_peak_kb=4096) + [line("o", 2, 10)])
+    for path, size in ((whole, 4096), (partly, 1024)):
+        out = tmp_path / "out.json"
+        compare(path, path, "--export-json", out)
+        (result,) = json.loads(out.read_text())["results"][:1]
+        assert result["memory_usage_byte"] == [size * 1024] * 3

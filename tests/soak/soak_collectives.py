@@ -1,9 +1,10 @@
 """Every way in which a rank of a real PyTorch job (gloo, 4 ranks on 2 hosts of namespaces) holds the others up: does
 `muster collectives`, or the report of a job that failed, name it?
 
-usage: soak_collectives.py [--runs=20] [--only=CASE,...]
+usage: soak_collectives.py [--runs=20] [--seed=1] [--only=CASE,...]
 
-Each case is run so many times, in one job that is started again and again by `muster restart`. A case is right if the first
+Each case is run so many times, each time as an attempt of one long job, whose workers end themselves when the verdict is there; a
+barrier that times out ends them by itself. A case is right if the first
 finding has these culprits (or none) and these words. Where PyTorch's own analyser (torchfrtrace) has a verdict on the records
 of the same moment, muster must have a finding about the same group with the same ranks. `slow` is a healthy job whose pauses are
 longer than the patience: it must have no verdict. Prints a line per case and ends with 1 if one was wrong."""
@@ -28,8 +29,10 @@ from waits import DEADLINE, wait_for  # noqa: E402
 WORKER = r'''
 import ctypes, datetime, os, random, sys, threading, time
 import torch, torch.distributed as dist
-case, run = open("case").read().split()
-rank = int(os.environ["RANK"])
+rank, run = int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]
+while not os.path.exists(f"case.{run}"):
+    time.sleep(0.02)
+case = open(f"case.{run}").read()
 
 def stay():
     time.sleep(100000)
@@ -56,21 +59,27 @@ def ready():
     from torch._C._distributed_c10d import _dump_fr_trace
     open(f"ready.{run}.{rank}.part", "w").write(str(os.getpid()))
     os.rename(f"ready.{run}.{rank}.part", f"ready.{run}.{rank}")
-    def dump():  # for PyTorch's analyser; muster reads its own
-        while not os.path.exists(f"dump.{run}"):
+    def obey():
+        while not os.path.exists(f"dump.{run}"):  # for PyTorch's analyser; muster reads its own
+            if os.path.exists(f"end.{run}"):
+                os._exit(3)
             time.sleep(0.05)
         open(f"trace.{run}.{rank}", "wb").write(_dump_fr_trace(True, False, False))
         open(f"dumped.{run}.{rank}", "w")
-    threading.Thread(target=dump, daemon=True).start()
+        while not os.path.exists(f"end.{run}"):
+            time.sleep(0.05)
+        os._exit(3)
+    threading.Thread(target=obey, daemon=True).start()
 
-patience = datetime.timedelta(seconds=4 if case == "timeout" else 3000)
+patience, short = datetime.timedelta(seconds=3000), datetime.timedelta(seconds=3)
 dist.init_process_group("gloo", timeout=patience)
 subset = dist.new_group([0, 1, 3], group_desc="subset")
 dp = dist.new_group([0, 1, 2], group_desc="dp")
 tp = dist.new_group([2, 3], group_desc="tp")
 tensor = torch.ones(6, 4)
+pauses = random.Random(f"{os.environ['SEED']} {run}")
 def slowly():
-    time.sleep(random.uniform(1.2, 2) if rank == 2 else 0)
+    time.sleep(pauses.uniform(1.2, 2) if rank == 2 else 0)
     dist.all_reduce(tensor)
 
 for _ in range(3):
@@ -103,6 +112,7 @@ elif case == "groups":  # 0 and 1 wait for 2 in dp, and 2 for 3 in tp
 elif case == "subset":
     stay() if rank in (2, 3) else dist.all_reduce(tensor, group=subset)
 elif case == "timeout":
+    dist.distributed_c10d._set_pg_timeout(short)
     stay() if rank == 2 else dist.barrier()
 elif case == "recv":
     dist.recv(tensor, 2) if rank == 0 else stay()
@@ -113,17 +123,17 @@ elif case == "irecv":  # 1 and 3 wait for 0 and 2 in a collective, and 0 for 2
 elif case == "monitored":
     stay() if rank == 2 else dist.monitored_barrier(timeout=patience)
 elif case == "monitored_timeout":
-    stay() if rank == 2 else dist.monitored_barrier(timeout=datetime.timedelta(seconds=4))
+    stay() if rank == 2 else dist.monitored_barrier(timeout=short)
 elif case == "slow":
     while True:
         slowly()
 stay()
 '''
 
-# case: culprits, words. Those in FAILS end by an exception, and the report of the job has the verdict.
+# case: culprits, words. Those in FAILS end by an exception, and the event hang.explained has the verdict.
 CASES = {
-    "sleep": ([2], "rank 2 on node2 never came; it is at worker.py:8 in stay(); ranks 0, 1, 3 came"),
-    "deadlock": ([2], "rank 2 on node2 never came; it is at worker.py:13 in deadlock()"),
+    "sleep": ([2], "rank 2 on node2 never came; it is at worker.py:10 in stay(); ranks 0, 1, 3 came"),
+    "deadlock": ([2], "rank 2 on node2 never came; it is at worker.py:15 in deadlock()"),
     "uninterruptible": ([2], "rank 2 on node2 never came"),
     "stop": ([2], "rank 2 on node2 gives no record (it does not answer)"),
     "loader": ([2], "rank 2 on node2 never came"),
@@ -145,29 +155,23 @@ FAILS = ("timeout", "type", "monitored_timeout")
 # Those whose ranks can all write a record for the analyser. It has no verdict on what gloo does not record.
 ANALYSED = ("sleep", "deadlock", "uninterruptible", "loader", "order", "size", "ahead", "groups", "subset", "recv", "send", "irecv",
             "monitored", "slow")
-ENV = dict(LOGLEVEL="INFO")
 
 
 class Soak:
-    def __init__(self, lab):
-        self.lab, self.number = lab, 0
+    def __init__(self, lab, seed):
+        self.lab, self.number = lab, -1
         self.found, self.analysed = [], 0
-        self.agents = []
         (lab.directory / "worker.py").write_text(WORKER)
-
-    def start(self, restarts):
         self.agents = [host.start(
             MUSTER, "run", "--nnodes=2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", f"--node-rank={i}", "--rdzv-id=soak",
-            "--preload=torch,torch.distributed,torch.utils.data", "--flight-recorder", f"--max-restarts={restarts}",
-            "--shutdown-timeout=1", "worker.py",
-            env=clean_env(**ENV)) for i, host in enumerate(self.lab.hosts)]
+            "--preload=torch,torch.distributed,torch.utils.data", "--flight-recorder", "--max-restarts=100000", "--shutdown-timeout=1",
+            f"--events={host.name}.events", "worker.py", env=clean_env(SEED=str(seed))) for i, host in enumerate(self.lab.hosts)]
 
     def stop(self):
         for agent in self.agents:
             agent.signal(signal.SIGKILL)
         wait_for(lambda: not any(agent.running() for agent in self.agents), "the agents to end")
         wait_for(lambda: not any(host.pids() for host in self.lab.hosts), "the workers to end")
-        self.agents = []
 
     def path(self, what, rank):
         return self.lab.directory / f"{what}.{self.number}.{rank}"
@@ -175,16 +179,21 @@ class Soak:
     def begin(self, case):
         """All ranks have come to where the case begins."""
         self.number += 1
-        (self.lab.directory / "case").write_text(f"{case} {self.number}")
-        if case in FAILS or not self.agents or not all(agent.running() for agent in self.agents):
-            self.stop()
-            self.start(0 if case in FAILS else 1000)
-        else:
-            self.lab.hosts[0].call(MUSTER, "restart", "soak")
+        self.told = len(self.explained())
+        (self.lab.directory / "case.part").write_text(case)
+        (self.lab.directory / "case.part").rename(self.lab.directory / f"case.{self.number}")
         wait_for(lambda: all(self.path("ready", rank).exists() for rank in range(4)), f"the ranks of {case}", 4 * DEADLINE)
         if case == "stop":
             inside = int(self.path("ready", 2).read_text())
             self.lab.hosts[1].call("kill", "-STOP", str(inside))
+
+    def end(self):
+        (self.lab.directory / f"end.{self.number}").touch()
+
+    def explained(self):
+        file = self.lab.directory / "node1.events"
+        events = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [event["detail"] for event in events if event["event"] == "hang.explained"]
 
     def ask(self):
         done = subprocess.run(self.lab.hosts[0].space.command(
@@ -195,10 +204,9 @@ class Soak:
     def verdict(self, case):
         """(culprits, text)"""
         if case in FAILS:
-            wait_for(lambda: not any(agent.running() for agent in self.agents), "the job to fail", 4 * DEADLINE)
-            text = "\n".join(agent.text() for agent in self.agents)
-            lines = [line for line in text.splitlines() if line.strip().startswith("collective")]
-            return None, "\n".join(lines) + ("" if CASES[case][1] in "\n".join(lines) else text[-6000:])
+            text = wait_for(lambda: self.explained()[self.told:], "the job to explain the failure", 4 * DEADLINE)[0]
+            return None, text
+        time.sleep(0 if case == "slow" else 1)  # the patience: before it nobody is named
         if case == "slow":
             seen = []
             for _ in range(4):
@@ -236,11 +244,12 @@ class Soak:
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="of the pauses of the slow job")
     parser.add_argument("--only", default=",".join(CASES))
     options = parser.parse_args()
     failed = False
     with netns.Lab(2) as lab:
-        soak = Soak(lab)
+        soak = Soak(lab, options.seed)
         for case in options.only.split(","):
             culprits, words = CASES[case]
             right, apart, soak.analysed = 0, 0, 0
@@ -255,6 +264,7 @@ def main():
                 apart += bool(differs)
                 if differs:
                     print(f"  {case}, run {run}: torchfrtrace says {differs}: {text.strip()}", flush=True)
+                soak.end()
             failed |= right < options.runs or apart > 0
             print(f"{case:<17} {right} of {options.runs} right; torchfrtrace had {soak.analysed} verdicts, {apart} others; "
                   f"load {os.getloadavg()[0]:.0f}", flush=True)

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/collectives/arrivals.h"
 #include "run/tell/finding_text.h"
 #include "proto/flight.h"
 #include "proto/pickle.h"
@@ -387,6 +388,52 @@ TEST(ranks_that_were_not_asked_are_not_blamed)
 					     "42.0 s: ranks 2, 3 were not asked; ranks 0, 1 came "
 					     "within 0 ms\n");
 	job_done(&job);
+}
+
+/* "GROUP SEQ RANK LAG" of each, in seconds. */
+static void expect_arrivals(const char *const *ranks, size_t count, const char *groups,
+			    const int64_t *offset_ns, const char *said)
+{
+	AUTO(arrivals_done) struct arrivals arrivals;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct job job;
+	job_init(&job, count, ranks, groups);
+	arrivals_find(&job.join, offset_ns, &arrivals);
+	for (size_t i = 0; i < arrivals.count; i++) {
+		const struct arrival *arrival = &arrivals.items[i];
+		buf_printf(&text, "%s %llu %u %llu;", arrival->group->name,
+			   (unsigned long long)arrival->seq, arrival->last,
+			   (unsigned long long)(arrival->lag_ns / NS_PER_S));
+	}
+	ck_assert_str_eq(buf_str(&text), said);
+	job_done(&job);
+}
+
+TEST(the_last_to_come_to_each_collective_is_told_with_its_lag)
+{
+	const char *const ranks[] = {
+		"0 1 all_reduce 4 Float d40;0 2 all_reduce 4 Float d30;0 3 all_reduce 4 Float o20;",
+		"0 1 all_reduce 4 Float d35;0 2 all_reduce 4 Float d27;",
+		"0 1 all_reduce 4 Float d38;0 2 all_reduce 4 Float d28;0 3 all_reduce 4 Float o20;",
+	};
+	expect_arrivals(ranks, 3, NULL, NULL, "0 1 1 3;0 2 1 1;");
+	/* The clock of rank 1 is 4 s ahead: it came before rank 2, who was last both times. */
+	const int64_t offset_ns[] = { 0, 4 * (int64_t)NS_PER_S, 0 };
+	expect_arrivals(ranks, 3, NULL, offset_ns, "0 1 2 1;0 2 2 2;");
+}
+
+TEST(arrivals_are_told_of_each_group_by_time_and_only_if_all_records_have_them)
+{
+	const char *const ranks[] = {
+		"1 7 all_reduce 4 Float d9;2 4 all_reduce 4 Float d20;0 1 barrier 4 Float d30;",
+		"1 7 all_reduce 4 Float d8;2 4 all_reduce 4 Float d25;1 8 barrier 4 Float o2;",
+		NULL,
+	};
+	expect_arrivals(ranks, 3,
+			"{\"1\":{\"ranks\":[0,1]},\"2\":{\"ranks\":[0,1]},\"3\":{\"ranks\":[0]}}",
+			NULL, "2 4 0 5;1 7 1 1;");
+	const char *const none[] = { "", "" };
+	expect_arrivals(none, 2, NULL, NULL, "");
 }
 
 TEST(a_record_keeps_the_end_of_a_long_ring)

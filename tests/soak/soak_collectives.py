@@ -100,7 +100,9 @@ elif case == "order":
         dist.broadcast(tensor, 0) if step else dist.all_reduce(tensor)
 elif case == "size":
     dist.all_reduce(torch.ones(6, 3) if rank == 2 else tensor)
-elif case == "type":
+elif case == "type":  # as many bytes: gloo adds them up
+    dist.all_reduce(tensor.int() if rank == 2 else tensor)
+elif case == "abort":  # more bytes: gloo aborts a rank, and its record is lost
     dist.all_reduce(tensor.double() if rank == 2 else tensor)
 elif case == "ahead":
     if rank == 2:
@@ -140,6 +142,7 @@ CASES = {
     "order": ([2], "rank 2 on node2 came with broadcast, the others with all_reduce"),
     "size": ([2], "rank 2 on node2 came with size [[6,3]], the others with [[6,4]]"),
     "type": ([2], "rank 2 on node2 came with type"),
+    "abort": ([2], "rank 2 on node2 came with type"),
     "ahead": ([], "rank 2 on node2 came alone"),
     "groups": ([3], "of group 'tp' (2 ranks)"),
     "subset": ([3], "of group 'subset' (3 ranks)"),
@@ -151,9 +154,9 @@ CASES = {
     "monitored_timeout": ([2], "rank 2 on node2 never came"),
     "slow": ([], ""),
 }
-FAILS = ("timeout", "type", "monitored_timeout")
+FAILS = ("timeout", "abort", "monitored_timeout")
 # Those whose ranks can all write a record for the analyser. It has no verdict on what gloo does not record.
-ANALYSED = ("sleep", "deadlock", "uninterruptible", "loader", "order", "size", "ahead", "groups", "subset", "recv", "send", "irecv",
+ANALYSED = ("sleep", "deadlock", "uninterruptible", "loader", "order", "size", "type", "ahead", "groups", "subset", "recv", "send", "irecv",
             "monitored", "slow")
 
 

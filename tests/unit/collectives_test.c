@@ -184,6 +184,9 @@ TEST(two_against_two_blames_nobody)
 	ck_assert_int_eq(job.findings.items[0].kind, FINDING_DIFFERS);
 	ck_assert_uint_eq(job.findings.items[0].culprits.count, 0);
 	ck_assert_uint_eq(job.findings.items[0].odd.count, 2);
+	ck_assert_str_eq(buf_str(&job.text),
+			 "all_reduce #2 of the default group (4 ranks) does not match: ranks 2, 3 "
+			 "came with barrier, others with all_reduce, and neither are the most\n");
 	job_done(&job);
 }
 
@@ -347,6 +350,16 @@ TEST(a_collective_that_all_came_to_does_not_hide_the_one_that_waits)
 	       "ranks 0, 1 came within 0 ms\n",
 	       NULL, "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;",
 	       "0 5 all_reduce 4 Float o;0 6 all_reduce 4 Float o;", "0 5 all_reduce 4 Float d;");
+	/* Rank 2 has died and left no record, but #5 is over for rank 0: so it was there. */
+	EXPECT("all_reduce #6 of the default group (3 ranks) waits 42.0 s: rank 2 gives no record "
+	       "(it did not answer in time); ranks 0, 1 came within 0 ms\n",
+	       NULL, "0 5 all_reduce 4 Float d;0 6 all_reduce 4 Float o;",
+	       "0 5 all_reduce 4 Float o;0 6 all_reduce 4 Float o;", NULL);
+	/* The root of a broadcast may leave before. */
+	EXPECT("broadcast #5 of the default group (3 ranks) waits 42.0 s: rank 2 gives no record "
+	       "(it did not answer in time); rank 1 came\n",
+	       NULL, "0 5 broadcast 4 Float d;0 6 all_reduce 4 Float o;",
+	       "0 5 broadcast 4 Float o;", NULL);
 	/* Neither does it excuse the rank that is missing elsewhere. */
 	const char *const ranks[] = { "1 4 all_reduce 4 Float o;2 7 all_reduce 4 Float d;",
 				      "1 3 all_reduce 4 Float d;2 7 all_reduce 4 Float o;" };

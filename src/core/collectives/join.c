@@ -183,16 +183,34 @@ static uint64_t next_open(const struct shared *shared, uint64_t after)
 	return seq;
 }
 
-/* All members came, with the same. */
-static bool is_whole(const struct shared *shared, uint64_t seq)
+/* Nobody can leave it before all have come, and a member has left it. */
+static bool was_left(const struct shared *shared, uint64_t seq)
 {
-	bool most;
+	static const char *const ops[] = { "all_reduce", "allreduce",  "all_gather",
+					   "barrier",	 "all_to_all", "reduce_scatter" };
+	for (size_t i = 0; i < shared->members.count; i++) {
+		const struct record_group *view = shared->views[i];
+		const struct record_entry *entry = view ? record_find(view, seq) : NULL;
+		for (size_t j = 0; entry && entry->complete && j < ARRAY_LEN(ops); j++)
+			if (str_starts(entry->op, ops[j]))
+				return true;
+	}
+	return false;
+}
+
+/* All members came, with the same, as far as their records are known. */
+static bool is_whole(const struct join *join, const struct shared *shared, uint64_t seq)
+{
+	bool most, left = was_left(shared, seq);
 	const struct record_entry *usual = usual_entry(shared, seq, &most);
 	for (size_t i = 0; i < shared->members.count; i++) {
 		const struct record_group *view = shared->views[i];
 		const struct record_entry *entry = view ? record_find(view, seq) : NULL;
-		if (entry ? entry_compare(usual, entry) != DIFFERENCE_NONE
-			  : !view || view->last_seq < seq)
+		uint32_t rank = shared->members.items[i];
+		bool known = rank < join->world_size && join->ranks[rank].record;
+		if (entry && entry_compare(usual, entry) != DIFFERENCE_NONE)
+			return false;
+		if (!entry && (known ? !view || view->last_seq < seq : !left))
 			return false;
 	}
 	return true;
@@ -201,11 +219,11 @@ static bool is_whole(const struct shared *shared, uint64_t seq)
 /* The collective that the group is about: the first under way that not all have come to with the
  * same. Those before it are over, or will be: gloo's threads are late in saying so. If there is
  * none, the first under way; 0: none is. */
-static uint64_t waiting_seq(const struct shared *shared)
+static uint64_t waiting_seq(const struct join *join, const struct shared *shared)
 {
 	uint64_t first = next_open(shared, 0);
 	for (uint64_t seq = first; seq; seq = next_open(shared, seq))
-		if (!is_whole(shared, seq))
+		if (!is_whole(join, shared, seq))
 			return seq;
 	return first;
 }
@@ -258,7 +276,7 @@ uint64_t shared_usual_ns(const struct shared *shared, uint64_t patience_ns)
 static void look_at_group(const struct join *join, const struct shared *shared,
 			  uint64_t patience_ns, struct findings *findings)
 {
-	uint64_t seq = waiting_seq(shared);
+	uint64_t seq = waiting_seq(join, shared);
 	if (seq == 0)
 		return;
 	bool most;

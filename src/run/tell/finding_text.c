@@ -188,9 +188,13 @@ static void say_differs(const struct finding *finding, const struct telling_of *
 	buf_append_str(out,
 		       finding->came.count ? " does not match: " : " ended, but did not match: ");
 	say_ranks_on(&finding->odd, t, out);
-	buf_printf(out, " came with %s%s, the others with %s", names[finding->difference],
-		   what_differs(finding->difference, finding->odd_entry),
+	bool most =
+		finding->culprits.count; /* came with what is usual; else who is wrong is open */
+	buf_printf(out, " came with %s%s, %sothers with %s", names[finding->difference],
+		   what_differs(finding->difference, finding->odd_entry), most ? "the " : "",
 		   what_differs(finding->difference, finding->entry));
+	if (!most)
+		buf_append_str(out, ", and neither are the most");
 	say_places(&finding->odd, t, out);
 	if (finding->missing.count) {
 		buf_append_str(out, "; ");

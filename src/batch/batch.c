@@ -69,6 +69,8 @@ struct setup {
 	/* On many hosts: */
 	struct many *many;
 	struct batch_config resuming; /* of a coordinator that takes over */
+	struct repetition *given;     /* of the orders that this host was given, or NULL */
+	size_t given_count;
 	int argc;
 	char *const *argv;
 };
@@ -90,6 +92,9 @@ static void setup_done(struct setup *setup)
 	for (size_t i = 0; setup->repetitions && i < setup->orders_listed; i++)
 		repeat_done(&setup->repetitions[i].repeat);
 	free(setup->repetitions);
+	for (size_t i = 0; i < setup->given_count; i++)
+		repeat_done(&setup->given[i].repeat);
+	free(setup->given);
 	memory_base_done(&setup->memory);
 	many_free(setup->many);
 	measure_done(&setup->measure);
@@ -246,10 +251,10 @@ static bool repeats_freely(const struct batch_config *config)
 	return config->ab || config->runs == 0;
 }
 
-static void set_repeat(struct setup *setup, struct batch_order *todo, size_t index)
+static void set_repeat(const struct setup *setup, struct batch_order *todo,
+		       struct repetition *repetition, uint32_t variants, uint64_t number)
 {
 	const struct batch_config *config = setup->config;
-	struct repetition *repetition = &setup->repetitions[index];
 	struct repeat_rules *rules = &repetition->rules;
 	repeat_rules_init(rules);
 	rules->runs = (uint32_t)todo->runs;
@@ -259,9 +264,9 @@ static void set_repeat(struct setup *setup, struct batch_order *todo, size_t ind
 	rules->min_runs = rules->max_runs ? MIN(rules->min_runs, rules->max_runs) : rules->min_runs;
 	rules->precision = config->precision;
 	rules->confidence = config->confidence;
-	rules->variants = setup->variants;
+	rules->variants = variants;
 	rules->interleave = (enum repeat_interleave)config->interleave;
-	rules->seed = (uint64_t)config->seed + index;
+	rules->seed = (uint64_t)config->seed + number;
 	repeat_init(&repetition->repeat, rules);
 	todo->repeat = &repetition->repeat;
 	todo->runs =
@@ -293,7 +298,7 @@ static void add_todo(struct setup *setup, size_t index)
 	todo.group = number_of(&setup->groups, &setup->group_count, group, IMPLICIT_GROUPS_MAX);
 	set_gate(setup, &todo, index, program);
 	if (setup->repetitions)
-		set_repeat(setup, &todo, index);
+		set_repeat(setup, &todo, &setup->repetitions[index], setup->variants, index);
 	setup->todo[setup->todo_count++] = todo;
 }
 
@@ -581,6 +586,10 @@ static int load_list(void *arg, bool again, struct many_list *ret_list, struct e
 		return err_set(err, EIO,
 			       "the coordinator is gone, and without a result file (-o) "
 			       "no host knows what is done");
+	if (again && repeats_freely(setup->config))
+		return err_set(err, EIO,
+			       "the coordinator is gone, and what --ab and runs as many as "
+			       "necessary have measured cannot be gone on with");
 	if (again && !file_has_content(setup->config->output))
 		return err_set(err, EIO,
 			       "the coordinator is gone, and its result file %s is not here: "
@@ -604,14 +613,25 @@ static int load_list(void *arg, bool again, struct many_list *ret_list, struct e
 					.todo = setup->todo,
 					.count = setup->todo_count,
 					.already_done = setup->already_done,
+					.variant_step = setup->pairs,
+					.variants = setup->variants,
 					.journal = &setup->journal };
 	return 0;
 }
 
-static void fill_given(void *arg, const struct order *order, struct batch_order *todo)
+static void fill_given(void *arg, const struct order *order, uint32_t variants, size_t places,
+		       struct batch_order *todo)
 {
-	const struct setup *setup = arg;
+	struct setup *setup = arg;
+	size_t place = todo->item.index;
 	set_limits(todo, order, setup->config);
+	if (!repeats_freely(setup->config))
+		return;
+	if (!setup->given)
+		setup->given = mem_alloc(places * sizeof(*setup->given));
+	setup->given_count = places;
+	repeat_done(&setup->given[place].repeat);
+	set_repeat(setup, todo, &setup->given[place], variants, todo->number);
 }
 
 static int prepare_many(struct setup *setup, int argc, char *const *argv, struct err *err)

@@ -184,6 +184,8 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 		add_run(order, result);
 		return 0;
 	}
+	if (result->reason == REASON_LOST)
+		order->run_count = 0; /* all runs begin again, on one host */
 	note_failure(order, result);
 	return 0;
 }

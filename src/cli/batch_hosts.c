@@ -30,8 +30,6 @@ static int check(const struct command *self, const struct batch_config *config)
 		const char *name;
 	} excluded[] = {
 		{ config->args.pipe, "--pipe" },
-		{ config->ab, "--ab" },
-		{ config->runs == 0, "--min-runs, --max-runs, --precision (give --runs=N)" },
 		{ config->canary, "--canary" },
 		{ config->ungroup, "--ungroup" },
 		{ config->line_buffer, "--line-buffer" },

@@ -16,7 +16,8 @@ static void read_all_ways(const struct work_msg *msg)
 	     strnlen(hello.name, sizeof(hello.name)) == sizeof(hello.name) ||
 	     strnlen(hello.features, sizeof(hello.features)) == sizeof(hello.features)))
 		abort();
-	if (work_get_order(msg->text, msg->len, &orders, NULL) == 0 && orders.count != 1)
+	if (work_get_orders(msg->text, msg->len, &orders, NULL) == 0 &&
+	    (orders.count < 1 || orders.count > WORK_VARIANTS_MAX))
 		abort();
 }
 

@@ -84,7 +84,7 @@ static void check_order(const char *line)
 	ck_assert_int_eq(orders_add_line(&from, line, strlen(line), 1, NULL), 0);
 	order_set_copy(&from.items[0], 2); /* its identity is not that of what it runs */
 	work_put_order(&text, &from.items[0]);
-	ck_assert_int_eq(work_get_order(buf_data(&text), buf_len(&text), &to, NULL), 0);
+	ck_assert_int_eq(work_get_orders(buf_data(&text), buf_len(&text), &to, NULL), 0);
 	ck_assert_mem_eq(to.items[0].hash, from.items[0].hash, ORDER_HASH_BYTES);
 	work_put_order(&again, &to.items[0]);
 	ck_assert_str_eq(buf_str(&again), buf_str(&text));
@@ -107,5 +107,24 @@ TEST(an_order_without_an_identity_is_rejected)
 			      "0123456789abcdef0123456789abcdef{\"cmd\":1}",
 			      "0123456789abcdef0123456789abcdef{\"cmd\":\"a\"} x" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		ck_assert_int_lt(work_get_order(bad[i], strlen(bad[i]), &to, NULL), 0);
+		ck_assert_int_lt(work_get_orders(bad[i], strlen(bad[i]), &to, NULL), 0);
+}
+
+TEST(the_variants_of_an_order_travel_together)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	AUTO(orders_done) struct orders from = ORDERS_INIT, to = ORDERS_INIT, none = ORDERS_INIT;
+	ck_assert_int_eq(orders_add_line(&from, "./old x", 7, 1, NULL), 0);
+	ck_assert_int_eq(orders_add_line(&from, "./new x", 7, 2, NULL), 0);
+	work_put_order(&text, &from.items[0]);
+	buf_append_char(&text, '\n');
+	work_put_order(&text, &from.items[1]);
+	ck_assert_int_eq(work_get_orders(buf_data(&text), buf_len(&text), &to, NULL), 0);
+	ck_assert_uint_eq(to.count, 2);
+	ck_assert_str_eq(to.items[1].shell, "./new x");
+	for (int i = 0; i < WORK_VARIANTS_MAX; i++) {
+		buf_append_char(&text, '\n');
+		work_put_order(&text, &from.items[1]);
+	}
+	ck_assert_int_eq(work_get_orders(buf_data(&text), buf_len(&text), &none, NULL), -EPROTO);
 }

@@ -70,6 +70,14 @@ static const struct order *order_at(const struct dealer *dealer, uint32_t number
 	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
 }
 
+/* What one of its variants runs; 0: the only one. */
+static const struct order *variant_at(const struct dealer *dealer, uint32_t number, char variant)
+{
+	size_t side = variant ? (size_t)(variant - 'A') : 0;
+	return order_at(dealer, number) +
+	       (side < dealer->list.variants ? side * dealer->list.variant_step : 0);
+}
+
 /* Rounded up, so that orders that need about the same are of one kind. */
 static uint64_t round_memory(uint64_t bytes)
 {
@@ -344,7 +352,6 @@ static void count_result(struct dealer *dealer, uint32_t number)
 {
 	AUTO(result_done) struct result result = RESULT_INIT;
 	const struct work_msg *msg = dealer->msg;
-	const struct order *order = order_at(dealer, number);
 	bool over = msg->flags & WORK_FINAL, final = over && !(msg->flags & WORK_UNRUN);
 	struct err err = ERR_INIT;
 	struct got *got = find_got(dealer->peer, msg->lease);
@@ -352,6 +359,7 @@ static void count_result(struct dealer *dealer, uint32_t number)
 		log_warn("%s sent a result that cannot be read: %s", dealer->peer->name, err.msg);
 		return;
 	}
+	const struct order *order = variant_at(dealer, number, result.variant[0]);
 	forget_order(&result);
 	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
 	free(result.node);
@@ -497,12 +505,15 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	work_put_order(&text, order_at(dealer, action->order));
+	for (uint32_t i = 1; i < dealer->list.variants; i++) {
+		buf_append_char(&text, '\n');
+		work_put_order(&text, variant_at(dealer, action->order, (char)('A' + i)));
+	}
 	send_to(dealer, action->link,
 		(struct work_msg){ .type = WORK_GIVE,
 				   .order = action->order,
 				   .lease = action->lease,
 				   .number = dealer->orders[action->order].losses,
-				   .count = (uint32_t)dealer->list.todo[action->order].run,
 				   .text = buf_data(&text),
 				   .len = buf_len(&text) });
 }
@@ -750,6 +761,16 @@ void dealer_stop(struct dealer *dealer, enum deal_stop stop)
 
 /* ---- life ---- */
 
+/* All runs of an order are on one host. Some that an earlier coordinator has written may be on
+ * another: they do not count, and the order begins again. */
+static void forget_runs(struct dealer *dealer)
+{
+	for (size_t i = 0; i < dealer->list.count; i++)
+		if (dealer->list.todo[i].run > 0)
+			write_own(dealer, (uint32_t)i, DEAL_NO_HOST, REASON_LOST,
+				  "it begins again, so that all runs are on one host", false);
+}
+
 int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct err *err)
 {
 	const struct batch_config *config = many->config;
@@ -781,6 +802,7 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 	deal_init(&dealer->deal, &deal, dealer->orders, dealer->list.count, dealer->kinds,
 		  dealer->kind_count);
 	*ret_dealer = dealer;
+	forget_runs(dealer);
 	return 0;
 }
 

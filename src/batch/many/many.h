@@ -11,6 +11,8 @@ struct many_list {
 	const struct orders *orders;
 	const struct batch_order *todo;
 	size_t count, already_done;
+	size_t variant_step; /* from an order of A to that of B, see runner_job; 0: no variants */
+	uint32_t variants;   /* 0: none */
 	struct journal *journal;
 };
 
@@ -18,8 +20,10 @@ struct many_hooks {
 	/* This process coordinates: read the orders, open the result file. `again`: it takes over
 	 * from another one, of which it knows only that file. */
 	int (*load)(void *arg, bool again, struct many_list *ret_list, struct err *err);
-	/* The limits of an order that was given to this host. */
-	void (*fill)(void *arg, const struct order *order, struct batch_order *todo);
+	/* The limits of an order that was given to this host, and how it is repeated: todo->number
+	 * is its number in the list. `places` bounds todo->item.index. */
+	void (*fill)(void *arg, const struct order *order, uint32_t variants, size_t places,
+		     struct batch_order *todo);
 };
 
 struct many;

@@ -45,7 +45,7 @@ struct post {
 	struct orders orders;
 	struct batch_order *places;
 	struct task *tasks;
-	size_t count;
+	size_t count, variants; /* places, and orders at most in each */
 	struct list parcels, outgoing;
 	struct buf in;
 	uint32_t results; /* of the result at hand: its number, as hand counts */
@@ -310,21 +310,28 @@ static int take_order(struct post *post, const struct work_msg *msg, struct err 
 {
 	AUTO(orders_done) struct orders list = ORDERS_INIT;
 	struct task *task = free_task(post);
-	int r = work_get_order(msg->text, msg->len, &list, err);
+	int r = work_get_orders(msg->text, msg->len, &list, err);
 	if (r < 0)
 		return r;
+	if (list.count > post->variants)
+		return err_set(err, EPROTO,
+			       "an order with variants: --ab must be given on all hosts");
 	if (find_task(post, msg->lease))
 		return 0;
 	if (!task)
 		return err_set(err, EPROTO, "more orders than this host can hold");
 	size_t place = (size_t)(task - post->tasks);
 	struct batch_order *todo = &post->places[place];
-	orders_renew(&post->orders, place);
-	post->orders.items[place] = list.items[0];
+	for (size_t i = 0; i < list.count; i++) {
+		orders_renew(&post->orders, place + i * post->count);
+		post->orders.items[place + i * post->count] = list.items[i];
+	}
+	uint32_t variants = list.count > 1 ? (uint32_t)list.count : 0;
 	list.count = 0;
 	*task = (struct task){ true, msg->order, msg->lease };
 	*todo = (struct batch_order){ .item.index = (uint32_t)place, .number = msg->order };
-	post->many->hooks->fill(post->many->arg, &post->orders.items[place], todo);
+	post->many->hooks->fill(post->many->arg, &post->orders.items[place], variants, post->count,
+				todo);
 	todo->earlier = (int32_t)MIN(msg->number, (uint32_t)INT16_MAX);
 	todo->retries = (int32_t)MIN(todo->retries + todo->earlier, (int32_t)INT16_MAX);
 	todo->run = (int32_t)MIN(msg->count, (uint32_t)MAX(todo->runs - 1, 0));
@@ -478,7 +485,8 @@ struct post *post_new(struct many *many)
 	post->count = 2 * (size_t)many->plan->jobs + DEAL_AHEAD_MAX + SPARE_PLACES;
 	post->places = mem_alloc(post->count * sizeof(*post->places));
 	post->tasks = mem_alloc(post->count * sizeof(*post->tasks));
-	for (size_t i = 0; i < post->count; i++)
+	post->variants = many->config->ab ? WORK_VARIANTS_MAX : 1;
+	for (size_t i = 0; i < post->count * post->variants; i++)
 		orders_append(&post->orders);
 	return post;
 }
@@ -508,6 +516,7 @@ void post_job(struct post *post, struct runner_job *job)
 	job->orders = &post->orders;
 	job->batch_orders = post->places;
 	job->count = post->count;
+	job->variant_step = post->count;
 }
 
 bool post_had_coordinator(const struct post *post)

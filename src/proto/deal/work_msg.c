@@ -150,7 +150,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-int work_get_order(const void *text, size_t len, struct orders *orders, struct err *err)
+static int get_order(const char *text, size_t len, struct orders *orders, struct err *err)
 {
 	const char *digits = text;
 	unsigned char hash[ORDER_HASH_BYTES];
@@ -170,4 +170,17 @@ int work_get_order(const void *text, size_t len, struct orders *orders, struct e
 	memcpy(order->hash, hash, sizeof(hash));
 	order->uses_slot = order->shell && strchr(order->shell, ORDER_SLOT_MARK);
 	return 0;
+}
+
+int work_get_orders(const void *text, size_t len, struct orders *orders, struct err *err)
+{
+	const char *rest = text, *end = rest + len, *newline;
+	for (int i = 0; i < WORK_VARIANTS_MAX; i++) {
+		newline = memchr(rest, '\n', (size_t)(end - rest));
+		int r = get_order(rest, (size_t)((newline ? newline : end) - rest), orders, err);
+		if (r < 0 || !newline)
+			return r;
+		rest = newline + 1;
+	}
+	return err_set(err, EPROTO, "an order with too many variants");
 }

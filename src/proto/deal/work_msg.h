@@ -24,6 +24,7 @@
 #define WORK_MSG_MAX ((size_t)17 << 20) /* a result line, and some */
 #define WORK_OUTPUT_MAX ((size_t)64 << 10)
 #define WORK_HELD_MAX 4096
+#define WORK_VARIANTS_MAX 8
 #define WORK_NAME_MAX NEEDS_NAME_MAX
 
 enum work_type {
@@ -86,8 +87,9 @@ struct work_hello {
 void work_put_hello(struct buf *out, const struct work_hello *hello);
 int work_get_hello(const void *text, size_t len, struct work_hello *ret_hello, struct err *err);
 
-/* The text of GIVE: what an order runs, as a line of an order file, with its identity in front. */
+/* The text of GIVE: what an order runs, as a line of an order file, with its identity in front; A,
+ * B, ... of one that has variants follow each other, with newlines between them. */
 void work_put_order(struct buf *out, const struct order *order);
-int work_get_order(const void *text, size_t len, struct orders *orders, struct err *err);
+int work_get_orders(const void *text, size_t len, struct orders *orders, struct err *err);
 
 #endif

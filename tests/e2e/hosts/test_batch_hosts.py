@@ -247,3 +247,44 @@ def test_one_host_alone_refuses_what_it_cannot_serve(tmp_path):
     assert done.returncode == 2 and "order much needs feature gpu; this is" in done.stderr
     done = subprocess.run([MUSTER, "batch", "--features=gpu", orders], capture_output=True, text=True, env=clean_env(), timeout=DEADLINE)
     assert (done.returncode, done.stdout) == (0, "with it\n")
+
+
+def test_the_runs_of_a_pair_are_on_one_host_and_on_the_same_cores(make_hosts, tmp_path):
+    hosts = make_hosts()
+    args = [str(n) for n in range(6)]
+    hosts.start("-j1", "--ab", "--runs=4", "--warmup=1", "-o", "r.jsonl", "A=echo a {} $PPID >>where", "B=echo b {} $PPID >>where", ":::", *args)
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    lines = [line for line in results(tmp_path / "r.jsonl") if not line.get("warmup")]
+    runs = collections.Counter((line["id"], line["variant"], line["cmd"]) for line in lines if line["reason"] == "ok")
+    assert runs == {(n, variant, f"echo {variant.lower()} {n} $PPID >>where"): 4 for n in args for variant in "AB"}
+    blocks = collections.defaultdict(list)
+    for line in lines:
+        blocks[line["id"], line["block"]].append(line)
+    assert len(blocks) == 24 and all(sorted(line["variant"] for line in block) == ["A", "B"] for block in blocks.values())
+    # Each host has one slot, and that has one warden, the parent of all that runs there.
+    places, ran = collections.defaultdict(set), [line.split() for line in (tmp_path / "where").read_text().splitlines()]
+    for _, number, warden in ran:
+        places[number].add(warden)
+    assert collections.Counter((side, number) for side, number, _ in ran) == {(side, n): 5 for side in "ab" for n in args}
+    assert sorted(places) == args and {len(wardens) for wardens in places.values()} == {1}
+
+
+def test_after_a_takeover_all_runs_of_an_order_are_on_one_host(make_hosts, tmp_path):
+    hosts = make_hosts(2)
+    # The second run of each order waits.
+    orders = write(tmp_path / "list", *(
+        f"echo {n} >>started; test $(grep -c ^{n}$ started) != 2 || until test -e go; do sleep 0.05; done" for n in range(3)))
+    hosts.start("-j1", "--runs=3", "--quiet-check=off", "-o", "r.jsonl", "--export-json=times.json", orders, conf=QUICK)
+    wait_for(lambda: len(started(tmp_path / "started")) == 6, "the second runs")
+    wait_for(lambda: len(results(tmp_path / "r.jsonl")) == 3, "the results of the first")
+    coordinator = hosts.coordinator(tmp_path / "r.jsonl")
+    others = [host for host in hosts.processes if host is not coordinator]
+    coordinator.kill()
+    (tmp_path / "go").touch()
+    assert [host.wait() for host in others] == [0, 0]
+    lines = results(tmp_path / "r.jsonl")
+    for line in orders.read_text().splitlines():
+        # One that was cut off, and one whole series.
+        assert [(one["reason"], one.get("run", 0)) for one in lines if one["cmd"] == line] == [
+            ("ok", 0), ("lost", 0), ("ok", 0), ("ok", 1), ("ok", 2)]
+    assert [len(result["times"]) for result in json.loads((tmp_path / "times.json").read_text())["results"]] == [3, 3, 3]

@@ -17,6 +17,8 @@
 #define SPARE_PLACES 64		       /* beyond what may run and wait here */
 #define UNSENT_MAX ((size_t)256 << 10) /* output waits in its file while this much waits */
 
+static_assert(WORK_VARIANTS_MAX == REPEAT_SIDES_MAX, "every variant of an order can be sent");
+
 /* A place for an order. */
 struct task {
 	bool used;

@@ -226,7 +226,8 @@ static void make(struct world *w)
 			rng_range(rng, 1, i > w->order_count / 2 ? 10 * longest : longest) * MS;
 		w->widths[i] = (int32_t)rng_range(rng, 1, WIDTH_MAX);
 		w->kind_of[i] = (uint32_t)w->widths[i] - 1;
-		if (w->widths[i] == 1 && rng_chance(rng, 20))
+		/* Not all cores serve these, so they would need a bound of their own. */
+		if (!w->rules->efficient && w->widths[i] == 1 && rng_chance(rng, 20))
 			w->kind_of[i] = FEATURE_KIND;
 	}
 	for (int i = 0; i < w->host_count; i++) {

@@ -199,15 +199,30 @@ static int refuse_twins(const struct order *first, const struct order *second, s
 		       first->line, buf_str(&command));
 }
 
+/* What makes an order another one for people: another id, or another number of cores. */
+static void twin_key(const struct order *order, struct buf *key)
+{
+	buf_clear(key);
+	buf_append(key, order->hash, ORDER_HASH_BYTES);
+	buf_append_int(key, order->cores);
+	buf_append_char(key, ' ');
+	buf_append_str(key, order->id ? order->id : "");
+}
+
 static int check_hashes(struct orders *orders, bool allow_duplicates, struct err *err)
 {
+	AUTO(buf_done) struct buf key = BUF_INIT;
+	AUTO(map_done) struct map twins = MAP_INIT;  /* twin_key() -> order */
 	AUTO(map_done) struct map seen = MAP_INIT;   /* hash -> order */
 	AUTO(map_done) struct map copies = MAP_INIT; /* hash without a number -> copies so far */
 	for (size_t i = 0; i < orders->count; i++) {
 		struct order *order = &orders->items[i];
 		struct order *first = map_get(&seen, order->hash, ORDER_HASH_BYTES);
-		if (first && !allow_duplicates)
-			return refuse_twins(first, order, err);
+		twin_key(order, &key);
+		const struct order *twin = map_get(&twins, buf_data(&key), buf_len(&key));
+		if (twin && !allow_duplicates)
+			return refuse_twins(twin, order, err);
+		map_put(&twins, buf_data(&key), buf_len(&key), order);
 		if (first) {
 			/* The second one gets number 1, the third number 2, …: the same in every
 			 * run. */

@@ -87,8 +87,9 @@ void order_set_copy(struct order *order, uint64_t copy);
 /* Makes a line for the shell its command, in place of the one it has. Owns the line. */
 void order_set_shell(struct order *order, char *line);
 
-/* Call it after all are added: rejects two orders that run the same, by line, unless allowed; then
- * a number in their identity tells them apart. Always rejects two equal ids. */
+/* Call it after all are added: rejects two orders that run the same with the same id on the same
+ * number of cores, by line, unless allowed. A number in their identity tells apart those that run
+ * the same. Always rejects two equal ids. */
 int orders_check_unique(struct orders *orders, bool allow_duplicates, struct err *err);
 
 /* Drops the orders for which a filter (core/batch/label.h) does not hold. */

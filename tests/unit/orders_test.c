@@ -232,6 +232,26 @@ TEST(duplicates_are_refused_or_told_apart)
 	ck_assert_int_eq(orders_check_unique(&orders, true, &err), -EEXIST);
 }
 
+TEST(one_command_may_run_on_several_numbers_of_cores_and_under_several_names)
+{
+	AUTO(orders_done) struct orders orders = ORDERS_INIT;
+	struct err err = ERR_INIT;
+	add(&orders, "x", NULL);
+	add(&orders, "{\"cmd\":\"x\",\"cores\":2}", NULL);
+	add(&orders, "{\"cmd\":\"x\",\"cores\":2,\"id\":\"named\"}", NULL);
+	ck_assert_int_eq(orders_check_unique(&orders, false, &err), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_mem_ne(orders.items[i].hash, orders.items[(i + 1) % 3].hash,
+				 ORDER_HASH_BYTES);
+
+	AUTO(orders_done) struct orders twins = ORDERS_INIT;
+	add(&twins, "x", NULL);
+	add(&twins, "{\"cmd\":\"x\",\"cores\":2}", NULL);
+	add(&twins, "{\"cmd\":\"x\",\"cores\":2}", NULL);
+	ck_assert_int_eq(orders_check_unique(&twins, false, &err), -EEXIST);
+	ck_assert_str_eq(err.msg, "order 3 runs the same as order 2: x");
+}
+
 #define TEMPLATE(orders, ...) \
 	orders_add_template(orders, (int)ARRAY_LEN(((char *[]){ __VA_ARGS__ })), \
 			    (char *[]){ __VA_ARGS__ }, NULL)

@@ -313,6 +313,28 @@ def test_ctrl_c_stops_the_orders_and_keeps_what_is_finished(start, place, tmp_pa
     assert subprocess.run(["pgrep", "-f", f"^sleep {marker}"], capture_output=True).stdout == b""
 
 
+STRUCK = PRELUDE + """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def strike(frame, event, _):
+    if event == "call" and frame.f_code.co_name == sys.argv[1] and frame.f_code.co_filename.endswith("_batch.py"):
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+runner = Runner([WorkOrder("echo done"), WorkOrder("sleep 1000")], options=["-j1", "--place=none", "--order=listed"])
+sys.setprofile(strike)
+try:
+    runner.run()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("moment", ["follow", "_take"])  # before anything has started, and in a call from C
+def test_ctrl_c_is_not_lost_at_any_moment(start, place, moment):
+    process = start(place("main.py", STRUCK), moment, program=sys.executable, env=python_env())
+    out, err = process.communicate(timeout=DEADLINE)
+    assert (process.returncode, out) == (0, "interrupted\n"), err
+
+
 def test_ctrl_c_from_c(start, batch_user, tmp_path):
     process = start("-q", "-j2", "--place=none", program=batch_user, stdin=subprocess.PIPE,
                     env=clean_env(MUSTER_PROGRAM=MUSTER))

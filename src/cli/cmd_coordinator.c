@@ -142,6 +142,9 @@ static void say(struct session *session, const struct note *note)
 	case NOTE_NEEDED:
 		log_warn("%s is not fit, but takes part: too few others are here", note->name);
 		break;
+	case NOTE_CLOCK:
+		log_warn("%s has a wrong clock: %s", note->name, text);
+		break;
 	case NOTE_DIFFERENT:
 		log_warn("the nodes differ: %s", text);
 		break;

@@ -81,6 +81,7 @@ static void describe(const struct note *note, struct buf *out)
 	case NOTE_REFUSED:
 	case NOTE_UNFIT:
 	case NOTE_DIFFERENT:
+	case NOTE_CLOCK:
 		buf_append_str(out, note->refused);
 		return;
 	case NOTE_FORMED:

@@ -202,6 +202,7 @@ static void say(const struct note *note)
 		[NOTE_UNFIT] = { LOG_WARN, "is not fit and becomes a spare of last resort: " },
 		[NOTE_FIT] = { LOG_INFO, "is fit again" },
 		[NOTE_NEEDED] = { LOG_WARN, "is not fit, but takes part: too few others are here" },
+		[NOTE_CLOCK] = { LOG_WARN, "has a wrong clock: " },
 		[NOTE_DIFFERENT] = { LOG_WARN, "the nodes differ: " },
 		[NOTE_CLOSED] = { LOG_INFO, "" },
 		[NOTE_SUPERSEDED] = { LOG_INFO, "another coordinates this job now" },

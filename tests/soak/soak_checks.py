@@ -35,6 +35,9 @@ class Case:
     def __exit__(self, *_):
         pass
 
+    def prepare(self, four):
+        pass
+
     def verdict(self, job, one, four):
         """What must have been said; None: it was."""
         return None if UNFIT + self.why in job.agents[one].text() else f"nobody said '{UNFIT}{self.why}'"
@@ -74,6 +77,15 @@ class Torch(Case):
     why = "torch 9.9.9, 3 of 4 nodes have 8.8.8"
 
 
+class Wire(Case):
+    """The switch lets only 10 Mbit a second through to it."""
+
+    why = "pair_bandwidth "
+
+    def prepare(self, four):
+        four.limit(10)
+
+
 class Frozen(Case):
     """Its log directory is on a disk that does not answer. It leaves: nothing can run there."""
 
@@ -103,7 +115,7 @@ class Checker(Case):
 
 
 CASES = {
-    "healthy": Healthy, "quota": Quota, "shm": Shm, "torch": Torch, "frozen": Frozen,
+    "healthy": Healthy, "quota": Quota, "shm": Shm, "torch": Torch, "frozen": Frozen, "wire": Wire,
     "crash": lambda: Checker("kill -9 $$", "it was ended by signal 9"),
     "hang": lambda: Checker("exec sleep 1000", "it did not end within "),
     "garbage": lambda: Checker("head -c 9999 /dev/urandom", "preflight: "),
@@ -127,6 +139,7 @@ def run(name):
     """None: as it should be; otherwise what was wrong."""
     with Lab(4) as lab, CASES[name]() as case:
         one, *_, four = lab.hosts
+        case.prepare(four)
         (lab.directory / "logs").mkdir()
         same = fake_torch(lab.directory / "same", "8.8.8")
         other = fake_torch(lab.directory / "other", "9.9.9") if name == "torch" else same

@@ -975,6 +975,39 @@ TEST(a_slow_node_is_named_and_the_spare_takes_its_place)
 	ck_assert(!noted(NOTE_UNFIT) && !noted(NOTE_NEEDED));
 }
 
+static void ping_wall(uint64_t link, int64_t offset_ns)
+{
+	receive(link, &(struct msg){ .type = MSG_PING,
+				     .ballot = c.roster.heard.ballot,
+				     .ping = { .wall = { offset_ns, NS_PER_MS } } });
+}
+
+TEST(a_wrong_clock_is_named_once_whether_it_is_a_nodes_or_the_coordinators)
+{
+	const int64_t far_ns = 5 * (int64_t)NS_PER_S;
+	for (int own = 0; own < 2; own++) {
+		struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+		config.local = (struct agent_id){ 1, 0 };
+		begin(&config, 4, 4);
+		for (uint64_t link = 1; link <= 4; link++)
+			join_checked(link, 100, "2.13.0");
+		for (uint64_t link = 2; link <= 3; link++) {
+			ping_wall(link, own ? far_ns : 0);
+			ck_assert_ptr_null(own && link == 3 ? NULL : noted(NOTE_CLOCK));
+		}
+		if (!own)
+			ping_wall(4, -far_ns);
+		ck_assert_ptr_nonnull(noted(NOTE_CLOCK));
+		ck_assert_str_eq(noted(NOTE_CLOCK)->name, own ? "h1" : "h4");
+		ck_assert_str_eq(noted(NOTE_CLOCK)->refused,
+				 own ? "5.000 s ahead of the middle of 3 nodes"
+				     : "5.000 s ahead of the middle of 4 nodes");
+		ping_wall(4, own ? far_ns : -far_ns);
+		ck_assert_ptr_null(noted(NOTE_CLOCK));
+		coordinator_done(&c);
+	}
+}
+
 /* ---- pairs ---- */
 
 static void join_paired(uint64_t link)

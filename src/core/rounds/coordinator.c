@@ -8,6 +8,7 @@
 #include "core/rounds/advance.h"
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
+#include "core/rounds/inspection.h"
 #include "core/rounds/losses.h"
 #include "core/rounds/pairing.h"
 
@@ -181,6 +182,7 @@ static void on_ping(struct step *s)
 	if (ping->ping.stamp <= s->now_ns)
 		member->fresh_ns = MAX(member->fresh_ns, ping->ping.stamp);
 	member->wall = ping->ping.wall;
+	inspection_clock(s, member);
 	if (ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
 	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){

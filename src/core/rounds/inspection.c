@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/checks/clocks.h"
 #include "core/checks/fitness.h"
 
 static void note_text(struct step *s, enum note_kind kind, const char *name, const char *text)
@@ -75,6 +76,60 @@ void inspection_judge(struct step *s)
 		set_fitness(s, here[i], &all[i]);
 	}
 	note_difference(s, difference);
+}
+
+/* ---- clocks ---- */
+
+/* The coordinator's own node compares, so its clock is right by its own lights. */
+static bool clock_of(const struct coordinator *c, const struct member *member,
+		     struct host_clock *ret_clock)
+{
+	bool local = agent_id_eq(member->id, c->config.local);
+	*ret_clock = (struct host_clock){
+		.offset_ns = local ? 0 : (int64_t) - (uint64_t)member->wall.offset_ns,
+		.error_ns = local ? 0 : member->wall.error_ns
+	};
+	return member->link && (local || member->wall.error_ns);
+}
+
+static bool is_far(int64_t offset_ns)
+{
+	return offset_ns > (int64_t)CLOCKS_FAR_NS || offset_ns < -(int64_t)CLOCKS_FAR_NS;
+}
+
+static void judge_clock(struct step *s, struct member *member, struct host_clock *all, size_t count)
+{
+	struct host_clock clock;
+	char text[MSG_TEXT_MAX];
+	int64_t offset_ns;
+	if (member->clock_told || !clock_of(s->c, member, &clock) ||
+	    !clocks_is_wrong(clock, all, count, &offset_ns))
+		return;
+	member->clock_told = true;
+	snprintf(text, sizeof(text), "%.3f s %s the middle of %zu nodes",
+		 (double)(offset_ns < 0 ? -offset_ns : offset_ns) / (double)NS_PER_S,
+		 offset_ns < 0 ? "behind" : "ahead of", count);
+	note_text(s, NOTE_CLOCK, member->name, text);
+}
+
+void inspection_clock(struct step *s, struct member *member)
+{
+	const struct roster *roster = &s->c->roster;
+	/* All others are as they were, or told of themselves. */
+	if (!member->checks || member->clock_seen || !member->wall.error_ns ||
+	    !is_far(member->wall.offset_ns))
+		return;
+	AUTO_FREE struct host_clock *all = NEW_ARRAY(struct host_clock, roster->count + 1);
+	size_t count = 0;
+	for (size_t i = 0; i < roster->count; i++)
+		count += clock_of(s->c, roster->members[i], &all[count]);
+	if (count < CLOCKS_LEAST)
+		return;
+	member->clock_seen = true;
+	judge_clock(s, member, all, count);
+	struct member *own = roster_by_id(roster, s->c->config.local);
+	if (own)
+		judge_clock(s, own, all, count);
 }
 
 void inspection_note_needed(struct step *s)

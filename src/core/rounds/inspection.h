@@ -10,6 +10,10 @@
  * fit and who is fit again. */
 void inspection_judge(struct step *s);
 
+/* A PING of this member has told of its wall clock: notes a clock that is wrong, its own or that of
+ * the coordinator, once. rule: clocks */
+void inspection_clock(struct step *s, struct member *member);
+
 /* After a round has formed: notes who is in it although it is not fit. */
 void inspection_note_needed(struct step *s);
 

@@ -18,6 +18,7 @@ enum note_kind {
 	NOTE_FIT,	  /* name: it no longer is */
 	NOTE_NEEDED,	  /* name: it is in the round although it is not fit */
 	NOTE_DIFFERENT,	  /* refused: a fact that no majority of the nodes agrees on */
+	NOTE_CLOCK,	  /* name, refused: its wall clock is wrong, by how much. rule: clocks */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */
 	NOTE_SUPERSEDED,  /* another process coordinates the job now */
 	NOTE_KIND_COUNT,

@@ -60,6 +60,7 @@ struct member {
 	uint64_t cool_down_ns;
 	struct check_digest *checks; /* with the figures of its wire; NULL: none are known */
 	uint16_t pair_port, pair_ms; /* see struct node_info */
+	bool clock_seen, clock_told; /* its wall clock was compared; it is wrong and was named */
 	bool pair_due;	     /* its wire was not measured since it came, or since a failure */
 	uint32_t pair_index; /* while wires are measured */
 	struct pair_figures wire;

@@ -1,12 +1,16 @@
 """Nodes that check themselves: the one that stands out is named with its figure and gives way to a spare; healthy ones are named never."""
 
+import glob
 import json
+import re
 
 import pytest
 
 from netns_job import Job
+from tree import SANITIZER
 
 CONF = "--rdzv-conf=last_call_timeout=5,scale_up_delay=1"
+FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 UNFIT = " is not fit and becomes a spare of last resort: "
 
 
@@ -53,6 +57,20 @@ def test_a_node_with_a_slow_wire_is_told_from_its_partners_and_the_spare_takes_i
     job.finish()
     job.ends(0)
     assert job.agents[one].text().count(UNFIT) == 1
+
+
+@pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
+@pytest.mark.skipif(bool(SANITIZER), reason="libfaketime and a sanitizer both want to come first")
+def test_a_node_with_a_wrong_clock_is_named_with_its_offset(hosts):
+    one, two, three, four = hosts
+    job = Job(one.lab, "4", [one], CONF, "--preflight=limits", '--check=echo {\\"gemm\\": 100}')
+    job.start(one, two, three).start(four, env=dict(LD_PRELOAD=FAKETIME[0], FAKETIME="-20s", FAKETIME_DONT_FAKE_MONOTONIC="1"))
+    job.round(4)
+    job.says(one, "node4 has a wrong clock: ")
+    job.finish()
+    job.ends(0)
+    assert re.search(r"node4 has a wrong clock: (19\.9|20\.0)\d* s behind the middle of [34] nodes", job.agents[one].text())
+    assert job.agents[one].text().count("has a wrong clock") == 1
 
 
 def test_a_node_whose_figure_drops_gives_way_to_the_spare_at_the_next_attempt(hosts, tmp_path):

@@ -22,6 +22,7 @@ static const struct figure_rule rules[] = {
 	{ "new_heat_events", "", true, { .share = 0.1, .less = true, .floor = 1000 } },
 	{ "new_network_errors", "", true, { .share = 0.1, .less = true, .floor = 100 } },
 	{ "cpus", "", false, { .share = 0.5 } },
+	{ "numa_nodes", "", false, { .share = 0.5 } },
 	{ "cpu_quota", "CPUs", false, { .share = 0.5 } },
 	{ "shm_free", "bytes", false, { .share = 0.5 } },
 	{ "read_time", "ms", false, { .share = 0.5, .less = true } },

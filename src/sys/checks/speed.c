@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "core/checks/peers.h"
+#include "core/host/cpuset.h"
 #include "sys/checks/checks_private.h"
 #include "sys/thread.h"
 
@@ -16,6 +19,9 @@
 #define CPU_SHARE 0.5		       /* the other half may be a busy thread of the same core */
 #define TRIAD_BYTES ((size_t)16 << 20) /* of one array of three */
 #define FULL_TIMES 8
+#define NODES_MAX 64 /* NUMA nodes that are measured */
+#define NODE_SHARE 0.5
+#define CPU_LIST_MAX 16384
 
 struct core {
 	int cpu;
@@ -112,12 +118,17 @@ void check_cpu(const struct check_place *place, struct check_result *result)
 	check_measure(result, "cpu_speed", verdict.median, "GFLOP/s");
 }
 
-void check_bandwidth(const struct check_place *place, struct check_result *result)
+/* ---- memory ---- */
+
+/* Memory of its own each time: the kernel takes it from the NUMA node of the core that first
+ * writes it. NAN: there is none. */
+static double triad(size_t count, struct check_result *result)
 {
-	size_t count = TRIAD_BYTES / sizeof(double) * (place->full ? FULL_TIMES : 1);
-	AUTO_FREE double *a = NEW_ARRAY(double, count), *b = NEW_ARRAY(double, count),
-			 *c = NEW_ARRAY(double, count);
-	double best = 0;
+	size_t size = 3 * count * sizeof(double);
+	double *a = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double *b = a + count, *c = b + count, best = NAN;
+	if (a == MAP_FAILED)
+		return NAN;
 	for (size_t i = 0; i < count; i++)
 		a[i] = 0, b[i] = (double)i, c[i] = 2;
 	for (int repeat = 0; repeat < REPEATS; repeat++) {
@@ -132,6 +143,67 @@ void check_bandwidth(const struct check_place *place, struct check_result *resul
 				   "test its memory; do not run workers on this host",
 				   "memory does not keep what was written");
 	}
-	check_say(result, "%.1f GB/s from one core", best);
-	check_measure(result, "memory_bandwidth", best, "GB/s");
+	munmap(a, size);
+	return best;
+}
+
+/* A CPU of the NUMA node that this process may use; -1: there is none. */
+static int cpu_of_node(int node, const cpu_set_t *allowed)
+{
+	char path[64];
+	struct cpuset cpus;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+	if (file_read(path, CPU_LIST_MAX, &text, NULL) < 0 ||
+	    cpuset_parse(buf_str(&text), &cpus, NULL) < 0)
+		return -1;
+	cpuset_foreach(cpu, &cpus) if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, allowed)) return cpu;
+	return -1;
+}
+
+static bool move_to(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+void check_bandwidth(const struct check_place *place, struct check_result *result)
+{
+	size_t size = TRIAD_BYTES / sizeof(double) * (place->full ? FULL_TIMES : 1), count = 0;
+	double found[NODES_MAX], worst = NAN, best = NAN;
+	int nodes[NODES_MAX];
+	cpu_set_t allowed;
+	CPU_ZERO(&allowed);
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	for (int node = 0; node < NODES_MAX; node++) {
+		int cpu = cpu_of_node(node, &allowed);
+		if (cpu < 0 || !move_to(cpu))
+			continue;
+		nodes[count] = node;
+		found[count++] = triad(size, result);
+	}
+	if (count == 0) {
+		nodes[0] = 0;
+		found[count++] = triad(size, result);
+	}
+	for (size_t i = 0; i < count; i++) {
+		worst = fmin(worst, found[i]);
+		best = fmax(best, found[i]);
+	}
+	if (isnan(worst)) {
+		check_find(result, CHECK_UNKNOWN, "", "there is no memory to measure with");
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (found[i] < best * NODE_SHARE)
+			check_find(result, CHECK_WARNING,
+				   "look at its memory modules, and at what else uses them",
+				   "NUMA node %d: %.1f GB/s, the best has %.1f", nodes[i], found[i],
+				   best);
+	check_say(result, "%zu NUMA node%s, %.1f GB/s from one core%s", count,
+		  count == 1 ? "" : "s", worst, count == 1 ? "" : " of the slowest");
+	check_measure(result, "memory_bandwidth", worst, "GB/s");
+	check_measure(result, "numa_nodes", (double)count, "");
 }

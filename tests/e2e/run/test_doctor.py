@@ -91,6 +91,21 @@ def test_a_file_system_that_does_not_answer_is_named_in_time(tmp_path):
     assert code == "91\n" and check["text"] == f"{dir}: no answer within 1 s" and "file server" in check["remedy"]
 
 
+def test_memory_is_measured_in_each_numa_node(doctor, tmp_path):
+    """Nodes whose CPUs are not ours are left out."""
+    [check] = doctor("--checks=bandwidth", PATIENT, code=0)
+    figures = {figure["name"]: figure["value"] for figure in check["figures"]}
+    assert figures["numa_nodes"] >= 1 and figures["memory_bandwidth"] > 0
+    need_mount()
+    cpu = min(os.sched_getaffinity(0))
+    for node, cpus in enumerate([cpu, "", 4000, f"{cpu},4000-4001"]):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "cpulist").write_text(f"{cpus}\n")
+    code, check = in_namespace(["--mount"], f"mount --bind {tmp_path} /sys/devices/system/node", "--checks=bandwidth")
+    figures = {figure["name"]: figure["value"] for figure in check["figures"]}
+    assert code == 0 and figures["numa_nodes"] == 2 and "2 NUMA nodes, " in check["text"], check
+
+
 def test_small_shared_memory_is_found():
     need_mount()
     code, check = in_namespace(["--mount"], "mount -t tmpfs -o size=64m none /dev/shm", "--checks=shm")

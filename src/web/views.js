@@ -242,7 +242,7 @@ const commandView = {
 			['log directory', board.job.log_dir], ['muster', board.job.version]].filter(([, value]) => value !== undefined);
 		this.box.replaceChildren(el('h2', {}, 'Command'), el('pre', {id: 'command'}, (about.command || []).map(quote).join(' ')),
 			el('dl', {className: 'facts'}, ...facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, plain(value))])),
-			about.binding ? el('div', {}, el('h2', {}, 'Binding'), el('pre', {id: 'binding'}, plain(about.binding))) : null,
+			about.binding ? el('div', {}, el('h2', {}, 'Binding'), el('pre', {id: 'binding'}, plain(about.binding))) : '',
 			el('p', {className: 'quiet'}, 'Select a rank in the view Ranks for its own command, environment and CPUs.'));
 	},
 };

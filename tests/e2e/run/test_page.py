@@ -114,6 +114,7 @@ def test_each_view_shows_a_job_that_restarts_and_then_fails(job, browser, place,
     browser.shows("#collectives", "--flight-recorder")
     browser.keys("body", "7")
     browser.shows("#command", "train.py")
+    assert "null" not in browser.text("#command-view")
     browser.shows("#command-view .facts", str(tmp_path))
 
     browser.click("#stop")

@@ -239,14 +239,14 @@ def test_thousands_of_agents_form_one_round():
 def test_a_question_costs_each_agent_the_same_however_many_there_are():
     """Messages per agent and pieces on their way to the asker: from one size on, they do not grow with the job."""
     costs = []
-    for agents in (500, 2000):
+    for agents in (500, 2000, 10000):
         result = sim(MUSTER, f"--agents={agents}", "--askers=2")
         assert result.returncode == 0, result.stdout
         costs.append([int(n) for n in re.findall(r"at most (\d+) messages .* and (\d+) pieces", result.stdout)[0]])
     for messages, pieces in costs:
         assert messages <= 2 + 2 * 6  # of the longest answers there
         assert pieces <= 1024  # hosts that are asked at a time, by the pieces of each
-    assert costs[0][0] == costs[1][0]
+    assert costs[0][0] == costs[1][0] == costs[2][0]
 
 
 @pytest.mark.parametrize("args", [["--agents=-1"], ["--agents=2000000"], ["--askers=2000"], ["--runs=0"], ["--faults", "--agents=5000"], ["word"]])

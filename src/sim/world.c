@@ -323,9 +323,11 @@ void world_run(struct world *world)
 {
 	for (struct heap_node *node;
 	     !world->result->broken && !world->over && (node = heap_pop(&world->queue));) {
-		if (node->key > world->now_ns + NS_PER_MS)
+		if (node->key > world->busy_ns + NS_PER_MS) {
 			world->busy_steps = 0;
-		else if (++world->busy_steps > BUSY_STEPS_MAX(world->count))
+			world->busy_ns = node->key;
+		}
+		if (++world->busy_steps > BUSY_STEPS_MAX(world->count))
 			check_broken(world, "so much happens that time stands still");
 		world->now_ns = MAX(world->now_ns, node->key);
 		one_step(world, container_of(node, struct happening_event, node));

@@ -214,7 +214,8 @@ struct world {
 	struct rng rng;
 	struct heap queue;
 	uint64_t now_ns;
-	uint64_t busy_steps; /* since the last quiet moment */
+	uint64_t busy_steps; /* in the millisecond that begins with busy_ns */
+	uint64_t busy_ns;
 	struct buf *trace;
 	struct sim_result *result;
 	struct host *hosts;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import tempfile
 
@@ -192,14 +193,15 @@ def test_the_verdict_is_in_the_events_the_report_the_status_and_the_page(hang, m
 
 
 @pytest.mark.parametrize("kind, words", [
-    ("timeout", "barrier #4 of the default group (3 ranks) waits"),
-    ("monitored-timeout", "monitored_barrier #1 of the default group (3 ranks) waits"),
-    ("type", "rank 2 came with type [\"Double\"], the others with [\"Float\"]"),  # gloo aborts a rank that got too many bytes
+    ("timeout", r"barrier #4 of the default group \(3 ranks\) waits"),
+    ("monitored-timeout", r"monitored_barrier #1 of the default group \(3 ranks\) waits"),
+    # gloo aborts a rank that got too many bytes. Its record is lost, so those with Float may be the most or not.
+    ("type", r"rank 2 came with type \[\"Double\"\], (the others with \[\"Float\"\]|others with \[\"Float\"\], and neither are the most)"),
 ])
 def test_the_report_of_a_failure_in_a_collective_begins_with_it(muster, place, env, kind, words):
     done = muster("run", "--nproc-per-node=3", "--flight-recorder", WARM, place("worker.py", WORKER), kind, env=env)
     report = done.stderr[done.stderr.index("muster: job failed"):].splitlines()
-    assert report[1].strip().startswith("collective") and words in report[1], done.stderr
+    assert report[1].strip().startswith("collective") and re.search(words, report[1]), done.stderr
 
 
 def test_the_records_of_all_nodes_are_joined(start, muster, place, tmp_path, env, port):

@@ -262,7 +262,7 @@ const struct opt batch_opts[] = {
 	  .short_name = 'S',
 	  .arg = "HOSTS",
 	  .help = "other hosts",
-	  .later = "orders run on this host" },
+	  .later = "--hosts names the hosts on which orders run" },
 	{ OPT_FIELD(OPT_TYPE_LIST, "command-name", NULL, struct batch_config, args.names, "NAME",
 		    "the name of an order: the first name is the first one's, and so on; -n NUMBER "
 		    "is --max-args"),

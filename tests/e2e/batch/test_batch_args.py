@@ -29,7 +29,7 @@ def test_a_script_is_a_command_and_a_list_that_is_executable_is_a_list(muster, t
     (["--colsep=(", "echo", ":::", "a"], "--colsep '('"),
     (["--header=.*", "echo", ":::", "a"], "only ':'"),
     (["echo {= $_++ =}", ":::", "a"], "Perl expressions"),
-    (["-S", "host1,host2", "echo", ":::", "a"], "'--sshlogin' is not supported"),
+    (["-S", "host1,host2", "echo", ":::", "a"], "'--sshlogin' is not supported yet: --hosts names"),
     (["--pipe-part", "wc"], "'--pipe-part' is not supported"),
     (["-u", "ms", "wc"], "'--time-unit' is not supported"),
     (["-r", "2", "true", "--export-json", "x"], "options come first"),

@@ -22,6 +22,7 @@ enum {
 	STAT_STATE = 3,
 	STAT_PPID = 4,
 	STAT_SESSION = 6,
+	STAT_MAJFLT = 12,
 	STAT_UTIME = 14,
 	STAT_STIME = 15,
 	STAT_CUTIME = 16,
@@ -74,6 +75,7 @@ int procfs_parse_stat(const char *text, struct proc_stat *ret_stat)
 		.cpu_ns = ticks_to_ns(value[STAT_UTIME] + value[STAT_STIME]),
 		.reaped_cpu_ns = ticks_to_ns(value[STAT_CUTIME] + value[STAT_CSTIME]),
 		.rss_bytes = value[STAT_RSS] * (uint64_t)sysconf(_SC_PAGESIZE),
+		.major_faults = value[STAT_MAJFLT],
 		.threads = (unsigned)value[STAT_THREADS],
 		.arg_start = value[STAT_ARG_START],
 		.arg_end = value[STAT_ARG_END],
@@ -302,4 +304,31 @@ bool procfs_cpu_times(uint64_t *ret_ns, size_t count)
 		}
 	}
 	return any;
+}
+
+uint64_t procfs_wait_ns(pid_t pid)
+{
+	AUTO(pids_done) struct pids tids = PIDS_INIT;
+	uint64_t sum_ns = 0;
+	if (procfs_threads(pid, &tids) < 0)
+		return 0;
+	for (size_t i = 0; i < tids.count; i++) {
+		char word[2 * FIELD_MAX];
+		unsigned long long wait_ns;
+		if (read_word(pid, tids.items[i], "schedstat", "\n", word, sizeof(word)) == 0 &&
+		    sscanf(word, "%*u %llu", &wait_ns) == 1)
+			sum_ns += wait_ns;
+	}
+	return sum_ns;
+}
+
+/* The 8th number of the first line of /proc/stat. */
+uint64_t procfs_steal_ns(void)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	unsigned long long ticks;
+	if (file_read("/proc/stat", FILE_MAX, &text, NULL) < 0 ||
+	    sscanf(buf_str(&text), "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		return 0;
+	return ticks_to_ns(ticks);
 }

@@ -17,6 +17,7 @@ struct proc_stat {
 	uint64_t cpu_ns;	/* user and system, in steps of the kernel's tick */
 	uint64_t reaped_cpu_ns; /* of the children it has waited for */
 	uint64_t rss_bytes;
+	uint64_t major_faults; /* it waited for the disk, for memory */
 	unsigned threads;
 	unsigned long arg_start, arg_end; /* where its command line lies; 0: not told */
 };
@@ -36,6 +37,13 @@ int procfs_children(pid_t pid, struct pids *ret_children);
 
 /* CPU time of a process, exact and in one system call; 0 if it cannot be had. */
 uint64_t procfs_cpu_ns(pid_t pid);
+
+/* For how long its threads (those that live) were ready to run and waited for a CPU; 0 if the
+ * kernel does not tell. */
+uint64_t procfs_wait_ns(pid_t pid);
+
+/* For how long the hypervisor gave this host's CPUs to others, all CPUs added up. */
+uint64_t procfs_steal_ns(void);
 
 /* Does the process catch `sig`? False if it is gone. */
 bool procfs_catches(pid_t pid, int sig);

@@ -128,6 +128,12 @@ static void say(struct session *session, const struct note *note)
 	case NOTE_STOPPED:
 		log_info("stopping %s", text);
 		break;
+	case NOTE_LATE:
+		log_warn("%s holds the others up: %s", note->name, text);
+		break;
+	case NOTE_IN_STEP:
+		log_info("%s keeps up again: %s", note->name, text);
+		break;
 	case NOTE_EXCLUDED:
 		log_warn("%s is left out of later rounds while enough other nodes are there: "
 			 "its worker held the others up",

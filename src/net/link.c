@@ -711,6 +711,11 @@ bool link_peer_streams(const struct link *link)
 	return link->peer_minor >= FRAME_MINOR_STREAMS;
 }
 
+bool link_peer_paces(const struct link *link)
+{
+	return link->peer_minor >= FRAME_MINOR_PACES;
+}
+
 uint64_t link_up_ns(const struct link *link)
 {
 	return link->up_ns;

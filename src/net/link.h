@@ -95,6 +95,7 @@ bool link_is_asker(const struct link *link);	 /* accepted: as what the peer came
 bool link_peer_answers(const struct link *link); /* the peer's version knows questions */
 bool link_peer_plans(const struct link *link);	 /* and how to leave together */
 bool link_peer_streams(const struct link *link); /* and the job's one log */
+bool link_peer_paces(const struct link *link);	 /* and who holds the others up */
 
 /* When this side authenticated the peer (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);

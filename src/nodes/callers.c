@@ -63,6 +63,7 @@ static void tell_join(struct caller *caller, const struct msg *msg)
 	node.answers = link_peer_answers(caller->link);
 	node.plans = link_peer_plans(caller->link);
 	node.streams = link_peer_streams(caller->link);
+	node.paces = link_peer_paces(caller->link);
 	join.join.node = &node;
 	tell_msg(caller, &join);
 }

@@ -72,7 +72,8 @@ static void on_up(void *arg, struct link *link)
 	tell(w, &(struct node_event){ .type = NODE_EV_LINK_UP,
 				      .link = w->link_id,
 				      .answers = link_peer_answers(link),
-				      .plans = link_peer_plans(link) });
+				      .plans = link_peer_plans(link),
+				      .paces = link_peer_paces(link) });
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
@@ -204,6 +205,8 @@ static void say(const struct note *note)
 		[NOTE_NEEDED] = { LOG_WARN, "is not fit, but takes part: too few others are here" },
 		[NOTE_CLOCK] = { LOG_WARN, "has a wrong clock: " },
 		[NOTE_DIFFERENT] = { LOG_WARN, "the nodes differ: " },
+		[NOTE_LATE] = { LOG_WARN, "holds the others up: " },
+		[NOTE_IN_STEP] = { LOG_INFO, "keeps up again: " },
 		[NOTE_CLOSED] = { LOG_INFO, "" },
 		[NOTE_SUPERSEDED] = { LOG_INFO, "another coordinates this job now" },
 	};

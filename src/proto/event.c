@@ -4,14 +4,24 @@
 #include "proto/json_out.h"
 
 static const char *const names[] = {
-	[EVENT_JOB_STARTED] = "job.started",	   [EVENT_ROUND_FORMED] = "round.formed",
-	[EVENT_WORKER_STARTED] = "worker.started", [EVENT_WORKER_EXITED] = "worker.exited",
-	[EVENT_GROUP_FAILED] = "group.failed",	   [EVENT_GROUP_DONE] = "group.done",
-	[EVENT_GROUP_GONE] = "group.gone",	   [EVENT_WORKER_CONDEMNED] = "worker.condemned",
-	[EVENT_STOP_REQUESTED] = "stop.requested", [EVENT_RESTART_REQUESTED] = "restart.requested",
-	[EVENT_GROUP_RESTART] = "group.restart",   [EVENT_TIMER_EXPIRED] = "timer.expired",
-	[EVENT_TIMER_REJECTED] = "timer.rejected", [EVENT_HANG_EXPLAINED] = "hang.explained",
-	[EVENT_NOTICE_GIVEN] = "notice.given",	   [EVENT_NOTICE_AGREED] = "notice.agreed",
+	[EVENT_JOB_STARTED] = "job.started",
+	[EVENT_ROUND_FORMED] = "round.formed",
+	[EVENT_WORKER_STARTED] = "worker.started",
+	[EVENT_WORKER_EXITED] = "worker.exited",
+	[EVENT_GROUP_FAILED] = "group.failed",
+	[EVENT_GROUP_DONE] = "group.done",
+	[EVENT_GROUP_GONE] = "group.gone",
+	[EVENT_WORKER_CONDEMNED] = "worker.condemned",
+	[EVENT_STOP_REQUESTED] = "stop.requested",
+	[EVENT_RESTART_REQUESTED] = "restart.requested",
+	[EVENT_GROUP_RESTART] = "group.restart",
+	[EVENT_TIMER_EXPIRED] = "timer.expired",
+	[EVENT_TIMER_REJECTED] = "timer.rejected",
+	[EVENT_HANG_EXPLAINED] = "hang.explained",
+	[EVENT_NOTICE_GIVEN] = "notice.given",
+	[EVENT_NOTICE_AGREED] = "notice.agreed",
+	[EVENT_STRAGGLER_FOUND] = "straggler.found",
+	[EVENT_STRAGGLER_GONE] = "straggler.gone",
 	[EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
@@ -62,6 +72,11 @@ static void put_body(struct json_out *out, const struct event_body *body)
 		json_out_int(out, "saved_step", (int64_t)*body->saved_step);
 	if (body->kept_step)
 		json_out_int(out, "kept_step", (int64_t)*body->kept_step);
+	if (body->of_steps) {
+		json_out_int(out, "times_last", (int64_t)body->times);
+		json_out_int(out, "of_steps", (int64_t)body->of_steps);
+		json_out_int(out, "lag_us", (int64_t)body->lag_us);
+	}
 	if (body->metrics)
 		put_metrics(out, body);
 	if (body->status) {

@@ -22,6 +22,8 @@ enum event_kind {
 	EVENT_HANG_EXPLAINED,
 	EVENT_NOTICE_GIVEN,
 	EVENT_NOTICE_AGREED,
+	EVENT_STRAGGLER_FOUND,
+	EVENT_STRAGGLER_GONE,
 	EVENT_JOB_ENDED,
 	EVENT_KIND_COUNT,
 };
@@ -56,7 +58,8 @@ struct event_body {
 	uint64_t nodes; /* of the round; with it, our rank among them */
 	uint64_t group_rank;
 	const char *reason; /* of a failure, a restart or a rejection */
-	/* what exactly was rejected, why a worker could not be started, who holds the others up */
+	/* what exactly was rejected, why a worker could not be started, who holds the others up,
+	 * and why */
 	const char *detail;
 	const char *scope;    /* of a timer */
 	const char *status;   /* "exit code 3", "SIGKILL" */
@@ -67,6 +70,7 @@ struct event_body {
 	size_t metric_count;
 	const uint64_t *step, *saved_step; /* of a worker that told them; NULL: none */
 	const uint64_t *kept_step;	   /* of the state that all ranks have kept; NULL: none */
+	uint64_t times, of_steps, lag_us;  /* of a straggler; written where of_steps is not 0 */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

@@ -45,6 +45,10 @@ static const struct {
 				      "Steps per second over the last 64 steps." },
 	[METRIC_WORKER_SAVED_STEP] = { "muster_worker_saved_step", "gauge",
 				       "The last step whose state the worker has saved." },
+	[METRIC_WORKER_STRAGGLER] = { "muster_worker_straggler", "gauge",
+				      "1 while the worker comes last too often and holds the "
+				      "others "
+				      "up." },
 	[METRIC_LEFT] = { "muster_left_seconds", "gauge",
 			  "Time until the last step, where the number of steps is known." },
 	[METRIC_TIMERS_ARMED] = { "muster_timers_armed", "gauge", "Watchdog timers armed now." },

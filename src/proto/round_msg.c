@@ -18,6 +18,7 @@ static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 424 &
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
+		      sizeof(struct msg_pace) == 528 && sizeof(struct msg_late) == 24 &&
 		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
 		      sizeof(struct msg_taken) == 8 && sizeof(struct msg_answer) == 24 &&
 		      sizeof(struct msg_question) == 304 && sizeof(struct msg_grant) == 8 &&
@@ -395,6 +396,36 @@ static void pack_paired(struct pack *p, struct msg *msg)
 	pack_u64(p, &paired->latency_ns);
 }
 
+/* ---- who holds the others up ---- */
+
+static void pack_pace(struct pack *p, struct msg *msg)
+{
+	struct msg_pace *pace = &msg->pace;
+	pack_u64(p, &pace->error_ns);
+	pack_u8(p, &pace->count);
+	pack_require(p, pace->count <= MSG_MARKS_MAX);
+	for (size_t i = 0; i < pace->count && !p->bad; i++) {
+		struct step_mark *mark = &pace->marks[i];
+		pack_u64(p, &mark->step);
+		pack_u64(p, &mark->last_ns);
+		pack_u64(p, &mark->mean_ns);
+		pack_u32(p, &mark->rank);
+		pack_u32(p, &mark->ranks);
+		pack_require(p, mark->ranks >= 1 && mark->ranks <= MSG_NPROC_MAX);
+	}
+}
+
+static void pack_late(struct pack *p, struct msg *msg)
+{
+	struct straggler_news *news = &msg->late.news;
+	pack_u32(p, &news->rank);
+	pack_bool(p, &news->begins);
+	pack_u32(p, &news->times);
+	pack_u32(p, &news->of);
+	pack_u64(p, &news->lag_ns);
+	pack_require(p, news->times <= news->of);
+}
+
 /* ---- questions ---- */
 
 static void pack_ask_parts(struct pack *p, struct inquiry *ask)
@@ -514,6 +545,8 @@ static const struct {
 	[MSG_PLAN] = { FRAME_MESSAGE + 21, pack_plan },
 	[MSG_PAIR] = { FRAME_MESSAGE + 22, pack_pair },
 	[MSG_PAIRED] = { FRAME_MESSAGE + 23, pack_paired },
+	[MSG_PACE] = { FRAME_MESSAGE + 24, pack_pace },
+	[MSG_LATE] = { FRAME_MESSAGE + 25, pack_late },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 

@@ -389,6 +389,7 @@ static void tear_down(struct job *job)
 	pages_close(&job->pages);
 	steps_done(&job->telling.steps);
 	notice_done(&job->notice);
+	gait_free(job->gait);
 	guard_free(job->guard);
 	own_question_free(job->asker);
 	preload_free(job->workers.preload);

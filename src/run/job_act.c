@@ -156,6 +156,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 	notice_begin(job);
 	job_log_round(job);
+	gait_begin(job);
 	answers_round_begins(job->answers);
 }
 
@@ -216,6 +217,9 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 		break;
 	case AGENT_PLAN:
 		notice_show(job, &action->plan);
+		break;
+	case AGENT_LATE:
+		gait_late(job, &action->late);
 		break;
 	case AGENT_EXIT:
 		end_job(job, &action->outcome, linked);

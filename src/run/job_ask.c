@@ -75,6 +75,11 @@ static void on_end_explained(void *arg)
 	job_pump(job);
 }
 
+static void on_page_made(void *arg)
+{
+	gait_wake(arg);
+}
+
 int job_start_guard(struct job *job, struct err *err)
 {
 	struct guard_hooks hooks = {
@@ -93,6 +98,11 @@ int job_start_guard(struct job *job, struct err *err)
 	job->telling.steps = (struct steps){ .workers = &job->workers,
 					     .output = job->output,
 					     .guard = job->guard };
+	if (r == 0) {
+		job->gait = gait_new(job);
+		guard_pages(job->guard)->on_made = on_page_made;
+		guard_pages(job->guard)->arg = job;
+	}
 	return r;
 }
 

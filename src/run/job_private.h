@@ -18,6 +18,7 @@
 #include "run/joblog/log_writer.h"
 #include "run/notice.h"
 #include "run/own_node.h"
+#include "run/gait.h"
 #include "run/round_store.h"
 #include "sys/signals.h"
 #include "run/tell/happening.h"
@@ -53,6 +54,7 @@ struct job {
 	struct workers workers;
 	struct telling telling;
 	struct notice notice;
+	struct gait *gait; /* NULL without a guard */
 	struct round_store store;
 
 	struct group group;

@@ -161,6 +161,7 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 		notices_show(world, host, &action->plan);
 		break;
 	case AGENT_PEERS:
+	case AGENT_LATE:
 	case AGENT_SEND:
 	case AGENT_HANG_UP:
 		break;

@@ -93,7 +93,8 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 		  &(struct node_event){ .type = NODE_EV_LINK_UP,
 					.link = new_link(world, host, peer)->id,
 					.answers = !peer->old,
-					.plans = !peer->old });
+					.plans = !peer->old,
+					.paces = !peer->old });
 }
 
 /* The bytes that a message about questions borrows; NULL: none. */
@@ -144,7 +145,7 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 			packet->node = NEW(struct node_info);
 			*packet->node = *msg->join.node;
 			packet->node->answers = packet->node->plans = packet->node->streams =
-				!world->hosts[link->host[!dir]].old;
+				packet->node->paces = !world->hosts[link->host[!dir]].old;
 			packet->msg->join.node = packet->node;
 		}
 		own_bytes(packet);

@@ -30,7 +30,7 @@ void worker_pages_done(struct worker_pages *pages)
 	for (size_t i = 0; i < pages->count; i++)
 		page_done(&pages->pages[i]);
 	free(pages->pages);
-	*pages = WORKER_PAGES_INIT;
+	*pages = (struct worker_pages){ .on_made = pages->on_made, .arg = pages->arg };
 }
 
 void worker_pages_reset(struct worker_pages *pages, size_t count)
@@ -61,6 +61,8 @@ int worker_pages_fd(struct worker_pages *pages, size_t rank, struct err *err)
 	atomic_store(&shared->page->version, WORKER_PAGE_VERSION);
 	atomic_store(&shared->page->plan, pages->plan);
 	shared->fd = fd_take(&fd);
+	if (pages->on_made)
+		pages->on_made(pages->arg);
 	return shared->fd;
 }
 

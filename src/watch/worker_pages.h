@@ -10,6 +10,9 @@ struct worker_pages {
 	struct shared_page *pages; /* by local rank */
 	size_t count;
 	uint64_t plan; /* what they show, also those that are made later */
+	/* A page was made; may be NULL. Both stay over a reset. */
+	void (*on_made)(void *arg);
+	void *arg;
 };
 
 #define WORKER_PAGES_INIT ((struct worker_pages){ .pages = NULL })

@@ -84,6 +84,7 @@ static void act_host(struct play *p, const struct agent_action *action)
 	case AGENT_PEERS:
 	case AGENT_CHECK: /* a check that never answers: the agent has a deadline */
 	case AGENT_PLAN:
+	case AGENT_LATE:
 		break;
 	case AGENT_SEND:
 	case AGENT_HANG_UP:

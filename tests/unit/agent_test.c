@@ -518,6 +518,39 @@ TEST(pongs_tell_of_the_clocks_of_the_coordinator)
 	ck_assert(agent.joined && !agent.clock.known);
 }
 
+TEST(times_of_steps_are_told_on_the_clock_of_the_coordinator)
+{
+	struct step_mark marks[MSG_MARKS_MAX + 1] = {
+		{ .step = 7, .last_ns = 100, .mean_ns = 90, .rank = 3, .ranks = 2 }
+	};
+	struct agent_event paces = { .type = AGENT_PACE, .marks = marks, .mark_count = 1 };
+	enter(AGENT_RUNNING);
+	agent.paces = true;
+	step(&paces); /* it does not know that clock */
+	ck_assert_str_eq(done(), "");
+	agent.clock = (struct clock_offset){ .known = true, .shift_ns = 20, .when_ns = now_ns };
+	step(&paces);
+	ck_assert_str_eq(done(), "PACE");
+	ck_assert_uint_eq(actions.items[0].msg.pace.marks[0].last_ns, 120);
+	ck_assert_uint_eq(actions.items[0].msg.pace.marks[0].mean_ns, 110);
+	paces.mark_count = ARRAY_LEN(marks);
+	step(&paces);
+	ck_assert_str_eq(done(), "PACE PACE");
+	ck_assert_uint_eq(actions.items[1].msg.pace.count, 1);
+	agent.paces = false; /* a coordinator of an earlier version */
+	step(&paces);
+	ck_assert_str_eq(done(), "");
+}
+
+TEST(what_the_coordinator_says_of_a_late_worker_is_passed_on)
+{
+	enter(AGENT_RUNNING);
+	receive(&(struct msg){
+		.type = MSG_LATE, .ballot = round_1, .late.news = { .rank = 1, .begins = true } });
+	ck_assert_uint_eq(actions.items[0].type, AGENT_LATE);
+	ck_assert_uint_eq(actions.items[0].late.rank, 1);
+}
+
 TEST(a_new_round_is_confirmed_at_once)
 {
 	enter(AGENT_JOINED);

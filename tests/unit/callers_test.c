@@ -69,6 +69,7 @@ static void act(struct host *host, const struct agent_action *action)
 	case AGENT_CHECK:
 	case AGENT_MEASURE:
 	case AGENT_PLAN:
+	case AGENT_LATE:
 		break;
 	}
 }

@@ -312,6 +312,53 @@ TEST(a_ping_tells_of_a_clock_and_its_answer_too)
 	ck_assert_uint_eq(roster_by_link(&c.roster, 1)->wall.error_ns, 3);
 }
 
+/* A host of two ranks tells of a step; the last of them did so at that time. */
+static void pace(uint64_t link, uint64_t number, uint32_t rank, uint64_t at_ns, uint64_t error_ns)
+{
+	receive(link, &(struct msg){ .type = MSG_PACE,
+				     .ballot = c.roster.heard.ballot,
+				     .pace = { .error_ns = error_ns,
+					       .count = 1,
+					       .marks = { { .step = number,
+							    .last_ns = at_ns,
+							    .mean_ns = at_ns,
+							    .rank = rank,
+							    .ranks = 2 } } } });
+}
+
+/* Steps of two hosts, the second of which is always late; returns the number of the one after which
+ * it is told so. */
+static uint64_t told_after(uint64_t error_ns)
+{
+	enter(COORDINATOR_RUNNING);
+	for (size_t i = 0; i < c.roster.count; i++)
+		c.roster.members[i]->paces = true;
+	ck_assert_uint_eq(c.world_size, 4);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t at_ns = i * 20 * NS_PER_MS;
+		pace(1, i, 1, at_ns, error_ns);
+		pace(2, i, 3, at_ns + 6 * NS_PER_MS, 0);
+		if (sent(MSG_LATE))
+			return i;
+	}
+	return UINT64_MAX;
+}
+
+TEST(the_host_of_a_rank_that_holds_the_others_up_is_told)
+{
+	ck_assert_uint_lt(told_after(NS_PER_MS), 100);
+	ck_assert_uint_eq(actions.items[0].link, 2);
+	ck_assert_uint_eq(actions.items[0].msg.late.news.rank, 3);
+	ck_assert(actions.items[0].msg.late.news.begins);
+	ck_assert_uint_eq(notes[0].kind, NOTE_LATE);
+	ck_assert_str_eq(notes[0].name, "h2");
+}
+
+TEST(times_that_clocks_may_have_made_name_nobody)
+{
+	ck_assert_uint_eq(told_after(5 * NS_PER_MS), UINT64_MAX);
+}
+
 TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 {
 	enum { ADDRS = 13, NODES = 5 };

@@ -1,8 +1,12 @@
-/* How ranks keep pace: clocks of other hosts. */
+/* How ranks keep pace: clocks of other hosts, times of steps, stragglers and why. */
 #include "unit.h"
+
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "core/pace/clock_offset.h"
+#include "core/pace/straggler.h"
+#include "core/pace/strain.h"
 
 #define APART ((int64_t)(20 * NS_PER_S))
 
@@ -104,4 +108,203 @@ TEST(the_wall_clock_is_known_as_it_is_now)
 	at.peer_wall_shift_ns = 0;
 	clock_offset_add(&offset, &at);
 	ck_assert_uint_eq(clock_offset_wall(&offset, 40, at.received_ns).error_ns, 0);
+}
+
+/* ---- times of steps ---- */
+
+static struct worker_page page;
+
+TEST(the_last_steps_of_a_page_are_read_with_their_numbers)
+{
+	struct step_times times;
+	ck_assert(!step_times_read(&page, &times));
+	for (uint64_t i = 0; i < 100; i++)
+		worker_page_tell(&page, 1000 + 10 * i, i * NS_PER_MS);
+	ck_assert(step_times_read(&page, &times));
+	ck_assert_uint_eq(times.told, 100);
+	ck_assert_uint_eq(times.step, 1990);
+	ck_assert_uint_eq(times.stride, 10);
+	ck_assert_uint_eq(times.count, HEADWAY_TIMES - 1); /* the worker may be at the oldest */
+	ck_assert_uint_eq(times.ns[times.count - 1], 99 * NS_PER_MS);
+	ck_assert_uint_eq(times.ns[0], (99 - times.count + 1) * NS_PER_MS);
+	worker_page_tell(&page, 1995, NS_PER_S); /* not in strides */
+	ck_assert(!step_times_read(&page, &times));
+}
+
+TEST(fast_steps_are_sampled_by_powers_of_two)
+{
+	struct step_times times = { .count = 51 };
+	for (uint64_t i = 0; i < times.count; i++)
+		times.ns[i] = i * 2 * NS_PER_MS;
+	ck_assert_uint_eq(step_times_sampling(&times, 1000), 1);
+	ck_assert_uint_eq(step_times_sampling(&times, 64), 8); /* 500 a second */
+	ck_assert_uint_eq(step_times_sampling(&times, 1), 32);
+}
+
+static struct step_mark mark_of(uint64_t step, uint32_t rank, uint64_t at_ns)
+{
+	return (struct step_mark){
+		.step = step, .last_ns = at_ns, .mean_ns = at_ns, .rank = rank, .ranks = 1
+	};
+}
+
+TEST(marks_of_ranks_make_marks_of_hosts_and_those_the_mark_of_a_job)
+{
+	struct step_marks host = { 0 }, job = { 0 };
+	struct step_mark one = mark_of(7, 0, 1000), two = mark_of(7, 1, 1040);
+	ck_assert_ptr_null(step_marks_add(&host, &one, 2));
+	struct step_mark here = *step_marks_add(&host, &two, 2);
+	ck_assert_uint_eq(here.rank, 1);
+	ck_assert_uint_eq(here.mean_ns, 1020);
+	struct step_mark there = {
+		.step = 7, .last_ns = 1030, .mean_ns = 1000, .rank = 3, .ranks = 2
+	};
+	ck_assert_ptr_null(step_marks_add(&job, &there, 4));
+	const struct step_mark *all = step_marks_add(&job, &here, 4);
+	ck_assert_ptr_nonnull(all);
+	ck_assert_uint_eq(all->rank, 1);
+	ck_assert_uint_eq(all->last_ns, 1040);
+	ck_assert_uint_eq(all->mean_ns, 1010);
+	ck_assert_ptr_null(step_marks_add(&job, &here, 4)); /* told twice */
+}
+
+TEST(steps_that_never_become_complete_make_room)
+{
+	struct step_marks job = { 0 };
+	for (uint64_t step = 0; step < 1000; step++) {
+		struct step_mark one = mark_of(step, 0, step);
+		ck_assert_ptr_null(step_marks_add(&job, &one, 2));
+	}
+	struct step_mark old = mark_of(100, 1, 5), recent = mark_of(999, 1, 5);
+	ck_assert_ptr_null(step_marks_add(&job, &old, 2));
+	ck_assert_ptr_nonnull(step_marks_add(&job, &recent, 2));
+}
+
+/* ---- stragglers ---- */
+
+enum { WORLD = 4, STEP_MS = 20 };
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+/* One step of WORLD ranks that are up to `noise_ns` late by chance, one of them always by
+ * `slow_ns`. */
+static bool take_step(struct stragglers *s, uint64_t step, uint32_t slow, uint64_t slow_ns,
+		      uint64_t noise_ns, uint64_t error_ns, struct straggler_news *news)
+{
+	struct step_marks marks = { 0 };
+	const struct step_mark *all = NULL;
+	for (uint32_t rank = 0; rank < WORLD; rank++) {
+		uint64_t at_ns = step * STEP_MS * NS_PER_MS + random_below(noise_ns + 1) +
+				 (rank == slow ? slow_ns : 0);
+		struct step_mark mark = mark_of(step, rank, at_ns);
+		all = step_marks_add(&marks, &mark, WORLD);
+	}
+	return stragglers_add(s, all, error_ns, news);
+}
+
+TEST(a_rank_that_is_slower_by_6_ms_is_named_within_100_steps_in_spite_of_noise)
+{
+	for (uint32_t slow = 0; slow < WORLD; slow++) {
+		struct stragglers s;
+		struct straggler_news news;
+		stragglers_begin(&s, WORLD);
+		uint64_t step = 0;
+		while (!take_step(&s, step, slow, 6 * NS_PER_MS, 8 * NS_PER_MS, NS_PER_MS, &news))
+			ck_assert_uint_lt(step++, 100);
+		ck_assert(news.begins);
+		ck_assert_uint_eq(news.rank, slow);
+		ck_assert_uint_ge(step, STRAGGLER_TRIALS_MIN - 1);
+		ck_assert_uint_ge(news.lag_ns, 5 * NS_PER_MS);
+	}
+}
+
+TEST(no_rank_is_named_by_chance)
+{
+	for (int run = 0; run < 200; run++) {
+		struct stragglers s;
+		struct straggler_news news;
+		stragglers_begin(&s, WORLD);
+		for (uint64_t step = 0; step < 1000; step++)
+			ck_assert(!take_step(&s, step, WORLD, 0, 15 * NS_PER_MS, 0, &news));
+	}
+}
+
+TEST(a_lag_that_does_not_matter_names_nobody)
+{
+	struct stragglers s;
+	struct straggler_news news;
+	stragglers_begin(&s, WORLD);
+	for (uint64_t step = 0; step < 500; step++) /* always last, by half a millisecond */
+		ck_assert(!take_step(&s, step, 2, NS_PER_MS / 2, 0, 0, &news));
+	for (uint64_t step = 500; step < 1000; step++) /* nor one that clocks may have made */
+		ck_assert(!take_step(&s, step, 2, 6 * NS_PER_MS, 0, 9 * NS_PER_MS, &news));
+}
+
+TEST(a_rank_stays_named_until_it_is_rarely_last)
+{
+	struct stragglers s;
+	struct straggler_news news;
+	uint64_t step = 0;
+	stragglers_begin(&s, WORLD);
+	while (!take_step(&s, step++, 1, 9 * NS_PER_MS, 0, 0, &news))
+		;
+	for (int i = 0; i < 200; i++, step++) /* late in one step of two: no news */
+		ck_assert(!take_step(&s, step, i % 2 ? 1 : WORLD, 9 * NS_PER_MS, 0, 0, &news));
+	uint64_t left = 0;
+	while (!take_step(&s, step++, WORLD, 0, 0, 0, &news))
+		ck_assert_uint_lt(left++, STRAGGLER_TRIALS);
+	ck_assert(!news.begins);
+	ck_assert_uint_eq(news.rank, 1);
+	ck_assert_uint_eq(s.named_count, 0);
+}
+
+TEST(a_single_rank_has_nobody_to_hold_up)
+{
+	struct stragglers s;
+	struct straggler_news news;
+	stragglers_begin(&s, 1);
+	struct step_mark mark = mark_of(1, 0, 5);
+	ck_assert(!stragglers_add(&s, &mark, 0, &news));
+}
+
+TEST(the_chance_of_being_last_is_that_of_a_binomial)
+{
+	ck_assert_double_eq_tol(straggler_chance(0, 20, 4), 1, 1e-12);
+	ck_assert_double_eq_tol(straggler_chance(20, 20, 2), 1 / 1048576.0, 1e-15);
+	ck_assert_double_eq_tol(straggler_chance(10, 20, 4), 0.013864416, 1e-8);
+}
+
+/* ---- why ---- */
+
+static const char *why(const struct strain *now)
+{
+	static char text[512];
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	strain_explain(&(struct strain){ .at_ns = NS_PER_S }, now, 2, &out);
+	snprintf(text, sizeof(text), "%s", buf_str(&out));
+	return text;
+}
+
+TEST(what_stands_out_explains_a_lag)
+{
+	ck_assert_str_eq(why(&(struct strain){ .at_ns = 2 * NS_PER_S, .wait_ns = 310 * NS_PER_MS }),
+			 "for 31 % of the time it waited for a CPU");
+	ck_assert_str_eq(
+		why(&(struct strain){ .at_ns = 2 * NS_PER_S,
+				      .throttled_ns = 800 * NS_PER_MS,
+				      .steal_ns = 300 * NS_PER_MS,
+				      .major_faults = 50 }),
+		"for 80 % of the time its cgroup had used up its CPU quota; for 15 % of the "
+		"time the hypervisor gave the CPUs of its host to others; 50 times a second it "
+		"waited for memory from the disk");
+	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 2 * NS_PER_S }), "its work"));
+	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 0 }), "its work"));
 }

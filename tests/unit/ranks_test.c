@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "core/rounds/policy.h"
-#include "core/rounds/ranks.h"
+#include "core/worker/ranks.h"
 
 TEST(ranks_run_through_uneven_nodes_and_roles)
 {

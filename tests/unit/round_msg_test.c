@@ -330,6 +330,21 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->paired.bandwidth = draw();
 		msg->paired.latency_ns = draw();
 		break;
+	case MSG_PACE:
+		msg->pace.error_ns = draw();
+		msg->pace.count = (uint8_t)upto(MSG_MARKS_MAX);
+		for (size_t i = 0; i < msg->pace.count; i++)
+			msg->pace.marks[i] =
+				(struct step_mark){ draw(), draw(), draw(), (uint32_t)draw(),
+						    (uint32_t)(1 + upto(MSG_NPROC_MAX - 1)) };
+		break;
+	case MSG_LATE:
+		msg->late.news = (struct straggler_news){ .rank = (uint32_t)draw(),
+							  .begins = below(2),
+							  .times = (uint32_t)upto(64),
+							  .of = 64,
+							  .lag_ns = draw() };
+		break;
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
 		msg->leave.empty = below(2);
@@ -598,6 +613,7 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_VOTE, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PAIRED, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
+		{ MSG_LATE, BALLOT + 4 + 1 + 4 + 4 + 8 },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 + 8 + 8 },
 		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 + 8 },

@@ -104,6 +104,25 @@ static void print_steps(const struct headway_sum *sum)
 	putchar('\n');
 }
 
+/* "  rank 3 holds the others up: last in 60 of 64 steps, 6.1 ms after the others; …" */
+static void print_stragglers(struct json_value host)
+{
+	struct json_value worker;
+	struct json_in in;
+	for (json_value_enter(json_value_get(host, "workers"), &in);
+	     json_value_next(&in, &worker);) {
+		struct json_value late = json_value_get(worker, "straggler");
+		if (late.kind == JSON_NONE)
+			continue;
+		AUTO_FREE char *why = json_value_text(json_value_get(late, "why"));
+		printf("  rank %" PRId64 " holds the others up: last in %" PRId64 " of %" PRId64
+		       " steps, %.1f ms after the others%s%s\n",
+		       job_number(worker, "rank"), job_number(late, "times_last"),
+		       job_number(late, "of_steps"), 1e3 * number_or(late, "lag_s", 0),
+		       why ? "; " : "", why ? why : "");
+	}
+}
+
 static void print_worker(struct json_value worker, int width)
 {
 	printf("  %5" PRId64 " %8" PRId64 " ", job_number(worker, "rank"),
@@ -192,6 +211,7 @@ static void print_job(struct json_value job, const struct msg_ask *ask)
 	add_steps(job, &steps);
 	print_head(job, width);
 	print_steps(&steps);
+	print_stragglers(job);
 	print_log_dir(job);
 	print_hang(job);
 	print_titles(width);
@@ -213,6 +233,7 @@ static void print_host(struct json_value state, const struct msg_ask *ask, int w
 	printf("  up");
 	print_time(state, "uptime_s", 0);
 	putchar('\n');
+	print_stragglers(state);
 	print_log_dir(state);
 	print_workers(state, ask, width);
 }

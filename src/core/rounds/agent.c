@@ -33,6 +33,8 @@ enum input {
 	IN_NOTICE,
 	IN_POSITIONS,
 	IN_PLAN,
+	IN_PACE,
+	IN_LATE,
 	IN_BARRED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
@@ -131,6 +133,7 @@ static void link_up(struct step *s)
 	int32_t index = memory->coordinator_index;
 	s->agent->linked = true;
 	s->agent->plans = s->event->plans;
+	s->agent->paces = s->event->paces;
 	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
 				   (s->event->dead_indexes >> index & 1);
 }
@@ -359,6 +362,33 @@ static void on_pong(struct step *s)
 		agent_start_join_clock(s);
 }
 
+/* Times of this host on the coordinator's clock, as soon as that is known. */
+static void running_pace(struct step *s)
+{
+	struct agent *agent = s->agent;
+	bool same_clock =
+		agent->config.node.period_ns == 0; /* the coordinator is in this process */
+	if (!agent->paces || (!same_clock && !agent->clock.known))
+		return;
+	for (size_t at = 0; at < s->event->mark_count; at += MSG_MARKS_MAX) {
+		struct msg_pace *pace = &agent_send(s, MSG_PACE)->pace;
+		pace->error_ns = same_clock ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
+		pace->count = (uint8_t)MIN(s->event->mark_count - at, (size_t)MSG_MARKS_MAX);
+		for (size_t i = 0; i < pace->count; i++) {
+			struct step_mark *mark = &pace->marks[i];
+			*mark = s->event->marks[at + i];
+			mark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);
+			mark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);
+		}
+	}
+}
+
+static void running_late(struct step *s)
+{
+	if (ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
+		agent_act(s, AGENT_LATE)->late = s->event->msg->late.news;
+}
+
 /* rule: outcome */
 static void time_out(struct step *s)
 {
@@ -543,6 +573,8 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_CLOSED] = on_closed,
 		[IN_PONG] = on_pong,
 		[IN_PLAN] = leaving_plan,
+		[IN_PACE] = running_pace,
+		[IN_LATE] = running_late,
 		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,
@@ -625,6 +657,7 @@ static const enum input inputs[] = {
 	[AGENT_RESTART_REQUESTED] = IN_RESTART_REQUESTED,
 	[AGENT_NOTICE] = IN_NOTICE,
 	[AGENT_POSITIONS] = IN_POSITIONS,
+	[AGENT_PACE] = IN_PACE,
 	[AGENT_BARRED] = IN_BARRED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
@@ -632,7 +665,7 @@ static const enum input inputs[] = {
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
-	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR,
+	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR, [MSG_LATE] = IN_LATE,
 };
 
 /* Takes messages only on a link on which we have joined, and none from an old coordinator.

@@ -74,6 +74,8 @@ enum agent_event_type {
 	/* positions, of: what the workers do about the plan; after each PLAN, then whenever it has
 	 * changed, while there is a plan */
 	AGENT_POSITIONS,
+	/* marks, mark_count: steps that all workers here have told, on the clock of this host */
+	AGENT_PACE,
 	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
@@ -99,6 +101,10 @@ struct agent_event {
 			struct plan_positions positions;
 			struct stop_plan of;
 		};
+		struct {
+			const struct step_mark *marks; /* borrowed */
+			size_t mark_count;
+		};
 		bool left;		  /* GROUP_DONE: a worker left as agreed */
 		struct {		  /* GROUP_GONE */
 			uint64_t reached; /* 1 + the highest step of its workers; 0: none */
@@ -115,6 +121,7 @@ struct agent_event {
 			/* LINK_UP: from the finder, 0 where there is none */
 			uint64_t dead_indexes;
 			bool plans; /* the coordinator knows how to leave together */
+			bool paces; /* and who holds the others up */
 		};
 	};
 };
@@ -160,6 +167,7 @@ enum agent_action_type {
 	/* msg: measure the wire to another node, and end what an earlier one began */
 	AGENT_MEASURE,
 	AGENT_PLAN, /* plan: show it to the workers; POSITIONS answers */
+	AGENT_LATE, /* late: a worker here holds the others up, or no longer does */
 	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,
@@ -183,6 +191,7 @@ struct agent_action {
 		};
 		struct outcome outcome;
 		struct stop_plan plan;
+		struct straggler_news late;
 	};
 };
 
@@ -203,6 +212,7 @@ struct agent {
 	bool linked;
 	bool joined;	  /* JOIN was sent on this link */
 	bool plans;	  /* the coordinator of this link knows how to leave together */
+	bool paces;	  /* and who holds the others up */
 	uint32_t attempt; /* number of this link */
 	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "core/rounds/accord.h"
+#include "core/rounds/pacing.h"
 #include "core/rounds/admission.h"
 #include "core/rounds/advance.h"
 #include "core/rounds/closing.h"
@@ -22,6 +23,7 @@ enum input {
 	IN_NOTICE,
 	IN_VOTE,
 	IN_PAIRED,
+	IN_PACE,
 	IN_LINK_DOWN,
 	IN_TIMER,
 	IN_SUPERSEDED,
@@ -280,6 +282,7 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_DONE] = running_done,
 		[IN_NOTICE] = accord_notice,
 		[IN_VOTE] = accord_vote,
+		[IN_PACE] = pacing_take,
 		[IN_LEAVE] = losses_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = losses_link_down,
@@ -325,7 +328,7 @@ static enum input msg_input(enum msg_type type)
 	static const enum input inputs[] = {
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
 		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
-		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED,
+		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED, [MSG_PACE] = IN_PACE,
 	};
 	return inputs[type];
 }

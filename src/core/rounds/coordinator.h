@@ -132,6 +132,13 @@ struct pairing {
 	struct agent_id *ids; /* of the nodes of `pairs` */
 };
 
+/* Who holds the others up (core/rounds/pacing.h), while a round runs. */
+struct pacing {
+	struct step_marks marks;
+	struct stragglers stragglers;
+	uint64_t error_ns; /* of a host's times, the greatest of late */
+};
+
 /* Fields are private; read them in tests and for display only. */
 struct coordinator {
 	struct coordinator_config config;
@@ -149,6 +156,7 @@ struct coordinator {
 	uint32_t done_count;
 	bool left; /* workers of those left as agreed, after saving */
 	struct accord accord;
+	struct pacing pacing;
 	uint32_t acked_base; /* members of `base` that know `heard` */
 	/* a round whose coordinator all agents saw die, when its successor formed */
 	struct ballot bereft;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/rounds/ranks.h"
+#include "core/worker/ranks.h"
 
 static bool is_majority(uint32_t present, uint32_t nodes, uint32_t gone, bool half_is_enough)
 {

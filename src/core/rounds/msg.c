@@ -25,6 +25,8 @@ static const struct {
 	[MSG_PLAN] = { "PLAN", false, UP_TO(plan) },
 	[MSG_PAIR] = { "PAIR", false, UP_TO(pair) },
 	[MSG_PAIRED] = { "PAIRED", true, UP_TO(paired) },
+	[MSG_PACE] = { "PACE", true, UP_TO(pace) },
+	[MSG_LATE] = { "LATE", false, UP_TO(late) },
 	[MSG_ASK] = { "ASK", true, UP_TO(ask) },
 	[MSG_TAKEN] = { "TAKEN", true, UP_TO(taken) },
 	[MSG_ANSWER] = { "ANSWER", true, UP_TO(answer) },

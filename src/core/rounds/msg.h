@@ -27,6 +27,7 @@
 
 #include "core/checks/digest.h"
 #include "core/pace/clock_offset.h"
+#include "core/pace/straggler.h"
 #include "core/rounds/ask_msg.h"
 #include "core/rounds/ballot.h"
 #include "core/rounds/kept.h"
@@ -81,9 +82,9 @@ struct node_info {
 	bool excluded;		    /* it never gets workers. rule: excluded */
 	uint16_t pair_port;	    /* where others measure the wire to it; 0: it takes no part */
 	uint16_t pair_ms;	    /* how long it measures in each direction */
-	/* it understands questions, plans, and the question for the job's one log; not sent: the
-	 * receiver knows from the version of the peer */
-	bool answers, plans, streams;
+	/* it understands questions, plans, the question for the job's one log, and LATE; not sent:
+	 * the receiver knows from the version of the peer */
+	bool answers, plans, streams, paces;
 };
 
 /* Puts an address first in the node's list. A full list loses its last one. */
@@ -352,6 +353,20 @@ struct msg_vote {
 	uint64_t at;   /* 1 + the highest step that a worker here has gone on after; 0: none asks */
 };
 
+#define MSG_MARKS_MAX 16
+
+/* When the workers of a host told their last steps, all of them together. */
+struct msg_pace {
+	uint64_t error_ns; /* of the times, which are on the coordinator's clock */
+	uint8_t count;
+	struct step_mark marks[MSG_MARKS_MAX];
+};
+
+/* A worker of this host holds the others up, or no longer does. */
+struct msg_late {
+	struct straggler_news news;
+};
+
 enum msg_type {
 	MSG_JOIN,
 	MSG_FAILED,
@@ -369,6 +384,8 @@ enum msg_type {
 	MSG_PLAN,
 	MSG_PAIR,
 	MSG_PAIRED,
+	MSG_PACE,
+	MSG_LATE,
 	MSG_ASK,
 	MSG_TAKEN,
 	MSG_ANSWER,
@@ -382,8 +399,8 @@ enum msg_type {
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN: the round it is about. Otherwise
-	 * the highest that the sender has heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN, PACE, LATE: the round it is about.
+	 * Otherwise the highest that the sender has heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;
@@ -402,6 +419,8 @@ struct msg {
 		struct msg_plan plan;
 		struct msg_pair pair;
 		struct msg_paired paired;
+		struct msg_pace pace;
+		struct msg_late late;
 		struct msg_ask ask;
 		struct msg_taken taken;
 		struct msg_answer answer;

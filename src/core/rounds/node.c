@@ -166,7 +166,8 @@ static void go_up(struct step *s)
 	s->node->link_state = NODE_LINKED;
 	tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_UP,
 					     .dead_indexes = s->node->dead_indexes,
-					     .plans = is_local(s->node) || s->node->link_plans });
+					     .plans = is_local(s->node) || s->node->link_plans,
+					     .paces = is_local(s->node) || s->node->link_paces });
 }
 
 /* The agent's JOIN names its store, so the store needs an address first. */
@@ -367,6 +368,7 @@ static void pass_agents(struct step *s, const struct agent_action *action)
 	case AGENT_CHECK:
 	case AGENT_MEASURE:
 	case AGENT_PLAN:
+	case AGENT_LATE:
 		act(s, NODE_DO_HOST)->agent = *action;
 		break;
 	}
@@ -607,6 +609,7 @@ static void on_link_up(struct step *s)
 {
 	s->node->link_answers = s->event->answers;
 	s->node->link_plans = s->event->plans;
+	s->node->link_paces = s->event->paces;
 	if (s->node->link_state == NODE_LINKING && !agent_ended(s->node))
 		take_link(s, s->event->link);
 	else
@@ -758,6 +761,7 @@ void node_init(struct node *node, const struct node_config *config)
 	node->config.agent.node.answers = true;
 	node->config.agent.node.plans = true;
 	node->config.agent.node.streams = true;
+	node->config.agent.node.paces = true;
 	agent_init(&node->agent, &node->config.agent);
 	finder_init(&node->finder, &config->finder);
 }

@@ -71,12 +71,12 @@ enum node_event_type {
 	NODE_EV_TERM,
 	NODE_EV_RECORDED,   /* epoch: the arbiter has recorded the end that RECORD named */
 	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
-	NODE_EV_LINK_UP,    /* link, answers, plans: made as CONNECT said */
+	NODE_EV_LINK_UP,    /* link, answers, plans, paces: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
 	NODE_EV_LINK_DOWN,  /* link, dead, why */
 	NODE_EV_MSG,	    /* link, msg, greeted_ns */
 	NODE_EV_STORE,	    /* host, port */
-	/* agent: GROUP_*, CHECKED, STOP_ or RESTART_REQUESTED, NOTICE, POSITIONS or BARRED */
+	/* agent: GROUP_*, CHECKED, STOP_ or RESTART_REQUESTED, NOTICE, POSITIONS, PACE or BARRED */
 	NODE_EV_HOST,
 	NODE_EV_PIECE, /* msg: an ANSWER */
 	NODE_EV_TIMER,
@@ -102,6 +102,7 @@ struct node_event {
 		struct {
 			bool answers; /* the coordinator there knows questions */
 			bool plans;   /* and how to leave together */
+			bool paces;   /* and who holds the others up */
 		};
 		struct {
 			bool dead;	 /* as in core/rounds/coordinator.h */
@@ -131,7 +132,8 @@ enum node_action_type {
 	 * route; 0: the coordinator is here, they come to where this process listens */
 	NODE_DO_PLACE_STORE,
 	NODE_DO_RECORD, /* end: have the arbiter record it, see core/rounds/coordinator.h */
-	NODE_DO_HOST,	/* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL, CHECK, PLAN or EXIT */
+	NODE_DO_HOST,	/* agent: PEERS, GROUP_START, GROUP_STOP, GROUP_KILL, CHECK, PLAN, LATE or
+			   EXIT */
 	NODE_DO_ASKED,	/* msg: QUESTION or GRANT */
 	NODE_DO_NOTE,	/* note */
 	NODE_ACTION_COUNT,
@@ -186,6 +188,7 @@ struct node {
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
 	bool link_answers;     /* the coordinator there knows questions */
 	bool link_plans;       /* and how to leave together */
+	bool link_paces;       /* and who holds the others up */
 	uint64_t next_local;   /* id of the next one within the process */
 	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */

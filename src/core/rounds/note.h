@@ -19,6 +19,8 @@ enum note_kind {
 	NOTE_NEEDED,	  /* name: it is in the round although it is not fit */
 	NOTE_DIFFERENT,	  /* refused: a fact that no majority of the nodes agrees on */
 	NOTE_CLOCK,	  /* name, refused: its wall clock is wrong, by how much. rule: clocks */
+	NOTE_LATE,	  /* name, late: one of its workers holds the others up */
+	NOTE_IN_STEP,	  /* name, late: it no longer does */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */
 	NOTE_SUPERSEDED,  /* another process coordinates the job now */
 	NOTE_KIND_COUNT,
@@ -33,6 +35,7 @@ struct note {
 	char refused[MSG_TEXT_MAX]; /* the reason */
 	uint64_t round;
 	uint32_t nodes, world_size, restarts, max_restarts;
+	struct straggler_news late;
 	enum ruling ruling;
 	bool has_cause;
 	struct cause cause;

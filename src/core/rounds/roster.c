@@ -211,6 +211,7 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->by_progress = node->by_progress;
 	member->plans = node->plans;
 	member->streams = node->streams;
+	member->paces = node->paces;
 	member->backoff_ns = node->backoff_ns;
 	member->backoff_max_ns = node->backoff_max_ns;
 	member->death_ns = node_death_ns(node);

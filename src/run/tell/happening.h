@@ -30,8 +30,9 @@ enum happening_kind {
 	HAPPENED_HANG_EXPLAINED,   /* text: what the flight records of all ranks say, lines */
 	HAPPENED_STOP_REQUESTED,   /* signal: muster must end */
 	HAPPENED_RESTART_REQUESTED,
-	HAPPENED_NOTICE, /* notice: the workers of the job are to leave or to save together */
-	HAPPENED_AGREED, /* plan: they do so after its step */
+	HAPPENED_NOTICE,    /* notice: the workers of the job are to leave or to save together */
+	HAPPENED_AGREED,    /* plan: they do so after its step */
+	HAPPENED_STRAGGLER, /* rank, straggler: it holds the others up, or no longer does */
 	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
 	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
 	HAPPENED_GROUP_DONE,
@@ -65,6 +66,10 @@ struct happening {
 			enum plan_kind kind;
 			int signal; /* 0: a user asked for it */
 		} notice;
+		struct {
+			const struct straggler_news *news;
+			const char *why; /* as far as the kernel knows; "": it is not known */
+		} straggler;
 		struct {
 			enum failure_reason reason;
 			int signal;

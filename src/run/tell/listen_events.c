@@ -130,6 +130,21 @@ static void on_agreed(struct telling *telling, const struct happening *happening
 			      .step = &happening->plan->step));
 }
 
+static void on_straggler(struct telling *telling, const struct happening *happening)
+{
+	const struct straggler_news *news = happening->straggler.news;
+	struct event_body body = about(telling, happening->rank);
+	struct headway headway;
+	steps_of(&telling->steps, happening->rank, &headway);
+	body.step = headway.told ? &headway.step : NULL;
+	body.detail = *happening->straggler.why ? happening->straggler.why : NULL;
+	body.times = news->times;
+	body.of_steps = news->of;
+	body.lag_us = news->lag_ns / NS_PER_US;
+	events_add(&telling->events, news->begins ? EVENT_STRAGGLER_FOUND : EVENT_STRAGGLER_GONE,
+		   &body);
+}
+
 static void on_failed(struct telling *telling, const struct happening *happening)
 {
 	const struct worker *worker = &telling->group->workers[happening->rank];
@@ -176,6 +191,7 @@ const struct listener listen_events = {
 		[HAPPENED_RESTART_REQUESTED] = on_restart_requested,
 		[HAPPENED_NOTICE] = on_notice,
 		[HAPPENED_AGREED] = on_agreed,
+		[HAPPENED_STRAGGLER] = on_straggler,
 		[HAPPENED_GROUP_FAILED] = on_failed,
 		[HAPPENED_GROUP_DONE] = on_done,
 		[HAPPENED_GROUP_GONE] = on_gone,

@@ -61,6 +61,20 @@ static void on_agreed(struct telling *telling UNUSED, const struct happening *ha
 		 happening->plan->kind == PLAN_LEAVE ? "leave" : "save", happening->plan->step);
 }
 
+static void on_straggler(struct telling *telling UNUSED, const struct happening *happening)
+{
+	const struct straggler_news *news = happening->straggler.news;
+	const char *why = happening->straggler.why;
+	if (news->begins)
+		log_warn("rank %u holds the others up: it came last in %u of %u steps, %.1f ms "
+			 "after "
+			 "the others%s%s",
+			 news->rank, news->times, news->of, (double)news->lag_ns / 1e6,
+			 *why ? "; " : "", why);
+	else
+		log_info("rank %u keeps up with the others again", news->rank);
+}
+
 static void on_explained(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const char *rest = happening->text;
@@ -91,6 +105,7 @@ const struct listener listen_log = {
 		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
 		[HAPPENED_NOTICE] = on_notice,
 		[HAPPENED_AGREED] = on_agreed,
+		[HAPPENED_STRAGGLER] = on_straggler,
 		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_SURVIVOR] = on_survivor,
 		[HAPPENED_WARDEN_LOST] = on_warden_lost,

@@ -44,10 +44,17 @@ static void on_drained(struct telling *telling, const struct happening *happenin
 	record(telling, happening);
 }
 
+static void on_straggler(struct telling *telling, const struct happening *happening)
+{
+	steps_set_late(&telling->steps, happening->rank, happening->straggler.news,
+		       happening->straggler.why);
+}
+
 const struct listener listen_steps = {
 	.on = {
 		[HAPPENED_ROUND_FORMED] = on_formed,
 		[HAPPENED_WORKER_DRAINED] = on_drained,
+		[HAPPENED_STRAGGLER] = on_straggler,
 		[HAPPENED_GROUP_DONE] = record,
 		[HAPPENED_GROUP_GONE] = record,
 		[HAPPENED_GROUP_STUCK] = record,

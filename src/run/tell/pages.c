@@ -161,6 +161,7 @@ static void put_worker(struct json_out *out, const struct pages *pages, size_t i
 	if (alive_ns)
 		put_seconds(out, "silent_s", alive_ns, now_ns);
 	steps_put_worker(pages->steps, i, now_ns, out);
+	steps_put_straggler(pages->steps, i, out);
 	if (worker->state == WORKER_ENDED)
 		put_end(out, worker);
 	put_last_line(out, pages, i);

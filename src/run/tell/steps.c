@@ -9,16 +9,45 @@
 #include "proto/metrics.h"
 #include "run/tell/text.h"
 
+static void forget_late(struct steps *steps)
+{
+	for (size_t i = 0; i < steps->late_count; i++)
+		free(steps->late[i].why);
+	free(steps->late);
+	steps->late = NULL;
+	steps->late_count = 0;
+}
+
 void steps_done(struct steps *steps)
 {
+	forget_late(steps);
 	free(steps->read);
 	steps->read = NULL;
 }
 
 void steps_begin(struct steps *steps)
 {
+	size_t count = steps->workers->config->nproc;
 	steps_done(steps);
-	steps->read = mem_alloc(steps->workers->config->nproc * sizeof(struct headway));
+	steps->read = mem_alloc(count * sizeof(struct headway));
+	steps->late = mem_alloc(count * sizeof(struct straggling));
+	steps->late_count = count;
+}
+
+void steps_set_late(struct steps *steps, size_t local_rank, const struct straggler_news *news,
+		    const char *why)
+{
+	if (local_rank >= steps->late_count)
+		return;
+	struct straggling *late = &steps->late[local_rank];
+	free(late->why);
+	late->why = *why ? mem_strdup(why) : NULL;
+	late->news = *news;
+}
+
+static bool is_late(const struct steps *steps, size_t local_rank)
+{
+	return local_rank < steps->late_count && steps->late[local_rank].news.begins;
 }
 
 void steps_keep(struct steps *steps, uint64_t id)
@@ -141,6 +170,19 @@ void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out 
 	json_out_close(out, '}');
 }
 
+void steps_put_straggler(const struct steps *steps, size_t local_rank, struct json_out *out)
+{
+	if (!is_late(steps, local_rank))
+		return;
+	const struct straggling *late = &steps->late[local_rank];
+	json_out_open(out, "straggler", '{');
+	json_out_int(out, "times_last", late->news.times);
+	json_out_int(out, "of_steps", late->news.of);
+	json_out_real(out, "lag_s", (double)late->news.lag_ns / (double)NS_PER_S);
+	json_out_text_if(out, "why", late->why);
+	json_out_close(out, '}');
+}
+
 static void sample(struct buf *out, enum metric metric, int64_t rank, size_t local_rank,
 		   double value)
 {
@@ -152,25 +194,27 @@ static void sample(struct buf *out, enum metric metric, int64_t rank, size_t loc
 }
 
 /* The value of a metric about one worker; negative: it has none. */
-static double value_of(const struct headway *headway, enum metric metric, uint64_t now_ns)
+static double value_of(const struct steps *steps, size_t local_rank, enum metric metric,
+		       uint64_t now_ns)
 {
+	struct headway read, *headway = &read;
+	steps_of(steps, local_rank, headway);
 	if (metric == METRIC_WORKER_SAVED_STEP)
 		return headway->has_saved ? (double)headway->saved : -1;
 	if (!headway->told)
 		return -1;
+	if (metric == METRIC_WORKER_STRAGGLER)
+		return is_late(steps, local_rank);
 	return metric == METRIC_WORKER_STEP ? (double)headway->step : headway_rate(headway, now_ns);
 }
 
 void steps_put_metrics(const struct steps *steps, struct buf *out)
 {
 	uint64_t now_ns = clock_now_ns();
-	for (enum metric metric = METRIC_WORKER_STEP; metric <= METRIC_WORKER_SAVED_STEP;
-	     metric++) {
+	for (enum metric metric = METRIC_WORKER_STEP; metric <= METRIC_WORKER_STRAGGLER; metric++) {
 		metrics_begin(out, metric);
 		for (size_t i = 0; i < count(steps); i++) {
-			struct headway headway;
-			steps_of(steps, i, &headway);
-			double value = value_of(&headway, metric, now_ns);
+			double value = value_of(steps, i, metric, now_ns);
 			if (value >= 0)
 				sample(out, metric, rank_of(steps, i), i, value);
 		}

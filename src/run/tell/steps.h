@@ -4,6 +4,7 @@
 #ifndef RUN_TELL_STEPS_H
 #define RUN_TELL_STEPS_H
 
+#include "core/pace/straggler.h"
 #include "proto/json_out.h"
 #include "run/guard.h"
 #include "run/workers.h"
@@ -16,6 +17,13 @@ struct steps {
 
 	/* by local rank: what the output of a worker said, once it has been read to its end */
 	struct headway *read;
+	struct straggling *late; /* likewise: who holds the others up */
+	size_t late_count;
+};
+
+struct straggling {
+	struct straggler_news news; /* begins: it does */
+	char *why;
 };
 
 void steps_done(struct steps *steps);
@@ -25,6 +33,10 @@ void steps_begin(struct steps *steps);
 
 /* The output of this start is about to be forgotten. */
 void steps_keep(struct steps *steps, uint64_t id);
+
+/* A worker holds the others up, and why ("": it is not known), or no longer does. */
+void steps_set_late(struct steps *steps, size_t local_rank, const struct straggler_news *news,
+		    const char *why);
 
 /* What one worker of this host told; `told` is 0 if it never did. */
 void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway);
@@ -38,6 +50,9 @@ struct headway_span steps_span(const struct steps *steps);
 /* Members of the open object of a worker: nothing if it tells no steps. */
 void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,
 		      struct json_out *out);
+
+/* Member "straggler" of the open object of a worker: nothing if it keeps up. */
+void steps_put_straggler(const struct steps *steps, size_t local_rank, struct json_out *out);
 
 /* The object "progress" of this host: nothing if no worker tells steps. */
 void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out *out);

@@ -4,8 +4,8 @@
  * exactly that; then nodes that had a group rank keep it; then the preferred node takes 0; the rest
  * fill the gaps in the order given. Worker ranks run through the nodes in group-rank order, and so
  * do the ranks within each role; nodes may differ in nproc and role. */
-#ifndef CORE_ROUNDS_RANKS_H
-#define CORE_ROUNDS_RANKS_H
+#ifndef CORE_WORKER_RANKS_H
+#define CORE_WORKER_RANKS_H
 
 #include "base/util.h"
 

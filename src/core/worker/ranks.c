@@ -1,4 +1,4 @@
-#include "core/rounds/ranks.h"
+#include "core/worker/ranks.h"
 
 #include <stdlib.h>
 

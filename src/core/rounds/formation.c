@@ -197,7 +197,7 @@ static void assign(struct coordinator *c, struct member **picked, size_t count)
 			.nproc = picked[i]->nproc,
 			.role = picked[i]->role,
 		};
-	c->world_size = ranks_assign(nodes, count);
+	c->world_size = ranks_assign(nodes, count); /* rule: ranks */
 	for (size_t i = 0; i < count; i++) {
 		picked[i]->group_rank = nodes[i].group_rank;
 		picked[i]->rank_base = nodes[i].rank_base;

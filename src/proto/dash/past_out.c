@@ -153,6 +153,13 @@ static const char *status_of(const struct past_round *round, int64_t rank)
 	return "unknown";
 }
 
+static void put_if(struct json_value from, const char *key, struct json_out *out)
+{
+	struct json_value value = json_value_get(from, key);
+	if (value.kind != JSON_NONE)
+		json_out_value(out, key, value);
+}
+
 static void put_cause(const struct joint *joint, struct json_value failure, struct json_out *out)
 {
 	static const char *const names[] = { "rank", "host", "reason", "end" };
@@ -161,7 +168,7 @@ static void put_cause(const struct joint *joint, struct json_value failure, stru
 	json_out_open(out, "cause", '{');
 	if (failure.kind == JSON_OBJECT) {
 		for (size_t i = 0; i < ARRAY_LEN(names); i++)
-			json_out_value(out, names[i], json_value_get(failure, names[i]));
+			put_if(failure, names[i], out);
 		put_tail(failure, out);
 	} else {
 		const char *host = joint->cause_host->name, *reason = joint->cause->reason;
@@ -171,13 +178,6 @@ static void put_cause(const struct joint *joint, struct json_value failure, stru
 		json_out_text(out, "end", status_of(joint->cause, joint->cause->failed_rank));
 	}
 	json_out_close(out, '}');
-}
-
-static void put_if(struct json_value from, const char *key, struct json_out *out)
-{
-	struct json_value value = json_value_get(from, key);
-	if (value.kind != JSON_NONE)
-		json_out_value(out, key, value);
 }
 
 static void put_attempt(const struct past *past, const struct joint *joint, struct json_out *out)

@@ -1,16 +1,22 @@
-/* muster doctor: is this host fit for workers, and if not, what to do. */
+/* muster doctor: is this host, or are many, fit for workers, and if not, what to do. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/str.h"
 #include "cli/command.h"
+#include "cli/doctor_hosts.h"
 #include "core/worker/exit_code.h"
 #include "proto/checks/check_json.h"
 #include "sys/checks/checks.h"
+
+#define HOST_MAX 256
 
 extern const struct command command_doctor;
 
 struct doctor_options {
 	struct checks_spec spec;
+	struct hosts_options hosts;
 	bool json;
 };
 
@@ -31,47 +37,75 @@ static const struct opt doctor_opts[] = {
 		"a figure outside these is bad"),
 	OPT_DURATION("timeout", NULL, struct doctor_options, spec.timeout_ns, "TIME",
 		     "how long each check may take (default 2 s, with --checks=full 15 s)"),
+	OPT_STR("hosts", NULL, struct doctor_options, hosts.list, "HOST,...",
+		"check these hosts, over ssh, and show one table"),
+	OPT_STR("hostfile", NULL, struct doctor_options, hosts.file, "FILE",
+		"the same with a host a line, as mpirun reads it"),
+	OPT_STR("ssh", NULL, struct doctor_options, hosts.ssh, "COMMAND",
+		"command that reaches a host, with its options (default ssh)"),
+	OPT_DURATION("ssh-timeout", NULL, struct doctor_options, hosts.timeout_ns, "TIME",
+		     "how long a host may take besides its checks (default 30 s)"),
 	OPT_FLAG("json", NULL, struct doctor_options, json,
 		 "for programs: an object with the results"),
 	OPT_END,
 };
 
+/* In a step of Slurm on several nodes, the lines of all of them come out of one srun. */
+static const char *label(void)
+{
+	const char *nodes = getenv("SLURM_STEP_NUM_NODES");
+	const char *name = getenv("SLURMD_NODENAME");
+	return nodes && !str_eq(nodes, "1") && getenv("SLURM_STEP_ID") ? name : NULL;
+}
+
+static void put_labelled(const char *text, const char *name, struct buf *out)
+{
+	size_t len;
+	for (const char *line; text && *text && (line = str_split(&text, '\n', &len));)
+		buf_printf(out, "%s: %.*s\n", name, (int)len, line);
+}
+
 static void show(const struct check_list *results, bool json)
 {
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	struct json_out out = JSON_OUT(&text, .indent = 2, .flat = 3);
+	AUTO(buf_done) struct buf text = BUF_INIT, labelled = BUF_INIT;
+	char host[HOST_MAX] = "";
+	gethostname(host, sizeof(host) - 1);
 	if (json) {
-		json_out_open(&out, NULL, '{');
-		json_out_text(&out, "state", check_state_name(check_list_worst(results)));
-		json_out_open(&out, "checks", '[');
-		for (size_t i = 0; i < results->count; i++)
-			check_json_write(&out, &results->items[i]);
-		json_out_close(&out, ']');
-		json_out_close(&out, '}');
-		buf_append_char(&text, '\n');
+		check_json_write_all(host, results, &text);
 	} else {
 		check_list_print(results, &text);
+		if (label())
+			put_labelled(buf_str(&text), label(), &labelled);
 	}
-	fputs(buf_str(&text), stdout);
+	fputs(buf_str(buf_len(&labelled) ? &labelled : &text), stdout);
+}
+
+static int check_here(const struct command *self, const struct doctor_options *o)
+{
+	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
+	struct err err = ERR_INIT;
+	if (checks_run(&o->spec, &results, &err) < 0)
+		return command_usage_error(self, "%s", err.msg);
+	if (results.count)
+		show(&results, o->json);
+	return check_list_worst(&results) == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
 }
 
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
-	struct doctor_options o = { .spec = { .devices = CHECKS_ANY_DEVICES } };
-	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
-	struct err err = ERR_INIT;
+	struct doctor_options o = {
+		.spec = { .devices = CHECKS_ANY_DEVICES },
+		.hosts = { .ssh = "ssh", .timeout_ns = HOSTS_TIMEOUT_NS, .fanout = 1 }
+	};
 	int first, status;
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
 	if (first < argc)
 		status = command_usage_error(self, "unexpected argument '%s'", argv[first]);
-	else if (checks_run(&o.spec, &results, &err) < 0)
-		status = command_usage_error(self, "%s", err.msg);
+	else if (o.hosts.list || o.hosts.file)
+		status = doctor_on_hosts(self, &o.hosts, &o.spec, o.json);
 	else
-		status =
-			check_list_worst(&results) == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
-	if (results.count)
-		show(&results, o.json);
+		status = check_here(self, &o);
 	strv_done(&o.spec.dirs);
 	strv_done(&o.spec.checks);
 	return status;
@@ -79,8 +113,8 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.synopsis = "[--checks=quick|full|NAME,...] [--dir DIR] [--check COMMAND] [--json]",
-	.summary = "check whether this host is fit for workers, and say what to do if not",
+	.synopsis = "[--hosts=HOST,...] [--checks=quick|full|NAME,...] [--dir DIR] [--json]",
+	.summary = "check whether hosts are fit for workers, and say what to do if not",
 	.opts = doctor_opts,
 	.mode = OPT_PERMUTE,
 	.main = doctor_main,

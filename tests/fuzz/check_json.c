@@ -23,6 +23,20 @@ static void check(const struct check_result *result)
 	buf_done(&two);
 }
 
+/* Found again after the greeting of a login shell. */
+static void check_all(const struct check_list *all)
+{
+	struct buf text = BUF_INIT;
+	struct check_list again = CHECK_LIST_INIT;
+	buf_append_str(&text, "{welcome}");
+	check_json_write_all("node1", all, &text);
+	if (check_json_find_all(buf_str(&text), buf_len(&text), &again, NULL) < 0 ||
+	    again.count != all->count)
+		abort();
+	check_list_done(&again);
+	buf_done(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct check_result result, user = { .name = "user" };
@@ -32,6 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (check_json_read_all((const char *)data, size, &all, NULL) == 0)
 		for (size_t i = 0; i < all.count; i++)
 			check(&all.items[i]);
+	check_list_done(&all);
+	if (check_json_find_all((const char *)data, size, &all, NULL) == 0)
+		check_all(&all);
 	check_list_done(&all);
 	if (check_json_figures((const char *)data, size, &user))
 		check(&user);

@@ -310,3 +310,19 @@ TEST(the_results_of_a_doctor_are_read)
 		ck_assert_int_eq(check_json_read_all(others[i], strlen(others[i]), &list, NULL),
 				 -EPROTO);
 }
+
+TEST(the_results_of_a_doctor_are_found_after_what_a_login_shell_prints)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	AUTO(check_list_done) struct check_list list = CHECK_LIST_INIT, read = CHECK_LIST_INIT;
+	struct check_result result = { .name = "limits", .state = CHECK_WARNING };
+	check_list_add(&list, &result);
+	buf_append_str(&text, "Welcome {friend}\nno newline");
+	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text), &read, NULL), -EPROTO);
+	check_json_write_all("node1", &list, &text);
+	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text), &read, NULL), 0);
+	ck_assert_uint_eq(read.count, 1);
+	ck_assert_int_eq(read.items[0].state, CHECK_WARNING);
+	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text) - 3, &read, NULL),
+			 -EPROTO);
+}

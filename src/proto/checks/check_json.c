@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/checks/across.h"
 #include "proto/json_value.h"
 
 void check_json_write(struct json_out *out, const struct check_result *result)
@@ -31,6 +32,45 @@ void check_json_write(struct json_out *out, const struct check_result *result)
 		json_out_text(out, result->facts[i].name, result->facts[i].value);
 	json_out_close(out, '}');
 	json_out_close(out, '}');
+}
+
+/* An object and its first member, as JSON_LAYOUT writes it: nothing else prints that by chance. */
+#define JSON_BEGIN "{\n  \"host\": \""
+#define JSON_LAYOUT(buf, depth) JSON_OUT(buf, .indent = 2, .flat = (depth))
+
+static void write_checks(struct json_out *out, const char *host, const struct check_list *results)
+{
+	json_out_text(out, "host", host);
+	json_out_text(out, "state", check_state_name(check_list_worst(results)));
+	json_out_open(out, "checks", '[');
+	for (size_t i = 0; i < results->count; i++)
+		check_json_write(out, &results->items[i]);
+	json_out_close(out, ']');
+}
+
+void check_json_write_all(const char *host, const struct check_list *results, struct buf *buf)
+{
+	struct json_out out = JSON_LAYOUT(buf, 3);
+	json_out_open(&out, NULL, '{');
+	write_checks(&out, host, results);
+	json_out_close(&out, '}');
+	buf_append_char(buf, '\n');
+}
+
+void check_json_write_hosts(const struct across *across, struct buf *buf)
+{
+	struct json_out out = JSON_LAYOUT(buf, 5);
+	json_out_open(&out, NULL, '{');
+	json_out_text(&out, "state", check_state_name(across_worst(across)));
+	json_out_open(&out, "hosts", '[');
+	for (size_t i = 0; i < across->count; i++) {
+		json_out_open(&out, NULL, '{');
+		write_checks(&out, across->items[i].name, &across->items[i].results);
+		json_out_close(&out, '}');
+	}
+	json_out_close(&out, ']');
+	json_out_close(&out, '}');
+	buf_append_char(buf, '\n');
 }
 
 static void copy_text(struct json_value object, const char *key, char *ret_text, size_t size)
@@ -126,6 +166,15 @@ int check_json_read_all(const char *text, size_t len, struct check_list *ret_res
 	*ret_results = results;
 	results = CHECK_LIST_INIT;
 	return 0;
+}
+
+int check_json_find_all(const char *text, size_t len, struct check_list *ret_results,
+			struct err *err)
+{
+	const char *begin = memmem(text, len, JSON_BEGIN, strlen(JSON_BEGIN));
+	if (!begin)
+		return err_set(err, EPROTO, "not the results of checks");
+	return check_json_read_all(begin, len - (size_t)(begin - text), ret_results, err);
 }
 
 bool check_json_figures(const char *text, size_t len, struct check_result *result)

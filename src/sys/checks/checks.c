@@ -346,6 +346,29 @@ static void batch_add(struct batch *batch, const char *name, check_fn *check, co
 		    ns_add(clock_now_ns(), timeout_ns));
 }
 
+int checks_check_spec(const struct checks_spec *spec, struct err *err)
+{
+	struct check_limits limits;
+	int r = check_words(spec->which, err);
+	return r == 0 && spec->limits ? check_limits_parse(spec->limits, &limits, err) : r;
+}
+
+static uint64_t usual_timeout_ns(const struct checks_spec *spec)
+{
+	if (spec->timeout_ns)
+		return spec->timeout_ns;
+	return is_full(spec->which) ? CHECKS_FULL_NS : CHECKS_QUICK_NS;
+}
+
+uint64_t checks_longest_ns(const struct checks_spec *spec)
+{
+	uint64_t each_ns = MAX(usual_timeout_ns(spec), CHECKS_SLOW_NS), all_ns = each_ns;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].alone)
+			all_ns = ns_add(all_ns, each_ns);
+	return all_ns;
+}
+
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err)
 {
 	AUTO(strv_done) struct strv dirs = STRV_INIT;
@@ -356,9 +379,8 @@ int checks_run(const struct checks_spec *spec, struct check_list *ret_results, s
 	*ret_results = CHECK_LIST_INIT;
 	AUTO_FREE struct check_place *places =
 		NEW_ARRAY(struct check_place, ARRAY_LEN(table) + dirs.count + spec->checks.count);
-	uint64_t usual_ns = is_full(spec->which) ? CHECKS_FULL_NS : CHECKS_QUICK_NS;
 	struct batch batch = { .spec = spec,
-			       .timeout_ns = spec->timeout_ns ? spec->timeout_ns : usual_ns,
+			       .timeout_ns = usual_timeout_ns(spec),
 			       .places = places,
 			       .results = ret_results };
 	if (spec->limits && (r = check_limits_parse(spec->limits, &batch.limits, err)) < 0)

@@ -29,6 +29,12 @@ struct checks_spec {
 	uint64_t timeout_ns; /* of each; 0: CHECKS_QUICK_NS or CHECKS_FULL_NS */
 };
 
+/* Whether checks_run() would take it; -EINVAL as there. */
+int checks_check_spec(const struct checks_spec *spec, struct err *err);
+
+/* The longest that checks_run() takes. */
+uint64_t checks_longest_ns(const struct checks_spec *spec);
+
 /* -EINVAL: `which` names a check that there is not, or `limits` are none. */
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err);
 

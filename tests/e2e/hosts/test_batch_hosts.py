@@ -73,16 +73,26 @@ def started(path):
     return path.read_text().split() if path.exists() else []
 
 
+def waiting(name):
+    """The beginning of an order that says that it runs and goes on when there is a file `go`."""
+    return f"echo {name} >>started; until test -e go; do sleep 0.05; done; "
+
+
 def waiting_orders(tmp_path, count):
-    """Orders that say that they run and end when there is a file `go`."""
-    return write(tmp_path / "list", *(f"echo {n} >>started; until test -e go; do sleep 0.05; done; echo {n}"
-                                      for n in range(count)))
+    return write(tmp_path / "list", *(f"{waiting(n)}echo {n}" for n in range(count)))
+
+
+def let_go(tmp_path, slots):
+    """Once all hosts work; one that comes when all is done finds nobody."""
+    wait_for(lambda: len(started(tmp_path / "started")) == slots, "orders to run on all hosts")
+    (tmp_path / "go").touch()
 
 
 def test_one_list_runs_on_all_hosts_and_has_one_result_file(make_hosts, tmp_path):
     hosts = make_hosts()
-    orders = write(tmp_path / "list", *(f"echo one $((1 + {n})); echo two >&2" for n in range(40)), "exit 3")
-    hosts.start("-j2", "-k", "-o", "r.jsonl", "--joblog=log", "--retries=1", "--retry-delay=0", orders)
+    orders = write(tmp_path / "list", *(f"{waiting(n)}echo one $((1 + {n})); echo two >&2" for n in range(40)), "exit 3")
+    hosts.start("-j2", "-k", "-o", "r.jsonl", "--joblog=log", "--retries=1", "--retry-delay=0", "--order=listed", orders)
+    let_go(tmp_path, 6)
     assert [host.wait() for host in hosts.processes] == [1, 1, 1]
     assert final(tmp_path / "r.jsonl") == {line: 1 for line in orders.read_text().splitlines()[:40]}
     failed = [line for line in results(tmp_path / "r.jsonl") if line["reason"] != "ok"]
@@ -96,8 +106,9 @@ def test_one_list_runs_on_all_hosts_and_has_one_result_file(make_hosts, tmp_path
 
 def test_what_orders_write_comes_back_whole(make_hosts, tmp_path):
     hosts = make_hosts()
-    orders = write(tmp_path / "list", *(f"head -c {n}000000 /dev/zero | tr '\\0' {n}" for n in range(1, 5)))
+    orders = write(tmp_path / "list", *(f"{waiting(n)}head -c {n}000000 /dev/zero | tr '\\0' {n}" for n in range(1, 5)))
     hosts.start("-j1", "--results=kept", "-o", "r.jsonl", orders)
+    let_go(tmp_path, 3)
     assert [host.wait() for host in hosts.processes] == [0, 0, 0]
     for line in results(tmp_path / "r.jsonl"):
         text = (tmp_path / line["stdout"]["path"]).read_text()
@@ -208,10 +219,11 @@ def needy(tmp_path, *orders):
 def test_orders_go_to_the_host_that_has_what_they_name(make_hosts, tmp_path):
     hosts = make_hosts()
     name = os.uname().nodename
-    orders = needy(tmp_path, *({"cmd": f"echo $WHO {n}", "features": ["gpu", "ssd"], "hosts": name} for n in range(6)),
-                   *({"cmd": f"echo any {n}", "memory": "1M"} for n in range(6)))
+    orders = needy(tmp_path, *({"cmd": f"{waiting(n)}echo $WHO {n}", "features": ["gpu", "ssd"], "hosts": name} for n in range(6)),
+                   *({"cmd": f"{waiting(n)}echo any {n}", "memory": "1M"} for n in range(6)))
     hosts.start("-j1", "-o", "r.jsonl", orders, count=2)
     hosts.start("-j1", "--features=ssd,gpu", "-o", "r.jsonl", orders, count=1, env={"WHO": "rich"})
+    let_go(tmp_path, 3)
     assert [host.wait() for host in hosts.processes] == [0, 0, 0]
     said = hosts.output().split("\n")
     assert {f"rich {n}" for n in range(6)} <= set(said) and {f"any {n}" for n in range(6)} <= set(said)
@@ -252,11 +264,14 @@ def test_one_host_alone_refuses_what_it_cannot_serve(tmp_path):
 def test_the_runs_of_a_pair_are_on_one_host_and_on_the_same_cores(make_hosts, tmp_path):
     hosts = make_hosts()
     args = [str(n) for n in range(6)]
-    hosts.start("-j1", "--ab", "--runs=4", "--warmup=1", "-o", "r.jsonl", "A=echo a {} $PPID >>where", "B=echo b {} $PPID >>where", ":::", *args)
+    commands = {side: waiting("{}") + f"echo {side} {{}} $PPID >>where" for side in "ab"}
+    hosts.start("-j1", "--ab", "--runs=4", "--warmup=1", "-o", "r.jsonl", *(f"{side.upper()}={line}" for side, line in commands.items()),
+                ":::", *args)
+    let_go(tmp_path, 3)
     assert [host.wait() for host in hosts.processes] == [0, 0, 0]
     lines = [line for line in results(tmp_path / "r.jsonl") if not line.get("warmup")]
     runs = collections.Counter((line["id"], line["variant"], line["cmd"]) for line in lines if line["reason"] == "ok")
-    assert runs == {(n, variant, f"echo {variant.lower()} {n} $PPID >>where"): 4 for n in args for variant in "AB"}
+    assert runs == {(n, side.upper(), line.replace("{}", n)): 4 for n in args for side, line in commands.items()}
     blocks = collections.defaultdict(list)
     for line in lines:
         blocks[line["id"], line["block"]].append(line)

@@ -319,16 +319,24 @@ static void receive_from_caller(struct play *p)
 	receive(p, *link);
 }
 
+/* A coordinator looks first for members that have fallen silent, and may tell those who are left,
+ * among them the one whose link is down: nothing becomes of that. The own link is replaced in the
+ * same step. */
 static void end_link(struct play *p)
 {
 	uint32_t which = draw(&p->in, CALLERS + 1);
-	uint64_t *slot = which < CALLERS ? &p->callers[which] : &p->own_link, link = *slot;
-	*slot = 0;
+	bool own = which == CALLERS;
+	uint64_t *slot = own ? &p->own_link : &p->callers[which], link = *slot;
 	if (!link)
 		return;
-	p->placing &= slot != &p->own_link;
+	if (own) {
+		*slot = 0;
+		p->placing = false;
+	}
 	step(p, &(struct node_event){
 			.type = NODE_EV_LINK_DOWN, .link = link, .dead = draw(&p->in, 2) });
+	if (*slot == link)
+		*slot = 0;
 }
 
 /* ---- the play ---- */

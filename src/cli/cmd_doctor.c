@@ -37,6 +37,8 @@ static const struct opt doctor_opts[] = {
 		"a figure outside these is bad"),
 	OPT_DURATION("timeout", NULL, struct doctor_options, spec.timeout_ns, "TIME",
 		     "how long each check may take (default 2 s, with --checks=full 15 s)"),
+	OPT_LIST("reach", struct doctor_options, spec.reach, "HOST",
+		 "another host, which should be reached from here"),
 	OPT_STR("hosts", NULL, struct doctor_options, hosts.list, "HOST,...",
 		"check these hosts, over ssh, and show one table"),
 	OPT_STR("hostfile", NULL, struct doctor_options, hosts.file, "FILE",
@@ -108,6 +110,7 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 		status = check_here(self, &o);
 	strv_done(&o.spec.dirs);
 	strv_done(&o.spec.checks);
+	strv_done(&o.spec.reach);
 	return status;
 }
 

@@ -15,6 +15,8 @@
 #include "fleet/ssh.h"
 #include "proto/checks/check_json.h"
 
+#define HOST_MAX 256
+#define REACH_MAX 16 /* other hosts that each tries to connect to */
 #define CODE_SSH 255 /* of ssh itself */
 #define CODE_NOT_FOUND 127
 
@@ -41,6 +43,7 @@ static void make_words(const struct checks_spec *spec, struct strv *words)
 	strv_add(words, "--json");
 	add_if(words, "checks", spec->which);
 	add_each(words, "dir", &spec->dirs);
+	add_each(words, "reach", &spec->reach);
 	add_each(words, "check", &spec->checks);
 	if (spec->devices != CHECKS_ANY_DEVICES)
 		strv_take(words, mem_printf("--devices=%lld", (long long)spec->devices));
@@ -50,6 +53,24 @@ static void make_words(const struct checks_spec *spec, struct strv *words)
 	if (spec->timeout_ns)
 		strv_take(words, mem_printf("--timeout=%.3f",
 					    (double)spec->timeout_ns / (double)NS_PER_S));
+}
+
+/* As another host may know it: not by the user there, nor as "localhost". */
+static char *plain_name(const char *host)
+{
+	char own[HOST_MAX] = "";
+	const char *at = strrchr(host, '@');
+	gethostname(own, sizeof(own) - 1);
+	return mem_strdup(ssh_is_here(host) ? own : at ? at + 1 : host);
+}
+
+/* Each host tries those that follow it in the list, all of them if they are few. */
+static void add_reach(const struct hostfile *hosts, size_t self, struct strv *words)
+{
+	for (size_t i = 1; i < hosts->count && i <= REACH_MAX; i++) {
+		AUTO_FREE char *name = plain_name(hosts->items[(self + i) % hosts->count].name);
+		add_if(words, "reach", name);
+	}
 }
 
 static void make_env(struct strv *env)
@@ -92,6 +113,8 @@ static void add_lost(struct across *across, const char *name, struct gather_item
 			 "names another command";
 	} else if (code == CODE_NOT_FOUND) {
 		remedy = "muster must be there under the same path as here, or in PATH";
+	} else if (code == EXIT_CODE_USAGE) {
+		remedy = "muster may have another version there; install the same on all hosts";
 	}
 	if (!why && *said)
 		why = mem_strdup(said);
@@ -127,8 +150,11 @@ static void ask(const struct hosts_options *o, const struct hostfile *hosts, con
 	make_words(spec, &words);
 	make_env(&env);
 	for (size_t i = 0; i < hosts->count; i++) {
+		AUTO(strv_done) struct strv own = STRV_INIT;
 		items[i] = GATHER_ITEM_INIT;
-		ssh_command_in(&ssh, hosts->items[i].name, dir, &env, &words, &items[i].argv);
+		strv_add_all(&own, words.items);
+		add_reach(hosts, i, &own);
+		ssh_command_in(&ssh, hosts->items[i].name, dir, &env, &own, &items[i].argv);
 	}
 	gather_run(items, hosts->count, timeout_ns);
 	for (size_t i = 0; i < hosts->count; i++) {

@@ -23,6 +23,7 @@ static void add(struct across *across, const char *name, double speed, const cha
 	if (warning)
 		check_find(&shm, CHECK_WARNING, "make it larger", "%s", warning);
 	check_measure(&shm, "shm_size", 3ull << 29, "bytes");
+	check_say(&versions, "torch %s", torch);
 	check_state_fact(&versions, "torch", torch);
 	check_list_add(&list, &cpu);
 	check_list_add(&list, &shm);
@@ -47,7 +48,7 @@ TEST(hosts_that_are_all_well_have_a_short_line_for_each_check)
 			 "reached   4 of 4 ok\n"
 			 "cpu       4 of 4 ok; cpu_speed 3 to 3.3 GFLOP/s\n"
 			 "shm       4 of 4 ok; shm_size 1.5 GiB\n"
-			 "versions  4 of 4 ok\n"
+			 "versions  4 of 4 ok: torch 2.13\n"
 			 "compared  4 of 4 ok\n"
 			 "4 hosts: 0 bad, 0 with warnings, 0 unknown, 4 ok\n");
 	ck_assert_int_eq(across_worst(&across), CHECK_OK);
@@ -66,7 +67,7 @@ TEST(a_finding_is_shown_once_with_its_hosts_and_its_remedy)
 			 "reached   4 of 5 ok; bad: e\n"
 			 "cpu       4 of 4 ok; cpu_speed 3 GFLOP/s\n"
 			 "shm       1 of 4 ok; warning: a,c,d; shm_size 1.5 GiB\n"
-			 "versions  4 of 4 ok\n"
+			 "versions  4 of 4 ok: torch 2.13\n"
 			 "compared  4 of 4 ok\n"
 			 "bad      e: reached: Connection refused\n"
 			 "         remedy: look at it\n"
@@ -88,6 +89,7 @@ TEST(a_host_that_stands_out_among_the_others_is_bad)
 	add(&across, "c", 3.1, "2.1", NULL);
 	add(&across, "d", 3.2, "2.13", NULL);
 	const char *shown = table(&across, &text);
+	ck_assert_ptr_nonnull(strstr(shown, "versions  4 of 4 ok\n"));
 	ck_assert_ptr_nonnull(strstr(shown, "compared  2 of 4 ok; bad: b,c\n"));
 	ck_assert_ptr_nonnull(
 		strstr(shown, "bad      b: compared: cpu_speed 0.5 GFLOP/s, median "));

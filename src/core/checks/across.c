@@ -187,6 +187,22 @@ static void put_ranges(const struct across *across, const char *row, struct buf 
 		}
 }
 
+/* What all hosts say of a check, if they say the same; NULL: they do not. */
+static const char *common_text(const struct across *across, const char *row)
+{
+	const char *text = NULL;
+	for (size_t h = 0; h < across->count; h++)
+		for (size_t i = 0; i < across->items[h].results.count; i++) {
+			const struct check_result *result = &across->items[h].results.items[i];
+			if (!str_eq(result->name, row))
+				continue;
+			if (text && !str_eq(text, result->text))
+				return NULL;
+			text = result->text;
+		}
+	return text;
+}
+
 static void put_row(const struct across *across, const char *row, int width, struct buf *out)
 {
 	struct name_list hosts[CHECK_STATE_COUNT] = { 0 };
@@ -206,7 +222,11 @@ static void put_row(const struct across *across, const char *row, int width, str
 			put_names(&hosts[state], out);
 		}
 	buf_done(&hosts[CHECK_OK].text);
-	put_ranges(across, row, out);
+	const char *text = hosts[CHECK_OK].count == count ? common_text(across, row) : NULL;
+	if (text && *text)
+		buf_printf(out, ": %s", text);
+	else
+		put_ranges(across, row, out);
 	buf_append_char(out, '\n');
 }
 

@@ -40,6 +40,7 @@ static const struct {
 	{ "names", check_names, false },
 	{ "ports", check_ports, false },
 	{ "interfaces", check_interfaces, false },
+	{ "reach", check_reach, false },
 	{ "devices", check_devices, false },
 	{ "hardware", check_hardware, false },
 	{ "versions", check_versions, false },
@@ -263,15 +264,26 @@ static bool is_word(const char *word, size_t len, const char *name)
 	return len == strlen(name) && memcmp(word, name, len) == 0;
 }
 
-bool checks_name(const char *which, const char *name)
+static bool is_all(const char *which)
+{
+	return !which || str_eq(which, "quick") || str_eq(which, "full");
+}
+
+/* By its own name. */
+static bool is_listed(const char *which, const char *name)
 {
 	size_t len;
-	if (!which || str_eq(which, "quick") || str_eq(which, "full"))
-		return true;
+	if (is_all(which))
+		return false;
 	for (const char *word; (word = str_split(&which, ',', &len));)
 		if (is_word(word, len, name))
 			return true;
 	return false;
+}
+
+bool checks_name(const char *which, const char *name)
+{
+	return is_all(which) || is_listed(which, name);
 }
 
 static int unknown_check(const char *word, size_t len, struct err *err)
@@ -286,7 +298,7 @@ static int unknown_check(const char *word, size_t len, struct err *err)
 static int check_words(const char *which, struct err *err)
 {
 	size_t len;
-	if (!which || !*which || str_eq(which, "quick") || str_eq(which, "full"))
+	if (is_all(which) || !*which)
 		return 0;
 	for (const char *word; (word = str_split(&which, ',', &len));) {
 		bool known = is_word(word, len, CHECKS_PAIRS);
@@ -339,11 +351,20 @@ static void batch_add(struct batch *batch, const char *name, check_fn *check, co
 				       .full = is_full(batch->spec->which),
 				       .dir = dir };
 	uint64_t timeout_ns = batch->timeout_ns;
-	bool slow = check == check_storage || check == check_versions;
+	bool slow = check == check_storage || check == check_versions || check == check_reach;
 	if (slow && !batch->spec->timeout_ns)
 		timeout_ns = MAX(timeout_ns, CHECKS_SLOW_NS);
+	place->timeout_ns = timeout_ns;
 	probe_start(&batch->probes, name, check, place, command,
 		    ns_add(clock_now_ns(), timeout_ns));
+}
+
+/* There is something to check. */
+static bool has_object(const struct checks_spec *spec, check_fn *check)
+{
+	if (check == check_script)
+		return spec->script;
+	return check != check_reach || spec->reach.count > 0;
 }
 
 int checks_check_spec(const struct checks_spec *spec, struct err *err)
@@ -375,6 +396,9 @@ int checks_run(const struct checks_spec *spec, struct check_list *ret_results, s
 	int r = check_words(spec->which, err);
 	if (r < 0)
 		return r;
+	if (spec->reach.count == 0 && is_listed(spec->which, "reach"))
+		return err_set(err, EINVAL,
+			       "the check 'reach' needs hosts: --reach of muster doctor");
 	add_directories(spec, &dirs);
 	*ret_results = CHECK_LIST_INIT;
 	AUTO_FREE struct check_place *places =
@@ -387,8 +411,7 @@ int checks_run(const struct checks_spec *spec, struct check_list *ret_results, s
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		bool storage = table[i].check == check_storage;
-		bool script = table[i].check == check_script;
-		if (!checks_name(spec->which, table[i].name) || (script && !spec->script))
+		if (!checks_name(spec->which, table[i].name) || !has_object(spec, table[i].check))
 			continue;
 		for (size_t d = 0; d < (storage ? dirs.count : 1); d++)
 			batch_add(&batch, table[i].name, table[i].check,

@@ -21,6 +21,7 @@ struct checks_spec {
 	const char *which;   /* "quick", "full" or names with commas; NULL: quick, "": none */
 	struct strv dirs;    /* where files are written; none: the working and the temporary one */
 	bool dirs_later;     /* they need not be there yet: one above them is taken */
+	struct strv reach;   /* other hosts, to connect to */
 	struct strv checks;  /* commands of the user */
 	int64_t devices;     /* accelerators that must be there; CHECKS_ANY_DEVICES */
 	const char *script;  /* a file that all nodes should have in the same version; NULL: none */

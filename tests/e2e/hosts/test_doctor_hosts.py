@@ -78,12 +78,29 @@ def test_a_host_that_is_silent_or_lacks_the_directory_is_named_and_the_others_ar
     assert re.search(r"(?m)^limits +\d of 1 ok", text), text
 
 
+def test_hosts_that_do_not_reach_each_other_are_named(net):
+    net = net(3)
+    code, text = doctor(net, "--checks=reach")
+    assert code == 0 and re.search(r"(?m)^reach +3 of 3 ok: \w+ reaches 2 hosts$", text), text
+    for version, address in (("-4", net.hosts[2].ipv4), ("-6", net.hosts[2].ipv6)):
+        net.hosts[0].call("ip", version, "route", "add", "unreachable", address)
+    code, text = doctor(net, "--checks=reach", "--reach=node98")
+    assert code == 0 and re.search(r"(?m)^reach +0 of 3 ok; warning: node1,node2,node3$", text), text
+    says = dict(re.findall(r"(?m)^warning  (\S+): reach: (.*)$", text))
+    assert re.search(r"node3 \(\S+\) does not answer: ", says["node1"]) and "reaches 1 host" in says["node1"], text
+    assert says["node2"].startswith("node98 has no address here: ") and "reaches 2 hosts" in says["node2"], text
+    assert re.search(r"node1 \(\S+\) does not answer: connections are dropped on the way", says["node3"]), text
+
+
 def test_a_command_that_cannot_be_started_is_named(muster):
     done = muster("doctor", "--hosts=node1,node2", "--ssh=/nonexistent/ssh")
     assert done.returncode == 91, done.stdout + done.stderr
     assert "bad      node1,node2: reached: cannot start /nonexistent/ssh: No such file or directory" in done.stdout
     done = muster("doctor", "--hosts=node1", "--checks=nosuch")
     assert done.returncode == 2 and "there is no check 'nosuch'" in done.stderr
+    for command in (["doctor", "--checks=reach"], ["run", "--preflight=reach", "true"]):
+        done = muster(*command)
+        assert done.returncode == 2 and "the check 'reach' needs hosts" in done.stderr, done.stderr
 
 
 @pytest.mark.xdist_group("slurm")

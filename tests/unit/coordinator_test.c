@@ -1648,6 +1648,7 @@ TEST(agents_are_told_how_many_are_missing_for_a_majority)
 	ck_assert_uint_eq(told_missing(1), 1);
 	join(3);
 	ck_assert_uint_eq(told_missing(1), 0);
+	coordinator_done(&c);
 	begin_takeover(5);
 	struct memory memory = remembering((struct ballot){ 5, 4 }, 4);
 	join_with(1, &memory);

@@ -82,6 +82,7 @@ TEST(a_host_is_given_what_its_cores_take)
 	begin(&t, 3, &config);
 	t.orders[1].kind = 1;
 	/* built again with a wide order in the middle */
+	deal_done(&t.deal);
 	deal_init(&t.deal, &config, t.orders, 3, t.kinds, 2);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_WELCOME));
@@ -207,6 +208,7 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 	begin(&t, 1, &config);
 	t.orders[0].kind = 1;
 	t.kinds[1] = (struct deal_kind){ .width = 1, .needs.features = features };
+	deal_done(&t.deal);
 	deal_init(&t.deal, &config, t.orders, 1, t.kinds, 2);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* it has no such feature */
@@ -264,6 +266,7 @@ TEST(an_order_that_no_host_can_serve_fails_at_once_when_all_are_there)
 	begin(&t, 2, &config);
 	t.orders[1].kind = 1;
 	t.kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
+	deal_done(&t.deal);
 	deal_init(&t.deal, &config, t.orders, 2, t.kinds, 2);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));

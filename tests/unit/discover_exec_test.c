@@ -217,7 +217,6 @@ TEST(it_learns_of_our_end_by_the_end_of_its_input_and_has_time_to_leave)
 TEST(a_lease_that_is_renewed_is_reported_and_the_program_hears_how_the_job_ended)
 {
 	AUTO(heard_done) struct heard heard = { .base = NULL, .wanted = 2 };
-	heard.base = event_base_new();
 	struct discover_exec *discovery = start_script(
 		&heard,
 		"echo '{\"coordinator\":\"a:1\",\"epoch\":3,\"until_ms\":5}'; "

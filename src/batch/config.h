@@ -13,6 +13,7 @@
 #include "core/host/corepool.h"
 #include "core/batch/repeat.h"
 #include "core/batch/schedule.h"
+#include "net/addr.h"
 #include "nodes/rendezvous.h"
 
 enum batch_progress {
@@ -84,7 +85,9 @@ struct batch_config {
 	struct archive_options filing;
 	const char *shell;
 	bool dry_run, quiet;
-	int progress; /* enum batch_progress */
+	int progress;	       /* enum batch_progress */
+	bool http;	       /* a page is served, */
+	struct addr http_addr; /* there */
 
 	/* Many hosts: as typed, and what that means; NULL: this host alone. */
 	struct rendezvous_options meeting;

@@ -310,6 +310,10 @@ static int init(struct runner *runner, const struct runner_job *job)
 		log_error("%s", err.msg);
 		return -err.code;
 	}
+	if (job->config->http && !job->source && status_page_open(runner, &err) < 0) {
+		log_error("%s", err.msg);
+		return -err.code;
+	}
 	return 0;
 }
 
@@ -376,8 +380,13 @@ static int finish(struct runner *runner)
 int runner_run(const struct runner_job *job)
 {
 	struct runner runner;
-	if (init(&runner, job) < 0)
+	if (init(&runner, job) < 0) {
+		if (!runner.base)
+			return EXIT_CODE_SYSTEM;
+		printer_flush(runner.printer);
+		done(&runner);
 		return EXIT_CODE_SYSTEM;
+	}
 	signal(SIGPIPE, SIG_IGN);
 	/* Outputs that wait for a slow terminal keep their files open. Orders keep the old limit:
 	 * their wardens started before this. */
@@ -398,6 +407,7 @@ int runner_run(const struct runner_job *job)
 	printer_flush(runner.printer);
 	if (runner.exit_code)
 		code = runner.exit_code;
+	batch_page_close(runner.page, code);
 	done(&runner);
 	return code;
 }

@@ -211,6 +211,7 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 			       action->outcome.reason != REASON_OK;
 	} else {
 		status_outcome(runner, action, place);
+		status_page_ended(place, &action->outcome, &ending.result);
 	}
 	if (!runner->job->source && action->outcome.final && action->outcome.reason != REASON_OK)
 		status_failure(runner, &action->outcome, place, &ending);

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "batch/ending.h"
 #include "batch/launch.h"
+#include "batch/page/batch_page.h"
 #include "batch/pipe/feed.h"
 #include "batch/pipe/pour.h"
 #include "batch/printer.h"
@@ -65,6 +66,7 @@ struct runner {
 	struct feed *feed;	      /* of --pipe; NULL: none */
 	struct batch_order *fetching; /* the place of the next block */
 	struct live *live;	      /* NULL: outputs are shown at the end */
+	struct batch_page *page;      /* --http; NULL: none */
 	struct failures failures;
 	int failed_code;     /* exit code of the last order that failed */
 	struct list endings; /* being hashed */
@@ -113,5 +115,10 @@ void status_failure(struct runner *runner, const struct batch_outcome *outcome,
 void status_tell(struct runner *runner); /* SIGUSR1: how far it is, and what runs */
 void status_wait(struct runner *runner); /* the host is too busy for --memfree or --load */
 void status_summary(struct runner *runner);
+/* --http, unless the orders come from elsewhere */
+int status_page_open(struct runner *runner, struct err *err);
+void status_page_started(const struct place *place);
+void status_page_ended(const struct place *place, const struct batch_outcome *outcome,
+		       const struct result *result);
 
 #endif

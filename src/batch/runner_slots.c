@@ -285,6 +285,7 @@ void place_spawn(struct place *place, const struct batch_action *action)
 	const struct runner_job *job = place->runner->job;
 	if (job->source)
 		job->source->started(job->source_arg, action->order);
+	status_page_started(place);
 	if (open_output(place, &err) < 0)
 		runner_fatal(place->runner, &err);
 	else

@@ -276,3 +276,67 @@ void status_summary(struct runner *runner)
 		buf_append_str(&text, "; --resume goes on from here");
 	say(runner, &text);
 }
+
+/* ---- the page ---- */
+
+static size_t index_of(const struct place *place)
+{
+	return (size_t)(place->order - place->runner->job->batch_orders);
+}
+
+static const struct order *order_at(void *arg, size_t index)
+{
+	const struct runner *runner = arg;
+	return &runner->job->orders->items[runner->job->batch_orders[index].item.index];
+}
+
+/* Orders are skipped without an event of their own, when their canary has failed. */
+static void tell_skipped(const struct runner *runner, struct roster *roster)
+{
+	const struct batch *batch = &runner->batch;
+	if (batch->skipped == roster_count(roster, ROSTER_SKIPPED))
+		return;
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->orders[i].state == BATCH_SKIPPED)
+			roster_skipped(roster, i);
+}
+
+static void sum_up(void *arg, struct roster *roster, struct roster_sum *ret_sum)
+{
+	struct runner *runner = arg;
+	tell_skipped(runner, roster);
+	ret_sum->left_ns = current_eta(runner, clock_now_ns());
+	ret_sum->before = runner->job->already_done;
+	ret_sum->jobs = (uint64_t)runner->job->plan->jobs;
+}
+
+int status_page_open(struct runner *runner, struct err *err)
+{
+	const struct batch_page_hooks hooks = {
+		.sum = sum_up, .order = order_at, .arg = runner, .printer = runner->printer
+	};
+	/* Canaries are no orders of the list, and come after it. */
+	size_t count = runner->job->count;
+	while (count > 0 && runner->job->batch_orders[count - 1].is_canary)
+		count--;
+	return batch_page_open(runner->base, &runner->job->config->http_addr, count, &hooks,
+			       &runner->page, err);
+}
+
+void status_page_started(const struct place *place)
+{
+	if (place->runner->page)
+		batch_page_started(place->runner->page, index_of(place), NULL);
+}
+
+void status_page_ended(const struct place *place, const struct batch_outcome *outcome,
+		       const struct result *result)
+{
+	AUTO(buf_done) struct buf how = BUF_INIT;
+	if (!place->runner->page)
+		return;
+	bool again = !outcome->final && !outcome->retry && outcome->reason != REASON_OK;
+	describe(outcome, place, &how);
+	batch_page_ended(place->runner->page, index_of(place), result, outcome->final, again,
+			 buf_str(&how));
+}

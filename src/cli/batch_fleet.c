@@ -35,7 +35,8 @@
 #define CONNECTION "SSH_CONNECTION"
 
 /* What the hosts find out in other ways, or what is not theirs to do. */
-static const char *const excluded[] = { "rdzv-endpoint", "rdzv-backend", "lifeline", "notify" };
+static const char *const excluded[] = { "rdzv-endpoint", "rdzv-backend", "lifeline", "notify",
+					"http" };
 
 /* ---- in the terminal ---- */
 

@@ -9,6 +9,7 @@
 #include "cli/count_opt.h"
 #include "cli/share.h"
 #include "core/batch/label.h"
+#include "net/http.h"
 #include "proto/args/blocks.h"
 #include "proto/orders.h"
 #include "sys/topology.h"
@@ -186,6 +187,13 @@ static int parse_block(const char *text, void *field, struct err *err)
 		return err_set(err, EINVAL, "'%s' is not a size from 1 to 2G, such as 10M", text);
 	*size *= factor;
 	return 0;
+}
+
+static int parse_http(const char *text, void *field, struct err *err)
+{
+	struct batch_config *config = field;
+	config->http = true;
+	return http_address_parse(text, &config->http_addr, err);
 }
 
 /* hyperfine's --output says what becomes of the output of the commands. */
@@ -557,6 +565,13 @@ const struct opt batch_opts[] = {
 		"stop when descriptor N reports end of file"),
 	OPT_CHOICE("progress", NULL, struct batch_config, progress, progress_names,
 		   "how to show progress"),
+	{ .type = OPT_TYPE_CALL,
+	  .name = "http",
+	  .arg = "[ADDR:]PORT",
+	  .parse = parse_http,
+	  .bare = "0",
+	  .help = "serve a page of the batch for browsers, and print its address (alone: any port "
+		  "of 127.0.0.1)" },
 	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct batch_config, quiet, NULL,
 		    "only the output of the orders, and errors"),
 	  .short_name = 'q' },

@@ -104,6 +104,9 @@ static int check(const struct command *self, const struct batch_config *config)
 	int status = check_args(self, config);
 	if (status != 0)
 		return status;
+	if (config->http && config->args.pipe)
+		return command_usage_error(self,
+					   "--http shows a list of orders: it excludes --pipe");
 	if (config->json && !config->noise)
 		return command_usage_error(self, "--json is about --noise");
 	if (config->ab && config->filter.count > 0)

@@ -173,8 +173,11 @@ static void finish_stream(struct http_stream *stream, uint64_t deadline_ns)
 	struct evbuffer *pending = bufferevent_get_output(events);
 	AUTO(buf_done) struct buf last = BUF_INIT;
 	size_t len = evbuffer_get_length(pending);
-	evbuffer_copyout(pending, buf_reserve(&last, len), len);
-	buf_commit(&last, len);
+	evbuffer_unfreeze(pending, 1); /* outside of the loop it cannot be read otherwise */
+	ssize_t got = evbuffer_copyout(pending, buf_reserve(&last, len), len);
+	if (got < 0)
+		return;
+	buf_commit(&last, (size_t)got);
 	if (request->chunked)
 		buf_append_str(&last, "0\r\n\r\n");
 	write_until(bufferevent_getfd(events), bytes_of(buf_data(&last), buf_len(&last)),
@@ -199,6 +202,26 @@ const char *http_server_token(struct http_server *server)
 		sodium_bin2hex(server->token, sizeof(server->token), random, sizeof(random));
 	}
 	return server->token;
+}
+
+/* Whether it stands for all interfaces; browsers need a name then. */
+static bool is_any(const struct addr *address)
+{
+	char text[ADDR_TEXT_MAX];
+	addr_format_ip(address, text);
+	return str_eq(text, "0.0.0.0") || str_eq(text, "::");
+}
+
+void http_page_address(struct http_server *server, const struct addr *there, const char *host,
+		       struct buf *out)
+{
+	char text[ADDR_TEXT_MAX];
+	addr_format(there, text);
+	if (is_any(there) && *host)
+		buf_printf(out, "http://%.200s:%u", host, addr_port(there));
+	else
+		buf_printf(out, "http://%s", text);
+	buf_printf(out, "/#token=%s", http_server_token(server));
 }
 
 static bool has_token(const struct http_server *server, struct evhttp_request *request)

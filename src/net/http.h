@@ -66,6 +66,11 @@ void http_server_free(struct http_server *server);
  * they refuse everybody. */
 const char *http_server_token(struct http_server *server);
 
+/* Appends the address of its page with the token, for browsers: "http://127.0.0.1:80/#token=…".
+ * `there`: where it listens; `host`: the name that stands for all interfaces. */
+void http_page_address(struct http_server *server, const struct addr *there, const char *host,
+		       struct buf *out);
+
 /* An answer without end, of the type text/event-stream. The caller looks at `pending` before it
  * adds more: bytes that the client has not taken yet. */
 void http_stream_send(struct http_stream *stream, const void *data, size_t len);

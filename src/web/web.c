@@ -4,11 +4,14 @@
 #include <string.h>
 
 extern const unsigned char web_page[], web_page_end[], web_style[], web_style_end[], web_script[],
-	web_script_end[];
+	web_script_end[], web_batch_page[], web_batch_page_end[], web_batch_script[],
+	web_batch_script_end[];
 
 __asm__(".pushsection .rodata\n"
 	".globl web_page, web_page_end, web_style, web_style_end, web_script, web_script_end\n"
 	".hidden web_page, web_page_end, web_style, web_style_end, web_script, web_script_end\n"
+	".globl web_batch_page, web_batch_page_end, web_batch_script, web_batch_script_end\n"
+	".hidden web_batch_page, web_batch_page_end, web_batch_script, web_batch_script_end\n"
 	"web_page:\n"
 	".incbin \"src/web/page.html\"\n"
 	"web_page_end:\n"
@@ -24,6 +27,14 @@ __asm__(".pushsection .rodata\n"
 	".incbin \"src/web/views.js\"\n"
 	".incbin \"src/web/main.js\"\n"
 	"web_script_end:\n"
+	"web_batch_page:\n"
+	".incbin \"src/web/batch.html\"\n"
+	"web_batch_page_end:\n"
+	"web_batch_script:\n"
+	".incbin \"src/web/base.js\"\n"
+	".incbin \"src/web/chart.js\"\n"
+	".incbin \"src/web/batch.js\"\n"
+	"web_batch_script_end:\n"
 	".popsection\n");
 
 struct bytes web_text(enum web_file file)
@@ -34,6 +45,8 @@ struct bytes web_text(enum web_file file)
 		[WEB_PAGE] = { web_page, web_page_end },
 		[WEB_STYLE] = { web_style, web_style_end },
 		[WEB_SCRIPT] = { web_script, web_script_end },
+		[WEB_BATCH_PAGE] = { web_batch_page, web_batch_page_end },
+		[WEB_BATCH_SCRIPT] = { web_batch_script, web_batch_script_end },
 	};
 	static_assert(ARRAY_LEN(files) == WEB_FILE_COUNT, "every file has a text");
 	return bytes_of(files[file].begin, (size_t)(files[file].end - files[file].begin));
@@ -45,6 +58,8 @@ const char *web_type(enum web_file file)
 		[WEB_PAGE] = "text/html; charset=utf-8",
 		[WEB_STYLE] = "text/css; charset=utf-8",
 		[WEB_SCRIPT] = "text/javascript; charset=utf-8",
+		[WEB_BATCH_PAGE] = "text/html; charset=utf-8",
+		[WEB_BATCH_SCRIPT] = "text/javascript; charset=utf-8",
 	};
 	static_assert(ARRAY_LEN(types) == WEB_FILE_COUNT, "every file has a type");
 	return types[file];

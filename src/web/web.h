@@ -18,6 +18,8 @@ enum web_file {
 	WEB_PAGE,
 	WEB_STYLE,
 	WEB_SCRIPT,
+	WEB_BATCH_PAGE, /* of a batch; has the same style */
+	WEB_BATCH_SCRIPT,
 	WEB_FILE_COUNT,
 };
 

@@ -4,6 +4,7 @@
 
 #include "proto/dash/board.h"
 #include "proto/dash/log_feed.h"
+#include "proto/dash/roster.h"
 #include "proto/dash/wish.h"
 #include "proto/json_value.h"
 
@@ -37,6 +38,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wish wish;
 	wish_parse(bytes_of(data, size), &wish, NULL);
 	wish_parse(bytes_of(data + 1, size - 1), &wish, NULL);
+
+	struct roster_query query;
+	roster_query_parse(bytes_of(data, size), &query, NULL);
+	roster_query_done(&query);
+	roster_query_parse(bytes_of(data + 1, size - 1), &query, NULL);
+	roster_query_done(&query);
 
 	struct board *board = board_new();
 	look(board, data + 1, size - 1, cut - 1, 1);

@@ -12,10 +12,7 @@
 #include "base/procfs.h"
 #include "base/random.h"
 #include "base/str.h"
-#include "batch/many/many_private.h"
-#include "batch/printer.h"
-#include "batch/progress.h"
-#include "batch/show/failures.h"
+#include "batch/many/dealer_private.h"
 #include "batch/show/output_file.h"
 #include "batch/show/outputs.h"
 #include "core/worker/exit_code.h"
@@ -24,57 +21,15 @@
 #define STATUS_NS (30 * NS_PER_S)
 #define MEMORY_STEPS 16 /* between a size and its double */
 
-/* What an order wrote, as far as it has come. */
-struct got {
-	struct list link;
-	uint32_t lease;
-	int fds[2];
-	uint64_t bytes[2];
-};
-
-struct peer {
-	struct list link;
-	uint64_t id;
-	uint32_t host;
-	bool known;
-	char name[WORK_NAME_MAX];
-	struct buf in;
-	struct list gots;
-};
-
-struct dealer {
-	struct many *many;
-	struct many_list list;
-	struct deal deal;
-	struct deal_order *orders;
-	struct deal_kind *kinds;
-	size_t kind_count, kind_cap;
-	struct event *timer, *status;
-	struct list peers;
-	uint64_t term, start_ns;
-	/* the result at hand */
-	struct peer *peer;
-	const struct work_msg *msg;
-	struct failures failures;
-	int failed_code;
-	uint64_t late; /* results that did not count */
-	bool broken;   /* the result file cannot be written */
-};
-
 static void step(struct dealer *dealer, struct deal_event event);
 
 /* ---- the list ---- */
-
-static const struct order *order_at(const struct dealer *dealer, uint32_t number)
-{
-	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
-}
 
 /* What one of its variants runs; 0: the only one. */
 static const struct order *variant_at(const struct dealer *dealer, uint32_t number, char variant)
 {
 	size_t side = variant ? (size_t)(variant - 'A') : 0;
-	return order_at(dealer, number) +
+	return dealer_order(dealer, number) +
 	       (side < dealer->list.variants ? side * dealer->list.variant_step : 0);
 }
 
@@ -89,7 +44,7 @@ static uint64_t round_memory(uint64_t bytes)
 
 static struct deal_kind kind_of(const struct dealer *dealer, size_t number)
 {
-	const struct order_extra *extra = order_at(dealer, (uint32_t)number)->extra;
+	const struct order_extra *extra = dealer_order(dealer, (uint32_t)number)->extra;
 	struct deal_kind kind = { .width = dealer->list.todo[number].item.width };
 	if (!extra)
 		return kind;
@@ -220,7 +175,7 @@ static int keep_output(struct dealer *dealer, uint32_t number, const struct got 
 		       struct result *result, struct err *err)
 {
 	const char *dir = dealer->many->config->results;
-	const struct order *order = order_at(dealer, number);
+	const struct order *order = dealer_order(dealer, number);
 	bool repeated = dealer->list.todo[number].runs > 1;
 	const struct batch_trial trial = { .attempt = result->attempt,
 					   .run = result->run,
@@ -237,47 +192,6 @@ static int keep_output(struct dealer *dealer, uint32_t number, const struct got 
 	return 0;
 }
 
-static void describe(const struct result *result, struct buf *out)
-{
-	char human[CLOCK_HUMAN_MAX];
-	if (result->reason == REASON_EXIT || result->reason == REASON_SIGNAL)
-		exit_status_describe(&result->status, out);
-	else if (result->reason == REASON_TIMEOUT)
-		buf_append_str(out, "timed out");
-	else if (result->reason == REASON_OOM)
-		buf_append_str(out, "killed, out of memory");
-	else if (result->reason == REASON_CPU_TIMEOUT)
-		buf_append_str(out, "used up its CPU time");
-	else
-		buf_append_str(out, reason_name(result->reason));
-	if (!result->has[RESULT_WALL_NS])
-		return;
-	clock_human((uint64_t)result->value[RESULT_WALL_NS], human);
-	buf_printf(out, " after %s", human);
-}
-
-static void tell_failure(struct dealer *dealer, const struct order *order,
-			 const struct result *result, bool final)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	const struct exit_status *status = &result->status;
-	if (result->reason == REASON_OK || result->reason == REASON_KILLED)
-		return;
-	order_append_id(order, &text);
-	buf_append_str(&text, ": ");
-	describe(result, &text);
-	buf_printf(&text, " on %s: ", result->node);
-	order_append_command(order, 0, &text);
-	if (!dealer->many->config->quiet)
-		log_warn("order %s%s", buf_str(&text), final ? "" : " (it runs again)");
-	if (!final)
-		return;
-	failures_add(&dealer->failures, buf_str(&text), result->tail);
-	dealer->failed_code = status->kind == EXIT_CODE	    ? status->value
-			      : status->kind == EXIT_SIGNAL ? EXIT_CODE_SIGNAL_BASE + status->value
-							    : EXIT_CODE_FAILED;
-}
-
 static int write_log(struct dealer *dealer, uint32_t number, const struct result *result,
 		     uint64_t start_ns, struct err *err)
 {
@@ -292,7 +206,7 @@ static int write_log(struct dealer *dealer, uint32_t number, const struct result
 		return 0;
 	if (result->reason == REASON_SPAWN)
 		code = EXIT_CODE_NOT_FOUND;
-	order_append_command(order_at(dealer, number), 0, &command);
+	order_append_command(dealer_order(dealer, number), 0, &command);
 	journal_format_log(
 		&line, (size_t)dealer->list.todo[number].number + 1, result->node, start_ns,
 		result->has[RESULT_WALL_NS] ? (uint64_t)result->value[RESULT_WALL_NS] : 0,
@@ -320,7 +234,7 @@ static void show(struct dealer *dealer, uint32_t number, const struct result *re
 {
 	const struct batch_config *config = dealer->many->config;
 	struct outputs *outputs = runner_outputs(dealer->many->runner);
-	const struct order *order = order_at(dealer, number);
+	const struct order *order = dealer_order(dealer, number);
 	bool repeated = dealer->list.todo[number].runs > 1 || config->warmup > 0;
 	bool hidden = repeated && !config->show_output && result->reason == REASON_OK;
 	for (int i = 0; i < 2 && got && !config->results && !hidden; i++)
@@ -367,21 +281,12 @@ static void count_result(struct dealer *dealer, uint32_t number)
 	if (keep_output(dealer, number, got, &result, &err) < 0)
 		fail(dealer, &err);
 	write_result(dealer, number, &result, msg->value, final);
-	tell_failure(dealer, order, &result, final);
+	dealer_tell_failure(dealer, order, &result, final);
+	if (dealer->page)
+		dealer_tell_page(dealer, number, &result, final, over && !final, NULL);
 	show(dealer, number, &result, got, final);
 	if (got)
 		free_got(got);
-}
-
-static void tell_unfit(struct dealer *dealer, const struct order *order, const char *why)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	buf_printf(&text, "%s: ", why);
-	order_append_command(order, 0, &text);
-	if (!dealer->many->config->quiet)
-		log_warn("%s", buf_str(&text));
-	failures_add(&dealer->failures, buf_str(&text), NULL);
-	dealer->failed_code = EXIT_CODE_FAILED;
 }
 
 /* A line for what no host could tell. */
@@ -389,7 +294,7 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 		      const char *why, bool final)
 {
 	AUTO(result_done) struct result result = RESULT_INIT;
-	const struct order *order = order_at(dealer, number);
+	const struct order *order = dealer_order(dealer, number);
 	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
 	result.attempt = (int)MAX(dealer->orders[number].losses, 1);
 	result.reason = reason;
@@ -399,9 +304,11 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	result_miss(&result, "run", why);
 	write_result(dealer, number, &result, clock_wall_ns(), final);
 	if (reason == REASON_SPAWN)
-		tell_unfit(dealer, order, why);
+		dealer_tell_unfit(dealer, order, why);
 	else
-		tell_failure(dealer, order, &result, final);
+		dealer_tell_failure(dealer, order, &result, final);
+	if (dealer->page)
+		dealer_tell_page(dealer, number, &result, final, !final, why);
 	if (final)
 		outputs_end(runner_outputs(dealer->many->runner), number);
 }
@@ -438,49 +345,6 @@ static void end(struct dealer *dealer)
 	many_end(dealer->many, code);
 }
 
-void dealer_finish(struct dealer *dealer)
-{
-	const struct deal *deal = &dealer->deal;
-	struct many *many = dealer->many;
-	char human[CLOCK_HUMAN_MAX];
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	struct err err = ERR_INIT;
-	journal_sync(dealer->list.journal);
-	if (!dealer->broken && journal_check(dealer->list.journal, &err) < 0) {
-		log_error("%s", err.msg);
-		many->exit_code = EXIT_CODE_SYSTEM;
-	}
-	if (many->config->quiet)
-		return;
-	uint64_t left = deal->count - deal->ok - deal->failed;
-	if (deal->count > 1)
-		failures_format(&dealer->failures, &text);
-	clock_human(clock_now_ns() - dealer->start_ns, human);
-	buf_printf(&text, "muster batch: %llu of %zu done", (unsigned long long)deal->ok,
-		   deal->count);
-	if (deal->failed)
-		buf_printf(&text, ", %llu failed", (unsigned long long)deal->failed);
-	if (left)
-		buf_printf(&text, ", %llu not run", (unsigned long long)left);
-	if (dealer->list.already_done)
-		buf_printf(&text, ", %zu were done before", dealer->list.already_done);
-	if (dealer->late)
-		buf_printf(&text, ", %llu results came too late to count",
-			   (unsigned long long)dealer->late);
-	buf_printf(&text, ", on %zu host%s, in %s", deal->host_count,
-		   deal->host_count == 1 ? "" : "s", human);
-	if (deal->stop != DEAL_GO)
-		buf_printf(&text, "; stopped by %s",
-			   deal->why == DEAL_WHY_HALT	    ? "--halt"
-			   : deal->why == DEAL_WHY_DEADLINE ? "--deadline"
-			   : deal->why == DEAL_WHY_FATAL    ? "an error"
-							    : "a signal");
-	if ((left || deal->failed) && dealer->list.journal->fd >= 0)
-		buf_append_str(&text, "; --resume goes on from here");
-	buf_append_char(&text, '\n');
-	printer_text(runner_printer(many->runner), STDERR_FILENO, buf_data(&text), buf_len(&text));
-}
-
 /* ---- what deal wants ---- */
 
 /* Which order needs what, for people. */
@@ -489,11 +353,11 @@ static char *unfit(const struct dealer *dealer, uint32_t number, const char *wha
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	const struct deal_kind *kind = &dealer->kinds[dealer->orders[number].kind];
 	buf_printf(&text, "%s what order ", what);
-	order_append_id(order_at(dealer, number), &text);
+	order_append_id(dealer_order(dealer, number), &text);
 	buf_printf(&text, " needs: %d core%s", kind->width, kind->width == 1 ? "" : "s");
 	if (kind->memory)
 		buf_printf(&text, ", %llu MiB of memory",
-			   (unsigned long long)(order_at(dealer, number)->extra->memory >> 20));
+			   (unsigned long long)(dealer_order(dealer, number)->extra->memory >> 20));
 	if (needs_any(&kind->needs)) {
 		buf_append_str(&text, ", ");
 		needs_describe(&kind->needs, &text);
@@ -504,7 +368,7 @@ static char *unfit(const struct dealer *dealer, uint32_t number, const char *wha
 static void give(struct dealer *dealer, const struct deal_action *action)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	work_put_order(&text, order_at(dealer, action->order));
+	work_put_order(&text, dealer_order(dealer, action->order));
 	for (uint32_t i = 1; i < dealer->list.variants; i++) {
 		buf_append_char(&text, '\n');
 		work_put_order(&text, variant_at(dealer, action->order, (char)('A' + i)));
@@ -614,30 +478,6 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	step(dealer, (struct deal_event){ DEAL_EV_TIMER });
 }
 
-static void on_status(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct dealer *dealer = arg;
-	const struct deal *deal = &dealer->deal;
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	uint64_t done = deal->ok + deal->failed, now = clock_now_ns();
-	uint64_t elapsed = now - dealer->start_ns;
-	struct progress progress = { .done = done,
-				     .failed = deal->failed,
-				     .running = deal->given,
-				     .total = deal->count,
-				     .elapsed_ns = elapsed,
-				     .eta_ns = done ? elapsed / done * (deal->count - done)
-						    : NS_NEVER };
-	journal_sync(dealer->list.journal);
-	if (dealer->many->config->quiet || dealer->many->config->progress == BATCH_PROGRESS_NONE)
-		return;
-	buf_append_str(&text, "muster batch: ");
-	progress_plain(&progress, &text);
-	buf_printf(&text, ", %zu hosts\n", deal_hosts_in(deal, DEAL_HERE));
-	printer_text(runner_printer(dealer->many->runner), STDERR_FILENO, buf_data(&text),
-		     buf_len(&text));
-}
-
 /* ---- what hosts say ---- */
 
 static int take_hello(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
@@ -703,6 +543,9 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		break;
 	}
 	step(dealer, event);
+	if (msg->type == WORK_STARTED && msg->order < dealer->list.count &&
+	    dealer->orders[msg->order].lease == msg->lease)
+		batch_page_started(dealer->page, msg->order, peer->name);
 	const struct deal_host *host = &dealer->deal.hosts[peer->host];
 	if (msg->type == WORK_BEAT && host->link == peer->id)
 		send_to(dealer, peer->id,
@@ -786,7 +629,8 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 	dealer->start_ns = now_ns;
 	dealer->term = random_u64() | 1;
 	dealer->timer = evtimer_new(runner_base(many->runner), on_timer, dealer);
-	dealer->status = event_new(runner_base(many->runner), -1, EV_PERSIST, on_status, dealer);
+	dealer->status =
+		event_new(runner_base(many->runner), -1, EV_PERSIST, dealer_on_status, dealer);
 	struct timeval period = clock_timeval(STATUS_NS);
 	event_add(dealer->status, &period);
 	make_orders(dealer);
@@ -801,6 +645,11 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 	};
 	deal_init(&dealer->deal, &deal, dealer->orders, dealer->list.count, dealer->kinds,
 		  dealer->kind_count);
+	r = dealer_open_page(dealer, err);
+	if (r < 0) {
+		dealer_free(dealer);
+		return r;
+	}
 	*ret_dealer = dealer;
 	forget_runs(dealer);
 	return 0;
@@ -810,6 +659,7 @@ void dealer_free(struct dealer *dealer)
 {
 	if (!dealer)
 		return;
+	batch_page_close(dealer->page, dealer->many->exit_code);
 	list_foreach(link, &dealer->peers) free_peer(list_entry(link, struct peer, link));
 	event_free(dealer->timer);
 	event_free(dealer->status);

@@ -1,5 +1,5 @@
-/* What the parts of many share: many.c (both), post.c (a host's side), dealer.c (the
- * coordinator's). */
+/* What the parts of many share: many.c (both), post.c (a host's side), dealer.c and dealer_tell.c
+ * (the coordinator's). */
 #ifndef BATCH_MANY_MANY_PRIVATE_H
 #define BATCH_MANY_MANY_PRIVATE_H
 

@@ -275,20 +275,11 @@ void pages_take_wish(void *arg, struct http_reply *reply)
 	dash_wish(pages->dash, reply);
 }
 
-/* Whether it stands for all interfaces; browsers need a name then. */
-static bool is_any(const struct addr *address)
-{
-	char text[ADDR_TEXT_MAX];
-	addr_format_ip(address, text);
-	return str_eq(text, "0.0.0.0") || str_eq(text, "::");
-}
-
 /* For `muster dash`, on the private socket. */
 void pages_tell_address(void *arg, struct http_reply *reply)
 {
 	struct pages *pages = arg;
 	struct err err = ERR_INIT;
-	char text[ADDR_TEXT_MAX];
 	struct addr any;
 	if (!pages->listens && (http_address_parse("0", &any, &err) < 0 ||
 				http_listen_tcp(pages->server, &any, &pages->address, &err) < 0)) {
@@ -297,11 +288,8 @@ void pages_tell_address(void *arg, struct http_reply *reply)
 		return;
 	}
 	pages->listens = true;
-	addr_format(&pages->address, text);
-	if (is_any(&pages->address) && *pages->workers->host)
-		snprintf(text, sizeof(text), "%.200s:%u", pages->workers->host,
-			 addr_port(&pages->address));
-	buf_printf(&reply->body, "http://%s/#token=%s\n", text, http_server_token(pages->server));
+	http_page_address(pages->server, &pages->address, pages->workers->host, &reply->body);
+	buf_append_char(&reply->body, '\n');
 }
 
 /* ---- beginning and end ---- */

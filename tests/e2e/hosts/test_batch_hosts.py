@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from batch_files import results, write
+from page import Page
 from ports import Port
 from process import Process
 from tree import MUSTER, clean_env
@@ -303,3 +304,30 @@ def test_after_a_takeover_all_runs_of_an_order_are_on_one_host(make_hosts, tmp_p
         assert [(one["reason"], one.get("run", 0)) for one in lines if one["cmd"] == line] == [
             ("ok", 0), ("lost", 0), ("ok", 0), ("ok", 1), ("ok", 2)]
     assert [len(result["times"]) for result in json.loads((tmp_path / "times.json").read_text())["results"]] == [3, 3, 3]
+
+
+def test_the_coordinator_serves_a_page_that_says_where_orders_ran(make_hosts, tmp_path):
+    """All have the same line with --http; the one that coordinates says its address."""
+    hosts = make_hosts()
+    hosts.start("--http", "-j1", "-o", tmp_path / "r.jsonl", waiting_orders(tmp_path, 4), count=2)
+    logs = [tmp_path / f"host{n}.log" for n in range(2)]
+    page = Page.at(wait_for(lambda: re.search(r"its page is (\S+)\n", "".join(log.read_text() for log in logs)), "the address of the page")[1])
+
+    def running():
+        code, _, text = page.request("/api/orders", "POST", page.token, b'{"state":"running"}')
+        assert code == 200
+        return json.loads(text)["rows"]
+
+    wait_for(lambda: len(running()) == 2, "an order on each host")
+    assert all(row[5] for row in running())
+    states, code = {}, None
+    with page.stream() as events:
+        for _, told in events:
+            states.update({row[0]: (row[1], row[5]) for row in told.get("rows", [])})
+            code = told.get("sum", {}).get("exit_code", code)
+            if told.get("all"):
+                assert told["n"] == 4 and told["sum"]["hosts"] == 2
+                (tmp_path / "go").touch()
+    assert code == 0 and {state for state, _ in states.values()} == {3} and all(host for _, host in states.values())
+    assert len(states) == 4 and [process.wait() for process in hosts.processes] == [0, 0]
+    assert sum(log.read_text().count("its page is") for log in logs) == 1

@@ -53,8 +53,18 @@ class Page:
     def __init__(self, job, env):
         done = subprocess.run([MUSTER, "dash", job], env=env, text=True, capture_output=True, timeout=DEADLINE)
         assert done.returncode == 0, done.stderr
-        self.address = done.stdout.strip()
-        self.url, _, self.token = self.address.partition("/#token=")
+        self._set(done.stdout.strip())
+
+    def _set(self, address):
+        self.address = address
+        self.url, _, self.token = address.partition("/#token=")
+
+    @classmethod
+    def at(cls, address):
+        """A page whose address is known, such as that of a batch."""
+        page = cls.__new__(cls)
+        page._set(address)
+        return page
 
     def request(self, path, method="GET", token=None, body=None):
         """(code, headers, text)"""

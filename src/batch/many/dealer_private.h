@@ -1,0 +1,66 @@
+/* What the coordinator's parts share: dealer.c (gives orders out, takes results) and dealer_tell.c
+ * (says so to people). */
+#ifndef BATCH_MANY_DEALER_PRIVATE_H
+#define BATCH_MANY_DEALER_PRIVATE_H
+
+#include "batch/many/many_private.h"
+#include "batch/page/batch_page.h"
+#include "batch/show/failures.h"
+
+/* What an order wrote, as far as it has come. */
+struct got {
+	struct list link;
+	uint32_t lease;
+	int fds[2];
+	uint64_t bytes[2];
+};
+
+struct peer {
+	struct list link;
+	uint64_t id;
+	uint32_t host;
+	bool known;
+	char name[WORK_NAME_MAX];
+	struct buf in;
+	struct list gots;
+};
+
+struct dealer {
+	struct many *many;
+	struct many_list list;
+	struct deal deal;
+	struct deal_order *orders;
+	struct deal_kind *kinds;
+	size_t kind_count, kind_cap;
+	struct event *timer, *status;
+	struct list peers;
+	uint64_t term, start_ns;
+	/* the result at hand */
+	struct peer *peer;
+	const struct work_msg *msg;
+	struct batch_page *page; /* --http; NULL: none */
+	struct failures failures;
+	int failed_code;
+	uint64_t late; /* results that did not count */
+	bool broken;   /* the result file cannot be written */
+};
+
+static inline const struct order *dealer_order(const struct dealer *dealer, uint32_t number)
+{
+	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
+}
+
+/* dealer_tell.c */
+void dealer_tell_failure(struct dealer *dealer, const struct order *order,
+			 const struct result *result, bool final);
+void dealer_tell_unfit(struct dealer *dealer, const struct order *order, const char *why);
+void dealer_on_status(evutil_socket_t fd, short what, void *dealer);
+
+/* --http: who coordinates serves the page. */
+int dealer_open_page(struct dealer *dealer, struct err *err);
+/* `again`: the order counts as not run. `why`: the words for a failure; NULL: what the result
+ * says. */
+void dealer_tell_page(struct dealer *dealer, uint32_t number, const struct result *result,
+		      bool final, bool again, const char *why);
+
+#endif

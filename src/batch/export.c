@@ -250,6 +250,21 @@ static void make_markdown(const struct export_source *source, struct buf *out)
 
 /* ---- JUnit ---- */
 
+static void put_failure(struct buf *out, const struct export_part *part,
+			const struct sample_order *order)
+{
+	buf_printf(out, "    <failure type=\"%s\" message=\"%zu failed attempt%s, the last: %s\">",
+		   order->last_failed, order->failed, order->failed == 1 ? "" : "s",
+		   order->last_end ? order->last_end : order->last_failed);
+	markup_escape(out, samples_command(order, part->variant));
+	buf_append_str(out, "</failure>\n");
+	if (order->last_tail) {
+		buf_append_str(out, "    <system-err>");
+		markup_escape(out, order->last_tail);
+		buf_append_str(out, "</system-err>\n");
+	}
+}
+
 static void put_case(struct buf *out, const struct export_part *part,
 		     const struct sample_order *order)
 {
@@ -263,22 +278,17 @@ static void put_case(struct buf *out, const struct export_part *part,
 	bool has_id = !str_starts(order->hash, order->id);
 	markup_escape(out, has_id ? order->id : order_name(order, part->variant));
 	buf_printf(out, "\" time=\"%.6f\"", seconds);
-	if (order->run_count || !order->failed) {
-		buf_append_str(out, "/>\n");
-		return;
+	bool failed = order->run_count == 0 && order->failed;
+	buf_append_str(out, order->node || failed ? ">\n" : "/>\n");
+	if (order->node) {
+		buf_append_str(out, "    <properties><property name=\"host\" value=\"");
+		markup_escape(out, order->node);
+		buf_append_str(out, "\"/></properties>\n");
 	}
-	buf_printf(out,
-		   ">\n    <failure type=\"%s\" message=\"%zu failed attempt%s, the last: %s\">",
-		   order->last_failed, order->failed, order->failed == 1 ? "" : "s",
-		   order->last_end ? order->last_end : order->last_failed);
-	markup_escape(out, samples_command(order, part->variant));
-	buf_append_str(out, "</failure>\n");
-	if (order->last_tail) {
-		buf_append_str(out, "    <system-err>");
-		markup_escape(out, order->last_tail);
-		buf_append_str(out, "</system-err>\n");
-	}
-	buf_append_str(out, "  </testcase>\n");
+	if (failed)
+		put_failure(out, part, order);
+	if (order->node || failed)
+		buf_append_str(out, "  </testcase>\n");
 }
 
 /* JUnit XML: an order is a test case, which fails when no attempt succeeded. */

@@ -27,6 +27,7 @@ static void order_free(struct sample_order *order)
 	free(order->last_failed);
 	free(order->last_end);
 	free(order->last_tail);
+	free(order->node);
 	free(order);
 }
 
@@ -180,6 +181,10 @@ static int on_result(void *arg, struct result *result, struct err *err UNUSED)
 	if (result->variant[0])
 		samples->variant_count =
 			MAX(samples->variant_count, variant_index(result->variant[0]) + 1);
+	if (result->node) {
+		free(order->node);
+		order->node = mem_strdup(result->node);
+	}
 	if (result->reason == REASON_OK) {
 		add_run(order, result);
 		return 0;

@@ -48,6 +48,7 @@ struct sample_order {
 	char *last_failed; /* the reason of the last of them, "timeout"; NULL none */
 	char *last_end;	   /* "exit code 3", "SIGSEGV"; NULL: not known */
 	char *last_tail;   /* the last lines that it wrote on standard error; NULL: none */
+	char *node;	   /* on which of several hosts it ran last; NULL: there is one */
 	struct sample_counts counts;
 };
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -92,7 +93,8 @@ def let_go(tmp_path, slots):
 def test_one_list_runs_on_all_hosts_and_has_one_result_file(make_hosts, tmp_path):
     hosts = make_hosts()
     orders = write(tmp_path / "list", *(f"{waiting(n)}echo one $((1 + {n})); echo two >&2" for n in range(40)), "exit 3")
-    hosts.start("-j2", "-k", "-o", "r.jsonl", "--joblog=log", "--retries=1", "--retry-delay=0", "--order=listed", orders)
+    hosts.start("-j2", "-k", "-o", "r.jsonl", "--joblog=log", "--export-junit=j.xml", "--retries=1", "--retry-delay=0",
+                "--order=listed", orders)
     let_go(tmp_path, 6)
     assert [host.wait() for host in hosts.processes] == [1, 1, 1]
     assert final(tmp_path / "r.jsonl") == {line: 1 for line in orders.read_text().splitlines()[:40]}
@@ -103,6 +105,10 @@ def test_one_list_runs_on_all_hosts_and_has_one_result_file(make_hosts, tmp_path
     assert hosts.output() == "".join(f"one {n + 1}\n" for n in range(40))
     lines = (tmp_path / "log").read_text().splitlines()[1:]
     assert len(lines) == 41 and {line.split("\t")[1] for line in lines} == {results(tmp_path / "r.jsonl")[0]["node"]}
+    cases = ElementTree.parse(tmp_path / "j.xml").getroot().findall("testcase")
+    named = [case.find("properties/property[@name='host']").get("value") for case in cases]
+    assert len(cases) == 41 and set(named) == {line["node"] for line in results(tmp_path / "r.jsonl")}
+    assert [case.get("name") for case in cases if case.find("failure") is not None] == ["exit 3"]
 
 
 def test_what_orders_write_comes_back_whole(make_hosts, tmp_path):

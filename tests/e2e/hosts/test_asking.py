@@ -147,14 +147,26 @@ def test_after_the_loss_of_the_coordinator_the_next_one_is_asked(hosts):
 
 def test_thirty_two_hosts_answer_a_host_that_does_not_coordinate(make_lab):
     hosts = make_lab(32).hosts
-    agents = [host.start(MUSTER, "run", "--nnodes=32", f"--rdzv-endpoint=node1:{PORT}", "--rdzv-id=wide", "sleep", "600",
-                         env=clean_env()) for host in hosts]
+    agents = [host.start(MUSTER, "run", "--nnodes=32", f"--rdzv-endpoint=node1:{PORT}", "--rdzv-id=wide", "sh", "-c",
+                         "echo rank $RANK says so; exec sleep 600", env=clean_env()) for host in hosts]
 
     def all_answer():
         code, found, _ = states(hosts[17], job="wide")
         return code == 0 and ranks(found) == list(range(32)) and sorted(found) == sorted(host.name for host in hosts)
 
+    def all_said():
+        code, out, err = ask(hosts[5], "logs", "--each", job="wide")
+        return (code, err) == (0, "") and all(f"rank {rank} says so\n" in out for rank in range(32))
+
     wait_for(all_answer, "32 hosts to answer", 2 * DEADLINE)
+    wait_for(all_said, "the lines of 32 ranks")
+    code, out, err = ask(hosts[11], "stacks", "--json", "--timeout=120", job="wide")
+    assert (code, err) == (0, "")
+    assert {worker["host"] for stack in json.loads(out)["stacks"] for worker in stack["workers"]} == {host.name for host in hosts}
+    assert [state["node"]["round"] for state in states(hosts[17], job="wide")[1].values()] == [1] * 32
+    assert ask(hosts[23], "restart", job="wide")[::2] == (0, "")
+    wait_for(lambda: [state["node"]["round"] for state in states(hosts[17], job="wide")[1].values()] == [2] * 32, "the next round")
+    wait_for(all_answer, "32 hosts to answer")
     agents[9].kill()
     agents[9].wait()
     code, found, err = states(hosts[17], job="wide")

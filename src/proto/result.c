@@ -1,6 +1,7 @@
 #include "proto/result.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,7 +317,7 @@ static int read_reported(struct json_in *in, const struct field *field UNUSED, v
 {
 	struct result *result = at;
 	int r = json_in_double(in, &result->number);
-	result->has_number = r >= 0;
+	result->has_number = r >= 0 && isfinite(result->number);
 	return r;
 }
 

@@ -8,9 +8,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define BUSY_STEPS_MAX(agents) \
-	(10000 + 100 * (uint64_t)(agents)) /* with less than 1 ms between them */
-#define AFTERMATH_NS (900 * NS_PER_S)	   /* the job must end within this after the last fault */
+#define BUSY_STEPS_MAX(agents) (10000 + 100 * (uint64_t)(agents)) /* within a millisecond */
+#define AFTERMATH_NS (900 * NS_PER_S) /* the job must end within this after the last fault */
 
 /* Time. */
 

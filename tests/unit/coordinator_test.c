@@ -1582,6 +1582,47 @@ TEST(a_join_on_the_link_of_a_member_that_was_silent_does_not_bring_it_back)
 	ck_assert_uint_eq(c.roster.count, 0);
 }
 
+/* Of three members one falls silent while the others wait for it with their workers gone: as soon
+ * as its lease has expired, they form the next round. */
+static void enter_just_before_a_round_forms(void)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	max_restarts = 1;
+	begin(&config, 2, 3);
+	for (uint64_t link = 1; link <= 3; link++)
+		join(link);
+	uint64_t since_ns = now_ns;
+	report(1, MSG_FAILED);
+	join(1);
+	join(2);
+	wait_until(since_ns + 5 * NS_PER_S - 10 * NS_PER_MS, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
+	now_ns += 20 * NS_PER_MS;
+}
+
+TEST(a_round_that_is_due_does_not_form_when_the_event_names_another_coordinator)
+{
+	enter_just_before_a_round_forms();
+	timer();
+	ck_assert_uint_eq(sent(MSG_FORMED), 2);
+	coordinator_done(&c);
+	enter_just_before_a_round_forms();
+	apply(SUPERSEDED);
+	ck_assert_uint_eq(sent(MSG_FORMED), 0);
+	ck_assert_int_eq(c.state, COORDINATOR_DEPOSED);
+	coordinator_done(&c);
+	enter_just_before_a_round_forms();
+	apply(HIGHER_BALLOT);
+	ck_assert_uint_eq(sent(MSG_FORMED), 0);
+	ck_assert_int_eq(c.state, COORDINATOR_DEPOSED);
+	coordinator_done(&c);
+	enter_just_before_a_round_forms();
+	struct memory memory = remembering((struct ballot){ UINT32_MAX, 1 }, 2);
+	join_with(4, &memory);
+	ck_assert_uint_eq(sent(MSG_FORMED), 0);
+	ck_assert_int_eq(c.state, COORDINATOR_DEPOSED);
+}
+
 TEST(a_join_with_a_ballot_that_no_job_reaches_is_cut_off)
 {
 	struct memory memory = remembering((struct ballot){ 5, BALLOT_MAX }, 2);

@@ -353,12 +353,22 @@ void coordinator_done(struct coordinator *c)
 	pairing_done(&c->pairing);
 }
 
+/* The event tells that another coordinator leads. What else is due at this moment must not form a
+ * round before we hear that. rule: hears-first */
+static bool is_outranked(const struct step *s)
+{
+	if (s->event->type != COORDINATOR_MSG)
+		return s->event->type == COORDINATOR_SUPERSEDED;
+	const struct msg *msg = s->event->msg;
+	return (msg->type == MSG_JOIN || msg->type == MSG_LEAVE) && step_outranked(s, msg->ballot);
+}
+
 void coordinator_step(struct coordinator *c, const struct coordinator_event *event, uint64_t now_ns,
 		      struct coordinator_actions *actions)
 {
 	struct step step = { c, event, now_ns, actions };
 	size_t first_action = actions->count;
-	if (c->state != COORDINATOR_DEPOSED) {
+	if (c->state != COORDINATOR_DEPOSED && !is_outranked(&step)) {
 		losses_keep_fence(&step);
 		losses_part_silent(&step);
 	}

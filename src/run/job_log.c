@@ -27,6 +27,12 @@ static void on_part_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *ar
 	job_pump(arg); /* which calls job_log_stepped() */
 }
 
+static void set_part_timer(struct job *job, uint64_t now_ns)
+{
+	struct timeval left = clock_left(parting_deadline_ns(&job->parting), now_ns);
+	event_add(job->part_timer, &left);
+}
+
 void job_open_log(struct job *job)
 {
 	const struct own_question_hooks hooks = { on_event, job };
@@ -69,8 +75,7 @@ void job_part(struct job *job, struct agent_event event)
 	}
 	job->partings[job->parting_count++] = event;
 	log_sender_hurry(job->log_sender, true);
-	struct timeval left = clock_left(parting_deadline_ns(&job->parting), now_ns);
-	event_add(job->part_timer, &left);
+	set_part_timer(job, now_ns);
 }
 
 void job_log_stepped(struct job *job)
@@ -83,8 +88,11 @@ void job_log_stepped(struct job *job)
 		return;
 	bool sent = output_is_drained(job->output) && log_sender_is_empty(job->log_sender) &&
 		    answers_log_is_taken(job->answers);
-	if (parting_over(&job->parting, sent, clock_now_ns()))
+	uint64_t now_ns = clock_now_ns();
+	if (parting_over(&job->parting, sent, now_ns))
 		release(job);
+	else
+		set_part_timer(job, now_ns); /* it waits longer once it has been asked */
 }
 
 void job_log_missing(struct job *job, struct buf *missing)

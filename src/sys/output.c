@@ -470,7 +470,7 @@ bool output_next(struct output *output, struct output_event *ret_event)
 bool output_is_drained(struct output *output)
 {
 	pthread_mutex_lock(&output->lock);
-	bool drained = output->undrained == 0;
+	bool drained = output->undrained == 0 && line_queue_empty(&output->queue);
 	pthread_mutex_unlock(&output->lock);
 	return drained;
 }

@@ -136,7 +136,8 @@ struct output_event {
 int output_fd(const struct output *output);
 bool output_next(struct output *output, struct output_event *ret_event);
 
-/* Whether everything that workers wrote has been read, of all that came so far. */
+/* Whether everything that workers wrote has been read, of all that came so far, and no line of it
+ * waits for output_line(). */
 bool output_is_drained(struct output *output);
 
 /* With output_config.queue: the oldest line that waits. False: none does, and *ret_next is the

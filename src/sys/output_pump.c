@@ -225,14 +225,14 @@ static void end_worker_if_drained(struct pump *pump, struct worker *worker)
 {
 	if (worker->open_streams > 0 || !worker->draining)
 		return;
-	output_post(pump->output,
-		    &(struct output_event){ .type = OUTPUT_DRAINED, .id = worker->id });
+	const struct output_event drained = { .type = OUTPUT_DRAINED, .id = worker->id };
 	list_unlink(&worker->link);
 	pthread_mutex_lock(&pump->output->lock);
 	worker->with_pump = false;
 	pump->output->undrained--;
 	output_worker_release(worker);
 	pthread_mutex_unlock(&pump->output->lock);
+	output_post(pump->output, &drained); /* who reads it may ask output_is_drained() */
 }
 
 static void end_stream(struct pump *pump, struct stream *stream)

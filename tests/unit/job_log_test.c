@@ -100,10 +100,11 @@ TEST(the_end_waits_until_the_lines_are_taken)
 	parting_round(&parting);
 	ck_assert_uint_eq(parting_deadline_ns(&parting), NS_NEVER);
 	ck_assert(parting_begin(&parting, 100));
-	ck_assert_uint_eq(parting_deadline_ns(&parting), 100 + PARTING_NS);
+	ck_assert_uint_eq(parting_deadline_ns(&parting), 100 + PARTING_UNASKED_NS);
 	ck_assert(!parting_over(&parting, true, 101)); /* the question may be on its way */
 	parting_asked(&parting);
-	ck_assert(!parting_over(&parting, false, 102));
+	ck_assert_uint_eq(parting_deadline_ns(&parting), 100 + PARTING_NS);
+	ck_assert(!parting_over(&parting, false, 100 + PARTING_UNASKED_NS));
 	ck_assert(parting_over(&parting, true, 103));
 	ck_assert(!parting_over(&parting, true, 104)); /* once */
 }
@@ -112,8 +113,8 @@ TEST(the_end_does_not_wait_for_ever_and_not_twice_for_one_who_never_asks)
 {
 	struct parting parting = { 0 };
 	ck_assert(parting_begin(&parting, 100));
-	ck_assert(!parting_over(&parting, false, 99 + PARTING_NS));
-	ck_assert(parting_over(&parting, false, 100 + PARTING_NS));
+	ck_assert(!parting_over(&parting, false, 99 + PARTING_UNASKED_NS));
+	ck_assert(parting_over(&parting, false, 100 + PARTING_UNASKED_NS));
 	parting_round(&parting);
 	ck_assert(!parting_begin(&parting, 100 + PARTING_NS));
 	parting_asked(&parting); /* another coordinator, which does */

@@ -16,14 +16,14 @@ bool parting_begin(struct parting *parting, uint64_t now_ns)
 	if (parting->deaf)
 		return false;
 	if (!parting->waits)
-		parting->deadline_ns = ns_add(now_ns, PARTING_NS);
+		parting->since_ns = now_ns;
 	parting->waits = true;
 	return true;
 }
 
 bool parting_over(struct parting *parting, bool sent, uint64_t now_ns)
 {
-	bool late = now_ns >= parting->deadline_ns;
+	bool late = now_ns >= parting_deadline_ns(parting);
 	if (!parting->waits || (!late && !(parting->asked && sent)))
 		return false;
 	parting->deaf = late && !parting->asked;
@@ -33,5 +33,7 @@ bool parting_over(struct parting *parting, bool sent, uint64_t now_ns)
 
 uint64_t parting_deadline_ns(const struct parting *parting)
 {
-	return parting->waits ? parting->deadline_ns : NS_NEVER;
+	if (!parting->waits)
+		return NS_NEVER;
+	return ns_add(parting->since_ns, parting->asked ? PARTING_NS : PARTING_UNASKED_NS);
 }

@@ -6,14 +6,16 @@
 
 #include "base/clock.h"
 
-#define PARTING_NS NS_PER_S /* at most */
+/* At most, and at most while the coordinator has not asked for the lines. */
+#define PARTING_NS (10 * NS_PER_S)
+#define PARTING_UNASKED_NS (2 * NS_PER_S)
 
 /* All 0 is the beginning. Fields are private. */
 struct parting {
 	bool asked; /* the coordinator wants the lines of this round */
 	bool deaf;  /* it never asked, although we waited: it writes no log */
 	bool waits;
-	uint64_t deadline_ns;
+	uint64_t since_ns;
 };
 
 void parting_round(struct parting *parting); /* a round begins */

@@ -13,7 +13,7 @@ from waits import DEADLINE, wait_for
 TALK = """
 import os, pathlib, sys, time
 rank, attempt = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
-for i in range(300):
+for i in range(120):  # what the two ranks of a host print in two attempts waits in its queue at worst: 1 MiB
     print(f"{attempt} {rank} line {i} <b>\\t" + "x" * (i * 37 % 3000))
     if i % 50 == 0:
         print(f"{attempt} {rank} warns {i}", file=sys.stderr, flush=True)

@@ -281,6 +281,7 @@ static enum quorum_rule choose_quorum(enum quorum_rule given, const struct rende
 static int fill(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
 		uint32_t min_nodes, uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
+	rdzv->min_nodes = min_nodes;
 	rdzv->max_nodes = max_nodes;
 	rdzv->host = conf->host;
 	rdzv->local_addr = is_given(options->local_addr) ? options->local_addr : NULL;

@@ -46,7 +46,7 @@ enum rendezvous_host {
 
 struct rendezvous {
 	const char *run_id;
-	uint32_t max_nodes;
+	uint32_t min_nodes, max_nodes;
 	enum rendezvous_kind kind;
 	const char *backend; /* its name, for display */
 	bool is_static;	     /* nodes with given ranks; the workers' store is at the endpoint too */

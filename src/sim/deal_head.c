@@ -69,6 +69,9 @@ static void deal_act(struct world *w, const struct deal_action *action)
 	case DEAL_DO_AWAIT:
 	case DEAL_DO_HOST_LOST:
 		break;
+	case DEAL_DO_BYE:
+		deal_wrong(w, "host %d is told that it is over", number);
+		break;
 	case DEAL_DO_END:
 		w->over = true;
 		break;

@@ -309,6 +309,28 @@ TEST(halt_stops_all_hosts)
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
 }
 
+TEST(a_host_that_comes_when_all_is_over_is_told_so)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.min_hosts = 2;
+	begin(&t, 1, &config);
+	hello(&t, 0, 1, NULL, 0);
+	uint32_t lease = find(&t, DEAL_DO_GIVE)->lease;
+	result(&t, 1, 0, 1, 0, lease);
+	ck_assert(find(&t, DEAL_DO_END) != NULL);
+	ck_assert_uint_eq(deal_absent(&t.deal), 1);
+	/* One that was there and comes again is not the one that is missing. */
+	hello(&t, 2, 11, NULL, 0);
+	ck_assert_uint_eq(find(&t, DEAL_DO_BYE)->link, 11);
+	ck_assert_uint_eq(deal_absent(&t.deal), 1);
+	hello(&t, 3, 2, NULL, 0);
+	ck_assert_uint_eq(t.actions.count, 1);
+	ck_assert_uint_eq(find(&t, DEAL_DO_BYE)->link, 2);
+	ck_assert_uint_eq(deal_absent(&t.deal), 0);
+	ck_assert_uint_eq(deal_hosts_in(&t.deal, DEAL_HERE), 1);
+}
+
 TEST(a_new_coordinator_gives_nothing_while_orders_of_the_old_one_may_run)
 {
 	AUTO(table_done) struct table t;

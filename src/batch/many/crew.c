@@ -302,9 +302,12 @@ void crew_peer_hang_up(struct crew *crew, uint64_t id)
 	free(peer);
 }
 
-size_t crew_peer_count(const struct crew *crew)
+size_t crew_caller_count(const struct crew *crew)
 {
-	return crew->peers.count;
+	struct link_listener_stats stats = { .strangers = 0 };
+	if (crew->listener)
+		link_listener_stats(crew->listener, &stats);
+	return crew->peers.count + stats.strangers;
 }
 
 void crew_explain(const struct crew *crew, struct buf *out)

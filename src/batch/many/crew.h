@@ -38,7 +38,7 @@ void crew_hang_up(struct crew *crew); /* and search again */
 
 void crew_peer_send(struct crew *crew, uint64_t id, const void *data, size_t len);
 void crew_peer_hang_up(struct crew *crew, uint64_t id);
-size_t crew_peer_count(const struct crew *crew);
+size_t crew_caller_count(const struct crew *crew); /* peers, and who may become one */
 
 /* What it tries, with which result, for people. */
 void crew_explain(const struct crew *crew, struct buf *out);

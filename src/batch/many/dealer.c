@@ -333,16 +333,22 @@ static int exit_code(const struct dealer *dealer)
 	return deal->ok == deal->count ? EXIT_CODE_OK : EXIT_CODE_FAILED;
 }
 
+static void say_bye(struct dealer *dealer, uint64_t link)
+{
+	send_to(dealer, link,
+		(struct work_msg){ .type = WORK_BYE, .count = (uint32_t)exit_code(dealer) });
+}
+
 static void end(struct dealer *dealer)
 {
-	int code = exit_code(dealer);
-	list_foreach(link, &dealer->peers)
-	{
-		const struct peer *peer = list_entry(link, struct peer, link);
-		send_to(dealer, peer->id,
-			(struct work_msg){ .type = WORK_BYE, .count = (uint32_t)code });
-	}
-	many_end(dealer->many, code);
+	list_foreach(link, &dealer->peers) say_bye(dealer, list_entry(link, struct peer, link)->id);
+	many_end(dealer->many, exit_code(dealer));
+}
+
+/* Those that were promised are told that it is over, unless the user wants to leave. */
+bool dealer_is_awaited(const struct dealer *dealer)
+{
+	return deal_absent(&dealer->deal) > 0 && dealer->deal.why == DEAL_WHY_NONE;
 }
 
 /* ---- what deal wants ---- */
@@ -452,6 +458,9 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		break;
 	case DEAL_DO_END:
 		end(dealer);
+		break;
+	case DEAL_DO_BYE:
+		say_bye(dealer, action->link);
 		break;
 	}
 }
@@ -639,6 +648,7 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		.hold_until_ns = again ? ns_add(now_ns, many->lost_ns) : 0,
 		.patience_ns = PATIENCE_NS,
 		.deadline_ns = config->deadline_ns ? ns_add(now_ns, config->deadline_ns) : NS_NEVER,
+		.min_hosts = many->rdzv->min_nodes,
 		.max_hosts = many->rdzv->max_nodes,
 		.retry_lost = config->retry_on.reasons[REASON_LOST],
 		.halt = config->halt,

@@ -119,8 +119,8 @@ void dealer_finish(struct dealer *dealer)
 	if (dealer->late)
 		buf_printf(&text, ", %llu results came too late to count",
 			   (unsigned long long)dealer->late);
-	buf_printf(&text, ", on %zu host%s, in %s", deal->host_count,
-		   deal->host_count == 1 ? "" : "s", human);
+	size_t hosts = deal->host_count - deal->late;
+	buf_printf(&text, ", on %zu host%s, in %s", hosts, hosts == 1 ? "" : "s", human);
 	if (deal->stop != DEAL_GO)
 		buf_printf(&text, "; stopped by %s",
 			   deal->why == DEAL_WHY_HALT	    ? "--halt"

@@ -30,8 +30,16 @@ void many_end(struct many *many, int code)
 		return;
 	many->over = true;
 	many->exit_code = code;
-	struct timeval wait =
-		clock_left(many->dealer && crew_peer_count(many->crew) > 0 ? LEAVE_NS : 0, 0);
+	uint64_t wait_ns = 0;
+	if (many->dealer && dealer_is_awaited(many->dealer)) {
+		log_warn("the batch is over; hosts that are still to come are told so, for %.0f "
+			 "s",
+			 (double)many->rdzv->close_timeout_ns / NS_PER_S);
+		wait_ns = many->rdzv->close_timeout_ns;
+	} else if (many->dealer && crew_caller_count(many->crew) > 0) {
+		wait_ns = LEAVE_NS;
+	}
+	struct timeval wait = clock_left(wait_ns, 0);
 	event_add(many->leave, &wait);
 }
 
@@ -133,7 +141,8 @@ static void on_peer_down(void *arg, uint64_t id, bool dead)
 	struct many *many = arg;
 	if (many->dealer)
 		dealer_down(many->dealer, id, dead);
-	if (many->over && crew_peer_count(many->crew) == 0)
+	if (many->over && crew_caller_count(many->crew) == 0 &&
+	    !(many->dealer && dealer_is_awaited(many->dealer)))
 		event_base_loopbreak(runner_base(many->runner));
 }
 
@@ -237,7 +246,9 @@ static void signalled(void *arg, int sig)
 {
 	struct many *many = arg;
 	enum deal_stop stop = sig == SIGHUP ? DEAL_DRAIN : many->signals++ ? DEAL_KILL : DEAL_STOP;
-	if (many->dealer)
+	if (many->over)
+		event_base_loopbreak(runner_base(many->runner));
+	else if (many->dealer)
 		dealer_stop(many->dealer, stop);
 	else
 		post_interrupt(many->post, stop);

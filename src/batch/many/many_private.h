@@ -65,6 +65,7 @@ void dealer_peer(struct dealer *dealer, uint64_t link, const char *name);
 void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t len);
 void dealer_down(struct dealer *dealer, uint64_t link, bool dead);
 void dealer_stop(struct dealer *dealer, enum deal_stop stop);
-void dealer_finish(struct dealer *dealer); /* says how it ended */
+bool dealer_is_awaited(const struct dealer *dealer); /* by hosts that are still to come */
+void dealer_finish(struct dealer *dealer);	     /* says how it ended */
 
 #endif

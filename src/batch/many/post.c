@@ -378,6 +378,8 @@ static int take_msg(struct post *post, const struct work_msg *msg, struct err *e
 		event.cookie = msg->value;
 		break;
 	case WORK_BYE:
+		if (!post->many->dealer && !post_had_coordinator(post))
+			log_warn("the batch was over when this host came to it");
 		if (!post->many->dealer)
 			many_end(post->many, (int)MIN(msg->count, (uint32_t)UINT8_MAX));
 		return 0;

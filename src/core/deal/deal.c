@@ -612,12 +612,26 @@ static void maybe_end(struct step *s)
 	act(s, DEAL_DO_END);
 }
 
+/* A host that comes when all is over, or that comes back. */
+static void on_late_hello(struct step *s)
+{
+	struct deal *deal = s->deal;
+	if (!find_host(deal, s->event->id) && deal->host_count < DEAL_HOSTS_MAX) {
+		add_host(deal, s->event->id)->state = DEAL_LOST; /* it takes no part */
+		deal->late++;
+	}
+	act(s, DEAL_DO_BYE)->link = s->event->link;
+}
+
 void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_ns,
 	       struct deal_actions *actions)
 {
 	struct step s = { deal, event, now_ns, actions };
-	if (deal->ended)
+	if (deal->ended) {
+		if (event->type == DEAL_EV_HELLO)
+			on_late_hello(&s);
 		return;
+	}
 	if (deal->config.hold_until_ns <= now_ns)
 		deal->config.hold_until_ns = 0;
 	size_t waiting = deal->waiting;
@@ -658,6 +672,12 @@ uint64_t deal_deadline_ns(const struct deal *deal)
 	if (deal->given == 0 && deal->waiting > 0 && deal->config.hold_until_ns)
 		next = MIN(next, deal->config.hold_until_ns);
 	return deal->ended ? NS_NEVER : next;
+}
+
+uint32_t deal_absent(const struct deal *deal)
+{
+	uint32_t min = deal->config.min_hosts;
+	return deal->host_count < min ? min - (uint32_t)deal->host_count : 0;
 }
 
 size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state)

@@ -120,6 +120,7 @@ struct deal_config {
 				 * run what they had; 0: at once */
 	uint64_t patience_ns;	/* for a host that can take an order that no host here can */
 	uint64_t deadline_ns;	/* of the whole batch; NS_NEVER: none */
+	uint32_t min_hosts;	/* so many will come, sooner or later; see deal_absent() */
 	uint32_t max_hosts;
 	bool retry_lost; /* orders that were lost run again */
 	struct halt_rule halt;
@@ -180,6 +181,7 @@ enum deal_action_type {
 	DEAL_DO_HOST_LOST, /* host, count: of its orders, for people */
 	DEAL_DO_HANG_UP,   /* link */
 	DEAL_DO_END,	   /* nothing runs and nothing will run */
+	DEAL_DO_BYE,	   /* link: it comes when all is over */
 };
 
 struct deal_action {
@@ -213,6 +215,7 @@ struct deal {
 	enum deal_stop stop;
 	enum deal_why why;
 	bool ended;
+	size_t late; /* hosts that came after that */
 };
 
 /* `orders` and `kinds` are borrowed for the life of the deal; orders that have a result already
@@ -226,6 +229,9 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 	       struct deal_actions *actions);
 
 uint64_t deal_deadline_ns(const struct deal *deal);
+
+/* How many hosts are still to come of those that were promised: at the end they are told BYE. */
+uint32_t deal_absent(const struct deal *deal);
 
 /* How many hosts are in a state. */
 size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state);

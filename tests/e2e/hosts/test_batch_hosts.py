@@ -141,6 +141,25 @@ def test_the_orders_of_a_host_that_dies_run_elsewhere(make_hosts, tmp_path):
     assert set(lost.values()) <= {1} and set(lost) == again and len(lost) <= 4
 
 
+def test_a_host_that_comes_when_the_batch_is_over_ends_as_it_did(make_hosts, tmp_path):
+    hosts = make_hosts()
+    first, = hosts.start("--nnodes=2", "-o", "r.jsonl", "echo {}; exit {}", ":::", 0, 1, count=1, conf="close_timeout=900")
+    first.says("hosts that are still to come")
+    *_, late = hosts.start("--nnodes=2", "-o", "r.jsonl", "echo {}; exit {}", ":::", 0, 1, count=1)
+    assert [late.wait(), first.wait()] == [1, 1]
+    late.says("the batch was over when this host came")
+    first.says("on 1 host, in")
+    assert len(results(tmp_path / "r.jsonl")) == 2
+
+
+def test_nobody_waits_for_hosts_that_do_not_come_after_ctrl_c(make_hosts, tmp_path):
+    hosts = make_hosts()
+    first, = hosts.start("--nnodes=2", "-o", "r.jsonl", "echo {}", ":::", 0, count=1, conf="close_timeout=900")
+    first.says("hosts that are still to come")
+    first.signal(2)
+    assert first.wait() == 0
+
+
 def test_another_host_takes_over_from_the_result_file(make_hosts, tmp_path):
     hosts = make_hosts(2)
     orders = waiting_orders(tmp_path, 9)

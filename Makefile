@@ -53,7 +53,8 @@ library_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/lib/*.c))
 libexec := $(patsubst src/libexec/%.c,$(BUILD)/libexec/%,$(wildcard src/libexec/muster-*.c))
 libexec_objects := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter-out src/libexec/muster-%,$(wildcard src/libexec/*.c)))
 unit_tests := $(patsubst tests/unit/%_test.c,$(BUILD)/unit/%,$(wildcard tests/unit/*_test.c))
-unit_objects := $(patsubst tests/unit/%.c,$(BUILD)/obj/unit/%.o,$(wildcard tests/unit/*.c))
+unit_objects := $(patsubst tests/%.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/*.c))
+unit_library := $(patsubst tests/lib/%.c,$(BUILD)/obj/unit/lib/%.o,$(wildcard tests/lib/*.c)) $(BUILD)/obj/unit/unit.o
 fuzzers := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/helpers/*.c))
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
@@ -119,13 +120,25 @@ $(BUILD)/libexec/%: $(BUILD)/obj/libexec/%.o $(libexec_objects) $(BUILD)/core.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcurl -lm
 
 # A test is compiled only when it or a header changes; it is linked again after every change of the program.
-.SECONDARY: $(unit_objects)
+.SECONDARY: $(unit_objects) $(unit_library)
+compile_test = $(Q)$(CC) $(CPPFLAGS) -Itests/unit -Itests/lib $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/obj/unit/lib/%.o: tests/lib/%.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(compile_test)
+
 $(BUILD)/obj/unit/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+	$(compile_test)
 
-$(BUILD)/unit/%: $(BUILD)/obj/unit/%_test.o $(BUILD)/obj/unit/unit.o $(BUILD)/core.a
+# What only tests need.
+$(BUILD)/unit.a: $(unit_library)
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/unit/%: $(BUILD)/obj/unit/%_test.o $(BUILD)/unit.a $(BUILD)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
@@ -157,7 +170,7 @@ $(BUILD)/fuzz.a: $(fuzz_objects)
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz.a
 	@mkdir -p $(@D)
 	$(call say,CLANG)
-	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) $(PKG_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz.a $(PKG_LIBS) -lm -pthread
+	$(Q)$(CLANG) $(CPPFLAGS) -Itests/lib $(FUZZ_CFLAGS) $(PKG_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz.a $(PKG_LIBS) -lm -pthread
 
 # For the Python wheel (setup.py): the same, but libraries beside the program come first, for the program and
 # for the libraries themselves. That is what a DT_RPATH means, and a DT_RUNPATH does not.

@@ -311,8 +311,3 @@ void discover_exec_free(struct discover_exec *d)
 	stream_close(&d->notes);
 	free(d);
 }
-
-pid_t discover_exec_pid(const struct discover_exec *d)
-{
-	return d->pid;
-}

@@ -52,7 +52,4 @@ void discover_exec_tell(struct discover_exec *discovery, const char *word);
 /* Asks it to leave and waits at most DISCOVER_EXEC_LEAVE_NS; then kills it. */
 void discover_exec_free(struct discover_exec *discovery);
 
-/* 0 while it does not run. */
-pid_t discover_exec_pid(const struct discover_exec *discovery);
-
 #endif

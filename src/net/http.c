@@ -194,7 +194,9 @@ static void finish_streams(struct http_server *server)
 
 /* ---- answers ---- */
 
-const char *http_server_token(struct http_server *server)
+/* The token of guarded routes, made when it is first asked for. Until then they refuse everybody.
+ */
+static const char *token_of(struct http_server *server)
 {
 	unsigned char random[HTTP_TOKEN_BYTES];
 	if (!*server->token) {
@@ -221,7 +223,7 @@ void http_page_address(struct http_server *server, const struct addr *there, con
 		buf_printf(out, "http://%.200s:%u", host, addr_port(there));
 	else
 		buf_printf(out, "http://%s", text);
-	buf_printf(out, "/#token=%s", http_server_token(server));
+	buf_printf(out, "/#token=%s", token_of(server));
 }
 
 static bool has_token(const struct http_server *server, struct evhttp_request *request)

@@ -62,10 +62,6 @@ struct http_server *http_server_new(struct event_base *base, const struct http_r
  * before the end of an answer forgets what the page has not read yet. */
 void http_server_free(struct http_server *server);
 
-/* The token of guarded routes, as hexadecimal digits; made when it is first asked for. Until then
- * they refuse everybody. */
-const char *http_server_token(struct http_server *server);
-
 /* Appends the address of its page with the token, for browsers: "http://127.0.0.1:80/#token=…".
  * `there`: where it listens; `host`: the name that stands for all interfaces. */
 void http_page_address(struct http_server *server, const struct addr *there, const char *host,

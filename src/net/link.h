@@ -157,11 +157,7 @@ void link_listener_adopt(struct link_listener *listener, int fd, const struct ad
 /* Stops listening and drops unauthenticated connections; links that were handed over stay. */
 void link_listener_free(struct link_listener *listener);
 
-struct link_listener_stats {
-	uint64_t accepted, turned_away;
-	size_t strangers;
-};
-void link_listener_stats(const struct link_listener *listener,
-			 struct link_listener_stats *ret_stats);
+/* How many connections have not authenticated yet. */
+size_t link_listener_strangers(const struct link_listener *listener);
 
 #endif

@@ -12,14 +12,13 @@ struct link_listener {
 	void *arg;
 	struct acceptor acceptor;
 	struct list strangers; /* unauthenticated links, oldest first */
-	struct link_listener_stats stats;
+	size_t stranger_count;
 	uint64_t report_second; /* which second of the clock, and how many reports in it */
 	unsigned reports;
 };
 
 static void report(struct link_listener *listener, const struct addr *peer, const char *why)
 {
-	listener->stats.turned_away++;
 	if (!listener->handler->on_turned_away)
 		return;
 	uint64_t second = clock_now_ns() / NS_PER_S;
@@ -37,7 +36,7 @@ static void leave_strangers(struct link *link)
 	if (list_empty(&link->strangers))
 		return;
 	list_unlink(&link->strangers);
-	listener->stats.strangers--;
+	listener->stranger_count--;
 }
 
 /* ---- hooks ---- */
@@ -105,14 +104,13 @@ static void drop_oldest(struct link_listener *listener)
 
 void link_listener_adopt(struct link_listener *listener, int fd, const struct addr *peer)
 {
-	if (listener->stats.strangers >= LINK_STRANGERS_MAX)
+	if (listener->stranger_count >= LINK_STRANGERS_MAX)
 		drop_oldest(listener);
 	struct link *link =
 		link_new_accepted(listener->base, fd, peer, listener->self, &stranger_hooks,
 				  listener, ns_add(clock_now_ns(), LINK_GREETING_NS));
 	list_append(&listener->strangers, &link->strangers);
-	listener->stats.strangers++;
-	listener->stats.accepted++;
+	listener->stranger_count++;
 }
 
 static void on_accept(void *arg, int fd, const struct sockaddr_storage *storage)
@@ -170,8 +168,7 @@ void link_listener_free(struct link_listener *listener)
 	free(listener);
 }
 
-void link_listener_stats(const struct link_listener *listener,
-			 struct link_listener_stats *ret_stats)
+size_t link_listener_strangers(const struct link_listener *listener)
 {
-	*ret_stats = listener->stats;
+	return listener->stranger_count;
 }

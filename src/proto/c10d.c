@@ -86,13 +86,6 @@ static void put_fields(struct buf *buf, const char *fields, const struct c10d_me
 		case 'v':
 			c10d_put_string(buf, *string++);
 			break;
-		case 'o':
-			if (message->number > 0)
-				c10d_put_string(buf, *string++);
-			break;
-		case 'b':
-			put_le(buf, (uint64_t)message->number, 1);
-			break;
 		case 'w':
 			put_le(buf, (uint64_t)message->number, 4);
 			break;
@@ -101,11 +94,7 @@ static void put_fields(struct buf *buf, const char *fields, const struct c10d_me
 			break;
 		case 'K':
 		case 'P':
-		case 'L':
 			put_le(buf, message->count, 8);
-			buf_append(buf, message->list.data, message->list.len);
-			break;
-		case 'V':
 			buf_append(buf, message->list.data, message->list.len);
 			break;
 		}
@@ -116,11 +105,6 @@ void c10d_put_request(struct buf *buf, const struct c10d_message *request)
 {
 	put_le(buf, request->query, 1);
 	put_fields(buf, signatures[request->query].request, request);
-}
-
-void c10d_put_reply(struct buf *buf, const struct c10d_message *reply)
-{
-	put_fields(buf, signatures[reply->query].reply, reply);
 }
 
 /* ---- decoding ---- */

@@ -102,7 +102,6 @@ bool c10d_list_next(struct bytes *list, struct bytes *ret_string);
 
 /* Encoding, appended to `buf`. */
 void c10d_put_request(struct buf *buf, const struct c10d_message *request);
-void c10d_put_reply(struct buf *buf, const struct c10d_message *reply);
 void c10d_put_string(struct buf *buf, struct bytes string);
 void c10d_put_i64(struct buf *buf, int64_t number);
 void c10d_put_u32(struct buf *buf, uint32_t number);

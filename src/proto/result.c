@@ -484,11 +484,6 @@ static const struct field result_fields[] = {
 	{ "missing", &kind_map, IN(result, missing) },
 };
 
-const char *result_key(size_t index)
-{
-	return index < ARRAY_LEN(result_fields) ? result_fields[index].key : NULL;
-}
-
 void result_write(const struct result *result, struct buf *out)
 {
 	struct json_out json = JSON_OUT(out);

@@ -95,7 +95,4 @@ void result_write(const struct result *result, struct buf *out);
  */
 int result_read(const char *line, size_t len, struct result *ret_result, struct err *err);
 
-/* The keys of a line, in their order; NULL after the last. */
-const char *result_key(size_t index);
-
 #endif

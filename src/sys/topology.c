@@ -137,9 +137,9 @@ static int ask_hwloc(const char *description, struct topology *ret_topology, str
 	return r;
 }
 
-/* `description` NULL: this host. hwloc would tell stderr what it misses, such as /sys in a chroot;
- * ret_flat_reason is our way to say so. Workers do not get the variable. */
-static int read_hwloc(const char *description, struct topology *ret_topology, struct err *err)
+/* hwloc would tell stderr what it misses, such as /sys in a chroot; ret_flat_reason is our way to
+ * say so. Workers do not get the variable. */
+int topology_read_hwloc(const char *description, struct topology *ret_topology, struct err *err)
 {
 	static const char hide[] = "HWLOC_HIDE_ERRORS";
 	int r = load_library(err);
@@ -152,11 +152,6 @@ static int read_hwloc(const char *description, struct topology *ret_topology, st
 	if (!hidden)
 		unsetenv(hide);
 	return r;
-}
-
-int topology_read_synthetic(const char *description, struct topology *ret_topology, struct err *err)
-{
-	return read_hwloc(description, ret_topology, err);
 }
 
 int topology_affinity(struct cpuset *ret_set, struct err *err)
@@ -188,7 +183,7 @@ int topology_read(struct topology *ret_topology, const char **ret_flat_reason, s
 		return r;
 
 	why = ERR_INIT;
-	if (read_hwloc(NULL, &topology, &why) < 0)
+	if (topology_read_hwloc(NULL, &topology, &why) < 0)
 		topology_flat(&affinity, &topology);
 	else
 		topology_allow(&topology, &affinity);

@@ -11,10 +11,9 @@
  * affinity mask come back as a flat topology and *ret_flat_reason says why (NULL: it is real). */
 int topology_read(struct topology *ret_topology, const char **ret_flat_reason, struct err *err);
 
-/* hwloc's description of an imaginary machine: "package:2 l3:4 core:4 pu:2"; all CPUs allowed, no
- * quota. CPU numbers follow "pu:2(indexes=…)" as hwloc explains them. */
-int topology_read_synthetic(const char *description, struct topology *ret_topology,
-			    struct err *err);
+/* What hwloc says, all CPUs allowed, no quota: of this host, or of the machine that `description`
+ * has hwloc imagine ("package:2 l3:4 core:4 pu:2"), if it is not NULL. */
+int topology_read_hwloc(const char *description, struct topology *ret_topology, struct err *err);
 
 /* Our affinity mask (which the kernel keeps within the cpuset). */
 int topology_affinity(struct cpuset *ret_set, struct err *err);

@@ -3,7 +3,7 @@
  * encodes to the same bytes again. */
 #include <stdlib.h>
 
-#include "proto/c10d.h"
+#include "c10d_reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

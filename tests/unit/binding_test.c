@@ -17,7 +17,7 @@ static const char *plan(const char *machine, const char *allowed, struct binding
 	static char text[2048];
 	AUTO(topology_done) struct topology topology = TOPOLOGY_INIT;
 	struct err err = ERR_INIT;
-	ck_assert_msg(topology_read_synthetic(machine, &topology, &err) == 0, "%s", err.msg);
+	ck_assert_msg(topology_read_hwloc(machine, &topology, &err) == 0, "%s", err.msg);
 	struct cpuset mask;
 	if (allowed) {
 		ck_assert_int_eq(cpuset_parse(allowed, &mask, NULL), 0);
@@ -124,7 +124,7 @@ TEST(bind_explicit_takes_what_it_is_told_and_no_more)
 TEST(binding_counts_threads_by_cores_sharers_and_quota)
 {
 	AUTO(topology_done) struct topology topology = TOPOLOGY_INIT;
-	ck_assert_int_eq(topology_read_synthetic(TWO_SOCKETS_SMT, &topology, NULL), 0);
+	ck_assert_int_eq(topology_read_hwloc(TWO_SOCKETS_SMT, &topology, NULL), 0);
 	struct binding bindings[8];
 	ck_assert_int_eq(binding_plan(&topology, &MODE(BINDING_NUMA), 2, bindings, NULL), 0);
 	ck_assert_int_eq(bindings[0].threads, 4); /* 8 CPUs are 4 cores */
@@ -139,7 +139,7 @@ TEST(binding_counts_threads_by_cores_sharers_and_quota)
 TEST(binding_is_drawn_with_what_is_bound_free_and_forbidden)
 {
 	AUTO(topology_done) struct topology topology = TOPOLOGY_INIT;
-	ck_assert_int_eq(topology_read_synthetic("package:2 l3:2 core:1 pu:2", &topology, NULL), 0);
+	ck_assert_int_eq(topology_read_hwloc("package:2 l3:2 core:1 pu:2", &topology, NULL), 0);
 	struct cpuset mask;
 	cpuset_parse("0-6", &mask, NULL);
 	topology_allow(&topology, &mask);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "proto/c10d.h"
+#include "c10d_reply.h"
 
 static const struct c10d_limits limits = C10D_LIMITS_DEFAULT;
 

@@ -14,7 +14,7 @@ static struct topology machine(const char *description, const char *allowed)
 {
 	struct topology topology;
 	struct err err = ERR_INIT;
-	ck_assert_msg(topology_read_synthetic(description, &topology, &err) == 0, "%s", err.msg);
+	ck_assert_msg(topology_read_hwloc(description, &topology, &err) == 0, "%s", err.msg);
 	if (allowed) {
 		struct cpuset set;
 		ck_assert_int_eq(cpuset_parse(allowed, &set, NULL), 0);

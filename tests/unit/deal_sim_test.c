@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "sim/deal_world.h"
+#include "deal_world.h"
 
 #define WORLDS 400
 

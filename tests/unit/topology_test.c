@@ -58,7 +58,7 @@ TEST(synthetic_machines_come_in_topological_order)
 	struct topology t;
 	struct err err = ERR_INIT;
 	/* Linux numbers the second threads of all cores after the first ones. */
-	int r = topology_read_synthetic(
+	int r = topology_read_hwloc(
 		"package:2 l3:2 core:2 pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)", &t,
 		&err);
 	ck_assert_msg(r == 0, "%s", err.msg);
@@ -81,11 +81,11 @@ TEST(synthetic_machines_come_in_topological_order)
 TEST(numa_nodes_of_a_synthetic_machine_are_seen)
 {
 	struct topology t;
-	ck_assert_int_eq(topology_read_synthetic("package:2 [numa] core:2 pu:1", &t, NULL), 0);
+	ck_assert_int_eq(topology_read_hwloc("package:2 [numa] core:2 pu:1", &t, NULL), 0);
 	ck_assert_int_eq(t.cpus[0].node, 0);
 	ck_assert_int_eq(t.cpus[3].node, 1);
 	topology_done(&t);
-	ck_assert_int_eq(topology_read_synthetic("nonsense:x", &t, NULL), -EINVAL);
+	ck_assert_int_eq(topology_read_hwloc("nonsense:x", &t, NULL), -EINVAL);
 }
 
 TEST(this_host_has_the_cpus_of_our_affinity_mask)

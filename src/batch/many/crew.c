@@ -304,10 +304,7 @@ void crew_peer_hang_up(struct crew *crew, uint64_t id)
 
 size_t crew_caller_count(const struct crew *crew)
 {
-	struct link_listener_stats stats = { .strangers = 0 };
-	if (crew->listener)
-		link_listener_stats(crew->listener, &stats);
-	return crew->peers.count + stats.strangers;
+	return crew->peers.count + (crew->listener ? link_listener_strangers(crew->listener) : 0);
 }
 
 void crew_explain(const struct crew *crew, struct buf *out)

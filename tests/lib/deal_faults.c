@@ -1,7 +1,7 @@
 /* What goes wrong in a simulated batch. */
 #include <stdlib.h>
 
-#include "sim/deal_world_private.h"
+#include "deal_world_private.h"
 
 static void kill_host(struct world *w, int number)
 {

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "core/deal/hand.h"
-#include "sim/deal_world.h"
+#include "deal_world.h"
 #include "sim/rng.h"
 
 #define MS ((uint64_t)1000000)

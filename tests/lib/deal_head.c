@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "sim/deal_world_private.h"
+#include "deal_world_private.h"
 
 static void deal_act(struct world *w, const struct deal_action *action)
 {

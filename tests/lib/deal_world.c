@@ -1,4 +1,4 @@
-#include "sim/deal_world.h"
+#include "deal_world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sim/deal_world_private.h"
+#include "deal_world_private.h"
 
 void deal_wrong(struct world *w, const char *fmt, ...)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sim/deal_world_private.h"
+#include "deal_world_private.h"
 
 static bool runs_elsewhere(const struct world *w, int number, uint32_t order)
 {

@@ -100,6 +100,10 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 	else
 		collect_here(job, o.timeout_ns, &set);
 	show(&o, &set);
+	if (set.count == 0 && status == EXIT_CODE_OK) {
+		fprintf(stderr, "%s: none of these workers runs now\n", command_title(self));
+		status = EXIT_CODE_FAILED;
+	}
 	return status;
 }
 

@@ -172,13 +172,27 @@ def test_a_user_who_may_not_trace_a_worker_reads_the_remedy(start, muster, place
         job = start(*NOBODY[1:], program, "run", f"--rdzv-id={JOB}", f"{home}/hides", env=env, cwd=home, stdin=subprocess.PIPE,
                     program=NOBODY[0])
         assert job.stdout.readline() == "ready\n"
-        done = subprocess.run([*NOBODY, program, "stacks", PATIENT, JOB], env=env, cwd=home, capture_output=True, text=True,
-                              timeout=DEADLINE)
+        def ask(what, *options):
+            return subprocess.run([*NOBODY, program, what, *options, JOB], env=env, cwd=home, capture_output=True, text=True,
+                                  timeout=DEADLINE)
+
+        # The worker may speak before its muster has heard that it runs.
+        wait_for(lambda: json.loads(ask("status", "--json").stdout)[0]["workers"][0]["state"] == "running", "a running worker")
+        done = ask("stacks", PATIENT)
         job.terminate()
         job.wait(timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
     assert "only what the kernel tells: " in done.stdout and "CAP_SYS_PTRACE" in done.stdout, done.stdout
     assert 'Thread "hides":' in done.stdout
+
+
+def test_a_job_whose_workers_have_not_started_says_so(start, muster, env, port):
+    process = start("run", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", f"--rdzv-id={JOB}", "--no-python", "true", env=env)
+    wait_for(lambda: muster("status", JOB, env=env).returncode == 0, "a job that waits for its second node")
+    done = muster("stacks", "--here", JOB, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "muster stacks: none of these workers runs now\n")
+    process.terminate()
+    process.wait(timeout=DEADLINE)
 
 
 def log_dirs(path):

@@ -9,7 +9,10 @@
 
 #define NAME_MIN_CELLS 8
 #define NAME_MAX_CELLS 32
-#define RATIO_CELLS (8 + 16) /* with its interval */
+#define RATIO_MIN_CELLS 8 /* with the gap before it, as all columns */
+#define INTERVAL_MIN_CELLS 16
+#define RATIO_TEXT_MAX 32
+#define INTERVAL_TEXT_MAX (2 * RATIO_TEXT_MAX + 8)
 #define GAP_CELLS 2
 #define BAR_HALF 10 /* cells on each side of "no change" */
 #define BAR_CELLS (2 * BAR_HALF + 1)
@@ -117,27 +120,50 @@ static double bar_scale(const struct comparison *c, enum metric metric)
 	return fmin(scale, SCALE_MAX * M_LN2);
 }
 
-static void put_interval(struct buf *out, const struct ratio *ratio)
+/* About four digits, whatever its size. */
+static void format_ratio(double ratio, char text[RATIO_TEXT_MAX])
 {
-	char text[48];
-	if (isfinite(ratio->high))
-		snprintf(text, sizeof(text), "%.3f to %.3f", ratio->low, ratio->high);
+	int decimals = ratio >= 999.95 ? 0 : ratio >= 99.995 ? 1 : ratio >= 9.9995 ? 2 : 3;
+	if (isnan(ratio))
+		snprintf(text, RATIO_TEXT_MAX, "-");
+	else if (ratio >= 1e5 || (ratio > 0 && ratio < 0.01))
+		snprintf(text, RATIO_TEXT_MAX, "%.2g", ratio);
 	else
-		snprintf(text, sizeof(text), "no interval");
-	put_right(out, text, 16);
+		snprintf(text, RATIO_TEXT_MAX, "%.*f", decimals, ratio);
+}
+
+static void format_interval(const struct ratio *ratio, char text[INTERVAL_TEXT_MAX])
+{
+	char low[RATIO_TEXT_MAX], high[RATIO_TEXT_MAX];
+	format_ratio(ratio->low, low);
+	format_ratio(ratio->high, high);
+	if (isfinite(ratio->high))
+		snprintf(text, INTERVAL_TEXT_MAX, "%s to %s", low, high);
+	else
+		snprintf(text, INTERVAL_TEXT_MAX, "no interval");
+}
+
+static void format_interval_head(const struct comparison *c, enum metric metric,
+				 char text[INTERVAL_TEXT_MAX])
+{
+	if (metric_table[metric].counted)
+		snprintf(text, INTERVAL_TEXT_MAX, "range");
+	else
+		snprintf(text, INTERVAL_TEXT_MAX, "%.4g %% interval", 100 * (1 - c->options.alpha));
 }
 
 /* What a metric's table has room for. */
 struct layout {
-	size_t name;
+	size_t name, name_min;
 	size_t number; /* a median, with the gap before it */
+	size_t ratio, interval;
 	bool bar;
 	bool reason; /* beside the verdict; otherwise in a line of its own */
 };
 
 static size_t table_width(const struct layout *layout, size_t verdict, size_t reason)
 {
-	return 2 + layout->name + 2 * layout->number + RATIO_CELLS +
+	return 2 + layout->name + 2 * layout->number + layout->ratio + layout->interval +
 	       (layout->bar ? 2 + BAR_CELLS : 0) + 2 + verdict + (layout->reason ? reason : 0) +
 	       strlen(" !");
 }
@@ -150,26 +176,42 @@ static size_t number_cells(const struct compare_row *row)
 	return MAX(cells(a), cells(b)) + GAP_CELLS;
 }
 
+static void widen_for_ratio(struct layout *layout, const struct ratio *ratio)
+{
+	char text[INTERVAL_TEXT_MAX];
+	format_interval(ratio, text);
+	layout->interval = MAX(layout->interval, GAP_CELLS + cells(text));
+	format_ratio(ratio->value, text);
+	layout->ratio = MAX(layout->ratio, GAP_CELLS + cells(text));
+}
+
 /* Gives up the place of reasons, then the bar, then the ends of names. */
 static void lay_out(const struct comparison *c, enum metric metric, int width,
 		    struct layout *ret_layout)
 {
-	struct layout layout = { .name = strlen("order"), .bar = true, .reason = true };
+	struct layout layout = {
+		.name = strlen("order"), .ratio = RATIO_MIN_CELLS, .bar = true, .reason = true
+	};
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	size_t verdict = strlen("verdict"), reason = 0;
+	char head[INTERVAL_TEXT_MAX];
+	format_interval_head(c, metric, head);
+	layout.interval = MAX((size_t)INTERVAL_MIN_CELLS, GAP_CELLS + cells(head));
 	for (size_t i = 0; i < c->row_count; i++) {
 		size_t indent = 2 * c->rows[i].groups.count;
 		layout.name = MAX(layout.name, indent + cells(c->rows[i].name));
 		if (c->rows[i].metric != metric)
 			continue;
+		layout.name_min = MAX(layout.name_min, indent + NAME_MIN_CELLS);
 		layout.number = MAX(layout.number, number_cells(&c->rows[i]));
+		widen_for_ratio(&layout, &c->rows[i].ratio);
 		buf_clear(&text);
 		compare_verdict(&c->rows[i], &text);
 		size_t name = strcspn(buf_str(&text), ":");
 		verdict = MAX(verdict, name);
 		reason = MAX(reason, cells(buf_str(&text) + name));
 	}
-	layout.name = MIN(layout.name, (size_t)NAME_MAX_CELLS);
+	layout.name = MIN(layout.name, MAX((size_t)NAME_MAX_CELLS, layout.name_min));
 	size_t room = width ? (size_t)width : SIZE_MAX;
 	layout.reason = table_width(&layout, verdict, reason) <= room;
 	layout.bar = table_width(&layout, verdict, reason) <= room;
@@ -177,7 +219,7 @@ static void lay_out(const struct comparison *c, enum metric metric, int width,
 		layout.reason = true;
 		layout.reason = table_width(&layout, verdict, reason) <= room;
 	}
-	while (layout.name > NAME_MIN_CELLS && table_width(&layout, verdict, reason) > room)
+	while (layout.name > layout.name_min && table_width(&layout, verdict, reason) > room)
 		layout.name--;
 	*ret_layout = layout;
 }
@@ -217,19 +259,18 @@ static void put_groups(struct buf *out, const struct compare_row *row,
 static void put_row(struct buf *out, const struct compare_row *row, const struct layout *layout,
 		    double scale, const struct compare_style *style)
 {
-	char text[METRIC_TEXT_MAX];
+	char text[MAX(METRIC_TEXT_MAX, INTERVAL_TEXT_MAX)];
 	size_t depth = row->groups.count, indent = 2 * depth;
 	put_indent(out, depth);
-	put_name(out, row->name,
-		 layout->name > indent + NAME_MIN_CELLS ? layout->name - indent : NAME_MIN_CELLS,
-		 style);
+	put_name(out, row->name, layout->name - MIN(indent, layout->name), style);
 	metric_format(row->metric, stats_median(row->a, row->m), text);
 	put_right(out, text, layout->number);
 	metric_format(row->metric, stats_median(row->b, row->n), text);
 	put_right(out, text, layout->number);
-	snprintf(text, sizeof(text), isnan(row->ratio.value) ? "-" : "%.3f", row->ratio.value);
-	put_right(out, text, 8);
-	put_interval(out, &row->ratio);
+	format_ratio(row->ratio.value, text);
+	put_right(out, text, layout->ratio);
+	format_interval(&row->ratio, text);
+	put_right(out, text, layout->interval);
 	buf_append_str(out, "  ");
 	if (style->colour)
 		buf_append_str(out, colours[row->verdict]);
@@ -243,15 +284,15 @@ static void put_row(struct buf *out, const struct compare_row *row, const struct
 static void put_head(struct buf *out, const struct comparison *c, enum metric metric,
 		     const struct layout *layout, double scale, const struct compare_style *style)
 {
-	char text[64];
+	char text[INTERVAL_TEXT_MAX];
 	buf_printf(out, "%s%s%s\n  ", style->colour ? "\033[1m" : "", metric_table[metric].title,
 		   style->colour ? "\033[0m" : "");
 	put_name(out, "order", layout->name, style);
 	put_right(out, "A", layout->number);
 	put_right(out, "B", layout->number);
-	put_right(out, "B/A", 8);
-	snprintf(text, sizeof(text), "%.4g %% interval", 100 * (1 - c->options.alpha));
-	put_right(out, metric_table[metric].counted ? "range" : text, 16);
+	put_right(out, "B/A", layout->ratio);
+	format_interval_head(c, metric, text);
+	put_right(out, text, layout->interval);
 	snprintf(text, sizeof(text), "%.2f", exp(-scale));
 	if (layout->bar)
 		buf_printf(out, "  %-*s1%*.2f", BAR_HALF, text, BAR_HALF, exp(scale));
@@ -304,14 +345,15 @@ static void put_metric(struct buf *out, const struct comparison *c, enum metric 
 static void put_orders(struct buf *out, const char *title, const struct sample_order *const *orders,
 		       size_t n, const struct compare_style *style)
 {
-	enum { SHOWN = 10 };
+	enum { SHOWN = 10, NAME_MAX = 90 };
+	size_t room = style->width > 2 ? MIN((size_t)style->width - 2, (size_t)NAME_MAX) : NAME_MAX;
 	if (n == 0)
 		return;
 	buf_printf(out, "%s (%zu):\n", title, n);
 	for (size_t i = 0; i < n && (style->all || i < SHOWN); i++) {
 		const char *name = compare_order_name(orders[i]);
 		buf_append_str(out, "  ");
-		put_name(out, name, style->all ? cells(name) : MIN(cells(name), (size_t)90), style);
+		put_name(out, name, style->all ? cells(name) : MIN(cells(name), room), style);
 		buf_append_char(out, '\n');
 	}
 	if (!style->all && n > SHOWN)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import random
 import re
 import shutil
@@ -83,6 +84,31 @@ def test_the_table_keeps_to_the_columns_that_there_are(pair, columns, bar):
     assert "undecided" in out and re.search(r"about \d+ more run", out), out
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("factor, shown", [(1.5, r"1\.[45]\d\d"), (22.7, r"22\.[67]\d"), (333, r"33[23]\.\d"), (54321, r"54\d\d\d"),
+                                           (7e7, r"7e\+07"), (0.05, r"0\.050"), (4e-4, r"0\.0004")])
+def test_columns_stay_apart_however_large_or_small_a_ratio_is(tmp_path, columns, factor, shown):
+    """Also where the runs are too few for an interval, and where labels make a tree."""
+    labels = {"labels": {"suite": "matrices", "size": "large"}}
+    a = [*runs("first", 30, **labels), *runs("other", 30, **labels), *runs("few", 1, **labels), *runs("gone " * 30, 3)]
+    b = [*runs("first", 30, factor, 1, **labels), *runs("other", 30, 1, 1, **labels), *runs("few", 1, factor, 1, **labels)]
+    files = write(tmp_path / "a.jsonl", a), write(tmp_path / "b.jsonl", b)
+    for extra in ["--group-by=none"], ["--group-by=suite,size"], ["--group-by=none", "--alpha=0.00012"]:
+        done = subprocess.run([MUSTER, "compare", "--metric=wall", "--all", *extra, *files], text=True, capture_output=True,
+                              env=clean_env(LC_ALL="C.UTF-8", COLUMNS=str(columns)))
+        table = done.stdout.split("\n\n")[1].splitlines()
+        assert max(map(len, table)) <= columns, done.stdout
+        head = next(line for line in table if line.split()[0] == "order")
+        assert re.fullmatch(r" +order +A +B +B/A  +[\d.]+ % interval  .*verdict", head), done.stdout
+        cells = {fields[0]: fields for fields in (re.split(r"  +", line.strip()) for line in table) if len(fields) > 4}
+        assert set(cells) == {"order", "first", "other", "few"}, done.stdout
+        assert re.fullmatch(shown + r"\d*", cells["first"][3]) and re.fullmatch(r"\S+ to \S+", cells["first"][4]), done.stdout
+        assert cells["few"][4] == "no interval", done.stdout
+        ends = {line.index(cells[name][3], line.index(cells[name][2]) + len(cells[name][2])) + len(cells[name][3])
+                for line in table for name in cells if line.split()[0] == name}
+        assert len(ends) == 1, done.stdout
+
+
 def test_limits_decide_what_a_regression_is(pair):
     compare(*pair, "--limits", "wall=20%")
     compare(*pair, "--limits", "instructions=1%")
@@ -154,6 +180,24 @@ def test_learned_noise_asks_more_of_a_change(tmp_path):
         summary = json.loads(compare(a, b, "--json", *extra, "--limits=wall=900%").stdout)["summary"][0]
         assert summary["noise_learned"] and summary["noise"] > 0.03
         assert summary["same"] == 0
+
+
+def test_learned_noise_knows_waves_of_a_slow_host(tmp_path):
+    """Runs of which neighbours are alike, of two equal programs: without it, one order in four seems to have changed."""
+    def side(name, seed):
+        rng, lines = random.Random(seed), []
+        for order in range(100):
+            wave = rng.gauss(0, 1)
+            for run in range(30):
+                lines.append(line(f"order-{order}", run, 10 * math.exp(0.03 * wave)))
+                wave = 0.8 * wave + 0.6 * rng.gauss(0, 1)
+        return write(tmp_path / name, lines)
+    files = side("a.jsonl", 1), side("b.jsonl", 2)
+    def changed(*extra, status=0):
+        found = rows(compare(*files, "--json", "--metric=wall", *extra, status=status))
+        return [name for name, row in found.items() if row["verdict"] in ("slower", "faster")]
+    assert len(changed(status=3)) > 10
+    assert changed("--noise=learn") == []
 
 
 def test_more_than_two_variants_or_results_are_compared_with_the_first(tmp_path, pair):

@@ -3,6 +3,7 @@
 import http.server
 import json
 import pathlib
+import re
 import ssl
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import urllib.request
 
 import pytest
 
+import ddp
 from etcd_cluster import make_certificates
-from tree import MUSTER, clean_env
+from tree import BUILD, MUSTER, ROOT, clean_env, package_env
 from waits import DEADLINE, wait_for
 
 yaml = pytest.importorskip("yaml")
@@ -297,6 +299,36 @@ def test_sigterm_gives_the_workers_their_grace(cluster):
     assert job.code(0) == 143
     assert "stopping" in job.text(0)
     assert job.verdict(143) == "Count"
+
+
+@pods
+def test_sigterm_to_one_pod_has_all_leave_and_the_next_pods_go_on(cluster, tmp_path):
+    """A training of two pods, with this machine's Python and PyTorch."""
+    pytest.importorskip("torch")
+    hold, step = tmp_path / "hold", 30
+    train = (sys.executable, ddp.SCRIPT, f"--checkpoint={tmp_path}/c.pt", f"--hold={hold}", f"--hold-at={step}")
+    job = cluster.job(manifest("leave", "--nnodes=2", "--notice=10m", *train), shares=["/usr", sys.prefix, sys.base_prefix, ROOT, BUILD, tmp_path],
+                      env=dict(package_env(), OMP_NUM_THREADS=1, LOGLEVEL="INFO"))
+    for index in (0, 1):
+        job.start(index)
+    for index in (0, 1):
+        job.says(index, "holds", ddp.DEADLINE)
+    stopping = threading.Thread(target=job.stop, args=(1,))  # until the pod has ended
+    stopping.start()
+    for index in (0, 1):
+        job.says(index, f"the workers leave after step {step}")
+    hold.touch()
+    assert (job.code(0), job.code(1)) == (94, 94), job.text(0) + job.text(1)
+    stopping.join()
+    assert job.verdict(94) == "Ignore"
+    for index in (0, 1):
+        assert f"rank {index} leaves after step {step}" in job.text(index)
+        job.remove(index)
+    for index in (0, 1):
+        job.start(index)
+    assert (job.code(0, ddp.DEADLINE), job.code(1, ddp.DEADLINE)) == (0, 0), job.text(0) + job.text(1)
+    assert f"begins at step {step + 1}\n" in job.text(1)
+    assert re.search(r"final loss (\S+) after", job.text(0))[1] == ddp.train(MUSTER, tmp_path / "undisturbed")[0]
 
 
 @pods

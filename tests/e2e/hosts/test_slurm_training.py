@@ -1,5 +1,6 @@
-"""PyTorch trainings under a real Slurm, undisturbed, losing nodes, requeued and preempted: the examples among them."""
+"""PyTorch trainings under a real Slurm, undisturbed, losing nodes, requeued, preempted and given notice: the examples among them."""
 
+import functools
 import os
 import re
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 import ddp
 from proc import words
 from slurm import batch_script
-from tree import MUSTER, MUSTER_SH, ROOT, clean_env
+from tree import MUSTER, MUSTER_SH, ROOT, clean_env, package_env
 from waits import wait_for
 
 pytestmark = pytest.mark.xdist_group("slurm training")
@@ -26,6 +27,7 @@ def loss_of(text):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """undisturbed(workers): the final loss of a training on one host that nothing happens to."""
+    @functools.cache
     def train(workers):
         directory = tmp_path_factory.mktemp("undisturbed")
         done = subprocess.run([MUSTER, "run", f"--nproc-per-node={workers}", ddp.SCRIPT, f"--checkpoint={directory}/c.pt"],
@@ -71,6 +73,21 @@ def test_the_requeue_example_goes_on_from_its_checkpoint(cluster, tmp_path, undi
     assert out.read_text().count("step 10 ") == 2  # the second run did not begin again
 
 
+def test_the_leave_example_loses_no_step(cluster, tmp_path, undisturbed):
+    out, hold, steps = tmp_path / "out", tmp_path / "hold", 30
+    job = example(cluster, "leave.sh", out, "--time=60", "--signal=USR1@1800", CHECKPOINT=tmp_path / "c.pt", HOLD=hold,
+                  HOLD_AT=steps, NOTICE="10m", LOGLEVEL="INFO", **package_env())
+    wait_for(lambda: out.exists() and out.read_text().count("holds") == 4, "all ranks to wait", ddp.DEADLINE)
+    cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=29")  # so the signal is due now, and half an hour is left
+    wait_for(lambda: out.read_text().count(f"the workers leave after step {steps}") == 2, "both hosts to agree on a step", ddp.DEADLINE)
+    hold.touch()
+    wait_for(lambda: cluster.job(job).get("Restarts") == "1", "the job to be queued again")
+    assert cluster.wait_state(job, "COMPLETED", "FAILED", "TIMEOUT", timeout=ddp.DEADLINE)["JobState"] == "COMPLETED", out.read_text()
+    assert sorted(re.findall(r"(rank \d) leaves after step (\d+)", out.read_text())) == [(f"rank {rank}", str(steps)) for rank in range(4)]
+    assert re.findall(r"begins at step (\d+)", out.read_text()) == 4 * ["0"] + 4 * [str(steps + 1)]
+    assert near(loss_of(out.read_text()), undisturbed(4))
+
+
 def test_a_training_that_loses_a_node_and_is_preempted_ends_with_the_loss_of_an_undisturbed_one(cluster, tmp_path, undisturbed, place):
     out, hold, checkpoint = tmp_path / "out", tmp_path / "hold", tmp_path / "c.pt"
     script = batch_script(place, f"exec {MUSTER_SH} run --slurm --nnodes=3 --max-restarts=3 {ddp.SCRIPT} --checkpoint={checkpoint} --hold={hold}")
@@ -93,7 +110,7 @@ def test_a_training_that_loses_a_node_and_is_preempted_ends_with_the_loss_of_an_
 
 
 def near(loss, other):
-    """Three summands: DDP orders its buckets anew after a start, and with them the additions of gloo's ring."""
+    """Three summands or more: DDP orders its buckets anew after a start, and with them the additions of gloo's ring."""
     return float(loss) == pytest.approx(float(other), rel=1e-6)
 
 

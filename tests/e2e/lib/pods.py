@@ -111,10 +111,13 @@ class Cluster:
 
 
 class PodJob:
-    """An Indexed Job: pods NAME-0, NAME-1 ... made from its template. `changes` are fields of the container."""
+    """An Indexed Job: pods NAME-0, NAME-1 ... made from its template. `shares` are directories of this machine that the pods
+    see too, `env` variables, `changes` fields of the container."""
 
-    def __init__(self, cluster, manifest, **changes):
-        self.cluster, self.changes = cluster, changes
+    def __init__(self, cluster, manifest, shares=(), env=None, **changes):
+        self.cluster, self.changes, self.env = cluster, changes, env or {}
+        paths = {pathlib.Path(share).resolve() for share in shares}
+        self.shares = sorted(str(path) for path in paths if not paths & set(path.parents))
         (self.spec,) = [document for document in yaml.safe_load_all(manifest) if document["kind"] == "Job"]
         self.name = self.spec["metadata"]["name"]
 
@@ -127,8 +130,11 @@ class PodJob:
             container.pop(key, None)
         container["image"] = IMAGE
         container["env"] = [{"name": "JOB_COMPLETION_INDEX", "value": str(index)}, {"name": "MUSTER_TOKEN", "value": "secret"},
-                            {"name": "HOSTNAME", "value": f"{self.name}-{index}"}]
-        container["volumeMounts"], spec["volumes"] = [], []  # podman 4.3 has no emptyDir in memory
+                            {"name": "HOSTNAME", "value": f"{self.name}-{index}"},
+                            *({"name": name, "value": str(value)} for name, value in self.env.items())]
+        # podman 4.3 has no emptyDir in memory
+        container["volumeMounts"] = [{"name": f"share-{i}", "mountPath": path} for i, path in enumerate(self.shares)]
+        spec["volumes"] = [{"name": f"share-{i}", "hostPath": {"path": path, "type": "Directory"}} for i, path in enumerate(self.shares)]
         spec["containers"] = [container]
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{self.name}-{index}"}, "spec": spec}
 
@@ -140,6 +146,10 @@ class PodJob:
     def delete(self, index):
         """At once, as when its node is lost."""
         self.cluster.call("pod", "kill", f"{self.name}-{index}")
+        self.remove(index)
+
+    def remove(self, index):
+        """One that has ended, as the Job controller does before it makes the next."""
         self.cluster.call("pod", "rm", "-f", f"{self.name}-{index}")
 
     def stop(self, index, grace=None):
@@ -158,12 +168,12 @@ class PodJob:
         done = self.cluster.run("logs", f"{self.name}-{index}-muster")
         return done.stdout + done.stderr
 
-    def says(self, index, text):
-        wait_for(lambda: text in self.text(index), f"{self.name}-{index} to say {text!r}; it said {self.text(index)}")
+    def says(self, index, text, timeout=DEADLINE):
+        wait_for(lambda: text in self.text(index), f"{self.name}-{index} to say {text!r}; it said {self.text(index)}", timeout)
 
-    def code(self, index):
+    def code(self, index, timeout=DEADLINE):
         """Of its container, when it has ended."""
-        wait_for(lambda: self.inspect(index, "{{.State.Status}}") == "exited", f"{self.name}-{index} to end")
+        wait_for(lambda: self.inspect(index, "{{.State.Status}}") == "exited", f"{self.name}-{index} to end", timeout)
         return int(self.inspect(index, "{{.State.ExitCode}}"))
 
     def verdict(self, code):

@@ -30,10 +30,14 @@ def clean_env(**extra):
     return env
 
 
+def package_env():
+    """What leads to the Python package of this tree and to what was built for it."""
+    return {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so"}
+
+
 def python_env(**extra):
-    """The same, with the Python package of this tree and what was built for it."""
-    ours = {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so"}
-    return clean_env(**{**ours, **extra})
+    """The caller's environment as in clean_env(), with the package."""
+    return clean_env(**{**package_env(), **extra})
 
 
 def admin_env():

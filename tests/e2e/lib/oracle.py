@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shlex
 import socket
 import sys
 import threading
@@ -28,7 +29,8 @@ class Oracle:
     def __init__(self, directory):
         self.program = directory / "oracle"
         path = directory / "oracle.socket"
-        self.program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {PROGRAM} {path} "$@"\n')
+        command = shlex.join(map(str, [sys.executable, "-S", PROGRAM, path]))
+        self.program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         self.program.chmod(0o755)
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))

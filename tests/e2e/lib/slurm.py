@@ -61,10 +61,17 @@ class Cluster:
             raise netns.Unavailable(f"no {', '.join(missing)}: scripts/deps test installs them")
         self.lab = netns.Lab(count=nodes + 1)
         try:
+            self.try_groups()
             self.set_up(nodes, cpus)
         except BaseException:
             self.lab.close()
             raise
+
+    def try_groups(self):
+        """The daemons drop the groups they were started with, which a user's own namespace does not allow."""
+        done = subprocess.run(self.lab.hosts[0].space.command("setpriv", "--clear-groups", "true"), capture_output=True, text=True)
+        if done.returncode != 0:
+            raise netns.Unavailable(done.stderr.strip())
 
     def set_up(self, nodes, cpus):
         *self.nodes, self.login = self.lab.hosts

@@ -295,4 +295,4 @@ clean:
 help:
 	@sed -n 's/^#   /  /p' Makefile
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d $(BUILD)/obj/unit/lib/*.d)

@@ -51,7 +51,7 @@ def compile_mutant(directory, edits):
     flags = ["-D_GNU_SOURCE", "-std=gnu17", "-O1", "-w", "-I" + str(ROOT / "src"), "-pthread"]
     flags += ["-fsanitize=" + SANITIZER] if SANITIZER else []
     # What the mutant defines is not taken from the archive.
-    objects = [BUILD / "obj/unit/deal_sim_test.o", BUILD / "obj/unit/unit.o", BUILD / "core.a"]
+    objects = [BUILD / "obj/unit/deal_sim_test.o", BUILD / "unit.a", BUILD / "core.a"]
     packages = "check libevent_core libevent_extra hwloc libsodium".split()
     libraries = shlex.split(subprocess.run(["pkg-config", "--libs", *packages], stdout=subprocess.PIPE, text=True, check=True).stdout)
     program = directory / "deal_sim"

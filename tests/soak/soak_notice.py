@@ -25,7 +25,7 @@ from waits import wait_for  # noqa: E402
 HOSTS, NPROC, PORT = 2, 2, 29400
 RANKS = HOSTS * NPROC
 LONGEST_S = 0.5  # from the first step of all ranks to the notice
-PATIENCE_S = 120
+PATIENCE_S = 600
 LEFT = 94  # the workers left together: start me again
 
 # Ranks of different and changing pace, which only the all_reduce holds together.

@@ -80,6 +80,7 @@ def test_the_leave_example_loses_no_step(cluster, tmp_path, undisturbed):
     wait_for(lambda: out.exists() and out.read_text().count("holds") == 4, "all ranks to wait", ddp.DEADLINE)
     cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=29")  # so the signal is due now, and half an hour is left
     wait_for(lambda: out.read_text().count(f"the workers leave after step {steps}") == 2, "both hosts to agree on a step", ddp.DEADLINE)
+    cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=60")  # or the next run would get it, too
     hold.touch()
     wait_for(lambda: cluster.job(job).get("Restarts") == "1", "the job to be queued again")
     assert cluster.wait_state(job, "COMPLETED", "FAILED", "TIMEOUT", timeout=ddp.DEADLINE)["JobState"] == "COMPLETED", out.read_text()

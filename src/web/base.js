@@ -203,3 +203,33 @@ const server = {
 			throw new Error((await answer.text()).trim());
 	},
 };
+
+/* What the page shows: live, ended (what is left of a live one) or saved. */
+let source = 'none';
+
+function setSource(kind, text) {
+	source = kind;
+	document.body.dataset.source = kind;
+	$('live').textContent = text;
+}
+
+/* Passes on what the server tells of `what`, a board or a batch, and connects again until that is over. */
+async function stayConnected(what, onEvent) {
+	for (let wait = 1000;; wait = Math.min(wait * 2, 15000)) {
+		try {
+			await server.listen('api/stream', (event, told) => {
+				wait = 1000;
+				onEvent(event, told);
+			});
+		} catch (error) {
+			if (error.code === 401 || error.code === 503)
+				notice(plain(error.message));
+			if (error.code === 401)
+				return;
+		}
+		if (what.isOver())
+			return;
+		setSource('ended', what.n ? 'no connection: this was the last state' : 'no connection');
+		await new Promise(resolve => setTimeout(resolve, wait));
+	}
+}

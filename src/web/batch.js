@@ -109,12 +109,7 @@ class Histogram {
 		this.value.textContent = words;
 		this.canvas.setAttribute('aria-label', `${this.title}: ${words}`);
 		const width = Math.max(120, this.element.clientWidth - 2), height = 120, bottom = 18, top = 6;
-		const scale = devicePixelRatio || 1, context = this.canvas.getContext('2d');
-		this.canvas.style.width = `${width}px`;
-		this.canvas.style.height = `${height}px`;
-		this.canvas.width = Math.round(width * scale);
-		this.canvas.height = Math.round(height * scale);
-		context.setTransform(scale, 0, 0, scale, 0, 0);
+		const context = contextOf(this.canvas, width, height);
 		if (!total)
 			return;
 		const first = bins[0][0] - 1, count = Math.max(12, bins[bins.length - 1][0] + 2 - first);
@@ -255,39 +250,16 @@ const orders = {
 
 /* ---- the server ---- */
 
-function setSource(kind, text) {
-	document.body.dataset.source = kind;
-	$('live').textContent = text;
-}
-
-const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
-
-async function stayConnected() {
-	for (let wait = 1000;; wait = Math.min(wait * 2, 15000)) {
-		try {
-			await server.listen('api/stream', (_, told) => {
-				wait = 1000;
-				batch.take(told);
-				drawTop();
-				drawCharts();
-				drawFailures();
-				orders.take(told);
-				if (batch.isOver())
-					setSource('ended', 'the batch has ended; this is its last state');
-				else
-					setSource('live', 'live');
-			});
-		} catch (error) {
-			if (error.code === 401 || error.code === 503)
-				notice(plain(error.message));
-			if (error.code === 401)
-				return;
-		}
-		if (batch.isOver())
-			return;
-		setSource('ended', batch.n ? 'no connection: this was the last state' : 'no connection');
-		await pause(wait);
-	}
+function takeTold(_, told) {
+	batch.take(told);
+	drawTop();
+	drawCharts();
+	drawFailures();
+	orders.take(told);
+	if (batch.isOver())
+		setSource('ended', 'the batch has ended; this is its last state');
+	else
+		setSource('live', 'live');
 }
 
 /* ---- start ---- */
@@ -312,4 +284,4 @@ document.addEventListener('keydown', event => {
 });
 server.takeToken();
 setSource('none', 'connecting');
-stayConnected();
+stayConnected(batch, takeTold);

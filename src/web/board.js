@@ -91,6 +91,11 @@ const board = {
 		return count;
 	},
 
+	/* ['3 ended', '1 failed'] */
+	states() {
+		return STATES.map((name, i) => [this.count(i), name]).filter(([count]) => count).map(([count, name]) => `${showNumber(count)} ${name}`);
+	},
+
 	/* What a saved page keeps: the same as the server would tell. */
 	all() {
 		return {

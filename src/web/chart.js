@@ -7,6 +7,17 @@ function niceCeiling(value) {
 	return [1, 2, 2.5, 5, 10].map(factor => factor * power).find(step => step >= value * 0.999);
 }
 
+/* To draw on a canvas of this size, as sharp as the screen can. */
+function contextOf(canvas, width, height) {
+	const scale = devicePixelRatio || 1, context = canvas.getContext('2d');
+	canvas.style.width = `${width}px`;
+	canvas.style.height = `${height}px`;
+	canvas.width = Math.round(width * scale);
+	canvas.height = Math.round(height * scale);
+	context.setTransform(scale, 0, 0, scale, 0, 0);
+	return context;
+}
+
 /* points: [[ms, value]]; show: the words for a value. */
 class Chart {
 	constructor(title, show) {
@@ -21,12 +32,7 @@ class Chart {
 		if (!this.canvas.offsetParent)
 			return;
 		const width = Math.max(120, this.element.clientWidth - 2), height = 120, left = 64, bottom = 18, top = 6;
-		const scale = devicePixelRatio || 1, context = this.canvas.getContext('2d');
-		this.canvas.style.width = `${width}px`;
-		this.canvas.style.height = `${height}px`;
-		this.canvas.width = Math.round(width * scale);
-		this.canvas.height = Math.round(height * scale);
-		context.setTransform(scale, 0, 0, scale, 0, 0);
+		const context = contextOf(this.canvas, width, height);
 		const values = points.map(point => point[1]);
 		const most = niceCeiling(Math.max(...values, 0));
 		const last = values.length ? this.show(values[values.length - 1]) : '–';

@@ -6,7 +6,6 @@ const views = [ranksView, logView, hostsView, timelineView, chartsView, stacksVi
 const saved = {stacks: null, collectives: null, workers: {}};
 
 let current = null;
-let source = 'none'; /* live, ended (what is left of a live one) or saved */
 let single = null; /* this page as one file without data, for saving */
 
 const isLive = () => source === 'live';
@@ -17,7 +16,10 @@ function cards() {
 	const {job, progress} = board, list = [];
 	const ran = ((job.ended_ms || board.now) - job.started_ms) / 1000;
 	const add = (name, value, note) => list.push([name, value, note]);
-	add('Ranks', board.n ? `${showNumber(board.count(RUNNING))} of ${showNumber(board.n)}` : '–', 'running');
+	if (board.isOver())
+		add('Ranks', showNumber(board.n), board.states().join(', '));
+	else
+		add('Ranks', board.n ? `${showNumber(board.count(RUNNING))} of ${showNumber(board.n)}` : '–', 'running');
 	add('Nodes', job.nodes ? showNumber(job.nodes) : '–', job.min_nodes === job.max_nodes ? null : `${job.min_nodes} to ${job.max_nodes} wanted`);
 	if (progress.step !== undefined) {
 		add('Step', showNumber(progress.step), progress.total ? `of ${showNumber(progress.total)}`
@@ -151,43 +153,19 @@ async function wish(what) {
 	}
 }
 
-function setSource(kind, text) {
-	source = kind;
-	document.body.dataset.source = kind;
-	$('live').textContent = text;
-}
-
-const pause = ms => new Promise(resolve => setTimeout(resolve, ms));
-
-async function stayConnected() {
-	for (let wait = 1000;; wait = Math.min(wait * 2, 15000)) {
-		try {
-			await server.listen('api/stream', (event, told) => {
-				wait = 1000;
-				if (event === 'answer') {
-					takeAnswer(told);
-					return;
-				}
-				board.take(told);
-				if (!isLive()) {
-					setSource('live', 'live');
-					listenToLog(current === logView);
-				}
-				draw();
-				if (board.isOver())
-					setSource('ended', 'the job has ended; this is its last state');
-			});
-		} catch (error) {
-			if (error.code === 401 || error.code === 503)
-				notice(plain(error.message));
-			if (error.code === 401)
-				return;
-		}
-		if (board.isOver())
-			return;
-		setSource('ended', board.n ? 'no connection: this was the last state' : 'no connection');
-		await pause(wait);
+function takeTold(event, told) {
+	if (event === 'answer') {
+		takeAnswer(told);
+		return;
 	}
+	board.take(told);
+	if (!isLive()) {
+		setSource('live', 'live');
+		listenToLog(current === logView);
+	}
+	draw();
+	if (board.isOver())
+		setSource('ended', 'the job has ended; this is its last state');
 }
 
 /* ---- saving ---- */
@@ -235,5 +213,5 @@ if (data) {
 	}).catch(() => {
 		$('save').hidden = true;
 	});
-	stayConnected();
+	stayConnected(board, takeTold);
 }

@@ -103,6 +103,15 @@ const logView = {
 
 /* ---- hosts ---- */
 
+/* When the job is over, a host says no more what it does. */
+function hostState(host, known) {
+	if (host.why)
+		return 'unknown';
+	if (host.rank < 0 && host.node)
+		return plain(host.node.state);
+	return !board.isOver() || host.state === 'unknown' ? plain(host.state) : known ? 'ended' : 'unknown';
+}
+
 const hostsView = {
 	id: 'hosts-view', title: 'Hosts',
 	make() {
@@ -122,7 +131,7 @@ const hostsView = {
 		}
 		this.table.body.replaceChildren(...board.hosts.map((host, i) => row(
 			plain(host.name), host.rank < 0 ? 'spare' : host.rank,
-			stateBadge(host.why ? 'unknown' : plain(host.rank < 0 && host.node ? host.node.state : host.state)),
+			stateBadge(hostState(host, sums[i].ranks.length)),
 			host.workers ?? '', showRanks(sums[i].ranks), sums[i].running, (sums[i].cpu / 100).toFixed(1), showMemory(sums[i].mem),
 			host.pid === undefined ? '' : String(host.pid), host.why ? plain(host.why) : '')));
 	},

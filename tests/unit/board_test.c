@@ -191,6 +191,30 @@ TEST(a_board_marks_ranks_whose_host_does_not_answer)
 	board_free(board);
 }
 
+TEST(a_board_of_a_job_that_is_over_shows_no_rank_as_running)
+{
+	struct board *board = board_new();
+	struct page *page = calloc(1, sizeof(*page));
+	board_finish(board, &(struct board_over){ .count = 8 }, 500); /* nobody has looked yet */
+	look(board, 8, 4, 1, 5, 0, 100);
+	tell(board, page);
+	board_finish(board, &(struct board_over){ .first = 4, .count = 4 }, 1100);
+	board_fail(board, 6);
+	board_fail(board, 8);
+	tell(board, page);
+	ck_assert_int_eq(page->c[1][3], BOARD_UNKNOWN);
+	ck_assert_int_eq(page->c[1][4], BOARD_ENDED);
+	ck_assert_int_eq(page->c[1][6], BOARD_FAILED);
+	ck_assert_int_eq(board->samples[board->sample_count - 1].running, 0);
+	look(board, 8, 4, 2, 5, 0, 100);
+	board_finish(board, &(struct board_over){ .first = 4, .count = 4, .everywhere = true },
+		     2100);
+	tell(board, page);
+	ck_assert_int_eq(page->c[1][3], BOARD_ENDED);
+	free(page);
+	board_free(board);
+}
+
 TEST(a_board_tells_everything_when_the_job_changes_its_size)
 {
 	struct board *board = board_new();

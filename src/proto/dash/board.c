@@ -287,14 +287,15 @@ static void thin_out(struct board *board)
 	board->sample_every_ms *= 2;
 }
 
-static void add_sample(struct board *board)
+static void add_sample(struct board *board, bool last_one)
 {
 	struct board_sample sample = { .when_ms = (int64_t)board->wall_ms,
 				       .step = board->base,
 				       .rate = MAX(board->rate, 0.0) };
 	const struct board_sample *last =
 		board->sample_count ? &board->samples[board->sample_count - 1] : NULL;
-	if (last && sample.when_ms - last->when_ms < (int64_t)board->sample_every_ms * 9 / 10)
+	if (!last_one && last &&
+	    sample.when_ms - last->when_ms < (int64_t)board->sample_every_ms * 9 / 10)
 		return;
 	for (size_t i = 0; i < board->count; i++) {
 		sample.running += board->ranks[i].now[BOARD_STATE] == BOARD_RUNNING;
@@ -333,7 +334,28 @@ void board_end(struct board *board)
 	board->host_count = board->next_host;
 	board->base = least;
 	put_progress(board, most, behind);
-	add_sample(board);
+	add_sample(board, false);
+}
+
+void board_finish(struct board *board, const struct board_over *over, uint64_t wall_ms)
+{
+	for (size_t i = 0; i < board->count; i++) {
+		struct board_rank *rank = &board->ranks[i];
+		int64_t *state = &rank->now[BOARD_STATE];
+		bool here = i >= over->first && i - over->first < over->count;
+		if (*state == BOARD_RUNNING || *state == BOARD_STARTING)
+			*state = here || over->everywhere ? BOARD_ENDED : BOARD_UNKNOWN;
+		rank->now[BOARD_CPU] = rank->now[BOARD_SILENT] = 0;
+	}
+	board->wall_ms = wall_ms;
+	if (board->count)
+		add_sample(board, true);
+}
+
+void board_fail(struct board *board, int64_t rank)
+{
+	if (rank >= 0 && (uint64_t)rank < board->count)
+		board->ranks[rank].now[BOARD_STATE] = BOARD_FAILED;
 }
 
 void board_set_part(struct board *board, enum board_part part, const struct buf *json)

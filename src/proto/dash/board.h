@@ -101,6 +101,15 @@ int board_take(struct board *board, const char *name, int64_t group_rank, bool f
 	       struct bytes text);
 void board_end(struct board *board);
 
+/* The job is over. Workers that ran have ended: those of `count` ranks from `first` on, the others
+ * too if it is over `everywhere`; otherwise nobody knows of them any more. */
+struct board_over {
+	size_t first, count;
+	bool everywhere;
+};
+void board_finish(struct board *board, const struct board_over *over, uint64_t wall_ms);
+void board_fail(struct board *board, int64_t rank); /* this one is known to have failed */
+
 void board_set_part(struct board *board, enum board_part part, const struct buf *json);
 
 /* Appends everything, for one who knows nothing yet. Does not count as telling. */

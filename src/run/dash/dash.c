@@ -305,6 +305,7 @@ void dash_finish(struct dash *dash)
 		if (dash->questions[i])
 			own_question_cancel(dash->questions[i]);
 	dash->asking = true; /* no more */
+	dash->hooks.finish(dash->hooks.arg, dash->board);
 	take_parts(dash);
 	tell_pages(dash);
 	if (dash->feed) {

@@ -29,6 +29,8 @@ struct dash_hooks {
 	/* Appends the part, as JSON. */
 	void (*put_part)(void *arg, enum board_part part, struct buf *out);
 	size_t (*world_size)(void *arg);
+	/* The job is over: board_finish() and board_fail(). */
+	void (*finish)(void *arg, struct board *board);
 	void *arg;
 };
 
@@ -46,7 +48,7 @@ void dash_wish(struct dash *dash, struct http_reply *reply);
 /* REPLY, MISSED or ENDED on one of our links: a NODE_DO_SEND. */
 void dash_take(struct dash *dash, uint64_t link, const struct msg *msg);
 
-/* The parts have changed and nothing more will come: the pages are told so. */
+/* The job is over and nothing more will come: the pages are told so. */
 void dash_finish(struct dash *dash);
 
 /* The parts once more: the last words of a worker may be read after the job is decided. */

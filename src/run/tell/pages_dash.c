@@ -300,6 +300,22 @@ static size_t world_size(void *arg)
 	return pages->workers->round.world_size;
 }
 
+/* A host that leaves by itself does not know what becomes of the workers of others. */
+static void finish(void *arg, struct board *board)
+{
+	const struct pages *pages = arg;
+	const struct history_attempt *last = history_last(pages->history);
+	const struct board_over over = {
+		.first = pages->workers->round.rank_base,
+		.count = pages->config->nproc,
+		.everywhere = pages->outcome == OUTCOME_DONE || pages->outcome == OUTCOME_FAILED,
+	};
+	board_finish(board, &over, clock_wall_ns() / NS_PER_MS);
+	for (size_t i = 0; last && i < last->count; i++)
+		if (!last->failures[i].stopped)
+			board_fail(board, last->failures[i].rank);
+}
+
 static void on_event(void *arg, const struct node_event *event)
 {
 	const struct pages *pages = arg;
@@ -312,6 +328,7 @@ void pages_open_dash(struct pages *pages)
 		.on_event = on_event,
 		.put_part = put_part,
 		.world_size = world_size,
+		.finish = finish,
 		.arg = pages,
 	};
 	pages->dash = dash_new(pages->base, pages->server, &hooks);

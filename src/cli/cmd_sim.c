@@ -11,7 +11,7 @@
 
 struct sim_cli {
 	int64_t agents, askers, seed, runs;
-	bool faults, notices, trace;
+	bool faults, notices, checks, trace;
 	int mode;
 };
 
@@ -30,6 +30,9 @@ static const struct opt sim_opts[] = {
 	OPT_FLAG("notices", NULL, struct sim_cli, notices,
 		 "let workers leave or save together (default: in a third of the worlds with "
 		 "faults)"),
+	OPT_FLAG("checks", NULL, struct sim_cli, checks,
+		 "let all nodes check themselves and the wires between them, and be well (default: "
+		 "in a third of the worlds, not all of them well)"),
 	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
 		   "how the coordinator is found (default: the seed decides)"),
 	OPT_GROUP("Runs"),
@@ -57,8 +60,9 @@ static void print_broken(const struct sim_options *options, const struct sim_res
 	sim_run(options, &trace, &again);
 	print_tail(&trace, TRACE_LINES);
 	printf("seed %llu: %s\n", (unsigned long long)options->seed, result->why);
-	printf("replay: muster sim --seed=%llu%s%s --trace", (unsigned long long)options->seed,
-	       options->faults ? " --faults" : "", options->notices ? " --notices" : "");
+	printf("replay: muster sim --seed=%llu%s%s%s --trace", (unsigned long long)options->seed,
+	       options->faults ? " --faults" : "", options->notices ? " --notices" : "",
+	       options->checks ? " --checks" : "");
 	if (options->agents)
 		printf(" --agents=%u", options->agents);
 	if (options->askers)
@@ -79,6 +83,11 @@ static void print_sum(const struct sim_result *sum, uint64_t runs)
 	       sum->outcomes[OUTCOME_DONE], sum->outcomes[OUTCOME_FAILED],
 	       sum->outcomes[OUTCOME_SIGNAL], sum->outcomes[OUTCOME_TIMED_OUT],
 	       sum->outcomes[OUTCOME_REFUSED], sum->outcomes[OUTCOME_UNKNOWN]);
+	if (sum->formed > 0)
+		printf("first rounds: %.3f s after the start, on average\n",
+		       (double)sum->formed_ns / (double)sum->formed / (double)NS_PER_S);
+	if (sum->named > 0)
+		printf("checks: %u nodes named as not fit\n", sum->named);
 	if (sum->notices > 0)
 		printf("notices: %u; %u workers left together, %u saved together\n", sum->notices,
 		       sum->left, sum->saved);
@@ -96,6 +105,9 @@ static void add(struct sim_result *sum, const struct sim_result *one)
 	sum->virtual_ns += one->virtual_ns;
 	sum->agents += one->agents;
 	sum->rounds += one->rounds;
+	sum->formed += one->rounds > 0;
+	sum->formed_ns += one->formed_ns;
+	sum->named += one->named;
 	sum->restarts += one->restarts;
 	sum->takeovers += one->takeovers;
 	sum->resumed += one->resumed;
@@ -135,6 +147,7 @@ static int sim_main(const struct command *self, int argc, char **argv)
 				       .askers = (uint32_t)o.askers,
 				       .faults = o.faults,
 				       .notices = o.notices,
+				       .checks = o.checks,
 				       .mode = (enum sim_mode)o.mode };
 	struct sim_result sum = { 0 }, result;
 	AUTO(buf_done) struct buf trace = BUF_INIT;

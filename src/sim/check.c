@@ -238,7 +238,8 @@ void check_formed(struct world *world, struct host *host)
 	world->over |= world->closed || (first && world->arbiter_past.epoch);
 	ARRAY_RESERVE(world->rounds, world->round_count, world->round_cap);
 	world->rounds[world->round_count++] = round;
-	world->result->rounds++;
+	if (world->result->rounds++ == 0)
+		world->result->formed_ns = world->now_ns - WORLD_BEGIN_NS;
 }
 
 /* A round has ended: by a failure, or by a change of members? */

@@ -10,6 +10,10 @@
 #define CHECK_NS (2 * NS_PER_S)
 #define PAIR_PORT 1000 /* and above: the port of a host tells which one it is */
 #define PAIR_MS 100
+#define PAIR_MS_QUICK 200	     /* of --preflight=quick; */
+#define QUICK_LEAST_NS NS_PER_S	     /* so long its checks take on a host alone, */
+#define QUICK_MOST_NS (2 * NS_PER_S) /* or so long */
+#define PORTS (UINT16_MAX - PAIR_PORT + 1)
 
 enum lameness {
 	SOUND,
@@ -24,6 +28,10 @@ void checks_choose(struct world *world)
 {
 	uint64_t seed = world->options.seed;
 	world->check_rng.state = seed * 0x9e3779b97f4a7c15u + 3;
+	if (world->options.checks) {
+		world->checking = world->pairing = true;
+		return;
+	}
 	world->checking = seed % 3 == 1;
 	world->striking = seed % 6 == 1;
 	for (uint32_t i = 0; world->checking && i < world->count; i++) {
@@ -43,6 +51,13 @@ void checks_choose(struct world *world)
 		spare &= world->hosts[i].node_rank < 0;
 	if (world->checking && spare && rng_chance(&world->check_rng, 30))
 		world->hosts[rng_range(&world->check_rng, 0, world->count - 1)].excluded = true;
+}
+
+/* What starts a host later. */
+uint64_t checks_before_join_ns(struct world *world)
+{
+	return world->options.checks ? rng_range(&world->check_rng, QUICK_LEAST_NS, QUICK_MOST_NS)
+				     : 0;
 }
 
 static void measure(struct world *world, const struct host *host, struct check_digest *ret_digest)
@@ -66,15 +81,16 @@ void checks_configure(struct world *world, const struct host *host, struct agent
 		return;
 	config->check_timeout_ns = CHECK_NS;
 	config->node.excluded = host->excluded;
-	if (world->pairing && host->index % 8 != 7) { /* others know of no pairs */
-		config->node.pair_port = (uint16_t)(PAIR_PORT + host->index);
-		config->node.pair_ms = PAIR_MS;
+	bool all = world->options.checks;
+	if (world->pairing && (all || host->index % 8 != 7)) { /* others know of no pairs */
+		config->node.pair_port = (uint16_t)(PAIR_PORT + host->index % PORTS);
+		config->node.pair_ms = all ? PAIR_MS_QUICK : PAIR_MS;
 	}
 	if (world->striking) {
 		config->node.strikes = 2;
 		config->node.cool_down_ns = 60 * NS_PER_S;
 	}
-	if (!rng_chance(&world->check_rng, 10)) /* otherwise the checker failed */
+	if (all || !rng_chance(&world->check_rng, 10)) /* otherwise the checker failed */
 		measure(world, host, &config->node.checks);
 }
 
@@ -102,11 +118,13 @@ void checks_end(struct world *world, struct host *host)
 /* Measurements may hang, too, or fail. The other side of a wire may be gone by now. */
 void checks_measure(struct world *world, struct host *host, const struct msg_pair *pair)
 {
-	if (!pair->calls || rng_chance(&world->check_rng, 5))
+	bool all = world->options.checks;
+	if (!pair->calls || (!all && rng_chance(&world->check_rng, 5)))
 		return;
+	uint64_t takes_ns = all ? 2 * PAIR_MS_QUICK * NS_PER_MS /* there and back */
+				: rng_range(&world->check_rng, 1, 3 * NS_PER_S);
 	struct happening_event *event =
-		world_at(world, world->now_ns + rng_range(&world->check_rng, 1, 3 * NS_PER_S),
-			 HAPPEN_MEASURED, host->index);
+		world_at(world, world->now_ns + takes_ns, HAPPEN_MEASURED, host->index);
 	event->index = pair->serial;
 	event->probe = MIN((uint32_t)(pair->port - PAIR_PORT), world->count - 1);
 }
@@ -116,8 +134,9 @@ void checks_measured(struct world *world, struct host *host, const struct happen
 	const struct host *other = &world->hosts[event->probe];
 	bool thin = host->lame == THIN || other->lame == THIN;
 	uint64_t bandwidth = rng_range(&world->check_rng, 900, 1100) * 1000000;
+	bool known = world->options.checks || !rng_chance(&world->check_rng, 10);
 	struct msg_paired paired = { .serial = event->index,
-				     .known = !rng_chance(&world->check_rng, 10) && other->process,
+				     .known = known && other->process,
 				     .bandwidth = thin ? bandwidth / 50 : bandwidth,
 				     .latency_ns = rng_range(&world->check_rng, 40000, 90000) };
 	if ((host->lame == THIN && host->index % 3 == 0) ||

@@ -24,6 +24,7 @@ struct sim_options {
 	uint64_t seed;
 	bool faults;
 	bool notices; /* in every world; else with faults in every third */
+	bool checks;  /* all nodes check themselves and their wires, and are well */
 	enum sim_mode mode;
 };
 
@@ -34,6 +35,8 @@ struct sim_result {
 	char why[SIM_WHY_MAX]; /* the invariant that broke, with names and numbers */
 	uint64_t steps;
 	uint64_t virtual_ns;
+	uint64_t formed_ns; /* from the start to the first round, if there is one */
+	uint32_t formed;    /* of many runs: those with a round */
 	uint32_t agents;
 	uint32_t rounds;	 /* formed */
 	uint32_t restarts;	 /* charged */

@@ -180,7 +180,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	};
 	memset(result, 0, sizeof(*result));
 	world->rng.state = options->seed * 0x2545f4914f6cdd1du + 1;
-	world->now_ns = NS_PER_S;
+	world->now_ns = WORLD_BEGIN_NS;
 	choose_job(world);
 	result->agents = world->count;
 	world->hosts = NEW_ARRAY(struct host, world->count);
@@ -198,8 +198,10 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
-		world_at(world, world->now_ns + rng_range(&world->rng, 0, spread_ns), HAPPEN_BOOT,
-			 i);
+		world_at(world,
+			 world->now_ns + rng_range(&world->rng, 0, spread_ns) +
+				 checks_before_join_ns(world),
+			 HAPPEN_BOOT, i);
 	}
 	world->faults_end_ns = world->now_ns;
 	if (options->faults)

@@ -52,6 +52,7 @@ struct happening_event {
 	struct recorded_end past;
 };
 
+#define WORLD_BEGIN_NS NS_PER_S /* of virtual time: 0 is "never" in places */
 #define SIM_NPROC_MAX 3
 #define SIM_NAMERS 4 /* more coordinators do not live at once */
 
@@ -418,6 +419,7 @@ struct sim_question *asks_question(const struct world *world, struct bytes args)
 
 /* checks.c */
 void checks_choose(struct world *world);
+uint64_t checks_before_join_ns(struct world *world);
 void checks_configure(struct world *world, const struct host *host, struct agent_config *config);
 void checks_begin(struct world *world, struct host *host);
 void checks_end(struct world *world, struct host *host);

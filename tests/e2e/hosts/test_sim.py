@@ -230,6 +230,17 @@ def test_without_faults_all_leave_together():
     assert ", 0 by signal," in result.stdout
 
 
+def test_checks_of_thousands_of_nodes_name_none_that_is_well_and_cost_seconds():
+    formed = []
+    for options in ((), ("--checks",)):
+        result = sim(MUSTER, "--agents=3000", "--seed=3", *options)
+        assert result.returncode == 0 and "not fit" not in result.stdout, result.stdout
+        formed.append(float(re.search(r"first rounds: (\S+) s", result.stdout)[1]))
+    assert formed[0] + 1 < formed[1] < formed[0] + 4, formed  # in virtual time
+    result = sim(MUSTER, "--checks", "--runs=300")
+    assert result.returncode == 0 and "not fit" not in result.stdout, result.stdout
+
+
 def test_thousands_of_agents_form_one_round():
     result = sim(MUSTER, "--agents=3000")
     assert result.returncode == 0, result.stdout

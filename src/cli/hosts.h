@@ -7,6 +7,7 @@
 #include "core/fleet/hosts_options.h"
 
 #define HOSTS_PROGRAM_MAX 4096
+#define HOSTS_REACH_MAX 16 /* other hosts that each tries to connect to (muster doctor) */
 
 int hosts_check(const struct hosts_options *o, struct err *err);
 

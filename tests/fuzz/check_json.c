@@ -37,8 +37,27 @@ static void check_all(const struct check_list *all)
 	buf_done(&text);
 }
 
+static void check_verdict(const char *text, size_t len)
+{
+	struct buf again = BUF_INIT;
+	enum check_state worst, same;
+	char name[256], name_again[256];
+	check_json_host(text, len, name, sizeof(name));
+	if (check_json_read_verdict(text, len, &worst, NULL) < 0)
+		return;
+	check_json_write_verdict(name, worst, &again);
+	if (check_json_read_verdict(buf_str(&again), buf_len(&again), &same, NULL) < 0 ||
+	    same != worst)
+		abort();
+	check_json_host(buf_str(&again), buf_len(&again), name_again, sizeof(name_again));
+	if (strcmp(name, name_again) != 0)
+		abort();
+	buf_done(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	check_verdict((const char *)data, size);
 	struct check_result result, user = { .name = "user" };
 	if (check_json_read((const char *)data, size, &result, NULL) == 0)
 		check(&result);

@@ -12,6 +12,7 @@
 #include "core/checks/limits.h"
 #include "core/checks/peers.h"
 #include "proto/checks/check_json.h"
+#include "sys/checks/checks.h"
 
 /* Numbers from 0 to 1 that look random and are the same in each run. */
 static double draw(uint64_t *seed)
@@ -309,6 +310,47 @@ TEST(the_results_of_a_doctor_are_read)
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		ck_assert_int_eq(check_json_read_all(others[i], strlen(others[i]), &list, NULL),
 				 -EPROTO);
+}
+
+TEST(a_host_tells_its_name_and_hears_the_verdict)
+{
+	static const char *const others[] = {
+		"", "[]", "{}", "{\"state\":\"fine\"}", "{\"state\":1}", "bad"
+	};
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	enum check_state worst = CHECK_STATE_COUNT;
+	char name[8];
+	check_json_write_verdict("node1", CHECK_WARNING, &text);
+	ck_assert_int_eq(check_json_read_verdict(buf_str(&text), buf_len(&text), &worst, NULL), 0);
+	ck_assert_int_eq(worst, CHECK_WARNING);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		ck_assert_int_eq(check_json_read_verdict(others[i], strlen(others[i]), &worst,
+							 NULL),
+				 -EPROTO);
+	check_json_host(buf_str(&text), buf_len(&text), name, sizeof(name));
+	ck_assert_str_eq(name, "node1");
+	check_json_host("[]", 2, name, sizeof(name));
+	ck_assert_str_eq(name, "");
+	static const char odd[] = "{\"host\":\"no\\u001bde-of-a-long-name\"}";
+	check_json_host(odd, strlen(odd), name, sizeof(name));
+	ck_assert_str_eq(name, "no?de-o");
+}
+
+TEST(the_longest_that_checks_take_depends_on_which_are_asked_for)
+{
+	struct checks_spec spec = { .which = "limits", .devices = CHECKS_ANY_DEVICES };
+	ck_assert_uint_eq(checks_longest_ns(&spec), CHECKS_QUICK_NS);
+	spec.which = "limits,versions";
+	ck_assert_uint_eq(checks_longest_ns(&spec), CHECKS_SLOW_NS);
+	spec.which =
+		"cpu,bandwidth,limits"; /* a CPU's speed is measured alone, and then memory's */
+	ck_assert_uint_eq(checks_longest_ns(&spec), 3 * CHECKS_QUICK_NS);
+	spec.which = "full";
+	ck_assert_uint_eq(checks_longest_ns(&spec), 3 * CHECKS_FULL_NS);
+	spec.timeout_ns = NS_PER_S;
+	ck_assert_uint_eq(checks_longest_ns(&spec), 3 * NS_PER_S);
+	spec.which = ""; /* none */
+	ck_assert_uint_eq(checks_longest_ns(&spec), 0);
 }
 
 TEST(the_results_of_a_doctor_are_found_after_what_a_login_shell_prints)

@@ -184,6 +184,7 @@ static void on_barred(void *arg, const char *why)
 }
 
 static const struct crew_handler crew_handler = {
+	.risk = "give orders to the hosts of this batch",
 	.on_coordinate = on_coordinate,
 	.on_superseded = on_superseded,
 	.on_up = on_up,

@@ -5,7 +5,7 @@
 
 #include <event2/event.h>
 
-#include "batch/many/crew.h"
+#include "nodes/crew.h"
 #include "batch/many/many.h"
 #include "batch/ending.h"
 #include "batch/runner.h"

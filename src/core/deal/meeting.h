@@ -1,6 +1,6 @@
 /* How one host of a batch on many finds the coordinator, or becomes it: joins the finder (or what
  * an arbiter names) with the link to the coordinator elsewhere. Pure; the shell is
- * batch/many/crew.h.
+ * nodes/crew.h.
  *
  *     meeting_step(&meeting, &event, now_ns, &actions);
  *

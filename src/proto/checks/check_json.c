@@ -113,16 +113,23 @@ static void read_facts(struct json_value object, struct check_result *result)
 	}
 }
 
+/* CHECK_STATE_COUNT: it has none. */
+static enum check_state read_state(struct json_value all)
+{
+	char name[CHECK_NAME_MAX];
+	copy_text(all, "state", name, sizeof(name));
+	int state = 0;
+	while (state < CHECK_STATE_COUNT &&
+	       !str_eq(name, check_state_name((enum check_state)state)))
+		state++;
+	return (enum check_state)state;
+}
+
 static int read_result(struct json_value all, struct check_result *ret_result, struct err *err)
 {
-	struct check_result result = { .state = CHECK_STATE_COUNT };
-	char state[CHECK_NAME_MAX];
 	if (all.kind != JSON_OBJECT)
 		return err_set(err, EPROTO, "not the result of a check");
-	copy_text(all, "state", state, sizeof(state));
-	for (size_t i = 0; i < CHECK_STATE_COUNT; i++)
-		if (str_eq(state, check_state_name((enum check_state)i)))
-			result.state = (enum check_state)i;
+	struct check_result result = { .state = read_state(all) };
 	copy_text(all, "name", result.name, sizeof(result.name));
 	copy_text(all, "text", result.text, sizeof(result.text));
 	copy_text(all, "remedy", result.remedy, sizeof(result.remedy));
@@ -175,6 +182,36 @@ int check_json_find_all(const char *text, size_t len, struct check_list *ret_res
 	if (!begin)
 		return err_set(err, EPROTO, "not the results of checks");
 	return check_json_read_all(begin, len - (size_t)(begin - text), ret_results, err);
+}
+
+void check_json_host(const char *text, size_t len, char *ret_name, size_t size)
+{
+	struct json_value all;
+	ret_name[0] = '\0';
+	if (json_value_parse(text, len, &all) == 0 && all.kind == JSON_OBJECT)
+		copy_text(all, "host", ret_name, size);
+}
+
+void check_json_write_verdict(const char *host, enum check_state worst, struct buf *buf)
+{
+	struct json_out out = JSON_OUT(buf);
+	json_out_open(&out, NULL, '{');
+	json_out_text(&out, "host", host);
+	json_out_text(&out, "state", check_state_name(worst));
+	json_out_close(&out, '}');
+}
+
+int check_json_read_verdict(const char *text, size_t len, enum check_state *ret_worst,
+			    struct err *err)
+{
+	struct json_value all;
+	if (json_value_parse(text, len, &all) < 0 || all.kind != JSON_OBJECT)
+		return err_set(err, EPROTO, "not the verdict on many hosts");
+	enum check_state worst = read_state(all);
+	if (worst == CHECK_STATE_COUNT)
+		return err_set(err, EPROTO, "a verdict without a state");
+	*ret_worst = worst;
+	return 0;
 }
 
 bool check_json_figures(const char *text, size_t len, struct check_result *result)

@@ -118,6 +118,7 @@ void preflight_command(const struct run_config *config, struct strv *argv)
 	strv_add(argv, "/proc/self/exe");
 	strv_add(argv, "doctor");
 	strv_add(argv, "--json");
+	strv_add(argv, "--nnodes=1"); /* in a step of Slurm, too */
 	add_word(argv, "checks", spec.which);
 	if (spec.script)
 		add_word(argv, "script", spec.script);

@@ -323,7 +323,6 @@ static void add_directories(const struct checks_spec *spec, struct strv *dirs)
 
 struct batch {
 	const struct checks_spec *spec;
-	uint64_t timeout_ns;
 	struct check_limits limits;
 	struct check_place *places; /* of the probes, in their order */
 	struct probes probes;
@@ -343,6 +342,15 @@ static void batch_end(struct batch *batch)
 	batch->probes.count = 0;
 }
 
+static uint64_t timeout_of(const struct checks_spec *spec, check_fn *check)
+{
+	bool slow = check == check_storage || check == check_versions || check == check_reach;
+	if (spec->timeout_ns)
+		return spec->timeout_ns;
+	uint64_t usual_ns = is_full(spec->which) ? CHECKS_FULL_NS : CHECKS_QUICK_NS;
+	return slow ? MAX(usual_ns, CHECKS_SLOW_NS) : usual_ns;
+}
+
 static void batch_add(struct batch *batch, const char *name, check_fn *check, const char *dir,
 		      const char *command)
 {
@@ -350,13 +358,9 @@ static void batch_add(struct batch *batch, const char *name, check_fn *check, co
 	*place = (struct check_place){ .spec = batch->spec,
 				       .full = is_full(batch->spec->which),
 				       .dir = dir };
-	uint64_t timeout_ns = batch->timeout_ns;
-	bool slow = check == check_storage || check == check_versions || check == check_reach;
-	if (slow && !batch->spec->timeout_ns)
-		timeout_ns = MAX(timeout_ns, CHECKS_SLOW_NS);
-	place->timeout_ns = timeout_ns;
+	place->timeout_ns = timeout_of(batch->spec, check);
 	probe_start(&batch->probes, name, check, place, command,
-		    ns_add(clock_now_ns(), timeout_ns));
+		    ns_add(clock_now_ns(), place->timeout_ns));
 }
 
 /* There is something to check. */
@@ -374,20 +378,22 @@ int checks_check_spec(const struct checks_spec *spec, struct err *err)
 	return r == 0 && spec->limits ? check_limits_parse(spec->limits, &limits, err) : r;
 }
 
-static uint64_t usual_timeout_ns(const struct checks_spec *spec)
-{
-	if (spec->timeout_ns)
-		return spec->timeout_ns;
-	return is_full(spec->which) ? CHECKS_FULL_NS : CHECKS_QUICK_NS;
-}
-
+/* Each group as checks_run() makes them: what runs together ends together. */
 uint64_t checks_longest_ns(const struct checks_spec *spec)
 {
-	uint64_t each_ns = MAX(usual_timeout_ns(spec), CHECKS_SLOW_NS), all_ns = each_ns;
-	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		if (table[i].alone)
-			all_ns = ns_add(all_ns, each_ns);
-	return all_ns;
+	uint64_t all_ns = 0, group_ns = 0;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		if (!checks_name(spec->which, table[i].name) || !has_object(spec, table[i].check))
+			continue;
+		group_ns = MAX(group_ns, timeout_of(spec, table[i].check));
+		if (table[i].alone) {
+			all_ns = ns_add(all_ns, group_ns);
+			group_ns = 0;
+		}
+	}
+	if (spec->checks.count > 0)
+		group_ns = MAX(group_ns, timeout_of(spec, NULL));
+	return ns_add(all_ns, group_ns);
 }
 
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err)
@@ -403,10 +409,7 @@ int checks_run(const struct checks_spec *spec, struct check_list *ret_results, s
 	*ret_results = CHECK_LIST_INIT;
 	AUTO_FREE struct check_place *places =
 		NEW_ARRAY(struct check_place, ARRAY_LEN(table) + dirs.count + spec->checks.count);
-	struct batch batch = { .spec = spec,
-			       .timeout_ns = usual_timeout_ns(spec),
-			       .places = places,
-			       .results = ret_results };
+	struct batch batch = { .spec = spec, .places = places, .results = ret_results };
 	if (spec->limits && (r = check_limits_parse(spec->limits, &batch.limits, err)) < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {

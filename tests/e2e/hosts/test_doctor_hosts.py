@@ -1,4 +1,4 @@
-"""muster doctor for several hosts: one table over ssh (sshd.py), and labelled lines in a step of Slurm (slurm.py)."""
+"""muster doctor --hosts: one table over ssh (sshd.py)."""
 
 import json
 import re
@@ -101,16 +101,3 @@ def test_a_command_that_cannot_be_started_is_named(muster):
     for command in (["doctor", "--checks=reach"], ["run", "--preflight=reach", "true"]):
         done = muster(*command)
         assert done.returncode == 2 and "the check 'reach' needs hosts" in done.stderr, done.stderr
-
-
-@pytest.mark.xdist_group("slurm")
-def test_lines_of_a_slurm_step_have_the_name_of_their_node(cluster):
-    done = cluster.run("srun", "-N4", MUSTER, "doctor", PATIENT, "--checks=limits,shm", check=False)
-    lines = done.stdout.splitlines()
-    for node in (f"node{i}" for i in range(1, 5)):
-        own = [line.removeprefix(f"{node}: ") for line in lines if line.startswith(f"{node}: ")]
-        assert [line.split()[1] for line in own if not line.startswith(" ")][:2] == ["shm", "limits"], done.stdout
-        assert own[-1].startswith("2 checks: ")
-    done = cluster.run("srun", "-N2", MUSTER, "doctor", PATIENT, "--json", "--checks=limits", check=False)
-    found, _ = zip(*[(json.loads(text)["host"], text) for text in re.split(r"(?<=^})\n(?={)", done.stdout.strip(), flags=re.M)])
-    assert len(set(found)) == 2

@@ -5,7 +5,8 @@
 
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/doctor_hosts.h"
+#include "cli/doctor/doctor_hosts.h"
+#include "cli/doctor/doctor_meet.h"
 #include "core/worker/exit_code.h"
 #include "proto/checks/check_json.h"
 #include "sys/checks/checks.h"
@@ -17,6 +18,7 @@ extern const struct command command_doctor;
 struct doctor_options {
 	struct checks_spec spec;
 	struct hosts_options hosts;
+	struct doctor_meet meet;
 	bool json;
 };
 
@@ -47,6 +49,16 @@ static const struct opt doctor_opts[] = {
 		"command that reaches a host, with its options (default ssh)"),
 	OPT_DURATION("ssh-timeout", NULL, struct doctor_options, hosts.timeout_ns, "TIME",
 		     "how long a host may take besides its checks (default 30 s)"),
+	OPT_STR("nnodes", NULL, struct doctor_options, meet.options.nnodes, "N",
+		"show one table for the N hosts on which this is typed"),
+	OPT_STR("rdzv-endpoint", NULL, struct doctor_options, meet.options.endpoint, "HOST[:PORT]",
+		"with --nnodes: where they meet, and the table is shown; the same on all of them"),
+	OPT_STR("rdzv-id", NULL, struct doctor_options, meet.options.id, "ID",
+		"a name for this meeting, if there are several at the same place"),
+	OPT_STR("rdzv-conf", NULL, struct doctor_options, meet.options.conf, "KEY=VALUE,...",
+		"further settings, such as token_file=FILE, as in muster run"),
+	OPT_DURATION("meet-timeout", NULL, struct doctor_options, meet.timeout_ns, "TIME",
+		     "how long hosts may take to come besides their checks (default 60 s)"),
 	OPT_FLAG("json", NULL, struct doctor_options, json,
 		 "for programs: an object with the results"),
 	OPT_END,
@@ -82,12 +94,22 @@ static void show(const struct check_list *results, bool json)
 	fputs(buf_str(buf_len(&labelled) ? &labelled : &text), stdout);
 }
 
-static int check_here(const struct command *self, const struct doctor_options *o)
+static int check_here(const struct command *self, struct doctor_options *o)
 {
 	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
 	struct err err = ERR_INIT;
+	int status = doctor_meet_plan(self, &o->meet, &o->spec);
+	if (status != 0)
+		return status;
+	uint64_t begin_ns = clock_now_ns();
 	if (checks_run(&o->spec, &results, &err) < 0)
 		return command_usage_error(self, "%s", err.msg);
+	if (o->meet.nodes > 1) {
+		status = doctor_meet(self, &o->meet, begin_ns, &results, o->json);
+		if (status < 0)
+			show(&results, o->json);
+		return status < 0 ? EXIT_CODE_BAD_NODE : status;
+	}
 	if (results.count)
 		show(&results, o->json);
 	return check_list_worst(&results) == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
@@ -97,17 +119,23 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 {
 	struct doctor_options o = {
 		.spec = { .devices = CHECKS_ANY_DEVICES },
-		.hosts = { .ssh = "ssh", .timeout_ns = HOSTS_TIMEOUT_NS, .fanout = 1 }
+		.hosts = { .ssh = "ssh", .timeout_ns = HOSTS_TIMEOUT_NS, .fanout = 1 },
+		.meet = DOCTOR_MEET_INIT,
 	};
 	int first, status;
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
 	if (first < argc)
 		status = command_usage_error(self, "unexpected argument '%s'", argv[first]);
+	else if ((o.hosts.list || o.hosts.file) &&
+		 (o.meet.options.nnodes || o.meet.options.endpoint))
+		status = command_usage_error(self, "--hosts starts muster on all hosts, and with "
+						   "--nnodes somebody else does: choose one");
 	else if (o.hosts.list || o.hosts.file)
 		status = doctor_on_hosts(self, &o.hosts, &o.spec, o.json);
 	else
 		status = check_here(self, &o);
+	doctor_meet_done(&o.meet);
 	strv_done(&o.spec.dirs);
 	strv_done(&o.spec.checks);
 	strv_done(&o.spec.reach);
@@ -116,7 +144,8 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.synopsis = "[--hosts=HOST,...] [--checks=quick|full|NAME,...] [--dir DIR] [--json]",
+	.synopsis = "[--hosts=HOST,... | --nnodes=N --rdzv-endpoint=HOST] "
+		    "[--checks=quick|full|NAME,...] [--dir DIR] [--json]",
 	.summary = "check whether hosts are fit for workers, and say what to do if not",
 	.opts = doctor_opts,
 	.mode = OPT_PERMUTE,

@@ -1,6 +1,6 @@
 /* `muster doctor --hosts`: the checks run on other hosts, and one table shows all of them. */
-#ifndef CLI_DOCTOR_HOSTS_H
-#define CLI_DOCTOR_HOSTS_H
+#ifndef CLI_DOCTOR_DOCTOR_HOSTS_H
+#define CLI_DOCTOR_DOCTOR_HOSTS_H
 
 #include "cli/command.h"
 #include "core/fleet/hosts_options.h"

@@ -1,4 +1,4 @@
-#include "cli/doctor_hosts.h"
+#include "cli/doctor/doctor_hosts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 #include "proto/checks/check_json.h"
 
 #define HOST_MAX 256
-#define REACH_MAX 16 /* other hosts that each tries to connect to */
 #define CODE_SSH 255 /* of ssh itself */
 #define CODE_NOT_FOUND 127
 
@@ -41,6 +40,7 @@ static void make_words(const struct checks_spec *spec, struct strv *words)
 {
 	strv_add(words, "doctor");
 	strv_add(words, "--json");
+	strv_add(words, "--nnodes=1"); /* also where this host is in a step of Slurm */
 	add_if(words, "checks", spec->which);
 	add_each(words, "dir", &spec->dirs);
 	add_each(words, "reach", &spec->reach);
@@ -67,7 +67,7 @@ static char *plain_name(const char *host)
 /* Each host tries those that follow it in the list, all of them if they are few. */
 static void add_reach(const struct hostfile *hosts, size_t self, struct strv *words)
 {
-	for (size_t i = 1; i < hosts->count && i <= REACH_MAX; i++) {
+	for (size_t i = 1; i < hosts->count && i <= HOSTS_REACH_MAX; i++) {
 		AUTO_FREE char *name = plain_name(hosts->items[(self + i) % hosts->count].name);
 		add_if(words, "reach", name);
 	}

@@ -1,8 +1,8 @@
-/* The connections of a batch on many hosts: finds the coordinator or becomes it, as nodes of a job
- * do (core/rounds/finder.h, nodes/discovery.h), and carries the stream of proto/deal/work_msg.h. It
- * decides nothing about orders. */
-#ifndef BATCH_MANY_CREW_H
-#define BATCH_MANY_CREW_H
+/* The connections of hosts that work for one of them, those of a batch or of `muster doctor`: finds
+ * the coordinator or becomes it, as nodes of a job do (core/rounds/finder.h, nodes/discovery.h),
+ * and carries a stream of bytes in both directions. It decides nothing about what they mean. */
+#ifndef NODES_CREW_H
+#define NODES_CREW_H
 
 #include "net/link.h"
 #include "nodes/rendezvous.h"
@@ -10,6 +10,8 @@
 struct crew;
 
 struct crew_handler {
+	/* What a stranger could do where there is no token, for the warning. */
+	const char *risk;
 	/* This process coordinates from now on. */
 	void (*on_coordinate)(void *arg);
 	/* There is a better one: stop coordinating. */

@@ -1,4 +1,4 @@
-#include "batch/many/crew.h"
+#include "nodes/crew.h"
 
 #include <event2/event.h>
 #include <stdlib.h>
@@ -178,10 +178,11 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name UNU
 	struct addr addr;
 	bool open = !crew->self.token && !crew->self.notary && !crew->rdzv->no_guard;
 	if (open && addr_of_socket(listen_fd, &addr, NULL) == 0 && !addr_is_loopback(&addr))
-		log_warn("there is no token: any process that reaches port %u can give orders to "
-			 "the hosts of this batch. " TOKEN_VARIABLE " or token_file=FILE in "
-			 "--rdzv-conf, the same on all of them, keeps others out",
-			 addr_port(&addr));
+		log_warn("there is no token: any process that reaches port %u can "
+			 "%s. " TOKEN_VARIABLE
+			 " or token_file=FILE in --rdzv-conf, the same on all hosts, keeps others "
+			 "out",
+			 addr_port(&addr), crew->handler->risk);
 	crew->listener =
 		link_listener_new(crew->base, listen_fd, &crew->self, &listener_handler, crew);
 }

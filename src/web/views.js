@@ -103,13 +103,11 @@ const logView = {
 
 /* ---- hosts ---- */
 
-/* When the job is over, a host says no more what it does. */
+/* When the job is over, a host no longer says what it does; `known`: how many of its ranks have ended as one knows. */
 function hostState(host, known) {
-	if (host.why)
-		return 'unknown';
-	if (host.rank < 0 && host.node)
-		return plain(host.node.state);
-	return !board.isOver() || host.state === 'unknown' ? plain(host.state) : known ? 'ended' : 'unknown';
+	if (board.isOver() && host.rank >= 0 && host.state !== 'unknown')
+		return known ? 'ended' : 'unknown';
+	return host.why ? 'unknown' : plain(host.rank < 0 && host.node ? host.node.state : host.state);
 }
 
 const hostsView = {

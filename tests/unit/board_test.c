@@ -207,6 +207,7 @@ TEST(a_board_of_a_job_that_is_over_shows_no_rank_as_running)
 	ck_assert_int_eq(page->c[1][6], BOARD_FAILED);
 	ck_assert_int_eq(board->samples[board->sample_count - 1].running, 0);
 	look(board, 8, 4, 2, 5, 0, 100);
+	board->ranks[3].now[BOARD_STATE] = BOARD_UNKNOWN; /* its host did not answer in time */
 	board_finish(board, &(struct board_over){ .first = 4, .count = 4, .everywhere = true },
 		     2100);
 	tell(board, page);

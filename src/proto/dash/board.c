@@ -343,7 +343,7 @@ void board_finish(struct board *board, const struct board_over *over, uint64_t w
 		struct board_rank *rank = &board->ranks[i];
 		int64_t *state = &rank->now[BOARD_STATE];
 		bool here = i >= over->first && i - over->first < over->count;
-		if (*state == BOARD_RUNNING || *state == BOARD_STARTING)
+		if (*state != BOARD_FAILED)
 			*state = here || over->everywhere ? BOARD_ENDED : BOARD_UNKNOWN;
 		rank->now[BOARD_CPU] = rank->now[BOARD_SILENT] = 0;
 	}

@@ -101,8 +101,8 @@ int board_take(struct board *board, const char *name, int64_t group_rank, bool f
 	       struct bytes text);
 void board_end(struct board *board);
 
-/* The job is over. Workers that ran have ended: those of `count` ranks from `first` on, the others
- * too if it is over `everywhere`; otherwise nobody knows of them any more. */
+/* The job is over. Workers that have not failed have ended: those of `count` ranks from `first` on,
+ * the others too if it is over `everywhere`; otherwise nobody knows of them any more. */
 struct board_over {
 	size_t first, count;
 	bool everywhere;

@@ -38,10 +38,12 @@ static void record(struct telling *telling, const struct happening *happening UN
 	record_left(telling, attempt);
 }
 
+/* Most workers print no steps; a look at all of them for each would take long where they are many.
+ */
 static void on_drained(struct telling *telling, const struct happening *happening)
 {
-	steps_keep(&telling->steps, happening->id);
-	record(telling, happening);
+	if (steps_keep(&telling->steps, happening->id))
+		record(telling, happening);
 }
 
 static void on_straggler(struct telling *telling, const struct happening *happening)

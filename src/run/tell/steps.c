@@ -50,11 +50,13 @@ static bool is_late(const struct steps *steps, size_t local_rank)
 	return local_rank < steps->late_count && steps->late[local_rank].news.begins;
 }
 
-void steps_keep(struct steps *steps, uint64_t id)
+bool steps_keep(struct steps *steps, uint64_t id)
 {
 	int64_t rank = workers_rank_of(steps->workers, id);
-	if (rank >= 0 && steps->read)
-		output_headway(steps->output, id, &steps->read[rank]);
+	if (rank < 0 || !steps->read)
+		return false;
+	output_headway(steps->output, id, &steps->read[rank]);
+	return steps->read[rank].told > 0;
 }
 
 /* A worker that calls muster_step() knows better than a pattern. */

@@ -31,8 +31,8 @@ void steps_done(struct steps *steps);
 /* A round begins: nothing is known yet. */
 void steps_begin(struct steps *steps);
 
-/* The output of this start is about to be forgotten. */
-void steps_keep(struct steps *steps, uint64_t id);
+/* The output of this start is about to be forgotten. Returns whether it told steps. */
+bool steps_keep(struct steps *steps, uint64_t id);
 
 /* A worker holds the others up, and why ("": it is not known), or no longer does. */
 void steps_set_late(struct steps *steps, size_t local_rank, const struct straggler_news *news,

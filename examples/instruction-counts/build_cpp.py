@@ -15,8 +15,7 @@ from definitions import Case
 
 HEAD = """
 #include <ATen/Parallel.h>
-#include <torch/jit.h>
-#include <torch/types.h>
+{jit}#include <torch/types.h>
 #include <valgrind/callgrind.h>
 
 #include <chrono>
@@ -119,7 +118,8 @@ def build(cases: list[Case], folder: Path, shared: Path) -> None:
         return
     rows = "\n".join(f'    {{ "{case.name}", {case.name}, {case.threads}, {case.loops} }},' for case in ours)
     once = dict.fromkeys(case.code["global"] for case in ours)
-    text = HEAD + "".join(once) + "".join(map(write_case, ours)) + MAIN.format(rows=rows)
+    jit = "#include <torch/jit.h>\n" if any(case.runtime == "TorchScript" for case in ours) else ""  # takes long to compile
+    text = HEAD.format(jit=jit) + "".join(once) + "".join(map(write_case, ours)) + MAIN.format(rows=rows)
     place = Path(torch.__file__).parent
     hashed = hashlib.md5(f"{text}{place}{torch.__version__}".encode()).hexdigest()[:12]
     program, source = shared / f"cpp-{hashed}", folder / "cases.cpp"

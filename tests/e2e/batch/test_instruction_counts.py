@@ -103,7 +103,7 @@ def test_one_percent_more_in_one_of_two_environments_is_found_in_both_languages(
     definitions = place("definitions.txt", DEFINITIONS)
     folder = os.path.dirname(sys.executable)
     source = f"export N={{}} PATH={folder}:$PATH"
-    call = [sys.executable, EXAMPLE / "counts.py", "ab", "ab.jsonl", "--A", source.format(400), "--B", source.format(404),
+    call = [sys.executable, EXAMPLE / "counts.py", "ab", "ab.jsonl", "--A", source.format(100), "--B", source.format(101),
             "--definitions", definitions, "--seconds=0.1", "--repeats=2", "--ci=ci.json"]
     done = subprocess.run(list(map(str, call)), cwd=tmp_path, env=python_env(), capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -30,7 +30,8 @@ def test_a_file_imports_neither_another_test_nor_the_fixtures(path):
 
 def test_no_file_needs_a_variable_of_make_to_be_collected(tmp_path):
     """Nor a working directory: pytest finds the root by itself."""
-    env = {name: value for name, value in os.environ.items() if name not in ("MUSTER", "BUILD", "SAN", "VENV", "PYTHONPATH")}
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("MUSTER", "BUILD", "SAN", "VENV", "PYTHONPATH", "PYTEST_ADDOPTS")}
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", str(E2E)], env=env,
                           cwd=tmp_path, capture_output=True, text=True, timeout=10 * DEADLINE)
     assert done.returncode == 0, done.stdout[-4000:]

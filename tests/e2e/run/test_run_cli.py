@@ -280,7 +280,7 @@ def test_no_process_left_to_start():
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o755)
         program = shutil.copy(MUSTER, directory)
-        user = 200000 + os.getpid() % 100000  # of whom no other process runs
+        user = 30000 + os.getpid() % 30000  # of whom no other process runs; a container may know 65,536 users
         script = f"ulimit -u 1; exec setpriv --reuid={user} --regid={user} --clear-groups {program} run /bin/true"
         result = subprocess.run(["bash", "-c", script], cwd="/", text=True, capture_output=True,
                                 env=clean_env(TMPDIR="/tmp", ASAN_OPTIONS="detect_leaks=0"))

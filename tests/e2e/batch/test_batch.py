@@ -418,6 +418,7 @@ class Screen:
         import pyte
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
+        able.need_terminal()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)

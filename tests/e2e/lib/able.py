@@ -2,6 +2,7 @@
 
 import functools
 import os
+import pty
 import subprocess
 
 import pytest
@@ -34,6 +35,16 @@ def need(*command):
 def need_mount():
     """For a file system of the test's own, in a mount namespace."""
     need("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt")
+
+
+def need_terminal():
+    """For a terminal of the test's own. A bare chroot has no /dev/pts."""
+    try:
+        ends = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"no terminal can be made here: {error}")
+    for end in ends:
+        os.close(end)
 
 
 def need_root(why):

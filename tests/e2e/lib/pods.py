@@ -62,8 +62,8 @@ class Cluster:
         shim.chmod(0o755)
         (self.directory / "containers.conf").write_text(CONF.format(pause=PAUSE, shim=shim))
         (self.directory / "net").mkdir()
-        self.make_images()
         try:
+            self.make_images()
             self.call("network", "create", "muster-test")
             self.call("run", "--rm", "--network", "muster-test", IMAGE, "/bin/cat", "/etc/hosts")
         except AssertionError as why:

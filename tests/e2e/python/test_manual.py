@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import able
 from tree import BUILD, MUSTER, ROOT
 from waits import DEADLINE
 
@@ -127,6 +128,7 @@ class Zsh:
     """A real zsh at a terminal: what follows a tab is its answer."""
 
     def __init__(self, directory):
+        able.need_terminal()
         self.seen = b""
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:

@@ -41,6 +41,7 @@ def read_to_end(fd):
 
 
 def on_terminal(args, env, cwd):
+    able.need_terminal()
     master, slave = pty.openpty()
     process = subprocess.Popen([MUSTER, *map(str, args)], env=dict(env, TERM="xterm"), cwd=cwd, stdin=slave,
                                stdout=slave, stderr=slave, start_new_session=True)
@@ -95,6 +96,7 @@ def test_a_last_line_without_end_is_printed_once_with_one_prefix(show, place):
 def test_a_prompt_is_seen_on_a_terminal_before_its_line_ends(start, place, tmp_path):
     go = tmp_path / "go"
     os.mkfifo(go)
+    able.need_terminal()
     master, slave = pty.openpty()
     start("run", "--prefix=> ", script(place, f"printf 'name? '; cat {go}; echo done\n"), stdin=slave,
           stdout=slave, stderr=slave, env=clean_env(TERM="dumb"))
@@ -297,6 +299,7 @@ def test_a_paused_terminal_does_not_stop_the_restarts(place, tmp_path):
     count = tmp_path / "count"
     worker = script(place, f"[ $RANK = 0 ] || exec sleep 60\n"
                     f"echo start $TORCHELASTIC_RESTART_COUNT; echo $TORCHELASTIC_RESTART_COUNT >>{count}; exit 1\n")
+    able.need_terminal()
     master, slave = pty.openpty()
     os.write(master, b"\x13")  # Ctrl-S, before anything is written
     process = subprocess.Popen([MUSTER, "run", "--nproc-per-node=2", "--max-restarts=5", "--tee=3", worker],
@@ -314,6 +317,7 @@ def test_a_paused_terminal_does_not_stop_the_restarts(place, tmp_path):
 
 def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(place, tmp_path):
     worker = script(place, "echo something; echo $$ >pid.new; mv pid.new pid; exec sleep 60\n")
+    able.need_terminal()
     master, slave = pty.openpty()
     os.write(master, b"\x13")  # Ctrl-S
     process = subprocess.Popen([MUSTER, "run", "--tee=3", worker], env=clean_env(NO_COLOR=1, TERM="xterm"), cwd=tmp_path,

@@ -11,6 +11,7 @@ import termios
 
 import pytest
 
+import able
 from tree import MUSTER, clean_env
 from waits import wait_for
 
@@ -35,6 +36,7 @@ class Screen:
     """A terminal of some size in which `muster top` runs."""
 
     def __init__(self, env, width, height, *args):
+        able.need_terminal()
         self.master, slave = pty.openpty()
         self.resize(width, height)
         self.process = subprocess.Popen([MUSTER, "top", "--period=100ms", *args], stdin=slave, stdout=slave, stderr=slave,

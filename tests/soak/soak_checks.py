@@ -1,13 +1,15 @@
 """Jobs on four hosts of namespaces, one of which is not well in some way: is it found and named, and nobody in healthy jobs?
 
-usage: soak_checks.py [--runs=20] [--case=NAME] [--load=N]
+usage: soak_checks.py [--runs=20] [--case=NAME] [--load=N] [--seed=N]
 
 --load=N    N processes that only compute run beside the jobs
+--seed=N    the order in which the hosts start
 
 Cases that the machine does not allow (loop devices, CPU quotas) say so and are left out."""
 
 import argparse
 import pathlib
+import random
 import subprocess
 import sys
 import time
@@ -98,7 +100,7 @@ class Frozen(Case):
     def end(self, job, one, four):
         four.call("fsfreeze", "-u", four.lab.directory / "logs")
         job.finish()
-        job.ends(0, 0, 0, 91)
+        job.ends(0, 0, 0, 91, hosts=four.lab.hosts)
 
 
 class Checker(Case):
@@ -135,7 +137,7 @@ def start(job, host, script, **env):
                                   *job.workers_command(), env=clean_env(**job.env, **env))
 
 
-def run(name):
+def run(name, chance):
     """None: as it should be; otherwise what was wrong."""
     with Lab(4) as lab, CASES[name]() as case:
         one, *_, four = lab.hosts
@@ -144,9 +146,11 @@ def run(name):
         same = fake_torch(lab.directory / "same", "8.8.8")
         other = fake_torch(lab.directory / "other", "9.9.9") if name == "torch" else same
         job = Job(lab, "3:4", [one], "--rdzv-conf=last_call_timeout=15", "--preflight", "--log-dir=logs", '--check=eval "$CHECK"')
-        for host in lab.hosts[:3]:
-            start(job, host, ":", PYTHONPATH=same, CHECK=":")
-        start(job, four, case.script, PYTHONPATH=other, CHECK=case.check or ":")
+        for host in chance.sample(lab.hosts, 4):
+            if host is four:
+                start(job, four, case.script, PYTHONPATH=other, CHECK=case.check or ":")
+            else:
+                start(job, host, ":", PYTHONPATH=same, CHECK=":")
         try:
             job.now = job.crew.round(case.members, [job.agents[one]], 120)
             wrong = case.verdict(job, one, four)
@@ -163,6 +167,7 @@ def main():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--case", choices=CASES, action="append")
     parser.add_argument("--load", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(args.load)]
     failed = 0
@@ -171,7 +176,7 @@ def main():
             began, good = time.monotonic(), 0
             for number in range(args.runs):
                 try:
-                    wrong = run(name)
+                    wrong = run(name, random.Random(args.seed * 1000 + number))
                 except OSError as error:
                     print(f"{name}: not possible here: {error}", flush=True)
                     break

@@ -97,26 +97,9 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 					.paces = !peer->old });
 }
 
-/* The bytes that a message about questions borrows; NULL: none. */
-static struct bytes *borrowed(struct msg *msg)
-{
-	switch (msg->type) {
-	case MSG_ASK:
-		return &msg->ask.ask.args;
-	case MSG_QUESTION:
-		return &msg->question.ask.args;
-	case MSG_ANSWER:
-		return &msg->answer.piece;
-	case MSG_REPLY:
-		return &msg->reply.piece;
-	default:
-		return NULL;
-	}
-}
-
 static void own_bytes(struct packet *packet)
 {
-	struct bytes *bytes = borrowed(packet->msg);
+	struct bytes *bytes = msg_borrowed(packet->msg);
 	if (!bytes || bytes->len == 0)
 		return;
 	packet->bytes = mem_alloc(bytes->len);

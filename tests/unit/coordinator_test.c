@@ -55,6 +55,12 @@ static void begin(const struct coordinator_config *config, uint32_t min, uint32_
 	coordinator_init(&c, config);
 }
 
+static void begin_plain(uint32_t min, uint32_t max)
+{
+	const struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	begin(&config, min, max);
+}
+
 static struct node_info node_of(uint64_t link)
 {
 	struct node_info node = { .id = { link, 0 },
@@ -93,6 +99,12 @@ static void join(uint64_t link)
 	if (c.state == COORDINATOR_CLOSING)
 		memory.ruling = c.ruling;
 	join_with(link, &memory);
+}
+
+static void join_up_to(uint64_t last)
+{
+	for (uint64_t link = 1; link <= last; link++)
+		join(link);
 }
 
 static void report(uint64_t link, enum msg_type type)
@@ -156,9 +168,8 @@ static bool did(enum coordinator_action_type type)
 
 static void enter(enum coordinator_state state)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 1;
-	begin(&config, 1, 2);
+	begin_plain(1, 2);
 	join(1);
 	if (state == COORDINATOR_GATHERING)
 		return;
@@ -362,8 +373,7 @@ TEST(times_that_clocks_may_have_made_name_nobody)
 TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 {
 	enum { ADDRS = 13, NODES = 5 };
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, NODES, NODES);
+	begin_plain(NODES, NODES);
 	for (uint64_t link = 1; link <= NODES; link++) {
 		struct node_info node = node_of(link);
 		node.addr_count = ADDRS;
@@ -409,12 +419,10 @@ static void fail_at(uint64_t reached)
 
 TEST(attempts_that_get_further_use_no_restart_up)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 1;
 	by_progress = true;
-	begin(&config, 2, 2);
-	join(1);
-	join(2);
+	begin_plain(2, 2);
+	join_up_to(2);
 	for (uint64_t step = 10; step < 60; step += 10) {
 		fail_at(step);
 		ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
@@ -432,12 +440,10 @@ TEST(attempts_that_get_further_use_no_restart_up)
 
 TEST(without_steps_a_budget_by_progress_is_a_plain_one)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 2;
 	by_progress = true;
-	begin(&config, 2, 2);
-	join(1);
-	join(2);
+	begin_plain(2, 2);
+	join_up_to(2);
 	fail_at(0);
 	fail_at(0);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
@@ -449,11 +455,10 @@ TEST(without_steps_a_budget_by_progress_is_a_plain_one)
 
 TEST(a_new_coordinator_learns_how_far_the_attempts_got)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	struct memory memory = { .group_rank = -1, .restarts = 3, .stall = { 40, 2 } };
 	max_restarts = 2;
 	by_progress = true;
-	begin(&config, 2, 2);
+	begin_plain(2, 2);
 	join_with(1, &memory);
 	memory.restarts = 2;
 	memory.stall = (struct stall){ 30, 1 };
@@ -488,11 +493,9 @@ static struct kept keep(uint32_t rank, struct ballot of, uint64_t newer, uint64_
 
 static void begin_keeping(void)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 9;
-	begin(&config, 2, 2);
-	join(1);
-	join(2);
+	begin_plain(2, 2);
+	join_up_to(2);
 	ck_assert(kept_is_none(&c.kept));
 }
 
@@ -835,8 +838,7 @@ TEST(a_minority_disconnects_its_members)
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	config.quorum = QUORUM_MAJORITY;
 	begin(&config, 1, 3);
-	for (uint64_t link = 1; link <= 3; link++)
-		join(link);
+	join_up_to(3);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	link_down(1, true);
 	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
@@ -892,8 +894,7 @@ TEST(half_of_the_members_do_not_close_before_the_others_had_time_to_return)
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	config.quorum = QUORUM_MAJORITY;
 	begin(&config, 1, 2);
-	join(1);
-	join(2);
+	join_up_to(2);
 	for (uint64_t link = 1; link <= 2; link++) {
 		ping(link, now_ns);
 		report(link, MSG_DONE);
@@ -968,11 +969,9 @@ TEST(a_spare_replaces_the_host_of_the_culprit_if_that_is_asked_for)
 
 TEST(without_a_spare_the_host_of_the_culprit_stays)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 1;
-	begin(&config, 2, 2);
-	join(1);
-	join(2);
+	begin_plain(2, 2);
+	join_up_to(2);
 	report_hang(true);
 	join(1);
 	join(2);
@@ -1006,8 +1005,7 @@ static const struct note *noted(enum note_kind kind)
 
 TEST(a_slow_node_is_named_and_the_spare_takes_its_place)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 3, 3);
+	begin_plain(3, 3);
 	join_checked(1, 100, "2.13.0");
 	join_checked(2, 20, "2.13.0");
 	join_checked(3, 101, "2.13.0");
@@ -1126,9 +1124,8 @@ TEST(a_node_with_a_slow_wire_is_told_from_its_partner_and_left_out)
 
 TEST(wires_are_measured_once_and_again_after_a_failure)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 3;
-	begin(&config, 4, 4);
+	begin_plain(4, 4);
 	for (uint64_t link = 1; link <= 4; link++)
 		join_paired(link);
 	measure_round(0, 0);
@@ -1146,8 +1143,7 @@ TEST(wires_are_measured_once_and_again_after_a_failure)
 
 TEST(a_measurement_that_hangs_keeps_no_round_from_forming)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 4, 4);
+	begin_plain(4, 4);
 	for (uint64_t link = 1; link <= 4; link++)
 		join_paired(link);
 	measure_round(2, 1);
@@ -1211,8 +1207,7 @@ TEST(a_slow_newcomer_does_not_end_a_round)
 
 TEST(nodes_that_differ_without_a_majority_are_told_of_and_all_take_part)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 2, 2);
+	begin_plain(2, 2);
 	join_checked(1, 100, "2.13.0");
 	join_checked(2, 100, "2.12.0");
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
@@ -1266,12 +1261,9 @@ static void strike(const char *host, int32_t rank)
 
 TEST(a_host_whose_workers_keep_dying_gives_way_to_a_spare)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 9;
-	begin(&config, 2, 2);
-	join(1);
-	join(2);
-	join(3);
+	begin_plain(2, 2);
+	join_up_to(3);
 	strike("h2", 2);
 	ck_assert(roster_by_link(&c.roster, 2)->in_round);
 	strike("h2", 3);
@@ -1283,8 +1275,7 @@ TEST(a_host_whose_workers_keep_dying_gives_way_to_a_spare)
 
 TEST(an_old_join_is_ignored)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 1, 1);
+	begin_plain(1, 1);
 	under_way_ns = 5 * NS_PER_S;
 	join(1);
 	ck_assert(did(COORDINATOR_HANG_UP));
@@ -1336,8 +1327,7 @@ static void lose_one_and_run_with_a_spare(void)
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	config.quorum = QUORUM_MAJORITY;
 	begin(&config, 1, 3);
-	for (uint64_t link = 1; link <= 3; link++)
-		join(link);
+	join_up_to(3);
 	wait_until(now_ns + 2 * NS_PER_S, 3);
 	link_down(2, true);
 	link_down(3, true);
@@ -1460,8 +1450,7 @@ TEST(workers_are_dead_when_the_lease_ends)
 TEST(a_node_that_leaves_gets_no_answers_when_the_lease_is_about_to_end)
 {
 	begin_leased(2);
-	join(1);
-	join(2);
+	join_up_to(2);
 	leave(2, LEAVE_SIGNAL, false); /* its workers take their time */
 	ping(2, now_ns);
 	ck_assert_uint_eq(sent(MSG_PONG), 1);
@@ -1521,8 +1510,7 @@ TEST(a_first_round_that_reached_too_few_forms_again)
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	config.quorum = QUORUM_MAJORITY;
 	begin(&config, 1, 3);
-	for (uint64_t link = 1; link <= 3; link++)
-		join(link);
+	join_up_to(3);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	for (uint64_t link = 2; link <= 3; link++)
 		link_down(link, true);
@@ -1540,8 +1528,7 @@ TEST(a_first_round_that_reached_too_few_forms_again)
 
 TEST(two_agents_on_one_link_leave_no_member_behind)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 2, 3);
+	begin_plain(2, 3);
 	join(1);
 	struct node_info node = node_of(2);
 	receive(1, &(struct msg){ .type = MSG_JOIN,
@@ -1555,8 +1542,7 @@ TEST(two_agents_on_one_link_leave_no_member_behind)
 
 TEST(a_member_that_counts_its_links_down_is_not_left_behind)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 2, 3);
+	begin_plain(2, 3);
 	struct node_info node = node_of(1);
 	struct msg msg = { .type = MSG_JOIN,
 			   .join = {
@@ -1570,8 +1556,7 @@ TEST(a_member_that_counts_its_links_down_is_not_left_behind)
 
 TEST(a_join_on_the_link_of_a_member_that_was_silent_does_not_bring_it_back)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
-	begin(&config, 2, 3);
+	begin_plain(2, 3);
 	join(1);
 	struct node_info node = node_of(1);
 	node.period_ns = 0; /* as if its link could not fall silent: it is never old */
@@ -1586,11 +1571,9 @@ TEST(a_join_on_the_link_of_a_member_that_was_silent_does_not_bring_it_back)
  * as its lease has expired, they form the next round. */
 static void enter_just_before_a_round_forms(void)
 {
-	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
 	max_restarts = 1;
-	begin(&config, 2, 3);
-	for (uint64_t link = 1; link <= 3; link++)
-		join(link);
+	begin_plain(2, 3);
+	join_up_to(3);
 	uint64_t since_ns = now_ns;
 	report(1, MSG_FAILED);
 	join(1);

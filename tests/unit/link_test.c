@@ -695,42 +695,41 @@ static void raw_say(struct raw *raw, const void *bytes, size_t len)
 	ck_assert_int_eq(send(raw->fd, bytes, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
+/* A stranger says this to a listener, which answers and hangs up. */
+static void raw_exchange(struct world *w, struct raw *raw, const void *bytes, size_t len)
+{
+	world_init(w, "127.0.0.1");
+	raw_open(raw, w);
+	raw_say(raw, bytes, len);
+	WAIT_FOR(w, raw->ended);
+	raw_close(raw);
+}
+
 TEST(an_http_client_gets_an_answer_it_understands)
 {
 	struct world w;
-	world_init(&w, "127.0.0.1");
 	struct raw raw;
-	raw_open(&raw, &w);
-	raw_say(&raw, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
-	WAIT_FOR(&w, raw.ended);
+	raw_exchange(&w, &raw, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
 	ck_assert_msg(str_starts(raw.answer, "HTTP/1.0 400 "), "%s", raw.answer);
 	ck_assert_msg(strstr(w.turned_away, "HTTP client"), "%s", w.turned_away);
-	raw_close(&raw);
 	world_done(&w);
 }
 
 TEST(a_tcpstore_client_is_disconnected_and_named)
 {
 	struct world w;
-	world_init(&w, "127.0.0.1");
 	struct raw raw;
-	raw_open(&raw, &w);
-	raw_say(&raw, "\0\xce\xf7\x85\x3c\x0d\1\0\0\0", 10);
-	WAIT_FOR(&w, raw.ended);
+	raw_exchange(&w, &raw, "\0\xce\xf7\x85\x3c\x0d\1\0\0\0", 10);
 	ck_assert_uint_eq(raw.len, 0);
 	ck_assert_msg(strstr(w.turned_away, "TCPStore"), "%s", w.turned_away);
-	raw_close(&raw);
 	world_done(&w);
 }
 
 TEST(another_version_is_told_so_in_a_frame_that_all_versions_read)
 {
 	struct world w;
-	world_init(&w, "127.0.0.1");
 	struct raw raw;
-	raw_open(&raw, &w);
-	raw_say(&raw, "MUSTER\x09\x02 whatever version 9 says", 30);
-	WAIT_FOR(&w, raw.ended);
+	raw_exchange(&w, &raw, "MUSTER\x09\x02 whatever version 9 says", 30);
 	struct frame frame;
 	size_t size;
 	struct frame_refused refused;
@@ -740,7 +739,6 @@ TEST(another_version_is_told_so_in_a_frame_that_all_versions_read)
 	ck_assert_int_eq(frame_get_refused(&frame, &refused, NULL), 0);
 	ck_assert_int_eq(refused.reason, REFUSAL_VERSION);
 	ck_assert_msg(strstr(w.turned_away, "version 9.2"), "%s", w.turned_away);
-	raw_close(&raw);
 	world_done(&w);
 }
 

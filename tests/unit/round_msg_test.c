@@ -422,23 +422,6 @@ static int get(const struct buf *bytes, struct node_info *node, struct msg *msg)
 	return round_msg_decode(&frame, node, msg, NULL);
 }
 
-/* The bytes that a message borrows; NULL: none. */
-static struct bytes *borrowed(struct msg *msg)
-{
-	switch (msg->type) {
-	case MSG_ASK:
-		return &msg->ask.ask.args;
-	case MSG_QUESTION:
-		return &msg->question.ask.args;
-	case MSG_ANSWER:
-		return &msg->answer.piece;
-	case MSG_REPLY:
-		return &msg->reply.piece;
-	default:
-		return NULL;
-	}
-}
-
 static void expect_equal(const struct msg *a, const struct msg *b)
 {
 	ck_assert_int_eq(a->type, b->type);
@@ -447,9 +430,9 @@ static void expect_equal(const struct msg *a, const struct msg *b)
 		ck_assert(memcmp(a->join.node, b->join.node, sizeof(*a->join.node)) == 0);
 		x.join.node = y.join.node = NULL;
 	}
-	if (borrowed(&x)) {
-		ck_assert(bytes_eq(*borrowed(&x), *borrowed(&y)));
-		*borrowed(&x) = *borrowed(&y) = bytes_of(NULL, 0);
+	if (msg_borrowed(&x)) {
+		ck_assert(bytes_eq(*msg_borrowed(&x), *msg_borrowed(&y)));
+		*msg_borrowed(&x) = *msg_borrowed(&y) = bytes_of(NULL, 0);
 	}
 	ck_assert(memcmp(&x, &y, msg_size(a->type)) == 0);
 }

@@ -96,6 +96,22 @@ bool msg_from_agent(enum msg_type type)
 	return types[type].from_agent;
 }
 
+struct bytes *msg_borrowed(struct msg *msg)
+{
+	switch (msg->type) {
+	case MSG_ASK:
+		return &msg->ask.ask.args;
+	case MSG_QUESTION:
+		return &msg->question.ask.args;
+	case MSG_ANSWER:
+		return &msg->answer.piece;
+	case MSG_REPLY:
+		return &msg->reply.piece;
+	default:
+		return NULL;
+	}
+}
+
 size_t msg_size(enum msg_type type)
 {
 	return types[type].size;

@@ -434,6 +434,7 @@ struct msg {
 
 const char *msg_type_name(enum msg_type type);
 bool msg_from_agent(enum msg_type type);
+struct bytes *msg_borrowed(struct msg *msg); /* the bytes that it borrows; NULL: none */
 size_t msg_size(enum msg_type type); /* bytes of struct msg that a message of this type uses */
 
 /* It belongs to a question, not to a round. */

@@ -7,6 +7,7 @@
 
 #include "core/checks/changes.h"
 #include "core/checks/check.h"
+#include "core/checks/clocks.h"
 #include "core/checks/figure.h"
 #include "core/checks/fitness.h"
 #include "core/checks/limits.h"
@@ -50,6 +51,24 @@ TEST(peers_that_all_wobble_name_none_and_a_slow_one_is_always_found)
 		ck_assert_uint_eq(peers_judge(values, count, &rule, bad).bad, 1);
 		ck_assert(bad[slow]);
 	}
+}
+
+TEST(among_peers_that_differ_widely_a_low_one_is_none)
+{
+	const double values[] = { 10, 40, 80, 100, 100, 160, 200, 250 };
+	bool bad[8];
+	ck_assert_uint_eq(peers_judge(values, 8, &rule, bad).bad, 0);
+}
+
+TEST(a_clock_is_wrong_only_beyond_what_is_known_of_it)
+{
+	const struct host_clock sure = { (int64_t)(2 * CLOCKS_FAR_NS), NS_PER_MS };
+	const struct host_clock vague = { (int64_t)(2 * CLOCKS_FAR_NS), CLOCKS_FAR_NS };
+	struct host_clock all[] = { { 0, 0 }, { 0, 0 }, { 0, 0 }, sure };
+	int64_t offset_ns;
+	ck_assert(clocks_is_wrong(sure, all, ARRAY_LEN(all), &offset_ns));
+	ck_assert_int_eq(offset_ns, (int64_t)(2 * CLOCKS_FAR_NS));
+	ck_assert(!clocks_is_wrong(vague, all, ARRAY_LEN(all), &offset_ns));
 }
 
 TEST(a_small_difference_among_equal_peers_is_none)

@@ -185,6 +185,27 @@ static int read_ranks(struct json_in *in, struct record_group *group)
 	return error;
 }
 
+/* [5, 1000, 1, 30]: the rank came to collective 5 at 1000 and to 6 at 1030. */
+static int read_times(struct json_in *in, struct record_group *group)
+{
+	struct record_time time = { 0, 0 };
+	int64_t value;
+	int error = json_in_enter(in, '[');
+	for (size_t i = 0; error >= 0 && (error = json_in_element(in)) > 0; i++) {
+		error = json_in_int(in, &value);
+		if (error < 0 || i >= 2 * (size_t)RECORD_TIMES_MAX ||
+		    (i % 2 == 0 && (value < 0 || value > INT64_MAX - (int64_t)time.seq)))
+			return -EINVAL;
+		if (i % 2 == 0)
+			time.seq += (uint64_t)value;
+		else
+			time.ns += (uint64_t)value;
+		if (i % 2 == 1)
+			record_add_time(group, &time);
+	}
+	return error;
+}
+
 /* {"desc": "dp", "ranks": [0, 1]} */
 static int read_group_info(struct json_in *in, struct record_group *group)
 {
@@ -193,6 +214,8 @@ static int read_group_info(struct json_in *in, struct record_group *group)
 	while (error >= 0 && (error = json_in_member(in, &key)) > 0) {
 		if (str_eq(buf_str(&key), "ranks")) {
 			error = read_ranks(in, group);
+		} else if (str_eq(buf_str(&key), "times")) {
+			error = read_times(in, group);
 		} else if (str_eq(buf_str(&key), "desc")) {
 			error = json_in_string(in, &text);
 			if (error >= 0)
@@ -344,6 +367,21 @@ static void write_ranks(struct json_out *out, const struct record_group *group)
 	json_out_close(out, ']');
 }
 
+/* Each by what it is more than the one before. */
+static void write_times(struct json_out *out, const struct record_group *group)
+{
+	size_t count;
+	const struct record_time *times = record_times(group, &count);
+	struct record_time before = { 0, 0 };
+	json_out_open(out, "times", '[');
+	for (size_t i = 0; i < count; i++) {
+		json_out_int(out, NULL, (int64_t)(times[i].seq - before.seq));
+		json_out_int(out, NULL, (int64_t)(times[i].ns - before.ns));
+		before = times[i];
+	}
+	json_out_close(out, ']');
+}
+
 void flight_write(struct json_out *out, const char *key, const struct record *record)
 {
 	json_out_open(out, key, '{');
@@ -353,6 +391,7 @@ void flight_write(struct json_out *out, const char *key, const struct record *re
 		json_out_open(out, record->groups[i].name, '{');
 		json_out_text(out, "desc", record->groups[i].desc);
 		write_ranks(out, &record->groups[i]);
+		write_times(out, &record->groups[i]);
 		json_out_close(out, '}');
 	}
 	json_out_close(out, '}');

@@ -53,6 +53,7 @@ static void find_places(struct forensics *f)
 void forensics_begin(struct forensics *f)
 {
 	*f = (struct forensics){ .findings = FINDINGS_INIT,
+				 .laggards = LAGGARDS_INIT,
 				 .stacks = STACK_SET_INIT,
 				 .missed = BUF_INIT };
 }
@@ -96,6 +97,7 @@ void forensics_judge(struct forensics *f, size_t world_size, uint64_t patience_n
 void forensics_done(struct forensics *f)
 {
 	findings_done(&f->findings);
+	laggards_done(&f->laggards);
 	join_done(&f->join);
 	flight_answers_done(f->answers, f->count);
 	free(f->answers);
@@ -103,9 +105,19 @@ void forensics_done(struct forensics *f)
 	buf_done(&f->missed);
 }
 
+void forensics_find_laggards(struct forensics *f)
+{
+	static const struct wall_offset same = { .offset_ns = 0, .error_ns = 1 };
+	for (size_t i = 0; i < f->count; i++)
+		join_set_clock(&f->join, f->answers[i].rank,
+			       f->many_hosts ? &f->answers[i].clock : &same);
+	laggards_done(&f->laggards);
+	arrivals_judge(&f->join, &f->laggards);
+}
+
 /* ---- between hosts ---- */
 
-void forensics_write(const struct forensics *f, struct buf *out)
+void forensics_write(const struct forensics *f, const struct wall_offset *clock, struct buf *out)
 {
 	struct json_out json = JSON_OUT(out);
 	json_out_open(&json, NULL, '[');
@@ -116,6 +128,9 @@ void forensics_write(const struct forensics *f, struct buf *out)
 		json_out_text_if(&json, "place", answer->place);
 		if (answer->given) {
 			json_out_int(&json, "fetched_ns", (int64_t)answer->fetched_ns);
+			json_out_int(&json, "clock_ns", clock->offset_ns);
+			json_out_int(&json, "clock_error_ns",
+				     (int64_t)MIN(clock->error_ns, (uint64_t)INT64_MAX));
 			flight_write(&json, "record", &answer->record);
 		} else {
 			json_out_text(&json, "why", answer->why);
@@ -130,6 +145,15 @@ static void copy_text(struct json_value value, char text[FLIGHT_WHY_MAX])
 	AUTO_FREE char *copy = json_value_text(value);
 	snprintf(text, FLIGHT_WHY_MAX, "%s", copy ? copy : "");
 	str_make_printable(text);
+}
+
+/* As large as makes no sense: it is not known. */
+static void read_clock(struct json_value item, struct wall_offset *ret_clock)
+{
+	int64_t error_ns = 0;
+	json_value_int(json_value_get(item, "clock_ns"), &ret_clock->offset_ns);
+	json_value_int(json_value_get(item, "clock_error_ns"), &error_ns);
+	ret_clock->error_ns = error_ns > 0 && error_ns < (int64_t)NS_PER_S ? (uint64_t)error_ns : 0;
 }
 
 static int read_answer(struct forensics *f, const char *host, struct json_value item,
@@ -149,6 +173,7 @@ static int read_answer(struct forensics *f, const char *host, struct json_value 
 		return 0;
 	json_value_int(json_value_get(item, "fetched_ns"), &fetched_ns);
 	answer->fetched_ns = (uint64_t)MAX(fetched_ns, 0);
+	read_clock(item, &answer->clock);
 	answer->given = true;
 	return flight_read_json(record.text, record.len, &answer->record, err);
 }
@@ -218,6 +243,12 @@ void forensics_collectives(const struct forensics *f, struct buf *out)
 	else
 		findings_text(&f->findings, &f->join, where, (void *)f, out);
 	buf_append(out, buf_data(&f->missed), buf_len(&f->missed));
+}
+
+void forensics_laggards(const struct forensics *f, struct buf *out)
+{
+	for (size_t i = 0; i < f->laggards.count; i++)
+		laggard_text(&f->laggards.items[i], where, (void *)f, out);
 }
 
 /* Whether all of them are on one host, as far as their hosts are known. */

@@ -12,6 +12,7 @@
 #define RUN_FORENSICS_H
 
 #include "base/err.h"
+#include "core/collectives/arrivals.h"
 #include "core/rounds/msg.h"
 #include "run/tell/finding_text.h"
 #include "watch/flight_fetch.h"
@@ -36,6 +37,7 @@ struct forensics {
 	bool many_hosts;	  /* after the judgement: their names tell something */
 	struct join join;	  /* after the judgement */
 	struct findings findings; /* the same */
+	struct laggards laggards; /* after forensics_find_laggards() */
 	struct stack_set stacks;
 	struct buf missed; /* hosts that gave nothing, a line each */
 };
@@ -47,8 +49,14 @@ void forensics_begin(struct forensics *forensics);
 void forensics_judge(struct forensics *forensics, size_t world_size, uint64_t patience_ns);
 void forensics_done(struct forensics *forensics);
 
-/* The records and places of this host's workers as JSON, and back. -EPROTO: not such a text. */
-void forensics_write(const struct forensics *forensics, struct buf *out);
+/* After the judgement, of records that were fetched just now: who comes last to collectives too
+ * often. Ranks of several hosts are compared if the records have the hosts' clocks. */
+void forensics_find_laggards(struct forensics *forensics);
+
+/* The records and places of this host's workers as JSON, and back. -EPROTO: not such a text.
+ * `clock`: the job's clock minus this host's. */
+void forensics_write(const struct forensics *forensics, const struct wall_offset *clock,
+		     struct buf *out);
 int forensics_read(struct forensics *forensics, const char *host, const char *text, size_t len,
 		   struct err *err);
 
@@ -67,5 +75,8 @@ void forensics_blame(const struct forensics *forensics, bool exclude, struct bla
 /* What is known of the collectives, a line each: the findings; or why there is none. "" without a
  * flight recorder. */
 void forensics_collectives(const struct forensics *forensics, struct buf *out);
+
+/* A line for each that comes last too often; "" if there is none. */
+void forensics_laggards(const struct forensics *forensics, struct buf *out);
 
 #endif

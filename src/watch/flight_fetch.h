@@ -10,6 +10,7 @@
 #define WATCH_FLIGHT_FETCH_H
 
 #include "core/collectives/record.h"
+#include "core/pace/clock_offset.h"
 
 #define FLIGHT_DUMPS "dump."		/* the beginning of the names of dumps, in that directory */
 #define FLIGHT_VARIABLE "MUSTER_FLIGHT" /* the directory, in a worker's environment */
@@ -33,6 +34,7 @@ struct flight_answer {
 	struct record record;	  /* if it was given */
 	char why[FLIGHT_WHY_MAX]; /* if not, for users */
 	uint64_t fetched_ns;	  /* by the wall clock */
+	struct wall_offset clock; /* the job's clock minus its host's */
 	/* For others to fill in; "": not known. */
 	char place[FLIGHT_WHY_MAX]; /* where it stands */
 	char host[FLIGHT_HOST_MAX];

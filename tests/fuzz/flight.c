@@ -8,11 +8,25 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Two ranks whose clocks are known. */
+static void join_init_pair(const struct record *record, const struct record *other,
+			   struct join *join)
+{
+	static const struct wall_offset clock = { .offset_ns = INT64_MIN, .error_ns = 1 };
+	join_done(join);
+	join_init(join, 2);
+	join_add(join, 0, record, 0);
+	join_add(join, 1, other, 0);
+	join_set_clock(join, 0, &clock);
+	join_set_clock(join, 1, &(struct wall_offset){ .error_ns = 1 });
+}
+
 static void check(const struct record *record)
 {
 	struct buf one = BUF_INIT, two = BUF_INIT, said = BUF_INIT;
 	struct record again = RECORD_INIT;
 	struct findings findings;
+	struct laggards laggards;
 	struct join join;
 	struct json_out out = JSON_OUT(&one);
 	flight_write(&out, NULL, record);
@@ -29,6 +43,9 @@ static void check(const struct record *record)
 	join_judge(&join, NS_PER_S, &findings);
 	findings_text(&findings, &join, NULL, NULL, &said);
 	findings_done(&findings);
+	join_init_pair(record, &again, &join);
+	arrivals_judge(&join, &laggards);
+	laggards_done(&laggards);
 	join_done(&join);
 	record_done(&again);
 	buf_done(&one);
@@ -43,7 +60,7 @@ static void check_host(const char *text, size_t len)
 	struct forensics forensics;
 	forensics_begin(&forensics);
 	if (forensics_read(&forensics, "host", text, len, NULL) == 0)
-		forensics_write(&forensics, &out);
+		forensics_write(&forensics, &(struct wall_offset){ .error_ns = 1 }, &out);
 	forensics_judge(&forensics, 4, 0);
 	forensics_collectives(&forensics, &out);
 	struct blame blame;

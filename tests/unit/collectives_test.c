@@ -403,50 +403,161 @@ TEST(ranks_that_were_not_asked_are_not_blamed)
 	job_done(&job);
 }
 
-/* "GROUP SEQ RANK LAG" of each, in seconds. */
-static void expect_arrivals(const char *const *ranks, size_t count, const char *groups,
-			    const int64_t *offset_ns, const char *said)
+/* ---- who comes last ---- */
+
+#define MS ((int64_t)NS_PER_MS)
+
+/* A job of `ranks`, that have come to `count` collectives of the default group, 20 ms apart. */
+static void arrivals_init(struct job *job, uint32_t ranks, uint64_t count,
+			  int64_t (*late_ns)(uint32_t rank, uint64_t seq))
 {
-	AUTO(arrivals_done) struct arrivals arrivals;
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	struct job job;
-	job_init(&job, count, ranks, groups);
-	arrivals_find(&job.join, offset_ns, &arrivals);
-	for (size_t i = 0; i < arrivals.count; i++) {
-		const struct arrival *arrival = &arrivals.items[i];
-		buf_printf(&text, "%s %llu %u %llu;", arrival->group->name,
-			   (unsigned long long)arrival->seq, arrival->last,
-			   (unsigned long long)(arrival->lag_ns / NS_PER_S));
+	memset(job, 0, sizeof(*job));
+	join_init(&job->join, ranks);
+	for (uint32_t rank = 0; rank < ranks; rank++) {
+		struct record *record = &job->records[rank];
+		struct record_group *group = record_group(record, "0");
+		record_set_desc(group, "default_pg");
+		for (uint64_t seq = 1; seq <= count; seq++) {
+			struct record_entry entry = { .seq = seq, .complete = true };
+			entry.created_ns =
+				NOW_NS + seq * 20 * NS_PER_MS + (uint64_t)late_ns(rank, seq);
+			record_add(group, &entry);
+		}
+		join_add(&job->join, rank, record, NOW_NS);
+		join_set_clock(&job->join, rank, &(struct wall_offset){ .error_ns = 1 });
 	}
-	ck_assert_str_eq(buf_str(&text), said);
-	job_done(&job);
 }
 
-TEST(the_last_to_come_to_each_collective_is_told_with_its_lag)
+static void expect_laggards(struct job *job, const char *said)
 {
-	const char *const ranks[] = {
-		"0 1 all_reduce 4 Float d40;0 2 all_reduce 4 Float d30;0 3 all_reduce 4 Float o20;",
-		"0 1 all_reduce 4 Float d35;0 2 all_reduce 4 Float d27;",
-		"0 1 all_reduce 4 Float d38;0 2 all_reduce 4 Float d28;0 3 all_reduce 4 Float o20;",
-	};
-	expect_arrivals(ranks, 3, NULL, NULL, "0 1 1 3;0 2 1 1;");
-	/* The clock of rank 1 is 4 s ahead: it came before rank 2, who was last both times. */
-	const int64_t offset_ns[] = { 0, 4 * (int64_t)NS_PER_S, 0 };
-	expect_arrivals(ranks, 3, NULL, offset_ns, "0 1 2 1;0 2 2 2;");
+	AUTO(laggards_done) struct laggards laggards;
+	arrivals_judge(&job->join, &laggards);
+	for (size_t i = 0; i < laggards.count; i++)
+		laggard_text(&laggards.items[i], NULL, NULL, &job->text);
+	ck_assert_str_eq(buf_str(&job->text), said);
+	job_done(job);
 }
 
-TEST(arrivals_are_told_of_each_group_by_time_and_only_if_all_records_have_them)
+#define HOLDS(times, of, lag) \
+	"rank 2 holds the others up: it came last to " times " of the last " of \
+	" collectives of the default group that were waited for, " lag " ms after the others\n"
+
+static int64_t third_is_late(uint32_t rank, uint64_t seq UNUSED)
 {
-	const char *const ranks[] = {
-		"1 7 all_reduce 4 Float d9;2 4 all_reduce 4 Float d20;0 1 barrier 4 Float d30;",
-		"1 7 all_reduce 4 Float d8;2 4 all_reduce 4 Float d25;1 8 barrier 4 Float o2;",
-		NULL,
-	};
-	expect_arrivals(ranks, 3,
-			"{\"1\":{\"ranks\":[0,1]},\"2\":{\"ranks\":[0,1]},\"3\":{\"ranks\":[0]}}",
-			NULL, "2 4 0 5;1 7 1 1;");
-	const char *const none[] = { "", "" };
-	expect_arrivals(none, 2, NULL, NULL, "");
+	return rank == 2 ? 6 * MS : rank * MS / 10;
+}
+
+TEST(a_rank_that_comes_last_to_collectives_again_and_again_is_named)
+{
+	struct job job;
+	arrivals_init(&job, 4, 100, third_is_late);
+	expect_laggards(&job, HOLDS("64", "64", "5.9"));
+}
+
+TEST(a_few_collectives_name_nobody)
+{
+	struct job job;
+	arrivals_init(&job, 4, STRAGGLER_TRIALS_MIN - 1, third_is_late);
+	expect_laggards(&job, "");
+}
+
+static int64_t each_is_late_in_turn(uint32_t rank, uint64_t seq)
+{
+	return seq % 4 == rank ? 6 * MS : 0;
+}
+
+TEST(ranks_that_come_last_in_turn_are_not_named)
+{
+	struct job job;
+	arrivals_init(&job, 4, 200, each_is_late_in_turn);
+	expect_laggards(&job, "");
+}
+
+/* A step of eight collectives: the ranks wait for each other in the first alone. */
+static int64_t late_to_the_first_of_a_step(uint32_t rank, uint64_t seq)
+{
+	return rank == 2 && seq % 8 == 1 ? 15 * MS : 0;
+}
+
+TEST(a_rank_that_is_late_to_one_collective_of_each_step_is_named)
+{
+	struct job job;
+	arrivals_init(&job, 4, 800, late_to_the_first_of_a_step);
+	expect_laggards(&job, HOLDS("64", "64", "15.0"));
+}
+
+static int64_t rarely_late(uint32_t rank, uint64_t seq)
+{
+	return rank == 2 && seq % 32 == 1 ? 15 * MS : 0;
+}
+
+TEST(a_rank_that_is_late_so_rarely_that_it_does_not_matter_is_not_named)
+{
+	struct job job;
+	arrivals_init(&job, 4, 900, rarely_late);
+	expect_laggards(&job, "");
+}
+
+static int64_t third_has_another_clock(uint32_t rank, uint64_t seq UNUSED)
+{
+	return rank == 2 ? 20 * (int64_t)NS_PER_S : rank == 1 ? 6 * MS : 0;
+}
+
+TEST(clocks_of_hosts_are_compared_as_far_as_they_are_known)
+{
+	struct wall_offset clock = { .offset_ns = -20 * (int64_t)NS_PER_S, .error_ns = MS / 10 };
+	struct wall_offset vague = { .offset_ns = -20 * (int64_t)NS_PER_S, .error_ns = 4 * MS };
+	struct job job;
+	arrivals_init(&job, 3, 100, third_has_another_clock);
+	join_set_clock(&job.join, 2, &clock);
+	expect_laggards(&job, "rank 1 holds the others up: it came last to 64 of the last 64 "
+			      "collectives of the default group that were waited for, 6.0 ms "
+			      "after the others\n");
+	/* 6 ms are less than such clocks may be wrong. */
+	arrivals_init(&job, 3, 100, third_has_another_clock);
+	join_set_clock(&job.join, 2, &vague);
+	expect_laggards(&job, "");
+	arrivals_init(&job, 3, 100, third_has_another_clock);
+	join_set_clock(&job.join, 2, &(struct wall_offset){ .error_ns = 0 });
+	expect_laggards(&job, "");
+}
+
+TEST(what_not_all_records_have_is_not_compared)
+{
+	struct job job;
+	arrivals_init(&job, 4, 100, third_is_late);
+	join_add_silent(&job.join, 3, "it did not answer in time");
+	expect_laggards(&job, "");
+	/* One is far ahead, and its record has not the others' collectives any more. */
+	arrivals_init(&job, 4, 100, third_is_late);
+	for (uint64_t seq = 101; seq <= 101 + 2 * RECORD_TIMES_MAX; seq++)
+		record_add_time(&job.records[1].groups[0], &(struct record_time){ seq, NOW_NS });
+	expect_laggards(&job, "");
+}
+
+TEST(times_pass_between_hosts_with_a_record)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct record copy = RECORD_INIT;
+	struct json_out out = JSON_OUT(&text);
+	struct job job;
+	arrivals_init(&job, 4, 100, third_is_late);
+	flight_write(&out, NULL, &job.records[2]);
+	ck_assert_int_eq(flight_read_json(buf_str(&text), buf_len(&text), &copy, NULL), 0);
+	record_done(&job.records[2]);
+	job.records[2] = copy;
+	expect_laggards(&job, HOLDS("64", "64", "5.9"));
+}
+
+TEST(bad_times_are_refused)
+{
+	static const char *const bad[] = { "[1]x", "[-1,5]", "[1,\"a\"]", "{}" };
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct record record = RECORD_INIT;
+		AUTO_FREE char *text = mem_printf("{\"groups\":{\"0\":{\"times\":%s}}}", bad[i]);
+		ck_assert_int_eq(flight_read_json(text, strlen(text), &record, NULL), -EPROTO);
+		record_done(&record);
+	}
 }
 
 TEST(a_record_keeps_the_end_of_a_long_ring)

@@ -70,16 +70,32 @@ static void put_finding(struct json_out *out, const struct finding *finding)
 	json_out_close(out, '}');
 }
 
+static void put_laggard(struct json_out *out, const struct laggard *laggard)
+{
+	json_out_open(out, NULL, '{');
+	json_out_int(out, "rank", laggard->news.rank);
+	json_out_text(out, "group", laggard->group->name);
+	json_out_int(out, "times", laggard->news.times);
+	json_out_int(out, "of", laggard->news.of);
+	json_out_real(out, "lag_s", (double)laggard->news.lag_ns / (double)NS_PER_S);
+	json_out_close(out, '}');
+}
+
 static void print_json(const struct forensics *forensics)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT, said = BUF_INIT;
 	struct json_out out = JSON_OUT(&text, .indent = 2);
 	json_out_open(&out, NULL, '{');
 	forensics_collectives(forensics, &said);
+	forensics_laggards(forensics, &said);
 	json_out_text(&out, "text", buf_str(&said));
 	json_out_open(&out, "findings", '[');
 	for (size_t i = 0; i < forensics->findings.count; i++)
 		put_finding(&out, &forensics->findings.items[i]);
+	json_out_close(&out, ']');
+	json_out_open(&out, "late", '[');
+	for (size_t i = 0; i < forensics->laggards.count; i++)
+		put_laggard(&out, &forensics->laggards.items[i]);
 	json_out_close(&out, ']');
 	json_out_close(&out, '}');
 	puts(buf_str(&text));
@@ -98,6 +114,7 @@ static int show(const struct command *self, const struct collectives_options *o,
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	forensics_collectives(forensics, &text);
+	forensics_laggards(forensics, &text);
 	if (!any_record(forensics)) {
 		fprintf(stderr,
 			"%s: %sstart the job with 'muster run --flight-recorder' and the muster "
@@ -128,6 +145,7 @@ static int collect_here(const struct job_state *job, const struct collectives_op
 	AUTO_FREE struct stacks_worker *workers = jobs_running_workers(job->json, &question.count);
 	question.workers = workers;
 	forensics_collect(&question, ret_forensics);
+	forensics_find_laggards(ret_forensics);
 	return EXIT_CODE_OK;
 }
 
@@ -148,6 +166,7 @@ static int collect_all(const struct command *self, const struct job_state *job,
 		status = EXIT_CODE_FAILED;
 	}
 	forensics_judge(ret_forensics, (size_t)job_number(job->json, "world_size"), o->patience_ns);
+	forensics_find_laggards(ret_forensics);
 	return status;
 }
 

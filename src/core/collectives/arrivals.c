@@ -5,72 +5,125 @@
 #include "base/mem.h"
 #include "core/collectives/join_private.h"
 
-void arrivals_done(struct arrivals *arrivals)
+void laggards_done(struct laggards *laggards)
 {
-	free(arrivals->items);
-	*arrivals = ARRIVALS_INIT;
+	free(laggards->items);
+	*laggards = LAGGARDS_INIT;
 }
 
-/* False: a member has not come, or its record does not have it any more. */
-static bool find_last(const struct shared *shared, uint64_t seq, const int64_t *offset_ns,
-		      struct arrival *ret_arrival)
+/* What a judgement of one group needs. */
+struct judging {
+	const struct join *join;
+	const struct shared *shared;
+	uint64_t error_ns; /* how wrong times of two hosts may be, compared */
+	struct stragglers stragglers;
+	uint64_t *waited_ns;	   /* by member: how long the others have waited for it */
+	uint64_t first_ns, end_ns; /* when the last one came to the first and the last collective */
+};
+
+static const struct record_time *find_time(const struct record_group *view, uint64_t seq)
 {
-	uint64_t before_ns = 0;
+	size_t count, low = 0;
+	const struct record_time *times = record_times(view, &count);
+	for (size_t high = count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+		if (times[middle].seq < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && times[low].seq == seq ? &times[low] : NULL;
+}
+
+/* When the members came. False: one has not, or its record does not have it any more. */
+static bool find_mark(const struct judging *j, uint64_t seq, struct step_mark *ret_mark,
+		      size_t *ret_last)
+{
+	const struct shared *shared = j->shared;
+	uint64_t base_ns = 0;
+	int64_t sum = 0;
+	*ret_mark = (struct step_mark){ .step = seq, .ranks = (uint32_t)shared->members.count };
 	for (size_t i = 0; i < shared->members.count; i++) {
 		uint32_t rank = shared->members.items[i];
-		const struct record_group *view = shared->views[i];
-		const struct record_entry *entry = view ? record_find(view, seq) : NULL;
-		if (!entry)
+		const struct record_time *time = find_time(shared->views[i], seq);
+		if (!time)
 			return false;
-		uint64_t at_ns = entry->created_ns - (uint64_t)(offset_ns ? offset_ns[rank] : 0);
-		if (i == 0 || at_ns > ret_arrival->at_ns) {
-			before_ns = ret_arrival->at_ns;
-			ret_arrival->at_ns = at_ns;
-			ret_arrival->last = rank;
-		} else {
-			before_ns = MAX(before_ns, at_ns);
+		uint64_t at_ns = time->ns + (uint64_t)j->join->ranks[rank].clock.offset_ns;
+		if (i == 0)
+			base_ns = at_ns;
+		sum += (int64_t)(at_ns - base_ns) / (int64_t)shared->members.count;
+		if (i == 0 || at_ns > ret_mark->last_ns) {
+			ret_mark->last_ns = at_ns;
+			ret_mark->rank = rank;
+			*ret_last = i;
 		}
 	}
-	ret_arrival->lag_ns = ret_arrival->at_ns - before_ns;
+	ret_mark->mean_ns = base_ns + (uint64_t)sum;
 	return true;
 }
 
-static void add_entries(const struct shared *shared, const struct record_entry *entries,
-			size_t count, const int64_t *offset_ns, struct arrivals *arrivals)
+static void add(struct judging *j, uint64_t seq)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct arrival arrival = { .group = shared->known, .seq = entries[i].seq };
-		if (entries[i].p2p || !find_last(shared, entries[i].seq, offset_ns, &arrival))
+	struct step_mark mark;
+	struct straggler_news news;
+	size_t last = 0;
+	if (!find_mark(j, seq, &mark, &last))
+		return;
+	uint64_t lag_ns = straggler_lag_ns(&mark);
+	j->first_ns = j->first_ns ? j->first_ns : mark.last_ns;
+	j->end_ns = mark.last_ns;
+	if (lag_ns < MAX((uint64_t)STRAGGLER_LAG_MIN_NS, j->error_ns))
+		return;
+	j->waited_ns[last] += lag_ns;
+	stragglers_add(&j->stragglers, &mark, j->error_ns, &news);
+}
+
+/* Whether it is known when each member came, and by how much that may be wrong. */
+static bool can_compare(struct judging *j)
+{
+	const struct shared *shared = j->shared;
+	if (shared->members.count < 2 || !shared->size_known)
+		return false;
+	for (size_t i = 0; i < shared->members.count; i++) {
+		uint32_t rank = shared->members.items[i];
+		if (!shared->views[i] || !j->join->ranks[rank].clock.error_ns)
+			return false;
+		j->error_ns = MAX(j->error_ns, 2 * j->join->ranks[rank].clock.error_ns);
+	}
+	return true;
+}
+
+static void judge(struct judging *j, struct laggards *laggards)
+{
+	const struct shared *shared = j->shared;
+	size_t count;
+	const struct record_time *times = record_times(shared->views[0], &count);
+	stragglers_begin(&j->stragglers, (uint32_t)shared->members.count);
+	for (size_t i = 0; i < count; i++)
+		add(j, times[i].seq);
+	uint64_t matters_ns = (j->end_ns - j->first_ns) / STRAGGLER_STEP_PART;
+	for (size_t i = 0; i < shared->members.count; i++) {
+		struct straggler_news news;
+		if (j->waited_ns[i] < matters_ns ||
+		    !stragglers_is_named(&j->stragglers, shared->members.items[i], &news))
 			continue;
-		ARRAY_RESERVE(arrivals->items, arrivals->count, arrivals->cap);
-		arrivals->items[arrivals->count++] = arrival;
+		ARRAY_RESERVE(laggards->items, laggards->count, laggards->cap);
+		laggards->items[laggards->count++] = (struct laggard){ shared->known, news };
 	}
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct arrival *x = a, *y = b;
-	if (x->at_ns != y->at_ns)
-		return x->at_ns < y->at_ns ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
-}
-
-void arrivals_find(const struct join *join, const int64_t *offset_ns, struct arrivals *ret_arrivals)
+void arrivals_judge(const struct join *join, struct laggards *ret_laggards)
 {
 	AUTO(shared_list_done) struct shared_list list = SHARED_LIST_INIT;
-	*ret_arrivals = ARRIVALS_INIT;
+	*ret_laggards = LAGGARDS_INIT;
 	shared_list_fill(&list, join);
 	for (size_t i = 0; i < list.count; i++) {
-		const struct shared *shared = &list.items[i];
-		/* One member's entries do: the others must have them, too. */
-		const struct record_group *view =
-			shared->members.count > 1 ? shared->views[0] : NULL;
-		if (!view || !shared->size_known)
+		struct judging judging = { .join = join, .shared = &list.items[i] };
+		if (!can_compare(&judging))
 			continue;
-		add_entries(shared, view->done, view->done_count, offset_ns, ret_arrivals);
-		add_entries(shared, view->open, view->open_count, offset_ns, ret_arrivals);
+		AUTO_FREE uint64_t *waited_ns =
+			mem_alloc(list.items[i].members.count * sizeof(*waited_ns));
+		judging.waited_ns = waited_ns;
+		judge(&judging, ret_laggards);
 	}
-	if (ret_arrivals->count > 1)
-		qsort(ret_arrivals->items, ret_arrivals->count, sizeof(ret_arrivals->items[0]),
-		      by_time);
 }

@@ -1,35 +1,36 @@
-/* Who came last to each of the last collectives, from the records of all ranks: a rank that is last
- * again and again holds the others up (core/pace), though nothing hangs.
+/* Who comes last to the collectives of a group too often, from the records of all its members. All
+ * ranks take as long for a step then, because they wait for each other; only the order in which
+ * they come tells who holds the others up, though nothing hangs.
  *
- *     arrivals_find(&join, offsets, &arrivals);
- *     for each: arrivals.items[i].last came arrivals.items[i].lag_ns after the others
- */
+ *     arrivals_judge(&join, &laggards);
+ *
+ * A collective counts if somebody was waited for: the last one came by so much after the others
+ * that it matters, and by more than the clocks of the hosts may be wrong. The last of those that
+ * count are the trials of a sign test (core/pace/straggler.h). A rank is named only if what the
+ * others waited for it is also a part of the time that matters: a program may have many collectives
+ * of which one is waited for. */
 #ifndef CORE_COLLECTIVES_ARRIVALS_H
 #define CORE_COLLECTIVES_ARRIVALS_H
 
 #include "core/collectives/join.h"
+#include "core/pace/straggler.h"
 
-struct arrival {
+struct laggard {
 	const struct record_group *group; /* borrowed from a record */
-	uint64_t seq;
-	uint32_t last;	 /* the lowest rank, if several came in the same moment */
-	uint64_t lag_ns; /* after the one before it: what the others could have saved */
-	uint64_t at_ns;	 /* when it came, by our clock */
+	struct straggler_news news;	  /* of collectives in place of steps */
 };
 
-struct arrivals {
-	struct arrival *items; /* in the order of `at_ns` */
+struct laggards {
+	struct laggard *items;
 	size_t count, cap;
 };
 
-#define ARRIVALS_INIT ((struct arrivals){ .items = NULL })
-void arrivals_done(struct arrivals *arrivals);
+#define LAGGARDS_INIT ((struct laggards){ .items = NULL })
+void laggards_done(struct laggards *laggards);
 
-/* Of each collective that all members of its group have come to, and that all records still have:
- * at most RECORD_DONE_MAX and those under way for each group. `offset_ns`, for each rank of the
- * join: the wall clock of its host minus ours; NULL: all ranks have one clock. A lag is wrong by as
- * much as two offsets are. */
-void arrivals_find(const struct join *join, const int64_t *offset_ns,
-		   struct arrivals *ret_arrivals);
+/* Of the collectives that all members of a group have come to, and that all records still have:
+ * at most RECORD_TIMES_MAX for each group. Groups with a member whose clock is not known are left
+ * out. */
+void arrivals_judge(const struct join *join, struct laggards *ret_laggards);
 
 #endif

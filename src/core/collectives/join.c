@@ -69,6 +69,12 @@ void join_add_silent(struct join *join, uint32_t rank, const char *why)
 		join->ranks[rank] = (struct join_rank){ .why = why };
 }
 
+void join_set_clock(struct join *join, uint32_t rank, const struct wall_offset *clock)
+{
+	if (rank < join->world_size)
+		join->ranks[rank].clock = *clock;
+}
+
 /* ---- findings ---- */
 
 /* The finding's times: since the first of those who came, and from the first to the last. */

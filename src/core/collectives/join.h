@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "core/collectives/record.h"
+#include "core/pace/clock_offset.h"
 
 #define JOIN_PATIENCE_NS (5 * NS_PER_S)
 #define JOIN_USUAL_TIMES 3 /* as long as the longest of the last pauses is not usual any more */
@@ -78,6 +79,7 @@ struct join_rank {
 	const struct record *record; /* borrowed; NULL: there is none */
 	const char *why;	     /* there is none; borrowed; NULL: it was not asked */
 	uint64_t fetched_ns;
+	struct wall_offset clock; /* one clock for all minus its host's */
 };
 
 struct join {
@@ -91,6 +93,10 @@ void join_done(struct join *join);
 /* `fetched_ns`: when the record was read, by the clock that its entries have their times from. */
 void join_add(struct join *join, uint32_t rank, const struct record *record, uint64_t fetched_ns);
 void join_add_silent(struct join *join, uint32_t rank, const char *why);
+
+/* How far the clock of its host is from one that all are compared with; without it nothing is known
+ * of that. */
+void join_set_clock(struct join *join, uint32_t rank, const struct wall_offset *clock);
 
 /* `patience_ns`: nobody is blamed before, nor within JOIN_USUAL_TIMES the longest of the group's
  * last pauses between two collectives. 0: it is known that the job hangs. */

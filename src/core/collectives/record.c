@@ -33,6 +33,7 @@ void record_done(struct record *record)
 		entries_done(group->open, group->open_count);
 		entries_done(group->done, group->done_count);
 		entries_done(group->pairs, group->pair_count);
+		free(group->times);
 	}
 	free(record->groups);
 	*record = RECORD_INIT;
@@ -125,6 +126,27 @@ static void keep_pair(struct record_group *group, const struct record_entry *ent
 	append(&group->pairs, &group->pair_count, RECORD_PAIRS_MAX, false, entry);
 }
 
+/* Twice as many as are wanted, so that they rarely move. */
+void record_add_time(struct record_group *group, const struct record_time *time)
+{
+	if (group->time_count && time->seq <= group->times[group->time_count - 1].seq)
+		return;
+	if (!group->times)
+		group->times = NEW_ARRAY(struct record_time, 2 * RECORD_TIMES_MAX);
+	if (group->time_count == 2 * RECORD_TIMES_MAX) {
+		memmove(group->times, group->times + RECORD_TIMES_MAX,
+			RECORD_TIMES_MAX * sizeof(*group->times));
+		group->time_count = RECORD_TIMES_MAX;
+	}
+	group->times[group->time_count++] = *time;
+}
+
+const struct record_time *record_times(const struct record_group *group, size_t *ret_count)
+{
+	*ret_count = MIN(group->time_count, (size_t)RECORD_TIMES_MAX);
+	return *ret_count ? group->times + (group->time_count - *ret_count) : NULL;
+}
+
 void record_add(struct record_group *group, struct record_entry *entry)
 {
 	bound_text(&entry->op);
@@ -132,8 +154,10 @@ void record_add(struct record_group *group, struct record_entry *entry)
 	bound_text(&entry->shape.out_sizes);
 	bound_text(&entry->shape.in_types);
 	bound_text(&entry->shape.out_types);
-	if (!entry->p2p)
+	if (!entry->p2p) {
 		group->last_seq = MAX(group->last_seq, entry->seq);
+		record_add_time(group, &(struct record_time){ entry->seq, entry->created_ns });
+	}
 	if (!entry->complete)
 		append(&group->open, &group->open_count, RECORD_OPEN_MAX, true, entry);
 	else if (entry->p2p)

@@ -4,7 +4,8 @@
  * PyTorch's recorder is a ring of the last operations, oldest first. Per process group a record
  * keeps every operation that is not complete (the oldest RECORD_OPEN_MAX of them), the last
  * RECORD_DONE_MAX collectives that are, and of sends and receives the last of each pair and
- * direction, so its size does not depend on the ring's.
+ * direction, so its size does not depend on the ring's. Of the last RECORD_TIMES_MAX collectives it
+ * knows when the rank came to them.
  *
  * What the recorder leaves out (with gloo: sends, receives, monitored barriers) our hook in the
  * worker notes, with numbers of its own.
@@ -20,6 +21,7 @@
 #define RECORD_OPEN_MAX 64 /* a rank that has more under way does not wait for the later ones */
 #define RECORD_DONE_MAX 8
 #define RECORD_PAIRS_MAX 256
+#define RECORD_TIMES_MAX 1024
 #define RECORD_GROUPS_MAX 4096
 #define RECORD_RANKS_MAX 1000000 /* of a group */
 #define RECORD_TEXT_MAX 256	 /* longer texts are cut */
@@ -41,6 +43,12 @@ struct record_entry {
 	bool complete;
 };
 
+/* When the rank came to a collective. */
+struct record_time {
+	uint64_t seq;
+	uint64_t ns; /* wall clock of its host */
+};
+
 struct record_group {
 	char *name, *desc;
 	uint32_t *ranks; /* its members, ascending; NULL: not known */
@@ -49,6 +57,8 @@ struct record_group {
 	size_t open_count, done_count;
 	struct record_entry *pairs; /* complete: the last of each name that does not count */
 	size_t pair_count;
+	struct record_time *times; /* ascending; see record_times() */
+	size_t time_count;
 	uint64_t last_seq; /* of the latest collective; 0: none */
 };
 
@@ -69,6 +79,12 @@ void record_set_desc(struct record_group *group, const char *desc);
 
 /* Entries come oldest first. Takes over the texts of `entry`; those that are NULL become "". */
 void record_add(struct record_group *group, struct record_entry *entry);
+
+/* Adds a collective to those of which the time is known, unless a later one, or it, is there. */
+void record_add_time(struct record_group *group, const struct record_time *time);
+
+/* The last ones, at most RECORD_TIMES_MAX. */
+const struct record_time *record_times(const struct record_group *group, size_t *ret_count);
 
 /* The rank died in its last collective, which PyTorch then calls complete: it is not. */
 void record_reopen_last(struct record *record);

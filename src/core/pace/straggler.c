@@ -68,12 +68,16 @@ static void measure_step(struct stragglers *s, const struct step_mark *mark)
 	}
 }
 
+uint64_t straggler_lag_ns(const struct step_mark *mark)
+{
+	uint64_t beyond_ns = mark->last_ns - MIN(mark->mean_ns, mark->last_ns);
+	return mark->ranks < 2 ? 0 : beyond_ns / (mark->ranks - 1) * mark->ranks;
+}
+
 /* 0: too short to matter. */
 static uint64_t lag_of(const struct stragglers *s, const struct step_mark *mark, uint64_t error_ns)
 {
-	uint64_t beyond_ns = mark->last_ns - MIN(mark->mean_ns, mark->last_ns);
-	uint64_t lag_ns =
-		beyond_ns / (s->world_size - 1) * s->world_size; /* than the others' mean */
+	uint64_t lag_ns = straggler_lag_ns(mark);
 	uint64_t least_ns = MAX((uint64_t)STRAGGLER_LAG_MIN_NS, s->step_ns / STRAGGLER_STEP_PART);
 	return lag_ns >= MAX(least_ns, error_ns) ? lag_ns : 0;
 }
@@ -84,6 +88,14 @@ static bool is_named(const struct stragglers *s, uint32_t rank)
 		if (s->named[i] == rank)
 			return true;
 	return false;
+}
+
+bool stragglers_is_named(const struct stragglers *s, uint32_t rank, struct straggler_news *ret_news)
+{
+	if (!is_named(s, rank))
+		return false;
+	*ret_news = count(s, rank);
+	return true;
 }
 
 /* One that was named and is in step again. */

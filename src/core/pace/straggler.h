@@ -48,6 +48,13 @@ void stragglers_begin(struct stragglers *stragglers, uint32_t world_size);
 bool stragglers_add(struct stragglers *stragglers, const struct step_mark *mark, uint64_t error_ns,
 		    struct straggler_news *ret_news);
 
+/* How long the last one came after the others, on average. */
+uint64_t straggler_lag_ns(const struct step_mark *mark);
+
+/* Whether the rank is named now, and how often it was last. */
+bool stragglers_is_named(const struct stragglers *stragglers, uint32_t rank,
+			 struct straggler_news *ret_news);
+
 /* How likely it is to be last in `times` of `trials` or more by chance alone. */
 double straggler_chance(uint32_t times, uint32_t trials, uint32_t world_size);
 

@@ -81,7 +81,8 @@ static void on_collectives(void *arg, struct forensics *found)
 	struct answer *answer = arg;
 	answer->stacks = NULL;
 	answer->complete = true;
-	forensics_write(found, &answer->text);
+	struct wall_offset clock = agent_wall_offset(answer->answers->pages->agent, clock_now_ns());
+	forensics_write(found, &clock, &answer->text);
 	event_active(answer->answers->soon, EV_TIMEOUT, 0);
 }
 

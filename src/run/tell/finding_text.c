@@ -15,14 +15,18 @@ static void say_ranks(const struct rank_list *list, struct buf *out)
 	rank_list_print(list, out);
 }
 
-static void say_group(const struct finding *finding, struct buf *out)
+static void say_name(const struct record_group *group, struct buf *out)
 {
-	const struct record_group *group = finding->group;
-	buf_printf(out, "%s #%" PRIu64 " of ", finding->entry->op, finding->entry->seq);
 	if (str_eq(group->desc, "default_pg"))
 		buf_append_str(out, "the default group");
 	else
 		buf_printf(out, "group '%s'", *group->desc ? group->desc : group->name);
+}
+
+static void say_group(const struct finding *finding, struct buf *out)
+{
+	buf_printf(out, "%s #%" PRIu64 " of ", finding->entry->op, finding->entry->seq);
+	say_name(finding->group, out);
 	if (finding->pair)
 		return;
 	buf_printf(out, " (%zu rank%s%s)", finding->size, finding->size == 1 ? "" : "s",
@@ -262,4 +266,21 @@ void finding_place(const struct stack_process *stack, struct buf *out)
 		return;
 	const char *slash = strrchr(frame->file, '/');
 	buf_printf(out, "%s:%u in %s()", slash ? slash + 1 : frame->file, frame->line, frame->name);
+}
+
+void laggard_text(const struct laggard *laggard, finding_where_fn *where, void *arg,
+		  struct buf *out)
+{
+	const struct straggler_news *news = &laggard->news;
+	struct finding_spot spot =
+		where ? where(arg, news->rank) : (struct finding_spot){ NULL, NULL };
+	buf_printf(out,
+		   "rank %u%s%s holds the others up: it came last to %u of the last %u collectives "
+		   "of ",
+		   news->rank, spot.host ? " on " : "", spot.host ? spot.host : "", news->times,
+		   news->of);
+	say_name(laggard->group, out);
+	buf_printf(out, " that were waited for, %.1f ms after the others%s%s\n",
+		   (double)news->lag_ns / 1e6, spot.place ? "; it is at " : "",
+		   spot.place ? spot.place : "");
 }

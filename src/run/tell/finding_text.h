@@ -6,7 +6,7 @@
 #ifndef RUN_TELL_FINDING_TEXT_H
 #define RUN_TELL_FINDING_TEXT_H
 
-#include "core/collectives/join.h"
+#include "core/collectives/arrivals.h"
 #include "core/stacks/stack.h"
 
 /* Where a rank is; NULL: not known, or (the host) the same for all. */
@@ -24,6 +24,10 @@ void finding_text(const struct finding *finding, const struct join *join, findin
  * another one are counted in a line at the end. */
 void findings_text(const struct findings *findings, const struct join *join,
 		   finding_where_fn *where, void *arg, struct buf *out);
+
+/* A line about a rank that comes last too often. */
+void laggard_text(const struct laggard *laggard, finding_where_fn *where, void *arg,
+		  struct buf *out);
 
 /* The innermost frame of the main thread that belongs to the user's Python program, as "data.py:88
  * in read()". "": there is none. */

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import tempfile
 
 import pytest
@@ -66,6 +67,10 @@ elif sys.argv[1] == "type":
 elif sys.argv[1] == "late":
     stay() if rank == 3 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else dist.all_reduce(tensor)
     sys.exit()
+elif sys.argv[1] == "behind":  # its steps take as long as the others', who wait for it
+    while True:
+        time.sleep(0.2 if rank == 1 else 0)
+        dist.all_reduce(tensor)
 elif sys.argv[1] == "slow":
     while True:
         time.sleep(1 if rank == 1 else 0)
@@ -149,6 +154,34 @@ def test_a_slow_job_blames_nobody(hang, muster, env):
         shown = muster("collectives", "--json", JOB, env=env)
         assert shown.returncode == 0, shown.stderr
         assert [f["culprits"] for f in json.loads(shown.stdout)["findings"] if f["culprits"]] == []
+
+
+def text_if_late(shown, rank):
+    """What `muster collectives --json` says, once that rank alone comes last again and again."""
+    answer = json.loads(shown.stdout) if shown.returncode == 0 else {"late": []}
+    return [late["rank"] for late in answer["late"]] == [rank] and answer["text"]
+
+
+def test_a_rank_that_comes_last_to_collectives_is_named_though_nothing_hangs(hang, muster, env):
+    hang("behind", WARM)
+    text = wait_for(lambda: text_if_late(muster("collectives", "--json", JOB, env=env), 1), "rank 1 to be named")
+    assert re.search(r"rank 1 holds the others up: it came last to \d+ of the last \d+ collectives of the default group that were waited for", text)
+
+
+def test_ranks_of_hosts_with_other_clocks_are_compared_by_when_they_come(make_lab, place):
+    """node2's monotonic clock is 20 s ahead."""
+    lab = make_lab(2, clocks={2: 20})
+    script = place("worker.py", WORKER)
+    for host in lab.hosts:
+        host.start(MUSTER, "run", "--nnodes=2", "--nproc-per-node=2", f"--rdzv-endpoint={lab.hosts[0].name}:29400", f"--rdzv-id={JOB}",
+                   "--flight-recorder", WARM, script, "behind", env=clean_env())
+
+    def named():
+        shown = subprocess.run(lab.hosts[1].space.command("env", "TMPDIR=/run/here", "XDG_RUNTIME_DIR=/run/here", MUSTER, "collectives", "--json", JOB),
+                               env=clean_env(), text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE)
+        return text_if_late(shown, 1)
+
+    assert re.search(r"rank 1 on node[12] holds the others up: it came last to", wait_for(named, "rank 1 to be named"))
 
 
 @pytest.mark.parametrize("kind, words", [

@@ -1,0 +1,106 @@
+"""What it costs to be able to leave together: muster.stop_after() after each step, against a flag that is all-reduced after each
+step, as programs under torchrun do. Ratios say how many times better ours is.
+
+Ranks train through gloo on this host: a step computes a little and all-reduces a gradient of 256 KB. The first rows have the
+question alone, the last ones whole steps with it. Blocks of steps with and without the question alternate, so that what
+else the machine does meets both alike; medians over blocks, of the rank that is slowest."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+PATIENCE_S = 600
+RUNS = 3
+
+WORKER = '''
+import json, os, statistics, sys, time
+import torch, torch.distributed as dist
+
+record, how = sys.argv[1:]
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+flag = torch.zeros(1)
+
+def asked_of_all(step):
+    dist.all_reduce(flag)
+    return flag.item() > 0
+
+if how == "flag":
+    ask = asked_of_all
+else:
+    import muster
+    ask = muster.stop_after
+
+weights, gradient = torch.randn(256, 256), torch.zeros(256, 256)
+
+def train(step):
+    torch.mm(weights, weights, out=gradient)
+    dist.all_reduce(gradient)
+
+def nothing(step):
+    return False
+
+def block(steps, work, question):
+    """Nanoseconds a step."""
+    dist.barrier()
+    began = time.perf_counter_ns()
+    for step in range(steps):
+        work(step)
+        if question(step):
+            sys.exit("asked to leave")
+    return (time.perf_counter_ns() - began) / steps
+
+times = {"alone": [], "loop": [], "with": [], "without": []}
+for turn in range(12):
+    times["alone"].append(block(500, nothing, ask))
+    times["loop"].append(block(500, nothing, nothing))
+    times["with"].append(block(100, train, ask))
+    times["without"].append(block(100, train, nothing))
+with open(f"{record}.{rank}", "w") as out:
+    json.dump({name: statistics.median(found[2:]) for name, found in times.items()}, out)
+dist.barrier()
+os._exit(0)
+'''
+
+WAYS = {"ask": [str(BUILD / "muster"), "run"], "flag": [str(VENV / "bin" / "torchrun"), "--standalone"]}
+
+
+def measure(how, ranks):
+    """{what: nanoseconds}, of the slowest rank."""
+    with tempfile.TemporaryDirectory() as directory:
+        record = pathlib.Path(directory, "record")
+        pathlib.Path(directory, "worker.py").write_text(WORKER)
+        subprocess.run([*WAYS[how], f"--nproc-per-node={ranks}", "worker.py", str(record), how], cwd=directory, timeout=PATIENCE_S,
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env=dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", OMP_NUM_THREADS="1",
+                                PYTHONPATH=str(ROOT / "python"), MUSTER_LIBRARY=str(BUILD / "libmuster.so")))
+        found = [json.loads(pathlib.Path(f"{record}.{rank}").read_text()) for rank in range(ranks)]
+    return {name: max(one[name] for one in found) for name in found[0]}
+
+
+def row(what, ours, peer, unit, aim=""):
+    print(f"{what:<52} {ours:>9.4g} {peer:>9.4g} {peer / ours:7.1f}  {unit:<6} {aim}", flush=True)
+
+
+def main():
+    if not shutil.which(WAYS["flag"][0]):
+        sys.exit(f"no torchrun in {VENV}: make bench installs it")
+    print(f"{'leaving together':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    for ranks in (2, 4):
+        runs = {how: [measure(how, ranks) for _ in range(RUNS)] for how in WAYS}
+        least = {how: {name: min(run[name] for run in found) for name in found[0]} for how, found in runs.items()}
+        ours, peer = least["ask"], least["flag"]
+        row(f"the question after a step, {ranks} ranks", ours["alone"] - ours["loop"], peer["alone"] - peer["loop"], "ns", ">= 100")
+        row(f"a step of {ranks} ranks with it", ours["with"] / 1e3, peer["with"] / 1e3, "us")
+        row(f"a step of {ranks} ranks without", ours["without"] / 1e3, peer["without"] / 1e3, "us", "~ 1")
+
+
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,8 @@ void batch_config_done(struct batch_config *config)
 	struct strv *lists[] = { &config->history,	    &config->filter,
 				 &config->measure.env.keep, &config->args.files,
 				 &config->args.scans,	    &config->args.lists,
-				 &config->args.names };
+				 &config->args.names,	    &config->files.transfer,
+				 &config->files.returns };
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		strv_done(lists[i]);
 }

@@ -33,6 +33,7 @@ struct batch_config {
 	bool allow_duplicates, retry_failed, resume;
 	struct strv filter; /* terms of core/batch/label.h; only orders for which they hold run */
 	struct arg_options args;
+	struct file_options files;
 
 	/* How many at a time, and where. */
 	int64_t jobs;		/* 0: as many as the cores allow */

@@ -251,6 +251,20 @@ static int parse_reserve(const char *text, void *field, struct err *err)
 		.parse = (p) \
 	}
 
+/* GNU parallel's --cleanup, rather than hyperfine's. */
+static bool moves_files(const void *config)
+{
+	return file_options_given(&((const struct batch_config *)config)->files);
+}
+
+static int parse_trc(const char *text, void *field, struct err *err UNUSED)
+{
+	struct file_options *files = field;
+	strv_add(&files->returns, text);
+	files->args = files->cleanup = true;
+	return 0;
+}
+
 const struct opt batch_opts[] = {
 	OPT_GROUP("Orders"),
 	OPT_FLAG("allow-duplicates", NULL, struct batch_config, allow_duplicates,
@@ -462,8 +476,10 @@ const struct opt batch_opts[] = {
 		    "CMD", "run this before every run, unmeasured"),
 	  .short_name = 'p' },
 	{ OPT_FIELD(OPT_TYPE_STR, "cleanup", NULL, struct batch_config, hooks[BATCH_HOOK_CLEANUP],
-		    "CMD", "run this after the last run of an order"),
-	  .short_name = 'c' },
+		    "CMD",
+		    "run this after the last run of an order; behind --transferfile or --return it "
+		    "takes no CMD: hosts remove the files they were sent, and those they return"),
+	  .short_name = 'c', .is_flag = moves_files },
 	OPT_FLAG("ab", NULL, struct batch_config, ab,
 		 "compare two commands: A='./old {}' B='./new {}' ::: ARGUMENTS"),
 	OPT_CHOICE("interleave", NULL, struct batch_config, interleave, interleave_names,
@@ -514,6 +530,16 @@ const struct opt batch_opts[] = {
 		"what this host has, for orders that name the features they need"),
 	OPT_STR("nnodes", NULL, struct batch_config, meeting.nnodes, "N|MIN:MAX",
 		"hosts that run the orders; more are spares"),
+	OPT_FLAG(
+		"transfer", NULL, struct batch_config, files.args,
+		"send the files that are the arguments of an order to its host: --transferfile {}"),
+	OPT_LIST("transferfile", struct batch_config, files.transfer, "FILE",
+		 "send this file to the host of an order, before it runs; {} is its argument"),
+	OPT_LIST("tf", struct batch_config, files.transfer, "FILE", "the same as --transferfile"),
+	OPT_LIST("return", struct batch_config, files.returns, "FILE",
+		 "fetch this file from the host of an order, after it has run"),
+	OPT_CALL("trc", NULL, struct batch_config, files, parse_trc, "FILE",
+		 "the same as --transfer --return FILE --cleanup"),
 	OPT_STR("rdzv-endpoint", NULL, struct batch_config, meeting.endpoint, "HOST[:PORT][,...]",
 		"where the hosts find each other; the same on all of them"),
 	OPT_STR("rdzv-backend", NULL, struct batch_config, meeting.backend, "NAME",

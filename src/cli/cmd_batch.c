@@ -166,6 +166,16 @@ static int run_with_exports(struct batch_config *config, int argc, char *const *
 	return status;
 }
 
+/* --cleanup without a command is about files. */
+static void settle_files(struct batch_config *config)
+{
+	const char **hook = &config->hooks[BATCH_HOOK_CLEANUP];
+	if (!*hook || **hook || !file_options_given(&config->files))
+		return;
+	*hook = NULL;
+	config->files.cleanup = true;
+}
+
 /* The words are one command; none: a loop of the shell. */
 static int check_noise(const struct batch_config *config, int argc, char *const *argv)
 {
@@ -190,6 +200,7 @@ static int batch_main(const struct command *self, int argc, char **argv)
 	AUTO_FREE char *fleet_host = hosts_take_name();
 	AUTO(batch_fleet_done) struct batch_fleet fleet = BATCH_FLEET_INIT;
 	settle(&config, &seen);
+	settle_files(&config);
 	status = check(self, &config);
 	bool runs = !config.dry_run && !config.noise;
 	if (status == 0 && runs && fleet_host)

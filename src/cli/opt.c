@@ -198,6 +198,8 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 		return 0;
 	}
 	const char *value = inline_value ? inline_value : opt->bare;
+	if (!value && opt->is_flag && opt->is_flag(p->into))
+		value = "";
 	if (!value) {
 		if (p->next >= p->argc || looks_like_option(p->argv[p->next]))
 			return err_set(err, EINVAL, "option '--%s' needs a value: %s", opt->name,

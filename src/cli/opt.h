@@ -52,8 +52,10 @@ struct opt {
 	size_t offset;
 	const char *const *choices; /* NULL-terminated */
 	opt_parse_fn *parse;
-	const char *bare;  /* the value of `--opt` alone: only `--opt=V` gives another; NULL: it
-			      needs one */
+	const char *bare; /* the value of `--opt` alone: only `--opt=V` gives another; NULL: it
+			     needs one */
+	/* It takes no value while this holds of what was given before it: its value is "". */
+	bool (*is_flag)(const void *into);
 	const char *later; /* not supported: an error with this reason */
 	int words;	   /* LIST: values that it takes and adds; 0: one */
 	/* Several options may have the same short name: the one that the word behind it fits is
@@ -111,7 +113,7 @@ struct opt {
 		.type = OPT_TYPE_END \
 	}
 
-#define OPT_MAX 128 /* options in one table */
+#define OPT_MAX 160 /* options in one table */
 
 /* Which options were given on the command line or by the environment. */
 struct opt_seen {

@@ -28,6 +28,8 @@ static void extra_free(struct order_extra *extra)
 	strv_done(&extra->labels);
 	strv_done(&extra->hosts);
 	strv_done(&extra->features);
+	strv_done(&extra->transfer);
+	strv_done(&extra->returns);
 	free(extra->cwd);
 	free(extra->stdin_path);
 	free(extra->group);

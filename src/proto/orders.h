@@ -36,6 +36,9 @@ struct order_extra {
 	/* what it needs of a host, see core/deal/needs.h; not part of its identity */
 	struct strv hosts, features;
 	uint64_t memory; /* bytes; 0: any */
+	/* files that move with it, see core/deal/files.h; not part of its identity */
+	struct strv transfer, returns;
+	bool cleanup; /* and the host removes them in the end */
 };
 
 struct order {
@@ -102,6 +105,11 @@ void order_append_id(const struct order *order, struct buf *out);
 
 /* Appends the command for display and logs; slot 0 shows "{%}". */
 void order_append_command(const struct order *order, int slot, struct buf *out);
+
+static inline bool order_moves_files(const struct order *order)
+{
+	return order->extra && (order->extra->transfer.count || order->extra->returns.count);
+}
 
 const char *order_group(const struct order *order);  /* "" for none */
 const char *order_source(const struct order *order); /* "" for none */

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/deal/files.h"
 #include "core/deal/needs.h"
 #include "proto/json_in.h"
 #include "proto/orders.h"
@@ -232,6 +233,21 @@ static int read_features(struct json_in *in, struct order *order)
 	return read_names(in, &order_extra(order)->features, needs_feature_ok);
 }
 
+static int read_transfer(struct json_in *in, struct order *order)
+{
+	return read_names(in, &order_extra(order)->transfer, files_path_ok);
+}
+
+static int read_returns(struct json_in *in, struct order *order)
+{
+	return read_names(in, &order_extra(order)->returns, files_path_ok);
+}
+
+static int read_cleanup(struct json_in *in, struct order *order)
+{
+	return json_in_bool(in, &order_extra(order)->cleanup);
+}
+
 /* Bytes as a number, or a text with a unit. */
 static int read_memory(struct json_in *in, struct order *order)
 {
@@ -267,6 +283,9 @@ static const struct order_key keys[] = {
 	{ "hosts", "a name or a list of at most 64", read_hosts },
 	{ "features", "a word or a list of at most 64", read_features },
 	{ "memory", "a size such as 4294967296 or \"4G\"", read_memory },
+	{ "transfer", "a relative path or a list of at most 64", read_transfer },
+	{ "return", "a relative path or a list of at most 64", read_returns },
+	{ "cleanup", "true or false", read_cleanup },
 };
 
 static const struct order_key *find_key(const char *name)

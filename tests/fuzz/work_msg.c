@@ -3,9 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/deal/files.h"
 #include "proto/deal/work_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A host opens no other. */
+static void check_files(const struct order *order)
+{
+	const struct order_extra *extra = order->extra;
+	for (size_t i = 0; extra && i < extra->transfer.count; i++)
+		if (!files_path_ok(extra->transfer.items[i]) || extra->transfer.count > FILES_MAX)
+			abort();
+	for (size_t i = 0; extra && i < extra->returns.count; i++)
+		if (!files_path_ok(extra->returns.items[i]) || extra->returns.count > FILES_MAX)
+			abort();
+}
 
 static void read_all_ways(const struct work_msg *msg)
 {
@@ -19,6 +32,8 @@ static void read_all_ways(const struct work_msg *msg)
 	if (work_get_orders(msg->text, msg->len, &orders, NULL) == 0 &&
 	    (orders.count < 1 || orders.count > WORK_VARIANTS_MAX))
 		abort();
+	for (size_t i = 0; i < orders.count; i++)
+		check_files(&orders.items[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

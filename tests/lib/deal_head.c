@@ -23,10 +23,17 @@ static void deal_act(struct world *w, const struct deal_action *action)
 	case DEAL_DO_GIVE:
 		m.kind = M_GIVE;
 		m.order = listed;
+		m.files = w->pieces[listed] > 0;
 		if (w->kind_of[listed] == FEATURE_KIND && !w->hosts[number].facts.features)
 			deal_wrong(w, "order %u is given to a host that lacks its feature", listed);
 		if (w->finals[listed])
 			deal_wrong(w, "order %u is given after its result", listed);
+		deal_to_host(w, number, &m);
+		break;
+	case DEAL_DO_FEED:
+		m.kind = M_PIECE;
+		m.number = w->at_hand->number;
+		m.order = listed;
 		deal_to_host(w, number, &m);
 		break;
 	case DEAL_DO_RECALL:
@@ -70,7 +77,8 @@ static void deal_act(struct world *w, const struct deal_action *action)
 	case DEAL_DO_HOST_LOST:
 		break;
 	case DEAL_DO_BYE:
-		deal_wrong(w, "host %d is told that it is over", number);
+		if (!w->over)
+			deal_wrong(w, "host %d is told that it is over", number);
 		break;
 	case DEAL_DO_END:
 		w->over = true;
@@ -137,7 +145,7 @@ void deal_head_take(struct world *w, int number, struct message *m)
 		[M_HELLO] = DEAL_EV_HELLO,	 [M_STARTED] = DEAL_EV_STARTED,
 		[M_RESULT] = DEAL_EV_RESULT,	 [M_RETURNED] = DEAL_EV_RETURNED,
 		[M_RECALLED] = DEAL_EV_RECALLED, [M_BEAT] = DEAL_EV_BEAT,
-		[M_DOWN] = DEAL_EV_LINK_DOWN,
+		[M_DOWN] = DEAL_EV_LINK_DOWN,	 [M_FETCH] = DEAL_EV_FETCH,
 	};
 	struct deal_event event = { .type = types[m->kind],
 				    .link = m->link,

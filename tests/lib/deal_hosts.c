@@ -124,7 +124,14 @@ static void host_act(struct world *w, int number, const struct hand_action *acti
 		m.kind = M_RECALLED;
 		deal_to_coordinator(w, number, &m);
 		break;
+	case HAND_DO_FETCH:
+		m.kind = M_FETCH;
+		deal_to_coordinator(w, number, &m);
+		break;
 	case HAND_DO_RUN:
+		if (w->pieces[action->order] &&
+		    host->here[action->lease % LEASES_MAX] != host->hand.term)
+			deal_wrong(w, "order %u runs without its files", action->order);
 		host->tasks[host->task_count++] = (struct task){ action->order, action->lease };
 		break;
 	case HAND_DO_UNQUEUE:
@@ -182,6 +189,7 @@ void deal_host_born(struct world *w, int number)
 	host->life++;
 	host->timer_ns = NS_NEVER;
 	host->task_count = 0;
+	memset(host->here, 0, sizeof(host->here));
 	host->link = 0;
 	deal_host_reconnect(w, number);
 }
@@ -204,8 +212,16 @@ void deal_host_take(struct world *w, int number, struct message *m)
 		[M_WELCOME] = HAND_EV_WELCOME,	 [M_GIVE] = HAND_EV_GIVEN,
 		[M_ACK] = HAND_EV_ACK,		 [M_DROP] = HAND_EV_DROP,
 		[M_RECALL] = HAND_EV_RECALL,	 [M_STOP] = HAND_EV_STOP,
-		[M_ANSWERED] = HAND_EV_ANSWERED,
+		[M_ANSWERED] = HAND_EV_ANSWERED, [M_PIECE] = HAND_EV_FILES,
 	};
+	if (m->kind == M_PIECE && m->number + 1 < w->pieces[m->order]) {
+		deal_to_coordinator(w, number,
+				    &(struct message){ M_FETCH, .link = m->link, .order = m->order,
+						       .lease = m->lease,
+						       .number = m->number + 1 });
+		free(m);
+		return;
+	}
 	if (m->kind == M_DOWN) {
 		host->link = 0;
 		host->number = DEAL_NO_HOST;
@@ -213,6 +229,9 @@ void deal_host_take(struct world *w, int number, struct message *m)
 		deal_host_reconnect(w, number);
 	} else {
 		event.type = types[m->kind];
+		event.files = m->files;
+		if (m->kind == M_PIECE)
+			host->here[m->lease % LEASES_MAX] = m->term;
 		deal_host_step(w, number, &event);
 	}
 	deal_host_start(w, number);

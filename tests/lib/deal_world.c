@@ -229,6 +229,8 @@ static void make(struct world *w)
 		/* Not all cores serve these, so they would need a bound of their own. */
 		if (!w->rules->efficient && w->widths[i] == 1 && rng_chance(rng, 20))
 			w->kind_of[i] = FEATURE_KIND;
+		if (rng_chance(rng, 30))
+			w->pieces[i] = (uint32_t)rng_range(rng, 1, w->rules->efficient ? 1 : 40);
 	}
 	for (int i = 0; i < w->host_count; i++) {
 		int32_t cores = (int32_t)rng_range(rng, WIDTH_MAX, 6);
@@ -300,7 +302,9 @@ void world_play(uint64_t seed, const struct world_rules *rules, struct world_out
 	w->rules = rules;
 	w->outcome = ret_outcome;
 	make(w);
-	while (!w->over && !*ret_outcome->wrong && w->now_ns < GIVE_UP_NS && w->events.count > 0) {
+	for (int steps = 0; !w->over && !*ret_outcome->wrong && w->now_ns < GIVE_UP_NS &&
+			    steps < GIVE_UP_STEPS && w->events.count > 0;
+	     steps++) {
 		struct event *event = container_of(heap_pop(&w->events), struct event, node);
 		w->now_ns = event->node.key;
 		happen(w, event);

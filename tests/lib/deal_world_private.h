@@ -14,12 +14,14 @@
 #define LOST_NS (5 * PERIOD_NS)
 #define FAULTS_END_NS (6000 * MS)
 #define GIVE_UP_NS (600000 * MS)
+#define GIVE_UP_STEPS 300000 /* a world takes some thousands */
 #define HOSTS_MAX 6
 #define ORDERS_MAX 48
 #define KINDS 4 /* widths 1 to 3, and one that needs a feature */
 #define WIDTH_MAX 3
 #define FEATURE_KIND 3
 #define HELD_MAX 256
+#define LEASES_MAX 4096
 
 enum what {
 	AT_COORDINATOR, /* a message, or the end of a link */
@@ -44,6 +46,7 @@ enum kind {
 	M_RECALLED,
 	M_BEAT,
 	M_DOWN, /* the link has ended: dead */
+	M_FETCH,
 	M_WELCOME,
 	M_GIVE,
 	M_ACK,
@@ -51,13 +54,14 @@ enum kind {
 	M_RECALL,
 	M_STOP,
 	M_ANSWERED,
+	M_PIECE,
 };
 
 struct message {
 	enum kind kind;
 	uint64_t link, term, cookie;
 	uint32_t order, lease, number, count;
-	bool final, ok, unrun, dead;
+	bool final, ok, unrun, dead, files;
 	enum deal_stop stop;
 	struct agent_id id;
 	uint32_t held[HELD_MAX];
@@ -88,6 +92,7 @@ struct host {
 	struct deal_facts facts;
 	char name[8];
 	struct task tasks[HELD_MAX];
+	uint64_t here[LEASES_MAX]; /* the term under which the files of a lease came */
 	size_t task_count;
 	uint64_t quiet_to, quiet_from; /* messages each way arrive in order: not before these */
 	uint32_t number;	       /* as the coordinator has it */
@@ -107,6 +112,7 @@ struct world {
 	uint64_t times[ORDERS_MAX];
 	int32_t widths[ORDERS_MAX];
 	uint32_t kind_of[ORDERS_MAX];
+	uint32_t pieces[ORDERS_MAX]; /* of its files; 0: it has none */
 	/* the result file */
 	int finals[ORDERS_MAX];
 	uint32_t written[ORDERS_MAX];

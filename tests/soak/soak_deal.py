@@ -5,7 +5,7 @@ usage: soak_deal.py [--runs=100] [--orders=2000] [--seed=1] [--only=RUN] [--slur
 Each run is drawn from the seed and its number: a list of orders of random widths and lengths, run by four hosts that share the
 directory with the result file, of which each can coordinate. While the list runs, one host after the other is killed with
 SIGKILL (its muster, or the whole host), cut off, or frozen, for as long as it takes to be given up or not. A host whose muster
-has ended is started again with the same command line, as an engine would do it. With --slurm there is one run, as a step of a real
+has ended is started again with the same command line, as an engine would do it. With --slurm each run is a step of a real
 Slurm with four nodes, where processes are killed, frozen and cut off, and a step that ends is submitted again.
 
 At the end each order must have exactly one good result in the file, none may have failed, and nothing may be left on any host."""
@@ -178,10 +178,15 @@ def play(number, seed, orders, keep):
         return True, run.told
 
 
-def play_slurm(seed, orders):
+def good_results(path):
+    """{id: how often it went well}"""
+    return collections.Counter(line["id"] for line in read_results(path) if line["reason"] == "ok") if path.exists() else {}
+
+
+def play_slurm(number, seed, orders):
     """Steps of a real Slurm, one after the other, until one has done all that is left."""
     from slurm import Cluster
-    rng = random.Random(f"{seed} slurm")
+    rng = random.Random(f"{seed} slurm {number}")
     told = collections.Counter()
     with Cluster(nodes=HOSTS) as slurm:
         directory = slurm.lab.directory
@@ -198,6 +203,8 @@ def play_slurm(seed, orders):
                 told["step"] += 1
                 step = slurm.start(*command)
                 continue
+            if len(good_results(directory / "out.jsonl")) == orders:
+                continue  # all is done: the step ends by itself
             host = rng.choice(slurm.nodes)
             agents = [pid for pid in host.pids() if is_agent(pid)]
             what = rng.choice(["kill", "cut", "freeze"])
@@ -213,10 +220,9 @@ def play_slurm(seed, orders):
             for pid in agents if what == "freeze" else []:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGCONT)
-        lines = read_results(directory / "out.jsonl")
-        good = collections.Counter(line["id"] for line in lines if line["reason"] == "ok")
+        good = good_results(directory / "out.jsonl")
         right = len(good) == orders and set(good.values()) == {1}
-        print(f"slurm: {'' if right else 'WRONG: '}{orders} orders, {len(good)} with a good result, {sum(n > 1 for n in good.values())} with more, "
+        print(f"slurm run {number}: {'' if right else 'WRONG: '}{orders} orders, {len(good)} with a good result, {sum(n > 1 for n in good.values())} with more, "
               f"{time.monotonic() - begin:.0f} s, {dict(told)}", flush=True)
         return right
 
@@ -231,7 +237,9 @@ def main():
     parser.add_argument("--keep")
     args = parser.parse_args()
     if args.slurm:
-        sys.exit(not play_slurm(args.seed, args.orders))
+        wrong = sum(not play_slurm(number, args.seed, args.orders) for number in ([args.only] if args.only else range(1, args.runs + 1)))
+        print(f"{wrong} runs went wrong")
+        sys.exit(wrong > 0)
     total, wrong = collections.Counter(), 0
     for number in [args.only] if args.only else range(1, args.runs + 1):
         right, told = play(number, args.seed, args.orders, args.keep)

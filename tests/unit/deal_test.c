@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
+#include "core/deal/files.h"
 #include "core/deal/hand.h"
 
 #define ORDERS 8
@@ -392,6 +393,73 @@ TEST(a_result_is_sent_again_on_the_next_link_until_it_is_confirmed)
 	poke(&f, 9, (struct hand_event){ HAND_EV_ACK, .lease = 7 });
 	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_FORGET);
 	ck_assert(hand_is_empty(&f.hand));
+}
+
+TEST(an_order_waits_for_its_files_and_they_are_fetched_again_on_the_next_link)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 0, (struct hand_event){ HAND_EV_GIVEN, .order = 7, .lease = 9, .files = true });
+	ck_assert_uint_eq(f.actions.count, 1);
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_FETCH);
+	poke(&f, 1, (struct hand_event){ HAND_EV_STARTED, .lease = 9 });
+	ck_assert_uint_eq(f.actions.count, 0); /* it cannot have */
+	poke(&f, 2, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 3, (struct hand_event){ HAND_EV_LINK_UP });
+	poke(&f, 4, (struct hand_event){ HAND_EV_WELCOME, .term = f.hand.term });
+	ck_assert_int_eq(f.actions.items[f.actions.count - 1].type, HAND_DO_FETCH);
+	poke(&f, 5, (struct hand_event){ HAND_EV_FILES, .lease = 9 });
+	ck_assert_uint_eq(f.actions.count, 1);
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_RUN);
+	poke(&f, 6, (struct hand_event){ HAND_EV_FILES, .lease = 9 });
+	ck_assert_uint_eq(f.actions.count, 0);
+}
+
+TEST(an_order_whose_files_are_under_way_can_be_recalled)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 0, (struct hand_event){ HAND_EV_GIVEN, .order = 7, .lease = 9, .files = true });
+	poke(&f, 1, (struct hand_event){ HAND_EV_RECALL, .count = 1 });
+	ck_assert_int_eq(f.actions.items[1].type, HAND_DO_RETURNED);
+	ck_assert_uint_eq(f.actions.items[1].lease, 9);
+	poke(&f, 2, (struct hand_event){ HAND_EV_FILES, .lease = 9 });
+	ck_assert_uint_eq(f.actions.count, 0);
+}
+
+TEST(files_go_to_the_host_that_has_the_order)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	begin(&t, 1, &config);
+	t.kinds[0].files = true;
+	hello(&t, 0, 1, NULL, 0);
+	ck_assert(!find(&t, DEAL_DO_GIVE)); /* of a version that knows of none */
+	step(&t, 1,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = 2, .id = { 1, 2 },
+				  .facts = { 2, 2, 2, 1000, .files = true } });
+	uint32_t lease = find(&t, DEAL_DO_GIVE)->lease;
+	step(&t, 2, (struct deal_event){ DEAL_EV_FETCH, .host = 1, .link = 2, .lease = lease });
+	ck_assert_uint_eq(find(&t, DEAL_DO_FEED)->link, 2);
+	step(&t, 3, (struct deal_event){ DEAL_EV_FETCH, .host = 0, .link = 1, .lease = lease });
+	ck_assert(!find(&t, DEAL_DO_FEED));
+	step(&t, 3, (struct deal_event){ DEAL_EV_FETCH, .host = 1, .link = 2, .lease = lease + 1 });
+	ck_assert(!find(&t, DEAL_DO_FEED));
+}
+
+TEST(a_file_is_named_beneath_the_working_directory)
+{
+	static const char *const good[] = { "a",     "a/b", "./a",	"a/./b",
+					    "a/..b", ".a",  "/x/./a/b", "../x/./a" };
+	static const char *const bad[] = { "",	 "/a", "..",  "../a",	   "a/../b", "a/..",
+					   "a/", ".",  "a/.", "/x/./../a", "/x/./" };
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		ck_assert_msg(files_path_ok(good[i]), "%s", good[i]);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		ck_assert_msg(!files_path_ok(bad[i]), "%s", bad[i]);
+	ck_assert_str_eq(files_name("/x/./a/b"), "a/b");
+	ck_assert_str_eq(files_name("/x/.//b"), "b");
+	ck_assert_str_eq(files_name("./a"), "./a");
 }
 
 TEST(orders_end_with_the_lease)

@@ -46,7 +46,7 @@ TEST(what_no_peer_would_send_is_rejected_at_its_head)
 	const struct {
 		size_t at;
 		unsigned char value;
-	} bad[] = { { 3, 0xff }, { 4, WORK_TYPE_COUNT }, { 5, 8 } };
+	} bad[] = { { 3, 0xff }, { 4, WORK_TYPE_COUNT }, { 5, 16 } };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		memcpy(bytes, buf_data(&data), buf_len(&data));
 		bytes[bad[i].at] = bad[i].value;
@@ -59,7 +59,7 @@ TEST(a_host_says_what_it_has)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	static struct work_hello in = { .id = { 1, 2 },
-					.facts = { 8, 4, 6, 1000 },
+					.facts = { 8, 4, 6, 1000, .files = true },
 					.name = "node1",
 					.features = "gpu,ssd",
 					.held = { 7, 9 },
@@ -68,9 +68,13 @@ TEST(a_host_says_what_it_has)
 	work_put_hello(&text, &in);
 	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text), &out, NULL), 0);
 	ck_assert_mem_eq(&in, &out, sizeof(in));
-	ck_assert_int_lt(work_get_hello(buf_data(&text), buf_len(&text) - 1, &out, NULL), 0);
-	/* One of an earlier version has no features. */
-	size_t without = buf_len(&text) - strlen(in.features) - 1;
+	/* One of an earlier version can be sent no files. */
+	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text) - 1, &out, NULL), 0);
+	ck_assert(!out.facts.files);
+	ck_assert_str_eq(out.features, "gpu,ssd");
+	ck_assert_int_lt(work_get_hello(buf_data(&text), buf_len(&text) - 2, &out, NULL), 0);
+	/* One of a still earlier version has no features. */
+	size_t without = buf_len(&text) - strlen(in.features) - 2;
 	while (work_get_hello(buf_data(&text), without, &out, NULL) < 0)
 		without--;
 	ck_assert_str_eq(out.features, "");
@@ -97,6 +101,28 @@ TEST(an_order_runs_the_same_elsewhere)
 		    "\"retries\":0,\"env\":{\"A\":\"1\",\"B\":null},\"cwd\":\"/tmp\","
 		    "\"stdin\":\"in\",\"group\":\"g\",\"timeout\":1.5,\"cpu_timeout\":\"2m\"}");
 	check_order("{\"cmd\":\"true\",\"timeout\":\"200%\",\"source\":\". env\"}");
+}
+
+TEST(a_host_is_told_its_own_names_of_the_files)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	AUTO(orders_done) struct orders from = ORDERS_INIT, to = ORDERS_INIT;
+	const char *line = "{\"cmd\":\"true\",\"transfer\":[\"a\",\"/x/./b/c\"],"
+			   "\"return\":\"d\",\"cleanup\":true}";
+	ck_assert_int_eq(orders_add_line(&from, line, strlen(line), 1, NULL), 0);
+	work_put_order(&text, &from.items[0]);
+	ck_assert_int_eq(work_get_orders(buf_data(&text), buf_len(&text), &to, NULL), 0);
+	const struct order_extra *extra = to.items[0].extra;
+	ck_assert_uint_eq(extra->transfer.count, 2);
+	ck_assert_str_eq(extra->transfer.items[0], "a");
+	ck_assert_str_eq(extra->transfer.items[1], "b/c");
+	ck_assert_str_eq(extra->returns.items[0], "d");
+	ck_assert(extra->cleanup);
+	/* They are no part of what it is. */
+	ck_assert_int_eq(orders_add_line(&from, "true", 4, 2, NULL), 0);
+	ck_assert_mem_eq(from.items[0].hash, from.items[1].hash, ORDER_HASH_BYTES);
+	const char *bad = "{\"cmd\":\"true\",\"transfer\":\"../a\"}";
+	ck_assert_int_lt(orders_add_line(&from, bad, strlen(bad), 3, NULL), 0);
 }
 
 TEST(an_order_without_an_identity_is_rejected)

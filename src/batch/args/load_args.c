@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "core/deal/files.h"
 #include "proto/args/words.h"
 #include "proto/shell.h"
 #include "sys/topology.h"
@@ -352,6 +353,66 @@ static int name_orders(struct orders *orders, const struct strv *names, struct e
 	return 0;
 }
 
+/* ---- files that move with orders ---- */
+
+static int add_path(struct strv *paths, const char *option, char *path, struct err *err)
+{
+	int r = 0;
+	if (!files_path_ok(path))
+		r = err_set(
+			err, EINVAL,
+			"%s: '%.200s' is not a file beneath the working directory; in /DIR/./FILE, "
+			"what is behind /./ is",
+			option, path);
+	else if (paths->count == FILES_MAX)
+		r = err_set(err, EINVAL, "%s: more than %d files for one order", option, FILES_MAX);
+	else
+		strv_add(paths, path);
+	free(path);
+	return r;
+}
+
+static int add_paths(struct order *order, const struct strv *templates, struct strv *paths,
+		     const char *option, struct err *err)
+{
+	int r = 0;
+	for (size_t i = 0; r >= 0 && i < templates->count; i++)
+		r = add_path(paths, option, load_hook(order, templates->items[i]), err);
+	return r;
+}
+
+static int add_files(struct orders *orders, const struct file_options *files, bool listed,
+		     struct err *err)
+{
+	const struct strv *templates[] = { &files->transfer, &files->returns };
+	bool braces = files->args;
+	for (size_t i = 0; i < ARRAY_LEN(templates); i++)
+		for (size_t n = 0; n < templates[i]->count; n++)
+			braces |= strchr(templates[i]->items[n], '{') != NULL;
+	if (listed && braces)
+		return err_set(
+			err, EINVAL,
+			"--transfer, --trc and {} are about the arguments of a command; in a "
+			"list, \"transfer\" and \"return\" name the files of an order");
+	for (size_t i = 0; file_options_given(files) && i < orders->count; i++) {
+		struct order *order = &orders->items[i];
+		struct order_extra *extra = order_extra(order);
+		int r = 0;
+		for (size_t n = 0; files->args && r >= 0 && n < extra->args.count; n++)
+			r = add_path(&extra->transfer, "--transfer",
+				     mem_strdup(extra->args.items[n]), err);
+		if (r >= 0)
+			r = add_paths(order, &files->transfer, &extra->transfer, "--transferfile",
+				      err);
+		if (r >= 0)
+			r = add_paths(order, &files->returns, &extra->returns, "--return", err);
+		if (r < 0)
+			return r;
+		extra->cleanup |= files->cleanup;
+	}
+	return 0;
+}
+
 int load_orders(struct orders *orders, const struct batch_config *config, int argc,
 		char *const *argv, struct err *err)
 {
@@ -366,6 +427,8 @@ int load_orders(struct orders *orders, const struct batch_config *config, int ar
 		r = err_set(err, EINVAL,
 			    "--results=%s is about the arguments of a command, not about a list",
 			    config->results);
+	if (r >= 0)
+		r = add_files(orders, &config->files, listed, err);
 	if (r >= 0)
 		r = name_orders(orders, &config->args.names, err);
 	if (r < 0)

@@ -5,6 +5,18 @@
 #include "base/strv.h"
 #include "proto/args/fill.h"
 
+/* Files that move with orders on many hosts, as GNU parallel spells it. */
+struct file_options {
+	struct strv transfer, returns; /* templates of paths */
+	bool args;		       /* --transfer: the arguments are such files */
+	bool cleanup;
+};
+
+static inline bool file_options_given(const struct file_options *files)
+{
+	return files->args || files->transfer.count || files->returns.count;
+}
+
 struct arg_options {
 	struct strv files; /* -a */
 	bool null_ends;	   /* -0 */

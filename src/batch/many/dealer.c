@@ -49,6 +49,7 @@ static struct deal_kind kind_of(const struct dealer *dealer, size_t number)
 	if (!extra)
 		return kind;
 	kind.memory = round_memory(extra->memory);
+	kind.files = order_moves_files(dealer_order(dealer, (uint32_t)number));
 	kind.needs.hosts = extra->hosts.count ? strv_argv(&extra->hosts) : NULL;
 	kind.needs.features = extra->features.count ? strv_argv(&extra->features) : NULL;
 	return kind;
@@ -60,6 +61,7 @@ static uint32_t kind_for(struct dealer *dealer, size_t number)
 	for (size_t i = 0; i < dealer->kind_count; i++)
 		if (dealer->kinds[i].width == kind.width &&
 		    dealer->kinds[i].memory == kind.memory &&
+		    dealer->kinds[i].files == kind.files &&
 		    needs_equal(&dealer->kinds[i].needs, &kind.needs))
 			return (uint32_t)i;
 	ARRAY_RESERVE(dealer->kinds, dealer->kind_count, dealer->kind_cap);
@@ -99,7 +101,7 @@ static const char *host_name(const struct dealer *dealer, uint32_t host)
 	return host < dealer->deal.host_count ? dealer->deal.hosts[host].name : "?";
 }
 
-static void send_to(struct dealer *dealer, uint64_t link, struct work_msg msg)
+void dealer_send(struct dealer *dealer, uint64_t link, struct work_msg msg)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
 	struct many *many = dealer->many;
@@ -117,6 +119,7 @@ static void free_got(struct got *got)
 	list_unlink(&got->link);
 	fd_close(&got->fds[0]);
 	fd_close(&got->fds[1]);
+	dealer_drop_files(got);
 	free(got);
 }
 
@@ -150,16 +153,22 @@ static struct got *find_got(struct peer *peer, uint32_t lease)
 	return NULL;
 }
 
+struct got *dealer_got(struct peer *peer, uint32_t lease)
+{
+	struct got *got = find_got(peer, lease);
+	if (got)
+		return got;
+	got = NEW(struct got);
+	*got = (struct got){ .lease = lease, .fds = { -1, -1 } };
+	list_append(&peer->gots, &got->link);
+	return got;
+}
+
 static int take_output(struct peer *peer, const struct work_msg *msg, struct err *err)
 {
-	struct got *got = find_got(peer, msg->lease);
 	if (msg->number > 1)
 		return err_set(err, EPROTO, "output of an unknown stream");
-	if (!got) {
-		got = NEW(struct got);
-		*got = (struct got){ .lease = msg->lease, .fds = { -1, -1 } };
-		list_append(&peer->gots, &got->link);
-	}
+	struct got *got = dealer_got(peer, msg->lease);
 	int *fd = &got->fds[msg->number];
 	if (*fd < 0 && (*fd = file_temporary(err)) < 0)
 		return *fd;
@@ -278,7 +287,12 @@ static void count_result(struct dealer *dealer, uint32_t number)
 	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
 	free(result.node);
 	result.node = mem_strdup(dealer->peer->name);
-	if (keep_output(dealer, number, got, &result, &err) < 0)
+	if (got && got->trouble && result.reason == REASON_OK) {
+		result.reason = REASON_FILES;
+		result_miss(&result, "files", got->trouble);
+	}
+	if (keep_output(dealer, number, got, &result, &err) < 0 ||
+	    (final && dealer_place_files(got, &err) < 0))
 		fail(dealer, &err);
 	write_result(dealer, number, &result, msg->value, final);
 	dealer_tell_failure(dealer, order, &result, final);
@@ -335,8 +349,8 @@ static int exit_code(const struct dealer *dealer)
 
 static void say_bye(struct dealer *dealer, uint64_t link)
 {
-	send_to(dealer, link,
-		(struct work_msg){ .type = WORK_BYE, .count = (uint32_t)exit_code(dealer) });
+	dealer_send(dealer, link,
+		    (struct work_msg){ .type = WORK_BYE, .count = (uint32_t)exit_code(dealer) });
 }
 
 static void end(struct dealer *dealer)
@@ -364,6 +378,8 @@ static char *unfit(const struct dealer *dealer, uint32_t number, const char *wha
 	if (kind->memory)
 		buf_printf(&text, ", %llu MiB of memory",
 			   (unsigned long long)(dealer_order(dealer, number)->extra->memory >> 20));
+	if (kind->files)
+		buf_append_str(&text, ", a version that moves files");
 	if (needs_any(&kind->needs)) {
 		buf_append_str(&text, ", ");
 		needs_describe(&kind->needs, &text);
@@ -379,13 +395,13 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 		buf_append_char(&text, '\n');
 		work_put_order(&text, variant_at(dealer, action->order, (char)('A' + i)));
 	}
-	send_to(dealer, action->link,
-		(struct work_msg){ .type = WORK_GIVE,
-				   .order = action->order,
-				   .lease = action->lease,
-				   .number = dealer->orders[action->order].losses,
-				   .text = buf_data(&text),
-				   .len = buf_len(&text) });
+	dealer_send(dealer, action->link,
+		    (struct work_msg){ .type = WORK_GIVE,
+				       .order = action->order,
+				       .lease = action->lease,
+				       .number = dealer->orders[action->order].losses,
+				       .text = buf_data(&text),
+				       .len = buf_len(&text) });
 }
 
 static void act(struct dealer *dealer, const struct deal_action *action)
@@ -401,28 +417,33 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		dealer->peer->known = true;
 		msg.type = WORK_WELCOME;
 		msg.value = dealer->term;
-		send_to(dealer, action->link, msg);
+		msg.text = dealer->mark;
+		msg.len = strlen(dealer->mark);
+		dealer_send(dealer, action->link, msg);
 		log_info("%s takes part with %d cores", dealer->peer->name,
 			 dealer->deal.hosts[action->host].facts.cores);
 		break;
 	case DEAL_DO_GIVE:
 		give(dealer, action);
 		break;
+	case DEAL_DO_FEED:
+		dealer_feed(dealer, action->order);
+		break;
 	case DEAL_DO_RECALL:
 		msg.type = WORK_RECALL;
-		send_to(dealer, action->link, msg);
+		dealer_send(dealer, action->link, msg);
 		break;
 	case DEAL_DO_DROP:
 		msg.type = WORK_DROP;
 		dealer->late++;
 		log_info("%s is back with an order that another host has by now: it is told so",
 			 host_name(dealer, action->host));
-		send_to(dealer, action->link, msg);
+		dealer_send(dealer, action->link, msg);
 		break;
 	case DEAL_DO_STOP:
 		msg.type = WORK_STOP;
 		msg.count = (uint32_t)action->stop;
-		send_to(dealer, action->link, msg);
+		dealer_send(dealer, action->link, msg);
 		break;
 	case DEAL_DO_COUNT:
 		count_result(dealer, action->order);
@@ -430,7 +451,7 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 	case DEAL_DO_ACK:
 		msg.type = WORK_ACK;
 		if (!dealer->broken)
-			send_to(dealer, action->link, msg);
+			dealer_send(dealer, action->link, msg);
 		break;
 	case DEAL_DO_NOTE:
 		dealer->late++;
@@ -508,6 +529,13 @@ static int take_hello(struct dealer *dealer, struct peer *peer, const struct wor
 	return 0;
 }
 
+/* A file of this order could not be written here. */
+static bool has_trouble(struct peer *peer, uint32_t lease)
+{
+	const struct got *got = find_got(peer, lease);
+	return got && got->trouble;
+}
+
 static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
 		    struct err *err)
 {
@@ -538,8 +566,18 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		event.type = DEAL_EV_RESULT;
 		event.number = msg->number;
 		event.final = msg->flags & WORK_FINAL;
-		event.ok = msg->flags & WORK_OK;
+		event.ok = msg->flags & WORK_OK && !has_trouble(peer, msg->lease);
 		event.unrun = msg->flags & WORK_UNRUN;
+		break;
+	case WORK_FILE:
+		event.type = DEAL_EV_BEAT;
+		if (dealer_take_file(dealer, peer, msg, err) < 0)
+			return -EPROTO;
+		break;
+	case WORK_FETCH:
+		event.type = DEAL_EV_FETCH;
+		if (dealer_check_fetch(dealer, msg, err) < 0)
+			return -EPROTO;
 		break;
 	case WORK_RETURNED:
 		event.type = DEAL_EV_RETURNED;
@@ -557,8 +595,8 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		batch_page_started(dealer->page, msg->order, peer->name);
 	const struct deal_host *host = &dealer->deal.hosts[peer->host];
 	if (msg->type == WORK_BEAT && host->link == peer->id)
-		send_to(dealer, peer->id,
-			(struct work_msg){ .type = WORK_ANSWERED, .value = msg->value });
+		dealer_send(dealer, peer->id,
+			    (struct work_msg){ .type = WORK_ANSWERED, .value = msg->value });
 	return 0;
 }
 
@@ -660,6 +698,7 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		dealer_free(dealer);
 		return r;
 	}
+	dealer_mark_directory(dealer);
 	*ret_dealer = dealer;
 	forget_runs(dealer);
 	return 0;
@@ -670,6 +709,7 @@ void dealer_free(struct dealer *dealer)
 	if (!dealer)
 		return;
 	batch_page_close(dealer->page, dealer->many->exit_code);
+	dealer_unmark_directory(dealer);
 	list_foreach(link, &dealer->peers) free_peer(list_entry(link, struct peer, link));
 	event_free(dealer->timer);
 	event_free(dealer->status);

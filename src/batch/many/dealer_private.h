@@ -1,11 +1,20 @@
 /* What the coordinator's parts share: dealer.c (gives orders out, takes results) and dealer_tell.c
- * (says so to people). */
+ * (says so to people) and dealer_files.c (files that move with orders). */
 #ifndef BATCH_MANY_DEALER_PRIVATE_H
 #define BATCH_MANY_DEALER_PRIVATE_H
 
+#include "base/newfile.h"
 #include "batch/many/many_private.h"
 #include "batch/page/batch_page.h"
 #include "batch/show/failures.h"
+
+/* A file that an order made. */
+struct got_file {
+	struct newfile file;
+	uint64_t bytes;
+	uint32_t mode;
+	bool whole;
+};
 
 /* What an order wrote, as far as it has come. */
 struct got {
@@ -13,6 +22,9 @@ struct got {
 	uint32_t lease;
 	int fds[2];
 	uint64_t bytes[2];
+	struct got_file *files; /* by their numbers in the order's list; NULL: none came */
+	size_t file_count;
+	char *trouble; /* why a file cannot be written; NULL: none */
 };
 
 struct peer {
@@ -43,12 +55,27 @@ struct dealer {
 	int failed_code;
 	uint64_t late; /* results that did not count */
 	bool broken;   /* the result file cannot be written */
+	char mark[40]; /* a file by which hosts see that they share the directory; "": none */
 };
 
 static inline const struct order *dealer_order(const struct dealer *dealer, uint32_t number)
 {
 	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
 }
+
+/* dealer.c */
+void dealer_send(struct dealer *dealer, uint64_t link, struct work_msg msg);
+struct got *dealer_got(struct peer *peer, uint32_t lease); /* made when needed */
+
+/* dealer_files.c */
+void dealer_feed(struct dealer *dealer, uint32_t number); /* what the FETCH at hand asks for */
+int dealer_check_fetch(const struct dealer *dealer, const struct work_msg *msg, struct err *err);
+int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
+		     struct err *err);
+int dealer_place_files(struct got *got, struct err *err); /* the result counts */
+void dealer_drop_files(struct got *got);
+void dealer_mark_directory(struct dealer *dealer);
+void dealer_unmark_directory(struct dealer *dealer);
 
 /* dealer_tell.c */
 void dealer_tell_failure(struct dealer *dealer, const struct order *order,

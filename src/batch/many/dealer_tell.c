@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "batch/many/dealer_private.h"
 #include "batch/printer.h"
@@ -21,6 +22,8 @@ static void describe(const struct result *result, struct buf *out)
 		buf_append_str(out, "killed, out of memory");
 	else if (result->reason == REASON_CPU_TIMEOUT)
 		buf_append_str(out, "used up its CPU time");
+	else if (result->reason == REASON_FILES && env_get(&result->missing, "files"))
+		buf_append_str(out, env_get(&result->missing, "files"));
 	else
 		buf_append_str(out, reason_name(result->reason));
 	if (!result->has[RESULT_WALL_NS])

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/procfs.h"
 #include "base/random.h"
+#include "batch/many/cargo.h"
 #include "batch/many/many_private.h"
 
 #define SPARE_PLACES 64		       /* beyond what may run and wait here */
@@ -25,6 +26,14 @@ struct task {
 	uint32_t order, lease;
 };
 
+/* A file that an order made. Its content is kept, whatever becomes of its name. */
+struct made {
+	int fd;
+	uint32_t number, mode; /* number: in the order's list */
+	uint64_t size, sent;
+	bool over; /* the last piece is sent */
+};
+
 /* A result that is not confirmed. */
 struct parcel {
 	struct list link;  /* all */
@@ -36,6 +45,8 @@ struct parcel {
 	int fds[2];
 	uint64_t bytes[2];
 	uint64_t sent[2];
+	struct made *made;
+	size_t made_count;
 };
 
 struct post {
@@ -49,6 +60,8 @@ struct post {
 	struct task *tasks;
 	size_t count, variants; /* places, and orders at most in each */
 	struct list parcels, outgoing;
+	struct cargo *cargo;
+	bool shares; /* the coordinator's directory is this one: no file moves */
 	struct buf in;
 	uint32_t results; /* of the result at hand: its number, as hand counts */
 };
@@ -77,6 +90,24 @@ static struct task *free_task(struct post *post)
 		if (!post->tasks[i].used && post->places[i].state != BATCH_RUNNING)
 			return &post->tasks[i];
 	return NULL;
+}
+
+static const struct order_extra *extra_of(const struct post *post, const struct task *task)
+{
+	return post->orders.items[task - post->tasks].extra;
+}
+
+static bool must_fetch(const struct post *post, const struct task *task)
+{
+	const struct order_extra *extra = extra_of(post, task);
+	return !post->shares && extra && extra->transfer.count > 0;
+}
+
+static void release_files(struct post *post, const struct task *task)
+{
+	const struct order_extra *extra = extra_of(post, task);
+	if (extra)
+		cargo_release(post->cargo, task->lease, extra->cleanup);
 }
 
 /* ---- sending ---- */
@@ -132,11 +163,38 @@ static bool send_output(struct post *post, struct parcel *parcel)
 	return false;
 }
 
+/* The same of the files it made. */
+static bool send_made(struct post *post, struct parcel *parcel)
+{
+	for (size_t i = 0; i < parcel->made_count; i++) {
+		struct made *made = &parcel->made[i];
+		if (made->over)
+			continue;
+		AUTO_FREE char *piece = mem_alloc(WORK_OUTPUT_MAX);
+		uint64_t left = made->size - made->sent;
+		ssize_t n = pread(made->fd, piece, MIN(left, WORK_OUTPUT_MAX), (off_t)made->sent);
+		struct work_msg msg = { .type = WORK_FILE,
+					.order = parcel->order,
+					.lease = parcel->lease,
+					.number = made->number,
+					.count = made->mode,
+					.value = made->sent,
+					.text = piece,
+					.len = (size_t)MAX(n, 0) };
+		made->sent += msg.len;
+		made->over = n <= 0 || made->sent == made->size;
+		msg.flags = made->over ? WORK_FINAL : 0;
+		send_msg(post, msg);
+		return true;
+	}
+	return false;
+}
+
 static void send_parcels(struct post *post)
 {
 	while (!list_empty(&post->outgoing) && has_room(post)) {
 		struct parcel *parcel = list_entry(post->outgoing.next, struct parcel, queue);
-		if (send_output(post, parcel))
+		if (send_output(post, parcel) || send_made(post, parcel))
 			continue;
 		list_unlink(&parcel->queue);
 		send_msg(post, (struct work_msg){ .type = WORK_RESULT,
@@ -162,6 +220,9 @@ static void free_parcel(struct parcel *parcel)
 	buf_done(&parcel->line);
 	fd_close(&parcel->fds[0]);
 	fd_close(&parcel->fds[1]);
+	for (size_t i = 0; i < parcel->made_count; i++)
+		fd_close(&parcel->made[i].fd);
+	free(parcel->made);
 	free(parcel);
 }
 
@@ -183,6 +244,10 @@ static void queue_parcel(struct post *post, uint32_t lease, uint32_t number)
 		if (parcel->lease != lease || parcel->number != number)
 			continue;
 		parcel->sent[0] = parcel->sent[1] = 0;
+		for (size_t i = 0; i < parcel->made_count; i++) {
+			parcel->made[i].sent = 0;
+			parcel->made[i].over = false;
+		}
 		list_unlink(&parcel->queue);
 		list_append(&post->outgoing, &parcel->queue);
 	}
@@ -199,7 +264,8 @@ static void send_hello(struct post *post)
 	hello->facts = (struct deal_facts){ .cores = MAX(corepool_max_width(&plan->pool), 1),
 					    .max_width = MAX(corepool_max_width(&plan->pool), 1),
 					    .jobs = plan->jobs,
-					    .memory = procfs_memory_available() };
+					    .memory = procfs_memory_available(),
+					    .files = true };
 	memcpy(hello->name, many->name, sizeof(hello->name));
 	if (many->config->features)
 		snprintf(hello->features, sizeof(hello->features), "%s", many->config->features);
@@ -220,10 +286,17 @@ static void discard(struct post *post, uint32_t lease)
 	drop_parcels(post, lease, UINT32_MAX);
 	if (!task)
 		return;
+	release_files(post, task);
 	task->used = false;
 	runner_post(post->many->runner,
 		    &(struct batch_event){ .type = BATCH_DISCARD,
 					   .order = &post->places[task - post->tasks] });
+}
+
+static void fetch_files(struct post *post, uint32_t lease)
+{
+	const struct task *task = find_task(post, lease);
+	cargo_fetch(post->cargo, task->order, lease, &extra_of(post, task)->transfer);
 }
 
 static void stop(struct post *post, enum deal_stop how)
@@ -261,6 +334,9 @@ static void act(struct post *post, const struct hand_action *action)
 	case HAND_DO_RECALLED:
 		msg.type = WORK_RECALLED;
 		send_msg(post, msg);
+		break;
+	case HAND_DO_FETCH:
+		fetch_files(post, action->lease);
 		break;
 	case HAND_DO_RUN: /* it was filled in when it came */
 		task = find_task(post, action->lease);
@@ -306,6 +382,96 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	step(arg, (struct hand_event){ HAND_EV_TIMER });
 }
 
+/* ---- files ---- */
+
+/* A file that only the coordinator could have made is here. */
+static bool shares_directory(const struct post *post, const struct work_msg *welcome)
+{
+	AUTO_FREE char *mark = mem_strndup(welcome->text, welcome->len);
+	return post->many->dealer || cargo_sees(post->cargo, mark);
+}
+
+/* What it made is kept open, so that the name can go. */
+static void collect_files(struct post *post, const struct task *task, struct parcel *parcel,
+			  struct result *result)
+{
+	const struct order_extra *extra = extra_of(post, task);
+	if (!extra || extra->returns.count == 0 || post->shares)
+		return;
+	parcel->made = NEW_ARRAY(struct made, extra->returns.count);
+	for (size_t i = 0; i < extra->returns.count; i++) {
+		struct made made = { .number = (uint32_t)i };
+		struct err err = ERR_INIT;
+		made.fd = cargo_open(post->cargo, extra->returns.items[i], extra->cleanup,
+				     &made.size, &made.mode, &err);
+		if (made.fd >= 0) {
+			parcel->made[parcel->made_count++] = made;
+		} else if (result->reason == REASON_OK) {
+			result->reason = REASON_FILES;
+			result_miss(result, "files", err.msg);
+		}
+	}
+}
+
+static void on_ask(void *arg, const struct work_msg *fetch)
+{
+	send_msg(arg, *fetch);
+}
+
+static void on_here(void *arg, uint32_t lease)
+{
+	step(arg, (struct hand_event){ HAND_EV_FILES, .lease = lease });
+}
+
+static uint32_t next_number(const struct post *post, uint32_t lease)
+{
+	for (size_t i = 0; i < post->hand.count; i++)
+		if (post->hand.leases[i].lease == lease)
+			return post->hand.leases[i].results;
+	return 0;
+}
+
+static struct parcel *add_parcel(struct post *post, const struct task *task)
+{
+	struct parcel *parcel = NEW(struct parcel);
+	*parcel = (struct parcel){ .order = task->order,
+				   .lease = task->lease,
+				   .number = next_number(post, task->lease),
+				   .fds = { -1, -1 } };
+	list_init(&parcel->queue);
+	list_append(&post->parcels, &parcel->link);
+	return parcel;
+}
+
+/* It cannot run. */
+static void on_failed(void *arg, uint32_t number UNUSED, uint32_t lease, const char *why)
+{
+	struct post *post = arg;
+	struct task *task = find_task(post, lease);
+	AUTO(result_done) struct result result = RESULT_INIT;
+	if (!task)
+		return;
+	size_t place = (size_t)(task - post->tasks);
+	struct parcel *parcel = add_parcel(post, task);
+	ending_set_order(&result, &post->orders.items[place], 0, post->places[place].item.width);
+	result.attempt = post->places[place].earlier + 1;
+	result.reason = REASON_FILES;
+	result.status = (struct exit_status){ .kind = EXIT_UNKNOWN };
+	result.node = mem_strdup(post->many->name);
+	clock_iso(clock_wall_ns(), result.start);
+	result_miss(&result, "files", why);
+	parcel->start_ns = clock_wall_ns();
+	parcel->flags = WORK_FINAL;
+	result_write(&result, &parcel->line);
+	task->used = false;
+	release_files(post, task);
+	step(post, (struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = true });
+}
+
+static const struct cargo_handler cargo_handler = { .on_ask = on_ask,
+						    .on_here = on_here,
+						    .on_failed = on_failed };
+
 /* ---- what the coordinator says ---- */
 
 static int take_order(struct post *post, const struct work_msg *msg, struct err *err)
@@ -338,7 +504,8 @@ static int take_order(struct post *post, const struct work_msg *msg, struct err 
 	todo->retries = (int32_t)MIN(todo->retries + todo->earlier, (int32_t)INT16_MAX);
 	todo->run = (int32_t)MIN(msg->count, (uint32_t)MAX(todo->runs - 1, 0));
 	todo->state = BATCH_FREE;
-	step(post, (struct hand_event){ HAND_EV_GIVEN, .order = msg->order, .lease = msg->lease });
+	step(post, (struct hand_event){ HAND_EV_GIVEN, .order = msg->order, .lease = msg->lease,
+					.files = must_fetch(post, task) });
 	if (post->hand.count == 0 || post->hand.leases[post->hand.count - 1].lease != msg->lease)
 		task->used = false; /* it was not taken */
 	return 0;
@@ -353,6 +520,7 @@ static int take_msg(struct post *post, const struct work_msg *msg, struct err *e
 	case WORK_WELCOME:
 		event.type = HAND_EV_WELCOME;
 		event.term = msg->value;
+		post->shares = shares_directory(post, msg);
 		event_del(post->many->patience);
 		break;
 	case WORK_GIVE:
@@ -377,6 +545,8 @@ static int take_msg(struct post *post, const struct work_msg *msg, struct err *e
 		event.type = HAND_EV_ANSWERED;
 		event.cookie = msg->value;
 		break;
+	case WORK_PIECE:
+		return cargo_take(post->cargo, msg, err);
 	case WORK_BYE:
 		if (!post->many->dealer && !post_had_coordinator(post))
 			log_warn("the batch was over when this host came to it");
@@ -414,12 +584,14 @@ int post_take(struct post *post, const void *data, size_t len, struct err *err)
 void post_up(struct post *post)
 {
 	buf_clear(&post->in);
+	cargo_stop(post->cargo);
 	step(post, (struct hand_event){ HAND_EV_LINK_UP });
 }
 
 void post_down(struct post *post)
 {
 	list_foreach(link, &post->outgoing) list_unlink(link);
+	cargo_stop(post->cargo);
 	step(post, (struct hand_event){ HAND_EV_LINK_DOWN });
 }
 
@@ -442,37 +614,29 @@ void post_started(struct post *post, const struct batch_order *order)
 		step(post, (struct hand_event){ HAND_EV_STARTED, .lease = task->lease });
 }
 
-static uint32_t next_number(const struct post *post, uint32_t lease)
-{
-	for (size_t i = 0; i < post->hand.count; i++)
-		if (post->hand.leases[i].lease == lease)
-			return post->hand.leases[i].results;
-	return 0;
-}
-
 void post_ended(struct post *post, struct ending *ending)
 {
 	struct task *task = &post->tasks[place_of(post, ending->from)];
 	if (!task->used || task->lease != (uint32_t)ending->lease)
 		return; /* it was discarded */
 	bool over = ending->final || ending->unrun;
-	struct parcel *parcel = NEW(struct parcel);
-	*parcel = (struct parcel){ .order = task->order,
-				   .lease = task->lease,
-				   .number = next_number(post, task->lease),
-				   .start_ns = ending->start_wall_ns,
-				   .bytes = { ending->result.out.bytes,
-					      ending->result.err_out.bytes },
-				   .fds = { fd_take(&ending->fds[0]), fd_take(&ending->fds[1]) } };
+	struct parcel *parcel = add_parcel(post, task);
+	parcel->start_ns = ending->start_wall_ns;
+	parcel->bytes[0] = ending->result.out.bytes;
+	parcel->bytes[1] = ending->result.err_out.bytes;
+	parcel->fds[0] = fd_take(&ending->fds[0]);
+	parcel->fds[1] = fd_take(&ending->fds[1]);
+	if (over && !ending->unrun)
+		collect_files(post, task, parcel, &ending->result);
 	parcel->flags = (uint8_t)((over ? WORK_FINAL : 0) |
 				  (ending->result.reason == REASON_OK ? WORK_OK : 0) |
 				  (ending->unrun ? WORK_UNRUN : 0));
-	list_init(&parcel->queue);
-	list_append(&post->parcels, &parcel->link);
 	result_write(&ending->result, &parcel->line);
 	uint32_t lease = task->lease;
-	if (over)
+	if (over) {
 		task->used = false;
+		release_files(post, task);
+	}
 	step(post, (struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = over });
 }
 
@@ -482,6 +646,7 @@ struct post *post_new(struct many *many)
 {
 	struct post *post = NEW(struct post);
 	post->many = many;
+	post->cargo = cargo_new(&cargo_handler, post);
 	random_bytes(&post->id, sizeof(post->id));
 	hand_init(&post->hand, &(struct hand_config){ many->period_ns, many->lease_ns });
 	list_init(&post->parcels);
@@ -502,6 +667,7 @@ void post_free(struct post *post)
 	list_foreach(link, &post->parcels) free_parcel(list_entry(link, struct parcel, link));
 	if (post->timer)
 		event_free(post->timer);
+	cargo_free(post->cargo);
 	hand_done(&post->hand);
 	orders_done(&post->orders);
 	free(post->places);

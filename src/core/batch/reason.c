@@ -15,6 +15,7 @@ static const char *const names[] = {
 	[REASON_SPAWN] = "spawn",
 	[REASON_CANARY] = "canary",
 	[REASON_LOST] = "lost",
+	[REASON_FILES] = "files",
 };
 static_assert(ARRAY_LEN(names) == REASON_COUNT, "every reason needs a name");
 

@@ -16,6 +16,7 @@ enum reason {
 	REASON_SPAWN,	    /* could not be started */
 	REASON_CANARY,	    /* the canary command failed */
 	REASON_LOST,	    /* its warden is gone; how it ended is unknown */
+	REASON_FILES,	    /* on many hosts: a file could not be moved */
 	REASON_COUNT,
 };
 

@@ -171,6 +171,7 @@ static int64_t ahead(const struct deal *deal, const struct deal_host *host)
 static bool is_able(const struct deal_host *host, const struct deal_kind *kind)
 {
 	return kind->width <= host->facts.max_width && kind->memory <= host->facts.memory &&
+	       (!kind->files || host->facts.files) &&
 	       (!needs_any(&kind->needs) ||
 		needs_met(&kind->needs, host->name, host->features ? host->features : ""));
 }
@@ -479,6 +480,16 @@ static void on_returned(struct step *s, const struct deal_host *host)
 	wait_again(s->deal, order);
 }
 
+/* Only who has the order gets its files. */
+static void on_fetch(struct step *s, const struct deal_host *host)
+{
+	if (!leased(s, host))
+		return;
+	struct deal_action *action = act_on(s, DEAL_DO_FEED, host);
+	action->order = s->event->order;
+	action->lease = s->event->lease;
+}
+
 static void host_event(struct step *s)
 {
 	if (s->event->host >= s->deal->host_count)
@@ -498,6 +509,9 @@ static void host_event(struct step *s)
 		break;
 	case DEAL_EV_RETURNED:
 		on_returned(s, host);
+		break;
+	case DEAL_EV_FETCH:
+		on_fetch(s, host);
 		break;
 	case DEAL_EV_RECALLED:
 		host->recalling = false;

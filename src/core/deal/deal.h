@@ -56,6 +56,7 @@ struct deal_order {
 struct deal_kind {
 	int32_t width;	 /* cores */
 	uint64_t memory; /* bytes; 0: any */
+	bool files;	 /* files move with them */
 	struct needs needs;
 	/* --- */
 	struct heap waiting;
@@ -69,6 +70,7 @@ struct deal_facts {
 	uint64_t memory;      /* bytes */
 	const char *name;     /* borrowed during the step, as the next */
 	const char *features; /* "gpu,ssd"; NULL: none */
+	bool files;	      /* its version can be sent files */
 };
 
 enum deal_stop {
@@ -132,6 +134,7 @@ enum deal_event_type {
 	DEAL_EV_STARTED,   /* host, link, order, lease */
 	DEAL_EV_RESULT,	   /* host, link, order, lease, number, final, ok */
 	DEAL_EV_RETURNED,  /* host, link, order, lease: not started, here it is again */
+	DEAL_EV_FETCH,	   /* host, link, order, lease: it asks for a piece of a file */
 	DEAL_EV_RECALLED,  /* host, link: that was all of the answer to RECALL */
 	DEAL_EV_BEAT,	   /* host, link */
 	DEAL_EV_LINK_DOWN, /* host, link, dead */
@@ -169,6 +172,7 @@ struct deal_event {
 enum deal_action_type {
 	DEAL_DO_WELCOME,   /* link, host */
 	DEAL_DO_GIVE,	   /* link, host, order, lease */
+	DEAL_DO_FEED,	   /* link, host, order, lease: send what the request at hand asks for */
 	DEAL_DO_RECALL,	   /* link, host, count: return so many that have not started */
 	DEAL_DO_DROP,	   /* link, host, lease: it is another's now */
 	DEAL_DO_STOP,	   /* link, host, stop */

@@ -130,6 +130,8 @@ static void on_welcome(struct step *s)
 	expire(s); /* a welcome that was long under way */
 	for (size_t i = 0; i < hand->count; i++) {
 		const struct hand_lease *lease = &hand->leases[i];
+		if (lease->state == HAND_FETCHING)
+			act_on(s, HAND_DO_FETCH, lease); /* what was under way is gone */
 		if (lease->state == HAND_STARTED)
 			act_on(s, HAND_DO_STARTED, lease);
 		for (uint32_t n = lease->confirmed; n < lease->results; n++)
@@ -144,13 +146,24 @@ static void on_given(struct step *s)
 		return;
 	ARRAY_RESERVE(hand->leases, hand->count, hand->cap);
 	struct hand_lease *lease = &hand->leases[hand->count++];
-	*lease = (struct hand_lease){ .order = s->event->order, .lease = s->event->lease };
+	*lease = (struct hand_lease){ .order = s->event->order,
+				      .lease = s->event->lease,
+				      .state = s->event->files ? HAND_FETCHING : HAND_QUEUED };
 	if (hand->stop == DEAL_GO) {
-		act_on(s, HAND_DO_RUN, lease);
+		act_on(s, s->event->files ? HAND_DO_FETCH : HAND_DO_RUN, lease);
 		return;
 	}
 	act_on(s, HAND_DO_RETURNED, lease);
 	erase(hand, lease);
+}
+
+static void on_files(struct step *s)
+{
+	struct hand_lease *lease = find(s->hand, s->event->lease);
+	if (!lease || lease->state != HAND_FETCHING)
+		return;
+	lease->state = HAND_QUEUED;
+	act_on(s, HAND_DO_RUN, lease);
 }
 
 static void on_ack(struct step *s)
@@ -168,7 +181,7 @@ static void return_some(struct step *s, uint32_t count)
 {
 	for (size_t i = s->hand->count; i > 0 && count > 0; i--) {
 		struct hand_lease *lease = &s->hand->leases[i - 1];
-		if (lease->state != HAND_QUEUED)
+		if (lease->state > HAND_QUEUED)
 			continue;
 		give_back(s, lease);
 		count--;
@@ -256,6 +269,9 @@ void hand_step(struct hand *hand, const struct hand_event *event, uint64_t now_n
 		break;
 	case HAND_EV_GIVEN:
 		on_given(&s);
+		break;
+	case HAND_EV_FILES:
+		on_files(&s);
 		break;
 	case HAND_EV_ACK:
 		on_ack(&s);

@@ -14,6 +14,7 @@
 #include "core/deal/deal.h"
 
 enum hand_state {
+	HAND_FETCHING, /* the files that it needs are not all here */
 	HAND_QUEUED,
 	HAND_STARTED,
 	HAND_ENDED, /* its results are not all confirmed */
@@ -35,7 +36,8 @@ enum hand_event_type {
 	HAND_EV_LINK_DOWN,
 	HAND_EV_WELCOME,     /* term: of the coordinator */
 	HAND_EV_COORDINATES, /* the coordinator is here from now on: what another gave is void */
-	HAND_EV_GIVEN,	     /* order, lease */
+	HAND_EV_GIVEN,	     /* order, lease, files: they must be fetched first */
+	HAND_EV_FILES,	     /* lease: its files are here */
 	HAND_EV_ACK,	     /* lease, number */
 	HAND_EV_DROP,	     /* lease: it is another's */
 	HAND_EV_RECALL,	     /* count */
@@ -51,7 +53,7 @@ struct hand_event {
 	uint32_t order, lease, number, count;
 	uint64_t term, cookie;
 	enum deal_stop stop;
-	bool final;
+	bool final, files;
 };
 
 enum hand_action_type {
@@ -61,6 +63,7 @@ enum hand_action_type {
 	HAND_DO_RESULT,	  /* order, lease, number: send this one */
 	HAND_DO_RETURNED, /* order, lease: say that it did not start */
 	HAND_DO_RECALLED, /* say that this was all */
+	HAND_DO_FETCH,	  /* order, lease: ask for its files, from the beginning */
 	HAND_DO_RUN,	  /* order, lease */
 	HAND_DO_UNQUEUE,  /* lease: it has not started and must not */
 	HAND_DO_DISCARD,  /* lease: the same, or kill it; forget its results */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/deal/files.h"
 #include "proto/json_out.h"
 #include "proto/pack.h"
 
@@ -16,7 +17,7 @@ static void pack_head(struct pack *p, struct work_msg *msg, uint32_t *len)
 	pack_require(p, *len <= WORK_MSG_MAX);
 	PACK_ENUM(p, msg->type, WORK_TYPE_COUNT);
 	pack_u8(p, &msg->flags);
-	pack_require(p, msg->flags <= (WORK_FINAL | WORK_OK | WORK_UNRUN));
+	pack_require(p, msg->flags <= (WORK_FINAL | WORK_OK | WORK_UNRUN | WORK_FAILED));
 	pack_u32(p, &msg->order);
 	pack_u32(p, &msg->lease);
 	pack_u32(p, &msg->number);
@@ -75,6 +76,8 @@ static void pack_hello(struct pack *p, struct work_hello *hello)
 	if (p->writing || p->at < p->end) /* since minor 6 */
 		pack_text(p, hello->features, sizeof(hello->features));
 	pack_require(p, !*hello->features || needs_features_ok(hello->features));
+	if (p->writing || p->at < p->end) /* since minor 10 */
+		pack_bool(p, &facts->files);
 }
 
 void work_put_hello(struct buf *out, const struct work_hello *hello)
@@ -104,6 +107,17 @@ static void put_time(struct json_out *json, const char *key, uint64_t ns)
 	AUTO_FREE char *text = mem_printf("%lluns", (unsigned long long)ns);
 	if (ns)
 		json_out_text(json, key, text);
+}
+
+/* The host is told its own names. */
+static void put_names(struct json_out *json, const char *key, const struct strv *paths)
+{
+	if (paths->count == 0)
+		return;
+	json_out_open(json, key, '[');
+	for (size_t i = 0; i < paths->count; i++)
+		json_out_text(json, NULL, files_name(paths->items[i]));
+	json_out_close(json, ']');
 }
 
 void work_put_order(struct buf *out, const struct order *order)
@@ -141,6 +155,10 @@ void work_put_order(struct buf *out, const struct order *order)
 		json_out_text_if(&json, "cwd", extra->cwd);
 		json_out_text_if(&json, "stdin", extra->stdin_path);
 		json_out_text_if(&json, "group", extra->group);
+		put_names(&json, "transfer", &extra->transfer);
+		put_names(&json, "return", &extra->returns);
+		if (extra->cleanup)
+			json_out_bool(&json, "cleanup", true);
 	}
 	json_out_close(&json, '}');
 }

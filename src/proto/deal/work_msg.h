@@ -9,7 +9,8 @@
  *     RETURNED  it did not start                     RECALL    return some
  *     RECALLED  that was all                         STOP      stop what runs
  *     BEAT      I am here                            ANSWERED  so am I
- *                                                    BYE       the batch is over
+ *     FETCH     send this part of a file             PIECE     here is some of it
+ *     FILE      a piece of a file it made            BYE       the batch is over
  *
  * core/deal has the machines at both ends. A message is a head of fixed size and a text, all
  * little-endian; docs/PROTOCOL.md has every byte. Pure functions on bytes. */
@@ -23,6 +24,7 @@
 
 #define WORK_MSG_MAX ((size_t)17 << 20) /* a result line, and some */
 #define WORK_OUTPUT_MAX ((size_t)64 << 10)
+#define WORK_FETCH_MAX ((size_t)1 << 20) /* that a host may ask for at a time */
 #define WORK_HELD_MAX 4096
 #define WORK_VARIANTS_MAX 8
 #define WORK_NAME_MAX NEEDS_NAME_MAX
@@ -43,26 +45,36 @@ enum work_type {
 	WORK_STOP,
 	WORK_ANSWERED,
 	WORK_BYE,
+	WORK_FETCH,
+	WORK_FILE,
+	WORK_PIECE,
 	WORK_TYPE_COUNT,
 };
 
 static inline bool work_from_host(enum work_type type)
 {
-	return type < WORK_WELCOME;
+	return type < WORK_WELCOME || type == WORK_FETCH || type == WORK_FILE;
 }
 
-/* Flags of RESULT. */
+/* Flags of RESULT; FINAL also of FILE and PIECE: the last one of a file. */
 #define WORK_FINAL 1
 #define WORK_OK 2
 #define WORK_UNRUN 4
+#define WORK_FAILED 8 /* PIECE: the file cannot be had, and the text says why */
 
 struct work_msg {
 	enum work_type type;
 	uint8_t flags;
 	uint32_t order, lease;
-	uint32_t number;  /* RESULT, ACK: of the result; OUTPUT: stream; GIVE: attempts before */
-	uint32_t count;	  /* RECALL; STOP: enum deal_stop; BYE: exit code; GIVE: the first run */
-	uint64_t value;	  /* HELLO, WELCOME: term; BEAT: cookie; RESULT: start, wall clock ns */
+	/* RESULT, ACK: of the result; OUTPUT: stream; GIVE: attempts before; FETCH, FILE, PIECE: of
+	 * the file, in the order's list */
+	uint32_t number;
+	/* RECALL; STOP: enum deal_stop; BYE: exit code; GIVE: the first run; FETCH: bytes; FILE,
+	 * PIECE: mode of the file */
+	uint32_t count;
+	/* HELLO, WELCOME: term; BEAT: cookie; RESULT: start, wall clock ns; FETCH, FILE, PIECE:
+	 * offset */
+	uint64_t value;
 	const void *text; /* borrowed */
 	size_t len;
 };

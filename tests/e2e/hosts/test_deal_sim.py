@@ -25,7 +25,7 @@ MUTANTS = {
     "takeover-without-waiting": [("deal.c", "s->deal->stop == DEAL_GO && !s->deal->config.hold_until_ns;", "s->deal->stop == DEAL_GO;")],
     "recalled-for-ever": [("deal.c", "\tcase DEAL_EV_RECALLED:\n\t\thost->recalling = false;", "\tcase DEAL_EV_RECALLED:")],
     "what-is-returned-is-lost": [("deal.c", "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\twait_again(s->deal, order);",
-                                  "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);")],
+                                  "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\torder->state = DEAL_DONE;")],
     "needs-do-not-matter": [("deal.c", "(!needs_any(&kind->needs) ||", "(true ||")],
     "any-feature-will-do": [("needs.c", "\t\tif (!has_feature(features, *feature))\n\t\t\treturn false;", "\t\tif (false)\n\t\t\treturn false;")],
     "ends-too-early": [("deal.c", "if (deal->ended || deal->given > 0 ||", "if (deal->ended ||")],
@@ -37,7 +37,10 @@ MUTANTS = {
     "orders-of-a-past-coordinator": [("hand.c", "\tif (s->event->term != hand->term) {\n\t\twhile (hand->count > 0)", "\tif (s->event->term != hand->term) {\n\t\twhile (false)")],
     "no-beats": [("hand.c", "\tact(s, HAND_DO_BEAT)->cookie = s->now_ns;", "")],
     "recall-is-not-answered": [("hand.c", "\t\tact(s, HAND_DO_RECALLED);", "\t\t(void)0;")],
-    "what-runs-is-returned": [("hand.c", "\t\tif (lease->state != HAND_QUEUED)\n\t\t\tcontinue;", "")],
+    "what-runs-is-returned": [("hand.c", "\t\tif (lease->state > HAND_QUEUED)\n\t\t\tcontinue;", "")],
+    "orders-run-before-their-files-are-there": [("hand.c", "act_on(s, s->event->files ? HAND_DO_FETCH : HAND_DO_RUN, lease);", "act_on(s, HAND_DO_RUN, lease);")],
+    "files-are-not-fetched-again": [("hand.c", "\t\t\tact_on(s, HAND_DO_FETCH, lease); /* what was under way is gone */", "\t\t\t(void)0;")],
+    "no-files-for-anybody": [("deal.c", "\tif (!leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED", "\tif (leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED")],
 }
 
 

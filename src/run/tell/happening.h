@@ -94,7 +94,8 @@ struct telling {
 	struct torch_metrics torch;
 	struct steps steps;
 	struct trainer *trainer; /* NULL: nobody wants to be told of the progress */
-	uint64_t cause_id; /* the start that failed first in the last failed attempt; 0: none */
+	uint64_t cause_id;  /* the start that failed first in the last failed attempt; 0: none */
+	bool cause_drained; /* all that it wrote has been read */
 };
 
 typedef void happening_fn(struct telling *telling, const struct happening *happening);

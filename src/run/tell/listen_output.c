@@ -7,29 +7,38 @@ static void on_ended(struct telling *telling, const struct happening *happening)
 	output_worker_ended(telling->output, workers_id_of(telling->workers, happening->rank));
 }
 
-/* Copies the tail into the history. The failure is recorded when the group is gone, and the last
- * bytes may be read before or after that: whichever comes later completes the copy. */
-static void keep_tail(struct telling *telling, const struct happening *happening UNUSED)
+/* Copies the tail of a worker into the history. The failure is recorded when the group is gone, and
+ * the last bytes may be read before or after that: whichever comes later completes the copy. */
+static void copy_tail(struct telling *telling, uint64_t id)
 {
-	struct history_failure *failure =
-		telling->cause_id ? history_find(telling->history, telling->cause_id) : NULL;
-	if (!failure)
+	struct history_failure *failure = id ? history_find(telling->history, id) : NULL;
+	if (!failure || (id != telling->cause_id && !failure->first))
 		return;
 	buf_clear(&failure->tail);
-	output_tail(telling->output, telling->cause_id, OUTPUT_STDERR, &failure->tail);
+	output_tail(telling->output, id, OUTPUT_STDERR, &failure->tail);
 }
 
+static void keep_tail(struct telling *telling, const struct happening *happening UNUSED)
+{
+	copy_tail(telling, telling->cause_id);
+}
+
+/* The output may be a whole attempt behind, on a paused terminal or a busy host. What was the cause
+ * of an earlier attempt is then forgotten once it is drained. */
 static void on_failed(struct telling *telling, const struct happening *happening)
 {
 	keep_tail(telling, happening);
-	output_forget(telling->output, telling->cause_id); /* of an earlier attempt */
+	if (telling->cause_drained)
+		output_forget(telling->output, telling->cause_id);
 	telling->cause_id = workers_id_of(telling->workers, happening->rank);
+	telling->cause_drained = false;
 }
 
 static void on_drained(struct telling *telling, const struct happening *happening)
 {
+	copy_tail(telling, happening->id);
 	if (happening->id == telling->cause_id)
-		keep_tail(telling, happening);
+		telling->cause_drained = true;
 	else
 		output_forget(telling->output, happening->id);
 }

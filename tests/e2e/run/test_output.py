@@ -315,6 +315,27 @@ def test_a_paused_terminal_does_not_stop_the_restarts(place, tmp_path):
     assert re.findall(r"\[default0\]:start (\d)", text) == list("012345")
 
 
+def test_the_last_words_of_every_attempt_are_kept_though_the_terminal_is_attempts_behind(place, tmp_path):
+    """The output thread stands at the terminal, and reads what the workers wrote when all attempts are over."""
+    able.need_terminal()
+    count = tmp_path / "count"
+    worker = script(place, f"echo words of $TORCHELASTIC_RESTART_COUNT >&2; echo $TORCHELASTIC_RESTART_COUNT >>{count}; exit 1\n")
+    master, slave = pty.openpty()
+    os.write(master, b"\x13")  # Ctrl-S
+    process = subprocess.Popen([MUSTER, "run", "--max-restarts=3", "--tee=3", f"--log-dir={tmp_path}/logs", worker],
+                               env=clean_env(NO_COLOR=1, TERM="xterm"), cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave,
+                               start_new_session=True)
+    os.close(slave)
+    wait_for(lambda: count.exists() and "3" in count.read_text(), "all restarts while the terminal is paused")
+    os.write(master, b"\x11")  # Ctrl-Q
+    read_to_end(master)
+    os.close(master)
+    assert process.wait(timeout=DEADLINE) == 1
+    (path,) = (tmp_path / "logs").glob("*/report.json")
+    attempts = json.loads(path.read_text())["attempts"]
+    assert [a["failures"][a["first_cause"]]["stderr_tail"] for a in attempts] == [f"words of {n}\n" for n in range(4)]
+
+
 def test_a_second_interrupt_does_not_wait_for_a_paused_terminal(place, tmp_path):
     worker = script(place, "echo something; echo $$ >pid.new; mv pid.new pid; exec sleep 60\n")
     able.need_terminal()

@@ -1066,6 +1066,16 @@ static void join_paired(uint64_t link)
 				     .join = { .node = &node, .memory = memory } });
 }
 
+static void tell_paired(uint64_t link, uint32_t serial, bool thin)
+{
+	receive(link, &(struct msg){ .type = MSG_PAIRED,
+				     .ballot = c.roster.heard.ballot,
+				     .paired = { .serial = serial,
+						 .known = true,
+						 .bandwidth = thin ? 1000000 : 900000000,
+						 .latency_ns = 50000 } });
+}
+
 /* The nodes that were told to call answer, unless they hang; the wire of node `slow` is. */
 static void measure_round(uint64_t slow, uint64_t hangs)
 {
@@ -1084,13 +1094,7 @@ static void measure_round(uint64_t slow, uint64_t hangs)
 	for (size_t i = 0; i < count; i++) {
 		bool thin = links[i] == slow || calls[i].port == 1000 + slow;
 		if (links[i] != hangs)
-			receive(links[i],
-				&(struct msg){ .type = MSG_PAIRED,
-					       .ballot = c.roster.heard.ballot,
-					       .paired = { .serial = calls[i].serial,
-							   .known = true,
-							   .bandwidth = thin ? 1000000 : 900000000,
-							   .latency_ns = 50000 } });
+			tell_paired(links[i], calls[i].serial, thin);
 	}
 }
 
@@ -1152,6 +1156,24 @@ TEST(a_measurement_that_hangs_keeps_no_round_from_forming)
 	wait_until(now_ns + 10 * NS_PER_S, 4);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	ck_assert_ptr_null(noted(NOTE_UNFIT));
+}
+
+TEST(an_answer_about_earlier_pairs_does_not_count_for_the_pairs_of_now)
+{
+	begin_plain(4, 4);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_paired(link);
+	measure_round(0, 0);
+	const uint32_t serial = c.pairing.serial;
+	for (uint64_t link = 1; link <= 4; link++) {
+		tell_paired(link, serial - 1, true);
+		ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	}
+	for (uint64_t link = 1; link <= 4; link++) {
+		tell_paired(link, serial, false);
+		ck_assert_ptr_null(noted(NOTE_UNFIT));
+	}
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
 TEST(a_node_that_is_not_fit_takes_part_where_min_needs_it)

@@ -3,6 +3,7 @@
 import functools
 import os
 import pty
+import socket
 import subprocess
 
 import pytest
@@ -50,3 +51,28 @@ def need_terminal():
 def need_root(why):
     if os.geteuid() != 0:
         pytest.skip(why)
+
+
+def need_own_name():
+    """For torchrun, which looks up the name of its host. A bare chroot may not know it."""
+    try:
+        socket.getaddrinfo(socket.gethostname(), None)
+    except OSError as error:
+        pytest.skip(f"the name of this host does not resolve: {error}")
+
+
+def cores():
+    """The CPUs of this process by physical core, as the kernel tells; none where there is no /sys."""
+    groups = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as siblings:
+                groups.setdefault(siblings.read(), []).append(cpu)
+        except OSError:
+            return []
+    return list(groups.values())
+
+
+def need_cores():
+    if not cores():
+        pytest.skip("/sys does not tell which CPUs share a core")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+from able import need_own_name
 from tree import MUSTER, ROOT, python_env
 from waits import DEADLINE
 
@@ -94,6 +95,7 @@ def test_our_record_writes_what_torchs_does(tmp_path):
 
 def test_torchs_agent_reads_our_record(tmp_path):
     """The real torchrun, with workers that know only muster.record."""
+    need_own_name()
     done = run_workers(tmp_path, FAILS.format(module=OURS), launcher=[sys.executable, "-m", "torch.distributed.run"])
     assert done.returncode == 1
     assert "ChildFailedError" in done.stderr and "ValueError: boom" in done.stderr and "in main" in done.stderr

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from able import cores, need_cores, need_own_name
 from tree import clean_env
 
 INSIDE = """
@@ -34,20 +35,12 @@ def inside(muster, tmp_path):
     return call
 
 
-def cores():
-    """CPUs by physical core, as the kernel tells."""
-    groups = {}
-    for cpu in ALL:
-        with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as f:
-            groups.setdefault(f.read(), []).append(cpu)
-    return list(groups.values())
-
-
 def test_nothing_is_bound_unless_asked_for(inside):
     assert [w["cpus"] for w in inside("--nproc-per-node=2")] == [ALL, ALL]
 
 
 def test_core_binding_gives_every_worker_cores_of_its_own(inside):
+    need_cores()
     count = len(cores())
     workers = inside(f"--nproc-per-node={count}", "--bind=core")
     assert sorted(tuple(w["cpus"]) for w in workers) == sorted(map(tuple, cores()))
@@ -86,6 +79,7 @@ def test_the_users_own_thread_count_is_left_alone(inside):
 
 
 def test_show_binding_draws_the_plan_and_goes_on(muster):
+    need_cores()
     done = muster("run", f"--nproc-per-node={len(cores())}", "--bind=core", "--show-binding", "true")
     assert done.returncode == 0
     lines = done.stderr.splitlines()
@@ -94,6 +88,7 @@ def test_show_binding_draws_the_plan_and_goes_on(muster):
 
 
 def test_too_many_workers_for_the_cores_is_a_usage_error_with_a_remedy(muster):
+    need_cores()
     done = muster("run", f"--nproc-per-node={len(cores()) + 1}", "--bind=core", "true")
     assert done.returncode == 2 and "share with --bind=numa" in done.stderr
     done = muster("run", "--bind=core", "--numa-binding=node", "true")
@@ -167,6 +162,7 @@ os.write(1, f"sum {int(ranks.sum())} of {jax.process_count()}\\n".encode())  # t
 
 
 def test_jax_runs_a_collective_without_any_argument(muster, tmp_path):
+    need_own_name()
     pytest.importorskip("jax")
     (tmp_path / "collective.py").write_text(JAX)
     done = muster("run", "--nproc-per-node=2", "--env=jax", "collective.py",

@@ -15,6 +15,7 @@ import zipfile
 import ddp
 import pytest
 
+from able import cores
 from proc import gone, parent, read
 from tree import MUSTER, ROOT, clean_env, python_env
 from waits import DEADLINE, read_line, wait_for
@@ -414,12 +415,6 @@ PLACED = """
     """
 
 
-def one_cpu_of_each_core():
-    cores = {pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(): cpu
-             for cpu in os.sched_getaffinity(0)}
-    return sorted(cores.values())
-
-
 def test_warm_workers_are_bound_to_their_cpus(place, tmp_path):
     place("preloaded.py", "import os\ntemplate = os.getpid()\n")
     place("placed.py", PLACED)
@@ -429,11 +424,11 @@ def test_warm_workers_are_bound_to_their_cpus(place, tmp_path):
     assert sorted(out.splitlines()) == [f"{rank} True 1 [{cpu}]" for rank, cpu in enumerate(lists)]
 
 
-@pytest.mark.skipif(len(one_cpu_of_each_core()) < 3, reason="needs three cores")
+@pytest.mark.skipif(len(cores()) < 3, reason="needs three cores")
 def test_a_worker_whose_load_time_variables_differ_starts_as_always_and_the_log_says_why(place, tmp_path):
     place("preloaded.py", "import os\ntemplate = os.getpid()\n")
     place("placed.py", PLACED)
-    a, b, c = one_cpu_of_each_core()[:3]
+    a, b, c = (cpus[-1] for cpus in cores()[:3])
     result = run("--nproc-per-node=2", f"--bind=explicit:{a}:{b},{c}", "placed.py", preload="preloaded", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert sorted(result.stdout.splitlines()) == [f"0 True 1 [{a}]", f"1 False 2 [{b}, {c}]"]

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 import able
+from able import need_own_name
 from tree import MUSTER, MUSTER_SH, ROOT, clean_env
 from waits import DEADLINE
 
@@ -148,6 +149,7 @@ def test_environment_of_the_workers(muster, tmp_path):
 
 def test_environment_is_that_of_the_real_torchrun(tmp_path):
     """The same variables with the same values, but for what is random or said in docs/differences.md."""
+    need_own_name()
     script = "import json, os; json.dump(dict(os.environ), open('out.' + os.environ['RANK'], 'w'))"
     args = ["--nproc-per-node=2", "--max-restarts=2", "--role=r", "--no-python", sys.executable, "-c", script]
     seen = {}

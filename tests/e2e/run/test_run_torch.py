@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+from able import need_own_name
 from tree import clean_env
 
 TIMEOUT = 300
@@ -61,6 +62,7 @@ def table_of(text):
 
 def test_a_worker_that_was_stopped_is_a_failure_as_with_torchrun(muster, place, tmp_path):
     """Rank 1 has left an error when rank 0 fails, rank 2 has not; both run on until they are stopped. Rank 3 is done."""
+    need_own_name()
     worker = place("worker.sh", """
         [ $RANK = 3 ] && exit 0
         [ $RANK = 1 ] && echo '{"message": {"message": "boom of 1", "extraInfo": {"timestamp": "1"}}}' >"$TORCHELASTIC_ERROR_FILE"
@@ -80,6 +82,7 @@ def test_a_worker_that_was_stopped_is_a_failure_as_with_torchrun(muster, place, 
 
 def test_environment_equals_that_of_torchrun(muster, place, tmp_path):
     """Every variable torchrun gives its workers, with the same value where it is not random."""
+    need_own_name()
     script = place("env.py", """
         import json, os, sys
         json.dump(dict(os.environ), open(f"{sys.argv[1]}.{os.environ['RANK']}", "w"))

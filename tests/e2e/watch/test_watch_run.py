@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from able import need_mount
+from able import need_mount, need_own_name
 from proc import alive, cpu_ticks, gone
 from tree import BUILD, MUSTER, ROOT, clean_env
 from waits import DEADLINE, read_line, wait_for
@@ -212,6 +212,7 @@ def test_a_hang_in_a_gloo_collective_ends_in_a_completed_job(muster, script, env
 
 def test_a_hang_that_muster_survives_ends_torchrun_and_leaves_an_orphan(muster, start, env, tmp_path):
     """examples/hang, unchanged, under both."""
+    need_own_name()
     script = ROOT / "examples/hang/train.py"
     options = ["--nproc-per-node=2", "--max-restarts=3"]
     done = muster("run", *options, "--diagnose-timeout=20", script, timeout=3 * DEADLINE,

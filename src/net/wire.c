@@ -12,11 +12,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/random.h"
+#include "net/wire_greeting.h"
 
-#define MAGIC "MUSTWIR1"
-#define MAGIC_SIZE (sizeof(MAGIC) - 1)
-#define NONCE_SIZE 16
-#define PROOF_SIZE 32
 #define CHUNK ((size_t)256 << 10)
 /* What is under way when a stream ends must drain through a slow wire, too. */
 #define SEND_BUFFER (256 << 10)
@@ -26,19 +23,6 @@
 #define SLICE_NS (50 * NS_PER_MS) /* the best of these counts */
 #define STRANGERS_MAX 16
 #define LISTENER 3
-
-enum side { SIDE_CALLER, SIDE_SERVED };
-
-struct served_greeting {
-	char magic[MAGIC_SIZE];
-	unsigned char nonce[NONCE_SIZE];
-};
-
-struct caller_greeting {
-	unsigned char nonce[NONCE_SIZE];
-	unsigned char proof[PROOF_SIZE];
-	unsigned char ms[2]; /* little end first */
-};
 
 /* ---- bytes ---- */
 
@@ -86,37 +70,6 @@ static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ns)
 		len -= (size_t)MAX(n, 0);
 	}
 	return 0;
-}
-
-/* ---- proofs ---- */
-
-static void prove(const struct wire_spec *spec, enum side side, const unsigned char *served_nonce,
-		  const unsigned char *caller_nonce, unsigned char ret_proof[PROOF_SIZE])
-{
-	static const struct token none;
-	static const char purpose[] = "muster wire 1";
-	const unsigned char who = (unsigned char)side;
-	crypto_generichash_state state;
-	crypto_generichash_init(&state, (spec->has_token ? &spec->token : &none)->key,
-				TOKEN_KEY_SIZE, PROOF_SIZE);
-	crypto_generichash_update(&state, (const unsigned char *)purpose, sizeof(purpose));
-	crypto_generichash_update(&state, &who, 1);
-	crypto_generichash_update(&state, (const unsigned char *)&spec->serial,
-				  sizeof(spec->serial));
-	crypto_generichash_update(&state, (const unsigned char *)&spec->secret,
-				  sizeof(spec->secret));
-	crypto_generichash_update(&state, served_nonce, NONCE_SIZE);
-	crypto_generichash_update(&state, caller_nonce, NONCE_SIZE);
-	crypto_generichash_final(&state, ret_proof, PROOF_SIZE);
-}
-
-static bool is_proof(const struct wire_spec *spec, enum side side,
-		     const unsigned char *served_nonce, const unsigned char *caller_nonce,
-		     const unsigned char proof[PROOF_SIZE])
-{
-	unsigned char expected[PROOF_SIZE];
-	prove(spec, side, served_nonce, caller_nonce, expected);
-	return sodium_memcmp(expected, proof, PROOF_SIZE) == 0;
 }
 
 /* ---- streams ---- */
@@ -253,21 +206,19 @@ static int connect_any(const struct wire_spec *spec, struct wire_found *found)
 
 static int greet(int fd, const struct wire_spec *spec)
 {
-	struct served_greeting theirs;
-	struct caller_greeting ours = { .ms = { spec->ms & 0xff, (unsigned char)(spec->ms >> 8) } };
-	unsigned char proof[PROOF_SIZE];
+	struct wire_served_greeting theirs;
+	struct wire_caller_greeting ours;
+	unsigned char nonce[WIRE_NONCE_SIZE], proof[WIRE_PROOF_SIZE];
 	/* The other side is a child that has to start first. */
 	int r = receive_all(fd, &theirs, sizeof(theirs), spec->deadline_ns);
 	if (r < 0)
 		return r;
-	if (memcmp(theirs.magic, MAGIC, MAGIC_SIZE) != 0)
-		return -EPROTO;
-	random_bytes(ours.nonce, sizeof(ours.nonce));
-	prove(spec, SIDE_CALLER, theirs.nonce, ours.nonce, ours.proof);
-	if ((r = send_all(fd, &ours, sizeof(ours), spec->deadline_ns)) < 0 ||
+	random_bytes(nonce, sizeof(nonce));
+	if ((r = wire_greeting_reply(spec, &theirs, nonce, &ours)) < 0 ||
+	    (r = send_all(fd, &ours, sizeof(ours), spec->deadline_ns)) < 0 ||
 	    (r = receive_all(fd, proof, sizeof(proof), spec->deadline_ns)) < 0)
 		return r;
-	return is_proof(spec, SIDE_SERVED, theirs.nonce, ours.nonce, proof) ? 0 : -EACCES;
+	return wire_greeting_believes(spec, &theirs, &ours, proof) ? 0 : -EACCES;
 }
 
 /* The shortest of some round trips. */
@@ -342,18 +293,15 @@ int wire_listen(uint16_t *ret_port, struct err *err)
 
 static int admit(int fd, const struct wire_spec *spec, uint16_t *ret_ms)
 {
-	struct served_greeting ours = { .magic = MAGIC };
-	struct caller_greeting theirs;
-	unsigned char proof[PROOF_SIZE];
+	struct wire_served_greeting ours = { .magic = WIRE_MAGIC };
+	struct wire_caller_greeting theirs;
+	unsigned char proof[WIRE_PROOF_SIZE];
 	uint64_t deadline_ns = MIN(ns_add(clock_now_ns(), GREETING_NS), spec->deadline_ns);
 	random_bytes(ours.nonce, sizeof(ours.nonce));
 	int r = send_all(fd, &ours, sizeof(ours), deadline_ns);
-	if (r < 0 || (r = receive_all(fd, &theirs, sizeof(theirs), deadline_ns)) < 0)
+	if (r < 0 || (r = receive_all(fd, &theirs, sizeof(theirs), deadline_ns)) < 0 ||
+	    (r = wire_greeting_admit(spec, &ours, &theirs, proof, ret_ms)) < 0)
 		return r;
-	if (!is_proof(spec, SIDE_CALLER, ours.nonce, theirs.nonce, theirs.proof))
-		return -EACCES;
-	prove(spec, SIDE_SERVED, ours.nonce, theirs.nonce, proof);
-	*ret_ms = (uint16_t)MIN(theirs.ms[0] | theirs.ms[1] << 8, MSG_PAIR_MS_MAX);
 	return send_all(fd, proof, sizeof(proof), deadline_ns);
 }
 

@@ -1,9 +1,10 @@
 /* The wire between two hosts: how fast it answers, and how many bytes go through it.
  *
- * One side calls, the other serves one call. Both prove first that they belong to the same job. The
- * caller measures: the shortest of some round trips of one byte, then the best stretch of a stream
- * each way, because a host that is busy reads and writes late, and that is not the wire's fault.
- * Bytes and times are bounded. These functions block until the deadline: they run in a child.
+ * One side calls, the other serves one call. Both prove first that they belong to the same job
+ * (net/wire_greeting.h). The caller measures: the shortest of some round trips of one byte, then
+ * the best stretch of a stream each way, because a host that is busy reads and writes late, and
+ * that is not the wire's fault. Bytes and times are bounded. These functions block until the
+ * deadline: they run in a child.
  *
  *     served   magic, nonce                     bytes one by one, echoed    stream
  *     caller             nonce, proof, ms  ►    'e' ... 'e' 'u'             stream, end

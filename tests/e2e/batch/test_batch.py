@@ -67,7 +67,7 @@ def test_2_a_failure_ends_no_other_order_and_loses_nothing(muster, tmp_path):
 def test_3_and_4_a_timeout_waits_for_the_whole_tree_before_the_retry(muster, tmp_path):
     marker = f"31{os.getpid()}"
     script = f"trap '' TERM INT; setsid sleep {marker} & (sleep {marker} &) ; sleep {marker}"
-    r = muster("batch", "-o", "r.jsonl", "--timeout=0.3", "--term-seq=TERM,100,KILL", "--retries=1",
+    r = muster("batch", "-o", "r.jsonl", "--timeout=2", "--term-seq=TERM,100,KILL", "--retries=1",
                "--retry-delay=10ms", ":::", script)
     assert r.returncode == 1
     first, second = results(tmp_path / "r.jsonl")

@@ -11,7 +11,7 @@
 
 struct sim_cli {
 	int64_t agents, askers, seed, runs;
-	bool faults, notices, checks, trace;
+	bool faults, notices, checks, pace, trace;
 	int mode;
 };
 
@@ -33,6 +33,9 @@ static const struct opt sim_opts[] = {
 	OPT_FLAG("checks", NULL, struct sim_cli, checks,
 		 "let all nodes check themselves and the wires between them, and be well (default: "
 		 "in a third of the worlds, not all of them well)"),
+	OPT_FLAG("pace", NULL, struct sim_cli, pace,
+		 "let workers tell steps, in half of the worlds a slow one among them, and hosts "
+		 "compare them"),
 	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
 		   "how the coordinator is found (default: the seed decides)"),
 	OPT_GROUP("Runs"),
@@ -60,9 +63,9 @@ static void print_broken(const struct sim_options *options, const struct sim_res
 	sim_run(options, &trace, &again);
 	print_tail(&trace, TRACE_LINES);
 	printf("seed %llu: %s\n", (unsigned long long)options->seed, result->why);
-	printf("replay: muster sim --seed=%llu%s%s%s --trace", (unsigned long long)options->seed,
+	printf("replay: muster sim --seed=%llu%s%s%s%s --trace", (unsigned long long)options->seed,
 	       options->faults ? " --faults" : "", options->notices ? " --notices" : "",
-	       options->checks ? " --checks" : "");
+	       options->checks ? " --checks" : "", options->pace ? " --pace" : "");
 	if (options->agents)
 		printf(" --agents=%u", options->agents);
 	if (options->askers)
@@ -91,6 +94,10 @@ static void print_sum(const struct sim_result *sum, uint64_t runs)
 	if (sum->notices > 0)
 		printf("notices: %u; %u workers left together, %u saved together\n", sum->notices,
 		       sum->left, sum->saved);
+	if (sum->paces > 0)
+		printf("pace: %llu messages of steps, %u times a worker named as late; %u rounds "
+		       "with a slow one were long and quiet\n",
+		       (unsigned long long)sum->paces, sum->late, sum->judged);
 	if (sum->questions == 0)
 		return;
 	printf("questions: %u, of which %u ended with every host answered or named; at most %u "
@@ -116,6 +123,9 @@ static void add(struct sim_result *sum, const struct sim_result *one)
 	sum->notices += one->notices;
 	sum->left += one->left;
 	sum->saved += one->saved;
+	sum->late += one->late;
+	sum->judged += one->judged;
+	sum->paces += one->paces;
 	sum->complete += one->complete;
 	sum->asked_messages = MAX(sum->asked_messages, one->asked_messages);
 	sum->untaken = MAX(sum->untaken, one->untaken);
@@ -148,6 +158,7 @@ static int sim_main(const struct command *self, int argc, char **argv)
 				       .faults = o.faults,
 				       .notices = o.notices,
 				       .checks = o.checks,
+				       .pace = o.pace,
 				       .mode = (enum sim_mode)o.mode };
 	struct sim_result sum = { 0 }, result;
 	AUTO(buf_done) struct buf trace = BUF_INIT;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/pace/host_steps.h"
 #include "run/job_private.h"
 #include "sys/strain_read.h"
 
@@ -15,9 +16,7 @@ struct gait {
 	struct event *timer;
 	struct paced *workers; /* by local rank */
 	size_t count;
-	struct step_marks marks;
-	struct step_mark *told; /* complete, for the coordinator */
-	size_t told_count, told_cap;
+	struct host_steps steps;
 	uint64_t strain_ns; /* when to read the counters again */
 };
 
@@ -27,7 +26,7 @@ void gait_free(struct gait *gait)
 		return;
 	free(gait->workers);
 	event_free(gait->timer);
-	free(gait->told);
+	host_steps_done(&gait->steps);
 	free(gait);
 }
 
@@ -36,45 +35,13 @@ static bool runs(const struct job *job, size_t rank)
 	return job->group.workers[rank].state == WORKER_RUNNING;
 }
 
-/* How many steps a second this host may tell of: the coordinator hears of all hosts. */
-static uint64_t limit(const struct job *job)
-{
-	uint64_t nodes = MAX(job->workers.round.group_world_size, 1U);
-	return MAX(MIN((uint64_t)GAIT_MARKS_IN_ALL / nodes, (uint64_t)GAIT_MARKS_PER_S),
-		   (uint64_t)GAIT_MARKS_MIN);
-}
-
-static void add_mark(struct job *job, size_t rank, uint64_t step, uint64_t at_ns)
-{
-	struct gait *gait = job->gait;
-	struct step_mark mark = { .step = step,
-				  .last_ns = at_ns,
-				  .mean_ns = at_ns,
-				  .rank = job->workers.round.rank_base + (uint32_t)rank,
-				  .ranks = 1 };
-	const struct step_mark *all = step_marks_add(&gait->marks, &mark, (uint32_t)gait->count);
-	if (!all)
-		return;
-	ARRAY_RESERVE(gait->told, gait->told_count, gait->told_cap);
-	gait->told[gait->told_count++] = *all;
-}
-
 /* Takes the steps that a worker has told since the last look. */
 static bool look_at(struct job *job, size_t rank)
 {
-	struct paced *worker = &job->gait->workers[rank];
 	const struct worker_page *page = worker_pages_get(guard_pages(job->guard), rank);
-	struct step_times times;
-	if (!page || !runs(job, rank) || !step_times_read(page, &times))
-		return false;
-	uint64_t every = step_times_sampling(&times, limit(job));
-	for (size_t i = 0; i < times.count; i++) {
-		uint64_t back = times.count - 1 - i, step = times.step - back * times.stride;
-		if (times.told - back > worker->seen && step / times.stride % every == 0)
-			add_mark(job, rank, step, times.ns[i]);
-	}
-	worker->seen = times.told;
-	return true;
+	return page && runs(job, rank) &&
+	       host_steps_look(&job->gait->steps, (uint32_t)rank, page,
+			       &job->gait->workers[rank].seen);
 }
 
 static void read_strains(struct job *job, uint64_t now_ns)
@@ -101,17 +68,17 @@ static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	bool any = false;
 	if (job->group.state != GROUP_ACTIVE || job->group.count != gait->count)
 		return;
-	gait->told_count = 0;
+	gait->steps.told_count = 0;
 	for (size_t i = 0; i < gait->count; i++)
 		any |= look_at(job, i);
 	if (any)
 		read_strains(job, clock_now_ns());
 	look_again(gait, any ? GAIT_LOOK_NS : GAIT_IDLE_NS);
-	if (gait->told_count == 0)
+	if (gait->steps.told_count == 0)
 		return;
 	job_push_agent(job, (struct agent_event){ .type = AGENT_PACE,
-						  .marks = gait->told,
-						  .mark_count = gait->told_count });
+						  .marks = gait->steps.told,
+						  .mark_count = gait->steps.told_count });
 	job_pump(job);
 }
 
@@ -129,7 +96,8 @@ void gait_begin(struct job *job)
 	event_del(gait->timer);
 	gait->count = job->config->nproc;
 	gait->workers = mem_alloc(gait->count * sizeof(*gait->workers));
-	gait->marks = (struct step_marks){ .items[0].ranks = 0 };
+	host_steps_begin(&gait->steps, job->workers.round.rank_base, (uint32_t)gait->count,
+			 job->workers.round.group_world_size);
 	gait->strain_ns = 0;
 }
 

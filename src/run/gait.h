@@ -13,9 +13,6 @@
 #define GAIT_LOOK_NS (200 * NS_PER_MS)
 #define GAIT_IDLE_NS (2 * NS_PER_S)
 #define GAIT_STRAIN_NS (5 * NS_PER_S) /* counters are compared with those of so long ago */
-#define GAIT_MARKS_PER_S 64	      /* that a host tells, where nodes are few */
-#define GAIT_MARKS_IN_ALL 6400	      /* that all hosts tell, a second */
-#define GAIT_MARKS_MIN 4
 
 struct job;
 struct gait;

@@ -27,7 +27,7 @@
  * 13. All workers of a round that leave or save because of a notice do so after the same step,
  * having been asked once. None waits for a decision for ever. All agents that hear that the job is
  * done hear the same of whether its workers left. Without faults all leave.
- * 14 is in clocks.c.
+ * 14 is in clocks.c, 15 in gaits.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

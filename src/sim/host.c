@@ -160,8 +160,10 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 			    action->plan.serial, action->plan.phase, action->plan.step);
 		notices_show(world, host, &action->plan);
 		break;
-	case AGENT_PEERS:
 	case AGENT_LATE:
+		gaits_late(world, host, &action->late);
+		break;
+	case AGENT_PEERS:
 	case AGENT_SEND:
 	case AGENT_HANG_UP:
 		break;
@@ -180,6 +182,7 @@ static void offer_store(struct world *world, struct host *host)
 
 static void send_msg(struct world *world, const struct host *host, const struct node_action *action)
 {
+	gaits_sent(world, host, &action->msg);
 	if (msg_is_asking(action->msg.type))
 		check_asks_sent(world, host, &action->msg);
 	if (action->link >= ASKER_LINK) {
@@ -187,7 +190,7 @@ static void send_msg(struct world *world, const struct host *host, const struct 
 		return;
 	}
 	if (action->link == host->node.link && action->msg.type != MSG_PING &&
-	    !msg_is_asking(action->msg.type))
+	    action->msg.type != MSG_PACE && !msg_is_asking(action->msg.type))
 		world_trace(world, "h%u -> %s %lu.%lu", host->index,
 			    msg_type_name(action->msg.type), action->msg.ballot.epoch,
 			    action->msg.ballot.round);
@@ -243,6 +246,7 @@ static void act(struct world *world, struct host *host, const struct node_action
 		break;
 	case NODE_DO_NOTE:
 		checks_noted(world, host, &action->note);
+		gaits_noted(world, host, &action->note);
 		break;
 	case NODE_ACTION_COUNT:
 		break;

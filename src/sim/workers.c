@@ -215,6 +215,7 @@ void workers_start(struct world *world, struct host *host, const struct agent_ac
 	host->empty_ns = NS_NEVER;
 	plan(world, host);
 	notices_workers_start(world, host);
+	gaits_workers_start(world, host, &action->formed);
 	uint64_t now_ns = world_local_ns(world, host);
 	size_t count = host->node.agent.config.node.nproc;
 	step_group(world, host, &(struct group_event){ .type = GROUP_EV_START, .count = count });
@@ -252,6 +253,7 @@ void workers_gone(struct world *world, struct host *host)
 		host->workers[i].alive = false;
 	world_arm(world, &host->group_timer, NS_NEVER);
 	notices_workers_gone(world, host);
+	gaits_workers_gone(world, host);
 }
 
 static void end_worker(struct world *world, struct host *host, size_t rank)

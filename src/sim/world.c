@@ -195,6 +195,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 		    world->mode, world->fenced ? " with leases" : "", world->endpoints);
 	choose_differences(world);
 	checks_choose(world);
+	gaits_choose(world);
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
@@ -208,6 +209,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 		faults_start(world);
 	if (world->mode == SIM_MODE_ARBITER)
 		world_at(world, world->now_ns + ARBITER_TICK_NS, HAPPEN_ELECTION, 0);
+	gaits_start(world);
 	asks_start(world);
 	notices_start(world);
 }
@@ -291,6 +293,15 @@ static void happen(struct world *world, struct happening_event *event)
 	case HAPPEN_NOTICE:
 		notices_give(world, host);
 		break;
+	case HAPPEN_LOOK:
+		gaits_look(world, host);
+		break;
+	case HAPPEN_SET_OUT:
+		gaits_begin(world, event->index);
+		break;
+	case HAPPEN_STRIDE:
+		gaits_stride(world, event->index);
+		break;
 	case HAPPEN_NEVER:
 		break;
 	}
@@ -298,8 +309,9 @@ static void happen(struct world *world, struct happening_event *event)
 
 static bool concerns_host(enum happening what)
 {
-	return what != HAPPEN_NOTICE && what != HAPPEN_PUMP && what != HAPPEN_FAULT &&
-	       what != HAPPEN_PROVOKED && what != HAPPEN_HEAL && what != HAPPEN_ELECTION;
+	return what != HAPPEN_NOTICE && what != HAPPEN_SET_OUT && what != HAPPEN_STRIDE &&
+	       what != HAPPEN_PUMP && what != HAPPEN_FAULT && what != HAPPEN_PROVOKED &&
+	       what != HAPPEN_HEAL && what != HAPPEN_ELECTION;
 }
 
 static void one_step(struct world *world, struct happening_event *event)
@@ -360,6 +372,7 @@ void world_done(struct world *world)
 	net_done(world);
 	asks_done(world);
 	notices_done(world);
+	gaits_done(world);
 	free(world->hosts);
 	free(world->cut);
 	free(world->arbiter_cut);

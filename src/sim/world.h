@@ -32,6 +32,9 @@ enum happening {
 	HAPPEN_ANSWERING, /* `host` sends pieces of its answers */
 	HAPPEN_STEP,	  /* a worker of `host` is done with a step */
 	HAPPEN_NOTICE,	  /* `host` gets notice to leave, or to save */
+	HAPPEN_LOOK,	  /* `host` looks at the steps of its workers */
+	HAPPEN_SET_OUT,	  /* a host has started workers of the round `index` */
+	HAPPEN_STRIDE,	  /* all workers of the round `index` are done with a step */
 };
 
 /* Embedded ones are reused; the others are freed after they have happened. */
@@ -140,6 +143,7 @@ struct host {
 	bool excluded;		       /* it never gets workers */
 	uint64_t named_by[SIM_NAMERS]; /* terms of the last coordinators that named it */
 	uint32_t named_count;
+	struct sim_gait *gait; /* owned; NULL: its workers tell no steps */
 };
 
 struct packet {
@@ -190,8 +194,11 @@ struct round_record {
 	uint32_t alive;
 	uint16_t master_port;
 	char master_host[MSG_HOST_MAX];
-	bool goes_on;	   /* a member has started, */
-	uint64_t contents; /* with this state; 0: none */
+	bool goes_on;		/* a member has started, */
+	uint64_t contents;	/* with this state; 0: none */
+	uint64_t step, step_ns; /* that its workers are in (gaits.c), and since when */
+	uint32_t quiet_steps;	/* long after the last fault */
+	uint64_t late_term;	/* the coordinator that has named its slow worker; 0: none */
 };
 
 /* Worlds in which little goes wrong, but that at the worst moment (scripts.c). */
@@ -279,6 +286,11 @@ struct world {
 	uint32_t cadence; /* they ask after every so many */
 	bool some_never_ask;
 	uint64_t asked_until_ns; /* no message about questions is sent after that */
+	bool gaits;		 /* workers tell steps, and hosts compare them */
+	struct rng gait_rng;
+	uint64_t gait_ns;   /* the length of a step */
+	uint32_t slow_host; /* its first worker is slow; UINT32_MAX: none is */
+	bool in_turn;	    /* else each worker is last in its turn */
 };
 
 /* world.c */
@@ -449,6 +461,19 @@ void notices_step(struct world *world, struct host *host);
 void notices_show(struct world *world, struct host *host, const struct stop_plan *plan);
 void notices_give(struct world *world, struct host *host);
 bool notices_left(const struct world *world, const struct host *host); /* a worker of its round */
+
+/* gaits.c */
+void gaits_choose(struct world *world);
+void gaits_start(struct world *world);
+void gaits_done(struct world *world);
+void gaits_begin(struct world *world, uint32_t index);
+void gaits_stride(struct world *world, uint32_t index);
+void gaits_workers_start(struct world *world, struct host *host, const struct msg_formed *formed);
+void gaits_workers_gone(struct world *world, struct host *host);
+void gaits_look(struct world *world, struct host *host);
+void gaits_sent(struct world *world, const struct host *host, const struct msg *msg);
+void gaits_noted(struct world *world, struct host *host, const struct note *note);
+void gaits_late(struct world *world, const struct host *host, const struct straggler_news *news);
 
 /* check.c */
 void check_acts(struct world *world, struct host *host, size_t rank, uint64_t step);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/pace/clock_offset.h"
+#include "core/pace/host_steps.h"
 #include "core/pace/straggler.h"
 #include "core/pace/strain.h"
 
@@ -129,6 +130,44 @@ TEST(the_last_steps_of_a_page_are_read_with_their_numbers)
 	ck_assert_uint_eq(times.ns[0], (99 - times.count + 1) * NS_PER_MS);
 	worker_page_tell(&page, 1995, NS_PER_S); /* not in strides */
 	ck_assert(!step_times_read(&page, &times));
+}
+
+TEST(a_host_tells_each_step_once_when_all_its_workers_have_told_it)
+{
+	static struct worker_page pages[2];
+	struct host_steps steps = { .told = NULL };
+	uint64_t seen[2] = { 0, 0 };
+	host_steps_begin(&steps, 4, 2, 3);
+	ck_assert(!host_steps_look(&steps, 0, &pages[0], &seen[0]));
+	for (uint64_t i = 1; i <= 5; i++)
+		worker_page_tell(&pages[0], i, i * NS_PER_S);
+	for (uint64_t i = 1; i <= 3; i++)
+		worker_page_tell(&pages[1], i, i * NS_PER_S + 10);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert(host_steps_look(&steps, i, &pages[i], &seen[i]));
+	ck_assert_uint_eq(steps.told_count, 3);
+	ck_assert_uint_eq(steps.told[2].step, 3);
+	ck_assert_uint_eq(steps.told[2].rank, 5);
+	ck_assert_uint_eq(steps.told[2].ranks, 2);
+	ck_assert_uint_eq(steps.told[2].last_ns, 3 * NS_PER_S + 10);
+	steps.told_count = 0;
+	worker_page_tell(&pages[1], 4, 4 * NS_PER_S - 10);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert(host_steps_look(&steps, i, &pages[i], &seen[i]));
+	ck_assert_uint_eq(steps.told_count, 1);
+	ck_assert_uint_eq(steps.told[0].rank, 4);
+	host_steps_done(&steps);
+}
+
+TEST(the_more_nodes_the_fewer_steps_each_tells)
+{
+	struct host_steps steps = { .told = NULL };
+	static const uint32_t nodes[] = { 0, 100, 400, 100000 };
+	static const uint64_t limits[] = { 64, 64, 16, 4 };
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		host_steps_begin(&steps, 0, 1, nodes[i]);
+		ck_assert_uint_eq(steps.limit, limits[i]);
+	}
 }
 
 TEST(fast_steps_are_sampled_by_powers_of_two)

@@ -1,21 +1,22 @@
 """`muster compare` on result files made up here: every verdict, report, export and exit code."""
 
+import contextlib
 import csv
 import io
 import json
 import math
 import random
 import re
-import shutil
 import statistics
 import subprocess
 import xml.etree.ElementTree as ElementTree
 import zlib
 
+import browser
 import pytest
 
 from tree import MUSTER, ROOT, clean_env
-from waits import DEADLINE
+from waits import wait_for
 
 
 def compare(*args, status=0, env=None):
@@ -298,17 +299,19 @@ def test_a_page_of_many_orders_stays_small(tmp_path):
     assert page.stat().st_size < 3_000_000 and len(CARD.findall(page.read_text())) == 10_000
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is not installed; scripts/deps test installs it")
+@pytest.mark.xdist_group("browser")
+@pytest.mark.skipif(bool(browser.MISSING), reason=str(browser.MISSING))
 def test_the_script_of_the_page_draws_in_a_browser(pair, tmp_path):
     page = tmp_path / "p.html"
     compare(*pair, "--html", page, status=3)
-    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
-                           "--virtual-time-budget=3000", "--window-size=1000,3000", "--dump-dom", f"file://{page}"],
-                          capture_output=True, text=True, timeout=DEADLINE)
-    cards = re.findall(r'<article class="card".*?</article>', done.stdout, re.S)
-    assert len(cards) == 4 and all(card.count("<svg") == 2 for card in cards), done.stderr[-2000:]
-    assert [re.search(r"<h3>(.*?)</h3>", card)[1] for card in cards][0] in ("few", "slowed"), "the largest ratio first"
-    assert "▲ slower" in "".join(cards) and "4 of 4 orders" in done.stdout
+    with contextlib.closing(browser.Browser()) as chromium:
+        chromium.driver.set_window_size(1000, 3000)  # a card is drawn when it is seen
+        chromium.open(f"file://{page}")
+        drawn = "return [...document.querySelectorAll('article.card')].map(card => card.querySelectorAll('svg').length)"
+        wait_for(lambda: chromium.run(drawn) == [2, 2, 2, 2], "two pictures in each of four cards")
+        first, *_ = chromium.text("article.card h3").splitlines()
+        assert first in ("few", "slowed"), "the largest ratio first"
+        assert "▲ slower" in chromium.text("article.card") and "4 of 4 orders" in chromium.text("body")
 
 
 def test_junit_has_a_failure_per_regression(pair, tmp_path):

@@ -15,7 +15,7 @@ import zipfile
 import ddp
 import pytest
 
-from able import cores
+from able import cores, need_cores
 from proc import gone, parent, read
 from tree import MUSTER, ROOT, clean_env, python_env
 from waits import DEADLINE, read_line, wait_for
@@ -424,8 +424,10 @@ def test_warm_workers_are_bound_to_their_cpus(place, tmp_path):
     assert sorted(out.splitlines()) == [f"{rank} True 1 [{cpu}]" for rank, cpu in enumerate(lists)]
 
 
-@pytest.mark.skipif(len(cores()) < 3, reason="needs three cores")
 def test_a_worker_whose_load_time_variables_differ_starts_as_always_and_the_log_says_why(place, tmp_path):
+    need_cores()
+    if len(cores()) < 3:
+        pytest.skip("needs three cores")
     place("preloaded.py", "import os\ntemplate = os.getpid()\n")
     place("placed.py", PLACED)
     a, b, c = (cpus[-1] for cpus in cores()[:3])

@@ -18,7 +18,7 @@ static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 424 &
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
-		      sizeof(struct msg_pace) == 528 && sizeof(struct msg_late) == 24 &&
+		      sizeof(struct msg_pace) == 656 && sizeof(struct msg_late) == 24 &&
 		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
 		      sizeof(struct msg_taken) == 8 && sizeof(struct msg_answer) == 24 &&
 		      sizeof(struct msg_question) == 304 && sizeof(struct msg_grant) == 8 &&

@@ -334,9 +334,13 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->pace.error_ns = draw();
 		msg->pace.count = (uint8_t)upto(MSG_MARKS_MAX);
 		for (size_t i = 0; i < msg->pace.count; i++)
-			msg->pace.marks[i] =
-				(struct step_mark){ draw(), draw(), draw(), (uint32_t)draw(),
-						    (uint32_t)(1 + upto(MSG_NPROC_MAX - 1)) };
+			msg->pace.marks[i] = (struct step_mark){
+				.step = draw(),
+				.last_ns = draw(),
+				.mean_ns = draw(),
+				.rank = (uint32_t)draw(),
+				.ranks = (uint32_t)(1 + upto(MSG_NPROC_MAX - 1))
+			};
 		break;
 	case MSG_LATE:
 		msg->late.news = (struct straggler_news){ .rank = (uint32_t)draw(),

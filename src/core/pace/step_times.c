@@ -52,6 +52,7 @@ static void merge(struct step_mark *into, const struct step_mark *mark)
 {
 	int64_t apart = (int64_t)(mark->mean_ns - into->mean_ns);
 	into->ranks += mark->ranks;
+	into->error_ns = MAX(into->error_ns, mark->error_ns);
 	into->mean_ns += (uint64_t)(apart / (int64_t)into->ranks * (int64_t)mark->ranks);
 	if (mark->last_ns > into->last_ns) {
 		into->last_ns = mark->last_ns;

@@ -27,8 +27,9 @@ uint64_t step_times_sampling(const struct step_times *times, uint64_t limit);
 struct step_mark {
 	uint64_t step;
 	uint64_t last_ns, mean_ns;
-	uint32_t rank;	/* the last one */
-	uint32_t ranks; /* how many have told this step */
+	uint64_t error_ns; /* by which the times of the worst of the hosts may be wrong */
+	uint32_t rank;	   /* the last one */
+	uint32_t ranks;	   /* how many have told this step */
 };
 
 #define STEP_MARKS_KEPT 64

@@ -136,7 +136,6 @@ struct pairing {
 struct pacing {
 	struct step_marks marks;
 	struct stragglers stragglers;
-	uint64_t error_ns; /* of a host's times, the greatest of late */
 };
 
 /* Fields are private; read them in tests and for display only. */

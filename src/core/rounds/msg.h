@@ -357,7 +357,7 @@ struct msg_vote {
 
 /* When the workers of a host told their last steps, all of them together. */
 struct msg_pace {
-	uint64_t error_ns; /* of the times, which are on the coordinator's clock */
+	uint64_t error_ns; /* of all the times, which are on the coordinator's clock */
 	uint8_t count;
 	struct step_mark marks[MSG_MARKS_MAX];
 };

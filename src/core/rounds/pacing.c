@@ -38,14 +38,14 @@ void pacing_take(struct step *s)
 	member->heard_ns = s->now_ns;
 	if (pacing->stragglers.world_size != c->world_size)
 		stragglers_begin(&pacing->stragglers, c->world_size);
-	/* Of two hosts, either may be off by as much; those that were exact once are again soon. */
-	pacing->error_ns = MAX(pace->error_ns, pacing->error_ns - pacing->error_ns / 64);
 	for (size_t i = 0; i < pace->count; i++) {
-		const struct step_mark *all =
-			step_marks_add(&pacing->marks, &pace->marks[i], c->world_size);
+		struct step_mark mark = pace->marks[i];
 		struct straggler_news news;
+		mark.error_ns = pace->error_ns;
+		const struct step_mark *all = step_marks_add(&pacing->marks, &mark, c->world_size);
+		/* Of two hosts, either may be off by as much. */
 		if (all && stragglers_add(&pacing->stragglers, all,
-					  ns_add(pacing->error_ns, pacing->error_ns), &news))
+					  ns_add(all->error_ns, all->error_ns), &news))
 			tell(s, &news);
 	}
 }

@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, head, row
+
 COUNT, ROUNDS, ORDERS = 1000, 5, 100_000
 
 
@@ -27,10 +27,6 @@ def timed(command, env=None, cwd=None):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return time.monotonic() - start, usage.ru_maxrss, usage.ru_utime + usage.ru_stime
-
-
-def row(what, ours, peer, ratio, unit, aim):
-    print(f"{what:<46} {ours:>10} {peer:>10} {ratio:>7}  {unit:<8} {aim}")
 
 
 def throughput(work):
@@ -56,30 +52,29 @@ def throughput(work):
             cpu[name] = min(cpu[name], 1000 * cpu_seconds / COUNT)
     for name in list(commands)[1:]:
         aim = ">= 0.9" if "loop" in name else "> 1"
-        row(f"/bin/true, against {name}", f"{best['ours']:.0f}", f"{best[name]:.0f}", f"{best['ours'] / best[name]:.2f}",
-            "orders/s", aim)
-        row(f"CPU time, against {name}", f"{cpu['ours']:.2f}", f"{cpu[name]:.2f}", f"{cpu[name] / cpu['ours']:.2f}", "ms/order", aim)
+        row(f"/bin/true, against {name}", best["ours"], best[name], "orders/s", aim)
+        row(f"CPU time, against {name}", cpu["ours"], cpu[name], "ms/order", aim, ratio=cpu[name] / cpu["ours"])
 
 
 def memory(work):
     (work / "many").write_text("".join(f"/bin/true --case {i} --input data/file-{i}.bin\n" for i in range(ORDERS)))
     _, kb, _ = timed([MUSTER, "batch", "-q", "-j2", "--deadline=3s", "-o", "many.jsonl", "many"], cwd=work)
-    row(f"memory for {ORDERS} orders", f"{kb / 1024:.1f}", "-", "-", "MiB", "<= 64")
+    row(f"memory for {ORDERS} orders", kb / 1024, None, "MiB", "<= 64")
 
 
 def simulated():
     out = subprocess.run([str(BUILD / "bench" / "batch_sim")], check=True, capture_output=True, text=True).stdout
     for line in out.splitlines():
         *name, median, p90 = line.split()
-        if name == ["makespan"]:
-            row("makespan / lower bound, median and p90", median, p90, "-", "", "<= 1.01")
-        else:
-            row(f"ETA error with {name[1]} % done, median and p90", f"{100 * float(median):.1f}", f"{100 * float(p90):.1f}",
-                "-", "%", "")
+        for which, value in (("median", float(median)), ("p90", float(p90))):
+            if name == ["makespan"]:
+                row(f"makespan over its lower bound, {which}", f"{value:.4f}", unit="times", aim="<= 1.01")
+            else:
+                row(f"ETA error with {name[1]} % done, {which}", f"{100 * value:.1f}", unit="%")
 
 
 def main():
-    print(f"{'batch':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  {'unit':<8} aim")
+    head("batch")
     with tempfile.TemporaryDirectory() as folder:
         throughput(pathlib.Path(folder))
         memory(pathlib.Path(folder))

@@ -4,14 +4,14 @@ share the CPUs of this machine, and in the simulator on 10,000, whose checks tak
 import datetime
 import json
 import os
-import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from table import ROOT, head, row
+
 sys.path.insert(0, str(ROOT / "tests" / "e2e" / "lib"))
 
 from netns import Lab, Unavailable  # noqa: E402
@@ -22,10 +22,6 @@ from waits import wait_for  # noqa: E402
 JOBS = 10  # of each kind, in turn
 AGENTS = 10000
 SEEDS = (3, 6, 9)  # in these worlds nobody checks anything unless told to
-
-
-def row(what, ours, unit, aim=""):
-    print(f"{what:<66} {ours:>9} {'-':>9} {'-':>7}  {unit:<8} {aim}", flush=True)
 
 
 def formed(path):
@@ -55,9 +51,9 @@ def measure_hosts():
         for number in range(0, 2 * JOBS, 2):
             plain.append(start_job(lab, number))
             quick.append(start_job(lab, number + 1, "--preflight=quick"))
-    row(f"4 hosts, start to the first round, median of {JOBS}", f"{statistics.median(plain):.3f}", "s")
-    row("  with --preflight=quick", f"{statistics.median(quick):.3f}", "s")
-    row("  quick adds", f"{statistics.median(quick) - statistics.median(plain):.3f}", "s", "<= 2")
+    row(f"4 hosts, start to the first round, median of {JOBS}", f"{statistics.median(plain):.3f}", None, "s")
+    row("  with --preflight=quick", f"{statistics.median(quick):.3f}", None, "s")
+    row("  quick adds", f"{statistics.median(quick) - statistics.median(plain):.3f}", None, "s", "<= 2")
 
 
 def simulate(seed, *options):
@@ -71,14 +67,14 @@ def simulate(seed, *options):
 
 
 def main():
-    print(f"{'checks':<66} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<8} aim")
+    head("checks")
     try:
         measure_hosts()
     except Unavailable as why:
         print(f"network namespaces cannot be made here: {why}")
     plain, checked = [simulate(seed) for seed in SEEDS], [simulate(seed, "--checks") for seed in SEEDS]
     added = [b[0] - a[0] for a, b in zip(plain, checked)]
-    row(f"10,000 simulated hosts: quick adds, median of {len(SEEDS)} worlds", f"{statistics.median(added):.3f}", "s", "<= 2 + pairs")
+    row(f"10,000 simulated hosts: quick adds, median of {len(SEEDS)} worlds", f"{statistics.median(added):.3f}", None, "s", "<= 2 + pairs")
     row("  CPU time of all agents and the coordinator, of each host",
         f"{statistics.median(b[1] - a[1] for a, b in zip(plain, checked)) / AGENTS * 1e6:.0f}", "us")
 

@@ -6,14 +6,14 @@ the clock.
 
 usage: bench_collectives.py [rounds]"""
 
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
+from table import BUILD, MUSTER, WORKER_ENV, head, row
+
 WORKER = """
 import os, statistics, time, torch, torch.distributed as dist
 torch.set_num_threads(1)
@@ -29,29 +29,43 @@ turns = [turn() for _ in range(15)]
 if dist.get_rank() == 0:
     print(*(statistics.median(column) for column in zip(*turns)), flush=True)
 dist.barrier()
+dist.destroy_process_group()
 """
 
 
 def one_round(script, *options):
-    done = subprocess.run([BUILD / "muster", "run", "--nproc-per-node=2", "--preload=torch,torch.distributed", *options, script],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run([MUSTER, "run", "--nproc-per-node=2", "--preload=torch,torch.distributed", *options, script],
+                          env=WORKER_ENV, stdout=subprocess.PIPE, text=True, check=True)
     return [float(word) for word in done.stdout.split()[-2:]]
 
 
-def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 8
-    subprocess.run([BUILD / "bench/flight_join"], check=True)
+def joined(ranks=1000, entries=2000):
+    """What flight_join measures; it fails if the rank that is missing is not named."""
+    out = subprocess.run([BUILD / "bench/flight_join", str(ranks), str(entries)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    read_ms, join_ms, megabytes = map(float, out.split())
+    row(f"read the record of a rank, {entries:,} entries", read_ms, None, "ms")
+    row(f"join the records of {ranks:,} ranks", join_ms, None, "ms", "<= 1000")
+    row("memory for it, at most", megabytes, None, "MB", "<= 200")
+
+
+def recorded(rounds):
     with tempfile.TemporaryDirectory() as work:
         script = pathlib.Path(work) / "worker.py"
         script.write_text(WORKER)
-        found = {"off": [], "on": []}
+        found = {"on": [], "off": []}
         for _ in range(rounds):
             found["off"].append(one_round(script))
             found["on"].append(one_round(script, "--flight-recorder"))
     for column, name in enumerate(("by the clock", "of CPU time")):
-        off, on = ([each[column] for each in found[key]] for key in ("off", "on"))
-        print(f"all_reduce, us {name}: recorder off {statistics.median(off):.0f} ({min(off):.0f} to {max(off):.0f}), "
-              f"on {statistics.median(on):.0f} ({min(on):.0f} to {max(on):.0f}); {rounds} rounds each, load {os.getloadavg()[0]:.0f}")
+        for what, figure in (("median", statistics.median), ("least", min)):
+            on, off = (figure(each[column] for each in found[key]) for key in ("on", "off"))
+            row(f"all_reduce {name}, {what} of {rounds}: recorder on / off", on, off, "us", "~ 1")
+
+
+def main():
+    head("collectives")
+    joined()
+    recorded(int(sys.argv[1]) if len(sys.argv) > 1 else 8)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ same for a bare vfork loop. Memory is that of /bin/true as told by a measurer th
 
 import json
 import os
-import pathlib
 import random
 import resource
 import statistics
@@ -14,17 +13,11 @@ import subprocess
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, head, row
+
 CLOCK = str(BUILD / "bench" / "own_clock")
 RUNS = 200
 ORDERS, SAMPLES = 10_000, 20
-
-
-def row(what, ours, peer, unit, aim):
-    shown = "-" if peer is None else f"{peer:.4g}"
-    ratio = "-" if not peer else f"{ours / peer:.2f}"
-    print(f"{what:<46} {ours:>10.4g} {shown:>10} {ratio:>7}  {unit:<8} {aim}")
 
 
 def results(path):
@@ -112,7 +105,7 @@ def compare_speed(directory):
 
 
 def main():
-    print(f"{'measure and compare':<46} {'muster':>10} {'peer':>10} {'ratio':>7}  {'unit':<8} aim")
+    head("measure and compare")
     with tempfile.TemporaryDirectory() as directory:
         time_added(directory)
         memory(directory)

@@ -4,13 +4,13 @@
 import datetime
 import json
 import os
-import pathlib
 import signal
 import statistics
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from table import ROOT, head, row
+
 sys.path.insert(0, str(ROOT / "tests" / "e2e" / "lib"))
 
 from tree import MUSTER, clean_env  # noqa: E402
@@ -20,10 +20,6 @@ from netns_job import PORT  # noqa: E402
 
 WORKERS = 2  # on each host
 JOBS = 5  # each loses every host but the coordinator's once; more changes of members would be paced
-
-
-def row(what, ours, peer, unit, aim):
-    print(f"{what:<62} {ours:>9.4g} {peer:>9} {'-':>7}  {unit:<6} {aim}", flush=True)
 
 
 class Job:
@@ -84,12 +80,12 @@ def measure(jobs, lose, bring_back):
 
 
 def tell(what, seconds, scale, unit, aim):
-    row(f"{what}, median of {len(seconds)}", statistics.median(seconds) * scale, "-", unit, aim)
-    row(f"{what}, worst", max(seconds) * scale, "-", unit, "")
+    row(f"{what}, median of {len(seconds)}", statistics.median(seconds) * scale, None, unit, aim)
+    row(f"{what}, worst", max(seconds) * scale, None, unit)
 
 
 def main():
-    print(f"{'hosts':<62} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    head("hosts")
     try:
         killed = measure(JOBS, kill, lambda job, victim: job.start(victim))
         cut = measure(1, lambda job, victim: victim.cut(), lambda job, victim: victim.plug())

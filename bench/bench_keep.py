@@ -4,17 +4,14 @@ torchrun from a file. Two ranks through gloo; each has a state of its own. Ratio
 Rank 0 kills itself after a step that both have saved. The time ends when the last rank has made the step after it. On a
 busy machine gloo does not always connect again after a restart by torchrun; such a run is repeated."""
 
-import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+from table import MUSTER, TORCHRUN, WORKER_ENV, head, need_torchrun, row
+
 PATIENCE_S = 600
 RANKS = 2
 TRIES = 5
@@ -63,13 +60,13 @@ if attempt < last:
     time.sleep(1000)
 '''
 
-MUSTER = [str(BUILD / "muster"), "run"]
+OURS = [MUSTER, "run"]
 WAYS = [  # name, command, where the state is, restarts
-    ("memory, warm", [*MUSTER, "--preload=torch"], "memory", 5),
-    ("file, warm", [*MUSTER, "--preload=torch"], "file", 5),
-    ("memory", MUSTER, "memory", 1),
-    ("file", MUSTER, "file", 1),
-    ("torchrun", [str(VENV / "bin" / "torchrun"), "--standalone"], "file", 1),
+    ("memory, warm", [*OURS, "--preload=torch"], "memory", 5),
+    ("file, warm", [*OURS, "--preload=torch"], "file", 5),
+    ("memory", OURS, "memory", 1),
+    ("file", OURS, "file", 1),
+    ("torchrun", [TORCHRUN, "--standalone"], "file", 1),
 ]
 
 
@@ -80,8 +77,7 @@ def restart_ms(command, how, restarts, megabytes):
         subprocess.run([*command, f"--nproc-per-node={RANKS}", f"--max-restarts={restarts}", f"--log-dir={directory}/logs",
                         "worker.py", str(record), str(restarts), str(megabytes << 18), how], cwd=directory, timeout=PATIENCE_S,
                        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env=dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", OMP_NUM_THREADS="1",
-                                PYTHONPATH=str(ROOT / "python"), MUSTER_LIBRARY=str(BUILD / "libmuster.so")))
+                       env=WORKER_ENV)
         lines = [line.split() for line in record.read_text().splitlines()]
     up = [max(int(ns) for what, at, ns in lines if (what, at) == ("up", str(attempt))) for attempt in range(restarts + 1)]
     down = [int(ns) for what, _, ns in lines if what == "down"]
@@ -97,18 +93,13 @@ def patiently(*arguments):
     return restart_ms(*arguments)
 
 
-def row(what, ours, peer, unit, aim=""):
-    print(f"{what:<52} {ours:>9.4g} {peer:>9.4g} {peer / ours:7.1f}  {unit:<6} {aim}", flush=True)
-
-
 def main():
-    if not shutil.which(WAYS[-1][1][0]):
-        sys.exit(f"no torchrun in {VENV}: make bench installs it")
-    print(f"{'kept state':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    need_torchrun()
+    head("kept state")
     for megabytes in (1, 256):
         ms = {name: patiently(command, how, restarts, megabytes) for name, command, how, restarts in WAYS}
         label = f"death to next step, {megabytes} MB a rank"
-        row(f"{label}: warm / torchrun, file", ms["memory, warm"], ms["torchrun"], "ms", ">= 10")
+        row(f"{label}: warm / torchrun, file", ms["memory, warm"], ms["torchrun"], "ms", "<= 0.1")
         row(f"{label}: warm / warm, file", ms["memory, warm"], ms["file, warm"], "ms")
         row(f"{label}: cold / torchrun, file", ms["memory"], ms["torchrun"], "ms")
         row(f"{label}: cold / cold, file", ms["memory"], ms["file"], "ms")

@@ -4,7 +4,6 @@ Rounds alternate between the candidates and the best of each counts: what distur
 the program under test getting faster."""
 
 import contextlib
-import os
 import pathlib
 import shutil
 import signal
@@ -13,22 +12,14 @@ import subprocess
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, TORCHRUN, WORKER_ENV, head, row
+
 BARE = str(BUILD / "bench" / "bare_loop")
 PROBE = str(BUILD / "bench" / "restart_probe")
 SPAWN = str(BUILD / "bench" / "spawn")
-TORCHRUN = str(VENV / "bin" / "torchrun")
-ENV = dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", OMP_NUM_THREADS="1",
-           OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+ENV = dict(WORKER_ENV, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 IDLE_S = 3
 PATIENCE_S = 60
-
-
-def row(what, ours, peer, unit, aim):
-    ratio = f"{ours / peer:7.2f}" if peer else "      -"
-    print(f"{what:<52} {ours:>9.4g} {peer if peer else float('nan'):>9.4g} {ratio}  {unit:<6} {aim}", flush=True)
 
 
 def seconds(command):
@@ -152,7 +143,7 @@ def bench_restart():
 
 
 def main():
-    print(f"{'launch':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    head("launch")
     bench_start()
     bench_thousand()
     bench_slots()

@@ -15,11 +15,10 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/e2e/lib"))
+from table import BUILD, MUSTER, ROOT, head, row
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-os.environ["MUSTER"] = MUSTER = str(BUILD / "muster")
+sys.path.insert(0, str(ROOT / "tests/e2e/lib"))
+os.environ["MUSTER"] = MUSTER
 
 import netns  # noqa: E402
 import slurm  # noqa: E402
@@ -45,11 +44,6 @@ with LocalCluster() as cluster:
     client.wait_for_jobs([client.submit(job)])
     print(time.monotonic() - start)
 """
-
-
-def row(what, ours, peer, unit, aim=""):
-    against, ratio = (f"{peer:.4g}", f"{ours / peer:.2f}") if peer else ("-", "-")
-    print(f"{what:<52} {ours:>10.4g} {against:>10} {ratio:>7}  {unit:<9} {aim}", flush=True)
 
 
 def orders(path, count):
@@ -162,7 +156,7 @@ def million(work):
 
 
 def main():
-    print(f"{'what':<52} {'ours':>10} {'peer':>10} {'ratio':>7}  {'unit':<9} aim")
+    head("batch on four hosts")
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         try:

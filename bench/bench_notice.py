@@ -6,16 +6,12 @@ question alone, the last ones whole steps with it. Blocks of steps with and with
 else the machine does meets both alike; medians over blocks, of the rank that is slowest."""
 
 import json
-import os
 import pathlib
-import shutil
 import subprocess
-import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
+from table import MUSTER, TORCHRUN, WORKER_ENV, head, need_torchrun, row
+
 PATIENCE_S = 600
 RUNS = 3
 
@@ -69,7 +65,7 @@ dist.barrier()
 os._exit(0)
 '''
 
-WAYS = {"ask": [str(BUILD / "muster"), "run"], "flag": [str(VENV / "bin" / "torchrun"), "--standalone"]}
+WAYS = {"ask": [MUSTER, "run"], "flag": [TORCHRUN, "--standalone"]}
 
 
 def measure(how, ranks):
@@ -79,25 +75,19 @@ def measure(how, ranks):
         pathlib.Path(directory, "worker.py").write_text(WORKER)
         subprocess.run([*WAYS[how], f"--nproc-per-node={ranks}", "worker.py", str(record), how], cwd=directory, timeout=PATIENCE_S,
                        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env=dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", OMP_NUM_THREADS="1",
-                                PYTHONPATH=str(ROOT / "python"), MUSTER_LIBRARY=str(BUILD / "libmuster.so")))
+                       env=WORKER_ENV)
         found = [json.loads(pathlib.Path(f"{record}.{rank}").read_text()) for rank in range(ranks)]
     return {name: max(one[name] for one in found) for name in found[0]}
 
 
-def row(what, ours, peer, unit, aim=""):
-    print(f"{what:<52} {ours:>9.4g} {peer:>9.4g} {peer / ours:7.1f}  {unit:<6} {aim}", flush=True)
-
-
 def main():
-    if not shutil.which(WAYS["flag"][0]):
-        sys.exit(f"no torchrun in {VENV}: make bench installs it")
-    print(f"{'leaving together':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    need_torchrun()
+    head("leaving together")
     for ranks in (2, 4):
         runs = {how: [measure(how, ranks) for _ in range(RUNS)] for how in WAYS}
         least = {how: {name: min(run[name] for run in found) for name in found[0]} for how, found in runs.items()}
         ours, peer = least["ask"], least["flag"]
-        row(f"the question after a step, {ranks} ranks", ours["alone"] - ours["loop"], peer["alone"] - peer["loop"], "ns", ">= 100")
+        row(f"the question after a step, {ranks} ranks", ours["alone"] - ours["loop"], peer["alone"] - peer["loop"], "ns", "<= 0.01")
         row(f"a step of {ranks} ranks with it", ours["with"] / 1e3, peer["with"] / 1e3, "us")
         row(f"a step of {ranks} ranks without", ours["without"] / 1e3, peer["without"] / 1e3, "us", "~ 1")
 

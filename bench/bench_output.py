@@ -5,7 +5,6 @@ the launcher and its helpers alone: what the workers need by themselves is measu
 """
 
 import os
-import pathlib
 import shutil
 import statistics
 import subprocess
@@ -13,19 +12,12 @@ import sys
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, TORCHRUN, WORKER_ENV, head, row
+
 FLOOD = str(BUILD / "helpers" / "line_flood")
 CLOCK = str(BUILD / "bench" / "line_clock")
-TORCHRUN = str(VENV / "bin" / "torchrun")
 WORKERS = 8
-ENV = dict(os.environ, PATH=f"{VENV}/bin:{os.environ['PATH']}", PYTHONUNBUFFERED="1", OMP_NUM_THREADS="1")
-
-
-def row(what, ours, peer, unit, aim, better="less"):
-    ratio = ours / peer if better == "less" else peer / ours
-    print(f"{what:<46} {ours:>10.4g} {peer:>10.4g} {ratio:>7.2f}  {unit:<8} {aim}")
+ENV = dict(WORKER_ENV, PYTHONUNBUFFERED="1")
 
 
 def timed(command, stdout=subprocess.DEVNULL, env=ENV):
@@ -125,13 +117,13 @@ def directories(count, directory):
 
 
 def main():
-    print(f"{'output':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  unit     aim (ratio: below 1 is ahead)")
+    head("output", note=" (ratio: below 1 is ahead)")
     with tempfile.TemporaryDirectory() as directory:
         our_speed, our_cost = tee([MUSTER, "run"], 50, 3, directory)
         their_speed, their_cost = tee([TORCHRUN], 4, 1, directory)
         sed_speed, sed_cost = sed(50, directory)
-        row("tee with prefix, 8 workers (torchrun)", our_speed, their_speed, "MB/s", "", better="more")
-        row("tee with prefix, 8 workers (sed | tee)", our_speed, sed_speed, "MB/s", "ahead of sed", better="more")
+        row("tee with prefix, 8 workers (torchrun)", our_speed, their_speed, "MB/s", ratio=their_speed / our_speed)
+        row("tee with prefix, 8 workers (sed | tee)", our_speed, sed_speed, "MB/s", "ahead of sed", ratio=sed_speed / our_speed)
         row("its CPU time (torchrun)", our_cost, their_cost, "s/GB", "")
         row("its CPU time (sed | tee)", our_cost, sed_cost, "s/GB", "below sed")
         seconds = whole(100, directory)

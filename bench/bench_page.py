@@ -14,14 +14,10 @@ import tempfile
 import time
 import urllib.parse
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import MUSTER, head, row
+
 WORKERS = int(os.environ.get("PAGE_WORKERS", "1000"))
 SECONDS = int(os.environ.get("PAGE_SECONDS", "20"))
-
-
-def row(what, ours, unit, aim=""):
-    print(f"{what:<58} {ours:>10} {'-':>10} {'-':>7}  {unit:<8} {aim}", flush=True)
 
 
 def status():
@@ -30,9 +26,9 @@ def status():
         done = subprocess.run([MUSTER, "sim", f"--agents={agents}", "--askers=1"], text=True, capture_output=True, check=True)
         took = time.monotonic() - began
         found = re.search(r"at most (\d+) messages .* \((\d+) bytes\) under way", done.stdout)
-        row(f"question to {agents} simulated agents: messages an agent", found[1], "frames", "constant")
-        row(f"question to {agents} simulated agents: on their way at most", f"{int(found[2]) / 1024:.0f}", "KiB", "<= 2 MiB")
-        row(f"whole simulated job of {agents} agents", f"{took:.1f}", "s")
+        row(f"question to {agents} simulated agents: messages an agent", found[1], None, "frames", "constant")
+        row(f"question to {agents} simulated agents: on their way at most", f"{int(found[2]) / 1024:.0f}", None, "KiB", "<= 2 MiB")
+        row(f"whole simulated job of {agents} agents", f"{took:.1f}", None, "s")
 
 
 def usage(pid):
@@ -56,7 +52,7 @@ def page():
             before = usage(job.pid)
             time.sleep(SECONDS)
             after = usage(job.pid)
-            row("wake-ups of the agent while nobody looks", after[1] - before[1], "times", f"0 in {SECONDS} s")
+            row("wake-ups of the agent while nobody looks", after[1] - before[1], None, "times", f"0 in {SECONDS} s")
             url, _, token = dash.stdout.strip().partition("/#token=")
             client = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=60)
             client.request("GET", "/api/stream", headers={"Authorization": f"Bearer {token}"})
@@ -66,15 +62,15 @@ def page():
             while time.monotonic() - began < SECONDS:
                 count += len(answer.read1(1 << 20))
             took, after = time.monotonic() - began, usage(job.pid)
-            row(f"an open page, {WORKERS} workers: CPU of the agent", f"{(after[0] - before[0]) / took * 100:.1f}", "%")
-            row(f"an open page, {WORKERS} workers: bytes to it", f"{count / took / 1000:.2f}", "kB/s", "<= 20")
-            row(f"an open page, {WORKERS} workers: its first piece", f"{first / 1000:.0f}", "kB")
+            row(f"an open page, {WORKERS} workers: CPU of the agent", f"{(after[0] - before[0]) / took * 100:.1f}", None, "%")
+            row(f"an open page, {WORKERS} workers: bytes to it", f"{count / took / 1000:.2f}", None, "kB/s", "<= 20")
+            row(f"an open page, {WORKERS} workers: its first piece", f"{first / 1000:.0f}", None, "kB")
             client.close()
         finally:
             job.terminate()
             job.wait(60)
 
 
-print(f"{'looking at a job':<58} {'ours':>10} {'peer':>10} {'ratio':>7}  {'unit':<8} aim")
+head("looking at a job")
 for name in sys.argv[1:] or ["status", "page"]:
     {"status": status, "page": page}[name]()

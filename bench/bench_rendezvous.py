@@ -15,9 +15,8 @@ import subprocess
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, VENV, head, row
+
 LOAD = str(BUILD / "bench" / "rendezvous_load")
 SIZES = [int(n) for n in os.environ.get("BENCH_AGENTS", "64 128 1000 10000").split()]
 TORCH_SECONDS = {64: 100, 128: 150}  # patience with torchrun; importing torch is part of it
@@ -141,10 +140,6 @@ def torchrun_seconds(count):
             process.wait()
 
 
-def row(what, ours, peer="", ratio="", unit="", aim=""):
-    print(f"{what:<46} {ours:>10} {peer:>10} {ratio:>7}  {unit:<8} {aim}", flush=True)
-
-
 def report(count, runs):
     def median(key):
         return statistics.median(run[key] for run in runs)
@@ -154,10 +149,10 @@ def report(count, runs):
     if count in TORCH_SECONDS:
         torch = torchrun_seconds(count)
         peer = f"{torch * 1000:.0f}" if torch else f"> {TORCH_SECONDS[count]} s"
-        ratio = f"{median('all_ms') / torch / 1000:.4f}" if torch else ""
+        ratio = median("all_ms") / torch / 1000 if torch else None
     else:
-        peer, ratio = "-", ""
-    row(f"{name}: from nothing to the last FORMED", f"{median('all_ms'):.1f}", peer, ratio, "ms", "< 1" if ratio else "")
+        peer, ratio = "-", None
+    row(f"{name}: from nothing to the last FORMED", f"{median('all_ms'):.1f}", peer, "ms", "< 1" if ratio else "", ratio)
     row(f"{name}: a worker fails, all have heard", f"{median('stop_ms'):.1f}", unit="ms")
     row(f"{name}: a worker fails, all formed again", f"{median('again_ms'):.1f}", unit="ms")
     row(f"{name}: bytes an agent sends", f"{median('out'):.0f}", unit="B", aim="constant")
@@ -174,13 +169,13 @@ def report(count, runs):
 def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    row("rendezvous", "ours", "torchrun", "ratio", "unit", "aim (ratio: below 1 is ahead)")
+    head("rendezvous", "torchrun", " (ratio: below 1 is ahead)")
     for count in SIZES:
         if hard != resource.RLIM_INFINITY and hard < count + 100:
             row(f"{count:,} agents", "-", aim=f"only {hard} open files are allowed here")
             continue
         report(count, [measure(count) for _ in range(RUNS)])
-    row("round trips an agent", "3", aim="constant: two to greet, one from JOIN to FORMED")
+    row("round trips an agent", "3", unit="times", aim="constant: two to greet, one from JOIN to FORMED")
 
 
 if __name__ == "__main__":

@@ -6,13 +6,10 @@ import os
 import subprocess
 import sys
 
-MUSTER = os.path.join(os.environ.get("BUILD", "build"), "muster")
+from table import MUSTER, head, row
+
 AGENTS = (1000, 10000, 100000)
 WORLDS = 5000
-
-
-def row(what, ours, unit, aim=""):
-    print(f"{what:<46} {ours:>10} {'-':>10} {'-':>7}  {unit:<8} {aim}", flush=True)
 
 
 def simulate(*args):
@@ -26,14 +23,14 @@ def simulate(*args):
 
 
 def main():
-    print(f"{'muster sim':<46} {'ours':>10} {'peer':>10} {'ratio':>7}  {'unit':<8} aim")
+    head("muster sim")
     for agents in AGENTS:
         _, seconds, mebibytes = simulate(f"--agents={agents}")
-        row(f"a job of {agents:,} agents from start to end", f"{seconds:.2f}", "s of CPU")
-        row("  memory", f"{mebibytes:.0f}", "MiB")
-        row("  memory per agent", f"{mebibytes * 1024 / agents:.1f}", "KiB")
+        row(f"a job of {agents:,} agents from start to end, CPU time", f"{seconds:.2f}", None, "s")
+        row("  memory", f"{mebibytes:.0f}", None, "MiB")
+        row("  memory per agent", f"{mebibytes * 1024 / agents:.1f}", None, "KiB")
     _, seconds, _ = simulate("--faults", f"--runs={WORLDS}")
-    row("worlds in which everything fails", f"{WORLDS / seconds:.0f}", "1/s", "a million in minutes")
+    row("worlds in which everything fails", f"{WORLDS / seconds:.0f}", None, "1/s", "a million in minutes")
 
 
 main()

@@ -5,16 +5,14 @@ last exec is compared, too. Rounds alternate between the candidates and the best
 and four nodes on namespaced hosts of this machine (tests/e2e/lib/slurm.py)."""
 
 import os
-import pathlib
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/e2e/lib"))
+from table import MUSTER, ROOT, head, row
+from table import TORCHRUN as TORCHRUN_PROGRAM
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
-os.environ["MUSTER"] = MUSTER = str(BUILD / "muster")
+sys.path.insert(0, str(ROOT / "tests/e2e/lib"))
+os.environ["MUSTER"] = MUSTER
 
 import netns  # noqa: E402
 import slurm  # noqa: E402
@@ -27,12 +25,8 @@ CANDIDATES = {
     "muster": [*SRUN, MUSTER, "run", "--log-dir=/dev/null", *WORKER],
     "muster, auth=none": [*SRUN, MUSTER, "run", "--log-dir=/dev/null", "--rdzv-conf=auth=none", *WORKER],
 }
-TORCHRUN = [*SRUN, str(VENV / "bin/torchrun"), f"--nnodes={NODES}", "--nproc-per-node=1", "--rdzv-backend=c10d",
+TORCHRUN = [*SRUN, TORCHRUN_PROGRAM, f"--nnodes={NODES}", "--nproc-per-node=1", "--rdzv-backend=c10d",
             "--rdzv-endpoint=node1:29400", "--rdzv-id=bench", "--no-python", *WORKER]
-
-
-def row(what, ours, peer, unit, aim):
-    print(f"{what:<52} {ours:>9.4g} {peer:>9.4g} {ours / peer:7.2f}  {unit:<6} {aim}", flush=True)
 
 
 def exec_ms(cluster, command):
@@ -55,7 +49,7 @@ def race(cluster, candidates, rounds):
 
 
 def main():
-    print(f"{'what':<52} {'ours':>9} {'peer':>9} {'ratio':>7}  {'unit':<6} aim")
+    head("slurm")
     try:
         with slurm.Cluster(nodes=NODES) as cluster:
             best = race(cluster, CANDIDATES, 15)

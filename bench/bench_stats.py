@@ -22,8 +22,8 @@ import subprocess
 import sys
 import tempfile
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import MUSTER
+
 ORDERS = int(os.environ.get("STATS_ORDERS", "1000"))
 SEED = int(os.environ.get("STATS_SEED", "1"))
 ALPHA, THRESHOLD = 0.05, 0.01

@@ -15,9 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-VENV = pathlib.Path(os.environ.get("VENV", "build/venv")).absolute()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER, VENV, head, row
+
 LOAD = str(BUILD / "bench" / "store_load")
 SECONDS = float(os.environ.get("BENCH_SECONDS", "0.5"))
 RUNS = 3
@@ -77,11 +76,6 @@ def servers():
             torch.stop()
 
 
-def row(what, ours, peer, unit, aim, better="less"):
-    ratio = ours / peer if better == "less" else peer / ours
-    print(f"{what:<46} {ours:>10.4g} {peer:>10.4g} {ratio:>7.2f}  {unit:<8} {aim}", flush=True)
-
-
 def median_of(runs, key):
     return statistics.median(run[key] for run in runs)
 
@@ -105,7 +99,8 @@ def closed_loops(ours, torch):
             label = operation if operation == "add" else f"{operation} {'64 B' if size == 64 else '64 KiB'}"
             name = f"{label}, {connections} connections"
             row(f"{name}: CPU", median_of(a, "cpu_us"), median_of(b, "cpu_us"), "us/op", "<= 0.8")
-            row(f"{name}: rate", median_of(a, "rate"), median_of(b, "rate"), "op/s", "<= 0.83", better="more")
+            ours, peer = median_of(a, "rate"), median_of(b, "rate")
+            row(f"{name}: rate", ours, peer, "op/s", "<= 0.83", ratio=peer / ours)
             row(f"{name}: p99", median_of(a, "p99_us"), median_of(b, "p99_us"), "us", "<= 1")
 
 
@@ -124,7 +119,7 @@ def system_calls(server, *load):
 
 
 def main():
-    print(f"{'store':<46} {'ours':>10} {'torch':>10} {'ratio':>7}  unit     aim (ratio: below 1 is ahead)")
+    head("store", "torch", " (ratio: below 1 is ahead)")
     with servers() as (ours, torch):
         for connections in (64, 1, 1000):
             row(f"system calls an add, {connections} connections", system_calls(ours, "add", connections, 64, TRACE_SECONDS),

@@ -24,8 +24,8 @@ import tempfile
 import time
 import warnings
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import BUILD, MUSTER
+
 POINTS = str(BUILD / "bench" / "change_points")
 SEEDS = int(os.environ.get("TREND_SEEDS", "10"))
 FIRST_SEED = int(os.environ.get("TREND_FIRST_SEED", "0"))

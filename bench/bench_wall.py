@@ -16,8 +16,8 @@ import subprocess
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-MUSTER = str(BUILD / "muster")
+from table import MUSTER
+
 SOURCE = """#include <stdlib.h>
 int main(int c, char **v) { volatile unsigned x = 0; (void)c; for (long i = atol(v[1]); i > 0; i--) x += (unsigned)i; return 0; }
 """

@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 
-BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+from table import BUILD, MUSTER, WORKER_ENV, head, row
+
 DRIVER = os.path.join(BUILD, "helpers", "watch_driver")
-MUSTER = os.path.join(BUILD, "muster")
 WORKER = os.path.join(BUILD, "bench", "watch_late")
 PYTHON = sys.executable
 TRIALS = 20
@@ -153,9 +153,8 @@ def python_step():
     """The least of many: what a call costs while nothing else runs."""
     code = ("import timeit, muster; muster.step(0); "
             "print(min(timeit.repeat('step(7)', 'from muster import step', number=2000, repeat=300)) / 2000 * 1e9)")
-    env = {**os.environ, "PYTHONPATH": "python", "MUSTER_LIBRARY": os.path.join(BUILD, "libmuster.so")}
-    command = [os.path.join(BUILD, "muster"), "run", "--no-python", PYTHON, "-c", code]
-    return float(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
+    command = [MUSTER, "run", "--no-python", PYTHON, "-c", code]
+    return float(subprocess.run(command, env=WORKER_ENV, check=True, capture_output=True, text=True).stdout)
 
 
 def idle_switches():
@@ -185,30 +184,24 @@ def snapshot(threads):
     return float(out.split()[1]) / 1e3
 
 
-def row(what, ours, torch, aim, form="{:.3g}", more_is_better=False):
-    better, worse = (ours, torch) if more_is_better else (torch, ours)
-    ratio = f"{better / worse:.1f}" if ours and torch else "-"
-    print(f"{what:48} {form.format(ours):>12} {form.format(torch) if torch is not None else '-':>12} {ratio:>8}  {aim}")
-
-
 def main():
-    print(f"{'watchdog':48} {'muster':>12} {'torch':>12} {'ratio':>8}  aim")
+    head("watchdog", "torch")
     ours, torch = lateness_ours(), lateness_torch()
-    row("lateness of the kill, median (ms)", statistics.median(ours), statistics.median(torch), "<= 1")
-    row("lateness of the kill, max (ms)", max(ours), max(torch), "<= 10")
+    row("lateness of the kill, median", statistics.median(ours), statistics.median(torch), "ms", "<= 1")
+    row("lateness of the kill, max", max(ours), max(torch), "ms", "<= 10")
     for threads in 1, 64, 1000:
-        row(f"look at /proc, {threads} thread(s), median (ms)", snapshot(threads), None, "<= 2")
+        row(f"look at /proc, {threads} thread(s), median", snapshot(threads), None, "ms", "<= 2")
     rate, beat, step = c_client()
-    row("requests/s, C client over the socket", rate, None, ">= 100000", "{:.0f}")
-    row("heartbeat (ns)", beat, None, "<= 5")
-    row("step (ns)", step, None, "<= 50")
-    row("step from Python (ns)", python_step(), None, "<= 300")
+    row("requests of a C client over the socket", rate, None, "1/s", ">= 100000")
+    row("heartbeat", beat, None, "ns", "<= 5")
+    row("step", step, None, "ns", "<= 50")
+    row("step from Python", python_step(), None, "ns", "<= 300")
     for count in 1, 4:
         (o_rate, o_refused, cpu), (t_rate, t_refused, _) = python_clients(count, False), python_clients(count, True)
-        row(f"requests/s, {count} real Python client(s)", o_rate, t_rate, "", "{:.0f}", more_is_better=True)
-        row(f"  refused (%), {count} client(s)", o_refused * 100, t_refused * 100, "0")
-        row(f"  our CPU a request (us), {count} client(s)", cpu, None, "<= 3")
-    row("wake-ups/s, idle with 1000 timers", idle_switches(), None, "0")
+        row(f"requests of {count} real Python client(s)", o_rate, t_rate, "1/s", ratio=t_rate / o_rate)
+        row(f"  refused, {count} client(s)", o_refused * 100, t_refused * 100, "%", "0")
+        row(f"  our CPU a request, {count} client(s)", cpu, None, "us", "<= 3")
+    row("wake-ups, idle with 1000 timers", idle_switches(), None, "1/s", "0")
 
 
 main()

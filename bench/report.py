@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
 CHARTS = ROOT / "docs" / "charts"
-ROW = re.compile(r"^(?P<what>\S.*?) {1,}(?P<ours>[\d.,]\S*|-|nan) +(?P<peer>[\d.,]\S*|-|nan) +(?P<ratio>[\d.]+|-|nan) {2}(?P<unit>\S+) *(?P<aim>.*)$")
+ROW = re.compile(r"^ *(?P<what>\S.*?) {1,}(?P<ours>[\d.,]\S*|-|nan) +(?P<peer>[\d.,]\S*|-|nan) +(?P<ratio>[\d.]+|-|nan) {2}(?P<unit>\S+) *(?P<aim>.*)$")
 
 INTRO = """# Figures
 

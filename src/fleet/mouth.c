@@ -7,13 +7,13 @@
 #include "base/fd.h"
 #include "sys/thread.h"
 
-#define CHUNK 65536
+#define CHUNK 16384
 
 /* After a failed write it goes on reading: the writer must not wait for what leads nowhere. */
 static void *speak(void *arg)
 {
 	struct mouth *mouth = arg;
-	static _Thread_local char chunk[CHUNK];
+	char chunk[CHUNK];
 	bool broken = false;
 	for (;;) {
 		ssize_t n = read(mouth->out, chunk, sizeof(chunk));

@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/unix_socket.h"
+#include "base/unix_socket.h"
 
 #define ANSWER_MAX (16 << 20)
 #define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
@@ -417,7 +417,7 @@ int http_listen_tcp(struct http_server *server, const struct addr *address,
 
 int http_listen_unix(struct http_server *server, const char *path, struct err *err)
 {
-	AUTO(fd_close) int fd = unix_listen(path, err);
+	AUTO(fd_close) int fd = unix_listen(path, SOCK_STREAM, err);
 	if (fd < 0)
 		return fd_take(&fd);
 	server->unix_path = mem_strdup(path);

@@ -444,8 +444,9 @@ void store_server_free(struct store_server *server)
 	store_table_done(&server->table);
 	buf_done(&server->replies);
 	free(server->scratch);
+	if (server->high > TRIM_STEP)
+		malloc_trim(0);
 	free(server);
-	malloc_trim(0);
 }
 
 void store_server_stats(const struct store_server *server, struct store_server_stats *ret_stats)

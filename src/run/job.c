@@ -300,6 +300,7 @@ static int set_up_loop(struct job *job, struct err *err)
 	struct event_config *config = event_config_new();
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+	event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
 	job->base = event_base_new_with_config(config);
 	event_config_free(config);
 	if (!job->base)

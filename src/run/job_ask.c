@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "net/unix_socket.h"
+#include "base/unix_socket.h"
 
 /* ---- verdicts of the guard ---- */
 
@@ -216,7 +216,7 @@ void job_open_askers(struct job *job)
 	struct err err = ERR_INIT;
 	job->answers = answers_new(job->base, &job->node, &job->pages, &hooks);
 	AUTO_FREE char *path = guard_file(job->guard, ANSWERS_SOCKET);
-	int fd = path ? unix_listen(path, &err) : -1;
+	int fd = path ? unix_listen(path, SOCK_STREAM, &err) : -1;
 	if (path && fd < 0)
 		log_warn("commands on this host cannot ask the whole job: %s", err.msg);
 	if (fd < 0)

@@ -71,6 +71,9 @@ size_t proctree_signal(int sig, const struct pids *skip, proctree_failed_fn *fai
 {
 	struct walk walk = { .sig = sig, .failed = failed, .arg = arg };
 	AUTO(pids_done) struct pids children = PIDS_INIT;
+	siginfo_t info;
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return 0; /* no child, no descendant: the usual end, without a look into /proc */
 	procfs_children(getpid(), &children);
 	for (size_t i = 0; i < children.count; i++) {
 		pid_t child = children.items[i];

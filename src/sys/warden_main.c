@@ -554,7 +554,8 @@ static void agent_is_gone(struct wardship *ward)
 	for (int i = 0; i < 3; i++)
 		fd_close(&ward->stdio[i]);
 	close_kept(&ward->kept);
-	start_killing(ward, KILL_ALL);
+	if (reap(ward))
+		start_killing(ward, KILL_ALL);
 }
 
 static void handle_requests(struct wardship *ward)

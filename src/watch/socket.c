@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/acceptor.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/unix_socket.h"
 #include "proto/watch_msg.h"
 
 #define MESSAGES_PER_TURN 256 /* of one client; then the others get their turn */
@@ -24,7 +23,6 @@ struct watch_socket {
 	struct keeps *keeps;
 	struct watchdog_channel channel;
 	char *path;
-	int fd; /* until the acceptor has it */
 	struct acceptor acceptor;
 	struct list clients;
 	size_t client_count;
@@ -197,42 +195,21 @@ static void on_accept(void *arg, int connection, const struct sockaddr_storage *
 
 static const struct acceptor_handler acceptor_handler = { .on_accept = on_accept };
 
-static int listen_at(struct watch_socket *server, const char *path, struct err *err)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return err_set(err, ENAMETOOLONG, "%s: too long for a socket", path);
-	strcpy(addr.sun_path, path);
-	server->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (server->fd < 0)
-		return err_set(err, errno, "socket: %m");
-	/* The inode gets its mode from the socket, so it is private from the start. */
-	fchmod(server->fd, 0600);
-	if (bind(server->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
-	    listen(server->fd, SOMAXCONN) < 0)
-		return err_set(err, errno, "listen on %s: %m", path);
-	server->path = mem_strdup(path);
-	return 0;
-}
-
 int watch_socket_new(struct event_base *base, struct watchdog *watchdog, struct worker_pages *pages,
 		     struct keeps *keeps, const char *path, struct watch_socket **ret,
 		     struct err *err)
 {
+	int fd = unix_listen(path, SOCK_SEQPACKET, err);
+	if (fd < 0)
+		return fd;
 	struct watch_socket *server = NEW(struct watch_socket);
 	server->base = base;
 	server->watchdog = watchdog;
 	server->pages = pages;
 	server->keeps = keeps;
-	server->fd = -1;
+	server->path = mem_strdup(path);
 	list_init(&server->clients);
-	list_init(&server->channel.link);
-	int r = listen_at(server, path, err);
-	if (r < 0) {
-		watch_socket_free(server);
-		return r;
-	}
-	acceptor_init(&server->acceptor, base, fd_take(&server->fd), &acceptor_handler, server);
+	acceptor_init(&server->acceptor, base, fd, &acceptor_handler, server);
 	server->channel.drain = drain;
 	server->channel.listen = listen_to_all;
 	watchdog_add_channel(watchdog, &server->channel);
@@ -246,11 +223,8 @@ void watch_socket_free(struct watch_socket *server)
 		return;
 	watchdog_remove_channel(&server->channel);
 	list_foreach(link, &server->clients) client_free(list_entry(link, struct client, link));
-	fd_close(&server->fd);
-	if (server->path) {
-		acceptor_done(&server->acceptor);
-		unlink(server->path);
-	}
+	acceptor_done(&server->acceptor);
+	unlink(server->path);
 	free(server->path);
 	free(server);
 }

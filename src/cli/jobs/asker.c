@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "core/worker/exit_code.h"
 #include "net/link.h"
-#include "net/unix_socket.h"
+#include "base/unix_socket.h"
 #include "nodes/rendezvous.h"
 #include "run/ask/answers.h"
 

@@ -1,12 +1,12 @@
 /* Sockets in the file system, where permissions control access. */
-#ifndef NET_UNIX_SOCKET_H
-#define NET_UNIX_SOCKET_H
+#ifndef BASE_UNIX_SOCKET_H
+#define BASE_UNIX_SOCKET_H
 
 #include "base/err.h"
 
-/* A listening stream socket at `path`, non-blocking and for its owner only. The caller unlinks it
- * in the end. */
-int unix_listen(const char *path, struct err *err);
+/* A listening socket at `path`, of type SOCK_STREAM or SOCK_SEQPACKET, non-blocking and for its
+ * owner only. The caller unlinks it in the end. */
+int unix_listen(const char *path, int type, struct err *err);
 
 /* A connected stream socket. To connect, and later each read and write, blocks at most this long.
  */

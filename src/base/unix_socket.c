@@ -1,4 +1,4 @@
-#include "net/unix_socket.h"
+#include "base/unix_socket.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,16 +18,16 @@ static int address_of(const char *path, struct sockaddr_un *ret, struct err *err
 	return 0;
 }
 
-int unix_listen(const char *path, struct err *err)
+int unix_listen(const char *path, int type, struct err *err)
 {
 	struct sockaddr_un addr;
 	int r = address_of(path, &addr, err);
 	if (r < 0)
 		return r;
-	AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	AUTO(fd_close) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* The inode gets its mode from the socket, so it is private from the start. */
 	if (fd < 0 || fchmod(fd, 0600) < 0 ||
-	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0600) < 0 ||
-	    listen(fd, SOMAXCONN) < 0)
+	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, SOMAXCONN) < 0)
 		return err_set(err, errno, "listen on %s: %m", path);
 	return fd_take(&fd);
 }

@@ -494,6 +494,15 @@ def test_a_place_without_sys_is_not_a_reason_for_noise(tmp_path):
     assert (r.returncode, r.stderr) == (1, "")
 
 
+def test_no_library_is_loaded_for_devices_that_nobody_asks_for(muster):
+    """hwloc has plugins for X11, OpenCL and the like."""
+    r = muster("batch", "-q", ":::", "env", env=clean_env(HWLOC_PLUGINS_VERBOSE="1"))
+    assert r.returncode == 0 and "HWLOC_PLUGINS_VERBOSE" in r.stdout
+    assert "HWLOC_PLUGINS_PATH" not in r.stdout and "Plugin dlforeach found" not in r.stderr
+    r = muster("batch", "-q", ":::", "env", env=clean_env(HWLOC_PLUGINS_PATH="/elsewhere"))
+    assert "HWLOC_PLUGINS_PATH=/elsewhere" in r.stdout
+
+
 def test_dry_run_prints_the_plan_and_runs_nothing(muster, tmp_path):
     r = muster("batch", "--dry-run", ":::", "touch ran", "true")
     assert r.returncode == 0 and not (tmp_path / "ran").exists()

@@ -2,7 +2,8 @@
 torchrun from a file. Two ranks through gloo; each has a state of its own. Ratios say how many times better ours is.
 
 Rank 0 kills itself after a step that both have saved. The time ends when the last rank has made the step after it. On a
-busy machine gloo does not always connect again after a restart by torchrun; such a run is repeated."""
+busy machine gloo does not always connect again after a restart by torchrun: the job fails, or hangs. Such a run is
+repeated; if none goes on, there is no figure."""
 
 import pathlib
 import statistics
@@ -12,7 +13,7 @@ import tempfile
 
 from table import MUSTER, TORCHRUN, WORKER_ENV, head, need_torchrun, row
 
-PATIENCE_S = 600
+PATIENCE_S = 120
 RANKS = 2
 TRIES = 5
 
@@ -35,7 +36,7 @@ if how == "memory":
     import muster
     kept = muster.keep("state", 4 * numbers)
     if kept.state is not None:
-        state.copy_(torch.frombuffer(bytearray(kept.state), dtype=torch.float32))
+        state.copy_(torch.frombuffer(kept.state, dtype=torch.float32))  # torch warns that it is not for writing; nothing writes
         step = kept.step
 elif os.path.exists(file):
     step, state = torch.load(file)
@@ -70,14 +71,25 @@ WAYS = [  # name, command, where the state is, restarts
 ]
 
 
+def run(command, directory):
+    """Runs a launcher to its end. One that is late gets SIGTERM, so that it takes its workers along."""
+    with subprocess.Popen(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env=WORKER_ENV) as process:
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
 def restart_ms(command, how, restarts, megabytes):
     with tempfile.TemporaryDirectory() as directory:
         record = pathlib.Path(directory, "record")
         pathlib.Path(directory, "worker.py").write_text(WORKER)
-        subprocess.run([*command, f"--nproc-per-node={RANKS}", f"--max-restarts={restarts}", f"--log-dir={directory}/logs",
-                        "worker.py", str(record), str(restarts), str(megabytes << 18), how], cwd=directory, timeout=PATIENCE_S,
-                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env=WORKER_ENV)
+        run([*command, f"--nproc-per-node={RANKS}", f"--max-restarts={restarts}", f"--log-dir={directory}/logs", "worker.py",
+             str(record), str(restarts), str(megabytes << 18), how], directory)
         lines = [line.split() for line in record.read_text().splitlines()]
     up = [max(int(ns) for what, at, ns in lines if (what, at) == ("up", str(attempt))) for attempt in range(restarts + 1)]
     down = [int(ns) for what, _, ns in lines if what == "down"]
@@ -85,12 +97,14 @@ def restart_ms(command, how, restarts, megabytes):
 
 
 def patiently(*arguments):
-    for _ in range(TRIES - 1):
+    """None if the job did not go on after the death of a worker, however often it was tried."""
+    for _ in range(TRIES):
         try:
             return restart_ms(*arguments)
-        except subprocess.CalledProcessError as e:
-            print(f"again: {e.cmd[0]} ended with {e.returncode}", file=sys.stderr)
-    return restart_ms(*arguments)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
+            end = "hangs" if isinstance(e, subprocess.TimeoutExpired) else f"ended with {e.returncode}"
+            print(f"again: {pathlib.Path(e.cmd[0]).name} {end}", file=sys.stderr)
+    return None
 
 
 def main():

@@ -365,13 +365,15 @@ void check_acts(struct world *world, struct host *host, size_t rank, uint64_t st
 }
 
 /* The end of the job that is done as far as it was to be. Where an arbiter has it on record, who
- * did not hear of it in time hears only that it is done. */
+ * did not hear of it in time hears only that it is done. If others went on and ended the job with a
+ * later round, what this one's workers did is past: all hear the same. */
 static void check_left(struct world *world, const struct host *host, const struct outcome *outcome)
 {
 	const struct memory *memory = &host->node.agent.memory;
 	if (outcome->left && !world->any_left)
 		check_broken(world, "h%u hears that workers left, and none did", host->index);
-	if (!outcome->left && memory->left)
+	if (!outcome->left && memory->left &&
+	    ballot_compare(memory->heard.ballot, world->last) >= 0)
 		check_broken(world, "h%u does not hear that its workers left", host->index);
 	*(outcome->left ? &world->heard_left : &world->heard_all) = true;
 	if (world->heard_left && world->heard_all && !world->fenced)

@@ -261,6 +261,7 @@ struct world {
 	uint32_t running;	       /* processes */
 	uint32_t boots;		       /* to come */
 	bool closed;		       /* an agent got CLOSED */
+	struct ballot last;	       /* the latest round with whose end the job was closed */
 	bool any_left;		       /* a worker left because of a notice */
 	bool heard_done, heard_failed; /* and what it said */
 	bool heard_left, heard_all;    /* of DONE: workers left as agreed, or all is done */

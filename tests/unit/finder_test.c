@@ -210,6 +210,46 @@ TEST(a_coordinator_without_a_round_gives_way_to_a_better_claim_only)
 	ck_assert_int_eq(finder.state, FINDER_LOOKING);
 }
 
+/* Probes again, and says what the finder does then. */
+static void meet(enum finder_answer said, bool settled)
+{
+	now_ns += FINDER_INTERVAL_NS;
+	step(&(struct finder_event){ .type = FINDER_TIMER });
+	step(&(struct finder_event){ .type = FINDER_ANSWER,
+				     .index = 2,
+				     .probe = finder.probe,
+				     .answer = said,
+				     .settled = settled,
+				     .own_ballot = { 1, 1 } });
+}
+
+TEST(a_better_claim_gives_way_to_a_coordinator_that_stays)
+{
+	start(1);
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	uint64_t first_ns = now_ns + FINDER_INTERVAL_NS;
+	for (meet(FINDER_COORDINATES, false); !did(FINDER_STEP_DOWN);
+	     meet(FINDER_COORDINATES, false))
+		ck_assert_uint_lt(now_ns, first_ns + 10 * NS_PER_S);
+	ck_assert_uint_ge(now_ns, first_ns + 10 * NS_PER_S);
+}
+
+TEST(a_better_claim_does_not_give_way_to_one_that_comes_and_goes)
+{
+	start(1);
+	answer(0, FINDER_REFUSED, BALLOT_NONE);
+	answer(2, FINDER_REFUSED, BALLOT_NONE);
+	for (unsigned i = 0; i < 30; i++) {
+		meet(i % 5 == 4 ? FINDER_STANDBY : FINDER_COORDINATES, false);
+		ck_assert(!did(FINDER_STEP_DOWN));
+	}
+	for (unsigned i = 0; i < 30; i++) {
+		meet(FINDER_COORDINATES, i % 5 == 4); /* meanwhile we had a round */
+		ck_assert(!did(FINDER_STEP_DOWN));
+	}
+}
+
 TEST(a_coordinator_with_a_round_probes_no_endpoint)
 {
 	start(0);

@@ -104,6 +104,7 @@ static void look(struct step *s)
 		finder->endpoints[i].answer = FINDER_UNASKED;
 		finder->endpoints[i].was_there &= !s->event->linked;
 		finder->endpoints[i].asked = false;
+		finder->endpoints[i].rival_ns = 0;
 	}
 	finder->bereft |= s->event->linked;
 	count_brief(s);
@@ -199,15 +200,31 @@ static void looking_timer(struct step *s)
 	take_over(s);
 }
 
+/* The other one, whose claim is worse, has not given way: its round runs, so it does not look. Once
+ * our agent joins it, it learns of our ballot. */
+static bool rival_stays(struct step *s)
+{
+	uint64_t *rival_ns = &s->finder->endpoints[s->event->index].rival_ns;
+	if (!*rival_ns)
+		*rival_ns = s->now_ns;
+	return s->now_ns >= ns_add(*rival_ns, s->finder->config.failover_after_ns);
+}
+
 /* Without a running round we may be one of two; the higher ballot wins, then the earlier endpoint.
  * rule: two-meet */
 static void coordinating_answer(struct step *s)
 {
-	if (late(s) || s->event->answer != FINDER_COORDINATES || s->event->settled)
+	if (late(s))
 		return;
+	if (s->event->answer != FINDER_COORDINATES || s->event->settled) {
+		s->finder->endpoints[s->event->index].rival_ns = 0;
+		return;
+	}
 	int order = ballot_compare(s->event->ballot, s->event->own_ballot);
-	if (order < 0 || (order == 0 && (int32_t)s->event->index > s->finder->config.own))
-		return;
+	if (order < 0 || (order == 0 && (int32_t)s->event->index > s->finder->config.own)) {
+		if (!rival_stays(s))
+			return;
+	}
 	act(s, FINDER_STEP_DOWN, 0);
 }
 

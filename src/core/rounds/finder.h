@@ -36,7 +36,8 @@ enum finder_answer {
 struct finder_config {
 	uint32_t count; /* endpoints */
 	int32_t own;	/* the one that this process listens on, -1: none */
-	/* an earlier endpoint must be silent this long before a takeover */
+	/* an earlier endpoint must be silent this long before a takeover, and two coordinators
+	 * meet for this long before the one with the better claim gives way */
 	uint64_t failover_after_ns;
 	/* the pace is never below this: ten thousand agents may probe at once */
 	uint64_t pace_ns;
@@ -96,6 +97,7 @@ struct finder {
 	struct {
 		enum finder_answer answer;
 		uint64_t silent_ns; /* since when, while SILENT */
+		uint64_t rival_ns;  /* since when it coordinates beside us; 0: it does not */
 		bool asked;	    /* and has not answered yet */
 		/* gave an answer other than REFUSED, or none, since the last link */
 		bool was_there;

@@ -480,8 +480,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 		check_in_vain(world, host);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
 	if (outcome->kind == OUTCOME_TIMED_OUT && first && !world->misfit &&
-	    (!world->script || world->script == SCRIPT_LOST) && !world->closed &&
-	    world->now_ns > world->faults_end_ns + CALM_NS && could_go_on(world))
+	    (!world->script || world->script == SCRIPT_LOST || world->script == SCRIPT_RIVALS) &&
+	    !world->closed && world->now_ns > world->faults_end_ns + CALM_NS && could_go_on(world))
 		check_broken(world, "h%u timed out although enough agents are here", host->index);
 	if (outcome->kind != OUTCOME_DONE)
 		world->amnesia++;

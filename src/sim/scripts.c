@@ -19,6 +19,11 @@
  *         lease is about to end. A third agent comes, which knows nothing of the round.
  * THAW    A member's host stands still when the round's FORMED is on its way to it, for longer than
  *         its lease. The others go on without it; when it goes on, that FORMED is in its mail.
+ * REBORN  The only coordinator, which has no workers, is killed and started again. The second time
+ *         it may have workers and forms a round of itself. A spare comes first, which names a
+ *         higher ballot and is then cut off, and then the member of the last round.
+ * RIVALS  The coordinator's host stands still. The next one forms a round with a higher ballot and
+ *         is cut off from all before another hears of it. The first one goes on without it.
  */
 #include "base/clock.h"
 #include "sim/world.h"
@@ -59,6 +64,15 @@ void scripts_choose(struct world *world)
 		world->endpoints = 1;
 		world->last_call_ns = 0;
 		world->work_ns = 300 * NS_PER_S;
+	} else if (world->script == SCRIPT_REBORN) {
+		choose_nodes(world, 3, 1);
+		world->mode = SIM_MODE_ENDPOINT;
+		world->max_nodes = world->endpoints = 1;
+		world->work_ns = 300 * NS_PER_S;
+	} else if (world->script == SCRIPT_RIVALS) {
+		choose_nodes(world, 3, 1);
+		world->endpoints = 2;
+		world->work_ns = 400 * NS_PER_S;
 	} else if (world->script == SCRIPT_LOST || world->script == SCRIPT_THAW) {
 		choose_nodes(world, (uint32_t)rng_range(rng, 3, 5), 2);
 	} else if (world->script == SCRIPT_SHRINK || world->script == SCRIPT_OUTCAST) {
@@ -84,6 +98,8 @@ enum { FIRST, SECOND, TURNCOAT, FRIEND_OF_SECOND, FRIEND_OF_FIRST };
 
 void scripts_start(struct world *world)
 {
+	if (world->script == SCRIPT_REBORN)
+		world->hosts[0].excluded = true;
 	if (world->script != SCRIPT_STALE && world->script != SCRIPT_LATE)
 		return;
 	faults_cut(world, FIRST, SECOND);
@@ -184,7 +200,8 @@ void scripts_begin(struct world *world)
 {
 	uint32_t nodes = world->script == SCRIPT_WIDOW && world->mode != SIM_MODE_ARBITER ? 2 : 3;
 	struct host *host = coordinator_of(world, nodes);
-	if (world->script >= SCRIPT_OUTCAST || world->script == SCRIPT_TORN)
+	bool by_itself = world->script >= SCRIPT_OUTCAST && world->script != SCRIPT_RIVALS;
+	if (by_itself || world->script == SCRIPT_TORN)
 		return;
 	if (!host) {
 		uint64_t in_ns = rng_range(&world->rng, 10, 3000) * NS_PER_MS;
@@ -194,11 +211,25 @@ void scripts_begin(struct world *world)
 	} else if (world->script == SCRIPT_LOST) {
 		world->result->faults++;
 		reset_link_of(world, any_other(world, host)->index);
+	} else if (world->script == SCRIPT_RIVALS) {
+		world->result->faults++;
+		faults_freeze(world, host, rng_range(&world->rng, 25, 40) * NS_PER_S);
 	} else {
 		world->result->faults++;
 		faults_cut(world, host->index, any_other(world, host)->index);
 		world_at(world, world->now_ns + 60 * NS_PER_S, HAPPEN_HEAL, 0);
 	}
+}
+
+/* From those that are members of the last round, or from those that are not. */
+static void part_from(struct world *world, const struct host *host, bool members)
+{
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct memory *memory = &world->hosts[i].node.agent.memory;
+		if (i != host->index && memory_was_in(memory, memory->heard.ballot) == members)
+			faults_cut(world, host->index, i);
+	}
+	world_at(world, world->now_ns + 20 * NS_PER_S, HAPPEN_HEAL, 0);
 }
 
 void scripts_decided(struct world *world, struct host *host)
@@ -225,6 +256,16 @@ void scripts_decided(struct world *world, struct host *host)
 	    c->state == COORDINATOR_RUNNING && c->roster.heard.nodes == 2)
 		strike_at(world, host, world->now_ns + 500 * NS_PER_MS);
 	if (world->script == SCRIPT_THAW && world->result->faults == 0 && c->own &&
+	    c->state == COORDINATOR_RUNNING)
+		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_REBORN && world->result->faults < 2 &&
+	    c->state == COORDINATOR_RUNNING)
+		strike_at(world, host,
+			  world->now_ns + rng_range(&world->rng, 10, 9000) * NS_PER_MS);
+	if (world->script == SCRIPT_REBORN && world->result->faults == 2 &&
+	    host->node.coordinators > 1)
+		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_RIVALS && world->result->faults == 1 && c->own &&
 	    c->state == COORDINATOR_RUNNING)
 		strike_at(world, host, world->now_ns);
 	if (world->script == SCRIPT_TORN &&
@@ -291,6 +332,26 @@ static void strike_fence(struct world *world, struct host *host)
 			  rng_range(&world->rng, 1000, 2000) * NS_PER_MS);
 }
 
+static void strike_reborn(struct world *world, struct host *host)
+{
+	if (world->result->faults > 2)
+		return;
+	if (world->result->faults == 2) {
+		world->result->faults++;
+		faults_heal(world);
+		part_from(world, host, false);
+		return;
+	}
+	if (world->result->faults == 1)
+		part_from(world, host, true);
+	uint64_t end_ns = world->faults_end_ns;
+	host->excluded = world->result->faults == 0;
+	kill_process(world, host);
+	world->faults_end_ns = end_ns;
+	world_at(world, world->now_ns + rng_range(&world->rng, 10, 9000) * NS_PER_MS, HAPPEN_BOOT,
+		 host->index);
+}
+
 void scripts_strike(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
@@ -304,6 +365,13 @@ void scripts_strike(struct world *world, struct host *host)
 		world->result->faults++;
 		faults_freeze(world, any_other(world, host),
 			      rng_range(&world->rng, 5000, 20000) * NS_PER_MS);
+	} else if (world->script == SCRIPT_REBORN) {
+		strike_reborn(world, host);
+	} else if (world->script == SCRIPT_RIVALS) {
+		world->result->faults++;
+		cut_from_all(world, host);
+		world->faults_end_ns = world->now_ns + 60 * NS_PER_S;
+		world_at(world, world->faults_end_ns, HAPPEN_HEAL, 0);
 	} else if (world->script == SCRIPT_STALE) {
 		faults_heal(world);
 	} else if (world->script == SCRIPT_LATE) {

@@ -37,16 +37,16 @@ static uint64_t stop_time_ns(struct world *world)
 	return rng_range(&world->rng, NS_PER_MS, slow ? 4 * NS_PER_S : 100 * NS_PER_MS);
 }
 
-/* Some processes ignore the request to end. */
+/* Some processes ignore the request to end. Large ones take a moment to die. */
 static void signal_process(struct world *world, struct sim_process *process, int signal)
 {
+	uint64_t longest_ns = (world->script == SCRIPT_REBORN ? 900 : 40) * NS_PER_MS;
 	bool deaf = signal != SIGKILL && rng_chance(&world->rng, 3);
 	if (process->alive && !deaf)
-		process->ends_ns =
-			MIN(process->ends_ns,
-			    world->now_ns + (signal == SIGKILL
-						     ? rng_range(&world->rng, 0, 40 * NS_PER_MS)
-						     : stop_time_ns(world)));
+		process->ends_ns = MIN(
+			process->ends_ns,
+			world->now_ns + (signal == SIGKILL ? rng_range(&world->rng, 0, longest_ns)
+							   : stop_time_ns(world)));
 }
 
 static void kill_all(struct world *world, struct host *host)

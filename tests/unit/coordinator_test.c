@@ -1454,6 +1454,64 @@ TEST(a_coordinator_that_may_get_a_lease_but_has_none_needs_a_majority)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
+static const struct stepped_down *stepped_down(void)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == COORDINATOR_STEP_DOWN)
+			return &actions.items[i].down;
+	return NULL;
+}
+
+/* One of two members is back, with a failure that the other has not heard of: it made the round
+ * after that. */
+static void close_without_the_next_round(void)
+{
+	max_restarts = 0;
+	begin_leased(2);
+	struct memory failed = remembering((struct ballot){ 6, 2 }, 2);
+	failed.work = WORK_FAILED;
+	join_with(1, &failed);
+	wait_until(c.regather_ns + NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	struct memory later = remembering((struct ballot){ 6, 3 }, 1);
+	join_with(2, &later);
+}
+
+TEST(with_a_lease_a_ruling_outlives_what_was_formed_under_an_earlier_one)
+{
+	close_without_the_next_round();
+	ck_assert_ptr_null(stepped_down());
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	receive(2, &(struct msg){ .type = MSG_PING, .ballot = { 6, 3 } });
+	ck_assert_uint_eq(actions.count, 1);
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_PONG);
+	ck_assert_uint_eq(actions.items[0].msg.ballot.round, 3); /* a lower one would part us */
+	join(1);
+	ck_assert(did(COORDINATOR_RECORD));
+	step(&(struct coordinator_event){ .type = COORDINATOR_RECORDED });
+	ck_assert_uint_eq(sent(MSG_CLOSED), 2);
+}
+
+TEST(with_a_lease_a_ruling_gives_way_to_a_later_epoch)
+{
+	close_without_the_next_round();
+	struct memory later = remembering((struct ballot){ 8, 4 }, 1);
+	join_with(3, &later);
+	ck_assert_ptr_nonnull(stepped_down());
+	ck_assert(!stepped_down()->again);
+}
+
+TEST(who_steps_down_says_how_long_its_workers_may_live)
+{
+	enter(COORDINATOR_RUNNING);
+	apply(HIGHER_BALLOT);
+	ck_assert_uint_eq(stepped_down()->workers_until_ns, now_ns + 5 * NS_PER_S);
+	coordinator_done(&c);
+	enter(COORDINATOR_GATHERING);
+	apply(SUPERSEDED);
+	ck_assert_uint_eq(stepped_down()->workers_until_ns, 0);
+}
+
 TEST(workers_are_dead_when_the_lease_ends)
 {
 	begin_leased(2);

@@ -520,6 +520,59 @@ TEST(a_coordinator_that_steps_down_hangs_up_on_all_and_the_search_begins)
 	ck_assert_uint_eq(node.coordinator->config.id, 101);
 }
 
+/* An agent that was in a round of `nodes` nodes joins the coordinator here. */
+static void veteran_joins(uint64_t link, struct ballot ballot, uint32_t nodes)
+{
+	struct node_info info = config_of(3).node;
+	info.id.lo = link;
+	info.min_nodes = node.config.agent.node.min_nodes;
+	info.max_nodes = node.config.agent.node.max_nodes;
+	struct msg msg = { .type = MSG_JOIN,
+			   .ballot = ballot,
+			   .join = { .node = &info,
+				     .attempt = 1,
+				     .memory = { .heard = { ballot, nodes },
+						 .base = { ballot, nodes },
+						 .member_of = { ballot },
+						 .joined_id = JOINED_NOBODY,
+						 .work = WORK_DONE,
+						 .group_rank = 0,
+						 .coordinator_index = -1 } } };
+	step(&(struct node_event){
+		.type = NODE_EV_MSG, .link = link, .msg = &msg, .greeted_ns = now_ns });
+}
+
+static bool sent(enum msg_type type)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == NODE_DO_SEND && actions.items[i].msg.type == type)
+			return true;
+	return false;
+}
+
+/* It was started anew and has formed a round of itself, when agents come that know a higher one:
+ * the coordinator gives way to the next, in the same process. */
+TEST(the_next_coordinator_here_waits_for_the_workers_of_the_last)
+{
+	const struct ballot higher = { (uint64_t)9 << BALLOT_SALT_BITS, 4 };
+	init_among(NODE_ENDPOINTS, 1, 1);
+	listening(0);
+	step_store(4711);
+	ck_assert_ptr_nonnull(find_host(AGENT_GROUP_START));
+	veteran_joins(OTHER, higher, 2);
+	ck_assert_ptr_nonnull(find_host(AGENT_GROUP_KILL));
+	ck_assert(node_coordinates(&node));
+	uint64_t killed_ns = now_ns;
+	now_ns += 3 * NS_PER_S;
+	veteran_joins(OTHER + 1, higher, 2);
+	veteran_joins(OTHER + 2, higher, 2); /* both are back: nothing else to wait for */
+	while (!sent(MSG_STOP) && !sent(MSG_FORMED)) {
+		ck_assert_uint_le(now_ns, killed_ns + 5 * NS_PER_S + 2 * NS_PER_MS);
+		timer();
+	}
+	ck_assert_uint_ge(now_ns, killed_ns + 5 * NS_PER_S);
+}
+
 /* The link to the other host ends, and this one is asked last: all in one step. */
 TEST(what_a_coordinator_asks_while_it_steps_down_is_still_there_for_the_shell)
 {
@@ -580,6 +633,23 @@ TEST(a_coordinator_does_not_begin_again_in_the_term_in_which_it_stepped_down)
 	ck_assert(!node_coordinates(&node));
 	term(7, true);
 	ck_assert(node_coordinates(&node));
+}
+
+/* All members of a round are done. Then one comes that was in a later round, under a term before
+ * this one: no other process leads. */
+TEST(a_coordinator_that_ruled_too_early_begins_again_in_the_same_term)
+{
+	init_among(NODE_ARBITER, 0, 2);
+	term(5, true);
+	step_store(4711);
+	veteran_joins(OTHER, (struct ballot){ 4, 2 }, 2);
+	veteran_joins(OTHER + 1, (struct ballot){ 4, 2 }, 2);
+	ck_assert_int_eq(node.coordinator->state, COORDINATOR_CLOSING);
+	veteran_joins(OTHER + 2, (struct ballot){ 4, 3 }, 2);
+	ck_assert(noted(NOTE_SUPERSEDED));
+	ck_assert(node_coordinates(&node));
+	ck_assert_uint_eq(node.coordinator->epoch, 5);
+	ck_assert_int_eq(node.coordinator->state, COORDINATOR_GATHERING);
 }
 
 TEST(a_new_leader_calls_off_the_connection_to_the_one_before)

@@ -90,15 +90,22 @@ static bool refuse(struct step *s)
 	enum refusal reason = check_join(s->c, node, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
-	/* Not below the agent's ballot: it would ignore us as an old coordinator. */
 	struct msg *msg = send_refused(s, s->event->link, node->name, reason, text);
-	struct ballot heard = s->event->msg->join.memory.heard.ballot;
-	if (ballot_compare(heard, msg->ballot) > 0)
-		msg->ballot = heard;
+	step_raise(msg, s->event->msg->join.memory.heard.ballot);
 	return true;
 }
 
 /* The past. */
+
+/* The ruling is made. It stays valid once agents know it, even if we hear of a higher round now.
+ * Where a lease decides, it also stays valid for us: whoever formed that round under an earlier
+ * epoch can no longer have an end recorded, and we may have. rule: record */
+static bool ruling_stands(const struct coordinator *c, struct ballot heard)
+{
+	return c->state == COORDINATOR_CLOSED ||
+	       ballot_compare(heard, c->roster.heard.ballot) <= 0 ||
+	       (formation_by_lease(c) && heard.epoch < c->epoch);
+}
 
 /* Returns false when this coordinator must step down. */
 static bool learn_rounds(struct step *s, const struct memory *memory)
@@ -108,9 +115,8 @@ static bool learn_rounds(struct step *s, const struct memory *memory)
 	struct round_ref heard = roster->heard, base = roster->base;
 	bool higher = ballot_compare(memory->heard.ballot, heard.ballot) > 0;
 	bool new_base = ballot_compare(memory->base.ballot, base.ballot) > 0;
-	/* A ruling stays valid once agents know it, even if we hear of a higher round now. */
 	if (c->state >= COORDINATOR_CLOSING)
-		return c->state == COORDINATOR_CLOSED || !higher;
+		return ruling_stands(c, memory->heard.ballot);
 	if (memory->restarts > c->restarts)
 		c->stall.attempts = memory->stall.attempts;
 	c->stall.reached = MAX(c->stall.reached, memory->stall.reached);
@@ -151,7 +157,7 @@ static void wait_for_others(struct step *s, const struct member *member, bool ag
 	bool other = !ballot_is_none(known) && !ballot_is_none(heard) && !ballot_eq(known, heard) &&
 		     !(c->own && heard.epoch == c->epoch);
 	if (left || other)
-		c->moved_ns = noticed_ns;
+		c->moved_ns = MAX(c->moved_ns, noticed_ns);
 	if (!c->own && !ballot_is_none(heard))
 		c->regather_ns = noticed_ns;
 }
@@ -161,7 +167,8 @@ static void learn_work(struct step *s, const struct member *member)
 {
 	struct coordinator *c = s->c;
 	const struct memory *memory = &member->memory;
-	if (!roster_in_heard(&c->roster, member))
+	if (!roster_in_heard(&c->roster, member) ||
+	    !ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
 		return;
 	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
 		step_note_cause(s, &memory->cause, member->died_ns);
@@ -208,7 +215,7 @@ struct member *admission_join(struct step *s)
 	learn_job(c, join->node);
 	struct ballot known = c->roster.heard.ballot;
 	if (!learn_rounds(s, &join->memory)) {
-		step_down(s);
+		step_down(s, !step_outranked(s, join->memory.heard.ballot));
 		return NULL;
 	}
 	struct member *member = roster_by_id(&c->roster, join->node->id);

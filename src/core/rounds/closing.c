@@ -21,8 +21,7 @@ void closing_send(struct step *s, const struct member *member)
 	struct coordinator *c = s->c;
 	struct msg *msg = step_send(s, member->link, MSG_CLOSED);
 	struct msg_closed *closed = &msg->closed;
-	if (ballot_compare(member->memory.heard.ballot, msg->ballot) > 0)
-		msg->ballot = member->memory.heard.ballot;
+	step_raise(msg, member->memory.heard.ballot);
 	*closed = (struct msg_closed){ .ruling = c->ruling,
 				       .restarts = c->restarts,
 				       .stalled = c->stalled,
@@ -36,8 +35,7 @@ void closing_send_past(struct step *s)
 	const struct recorded_end *past = &s->c->config.past;
 	const struct memory *memory = &s->event->msg->join.memory;
 	struct msg *msg = step_send(s, s->event->link, MSG_CLOSED);
-	if (ballot_compare(memory->heard.ballot, msg->ballot) > 0)
-		msg->ballot = memory->heard.ballot;
+	step_raise(msg, memory->heard.ballot);
 	msg->closed = (struct msg_closed){ .ruling = past->ruling,
 					   .restarts = memory->restarts,
 					   .left = memory->left && past->ruling == RULING_DONE,

@@ -187,7 +187,9 @@ static void on_ping(struct step *s)
 	inspection_clock(s, member);
 	if (ballot_eq(ping->ballot, c->roster.heard.ballot))
 		formation_ack(c, member);
-	step_send(s, s->event->link, MSG_PONG)->pong = (struct msg_pong){
+	struct msg *msg = step_send(s, s->event->link, MSG_PONG);
+	step_raise(msg, member->memory.heard.ballot);
+	msg->pong = (struct msg_pong){
 		.coordinator_id = c->config.id,
 		.cookie = ping->ping.cookie,
 		.stamp = s->now_ns,
@@ -260,7 +262,7 @@ static void on_timer(struct step *s)
 
 static void on_superseded(struct step *s)
 {
-	step_down(s);
+	step_down(s, false);
 }
 
 /* An empty cell: the event changes nothing in that state. */
@@ -339,6 +341,7 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 		.config = *config,
 		.epoch = config->epoch,
 		.until_ns = config->until_ns,
+		.moved_ns = config->after_ns,
 		.coordinator_index = -1,
 		.last_call_ns = NS_NEVER,
 		.scale_up_ns = NS_NEVER,

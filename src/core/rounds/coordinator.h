@@ -28,8 +28,9 @@ enum quorum_rule {
 
 struct coordinator_config {
 	enum quorum_rule quorum;
-	uint64_t epoch;		  /* from an arbiter (etcd, exec); 0: one above the highest heard */
-	uint64_t until_ns;	  /* the end of the arbiter's lease; 0: none. LEASE renews it */
+	uint64_t epoch;	   /* from an arbiter (etcd, exec); 0: one above the highest heard */
+	uint64_t until_ns; /* the end of the arbiter's lease; 0: none. LEASE renews it */
+	uint64_t after_ns; /* workers of this process's last coordinator may live until then */
 	struct recorded_end past; /* as the arbiter had it when this coordinator was chosen */
 	uint64_t id;		  /* random, not 0 or all ones: identifies the coordinator */
 	uint32_t salt;		  /* random, for the second case: see core/rounds/ballot.h */
@@ -86,7 +87,7 @@ struct coordinator_event {
 enum coordinator_action_type {
 	COORDINATOR_SEND, /* link, msg */
 	COORDINATOR_HANG_UP,
-	COORDINATOR_STEP_DOWN,
+	COORDINATOR_STEP_DOWN, /* down */
 	/* end: have the arbiter record it, for as long as it has not chosen another coordinator.
 	 * RECORDED answers; without an answer it comes again */
 	COORDINATOR_RECORD,
@@ -94,10 +95,19 @@ enum coordinator_action_type {
 	COORDINATOR_NOTE, /* note: for display, changes nothing */
 };
 
+/* What the next coordinator of this process must know. */
+struct stepped_down {
+	uint64_t workers_until_ns; /* those of our members may live until then */
+	/* No other process is known to coordinate: where an arbiter has chosen us, the next one
+	 * here begins with the same epoch. */
+	bool again;
+};
+
 struct coordinator_action {
 	enum coordinator_action_type type;
 	uint64_t link;
 	union {
+		struct stepped_down down;
 		struct msg msg;
 		struct note note;
 		struct recorded_end end;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/rounds/pairing.h"
 
@@ -24,6 +25,12 @@ struct msg *step_send(struct step *s, uint64_t link, enum msg_type type)
 	msg->type = type;
 	msg->ballot = s->c->roster.heard.ballot;
 	return msg;
+}
+
+void step_raise(struct msg *msg, struct ballot heard)
+{
+	if (ballot_compare(heard, msg->ballot) > 0)
+		msg->ballot = heard;
 }
 
 struct note *step_note(struct step *s, enum note_kind kind, const char *name)
@@ -112,13 +119,21 @@ bool step_outranked(const struct step *s, struct ballot ballot)
 	       (c->own || (c->config.epoch && ballot.epoch >= c->config.epoch));
 }
 
-void step_down(struct step *s)
+/* Members learn from the closed link, or from their lease, that they must kill their workers. The
+ * next coordinator of this process knows nothing of our round. rule: next-term */
+static uint64_t workers_until_ns(const struct step *s)
+{
+	return roster_busy(&s->c->roster) > 0 ? ns_add(s->now_ns, s->c->fence_ns) : 0;
+}
+
+void step_down(struct step *s, bool again)
 {
 	struct roster *roster = &s->c->roster;
 	for (size_t i = 0; i < roster->count; i++)
 		if (roster->members[i]->link)
 			step_act(s, COORDINATOR_HANG_UP, roster->members[i]->link);
 	step_note(s, NOTE_SUPERSEDED, NULL);
-	step_act(s, COORDINATOR_STEP_DOWN, 0);
+	step_act(s, COORDINATOR_STEP_DOWN, 0)->down =
+		(struct stepped_down){ workers_until_ns(s), again };
 	step_set_state(s, COORDINATOR_DEPOSED);
 }

@@ -18,6 +18,10 @@ struct step {
 struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
 				    uint64_t link);
 struct msg *step_send(struct step *s, uint64_t link, enum msg_type type);
+
+/* Not below what the agent has heard of: it would take us for an old coordinator. */
+void step_raise(struct msg *msg, struct ballot heard);
+
 void step_send_stop(struct step *s, const struct member *member, enum stop_why why);
 
 /* A note about the agent `name`, or about none if NULL. */
@@ -38,8 +42,8 @@ void step_stop_round(struct step *s, enum stop_why why);
  * higher ballot is only history that we still have to learn. rule: ballots */
 bool step_outranked(const struct step *s, struct ballot ballot);
 
-/* Closes all links: a higher ballot exists. */
-void step_down(struct step *s);
+/* Closes all links: a higher ballot exists. again: as in struct stepped_down. */
+void step_down(struct step *s, bool again);
 
 /* Has workers of this round, and is not done. */
 static inline bool step_is_active(const struct member *member)

@@ -71,7 +71,7 @@ void losses_leave(struct step *s)
 	const struct msg_leave *leave = &s->event->msg->leave;
 	struct member *member = roster_by_link(&c->roster, s->event->link);
 	if (step_outranked(s, s->event->msg->ballot)) {
-		step_down(s);
+		step_down(s, false);
 		return;
 	}
 	if (!member)

@@ -289,6 +289,7 @@ static void coordinate(struct step *s, uint64_t epoch, int32_t index)
 	config.epoch = epoch;
 	config.until_ns = node->term.until_ns;
 	config.past = node->term.past;
+	config.after_ns = node->workers_until_ns;
 	config.index = index;
 	config.local = node->config.agent.node.id;
 	config.id += node->coordinators;
@@ -320,9 +321,11 @@ static void free_coordinator(struct node *node)
 }
 
 /* It has stepped down and closed its links; some agents may not have joined it yet. */
-static void give_up(struct step *s)
+static void give_up(struct step *s, const struct stepped_down *down)
 {
 	struct node *node = s->node;
+	node->workers_until_ns = MAX(node->workers_until_ns, down->workers_until_ns);
+	node->term.used &= !down->again;
 	if (node->questions)
 		questions_give_up(node->questions, asks(s));
 	leave_questions(s);
@@ -405,7 +408,7 @@ static void pass_coordinators(struct step *s, const struct coordinator_action *a
 		pass_hang_up(s, action->link);
 		break;
 	case COORDINATOR_STEP_DOWN:
-		give_up(s);
+		give_up(s, &action->down);
 		break;
 	case COORDINATOR_RECORD:
 		act(s, NODE_DO_RECORD)->end = action->end;

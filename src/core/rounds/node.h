@@ -59,7 +59,7 @@ struct node_config {
 	struct agent_config agent;   /* not for APART; ALONE needs no period and no time-out */
 	struct finder_config finder; /* for ENDPOINTS; LISTENING sets `own` */
 	/* For each coordinator that begins here. `id` and `salt`, both random, belong to the first
-	 * one; later ones count up. `epoch`, `index` and `local` are filled in. */
+	 * one; later ones count up. `epoch`, `after_ns`, `index` and `local` are filled in. */
 	struct coordinator_config coordinator;
 };
 
@@ -183,6 +183,7 @@ struct node {
 	struct finder finder;
 	struct coordinator *coordinator; /* here; NULL: not here */
 	uint64_t coordinators;		 /* how many have begun here */
+	uint64_t workers_until_ns;	 /* those of the last one's round may live until then */
 
 	enum node_link link_state;
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */

@@ -87,6 +87,10 @@ MUTANTS = {
     "closes-without-the-predecessor": [
         ("formation.c", "\treturn enough(c, ruled, half_is_enough);", "\tstruct presence here = ready(c);\n\there.in_heard = ruled.in_heard;\n\treturn enough(c, here, half_is_enough);"),
     ],
+    "the-next-term-does-not-wait-for-the-workers-of-the-last": [
+        ("coordinator_step.c", "return roster_busy(&s->c->roster) > 0 ? ns_add(s->now_ns, s->c->fence_ns) : 0;", "(void)s;\n\treturn 0;"),
+    ],
+    "rivals-for-ever": [("finder.c", "\t\tif (!rival_stays(s))\n", "\t\tif (!rival_stays(s) || true)\n")],
     # the lease of an arbiter
     "fence-ignored": [
         ("losses.c", "\treturn ns_add(now_ns, c->fence_ns) < c->until_ns;", "\treturn c->until_ns > 0;"),

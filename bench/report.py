@@ -19,18 +19,18 @@ ROW = re.compile(r"^ *(?P<what>\S.*?) {1,}(?P<ours>[\d.,]\S*|-|nan) +(?P<peer>[\
 INTRO = """# Figures
 
 `make bench` writes this page and the charts: every bench of `bench/`, side by side with the peers that are installed. A single one: `bench/run launch`.
-Rounds alternate between the candidates, so that both see the same machine. "times" is the peer's figure divided by muster's.
+Rounds alternate between the candidates, so that both see the same machine. "times" says how many times better muster's figure is: below 1 the peer is ahead.
 A machine that others use at the same time makes every figure worse; the load is given.
 
 """
 
 
 def sections(log):
-    """{name: (head of the run, command, lines)} of each bench in a log."""
+    """{name: (date and load, the machine, lines)} of each bench in a log."""
     text = pathlib.Path(log).read_text()
-    head, *rest = re.split(r"(?m)^== (\w+) (\S+) ==$", text)
-    return {name: (date, head.strip().splitlines(), body.strip("\n").splitlines())
-            for name, date, body in zip(rest[0::3], rest[1::3], rest[2::3])}
+    head, *rest = re.split(r"(?m)^== (\w+) (.+) ==$", text)
+    return {name: (when, head.strip().splitlines(), body.strip("\n").splitlines())
+            for name, when, body in zip(rest[0::3], rest[1::3], rest[2::3])}
 
 
 def table(lines):
@@ -51,20 +51,28 @@ def shown(number):
 
 
 def times(row):
+    """How many times better ours is: more of a rate, less of everything else."""
     ours, peer = float_of(row["ours"]), float_of(row["peer"])
-    return f"{peer / ours:,.3g}" if ours and peer and peer / ours < 1000 else f"{peer / ours:,.0f}" if ours and peer else "–"
+    if not ours or not peer:
+        return "–"
+    better = ours / peer if is_rate(row) else peer / ours
+    return f"{better:,.3g}" if better < 1000 else f"{better:,.0f}"
 
 
-def section(name, date, head, lines):
+def is_rate(row):
+    return row["unit"].endswith("/s")
+
+
+def section(name, when, head, lines):
     rows, others = table(lines)
-    out = [f"## {name}", "", f"{date}; {'; '.join(line.replace('model name	: ', '') for line in head)}; `bench/run {name}`", ""]
+    out = [f"## {name}", "", f"{when}; {'; '.join(line.replace('model name	: ', '') for line in head)}; `bench/run {name}`", ""]
     if rows:
         out += ["| what | muster | peer | times | unit |", "| :--- | ---: | ---: | ---: | :--- |"]
         out += [f"| {r['what']} | {shown(r['ours'])} | {shown(r['peer'])} | {times(r)} | {r['unit']} |" for r in rows]
         out.append("")
     if others:
         out += ["```text", *others, "```", ""]
-    pairs = [r for r in rows if " / " in r["what"] and float_of(r["peer"]) and r["unit"] != "1/s"]
+    pairs = [r for r in rows if " / " in r["what"] and float_of(r["peer"]) and not is_rate(r)]
     if pairs:
         CHARTS.mkdir(exist_ok=True)
         (CHARTS / f"{name}.svg").write_text(chart(name, pairs))
@@ -107,8 +115,8 @@ def main(logs):
         for part in re.split(r"(?m)^(?=## )", PAGE.read_text())[1:]:
             kept[part.split()[1]] = part
     for log in logs:
-        for name, (date, head, lines) in sections(log).items():
-            kept[name] = section(name, date, head, lines)
+        for name, (when, head, lines) in sections(log).items():
+            kept[name] = section(name, when, head, lines)
     PAGE.write_text(INTRO + "\n".join(kept[name].rstrip("\n") + "\n" for name in sorted(kept)))
 
 

@@ -17,12 +17,14 @@
 #   make clean      removes build, or BUILD=another directory
 #   make help       these lines
 #   make SAN=address,undefined test
+#   make SAN=thread check
 
 SHELL := /bin/bash
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
-BUILD ?= build$(if $(SAN),/san)
+comma := ,
+BUILD ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 VENV ?= build/venv
 FUZZ_SECONDS ?= 60
 

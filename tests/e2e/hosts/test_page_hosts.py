@@ -83,7 +83,7 @@ def test_each_view_shows_a_restart_a_hang_and_a_failure_on_four_hosts(make_lab, 
     hosts = make_lab(4).hosts
     (tmp_path / "train.py").write_text(WORKER)
     agents = [host.start(MUSTER, "run", "--nnodes=4", "--nproc-per-node=2", f"--rdzv-endpoint=node1:{PORT}", "--rdzv-id=train", "--max-restarts=3",
-                         "--hang-timeout=3s", "--shutdown-timeout=1", "--progress-regex=^step (\\d+)", "--progress-total=2000",
+                         "--start-timeout=120", "--hang-timeout=10s", "--shutdown-timeout=1", "--progress-regex=^step (\\d+)", "--progress-total=2000",
                          tmp_path / "train.py", tmp_path, env=clean_env()) for host in hosts]
     dash = hosts[2].space.command("env", "TMPDIR=/run/here", "XDG_RUNTIME_DIR=/run/here", MUSTER, "dash", "train")
 

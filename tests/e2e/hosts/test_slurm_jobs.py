@@ -5,7 +5,7 @@ import re
 import pytest
 
 from proc import words
-from slurm import batch_script
+from slurm import ENDED, batch_script
 from tree import MUSTER, MUSTER_SH
 from waits import wait_for
 
@@ -30,6 +30,11 @@ LISTENER = """\
     while True:
         os.read(come, 1)
     """
+
+
+def wait_listeners(out, count):
+    """Until that many have set their signals up: before, a signal would end them."""
+    wait_for(lambda: out.exists() and out.read_text().count("listens") == count, f"{count} workers that listen")
 
 
 def hosts_of(text):
@@ -79,8 +84,10 @@ def test_a_signal_before_the_time_limit_reaches_every_worker(cluster, place, tmp
     listener = place("listener.py", LISTENER)
     script = batch_script(place, f"srun {MUSTER_SH} run --nproc-per-node=2 python3 {listener} SIGUSR1")
     out = tmp_path / "out"
-    ended = cluster.batch("-N2", "-t", "2", "--signal=USR1@115", "-o", out, script)
-    assert ended["JobState"] == "COMPLETED", out.read_text()
+    job = cluster.submit("-N2", "-t", "60", "--signal=USR1@1800", "-o", out, script)
+    wait_listeners(out, 4)
+    cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=29")  # so the signal is due now
+    assert cluster.wait_state(job, *ENDED)["JobState"] == "COMPLETED", out.read_text()
     assert sorted(re.findall(r"rank (\d) got SIGUSR1", out.read_text())) == ["0", "1", "2", "3"]
 
 
@@ -88,8 +95,10 @@ def test_the_time_limit_stops_the_workers_and_leaves_them_the_kill_wait(cluster,
     listener = place("listener.py", LISTENER)
     script = batch_script(place, f"srun {MUSTER_SH} run python3 {listener} SIGTERM")
     out = tmp_path / "out"
-    ended = cluster.batch("-N2", "-t", "1", "-o", out, script)
-    assert ended["JobState"] == "TIMEOUT"
+    job = cluster.submit("-N2", "-t", "60", "-o", out, script)
+    wait_listeners(out, 2)
+    cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+    assert cluster.wait_state(job, *ENDED)["JobState"] == "TIMEOUT"
     assert sorted(re.findall(r"rank (\d) got SIGTERM", out.read_text())) == ["0", "1"], out.read_text()
     assert left_on(cluster) == []
 
@@ -99,7 +108,7 @@ def test_scancel_ends_the_job_and_leaves_nothing(cluster, place, tmp_path):
     script = batch_script(place, f"srun {MUSTER_SH} run --max-restarts=3 python3 {listener} SIGTERM")
     out = tmp_path / "out"
     job = cluster.submit("-N2", "-o", out, script)
-    wait_for(lambda: out.exists() and out.read_text().count("listens") == 2, "the workers")
+    wait_listeners(out, 2)
     cluster.run("scancel", job)
     assert cluster.wait_state(job, "CANCELLED", "FAILED", "COMPLETED")["JobState"] == "CANCELLED"
     wait_for(lambda: cluster.idle() == 4, "the nodes to be free")

@@ -12,7 +12,7 @@ import time
 import uuid
 
 import able
-from proc import alive, carrying, children, parent, start_time, warden_of
+from proc import alive, carrying, children, parent, start_time, state, warden_of
 from tree import MUSTER, clean_env, helper
 from waits import DEADLINE, wait_for
 
@@ -153,6 +153,8 @@ def end_by_kill_of_group(cell):
 def end_by_timeout(cell):
     cell.start("wait", before=["timeout", "-s", "KILL", "600"])
     cell.all_ready()
+    # It does not know its child before it has come back from fork(): an alarm would end timeout alone, and nobody would kill muster.
+    wait_for(lambda: cell.process.poll() is not None or children(cell.process.pid) and state(cell.process.pid) == "S", "timeout to wait")
     os.kill(cell.process.pid, signal.SIGALRM)  # its time is up
 
 

@@ -159,12 +159,12 @@ def test_suspend_stops_the_workers_then_muster_and_continue_goes_on(start, tmp_p
 
 def test_a_pause_longer_than_the_hang_timeout_kills_nobody(start, tmp_path):
     script = f"echo started; echo $$ >>{tmp_path}/pids; until [ -e {tmp_path}/end ]; do sleep 0.02; done"
-    job = start("run", "--hang-timeout=3s", "bash", "-c", script, stdout=subprocess.DEVNULL)
+    job = start("run", "--hang-timeout=10s", "bash", "-c", script, stdout=subprocess.DEVNULL)
     wait_pids(tmp_path / "pids", 1)
     time.sleep(0.5)  # so that the sign of life was seen before
     job.send_signal(signal.SIGTSTP)
     wait_for(lambda: state(job.pid) == "T", "muster to stand still")
-    time.sleep(3)  # the pause itself is what is tested
+    time.sleep(10)  # the pause itself is what is tested; without it, nothing takes nearly as long
     job.send_signal(signal.SIGCONT)
     time.sleep(0.5)  # so that it is looked at once more
     (tmp_path / "end").touch()

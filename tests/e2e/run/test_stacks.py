@@ -234,7 +234,7 @@ def test_a_job_can_be_stopped_during_a_diagnosis(start, env, script, tmp_path):
     spy.parent.mkdir()
     spy.write_text(f"#!/bin/sh\necho $$ >>{tmp_path}/spying\nexec sleep 1000\n")
     spy.chmod(0o755)
-    process = start("run", "--hang-timeout=300ms", "--diagnose-timeout=500", "--shutdown-timeout=1", script,
+    process = start("run", "--start-timeout=60", "--hang-timeout=300ms", "--diagnose-timeout=500", "--shutdown-timeout=1", script,
                     env={**env, "PATH": f"{spy.parent}:{env['PATH']}"})
     wait_for(lambda: (tmp_path / "spying").exists() and (tmp_path / "spying").read_text().endswith("\n"), "py-spy")
     process.terminate()

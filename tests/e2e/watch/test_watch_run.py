@@ -177,13 +177,17 @@ def test_heartbeats_count_as_life(muster, script, env):
 
 
 @pytest.mark.parametrize("action, code", [("report", 0), ("stop", 137)])
-def test_hang_actions(muster, script, env, action, code):
+def test_hang_actions(start, script, env, tmp_path, action, code):
     path = script("""
-        if attempt == 0: time.sleep(1)
+        while attempt == 0 and not os.path.exists("told"): time.sleep(0.02)
     """)
-    done = muster("run", "--max-restarts=1", "--hang-timeout=300ms", f"--hang-action={action}", path, env=env())
-    assert done.returncode == code, done.stderr
-    assert done.stderr.count("hangs:") == 1
+    with open(tmp_path / "err", "w+") as err:
+        job = start("run", "--max-restarts=1", "--hang-timeout=300ms", f"--hang-action={action}", path, env=env(), stderr=err)
+        wait_for(lambda: "hangs:" in (tmp_path / "err").read_text(), "the hang to be told")
+        if action == "report":
+            (tmp_path / "told").touch()
+        assert job.wait(DEADLINE) == code, (tmp_path / "err").read_text()
+    assert (tmp_path / "err").read_text().count("hangs:") == 1
 
 
 def test_a_start_has_its_own_time(muster, script, env):

@@ -43,6 +43,7 @@ static void tell_gone(struct job *job)
 	TELL(&job->telling, HAPPENED_GROUP_GONE);
 	struct headway_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
+				    .left = notice_left(job),
 				    .reached = span.workers ? span.most + 1 : 0 };
 	guard_kept(job->guard, gone.kept);
 	job_part(job, gone);

@@ -119,9 +119,9 @@ bool notice_signal(struct job *job, int signal)
 bool notice_left(const struct job *job)
 {
 	const struct worker_pages *pages = guard_pages(job->guard);
-	uint64_t step;
+	struct plan_leavers leavers = { .left = 0 };
 	for (size_t i = 0; i < job->group.count; i++)
-		if (plan_has_left(worker_pages_get(pages, i), &step))
-			return true;
-	return false;
+		plan_count(worker_pages_get(pages, i),
+			   exit_status_ok(&job->group.workers[i].status), &leavers);
+	return plan_all_left(&leavers);
 }

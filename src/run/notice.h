@@ -34,7 +34,8 @@ bool notice_signal(struct job *job, int signal);
 /* Shows a plan to the workers, as the node wants it; NONE: they go on as if there were none. */
 void notice_show(struct job *job, const struct stop_plan *plan);
 
-/* Whether a worker of the last round left as agreed. */
+/* Whether workers of the last round, which have ended, left as agreed, and the state of all is
+ * safe. */
 bool notice_left(const struct job *job);
 
 #endif

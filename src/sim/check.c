@@ -26,7 +26,9 @@
  *     an excluded node is in none (checks.c).
  * 13. All workers of a round that leave or save because of a notice do so after the same step,
  * having been asked once. None waits for a decision for ever. All agents that hear that the job is
- * done hear the same of whether its workers left. Without faults all leave.
+ * done hear the same of whether its workers left. An agent that is stopped says that its workers
+ * left if some did and none was lost before it had saved or ended, and only then. Without faults
+ * all leave.
  * 14 is in clocks.c, 15 in gaits.c.
  */
 #include <stdio.h>
@@ -381,6 +383,31 @@ static void check_left(struct world *world, const struct host *host, const struc
 			     outcome->left ? "left" : "are done");
 }
 
+/* Workers of its last round left, and each has saved or ended well. */
+static bool all_left(const struct host *host)
+{
+	bool any = false;
+	for (size_t i = 0; i < host->group.count; i++) {
+		const struct sim_process *worker = &host->workers[i];
+		const struct sim_stepper *stepper = &host->steppers[i];
+		any |= stepper->leaving;
+		if (!(stepper->leaving && stepper->tells) && (worker->code || worker->signal))
+			return false;
+	}
+	return any;
+}
+
+static void check_stopped(struct world *world, const struct host *host,
+			  const struct outcome *outcome)
+{
+	bool heard = host->node.agent.memory.ruling == RULING_DONE;
+	if (!outcome->left && all_left(host))
+		check_broken(world, "h%u is stopped and forgets that its workers left",
+			     host->index);
+	if (outcome->left && !all_left(host) && !heard)
+		check_broken(world, "h%u is stopped and says that its workers left", host->index);
+}
+
 /* An agent that got CLOSED; one with workers that cannot be killed ends on its own. */
 static void check_closed(struct world *world, const struct host *host, bool done)
 {
@@ -470,6 +497,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 		check_closed(world, host, outcome->kind == OUTCOME_DONE);
 	if (outcome->kind == OUTCOME_DONE)
 		check_left(world, host, outcome);
+	if (outcome->kind == OUTCOME_SIGNAL && !host->stuck)
+		check_stopped(world, host, outcome);
 	if (outcome->kind == OUTCOME_SIGNAL && !world->options.faults)
 		check_broken(world, "h%u is stopped, though all could have left together",
 			     host->index);

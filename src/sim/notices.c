@@ -60,6 +60,7 @@ void notices_workers_start(struct world *world, struct host *host)
 		*stepper = (struct sim_stepper){
 			.page = page,
 			.asks = !(world->some_never_ask && i == 2),
+			.tells = i != 1,
 			.next_ns = world->now_ns +
 				   rng_range(&world->notice_rng, 1, 2 * world->step_ns),
 		};
@@ -137,8 +138,10 @@ static void ask(struct world *world, struct host *host, size_t rank)
 	uint64_t seen;
 	atomic_fetch_or(&stepper->page->asks, 1u << PLAN_LEAVE | 1u << PLAN_SAVE);
 	enum plan_answer save = plan_ask(stepper->page, stepper->step, true, &seen);
-	if (save == PLAN_ACT)
+	if (save == PLAN_ACT) {
 		check_acts(world, host, rank, stepper->step);
+		atomic_store(&stepper->page->saved, stepper->tells ? stepper->step + 1 : 0);
+	}
 	enum plan_answer answer = save == PLAN_WAIT
 					  ? PLAN_WAIT
 					  : plan_ask(stepper->page, stepper->step, false, &seen);
@@ -203,11 +206,11 @@ void notices_show(struct world *world, struct host *host, const struct stop_plan
 
 bool notices_left(const struct world *world, const struct host *host)
 {
-	uint64_t step;
-	for (size_t i = 0; world->notices && i < SIM_NPROC_MAX; i++)
-		if (plan_has_left(host->steppers[i].page, &step))
-			return true;
-	return false;
+	struct plan_leavers leavers = { .left = 0 };
+	for (size_t i = 0; world->notices && i < host->group.count; i++)
+		plan_count(host->steppers[i].page, exit_status_ok(&host->group.workers[i].status),
+			   &leavers);
+	return plan_all_left(&leavers);
 }
 
 static bool any_asks(const struct host *host)

@@ -42,11 +42,14 @@ static void signal_process(struct world *world, struct sim_process *process, int
 {
 	uint64_t longest_ns = (world->script == SCRIPT_REBORN ? 900 : 40) * NS_PER_MS;
 	bool deaf = signal != SIGKILL && rng_chance(&world->rng, 3);
-	if (process->alive && !deaf)
-		process->ends_ns = MIN(
-			process->ends_ns,
-			world->now_ns + (signal == SIGKILL ? rng_range(&world->rng, 0, longest_ns)
-							   : stop_time_ns(world)));
+	if (!process->alive || deaf)
+		return;
+	uint64_t takes_ns =
+		signal == SIGKILL ? rng_range(&world->rng, 0, longest_ns) : stop_time_ns(world);
+	if (world->now_ns + takes_ns >= process->ends_ns)
+		return;
+	process->ends_ns = world->now_ns + takes_ns;
+	process->signal = signal;
 }
 
 static void kill_all(struct world *world, struct host *host)
@@ -123,7 +126,9 @@ static uint64_t reached(const struct host *host)
 
 static void tell_gone(struct world *world, struct host *host)
 {
-	struct agent_event event = { .type = AGENT_GROUP_GONE, .reached = reached(host) };
+	struct agent_event event = { .type = AGENT_GROUP_GONE,
+				     .left = notices_left(world, host),
+				     .reached = reached(host) };
 	workers_gone(world, host);
 	stash_work(host);
 	stash_read(host, event.kept);
@@ -264,6 +269,8 @@ static void end_worker(struct world *world, struct host *host, size_t rank)
 				     .status = { EXIT_CODE, worker->code, false },
 				     .when_ns = world_local_ns(world, host) };
 	worker->alive = false;
+	if (worker->signal)
+		event.status = (struct exit_status){ EXIT_SIGNAL, worker->signal, false };
 	if (worker->code < 0) {
 		event.type = GROUP_EV_SPAWN_FAILED;
 		event.error = EAGAIN;

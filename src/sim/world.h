@@ -63,6 +63,7 @@ struct happening_event {
 struct sim_process {
 	uint64_t ends_ns; /* NS_NEVER: it does not end on its own */
 	int code;	  /* its exit code, -1: it cannot be started */
+	int signal;	  /* that makes it end before; 0: none */
 	bool alive;
 };
 
@@ -75,6 +76,7 @@ struct sim_stepper {
 	bool waits;	  /* for a decision */
 	uint64_t waits_since_ns;
 	bool leaving;	/* it saves, then ends */
+	bool tells;	/* that it has saved */
 	uint32_t acted; /* the serial number of the last notice on which it acted */
 };
 
@@ -463,7 +465,8 @@ void notices_workers_gone(struct world *world, struct host *host);
 void notices_step(struct world *world, struct host *host);
 void notices_show(struct world *world, struct host *host, const struct stop_plan *plan);
 void notices_give(struct world *world, struct host *host);
-bool notices_left(const struct world *world, const struct host *host); /* a worker of its round */
+/* Workers of its last round, which is over, left as agreed, and the state of all is safe. */
+bool notices_left(const struct world *world, const struct host *host);
 
 /* gaits.c */
 void gaits_choose(struct world *world);

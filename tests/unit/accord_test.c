@@ -453,6 +453,98 @@ TEST(a_notice_where_no_round_runs_is_the_signal_that_it_came_from)
 	ck_assert_int_eq(agent.state, AGENT_LEAVING);
 }
 
+TEST(workers_have_left_if_all_saved_or_ended_well)
+{
+	struct worker_page other;
+	memset(&other, 0, sizeof(other));
+	fresh_page();
+	struct plan_leavers leavers = { .left = 0 };
+	plan_count(&page, true, &leavers);
+	ck_assert(!plan_all_left(&leavers)); /* it is done, and nobody asked it to leave */
+
+	show(PLAN_COMMITTED, PLAN_LEAVE, 7);
+	ck_assert_int_eq(plan_ask(&page, 7, false, &seen), PLAN_ACT);
+	plan_count(&page, true, &leavers);
+	plan_count(&other, true, &leavers);
+	ck_assert(plan_all_left(&leavers));
+	atomic_store(&page.saved, 7); /* up to step 6 */
+	struct plan_leavers lost = leavers;
+	plan_count(&page, false, &lost);
+	ck_assert(!plan_all_left(&lost));
+	atomic_store(&page.saved, 8);
+	plan_count(&page, false, &leavers);
+	ck_assert(plan_all_left(&leavers));
+	plan_count(NULL, false, &leavers);
+	ck_assert(!plan_all_left(&leavers));
+}
+
+static const struct outcome *outcome(void)
+{
+	for (size_t i = 0; i < done.count; i++)
+		if (done.items[i].type == AGENT_EXIT)
+			return &done.items[i].outcome;
+	return NULL;
+}
+
+/* They have saved, but not ended, when the round is lost. */
+TEST(that_workers_left_outlives_the_lease)
+{
+	for (int saved = 0; saved < 2; saved++) {
+		agent_runs();
+		hear_plan(1, PLAN_COMMITTED, PLAN_LEAVE, 5);
+		now_ns += 4 * NS_PER_S;
+		step(&(struct agent_event){ .type = AGENT_TIMER });
+		ck_assert_int_eq(agent.state, AGENT_LEAVING);
+		step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .left = saved });
+		ck_assert_ptr_nonnull(outcome());
+		ck_assert_int_eq(outcome()->kind, OUTCOME_SIGNAL);
+		ck_assert_int_eq(outcome()->left, saved);
+	}
+}
+
+TEST(that_workers_left_outlives_the_round_while_the_agent_waits_for_the_others)
+{
+	agent_runs();
+	hear_plan(1, PLAN_COMMITTED, PLAN_LEAVE, 5);
+	step(&(struct agent_event){ .type = AGENT_GROUP_DONE, .left = true });
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .left = true });
+	hear(&(struct msg){ .type = MSG_STOP, .ballot = round_1, .stop = { .why = STOP_MEMBERS } });
+	ck_assert_ptr_nonnull(outcome());
+	ck_assert_int_eq(outcome()->kind, OUTCOME_SIGNAL);
+	ck_assert(outcome()->left);
+}
+
+TEST(that_workers_left_outlives_the_deadline_of_the_notice)
+{
+	agent_runs();
+	give_notice();
+	hear_plan(1, PLAN_COMMITTED, PLAN_LEAVE, 5);
+	now_ns += 3 * NS_PER_S;
+	step(&(struct agent_event){ .type = AGENT_TIMER });
+	ck_assert_int_eq(agent.state, AGENT_LEAVING);
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .left = true });
+	ck_assert_ptr_nonnull(outcome());
+	ck_assert(outcome()->left);
+}
+
+TEST(that_workers_left_is_known_where_the_end_is_not)
+{
+	agent_runs();
+	hear_plan(1, PLAN_COMMITTED, PLAN_LEAVE, 5);
+	step(&(struct agent_event){ .type = AGENT_GROUP_DONE, .left = true });
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .left = true });
+	hear(&(struct msg){ .type = MSG_STOP,
+			    .ballot = round_1,
+			    .stop = { .why = STOP_RULING, .ruling = RULING_DONE, .left = true } });
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	ck_assert_int_eq(agent.state, AGENT_SEEKING);
+	now_ns += 60 * NS_PER_S;
+	step(&(struct agent_event){ .type = AGENT_TIMER });
+	ck_assert_ptr_nonnull(outcome());
+	ck_assert_int_eq(outcome()->kind, OUTCOME_UNKNOWN);
+	ck_assert(outcome()->left);
+}
+
 TEST(an_agent_whose_workers_left_waits_for_the_end_and_hears_it)
 {
 	agent_runs();

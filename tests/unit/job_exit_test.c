@@ -40,6 +40,18 @@ TEST(a_worker_that_a_watchdog_gave_up_never_counts_as_success)
 	ck_assert_int_eq(failed(FAILURE_HANG, UNKNOWN, 0), EXIT_CODE_FAILED);
 }
 
+TEST(a_job_whose_workers_left_says_so_whatever_ended_it)
+{
+	static const enum outcome_kind kinds[] = { OUTCOME_DONE, OUTCOME_SIGNAL, OUTCOME_UNKNOWN };
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct outcome outcome = { .kind = kinds[i], .left = true };
+		ck_assert_int_eq(job_exit_reason(&outcome, 0), EXIT_REASON_SAVED);
+		ck_assert_int_eq(job_exit_reason(&outcome, SIGTERM), EXIT_REASON_SAVED);
+	}
+	struct outcome stopped = { .kind = OUTCOME_SIGNAL };
+	ck_assert_int_eq(job_exit_reason(&stopped, SIGTERM), EXIT_REASON_SIGNAL);
+}
+
 TEST(exit_code_says_what_ended_a_job_without_a_failure)
 {
 	ck_assert_int_eq(job_exit_code(OUTCOME_DONE, 0, NULL), EXIT_CODE_OK);

@@ -396,6 +396,7 @@ static void time_out(struct step *s)
 	bool unheard = memory->work == WORK_DONE;
 	struct outcome outcome =
 		agent_outcome(s->agent, unheard ? OUTCOME_UNKNOWN : OUTCOME_TIMED_OUT);
+	outcome.left = unheard && memory->left;
 	agent_send_leave(s, LEAVE_TIMEOUT);
 	agent_exit(s, &outcome);
 }
@@ -729,6 +730,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	struct step step = { agent, event, now_ns, actions };
 	if (event->type == AGENT_GROUP_GONE) {
 		agent->memory.reached = event->reached;
+		agent->memory.left |= event->left;
 		memcpy(agent->memory.kept.states, event->kept, sizeof(event->kept));
 	}
 	if (event->type == AGENT_CHECKED)

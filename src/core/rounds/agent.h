@@ -105,10 +105,13 @@ struct agent_event {
 			const struct step_mark *marks; /* borrowed */
 			size_t mark_count;
 		};
-		bool left;		  /* GROUP_DONE: a worker left as agreed */
-		struct {		  /* GROUP_GONE */
-			uint64_t reached; /* 1 + the highest step of its workers; 0: none */
-			/* what all of them have committed */
+		struct {
+			/* GROUP_DONE, GROUP_GONE: workers left as agreed, and all that were here
+			 * have saved or ended well */
+			bool left;
+			/* GROUP_GONE: 1 + the highest step of its workers; 0: none */
+			uint64_t reached;
+			/* GROUP_GONE: what all of them have committed */
 			struct kept_state kept[KEPT_STATES];
 		};
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
@@ -151,8 +154,10 @@ struct outcome {
 	int signal;
 	uint32_t restarts;
 	bool stalled; /* attempts failed one after the other without progress */
-	bool left;    /* DONE: workers left as agreed, after saving; the job is not complete */
-	bool stuck;   /* this host has a process that cannot be killed */
+	/* DONE and UNKNOWN: workers left as agreed, after saving; the job is not complete.
+	 * SIGNAL: so did those of this host, before the signal reached them. */
+	bool left;
+	bool stuck; /* this host has a process that cannot be killed */
 	char text[OUTCOME_TEXT_MAX];
 };
 

@@ -56,12 +56,15 @@ enum exit_reason job_exit_reason(const struct outcome *outcome, int stop_signal)
 		return EXIT_REASON_NO_ROUND;
 	if (kind == OUTCOME_REFUSED)
 		return EXIT_REASON_SYSTEM;
+	if (outcome->left) /* also if a signal, or a lost round, overtook them when they had saved
+			    */
+		return EXIT_REASON_SAVED;
 	if (kind == OUTCOME_UNKNOWN)
 		return EXIT_REASON_DONE;
 	if (stop_signal)
 		return EXIT_REASON_SIGNAL;
 	if (kind == OUTCOME_DONE)
-		return outcome->left ? EXIT_REASON_SAVED : EXIT_REASON_DONE;
+		return EXIT_REASON_DONE;
 	if (outcome->stuck)
 		return EXIT_REASON_BAD_NODE;
 	if (outcome->stalled)

@@ -167,7 +167,7 @@ struct memory {
 	uint64_t reached;     /* 1 + the highest step of the workers here in `heard`; 0: none */
 	struct kept kept;     /* by the workers here, whatever round that was in */
 	enum work_state work; /* in `heard`; idle if not a member */
-	bool left;	      /* WORK_DONE: as agreed, after saving; or so the ruling says */
+	bool left;	      /* its workers, as agreed, after saving; or so the ruling says */
 	enum ruling ruling;   /* on `heard` */
 	struct cause cause;   /* of WORK_FAILED here, or of RULING_FAILED */
 };

@@ -90,6 +90,15 @@ bool plan_has_left(const struct worker_page *page, uint64_t *ret_step)
 	return true;
 }
 
+void plan_count(const struct worker_page *page, bool ended_well, struct plan_leavers *leavers)
+{
+	uint64_t step;
+	bool left = plan_has_left(page, &step);
+	bool saved = left && atomic_load(&page->saved) > step;
+	leavers->left += left;
+	leavers->lost += !ended_well && !saved;
+}
+
 void plan_look(const struct worker_page *page, const struct stop_plan *plan, bool runs,
 	       struct plan_positions *positions)
 {

@@ -77,4 +77,20 @@ void plan_look(const struct worker_page *page, const struct stop_plan *plan, boo
 bool plan_is_asked_for(const struct worker_page *page, enum plan_kind kind);
 bool plan_has_left(const struct worker_page *page, uint64_t *ret_step);
 
+/* Who of a host's workers left as agreed. */
+struct plan_leavers {
+	uint32_t left;
+	uint32_t lost; /* neither ended well nor told that they have saved the step they left after
+			*/
+};
+
+/* Adds one worker, whose end is known. `page` may be NULL. */
+void plan_count(const struct worker_page *page, bool ended_well, struct plan_leavers *leavers);
+
+/* Some left, and the state of all is safe. */
+static inline bool plan_all_left(const struct plan_leavers *leavers)
+{
+	return leavers->left > 0 && leavers->lost == 0;
+}
+
 #endif

@@ -443,12 +443,12 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 		buf_printf(out, "muster: %s\n", report->outcome->text);
 		return;
 	}
-	if (history->stop_signal) {
-		say_stopped(&p, report);
-		return;
-	}
 	if (report->outcome && report->outcome->left) {
 		say_left(out, last);
+		return;
+	}
+	if (history->stop_signal) {
+		say_stopped(&p, report);
 		return;
 	}
 	if (!cause) {

@@ -203,6 +203,9 @@ MUTANTS = {
     "next-round-in-spite-of-a-notice": [("leaving.c", "\treturn agent->noticed && agent->memory.ruling == RULING_NONE &&", "\treturn false &&")],
     "that-workers-left-is-forgotten": [("coordinator.c", "\tc->left |= s->event->msg->done.left;\n", "")],
     "that-workers-left-dies-with-the-coordinator": [("advance.c", "\t\tc->left = left(c);\n", "")],
+    "that-workers-left-is-forgotten-with-the-round": [("leaving.c", "\toutcome.left = s->agent->memory.left;\n", "")],
+    "that-workers-left-is-forgotten-when-they-are-killed": [("agent.c", "\t\tagent->memory.left |= event->left;\n", "")],
+    "lost-workers-count-as-left": [("plan.c", "\tleavers->lost += !ended_well && !saved;\n", "\t(void)saved;\n\t(void)ended_well;\n")],
     "worker-goes-on-after-the-proposed-step": [("plan.c", "\t\tif (reached) {", "\t\tif (false) {")],
     "worker-does-not-say-where-it-is": [("plan.c", "\t\tatomic_store(&page->at, pack(step + 1, plan.serial, 0));", "\t\tatomic_store(&page->at, pack(step, plan.serial, 0));")],
     # who holds the others up

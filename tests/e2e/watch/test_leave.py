@@ -19,10 +19,13 @@ WORKER = """
         time.sleep(0.001 * (1 + rank))
         muster.step(step)
         if rank in ASKS:
-            if muster.save_after(step):
+            if muster.save_after(step) and SAVES:
                 muster.saved(step)
             if muster.stop_after(step):
                 sys.stdout.write(f"rank {rank} left after {step}\\n")
+                sys.stdout.flush()
+                if STAYS:
+                    time.sleep(10**6)
                 sys.exit(0)
         if step == 3:
             sys.stdout.write(f"rank {rank} runs\\n")
@@ -33,9 +36,9 @@ WORKER = """
 class Run:
     """A job of three workers on this host, all of which run."""
 
-    def __init__(self, tmp_path, *options, asks=(0, 1, 2)):
+    def __init__(self, tmp_path, *options, asks=(0, 1, 2), saves=True, stays=False):
         script = tmp_path / "worker.py"
-        script.write_text(f"ASKS = {asks}\n" + textwrap.dedent(WORKER))
+        script.write_text(f"ASKS, SAVES, STAYS = {asks}, {saves}, {stays}\n" + textwrap.dedent(WORKER))
         self.logs = tmp_path / "logs"
         self.process = subprocess.Popen(
             [MUSTER, "run", "--nproc-per-node=3", f"--log-dir={self.logs}", "--shutdown-timeout=5", *options, str(script)],
@@ -119,3 +122,14 @@ def test_a_second_sigterm_does_not_wait(tmp_path):
             assert "left after" in run.process.stdout.readline()
         run.process.send_signal(signal.SIGTERM)
         run.ends(128 + signal.SIGTERM)
+
+
+@pytest.mark.parametrize("saves", [True, False], ids=["saved", "not saved"])
+def test_workers_that_have_saved_have_left_even_if_they_must_be_stopped(tmp_path, saves):
+    with Run(tmp_path, "--notice=1h", saves=saves, stays=True) as run:
+        run.process.send_signal(signal.SIGTERM)
+        for _ in range(3):
+            assert "left after" in run.process.stdout.readline()
+        run.process.send_signal(signal.SIGTERM)
+        _, err = run.ends(94 if saves else 128 + signal.SIGTERM)
+        assert ("3 of 3 here have saved it" if saves else "stopped by SIGTERM") in err

@@ -1,18 +1,22 @@
 """Training on two hosts (gloo, 4 ranks, namespaces) that gets notice at random moments: do all ranks leave after the same step?
 
-usage: soak_notice.py [--runs=1000] [--seed=1] [--minutes=M]
+usage: soak_notice.py [--runs=1000] [--seed=1] [--minutes=M] [--at-once=N]
 
-Each run is a job of its own. At a random moment of its training a random agent, or both, get SIGTERM or SIGUSR1. Every rank
-must leave after the same step, with a complete checkpoint of that step that has the same weights as all others, and both
-agents must end with 94: start me again. Prints what each run came to, and ends with 1 if one was wrong."""
+Each run is a job of its own; runs side by side have hosts of their own. At a random moment of its training a random agent, or
+both, get SIGTERM or SIGUSR1. Every rank must leave after the same step, with a complete checkpoint of that step that has the same
+weights as all others, and both agents must end with 94: start me again. Prints what each run came to, and ends with 1 if one was wrong."""
 
 import argparse
+import concurrent.futures
 import io
+import itertools
+import os
 import pathlib
 import random
 import re
 import signal
 import sys
+import threading
 import time
 import zipfile
 
@@ -125,17 +129,32 @@ def main():
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=0, help="begin no run after so many; 0: no limit")
+    parser.add_argument("--at-once", type=int, default=len(os.sched_getaffinity(0)), help="runs side by side")
     options = parser.parse_args()
-    began, right, done = time.monotonic(), 0, 0
-    with netns.Lab(HOSTS) as lab:
-        (lab.directory / "worker.py").write_text(WORKER)
-        for number in range(options.runs):
-            if options.minutes and time.monotonic() - began > 60 * options.minutes:
-                break
-            right += run(lab, number, random.Random(f"{options.seed} {number}"))
-            done += 1
-            for host in lab.hosts:
-                host.started.clear()
+    began, numbers, lock = time.monotonic(), iter(range(options.runs)), threading.Lock()
+
+    def is_late():
+        return options.minutes and time.monotonic() - began > 60 * options.minutes
+
+    def lane():
+        """Runs on two hosts of its own, one after the other; which of them went well."""
+        went = []
+        with netns.Lab(HOSTS) as lab:
+            (lab.directory / "worker.py").write_text(WORKER)
+            while not is_late():
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    break
+                went.append(run(lab, number, random.Random(f"{options.seed} {number}")))
+                for host in lab.hosts:
+                    host.started.clear()
+        return went
+
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        lanes = [pool.submit(lane) for _ in range(options.at_once)]
+        went = list(itertools.chain.from_iterable(lane.result() for lane in lanes))
+    right, done = sum(went), len(went)
     print(f"{right} of {done} runs: all ranks left after the same step, with complete checkpoints")
     sys.exit(right != done)
 

@@ -18,7 +18,7 @@
  *    last round were done, failure only when one of its workers failed. No agent that was in a
  *    round is refused for its MIN:MAX, unless a job with another one has formed rounds too.
  * 9. A process that has closed the job ends by itself only when all others know it, or had the time
- *    to; its own agent hears of it too.
+ *    to; its own agent hears of it too. Where a lease decides, that end is on record before.
  * 10. When nothing but the coordinator's process is lost, the others go on and hear the end.
  * 11 is in stash.c.
  * 12. Only a lame node, or with strikes one whose workers failed, is called unfit, by name, before
@@ -340,6 +340,20 @@ void check_ruling(struct world *world, const struct host *host)
 			     c->ruling == RULING_DONE ? "done" : "failed");
 }
 
+/* Where a lease decides, what is closed is on record. A later leader may have recorded another end
+ * since, of a job that was begun again. */
+void check_closes(struct world *world, const struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	const struct recorded_end *past = &world->arbiter_past;
+	if (ballot_compare(c->roster.heard.ballot, world->last) > 0)
+		world->last = c->roster.heard.ballot;
+	if (world->fenced && c->until_ns &&
+	    (past->epoch < c->epoch || (past->epoch == c->epoch && past->ruling != c->ruling)))
+		check_broken(world, "c%u closes the job with an end that is not on record",
+			     host->index);
+}
+
 /* A worker saves, perhaps to leave then, because of the plan that it sees. */
 void check_acts(struct world *world, struct host *host, size_t rank, uint64_t step)
 {
@@ -481,6 +495,13 @@ static bool could_go_on(const struct world *world)
 	return world->amnesia == 0 && !too_few_were_told(world);
 }
 
+/* Scripts that take nobody away for good. */
+static bool all_may_go_on(const struct world *world)
+{
+	return !world->script || world->script == SCRIPT_LOST || world->script == SCRIPT_RIVALS ||
+	       world->script == SCRIPT_RELIC;
+}
+
 void check_outcome(struct world *world, struct host *host, const struct outcome *outcome)
 {
 	static const char *const names[] = { "done",	  "failed",  "signal",
@@ -508,8 +529,7 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 	if (outcome->kind == OUTCOME_TIMED_OUT || outcome->kind == OUTCOME_UNKNOWN)
 		check_in_vain(world, host);
 	bool first = counts[OUTCOME_TIMED_OUT] == 1 && counts[OUTCOME_UNKNOWN] == 0;
-	if (outcome->kind == OUTCOME_TIMED_OUT && first && !world->misfit &&
-	    (!world->script || world->script == SCRIPT_LOST || world->script == SCRIPT_RIVALS) &&
+	if (outcome->kind == OUTCOME_TIMED_OUT && first && !world->misfit && all_may_go_on(world) &&
 	    !world->closed && world->now_ns > world->faults_end_ns + CALM_NS && could_go_on(world))
 		check_broken(world, "h%u timed out although enough agents are here", host->index);
 	if (outcome->kind != OUTCOME_DONE)

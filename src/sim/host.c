@@ -110,9 +110,8 @@ static void compare(struct world *world, struct host *host, struct before before
 	if (before.state < COORDINATOR_CLOSING && c->ruling != RULING_NONE &&
 	    c->state >= COORDINATOR_CLOSING)
 		check_ruling(world, host);
-	if (c->state == COORDINATOR_CLOSED &&
-	    ballot_compare(c->roster.heard.ballot, world->last) > 0)
-		world->last = c->roster.heard.ballot;
+	if (before.state != COORDINATOR_CLOSED && c->state == COORDINATOR_CLOSED)
+		check_closes(world, host);
 	if (c->restarts > before.restarts)
 		check_charge(world, host, before.heard.ballot, c->restarts - before.restarts);
 	if (new_round) {

@@ -24,6 +24,10 @@
  *         higher ballot and is then cut off, and then the member of the last round.
  * RIVALS  The coordinator's host stands still. The next one forms a round with a higher ballot and
  *         is cut off from all before another hears of it. The first one goes on without it.
+ * RELIC   With leases, the two members of a round lose each other, and the one that does not
+ *         coordinate has a failure that is final. The other one goes on, and loses the arbiter. The
+ *         first is chosen, rules, and loses the arbiter before it can have the end recorded; then
+ *         the other comes, with its later round.
  */
 #include "base/clock.h"
 #include "sim/world.h"
@@ -68,6 +72,12 @@ void scripts_choose(struct world *world)
 		choose_nodes(world, 3, 1);
 		world->mode = SIM_MODE_ENDPOINT;
 		world->max_nodes = world->endpoints = 1;
+		world->work_ns = 300 * NS_PER_S;
+	} else if (world->script == SCRIPT_RELIC) {
+		choose_nodes(world, 2, 1);
+		world->mode = SIM_MODE_ARBITER;
+		world->endpoints = 1;
+		world->max_restarts = 0;
 		world->work_ns = 300 * NS_PER_S;
 	} else if (world->script == SCRIPT_RIVALS) {
 		choose_nodes(world, 3, 1);
@@ -268,6 +278,9 @@ void scripts_decided(struct world *world, struct host *host)
 	if (world->script == SCRIPT_RIVALS && world->result->faults == 1 && c->own &&
 	    c->state == COORDINATOR_RUNNING)
 		strike_at(world, host, world->now_ns);
+	if (world->script == SCRIPT_RELIC && c->own && c->state == COORDINATOR_RUNNING &&
+	    world->result->faults + c->roster.heard.nodes == 2)
+		strike_at(world, host, world->now_ns + 500 * NS_PER_MS);
 	if (world->script == SCRIPT_TORN &&
 	    (c->state == COORDINATOR_CLOSING || c->state == COORDINATOR_CLOSED))
 		strike_at(world, host, world->now_ns);
@@ -352,6 +365,45 @@ static void strike_reborn(struct world *world, struct host *host)
 		 host->index);
 }
 
+static void fail_workers(struct world *world, struct host *host)
+{
+	for (size_t i = 0; i < SIM_NPROC_MAX; i++) {
+		host->workers[i].ends_ns = MIN(host->workers[i].ends_ns, world->now_ns);
+		host->workers[i].code = 1;
+	}
+	workers_happen(world, host);
+}
+
+static void strike_relic(struct world *world, struct host *host)
+{
+	struct host *other = &world->hosts[1 - host->index];
+	switch (world->result->faults) {
+	case 0:
+		world->result->faults++;
+		faults_cut(world, host->index, other->index);
+		fail_workers(world, other);
+		break;
+	case 1:
+		world->result->faults++;
+		world->arbiter_cut[host->index] = true;
+		strike_at(world, host, world->now_ns + NS_PER_S);
+		break;
+	case 2: /* until the other one is chosen */
+		world->result->faults += other->node.coordinator != NULL;
+		world->arbiter_cut[other->index] = other->node.coordinator != NULL;
+		strike_at(world, host,
+			  world->now_ns + (other->node.coordinator ? 7500 : 500) * NS_PER_MS);
+		break;
+	case 3:
+		world->result->faults++;
+		faults_heal(world);
+		world->arbiter_cut[other->index] = true;
+		world->faults_end_ns = world->now_ns + 3 * NS_PER_S;
+		world_at(world, world->faults_end_ns, HAPPEN_HEAL, 0);
+		break;
+	}
+}
+
 void scripts_strike(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
@@ -367,6 +419,8 @@ void scripts_strike(struct world *world, struct host *host)
 			      rng_range(&world->rng, 5000, 20000) * NS_PER_MS);
 	} else if (world->script == SCRIPT_REBORN) {
 		strike_reborn(world, host);
+	} else if (world->script == SCRIPT_RELIC) {
+		strike_relic(world, host);
 	} else if (world->script == SCRIPT_RIVALS) {
 		world->result->faults++;
 		cut_from_all(world, host);

@@ -169,7 +169,8 @@ static void choose_job(struct world *world)
 		scripts_choose(world);
 	/* Without a draw, so that all other worlds stay as they are. */
 	world->fenced = world->mode == SIM_MODE_ARBITER &&
-			(world->options.seed % 2 == 0 || world->script == SCRIPT_FENCE);
+			(world->options.seed % 2 == 0 || world->script == SCRIPT_FENCE ||
+			 world->script == SCRIPT_RELIC);
 }
 
 void world_init(struct world *world, const struct sim_options *options, struct buf *trace,

@@ -218,6 +218,7 @@ enum sim_script {
 	SCRIPT_THAW,
 	SCRIPT_REBORN,
 	SCRIPT_RIVALS,
+	SCRIPT_RELIC,
 	SCRIPT_COUNT,
 };
 
@@ -488,6 +489,7 @@ void check_formed(struct world *world, struct host *host);
 void check_charge(struct world *world, struct host *host, struct ballot ballot, uint32_t count);
 void check_round_ended(struct world *world, struct host *host, bool by_failure);
 void check_ruling(struct world *world, const struct host *host);
+void check_closes(struct world *world, const struct host *host);
 void check_group_start(struct world *world, struct host *host, const struct msg_formed *formed);
 void check_group_end(struct world *world, struct host *host);
 void check_step(struct world *world);

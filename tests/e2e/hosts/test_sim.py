@@ -110,6 +110,10 @@ MUTANTS = {
     "record-not-repeated": [
         ("losses.c", "\tc->recording = false; /* the last RECORD may be lost */", ""),
     ],
+    "ruled-too-early-and-gone": [
+        ("admission.c", "(formation_by_lease(c) && heard.epoch < c->epoch);", "false;"),
+        ("node.c", "\tnode->term.used &= !down->again;\n", ""),
+    ],
     # how the machines are joined
     "outcome-not-held-back": [
         ("node.c", "node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;", "node->ending = false;"),

@@ -12,6 +12,15 @@ static_assert(sizeof(struct wire_served_greeting) == WIRE_MAGIC_SIZE + WIRE_NONC
 static_assert(sizeof(struct wire_caller_greeting) == WIRE_NONCE_SIZE + WIRE_PROOF_SIZE + 2,
 	      "no padding");
 
+/* Little end first, on every host. */
+static void add_number(crypto_generichash_state *state, uint64_t number, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		const unsigned char byte = (unsigned char)(number >> 8 * i);
+		crypto_generichash_update(state, &byte, 1);
+	}
+}
+
 static void prove(const struct wire_spec *spec, enum side side, const unsigned char *served_nonce,
 		  const unsigned char *caller_nonce, unsigned char ret_proof[WIRE_PROOF_SIZE])
 {
@@ -23,10 +32,8 @@ static void prove(const struct wire_spec *spec, enum side side, const unsigned c
 				TOKEN_KEY_SIZE, WIRE_PROOF_SIZE);
 	crypto_generichash_update(&state, (const unsigned char *)purpose, sizeof(purpose));
 	crypto_generichash_update(&state, &who, 1);
-	crypto_generichash_update(&state, (const unsigned char *)&spec->serial,
-				  sizeof(spec->serial));
-	crypto_generichash_update(&state, (const unsigned char *)&spec->secret,
-				  sizeof(spec->secret));
+	add_number(&state, spec->serial, sizeof(spec->serial));
+	add_number(&state, spec->secret, sizeof(spec->secret));
 	crypto_generichash_update(&state, served_nonce, WIRE_NONCE_SIZE);
 	crypto_generichash_update(&state, caller_nonce, WIRE_NONCE_SIZE);
 	crypto_generichash_final(&state, ret_proof, WIRE_PROOF_SIZE);

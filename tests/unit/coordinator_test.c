@@ -1181,6 +1181,20 @@ TEST(an_answer_about_earlier_pairs_does_not_count_for_the_pairs_of_now)
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
 
+TEST(a_node_that_answers_twice_does_not_end_the_measurement_of_others)
+{
+	begin_plain(4, 4);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_paired(link);
+	const uint32_t serial = c.pairing.serial;
+	ck_assert_uint_eq(c.pairing.waiting, 2);
+	tell_paired(1, serial, false);
+	tell_paired(1, serial, false);
+	ck_assert_uint_eq(c.pairing.serial, serial);
+	tell_paired(3, serial, false);
+	ck_assert_uint_eq(c.pairing.serial, serial + 1);
+}
+
 TEST(a_node_that_is_not_fit_takes_part_where_min_needs_it)
 {
 	struct coordinator_config config = COORDINATOR_CONFIG_INIT;

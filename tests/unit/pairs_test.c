@@ -143,6 +143,22 @@ TEST(a_node_that_nobody_can_call_is_called_again)
 	pairs_done(&pairs);
 }
 
+TEST(a_pair_counts_once_in_each_round)
+{
+	const struct pair_figures good = { 1000, 50 }, bad = { 1, 9000 };
+	struct pairs pairs;
+	pairs_init(&pairs, 4);
+	for (int round = 0; pairs_next(&pairs); round++)
+		for (uint32_t i = 0; i < 4; i++) {
+			if (!pairs.nodes[i].calls[round])
+				continue;
+			ck_assert(pairs_note(&pairs, i, &good));
+			ck_assert(!pairs_note(&pairs, i, &bad));
+			ck_assert_double_eq(pairs.nodes[i].found[round].bandwidth, 1000);
+		}
+	pairs_done(&pairs);
+}
+
 TEST(two_nodes_are_not_compared)
 {
 	struct pairs pairs;

@@ -14,6 +14,7 @@ void pairs_init(struct pairs *pairs, uint32_t count)
 		for (size_t r = 0; r < PAIRS_ROUNDS; r++) {
 			pairs->nodes[i].partner[r] = PAIRS_NOBODY;
 			pairs->nodes[i].calls[r] = false;
+			pairs->nodes[i].told[r] = false;
 			pairs->nodes[i].found[r] = PAIR_FIGURES_NONE;
 		}
 }
@@ -184,8 +185,10 @@ bool pairs_note(struct pairs *pairs, uint32_t node, const struct pair_figures *f
 	if (pairs->rounds == 0 || node >= pairs->count)
 		return false;
 	uint32_t round = pairs->rounds - 1, other = pairs->nodes[node].partner[round];
-	if (other == PAIRS_NOBODY || !pairs->nodes[node].calls[round])
+	if (other == PAIRS_NOBODY || !pairs->nodes[node].calls[round] ||
+	    pairs->nodes[node].told[round])
 		return false;
+	pairs->nodes[node].told[round] = true;
 	pairs->nodes[node].found[round] = *found;
 	pairs->nodes[other].found[round] = *found;
 	return true;

@@ -30,6 +30,7 @@ struct pair_figures {
 struct pairs_node {
 	uint32_t partner[PAIRS_ROUNDS]; /* PAIRS_NOBODY: it sits out */
 	bool calls[PAIRS_ROUNDS];	/* it connects to its partner, and tells what it found */
+	bool told[PAIRS_ROUNDS];	/* the pair's figures have come */
 	struct pair_figures found[PAIRS_ROUNDS];
 };
 
@@ -46,7 +47,7 @@ void pairs_done(struct pairs *pairs);
 /* Chooses the pairs of the next round; false: no more is to be learned. */
 bool pairs_next(struct pairs *pairs);
 
-/* What a node that calls found in the last round. False: it does not call. */
+/* What a node that calls found in the last round. False: it does not call, or has told already. */
 bool pairs_note(struct pairs *pairs, uint32_t node, const struct pair_figures *found);
 
 /* The best that each node had. A bad figure of a node that may be its partners' is left out. */

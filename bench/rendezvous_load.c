@@ -110,7 +110,7 @@ static void set_timer(struct host *host)
 
 static void step(struct host *host, const struct agent_event *event)
 {
-	struct agent_actions actions = AGENT_ACTIONS_INIT;
+	struct agent_actions actions = { .items = NULL };
 	agent_step(&host->agent, event, clock_now_ns(), &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		carry_out(host, &actions.items[i]);

@@ -122,7 +122,7 @@ static void tell(struct host *host, const struct agent_event *event)
 		step_node(w, &(struct node_event){ .type = NODE_EV_HOST, .agent = *event });
 		return;
 	}
-	struct agent_actions actions = AGENT_ACTIONS_INIT;
+	struct agent_actions actions = { .items = NULL };
 	agent_step(&host->agent, event, clock_now_ns(), &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		act(host, &actions.items[i]);

@@ -7,12 +7,6 @@
 #include "base/mem.h"
 #include "core/batch/batch_private.h"
 
-void batch_actions_done(struct batch_actions *actions)
-{
-	free(actions->items);
-	*actions = (struct batch_actions){ .items = NULL };
-}
-
 /* ---- the list ---- */
 
 static void admit(struct batch *batch, struct batch_order *order)

@@ -10,6 +10,7 @@
 #ifndef CORE_BATCH_BATCH_H
 #define CORE_BATCH_BATCH_H
 
+#include "base/actions.h"
 #include "core/batch/batch_rules.h"
 #include "core/batch/learned.h"
 #include "core/batch/repeat.h"
@@ -142,12 +143,7 @@ struct batch_action {
 	struct batch_outcome outcome; /* SPAWN: only its trial */
 };
 
-struct batch_actions {
-	struct batch_action *items;
-	size_t count, cap;
-};
-
-void batch_actions_done(struct batch_actions *actions);
+ACTIONS_OF(batch);
 
 struct batch_opts {
 	int jobs; /* orders at a time, at least 1 */

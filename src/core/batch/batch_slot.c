@@ -11,9 +11,7 @@ typedef void slot_fn(struct step *s, struct batch_slot *slot);
 
 struct batch_action *batch_act(struct step *s, enum batch_action_type type, int slot)
 {
-	struct batch_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct batch_action *action = &actions->items[actions->count++];
+	struct batch_action *action = batch_actions_add(s->actions);
 	memset(action, 0, sizeof(*action));
 	action->type = type;
 	action->slot = slot;

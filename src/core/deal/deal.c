@@ -15,17 +15,9 @@ struct step {
 	struct deal_actions *actions;
 };
 
-void deal_actions_done(struct deal_actions *actions)
-{
-	free(actions->items);
-	*actions = (struct deal_actions){ .items = NULL };
-}
-
 static struct deal_action *act(struct step *s, enum deal_action_type type)
 {
-	struct deal_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct deal_action *action = &actions->items[actions->count++];
+	struct deal_action *action = deal_actions_add(s->actions);
 	*action = (struct deal_action){ .type = type, .host = DEAL_NO_HOST };
 	return action;
 }

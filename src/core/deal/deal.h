@@ -19,6 +19,7 @@
 #ifndef CORE_DEAL_DEAL_H
 #define CORE_DEAL_DEAL_H
 
+#include "base/actions.h"
 #include "base/heap.h"
 #include "core/batch/batch_rules.h"
 #include "core/deal/needs.h"
@@ -196,12 +197,7 @@ struct deal_action {
 	bool final;
 };
 
-struct deal_actions {
-	struct deal_action *items;
-	size_t count, cap;
-};
-
-void deal_actions_done(struct deal_actions *actions);
+ACTIONS_OF(deal);
 
 struct deal {
 	struct deal_config config;

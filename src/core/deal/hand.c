@@ -12,17 +12,9 @@ struct step {
 	struct hand_actions *actions;
 };
 
-void hand_actions_done(struct hand_actions *actions)
-{
-	free(actions->items);
-	*actions = (struct hand_actions){ .items = NULL };
-}
-
 static struct hand_action *act(struct step *s, enum hand_action_type type)
 {
-	struct hand_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct hand_action *action = &actions->items[actions->count++];
+	struct hand_action *action = hand_actions_add(s->actions);
 	*action = (struct hand_action){ .type = type };
 	return action;
 }

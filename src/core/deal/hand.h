@@ -11,6 +11,7 @@
 #ifndef CORE_DEAL_HAND_H
 #define CORE_DEAL_HAND_H
 
+#include "base/actions.h"
 #include "core/deal/deal.h"
 
 enum hand_state {
@@ -79,12 +80,7 @@ struct hand_action {
 	enum deal_stop stop;
 };
 
-struct hand_actions {
-	struct hand_action *items;
-	size_t count, cap;
-};
-
-void hand_actions_done(struct hand_actions *actions);
+ACTIONS_OF(hand);
 
 struct hand {
 	struct hand_config config;

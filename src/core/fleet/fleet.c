@@ -27,16 +27,9 @@ void fleet_done(struct fleet *fleet)
 	fleet->hosts = NULL;
 }
 
-void fleet_actions_done(struct fleet_actions *actions)
-{
-	free(actions->items);
-	*actions = (struct fleet_actions){ .items = NULL };
-}
-
 static void act(struct fleet_actions *actions, struct fleet_action action)
 {
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	actions->items[actions->count++] = action;
+	*fleet_actions_add(actions) = action;
 }
 
 uint32_t fleet_count(const struct fleet *fleet, enum fleet_state state)

@@ -11,6 +11,7 @@
 #ifndef CORE_FLEET_FLEET_H
 #define CORE_FLEET_FLEET_H
 
+#include "base/actions.h"
 #include "core/worker/exit_status.h"
 
 #define FLEET_SELF (-1) /* the starter, among hosts */
@@ -95,15 +96,10 @@ struct fleet_action {
 	bool lost;
 };
 
-struct fleet_actions {
-	struct fleet_action *items;
-	size_t count, cap;
-};
+ACTIONS_OF(fleet);
 
 void fleet_init(struct fleet *fleet, const struct fleet_config *config);
 void fleet_done(struct fleet *fleet);
-void fleet_actions_done(struct fleet_actions *actions);
-
 /* Appends to the actions. */
 void fleet_step(struct fleet *fleet, const struct fleet_event *event, uint64_t now_ns,
 		struct fleet_actions *actions);

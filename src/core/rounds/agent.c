@@ -775,9 +775,3 @@ const char *agent_state_name(enum agent_state state)
 	static_assert(ARRAY_LEN(names) == AGENT_STATE_COUNT, "every state needs a name");
 	return names[state];
 }
-
-void agent_actions_done(struct agent_actions *actions)
-{
-	free(actions->items);
-	*actions = AGENT_ACTIONS_INIT;
-}

@@ -25,6 +25,7 @@
 #ifndef CORE_ROUNDS_AGENT_H
 #define CORE_ROUNDS_AGENT_H
 
+#include "base/actions.h"
 #include "core/worker/exit_set.h"
 #include "core/rounds/msg.h"
 
@@ -200,13 +201,7 @@ struct agent_action {
 	};
 };
 
-struct agent_actions {
-	struct agent_action *items;
-	size_t count, cap;
-};
-
-#define AGENT_ACTIONS_INIT ((struct agent_actions){ .items = NULL })
-void agent_actions_done(struct agent_actions *actions);
+ACTIONS_OF(agent);
 
 /* Fields are private; read them in tests and for display only. */
 struct agent {

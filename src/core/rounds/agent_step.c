@@ -18,9 +18,7 @@ bool agent_pinging(const struct agent *agent)
 
 struct agent_action *agent_act(struct step *s, enum agent_action_type type)
 {
-	struct agent_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct agent_action *action = &actions->items[actions->count++];
+	struct agent_action *action = agent_actions_add(s->actions);
 	memset(action, 0, sizeof(*action));
 	action->type = type;
 	return action;

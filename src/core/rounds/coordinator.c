@@ -447,9 +447,3 @@ const char *coordinator_state_name(enum coordinator_state state)
 	static_assert(ARRAY_LEN(names) == COORDINATOR_STATE_COUNT, "every state needs a name");
 	return names[state];
 }
-
-void coordinator_actions_done(struct coordinator_actions *actions)
-{
-	free(actions->items);
-	*actions = COORDINATOR_ACTIONS_INIT;
-}

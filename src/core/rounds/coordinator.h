@@ -12,6 +12,7 @@
 #ifndef CORE_ROUNDS_COORDINATOR_H
 #define CORE_ROUNDS_COORDINATOR_H
 
+#include "base/actions.h"
 #include "core/rounds/note.h"
 #include "core/rounds/policy.h"
 #include "core/rounds/roster.h"
@@ -114,13 +115,7 @@ struct coordinator_action {
 	};
 };
 
-struct coordinator_actions {
-	struct coordinator_action *items;
-	size_t count, cap;
-};
-
-#define COORDINATOR_ACTIONS_INIT ((struct coordinator_actions){ .items = NULL })
-void coordinator_actions_done(struct coordinator_actions *actions);
+ACTIONS_OF(coordinator);
 
 /* How members agree to leave or to save together (core/rounds/accord.h), while a round runs. */
 struct accord {

@@ -10,9 +10,7 @@
 struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
 				    uint64_t link)
 {
-	struct coordinator_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct coordinator_action *action = &actions->items[actions->count++];
+	struct coordinator_action *action = coordinator_actions_add(s->actions);
 	memset(action, 0, sizeof(*action));
 	action->type = type;
 	action->link = link;

@@ -50,16 +50,9 @@ struct step {
 	struct ask_actions *actions;
 };
 
-void ask_actions_done(struct ask_actions *actions)
-{
-	free(actions->items);
-	*actions = ASK_ACTIONS_INIT;
-}
-
 struct msg *ask_send(struct ask_actions *actions, uint64_t link, enum msg_type type)
 {
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	struct ask_action *action = &actions->items[actions->count++];
+	struct ask_action *action = ask_actions_add(actions);
 	memset(action, 0, offsetof(struct ask_action, msg) + msg_size(type));
 	action->link = link;
 	action->msg.type = type;

@@ -17,6 +17,7 @@
 #ifndef CORE_ROUNDS_QUESTIONS_H
 #define CORE_ROUNDS_QUESTIONS_H
 
+#include "base/actions.h"
 #include "core/rounds/roster.h"
 
 #define NODE_LOCAL_LINK ((uint64_t)1 << 63) /* ids of links within the process begin here */
@@ -32,13 +33,7 @@ struct ask_action {
 	struct msg msg;
 };
 
-struct ask_actions {
-	struct ask_action *items;
-	size_t count, cap;
-};
-
-#define ASK_ACTIONS_INIT ((struct ask_actions){ .items = NULL })
-void ask_actions_done(struct ask_actions *actions);
+ACTIONS_OF(ask);
 /* Appends a message, whose fields the caller fills in. */
 struct msg *ask_send(struct ask_actions *actions, uint64_t link, enum msg_type type);
 

@@ -39,12 +39,6 @@ uint64_t group_deadline_ns(const struct group *group)
 	return group->deadline_ns;
 }
 
-void group_actions_done(struct group_actions *actions)
-{
-	free(actions->items);
-	*actions = (struct group_actions){ 0 };
-}
-
 /* One step's view: the handlers below all take it. */
 struct step {
 	struct group *group;
@@ -55,9 +49,7 @@ struct step {
 
 static void act(struct step *s, enum group_action_type type, size_t rank, int sig)
 {
-	struct group_actions *actions = s->actions;
-	ARRAY_RESERVE(actions->items, actions->count, actions->cap);
-	actions->items[actions->count++] = (struct group_action){ type, rank, sig };
+	*group_actions_add(s->actions) = (struct group_action){ type, rank, sig };
 }
 
 static void enter(struct step *s, enum group_state state, uint64_t deadline_ns)

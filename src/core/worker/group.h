@@ -19,6 +19,7 @@
 #ifndef CORE_WORKER_GROUP_H
 #define CORE_WORKER_GROUP_H
 
+#include "base/actions.h"
 #include "base/clock.h"
 #include "core/worker/exit_status.h"
 
@@ -128,11 +129,7 @@ struct group_action {
 	int signal;
 };
 
-struct group_actions {
-	struct group_action *items;
-	size_t count;
-	size_t cap;
-};
+ACTIONS_OF(group);
 
 /* `stop_signal` and `grace_ns` apply to the other workers when one fails. */
 void group_init(struct group *group, int stop_signal, uint64_t grace_ns);
@@ -143,7 +140,5 @@ void group_step(struct group *group, const struct group_event *event, uint64_t n
 
 /* When GROUP_EV_TIMER is due; NS_NEVER if the group waits for nothing. */
 uint64_t group_deadline_ns(const struct group *group);
-
-void group_actions_done(struct group_actions *actions);
 
 #endif

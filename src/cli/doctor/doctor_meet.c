@@ -10,14 +10,12 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/checks/roll.h"
+#include "core/checks/assembly.h"
 #include "core/worker/exit_code.h"
 #include "nodes/crew.h"
 #include "proto/checks/check_json.h"
 
 #define MESSAGE_MAX ((size_t)1 << 20) /* what one host tells another */
-#define LEAVE_NS (3 * NS_PER_S)	      /* for the others to hear the verdict */
-#define GRACE_NS (10 * NS_PER_S)      /* for the verdict, after the time in which all must come */
 
 /* A text ends with a NUL, of which JSON has none. */
 struct inbox {
@@ -25,6 +23,7 @@ struct inbox {
 	bool whole;
 };
 
+/* Turns what happens into events of the assembly, which decides. */
 struct meeting_hall {
 	const struct command *self;
 	const struct doctor_meet *meet;
@@ -32,15 +31,9 @@ struct meeting_hall {
 	struct event_base *base;
 	struct crew *crew;
 	struct event *late, *enough;
-	uint64_t begin_ns; /* of the checks here */
-	uint64_t wait_ns;  /* from then on */
-	struct roll roll;  /* on the host that shows the table */
-	struct map peers;  /* id -> struct inbox */
+	struct assembly assembly;
+	struct map peers; /* id -> struct inbox */
 	struct inbox verdict;
-	bool first;  /* this is that host */
-	bool told;   /* the results are there, or here */
-	bool closed; /* the table is complete, the others leave */
-	int status;  /* the exit code; -1: see doctor_meet() */
 };
 
 /* A line on stderr, in one piece: others write there, too. */
@@ -58,96 +51,100 @@ static bool inbox_take(struct inbox *inbox, const void *data, size_t len)
 	return buf_len(&inbox->text) <= MESSAGE_MAX;
 }
 
-static void wait_until(struct meeting_hall *hall, uint64_t deadline_ns)
+static void inbox_free(struct inbox *inbox)
 {
-	struct timeval left = clock_left(deadline_ns, clock_now_ns());
-	event_add(hall->late, &left);
-}
-
-static int code_of(enum check_state worst)
-{
-	return worst == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
-}
-
-/* ---- on the host that shows the table ---- */
-
-static void drop_peer(struct meeting_hall *hall, uint64_t id)
-{
-	struct inbox *inbox = map_remove(&hall->peers, &id, sizeof(id));
 	if (inbox)
 		buf_done(&inbox->text);
 	free(inbox);
 }
 
-static void leave_if_alone(struct meeting_hall *hall)
-{
-	if (hall->closed && hall->peers.count == 0)
-		event_base_loopbreak(hall->base);
-}
+/* ---- what the assembly wants ---- */
 
-/* All have come, or no more will. The others are told first: a terminal may be slow. */
-static void close_roll(struct meeting_hall *hall)
+static void tell(struct meeting_hall *hall)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	hall->closed = true;
-	roll_close(&hall->roll, clock_now_ns() - hall->begin_ns,
-		   "start muster doctor there, too, with the same --rdzv-endpoint and token; if it "
-		   "runs there, see what it says");
-	hall->status = code_of(across_worst(&hall->roll.across));
-	check_json_write_verdict(hall->meet->name, across_worst(&hall->roll.across), &text);
+	check_json_write_all(hall->meet->name, hall->results, &text);
 	buf_append_char(&text, '\0');
-	map_foreach(entry, &hall->peers)
-	{
-		const struct inbox *inbox = entry->value;
-		uint64_t id;
-		memcpy(&id, entry->key, sizeof(id));
-		if (inbox->whole) {
-			crew_peer_send(hall->crew, id, buf_data(&text), buf_len(&text));
-		} else {
-			crew_peer_hang_up(hall->crew, id);
-			drop_peer(hall, id);
-		}
-	}
-	wait_until(hall, ns_add(clock_now_ns(), LEAVE_NS));
-	leave_if_alone(hall);
+	crew_send(hall->crew, buf_data(&text), buf_len(&text));
+	say(hall, "the table of all %u hosts is shown at %s", hall->meet->nodes,
+	    hall->meet->rdzv.endpoint_text);
 }
 
-static void count(struct meeting_hall *hall, const char *name, struct check_list *results)
+static void send_verdict(struct meeting_hall *hall, uint64_t peer)
 {
-	if (!roll_add(&hall->roll, name, results))
-		return;
-	if (!hall->meet->by_engine)
-		say(hall, "%s has come, %zu of %u hosts", name, hall->roll.across.count,
-		    hall->roll.expected);
-	if (roll_is_complete(&hall->roll))
-		close_roll(hall);
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	check_json_write_verdict(hall->meet->name, hall->assembly.worst, &text);
+	buf_append_char(&text, '\0');
+	crew_peer_send(hall->crew, peer, buf_data(&text), buf_len(&text));
 }
+
+static void say_came(struct meeting_hall *hall, const char *name)
+{
+	if (!hall->meet->by_engine)
+		say(hall, "%s has come, %zu of %u hosts", name, hall->assembly.roll.across.count,
+		    hall->assembly.roll.expected);
+}
+
+static void act(struct meeting_hall *hall, const struct assembly_action *action)
+{
+	switch (action->type) {
+	case ASSEMBLY_TELL:
+		return tell(hall);
+	case ASSEMBLY_CAME:
+		return say_came(hall, action->name);
+	case ASSEMBLY_VERDICT:
+		return send_verdict(hall, action->peer);
+	case ASSEMBLY_HANG_UP:
+		crew_peer_hang_up(hall->crew, action->peer);
+		return inbox_free(map_remove(&hall->peers, &action->peer, sizeof(action->peer)));
+	case ASSEMBLY_GIVE_UP:
+		say(hall, "%s; this is what was found here", action->why);
+		return;
+	case ASSEMBLY_OVER:
+		event_base_loopbreak(hall->base);
+		return;
+	}
+}
+
+static void step(struct meeting_hall *hall, const struct assembly_event *event)
+{
+	AUTO(assembly_actions_done) struct assembly_actions actions = { .items = NULL };
+	uint64_t now_ns = clock_now_ns();
+	assembly_step(&hall->assembly, event, now_ns, &actions);
+	for (size_t i = 0; i < actions.count; i++)
+		act(hall, &actions.items[i]);
+	struct timeval left = clock_left(assembly_deadline_ns(&hall->assembly), now_ns);
+	event_add(hall->late, &left);
+}
+
+/* ---- what happens ---- */
 
 static void on_coordinate(void *arg)
 {
 	struct meeting_hall *hall = arg;
-	struct check_list own = CHECK_LIST_INIT;
-	hall->first = hall->told = true;
+	AUTO(check_list_done) struct check_list own = CHECK_LIST_INIT;
 	event_add(hall->enough, NULL);
 	for (size_t i = 0; i < hall->results->count; i++)
 		check_list_add(&own, &hall->results->items[i]);
-	count(hall, hall->meet->name, &own);
+	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_COORDINATE,
+					     .name = hall->meet->name,
+					     .results = &own });
 }
 
-static void on_peer(void *arg, uint64_t id, const char *name UNUSED)
+static void on_peer(void *arg, uint64_t id, const char *name)
 {
 	struct meeting_hall *hall = arg;
-	struct inbox *inbox = NEW(struct inbox);
-	map_put(&hall->peers, &id, sizeof(id), inbox);
+	map_put(&hall->peers, &id, sizeof(id), NEW(struct inbox));
+	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER, .peer = id, .name = name });
 }
 
 static void on_peer_bytes(void *arg, uint64_t id, const void *data, size_t len)
 {
 	struct meeting_hall *hall = arg;
 	struct inbox *inbox = map_get(&hall->peers, &id, sizeof(id));
-	struct check_list results = CHECK_LIST_INIT;
+	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
 	char name[ACROSS_NAME_MAX];
-	if (!inbox || inbox->whole || hall->closed)
+	if (!inbox || inbox->whole)
 		return;
 	bool fits = inbox_take(inbox, data, len);
 	if (fits && !inbox->whole)
@@ -156,92 +153,79 @@ static void on_peer_bytes(void *arg, uint64_t id, const void *data, size_t len)
 	struct err err = ERR_INIT;
 	if (!fits || check_json_read_all(text, buf_len(&inbox->text), &results, &err) < 0) {
 		say(hall, "a host sends %s", fits ? err.msg : "too much");
-		crew_peer_hang_up(hall->crew, id);
-		drop_peer(hall, id);
-		return;
+		return step(hall,
+			    &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_BAD, .peer = id });
 	}
 	check_json_host(text, buf_len(&inbox->text), name, sizeof(name));
-	count(hall, name, &results);
+	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_TOLD,
+					     .peer = id,
+					     .name = name,
+					     .results = &results });
 }
 
 static void on_peer_down(void *arg, uint64_t id, bool dead UNUSED)
 {
 	struct meeting_hall *hall = arg;
-	drop_peer(hall, id);
-	leave_if_alone(hall);
+	inbox_free(map_remove(&hall->peers, &id, sizeof(id)));
+	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_DOWN, .peer = id });
 }
 
 /* Ctrl-C: whoever has not come is not waited for. */
 static void on_enough(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct meeting_hall *hall = arg;
-	if (!hall->closed)
-		close_roll(hall);
+	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_ENOUGH });
 }
-
-/* ---- on the others ---- */
 
 static void on_up(void *arg)
 {
-	struct meeting_hall *hall = arg;
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	check_json_write_all(hall->meet->name, hall->results, &text);
-	buf_append_char(&text, '\0');
-	crew_send(hall->crew, buf_data(&text), buf_len(&text));
-	hall->told = true;
-	say(hall, "the table of all %u hosts is shown at %s", hall->meet->nodes,
-	    hall->meet->rdzv.endpoint_text);
-	/* The first host may have begun to wait only now. */
-	wait_until(hall, ns_add(clock_now_ns(), ns_add(hall->wait_ns, GRACE_NS)));
-}
-
-static void give_up(struct meeting_hall *hall, const char *why)
-{
-	if (hall->closed)
-		return;
-	hall->closed = true;
-	hall->status = -1;
-	say(hall, "%s; this is what was found here", why);
-	event_base_loopbreak(hall->base);
+	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_UP });
 }
 
 static void on_bytes(void *arg, const void *data, size_t len)
 {
 	struct meeting_hall *hall = arg;
-	enum check_state worst;
+	struct inbox *inbox = &hall->verdict;
+	struct assembly_event event = { .type = ASSEMBLY_EV_VERDICT };
 	struct err err = ERR_INIT;
-	if (!inbox_take(&hall->verdict, data, len)) {
-		give_up(hall, "the host that shows the table sends too much");
-	} else if (!hall->verdict.whole) {
+	bool fits = inbox_take(inbox, data, len);
+	if (fits && !inbox->whole)
 		return;
-	} else if (check_json_read_verdict(buf_str(&hall->verdict.text),
-					   buf_len(&hall->verdict.text), &worst, &err) < 0) {
-		give_up(hall, err.msg);
-	} else {
-		hall->closed = true;
-		hall->status = code_of(worst);
-		event_base_loopbreak(hall->base);
+	if (!fits) {
+		event.type = ASSEMBLY_EV_BARRED;
+		event.why = "the host that shows the table sends too much";
+	} else if (check_json_read_verdict(buf_str(&inbox->text), buf_len(&inbox->text),
+					   &event.worst, &err) < 0) {
+		event.type = ASSEMBLY_EV_BARRED;
+		event.why = err.msg;
 	}
+	step(hall, &event);
 }
 
 static void on_down(void *arg, const char *why)
 {
-	AUTO_FREE char *text = mem_printf("the host that shows the table is gone: %s", why);
-	give_up(arg, text);
+	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_DOWN, .why = why });
 }
 
 static void on_barred(void *arg, const char *why)
 {
-	give_up(arg, why);
+	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_BARRED, .why = why });
 }
 
 static void on_superseded(void *arg)
 {
-	give_up(arg, "another host shows the table by now");
+	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_SUPERSEDED });
 }
 
 static void on_drained(void *arg UNUSED)
 {
+}
+
+static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct meeting_hall *hall = arg;
+	AUTO(buf_done) struct buf tried = BUF_INIT;
+	crew_explain(hall->crew, &tried);
+	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_TIMER, .why = buf_str(&tried) });
 }
 
 static const struct crew_handler crew_handler = {
@@ -258,70 +242,48 @@ static const struct crew_handler crew_handler = {
 	.on_barred = on_barred,
 };
 
-/* ---- both ---- */
-
-static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct meeting_hall *hall = arg;
-	AUTO(buf_done) struct buf tried = BUF_INIT;
-	AUTO_FREE char *why = NULL;
-	if (hall->closed) {
-		event_base_loopbreak(hall->base); /* a host that does not take the verdict */
-	} else if (hall->first) {
-		close_roll(hall);
-	} else {
-		crew_explain(hall->crew, &tried);
-		why = hall->told ? mem_strdup("the host that shows the table does not answer")
-				 : mem_printf("found no host that shows the table: %s",
-					      buf_str(&tried));
-		give_up(hall, why);
-	}
-}
-
-static void show(struct meeting_hall *hall, bool json)
+static void show(const struct across *across, bool json)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	if (json)
-		check_json_write_hosts(&hall->roll.across, &text);
+		check_json_write_hosts(across, &text);
 	else
-		across_print(&hall->roll.across, &text);
+		across_print(across, &text);
 	fputs(buf_str(&text), stdout);
+}
+
+static int exit_code(const struct assembly *assembly)
+{
+	if (assembly->gave_up)
+		return -1;
+	return assembly->worst == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
 }
 
 int doctor_meet(const struct command *self, const struct doctor_meet *meet, uint64_t begin_ns,
 		const struct check_list *results, bool json)
 {
-	struct meeting_hall hall = { .self = self,
-				     .meet = meet,
-				     .results = results,
-				     .base = event_base_new(),
-				     .begin_ns = begin_ns,
-				     .wait_ns = meet->wait_ns,
-				     .roll = ROLL_INIT };
-	hall.roll.expected = meet->nodes;
-	if (meet->names.count)
-		strv_add_all(&hall.roll.names, meet->names.items);
+	struct meeting_hall hall = {
+		.self = self, .meet = meet, .results = results, .base = event_base_new()
+	};
+	assembly_init(&hall.assembly, meet->nodes, &meet->names, begin_ns, meet->wait_ns);
 	hall.late = evtimer_new(hall.base, on_late, &hall);
 	hall.enough = evsignal_new(hall.base, SIGINT, on_enough, &hall);
 	if (!meet->by_engine)
 		say(&hall, "meets %u hosts at %s", meet->nodes, meet->rdzv.endpoint_text);
-	wait_until(&hall, ns_add(begin_ns, meet->wait_ns));
+	struct timeval left = clock_left(assembly_deadline_ns(&hall.assembly), clock_now_ns());
+	event_add(hall.late, &left);
 	hall.crew = crew_new(hall.base, &meet->rdzv, &crew_handler, &hall);
 	event_base_dispatch(hall.base);
 	crew_free(hall.crew);
 	event_free(hall.late);
 	event_free(hall.enough);
 	event_base_free(hall.base);
-	if (hall.first && hall.status >= 0)
-		show(&hall, json);
-	map_foreach(entry, &hall.peers)
-	{
-		struct inbox *inbox = entry->value;
-		buf_done(&inbox->text);
-		free(inbox);
-	}
+	if (assembly_shows(&hall.assembly))
+		show(&hall.assembly.roll.across, json);
+	int code = exit_code(&hall.assembly);
+	map_foreach(entry, &hall.peers) inbox_free(entry->value);
 	map_done(&hall.peers);
 	buf_done(&hall.verdict.text);
-	roll_done(&hall.roll);
-	return hall.status;
+	assembly_done(&hall.assembly);
+	return code;
 }

@@ -11,6 +11,7 @@
 void roll_done(struct roll *roll)
 {
 	strv_done(&roll->names);
+	strv_done(&roll->seen);
 	across_done(&roll->across);
 	*roll = ROLL_INIT;
 }
@@ -71,6 +72,9 @@ void roll_close(struct roll *roll, uint64_t waited_ns, const char *remedy)
 	for (size_t i = 0; i < roll->names.count && !roll_is_complete(roll); i++)
 		if (!has_come(roll, roll->names.items[i]))
 			across_add_lost(&roll->across, roll->names.items[i], remedy, why);
+	for (size_t i = 0; i < roll->seen.count && !roll_is_complete(roll); i++)
+		across_add_lost(&roll->across, roll->seen.items[i], remedy,
+				"it came, but did not tell what it found");
 	for (int number = 1; !roll_is_complete(roll); number++) {
 		char name[32];
 		snprintf(name, sizeof(name), "(missing %d)", number);

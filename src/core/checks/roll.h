@@ -1,6 +1,5 @@
 /* The hosts that tell one of them what their checks found (muster doctor, in a step of Slurm or
- * with
- * --nnodes): who has come, and who is missing at the end. */
+ * with --nnodes): who has come, and who is missing at the end. */
 #ifndef CORE_CHECKS_ROLL_H
 #define CORE_CHECKS_ROLL_H
 
@@ -10,10 +9,11 @@
 struct roll {
 	uint32_t expected;    /* hosts */
 	struct strv names;    /* of all of them; empty: unknown */
+	struct strv seen;     /* addresses of those that came and told nothing */
 	struct across across; /* those that came, and once it is closed the others */
 };
 
-#define ROLL_INIT ((struct roll){ .names = STRV_INIT, .across = ACROSS_INIT })
+#define ROLL_INIT ((struct roll){ .names = STRV_INIT, .seen = STRV_INIT, .across = ACROSS_INIT })
 void roll_done(struct roll *roll);
 
 /* A host has told; takes over the results. False: one more than expected, which does not count. */

@@ -287,6 +287,11 @@ void crew_hang_up(struct crew *crew)
 	step(crew, (struct meeting_event){ .type = MEETING_EV_LINK_DOWN });
 }
 
+void crew_withdraw(struct crew *crew)
+{
+	step(crew, (struct meeting_event){ .type = MEETING_EV_WITHDRAW });
+}
+
 void crew_peer_send(struct crew *crew, uint64_t id, const void *data, size_t len)
 {
 	const struct peer *peer = map_get(&crew->peers, &id, sizeof(id));

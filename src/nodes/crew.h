@@ -12,7 +12,7 @@ struct crew;
 struct crew_handler {
 	/* What a stranger could do where there is no token, for the warning. */
 	const char *risk;
-	/* This process coordinates from now on. */
+	/* This process coordinates from now on, unless it calls crew_withdraw() right here. */
 	void (*on_coordinate)(void *arg);
 	/* There is a better one: stop coordinating. */
 	void (*on_superseded)(void *arg);
@@ -36,7 +36,8 @@ void crew_free(struct crew *crew); /* NULL is fine */
 
 void crew_send(struct crew *crew, const void *data, size_t len);
 size_t crew_unsent(const struct crew *crew);
-void crew_hang_up(struct crew *crew); /* and search again */
+void crew_hang_up(struct crew *crew);  /* and search again */
+void crew_withdraw(struct crew *crew); /* from on_coordinate: do not, and search again */
 
 void crew_peer_send(struct crew *crew, uint64_t id, const void *data, size_t len);
 void crew_peer_hang_up(struct crew *crew, uint64_t id);

@@ -63,6 +63,44 @@ TEST(the_owner_of_the_first_endpoint_coordinates_once)
 	ck_assert_uint_eq(actions.count, 0);
 }
 
+TEST(who_withdraws_searches_again_and_may_coordinate_later)
+{
+	start(false);
+	step((struct meeting_event){ .type = MEETING_EV_LISTENING, .index = 0 });
+	answer(1, FINDER_SILENT);
+	ck_assert(did(MEETING_DO_COORDINATE));
+	step((struct meeting_event){ .type = MEETING_EV_WITHDRAW });
+	ck_assert(!meeting_coordinates(&meeting));
+	now_ns += MEETING_RETRY_NS;
+	step((struct meeting_event){ .type = MEETING_EV_TIMER });
+	ck_assert(did(MEETING_DO_PROBE));
+	answer(1, FINDER_COORDINATES);
+	ck_assert(did(MEETING_DO_CONNECT));
+	step((struct meeting_event){ .type = MEETING_EV_LINK_UP });
+	step((struct meeting_event){ .type = MEETING_EV_LINK_DOWN });
+	now_ns += MEETING_RETRY_NS;
+	step((struct meeting_event){ .type = MEETING_EV_TIMER });
+	answer(1, FINDER_REFUSED);
+	ck_assert(did(MEETING_DO_COORDINATE));
+}
+
+TEST(who_withdraws_tries_again_while_the_arbiter_names_it)
+{
+	start(true);
+	step((struct meeting_event){ .type = MEETING_EV_TERM, .here = true });
+	step((struct meeting_event){ .type = MEETING_EV_WITHDRAW });
+	now_ns += MEETING_RETRY_NS;
+	step((struct meeting_event){ .type = MEETING_EV_TIMER });
+	ck_assert(did(MEETING_DO_COORDINATE));
+	step((struct meeting_event){ .type = MEETING_EV_WITHDRAW });
+	step((struct meeting_event){ .type = MEETING_EV_TERM, .here = false });
+	ck_assert(did(MEETING_DO_CONNECT));
+	step((struct meeting_event){ .type = MEETING_EV_LINK_DOWN });
+	now_ns += MEETING_RETRY_NS;
+	step((struct meeting_event){ .type = MEETING_EV_TIMER });
+	ck_assert(did(MEETING_DO_CONNECT));
+}
+
 TEST(an_endpoint_that_is_had_later_counts)
 {
 	start(false);

@@ -57,9 +57,11 @@ static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO_FREE char *why = NULL;
 	bool orphan = post_had_coordinator(many->post);
 	crew_explain(many->crew, &tried);
-	why = mem_printf(orphan ? "the coordinator is gone, and no host takes over: %s; --resume "
-				  "goes on with what is written"
-				: "found no coordinator: %s",
+	why = mem_printf(!orphan	  ? "found no coordinator: %s"
+			 : many->withdrew ? "the coordinator is out of reach, and it or its host "
+					    "still has the result file: %s"
+					  : "the coordinator is gone, and no host takes over: %s; "
+					    "--resume goes on with what is written",
 			 buf_str(&tried));
 	fail(many, orphan ? EXIT_CODE_SYSTEM : EXIT_CODE_TIMEOUT, why);
 }
@@ -77,15 +79,28 @@ void many_orphaned(struct many *many)
 
 /* ---- the coordinator here ---- */
 
+/* The coordinator that this host has lost has the result file: it is frozen, or cut off. */
+static void withdraw(struct many *many, const char *why)
+{
+	if (!many->withdrew)
+		log_warn("%s, so this host does not take over: searching for its coordinator", why);
+	many->withdrew = true;
+	crew_withdraw(many->crew);
+}
+
 static void on_coordinate(void *arg)
 {
 	struct many *many = arg;
 	struct err err = ERR_INIT;
 	bool again = post_had_coordinator(many->post);
+	int r = dealer_new(many, again, &many->dealer, &err);
+	if (r == -EBUSY && again) {
+		withdraw(many, err.msg);
+		return;
+	}
 	event_del(many->patience);
 	post_coordinates(many->post);
 	log_info("this host coordinates the batch");
-	int r = dealer_new(many, again, &many->dealer, &err);
 	if (r < 0) {
 		fail(many,
 		     r == -EINVAL || r == -EEXIST || r == -ENOENT ? EXIT_CODE_USAGE
@@ -151,6 +166,7 @@ static void on_peer_down(void *arg, uint64_t id, bool dead)
 static void on_up(void *arg)
 {
 	struct many *many = arg;
+	many->withdrew = false;
 	post_up(many->post);
 }
 

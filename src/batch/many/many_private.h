@@ -33,7 +33,8 @@ struct many {
 	struct event *deliver, *patience, *leave; /* leave: do not wait for the others any longer */
 	struct event *hosts; /* what starts the other hosts has ended; or NULL */
 	bool coordinated;
-	int signals; /* of the user, so far */
+	bool withdrew; /* who coordinates is out of reach, but has the result file */
+	int signals;   /* of the user, so far */
 	int exit_code;
 	bool over;
 };

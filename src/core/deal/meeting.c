@@ -84,6 +84,7 @@ static void on_listening(struct step *s)
 
 static void on_term(struct step *s)
 {
+	s->meeting->named = s->event->here;
 	if (s->event->here)
 		coordinate(s);
 	else if (s->meeting->coordinates)
@@ -100,12 +101,21 @@ static void on_link_down(struct step *s)
 	s->meeting->retry_ns = ns_add(s->now_ns, MEETING_RETRY_NS);
 }
 
+/* Its coordinator lives, though out of our reach: it may come back, or end. */
+static void on_withdraw(struct step *s)
+{
+	s->meeting->coordinates = false;
+	s->meeting->retry_ns = ns_add(s->now_ns, MEETING_RETRY_NS);
+}
+
 static void on_timer(struct step *s)
 {
 	struct meeting *meeting = s->meeting;
 	if (meeting->retry_ns <= s->now_ns) {
 		meeting->retry_ns = NS_NEVER;
-		if (meeting->config.arbiter)
+		if (meeting->config.arbiter && meeting->named)
+			coordinate(s);
+		else if (meeting->config.arbiter)
 			connect_to(s, -1);
 		else
 			find(s, (struct finder_event){ .type = FINDER_LOST, .linked = true });
@@ -142,6 +152,9 @@ void meeting_step(struct meeting *meeting, const struct meeting_event *event, ui
 		break;
 	case MEETING_EV_LINK_DOWN:
 		on_link_down(&s);
+		break;
+	case MEETING_EV_WITHDRAW:
+		on_withdraw(&s);
 		break;
 	case MEETING_EV_TIMER:
 		on_timer(&s);

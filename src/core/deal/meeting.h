@@ -26,6 +26,7 @@ enum meeting_event_type {
 	MEETING_EV_TERM,      /* here */
 	MEETING_EV_LINK_UP,
 	MEETING_EV_LINK_DOWN, /* also where it could not be made, or was hung up here */
+	MEETING_EV_WITHDRAW,  /* after COORDINATE: another has the result file, so search again */
 	MEETING_EV_TIMER,
 };
 
@@ -41,7 +42,7 @@ struct meeting_event {
 enum meeting_action_type {
 	MEETING_DO_PROBE,      /* index, probe */
 	MEETING_DO_CONNECT,    /* index; -1: to whom the arbiter named */
-	MEETING_DO_COORDINATE, /* here, from now on; comes once */
+	MEETING_DO_COORDINATE, /* here, from now on; comes once, or again after WITHDRAW */
 	MEETING_DO_SUPERSEDED, /* another coordinates: it is over for this one */
 };
 
@@ -62,6 +63,7 @@ struct meeting {
 	struct finder finder;
 	bool begun;	   /* the finder */
 	bool coordinates;  /* here */
+	bool named;	   /* by the arbiter, at last */
 	bool up;	   /* the link to the coordinator elsewhere */
 	uint64_t retry_ns; /* when to search again; NS_NEVER: no need */
 };

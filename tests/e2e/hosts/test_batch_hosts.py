@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 from xml.etree import ElementTree
 
@@ -175,6 +176,21 @@ def test_another_host_takes_over_from_the_result_file(make_hosts, tmp_path):
     (tmp_path / "go").touch()
     assert [host.wait() for host in others] == [0, 0]
     assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 10
+
+
+def test_hosts_wait_for_a_frozen_coordinator_that_has_the_result_file(make_hosts, tmp_path):
+    hosts = make_hosts(2)
+    hosts.start("-j3", "-o", "r.jsonl", waiting_orders(tmp_path, 12), conf=QUICK)
+    wait_for(lambda: len(set(started(tmp_path / "started"))) == 9, "orders to run on all hosts")
+    coordinator = hosts.coordinator(tmp_path / "r.jsonl")
+    others = [host for host in hosts.processes if host is not coordinator]
+    coordinator.signal(signal.SIGSTOP)
+    wait_for(lambda: any("does not take over" in host.text() for host in others), "a host that would take over")
+    coordinator.signal(signal.SIGCONT)
+    wait_for(lambda: len(started(tmp_path / "started")) >= 15, "both others to have orders again")
+    (tmp_path / "go").touch()
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 12
 
 
 def test_ctrl_c_at_the_coordinator_ends_all_and_resume_goes_on(make_hosts, tmp_path):

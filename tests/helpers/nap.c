@@ -1,4 +1,5 @@
-/* usage: nap MILLISECONDS WORD: sleeps, then says the word. An order that costs as little as one can. */
+/* usage: nap MILLISECONDS WORD: sleeps, then says the word. An order that costs as little as one
+ * can. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -46,7 +46,7 @@ TEST(what_no_peer_would_send_is_rejected_at_its_head)
 	const struct {
 		size_t at;
 		unsigned char value;
-	} bad[] = { { 3, 0xff }, { 4, WORK_TYPE_COUNT }, { 5, 16 } };
+	} bad[] = { { 3, 0xff }, { 4, WORK_TYPE_COUNT }, { 5, 64 } };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		memcpy(bytes, buf_data(&data), buf_len(&data));
 		bytes[bad[i].at] = bad[i].value;
@@ -59,7 +59,7 @@ TEST(a_host_says_what_it_has)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	static struct work_hello in = { .id = { 1, 2 },
-					.facts = { 8, 4, 6, 1000, .files = true },
+					.facts = { 8, 4, 6, 1000, .files = true, .trees = true },
 					.name = "node1",
 					.features = "gpu,ssd",
 					.held = { 7, 9 },
@@ -68,11 +68,13 @@ TEST(a_host_says_what_it_has)
 	work_put_hello(&text, &in);
 	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text), &out, NULL), 0);
 	ck_assert_mem_eq(&in, &out, sizeof(in));
-	/* One of an earlier version can be sent no files. */
+	/* One of an earlier version can be sent no directories, and one before that no files. */
 	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text) - 1, &out, NULL), 0);
+	ck_assert(out.facts.files && !out.facts.trees);
+	ck_assert_int_eq(work_get_hello(buf_data(&text), buf_len(&text) - 2, &out, NULL), 0);
 	ck_assert(!out.facts.files);
 	ck_assert_str_eq(out.features, "gpu,ssd");
-	ck_assert_int_lt(work_get_hello(buf_data(&text), buf_len(&text) - 2, &out, NULL), 0);
+	ck_assert_int_lt(work_get_hello(buf_data(&text), buf_len(&text) - 3, &out, NULL), 0);
 	/* One of a still earlier version has no features. */
 	size_t without = buf_len(&text) - strlen(in.features) - 2;
 	while (work_get_hello(buf_data(&text), without, &out, NULL) < 0)

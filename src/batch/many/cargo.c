@@ -12,15 +12,17 @@
 #include "base/mem.h"
 #include "base/newfile.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "core/deal/files.h"
+#include "core/deal/tree.h"
 
-/* A file that was fetched, or will be. */
+/* A file or directory that was fetched, or will be. */
 struct item {
 	struct list link;
 	char *name;
 	size_t users;
 	bool here;
-	bool made; /* there was no file of that name before */
+	struct strv made; /* what was not there before, in the order in which it was made */
 };
 
 /* What one order needs. */
@@ -39,7 +41,9 @@ struct cargo {
 	struct list items, loads;
 	size_t idle;	     /* items that nobody uses */
 	struct load *active; /* whose next file is being fetched; NULL: none */
+	struct tree tree;    /* the way through it, if that is a directory */
 	struct newfile file;
+	struct buf text;	/* a list or a link instead */
 	uint64_t offset, asked; /* bytes */
 };
 
@@ -58,6 +62,7 @@ struct cargo *cargo_new(const struct cargo_handler *handler, void *arg)
 static void free_item(struct item *item)
 {
 	list_unlink(&item->link);
+	strv_done(&item->made);
 	free(item->name);
 	free(item);
 }
@@ -67,6 +72,8 @@ void cargo_free(struct cargo *cargo)
 	if (!cargo)
 		return;
 	newfile_drop(&cargo->file);
+	buf_done(&cargo->text);
+	tree_done(&cargo->tree);
 	list_foreach(link, &cargo->loads) free(list_entry(link, struct load, link));
 	list_foreach(link, &cargo->items) free_item(list_entry(link, struct item, link));
 	fd_close(&cargo->root);
@@ -100,12 +107,13 @@ static struct item *use_item(struct cargo *cargo, const char *name)
 	return item;
 }
 
-static void remove_file(const struct cargo *cargo, const char *path)
+/* A directory only if nothing else is in it. */
+static void remove_path(const struct cargo *cargo, const char *path)
 {
 	const char *name;
 	AUTO(fd_close) int dir = dir_beneath(cargo->root, path, false, &name, NULL);
-	if (dir >= 0)
-		unlinkat(dir, name, 0);
+	if (dir >= 0 && unlinkat(dir, name, 0) < 0)
+		unlinkat(dir, name, AT_REMOVEDIR);
 }
 
 /* The oldest that nobody uses is forgotten, and would be fetched again. */
@@ -126,9 +134,9 @@ static void leave_item(struct cargo *cargo, struct item *item, bool cleanup)
 {
 	if (--item->users > 0)
 		return;
-	bool gone = item->here && item->made && cleanup;
-	if (gone)
-		remove_file(cargo, item->name);
+	bool gone = item->made.count > 0 && cleanup;
+	for (size_t i = item->made.count; gone && i > 0; i--)
+		remove_path(cargo, item->made.items[i - 1]);
 	if (gone || !item->here) {
 		free_item(item);
 		return;
@@ -158,7 +166,9 @@ static void ask(struct cargo *cargo, size_t bytes)
 				  .lease = load->lease,
 				  .number = (uint32_t)load->next,
 				  .count = (uint32_t)bytes,
-				  .value = cargo->asked };
+				  .value = cargo->asked,
+				  .text = tree_path(&cargo->tree),
+				  .len = strlen(tree_path(&cargo->tree)) };
 	cargo->asked += bytes;
 	cargo->handler->on_ask(cargo->arg, &fetch);
 }
@@ -166,24 +176,42 @@ static void ask(struct cargo *cargo, size_t bytes)
 static void abandon(struct cargo *cargo)
 {
 	newfile_drop(&cargo->file);
+	tree_begin(&cargo->tree);
 	cargo->active = NULL;
+}
+
+/* As this host calls what is being fetched. */
+static char *present_name(const struct cargo *cargo, const struct load *load)
+{
+	const char *name = load->items[load->next]->name, *path = tree_path(&cargo->tree);
+	return *path && cargo->active == load ? mem_printf("%s/%s", name, path) : mem_strdup(name);
 }
 
 static void fail(struct cargo *cargo, struct load *load, const char *why)
 {
-	AUTO_FREE char *text =
-		mem_printf("the transfer of %s: %s", load->items[load->next]->name, why);
+	AUTO_FREE char *name = present_name(cargo, load);
+	AUTO_FREE char *text = mem_printf("the transfer of %s: %s", name, why);
 	load->waits = false;
 	if (cargo->active == load)
 		abandon(cargo);
 	cargo->handler->on_failed(cargo->arg, load->order, load->lease, text);
 }
 
-static int open_file(struct cargo *cargo, const char *path, struct err *err)
+/* Fetches what is next of the active load. */
+static void begin(struct cargo *cargo)
 {
+	struct err err = ERR_INIT;
+	AUTO_FREE char *path = present_name(cargo, cargo->active);
 	const char *name;
-	int dir = dir_beneath(cargo->root, path, true, &name, err);
-	return dir < 0 ? dir : newfile_open(&cargo->file, dir, name, err);
+	int r = dir_beneath(cargo->root, path, true, &name, &err);
+	if (r >= 0)
+		r = newfile_open(&cargo->file, r, name, &err);
+	buf_clear(&cargo->text);
+	cargo->offset = cargo->asked = 0;
+	if (r < 0)
+		fail(cargo, cargo->active, err.msg);
+	else
+		ask(cargo, CARGO_WINDOW);
 }
 
 static struct load *first_waiting(struct cargo *cargo)
@@ -201,18 +229,15 @@ static void go_on(struct cargo *cargo)
 {
 	struct load *load;
 	while (!cargo->active && (load = first_waiting(cargo))) {
-		struct err err = ERR_INIT;
 		while (load->next < load->count && load->items[load->next]->here)
 			load->next++;
 		if (load->next == load->count) {
 			load->waits = false;
 			cargo->handler->on_here(cargo->arg, load->lease);
-		} else if (open_file(cargo, load->items[load->next]->name, &err) < 0) {
-			fail(cargo, load, err.msg);
 		} else {
+			tree_begin(&cargo->tree);
 			cargo->active = load;
-			cargo->offset = cargo->asked = 0;
-			ask(cargo, CARGO_WINDOW);
+			begin(cargo);
 		}
 	}
 }
@@ -235,19 +260,78 @@ void cargo_fetch(struct cargo *cargo, uint32_t order, uint32_t lease, const stru
 	go_on(cargo);
 }
 
-static void close_file(struct cargo *cargo, uint32_t mode)
+static int make_directory(struct cargo *cargo, const char *path, bool *ret_replaced,
+			  struct err *err)
+{
+	const char *name;
+	struct stat st;
+	AUTO(fd_close) int dir = dir_beneath(cargo->root, path, true, &name, err);
+	if (dir < 0)
+		return dir;
+	*ret_replaced = mkdirat(dir, name, 0777) < 0;
+	if (*ret_replaced && errno != EEXIST)
+		return err_set(err, errno, "make directory %s: %m", name);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, EEXIST, "something else than a directory is there");
+	return tree_add(&cargo->tree, buf_str(&cargo->text), buf_len(&cargo->text), err);
+}
+
+static int make_link(struct cargo *cargo, const char *path, bool *ret_replaced, struct err *err)
+{
+	const char *name;
+	struct stat st;
+	AUTO(fd_close) int dir = dir_beneath(cargo->root, path, true, &name, err);
+	if (dir < 0)
+		return dir;
+	*ret_replaced = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (*ret_replaced && !S_ISLNK(st.st_mode))
+		return err_set(err, EEXIST, "something else than a link is there");
+	if ((*ret_replaced && unlinkat(dir, name, 0) < 0) ||
+	    symlinkat(buf_str(&cargo->text), dir, name) < 0)
+		return err_set(err, errno, "%m");
+	return 0;
+}
+
+/* All of it is here. */
+static int put_in_place(struct cargo *cargo, const struct work_msg *piece, const char *path,
+			bool *ret_replaced, struct err *err)
+{
+	if (!(piece->flags & (WORK_LIST | WORK_LINK)))
+		return newfile_place(&cargo->file, piece->count, ret_replaced, err);
+	newfile_drop(&cargo->file);
+	return piece->flags & WORK_LIST ? make_directory(cargo, path, ret_replaced, err)
+					: make_link(cargo, path, ret_replaced, err);
+}
+
+static void finish(struct cargo *cargo, const struct work_msg *piece)
 {
 	struct load *load = cargo->active;
 	struct item *item = load->items[load->next];
-	bool replaced;
+	AUTO_FREE char *path = present_name(cargo, load);
+	bool replaced = true;
 	struct err err = ERR_INIT;
-	if (newfile_place(&cargo->file, mode, &replaced, &err) < 0) {
+	if (put_in_place(cargo, piece, path, &replaced, &err) < 0) {
 		fail(cargo, load, err.msg);
 		return;
 	}
+	if (!replaced)
+		strv_add(&item->made, path);
+	if (tree_next(&cargo->tree)) {
+		begin(cargo);
+		return;
+	}
 	item->here = true;
-	item->made = !replaced;
-	cargo->active = NULL;
+	abandon(cargo);
+}
+
+static int keep(struct cargo *cargo, const struct work_msg *piece)
+{
+	if (!(piece->flags & (WORK_LIST | WORK_LINK)))
+		return fd_write_all(cargo->file.fd, piece->text, piece->len);
+	if (buf_len(&cargo->text) + piece->len > TREE_LIST_MAX)
+		return -E2BIG;
+	buf_append(&cargo->text, piece->text, piece->len);
+	return 0;
 }
 
 int cargo_take(struct cargo *cargo, const struct work_msg *piece, struct err *err)
@@ -265,11 +349,11 @@ int cargo_take(struct cargo *cargo, const struct work_msg *piece, struct err *er
 	}
 	if (piece->value != cargo->offset)
 		return 0;
-	int r = fd_write_all(cargo->file.fd, piece->text, piece->len);
+	int r = keep(cargo, piece);
 	if (r < 0) {
 		fail(cargo, load, strerror(-r));
 	} else if (piece->flags & WORK_FINAL) {
-		close_file(cargo, piece->count);
+		finish(cargo, piece);
 	} else {
 		cargo->offset += piece->len;
 		if (cargo->asked - cargo->offset <= CARGO_WINDOW / 2)
@@ -312,6 +396,11 @@ int cargo_open(struct cargo *cargo, const char *path, bool cleanup, uint64_t *re
 	AUTO(fd_close) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, errno, "the return of %s: %m", path);
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, EISDIR,
+			       "the return of %s: it is a directory, and only files return: pack "
+			       "it, or name its files",
+			       path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EINVAL, "the return of %s: it is not a regular file", path);
 	if (cleanup)

@@ -1,5 +1,6 @@
 /* The coordinator's side of files that move with orders: reads what hosts ask for, and keeps what
  * they return until the result counts. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,34 +13,155 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/str.h"
 #include "batch/many/dealer_private.h"
+#include "core/deal/files.h"
+#include "core/deal/tree.h"
 
 /* ---- to hosts ---- */
 
-static int open_regular(const char *path, struct stat *st, struct err *err)
+/* What a host asks for: a file, or a text that stands for it. */
+struct source {
+	int fd; /* -1: the text */
+	struct buf text;
+	uint64_t size;
+	uint32_t mode;
+	uint8_t flags; /* WORK_LIST, WORK_LINK */
+};
+
+static void source_done(struct source *source)
 {
-	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, st) < 0)
+	fd_close(&source->fd);
+	buf_done(&source->text);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In an order that is the same each time: a long list is asked for in parts. */
+static int list_names(int *fd, struct strv *names, struct err *err)
+{
+	DIR *dir = fdopendir(*fd);
+	const struct dirent *entry;
+	if (!dir)
 		return err_set(err, errno, "%m");
-	if (!S_ISREG(st->st_mode))
-		return err_set(err, EINVAL, "it is not a regular file");
-	return fd_take(&fd);
+	fd_take(fd);
+	errno = 0;
+	while ((entry = readdir(dir)) && names->count <= TREE_ENTRIES_MAX)
+		if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
+			strv_add(names, entry->d_name);
+	int r = entry	? err_set(err, E2BIG, "a directory with more than %d entries",
+				  TREE_ENTRIES_MAX)
+		: errno ? err_set(err, errno, "%m")
+			: 0;
+	closedir(dir);
+	if (names->count > 0)
+		qsort(names->items, names->count, sizeof(*names->items), compare_names);
+	return r;
+}
+
+static int list_directory(int *fd, struct source *source, struct err *err)
+{
+	AUTO(strv_done) struct strv names = STRV_INIT;
+	int r = list_names(fd, &names, err);
+	for (size_t i = 0; r >= 0 && i < names.count; i++)
+		buf_append(&source->text, names.items[i], strlen(names.items[i]) + 1);
+	if (r >= 0 && buf_len(&source->text) > TREE_LIST_MAX)
+		r = err_set(err, E2BIG, "a directory with more than %zu bytes of names",
+			    TREE_LIST_MAX);
+	source->size = buf_len(&source->text);
+	source->flags = WORK_LIST;
+	return r;
+}
+
+static int take_source(int *fd, bool trees, struct source *source, struct err *err)
+{
+	struct stat st;
+	if (*fd < 0 || fstat(*fd, &st) < 0)
+		return err_set(err, errno, "%m");
+	source->mode = st.st_mode & 0777;
+	if (S_ISDIR(st.st_mode) && !trees)
+		return err_set(err, EISDIR,
+			       "it is a directory, and the version of this host moves files only");
+	if (S_ISDIR(st.st_mode))
+		return list_directory(fd, source, err);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EINVAL, "it is neither a regular file nor a directory");
+	source->size = (uint64_t)st.st_size;
+	source->fd = fd_take(fd);
+	return 0;
+}
+
+static int read_link(int dir, const char *name, struct source *source, struct err *err)
+{
+	char *target = (char *)buf_reserve(&source->text, FILES_PATH_MAX);
+	ssize_t n = readlinkat(dir, name, target, FILES_PATH_MAX);
+	if (n < 0 || n == FILES_PATH_MAX)
+		return err_set(err, n < 0 ? errno : ENAMETOOLONG, "%m");
+	buf_commit(&source->text, (size_t)n);
+	source->size = (uint64_t)n;
+	source->flags = WORK_LINK;
+	return 0;
+}
+
+/* An entry of the directory that an order names. Links are not followed: they move as links. */
+static int open_beneath(const char *top, const char *path, struct source *source, struct err *err)
+{
+	const char *name;
+	struct stat st;
+	AUTO(fd_close) int root = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return err_set(err, errno, "%m");
+	AUTO(fd_close) int dir = dir_beneath(root, path, false, &name, err);
+	if (dir < 0)
+		return dir;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, errno, "%m");
+	if (S_ISLNK(st.st_mode))
+		return read_link(dir, name, source, err);
+	AUTO(fd_close)
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	return take_source(&fd, true, source, err);
+}
+
+static int open_source(const char *top, const char *path, bool trees, struct source *source,
+		       struct err *err)
+{
+	if (*path)
+		return open_beneath(top, path, source, err);
+	AUTO(fd_close) int fd = open(top, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return take_source(&fd, trees, source, err);
+}
+
+static ssize_t read_source(const struct source *source, char *piece, size_t most, uint64_t offset)
+{
+	if (source->fd >= 0) {
+		ssize_t n = pread(source->fd, piece, most, (off_t)offset);
+		return n < 0 ? -errno : n;
+	}
+	size_t n = offset < source->size ? MIN(most, (size_t)(source->size - offset)) : 0;
+	if (n > 0)
+		memcpy(piece, buf_data(&source->text) + offset, n);
+	return (ssize_t)n;
 }
 
 /* One piece; returns its length, 0 at the end of the file. */
-static ssize_t send_piece(struct dealer *dealer, int fd, const struct stat *st, uint64_t offset,
+static ssize_t send_piece(struct dealer *dealer, const struct source *source, uint64_t offset,
 			  size_t most, struct work_msg msg)
 {
 	AUTO_FREE char *piece = mem_alloc(WORK_OUTPUT_MAX);
-	ssize_t n = pread(fd, piece, MIN(most, WORK_OUTPUT_MAX), (off_t)offset);
+	ssize_t n = read_source(source, piece, MIN(most, WORK_OUTPUT_MAX), offset);
 	if (n < 0)
-		return -errno;
+		return n;
 	msg.value = offset;
-	msg.count = st->st_mode & 0777;
+	msg.count = source->mode;
 	msg.text = piece;
 	msg.len = (size_t)n;
-	if (n == 0 || offset + (uint64_t)n >= (uint64_t)st->st_size)
-		msg.flags = WORK_FINAL;
+	msg.flags = source->flags;
+	if (n == 0 || offset + (uint64_t)n >= source->size)
+		msg.flags |= WORK_FINAL;
 	dealer_send(dealer, dealer->peer->id, msg);
 	return msg.flags & WORK_FINAL ? 0 : n;
 }
@@ -53,16 +175,19 @@ void dealer_feed(struct dealer *dealer, uint32_t number)
 				.lease = fetch->lease,
 				.number = fetch->number };
 	uint64_t offset = fetch->value, end = offset + MIN(fetch->count, WORK_FETCH_MAX);
-	struct stat st;
+	bool trees = dealer->deal.hosts[dealer->peer->host].facts.trees;
+	AUTO(source_done) struct source source = { .fd = -1 };
+	AUTO_FREE char *path = mem_strndup(fetch->text, fetch->len);
 	struct err err = ERR_INIT;
-	AUTO(fd_close) int fd = open_regular(paths->items[fetch->number], &st, &err);
-	ssize_t n = fd;
-	while (n >= 0 && offset < end &&
-	       (n = send_piece(dealer, fd, &st, offset, (size_t)(end - offset), msg)) > 0)
+	ssize_t n = open_source(paths->items[fetch->number], path, trees, &source, &err);
+	bool opened = n >= 0;
+	n = opened ? 1 : n;
+	while (n > 0 && offset < end &&
+	       (n = send_piece(dealer, &source, offset, (size_t)(end - offset), msg)) > 0)
 		offset += (uint64_t)n;
 	if (n >= 0)
 		return;
-	if (fd >= 0)
+	if (opened)
 		err_set(&err, (int)-n, "%m");
 	msg.flags = WORK_FAILED;
 	msg.text = err.msg;
@@ -70,11 +195,23 @@ void dealer_feed(struct dealer *dealer, uint32_t number)
 	dealer_send(dealer, dealer->peer->id, msg);
 }
 
+/* Beneath the directory that the order names, or nothing. */
+static bool path_ok(const struct work_msg *fetch)
+{
+	if (fetch->len == 0)
+		return true;
+	if (fetch->len >= FILES_PATH_MAX || memchr(fetch->text, '\0', fetch->len))
+		return false;
+	AUTO_FREE char *path = mem_strndup(fetch->text, fetch->len);
+	return files_name_ok(path);
+}
+
 int dealer_check_fetch(const struct dealer *dealer, const struct work_msg *msg, struct err *err)
 {
 	const struct order_extra *extra =
 		msg->order < dealer->list.count ? dealer_order(dealer, msg->order)->extra : NULL;
-	if (!extra || msg->number >= extra->transfer.count || msg->value > INT64_MAX / 2)
+	if (!extra || msg->number >= extra->transfer.count || msg->value > INT64_MAX / 2 ||
+	    !path_ok(msg))
 		return err_set(err, EPROTO, "it asks for a file that no order has");
 	return 0;
 }

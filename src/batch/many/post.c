@@ -265,7 +265,8 @@ static void send_hello(struct post *post)
 					    .max_width = MAX(corepool_max_width(&plan->pool), 1),
 					    .jobs = plan->jobs,
 					    .memory = procfs_memory_available(),
-					    .files = true };
+					    .files = true,
+					    .trees = true };
 	memcpy(hello->name, many->name, sizeof(hello->name));
 	if (many->config->features)
 		snprintf(hello->features, sizeof(hello->features), "%s", many->config->features);

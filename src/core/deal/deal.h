@@ -72,6 +72,7 @@ struct deal_facts {
 	const char *name;     /* borrowed during the step, as the next */
 	const char *features; /* "gpu,ssd"; NULL: none */
 	bool files;	      /* its version can be sent files */
+	bool trees;	      /* and directories */
 };
 
 enum deal_stop {

@@ -17,7 +17,8 @@ static void pack_head(struct pack *p, struct work_msg *msg, uint32_t *len)
 	pack_require(p, *len <= WORK_MSG_MAX);
 	PACK_ENUM(p, msg->type, WORK_TYPE_COUNT);
 	pack_u8(p, &msg->flags);
-	pack_require(p, msg->flags <= (WORK_FINAL | WORK_OK | WORK_UNRUN | WORK_FAILED));
+	pack_require(p, msg->flags <= (WORK_FINAL | WORK_OK | WORK_UNRUN | WORK_FAILED | WORK_LIST |
+				       WORK_LINK));
 	pack_u32(p, &msg->order);
 	pack_u32(p, &msg->lease);
 	pack_u32(p, &msg->number);
@@ -78,6 +79,8 @@ static void pack_hello(struct pack *p, struct work_hello *hello)
 	pack_require(p, !*hello->features || needs_features_ok(hello->features));
 	if (p->writing || p->at < p->end) /* since minor 10 */
 		pack_bool(p, &facts->files);
+	if (p->writing || p->at < p->end) /* since minor 11 */
+		pack_bool(p, &facts->trees);
 }
 
 void work_put_hello(struct buf *out, const struct work_hello *hello)

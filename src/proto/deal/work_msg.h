@@ -9,7 +9,8 @@
  *     RETURNED  it did not start                     RECALL    return some
  *     RECALLED  that was all                         STOP      stop what runs
  *     BEAT      I am here                            ANSWERED  so am I
- *     FETCH     send this part of a file             PIECE     here is some of it
+ *     FETCH     send this part of a file             PIECE     here is some of it; for a
+ *               or a directory, or beneath it                  directory: of what is in it
  *     FILE      a piece of a file it made            BYE       the batch is over
  *
  * core/deal has the machines at both ends. A message is a head of fixed size and a text, all
@@ -61,6 +62,8 @@ static inline bool work_from_host(enum work_type type)
 #define WORK_OK 2
 #define WORK_UNRUN 4
 #define WORK_FAILED 8 /* PIECE: the file cannot be had, and the text says why */
+#define WORK_LIST 16  /* PIECE: it is a directory, and the text lists it: names, each with a NUL */
+#define WORK_LINK 32  /* PIECE: it is a symbolic link, and the text is where it leads */
 
 struct work_msg {
 	enum work_type type;

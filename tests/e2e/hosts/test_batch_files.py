@@ -119,16 +119,25 @@ def test_a_large_file_is_the_same_on_the_other_side_and_is_sent_once(far):
 
 @pytest.mark.parametrize("members, told", [
     (['"transfer": "missing"'], "the transfer of missing: No such file or directory"),
-    (['"transfer": "directory"'], "the transfer of directory: it is not a regular file"),
+    (['"transfer": "pipe"'], "the transfer of pipe: it is neither a regular file nor a directory"),
+    (['"transfer": "tree"'], "the transfer of tree/pipe: it is neither a regular file nor a directory"),
+    (['"transfer": "file"'], "the transfer of file: write file: something else than a file is there"),
+    (['"transfer": "directory"'], "the transfer of directory: something else than a directory is there"),
+    (['"return": "file"'], "the return of file: it is a directory, and only files return"),
     (['"return": "missing"'], "the return of missing: No such file or directory"),
     (['"return": "link"'], "the return of link: "),
     (['"transfer": "link/file"'], "the transfer of link/file: "),
 ])
 def test_an_order_whose_files_cannot_move_fails_and_says_why(far, members, told):
-    (far.home / "directory").mkdir()
-    (far.home / "link").mkdir()
-    (far.home / "link/file").touch()
+    for name in ("directory", "link", "tree"):
+        (far.home / name).mkdir()
+    for name in ("file", "link/file"):
+        (far.home / name).touch()
+    for name in ("pipe", "tree/pipe"):
+        os.mkfifo(far.home / name)
     (far.add("other") / "link").symlink_to(far.directory)
+    (far.directory / "other/file").mkdir()
+    (far.directory / "other/directory").touch()
     (far.directory / "list").write_text(away('"id": "bad"', '"cmd": "true"', *members) + away('"id": "good"', '"cmd": "true"'))
     first = far.coordinate(far.directory / "list")
     assert [far.start("other", "--features=far", far.directory / "list").wait(), first.wait()] == [1, 1]
@@ -136,6 +145,73 @@ def test_an_order_whose_files_cannot_move_fails_and_says_why(far, members, told)
     assert by_id["good"]["reason"] == "ok" and by_id["bad"]["reason"] == "files" and told in by_id["bad"]["missing"]["files"]
     first.says(told)
     assert not (far.directory / "file").exists()
+
+
+def make_tree(top):
+    """Files, links and directories in directories, of which some are empty or have strange names."""
+    for path in ("a/b/c", "empty", "a/blank and \n newline"):
+        (top / path).mkdir(parents=True)
+    for number in range(100):
+        (top / f"a/b/{number}").write_text(f"this is {number}\n")
+    (top / "a/b/c/big").write_bytes(os.urandom(1 << 20) * 3)
+    (top / "a/b/c/next").write_bytes(b"next" * 300000)
+    (top / "a/tool").write_text("#!/bin/sh\n")
+    (top / "a/tool").chmod(0o755)
+    (top / "a/link").symlink_to("b/7")
+    (top / "a/nowhere").symlink_to("/nowhere/at/all")
+    (top / "a/up").symlink_to("..")
+
+
+def described(top):
+    """{path: what is there}"""
+    def one(path):
+        if path.is_symlink():
+            return os.readlink(path)
+        return "directory" if path.is_dir() else (path.stat().st_mode & 0o777, path.read_bytes())
+    return {str(path.relative_to(top)): one(path) for path in top.rglob("*")}
+
+
+@pytest.mark.parametrize("cleanup", [False, True])
+def test_a_directory_moves_with_all_that_is_in_it(far, cleanup):
+    make_tree(far.home / "deep/tree")
+    (far.directory / "list").write_text(away(
+        f'"cmd": "cp -a deep/tree {far.directory}/seen; echo >deep/tree/a/made"', '"transfer": "deep/tree"', f'"cleanup": {"true" if cleanup else "false"}'))
+    far.add("other")
+    far.coordinate(far.directory / "list")
+    assert [far.start("other", "--features=far", far.directory / "list").wait(), far.processes[0].wait()] == [0, 0]
+    assert described(far.directory / "seen") == described(far.home / "deep/tree")
+    # What the order made stays, with the directories above it.
+    assert listed(far.directory / "other") == (["deep/tree/a/made"] if cleanup else sorted([*listed(far.home), "deep/tree/a/made"]))
+    left = {path.name for path in (far.directory / "other/deep/tree").iterdir()}
+    assert left == ({"a"} if cleanup else {"a", "empty"})
+
+
+def test_a_directory_goes_into_one_that_is_there_and_leads_nowhere_else(far):
+    (far.home / "tree/sub").mkdir(parents=True)
+    (far.home / "tree/sub/file").write_text("new\n")
+    (far.home / "tree/link").symlink_to("new")
+    (far.directory / "list").write_text(away('"id": "good"', '"cmd": "cat tree/*/*"', '"transfer": "tree"'))
+    other = far.add("other")
+    (other / "tree/sub").mkdir(parents=True)
+    (other / "tree/sub/file").write_text("old\n")
+    (other / "tree/sub/own").write_text("own\n")
+    (other / "tree/link").symlink_to("old")
+    first = far.coordinate(far.directory / "list")
+    assert [far.start("other", "--features=far", far.directory / "list").wait(), first.wait()] == [0, 0]
+    assert "new\nown\n" in first.text() and os.readlink(other / "tree/link") == "new"
+
+
+def test_a_directory_is_not_written_through_a_link(far):
+    (far.home / "tree/sub").mkdir(parents=True)
+    (far.home / "tree/sub/file").touch()
+    (far.directory / "list").write_text(away('"cmd": "true"', '"transfer": "tree"'))
+    (far.add("other") / "tree").mkdir()
+    outside = far.add("outside")
+    (far.directory / "other/tree/sub").symlink_to(outside)
+    first = far.coordinate(far.directory / "list")
+    assert [far.start("other", "--features=far", far.directory / "list").wait(), first.wait()] == [1, 1]
+    first.says("the transfer of tree/sub: something else than a directory is there")
+    assert not list(outside.iterdir())
 
 
 def test_an_order_that_fails_returns_what_it_made(far):

@@ -1,0 +1,186 @@
+/* The coordinator: who holds the others up, and whose host gives way. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "coordinator_rig.h"
+
+/* A host of two ranks tells of a step; the last of them did so at that time. */
+static void pace(uint64_t link, uint64_t number, uint32_t rank, uint64_t at_ns, uint64_t error_ns)
+{
+	receive(link, &(struct msg){ .type = MSG_PACE,
+				     .ballot = c.roster.heard.ballot,
+				     .pace = { .error_ns = error_ns,
+					       .count = 1,
+					       .marks = { { .step = number,
+							    .last_ns = at_ns,
+							    .mean_ns = at_ns,
+							    .rank = rank,
+							    .ranks = 2 } } } });
+}
+
+/* Steps of two hosts, the second of which is always late; returns the number of the one after which
+ * it is told so. The clock of the first may be wrong by so much in its first steps, and later. */
+static uint64_t told_after(uint64_t first_error_ns, uint64_t error_ns)
+{
+	enter(COORDINATOR_RUNNING);
+	for (size_t i = 0; i < c.roster.count; i++)
+		c.roster.members[i]->paces = true;
+	ck_assert_uint_eq(c.world_size, 4);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t at_ns = i * 20 * NS_PER_MS;
+		pace(1, i, 1, at_ns, i < 5 ? first_error_ns : error_ns);
+		pace(2, i, 3, at_ns + 6 * NS_PER_MS, 0);
+		if (sent(MSG_LATE))
+			return i;
+	}
+	return UINT64_MAX;
+}
+
+TEST(the_host_of_a_rank_that_holds_the_others_up_is_told)
+{
+	ck_assert_uint_lt(told_after(NS_PER_MS, NS_PER_MS), 100);
+	ck_assert_uint_eq(actions.items[0].link, 2);
+	ck_assert_uint_eq(actions.items[0].msg.late.news.rank, 3);
+	ck_assert(actions.items[0].msg.late.news.begins);
+	ck_assert_uint_eq(notes[0].kind, NOTE_LATE);
+	ck_assert_str_eq(notes[0].name, "h2");
+}
+
+TEST(times_that_clocks_may_have_made_name_nobody)
+{
+	ck_assert_uint_eq(told_after(5 * NS_PER_MS, 5 * NS_PER_MS), UINT64_MAX);
+}
+
+TEST(a_clock_that_was_hardly_known_at_first_hides_no_later_steps)
+{
+	ck_assert_uint_lt(told_after(NS_PER_S, NS_PER_MS), 30);
+}
+
+TEST(a_host_lost_three_times_is_used_only_when_needed)
+{
+	enter(COORDINATOR_RUNNING);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(c.roster.heard.nodes, 2);
+		link_down(1, true);
+		join(2);
+		join(1);
+		if (c.scale_up_ns != NS_NEVER)
+			wait_until(c.scale_up_ns + NS_PER_S, 2);
+		if (c.state == COORDINATOR_STOPPING)
+			join(2);
+	}
+	struct node_info node = node_of(1);
+	ck_assert(roster_by_id(&c.roster, node.id)->last_resort);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+/* The first member's report of a hang that a worker of the second one causes. */
+static void report_hang(bool exclude)
+{
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	struct node_info culprit = node_of(2);
+	const struct member *member = roster_by_id(&c.roster, culprit.id);
+	failed.failed.blame = (struct blame){ .named = true,
+					      .rank = member->rank_base + 1,
+					      .exclude = exclude,
+					      .text = "rank 3 never came" };
+	receive(1, &failed);
+}
+
+TEST(all_members_are_told_who_held_the_others_up)
+{
+	enter(COORDINATOR_RUNNING);
+	report_hang(false);
+	ck_assert_uint_eq(sent(MSG_STOP), 1);
+	ck_assert_str_eq(actions.items[0].msg.stop.blame.text, "rank 3 never came");
+	join(1);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_str_eq(c.blame.text, "");
+}
+
+TEST(a_spare_replaces_the_host_of_the_culprit_if_that_is_asked_for)
+{
+	for (int exclude = 0; exclude < 2; exclude++) {
+		enter(COORDINATOR_RUNNING);
+		join(3);
+		report_hang(exclude);
+		join(1);
+		join(2);
+		ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+		ck_assert_uint_eq(c.roster.heard.nodes, 2);
+		ck_assert(roster_by_link(&c.roster, 1)->in_round);
+		ck_assert_int_eq(roster_by_link(&c.roster, 2)->in_round, !exclude);
+		ck_assert_int_eq(roster_by_link(&c.roster, 3)->in_round, exclude);
+		coordinator_done(&c);
+	}
+}
+
+TEST(without_a_spare_the_host_of_the_culprit_stays)
+{
+	max_restarts = 1;
+	begin_plain(2, 2);
+	join_up_to(2);
+	report_hang(true);
+	join(1);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 2);
+}
+
+TEST(an_excluded_host_waits_and_never_gets_workers)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 1, 2);
+	struct node_info node = node_of(1);
+	struct memory memory = memory_of(1);
+	node.excluded = true;
+	receive(1, &(struct msg){ .type = MSG_JOIN, .join = { .node = &node, .memory = memory } });
+	wait_until(now_ns + 60 * NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	wait_until(now_ns + 60 * NS_PER_S, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+	ck_assert(!roster_by_link(&c.roster, 1)->in_round);
+}
+
+/* The first member's worker of `rank` has failed; both join again. */
+static void strike(const char *host, int32_t rank)
+{
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	failed.failed.cause.rank = rank;
+	snprintf(failed.failed.cause.name, MSG_NAME_MAX, "%s", host);
+	receive(host[1] - '0', &failed);
+	bool was_in[4];
+	for (uint64_t link = 1; link <= 3; link++)
+		was_in[link] = roster_by_link(&c.roster, link)->in_round;
+	for (uint64_t link = 1; link <= 3; link++) {
+		struct node_info node = node_of(link);
+		struct memory memory = memory_of(link);
+		if (!was_in[link])
+			continue;
+		node.strikes = 2;
+		node.cool_down_ns = 600 * NS_PER_S;
+		receive(link, &(struct msg){ .type = MSG_JOIN,
+					     .ballot = memory.heard.ballot,
+					     .join = { .node = &node, .memory = memory } });
+	}
+}
+
+TEST(a_host_whose_workers_keep_dying_gives_way_to_a_spare)
+{
+	max_restarts = 9;
+	begin_plain(2, 2);
+	join_up_to(3);
+	strike("h2", 2);
+	ck_assert(roster_by_link(&c.roster, 2)->in_round);
+	strike("h2", 3);
+	ck_assert_ptr_nonnull(noted(NOTE_UNFIT));
+	ck_assert(!roster_by_link(&c.roster, 2)->in_round);
+	ck_assert(roster_by_link(&c.roster, 3)->in_round);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}

@@ -1,0 +1,166 @@
+/* The coordinator: an arbiter's lease. */
+#include "unit.h"
+
+#include "coordinator_rig.h"
+
+#define LEASE (15 * NS_PER_S)
+#define FENCE (5 * NS_PER_S) /* how long workers live without answers */
+
+static void begin_leased(uint32_t nodes)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.epoch = 7;
+	config.last_call_ns = 0;
+	config.until_ns = 1000 * NS_PER_S + LEASE;
+	config.past = (struct recorded_end){ 5, RULING_DONE };
+	begin(&config, 1, nodes);
+}
+
+static void renew_lease(void)
+{
+	step(&(struct coordinator_event){ .type = COORDINATOR_LEASE, .until_ns = now_ns + LEASE });
+}
+
+TEST(with_a_lease_a_round_forms_from_min_nodes)
+{
+	begin_leased(4);
+	struct memory memory = remembering((struct ballot){ 6, 4 }, 4);
+	join_with(1, &memory);
+	wait_until(c.regather_ns + NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+TEST(a_coordinator_that_may_get_a_lease_but_has_none_needs_a_majority)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.last_call_ns = 0;
+	begin(&config, 1, 2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+static const struct stepped_down *stepped_down(void)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == COORDINATOR_STEP_DOWN)
+			return &actions.items[i].down;
+	return NULL;
+}
+
+/* One of two members is back, with a failure that the other has not heard of: it made the round
+ * after that. */
+static void close_without_the_next_round(void)
+{
+	max_restarts = 0;
+	begin_leased(2);
+	struct memory failed = remembering((struct ballot){ 6, 2 }, 2);
+	failed.work = WORK_FAILED;
+	join_with(1, &failed);
+	wait_until(c.regather_ns + NS_PER_S, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	struct memory later = remembering((struct ballot){ 6, 3 }, 1);
+	join_with(2, &later);
+}
+
+TEST(with_a_lease_a_ruling_outlives_what_was_formed_under_an_earlier_one)
+{
+	close_without_the_next_round();
+	ck_assert_ptr_null(stepped_down());
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	receive(2, &(struct msg){ .type = MSG_PING, .ballot = { 6, 3 } });
+	ck_assert_uint_eq(actions.count, 1);
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_PONG);
+	ck_assert_uint_eq(actions.items[0].msg.ballot.round, 3); /* a lower one would part us */
+	join(1);
+	ck_assert(did(COORDINATOR_RECORD));
+	step(&(struct coordinator_event){ .type = COORDINATOR_RECORDED });
+	ck_assert_uint_eq(sent(MSG_CLOSED), 2);
+}
+
+TEST(with_a_lease_a_ruling_gives_way_to_a_later_epoch)
+{
+	close_without_the_next_round();
+	struct memory later = remembering((struct ballot){ 8, 4 }, 1);
+	join_with(3, &later);
+	ck_assert_ptr_nonnull(stepped_down());
+	ck_assert(!stepped_down()->again);
+}
+
+TEST(who_steps_down_says_how_long_its_workers_may_live)
+{
+	enter(COORDINATOR_RUNNING);
+	apply(HIGHER_BALLOT);
+	ck_assert_uint_eq(stepped_down()->workers_until_ns, now_ns + 5 * NS_PER_S);
+	coordinator_done(&c);
+	enter(COORDINATOR_GATHERING);
+	apply(SUPERSEDED);
+	ck_assert_uint_eq(stepped_down()->workers_until_ns, 0);
+}
+
+TEST(workers_are_dead_when_the_lease_ends)
+{
+	begin_leased(2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	wait_until(c.until_ns - FENCE - NS_PER_S / 10, 1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(coordinator_deadline_ns(&c), c.until_ns - FENCE);
+	now_ns = coordinator_deadline_ns(&c);
+	timer();
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	ck_assert(did(COORDINATOR_HANG_UP));
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING); /* another may lead soon */
+	ping(1, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 1); /* it has no workers, and may stay */
+	renew_lease();
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(a_node_that_leaves_gets_no_answers_when_the_lease_is_about_to_end)
+{
+	begin_leased(2);
+	join_up_to(2);
+	leave(2, LEAVE_SIGNAL, false); /* its workers take their time */
+	ping(2, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 1);
+	now_ns = c.until_ns - FENCE;
+	ping(2, now_ns);
+	ck_assert_uint_eq(sent(MSG_PONG), 0);
+}
+
+TEST(the_arbiter_records_the_end_before_an_agent_acts_on_it)
+{
+	begin_leased(2);
+	join(1);
+	report(1, MSG_DONE);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	ck_assert(did(COORDINATOR_RECORD));
+	ck_assert_uint_eq(actions.items[0].end.epoch, 7);
+	ck_assert_int_eq(actions.items[0].end.ruling, RULING_DONE);
+	join(1);
+	ck_assert(!did(COORDINATOR_RECORD)); /* one is under way */
+	renew_lease();
+	ck_assert(did(COORDINATOR_RECORD)); /* it may be lost */
+	step(&(struct coordinator_event){ .type = COORDINATOR_RECORDED });
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+}
+
+TEST(an_agent_of_a_job_whose_end_is_on_record_is_told_so)
+{
+	begin_leased(2);
+	struct memory memory = remembering((struct ballot){ 5, 3 }, 2);
+	join_with(1, &memory);
+	ck_assert_uint_eq(sent(MSG_CLOSED), 1);
+	ck_assert_int_eq(actions.items[0].msg.closed.ruling, RULING_DONE);
+	ck_assert_uint_eq(c.roster.count, 0);
+	join(2); /* it knows nothing of that job, and begins another */
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}

@@ -142,7 +142,8 @@ double quiet_foreign_share(const struct quiet_state *before, const struct quiet_
 			   uint64_t own_ns)
 {
 	uint64_t available = available_ns(before, after);
-	return available ? (double)foreign_ns(before, after, own_ns) / (double)available : 0;
+	uint64_t foreign = MIN(foreign_ns(before, after, own_ns), available); /* ticks come late */
+	return available ? (double)foreign / (double)available : 0;
 }
 
 /* Two ticks may be rounding at both ends, of each CPU. */

@@ -693,6 +693,11 @@ TEST(values_out_of_their_range_are_not_sent)
 	WITH(MSG_JOIN, msg.join.memory.base = ((struct round_ref){ BALLOT_NONE, 3 }));
 	WITH(MSG_FAILED, msg.failed.cause.reason = FAILURE_REASON_COUNT);
 	WITH(MSG_FAILED, msg.failed.cause.status.kind = (enum exit_kind)(EXIT_SIGNAL + 1));
+	/* 256 would end the process that takes it for an exit code with 0. */
+	WITH(MSG_FAILED, msg.failed.cause.status.value = 256);
+	WITH(MSG_STOP, msg.stop.cause.status.value = -1);
+	WITH(MSG_CLOSED, msg.closed.cause.status.value = INT32_MIN);
+	WITH(MSG_STOP, msg.stop.cause.spawn_errno = -1);
 	WITH(MSG_FAILED, msg.failed.cause.rank = -2);
 	WITH(MSG_LEAVE, msg.leave.why = LEAVE_WHY_COUNT);
 	WITH(MSG_FORMED, msg.formed.group_rank = msg.formed.nodes);

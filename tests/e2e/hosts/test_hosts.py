@@ -231,6 +231,29 @@ def test_an_endpoint_of_another_run_is_passed_over_while_another_may_be_right(ag
     mine.close()
 
 
+def test_another_run_in_the_place_of_a_killed_coordinator_is_passed_over(agents, crew, port):
+    others = [Port(), Port()]
+    common = ["--nnodes=2:3", "--rdzv-id=mine", "--rdzv-conf=last_call_timeout=0.1,failover_after=0.5",
+              "--rdzv-endpoint=" + ",".join(p.endpoint for p in (port, *others)), *crew.command()]
+    first = coordinator(agents, *common)
+    left = [agents.start(*common), agents.start(*common)]
+    crew.round(3, agents.all)
+    # They find the port in other hands, and never nobody there.
+    for agent in left:
+        agent.signal(signal.SIGSTOP)
+    first.kill()
+    first.wait()
+    stranger = coordinator(agents, "--nnodes=2", "--rdzv-id=other", f"--rdzv-endpoint={port.endpoint}", "true")
+    for agent in left:
+        agent.signal(signal.SIGCONT)
+    crew.round(2, left).finish()
+    assert [agent.wait() for agent in left] == [0, 0]
+    stranger.signal(signal.SIGTERM)
+    assert stranger.wait() == STOPPED
+    for other in others:
+        other.close()
+
+
 def test_endpoints_that_all_belong_to_another_run_end_the_agent(agents, port):
     other = Port()
     for endpoint in (port.endpoint, other.endpoint):

@@ -351,6 +351,8 @@ def test_sigterm_to_an_agent_that_waits_for_the_others_costs_them_nothing(hosts)
 def test_only_members_reach_the_workers_store_whichever_of_their_addresses_they_use(hosts, family):
     one, two, three, four = hosts
     second = {"v4": "10.77.0.102", "v6": "fd77::102"}[family]
+    # More addresses than a host tells of itself, and the one under which it is seen is the last of them.
+    two.call("sh", "-c", "for i in $(seq 1 20); do ip addr add 10.88.0.$i dev eth0 || exit; done")
     for command in (f"addr add {second} dev eth0" + " nodad" * (family == "v6"),
                     f"route add {getattr(one, 'ip' + family)} dev eth0 src {second}"):
         two.call("ip", *command.split())

@@ -67,11 +67,12 @@ def test_events_can_go_to_a_descriptor(muster):
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "job.ended"
 
 
+@pytest.mark.parametrize("mode", ["a", "w"])
 @pytest.mark.parametrize("target", ["-", "fd:1"])
-def test_events_share_a_file_with_what_is_there_and_what_workers_print(start, tmp_path, target):
+def test_events_share_a_file_with_what_is_there_and_what_workers_print(start, tmp_path, target, mode):
     log = tmp_path / "log"
-    log.write_text("before\n")
-    with open(log, "a") as out:
+    with open(log, mode) as out:
+        print("before", file=out, flush=True)
         assert start("run", f"--events={target}", "seq", "200", stdout=out).wait(timeout=60) == 0
     lines = log.read_text().splitlines()
     assert lines[0] == "before" and [line for line in lines if line.isdigit()] == [str(i + 1) for i in range(200)]

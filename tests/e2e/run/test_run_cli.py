@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import pytest
 import able
 from able import need_own_name
 from tree import MUSTER, MUSTER_SH, ROOT, clean_env
-from waits import DEADLINE
+from waits import DEADLINE, wait_for
 
 
 def one_line(result, code, *parts):
@@ -472,6 +473,13 @@ def test_standard_descriptors_that_are_closed_are_opened_on_dev_null(tmp_path, c
     assert done.returncode == 0
     seen = (tmp_path / "seen").read_text().split()
     assert seen and not [name for name in seen if name.startswith("socket")]
+
+
+@pytest.mark.parametrize("command", ["store", "coordinator"])
+def test_a_server_opens_standard_descriptors_that_are_closed_on_dev_null(start, port, command):
+    server = start("-c", f"exec <&- >&- 2>&-; exec {MUSTER_SH} {command} --listen={port.endpoint}", program="bash")
+    wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port.number)) == 0, "the server")
+    assert [os.readlink(f"/proc/{server.pid}/fd/{fd}") for fd in range(3)] == ["/dev/null"] * 3
 
 
 def test_a_shell_script_that_is_not_executable_is_not_given_to_python(muster, tmp_path):

@@ -716,6 +716,11 @@ bool link_peer_paces(const struct link *link)
 	return link->peer_minor >= FRAME_MINOR_PACES;
 }
 
+bool link_peer_arrivals(const struct link *link)
+{
+	return link->peer_minor >= FRAME_MINOR_ARRIVALS;
+}
+
 uint64_t link_up_ns(const struct link *link)
 {
 	return link->up_ns;

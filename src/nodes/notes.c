@@ -72,7 +72,8 @@ static void describe_close(const struct note *note, struct buf *out)
 /* "rank 3 came last in 50 of 64 steps, 6.1 ms after the others" */
 static void describe_late(const struct straggler_news *late, struct buf *out)
 {
-	buf_printf(out, "rank %u came last in %u of %u steps", late->rank, late->times, late->of);
+	buf_printf(out, "rank %u came last %s %u of %u %s", late->rank, late->group ? "to" : "in",
+		   late->times, late->of, late->group ? "collectives" : "steps");
 	if (late->times)
 		buf_printf(out, ", %.1f ms after the others", (double)late->lag_ns / 1e6);
 }

@@ -73,7 +73,8 @@ static void on_up(void *arg, struct link *link)
 				      .link = w->link_id,
 				      .answers = link_peer_answers(link),
 				      .plans = link_peer_plans(link),
-				      .paces = link_peer_paces(link) });
+				      .paces = link_peer_paces(link),
+				      .arrivals = link_peer_arrivals(link) });
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)

@@ -72,9 +72,11 @@ static void put_body(struct json_out *out, const struct event_body *body)
 		json_out_int(out, "saved_step", (int64_t)*body->saved_step);
 	if (body->kept_step)
 		json_out_int(out, "kept_step", (int64_t)*body->kept_step);
-	if (body->of_steps) {
+	if (body->of_steps || body->of_collectives) {
 		json_out_int(out, "times_last", (int64_t)body->times);
-		json_out_int(out, "of_steps", (int64_t)body->of_steps);
+		put_number_if(out, "of_steps", body->of_steps);
+		put_number_if(out, "of_collectives", body->of_collectives);
+		put_text_if(out, "group", body->group);
 		json_out_int(out, "lag_us", (int64_t)body->lag_us);
 	}
 	if (body->metrics)

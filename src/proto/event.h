@@ -70,7 +70,9 @@ struct event_body {
 	size_t metric_count;
 	const uint64_t *step, *saved_step; /* of a worker that told them; NULL: none */
 	const uint64_t *kept_step;	   /* of the state that all ranks have kept; NULL: none */
-	uint64_t times, of_steps, lag_us;  /* of a straggler; written where of_steps is not 0 */
+	/* Of a straggler; written where it is of steps, or of collectives of a group. */
+	uint64_t times, of_steps, of_collectives, lag_us;
+	const char *group;			 /* NULL: none */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

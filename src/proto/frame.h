@@ -26,12 +26,13 @@
 #include "base/err.h"
 #include "core/rounds/finder.h"
 
-#define FRAME_MAJOR 2	      /* other majors do not understand each other */
-#define FRAME_MINOR 11	      /* later ones add bytes at the end of bodies, and types of frames */
-#define FRAME_MINOR_ASKS 1    /* from this one on a peer knows questions and answers */
-#define FRAME_MINOR_PLANS 4   /* and NOTICE, VOTE and PLAN */
-#define FRAME_MINOR_STREAMS 7 /* and the question for the job's one log */
-#define FRAME_MINOR_PACES 9   /* and PACE and LATE */
+#define FRAME_MAJOR 2		/* other majors do not understand each other */
+#define FRAME_MINOR 12		/* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MINOR_ASKS 1	/* from this one on a peer knows questions and answers */
+#define FRAME_MINOR_PLANS 4	/* and NOTICE, VOTE and PLAN */
+#define FRAME_MINOR_STREAMS 7	/* and the question for the job's one log */
+#define FRAME_MINOR_PACES 9	/* and PACE and LATE */
+#define FRAME_MINOR_ARRIVALS 12 /* and those about collectives */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3

@@ -18,7 +18,7 @@ static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 424 &
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
-		      sizeof(struct msg_pace) == 656 && sizeof(struct msg_late) == 24 &&
+		      sizeof(struct msg_pace) == 672 && sizeof(struct msg_late) == 32 &&
 		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
 		      sizeof(struct msg_taken) == 8 && sizeof(struct msg_answer) == 24 &&
 		      sizeof(struct msg_question) == 304 && sizeof(struct msg_grant) == 8 &&
@@ -413,6 +413,11 @@ static void pack_pace(struct pack *p, struct msg *msg)
 		pack_u32(p, &mark->ranks);
 		pack_require(p, mark->ranks >= 1 && mark->ranks <= MSG_NPROC_MAX);
 	}
+	if (!pack_more(p))
+		return;
+	pack_u64(p, &pace->group);
+	pack_u32(p, &pace->size);
+	pack_require(p, pace->group ? pace->size >= 2 : pace->size == 0);
 }
 
 static void pack_late(struct pack *p, struct msg *msg)
@@ -424,6 +429,8 @@ static void pack_late(struct pack *p, struct msg *msg)
 	pack_u32(p, &news->of);
 	pack_u64(p, &news->lag_ns);
 	pack_require(p, news->times <= news->of);
+	if (pack_more(p))
+		pack_u64(p, &news->group);
 }
 
 /* ---- questions ---- */

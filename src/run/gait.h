@@ -1,6 +1,7 @@
 /* How the workers of this host keep pace with those of others: reads when they told their steps,
- * from their pages, and has the node tell the coordinator (core/rounds/pacing.h). When that says
- * that a worker here holds the others up, finds out why, as far as the kernel knows.
+ * from their pages, and has the node tell the coordinator (core/rounds/pacing.h). When that, or the
+ * order of arrival at collectives (run/pace/flights.h), says that a worker here holds the others
+ * up, finds out why, as far as the kernel knows, and tells it once.
  *
  * Workers write into memory, which makes no event. Their pages are looked at every GAIT_LOOK_NS
  * while workers tell steps, every GAIT_IDLE_NS while they have pages but tell none, and never
@@ -13,6 +14,7 @@
 #define GAIT_LOOK_NS (200 * NS_PER_MS)
 #define GAIT_IDLE_NS (2 * NS_PER_S)
 #define GAIT_STRAIN_NS (5 * NS_PER_S) /* counters are compared with those of so long ago */
+#define GAIT_SPAN_NS (NS_PER_S / 4)   /* in less than this they tell nothing */
 
 struct job;
 struct gait;

@@ -1,6 +1,7 @@
 /* Workers that keep pace, as a collective has them: each begins a step when all have told the last
- * one. Hosts read their pages and send PACE as the real ones do (run/gait.h). In half of the worlds
- * one worker is slow; in a quarter each comes last in its turn, in a quarter none by much.
+ * one, and so comes to it. Hosts read their pages and send PACE as the real ones do (run/gait.h),
+ * about the steps and the same again about the collectives (run/pace/flights.h). In half of the
+ * worlds one worker is slow; in a quarter each comes last in its turn, in a quarter none by much.
  *
  * 15. Only the slow worker is ever named, to its own host, by its rank in the round that runs, and
  *     not twice in a row. Long after the last fault, the coordinator has named it once all have
@@ -19,6 +20,7 @@
 #define WORK_NS (200 * NS_PER_S) /* workers live long enough to tell some hundred steps */
 #define QUIET_NS (30 * NS_PER_S) /* after the last fault all mail has come */
 #define STEPS_ENOUGH (STRAGGLER_TRIALS + 40)
+#define GROUP 7	      /* of all ranks */
 #define DRIFT_PART 40 /* clocks drift as little as core/pace/clock_offset.h takes for granted */
 
 struct sim_gait {
@@ -27,6 +29,7 @@ struct sim_gait {
 	uint64_t takes_ns[SIM_NPROC_MAX]; /* for the step that they are in */
 	uint64_t held_ns;		  /* the host stood still in this step, until then */
 	struct host_steps steps;
+	uint32_t world_size;
 	size_t may_send; /* PACEs */
 	struct happening_event timer;
 };
@@ -176,9 +179,11 @@ static void check_named(struct world *world, struct round_record *round)
 	const struct host *judge = judge_of(world, round);
 	if (!judge)
 		return;
-	if (round->late_term != judge->term)
-		check_broken(world, "c%u has not named the slow worker of h%u in %u steps",
-			     judge->index, world->slow_host, STEPS_ENOUGH);
+	for (size_t i = 0; i < ARRAY_LEN(round->late_term); i++)
+		if (round->late_term[i] != judge->term)
+			check_broken(world, "c%u has not named the slow worker of h%u in %u %s",
+				     judge->index, world->slow_host, STEPS_ENOUGH,
+				     i ? "collectives" : "steps");
 	world->result->judged++;
 }
 
@@ -215,6 +220,7 @@ void gaits_workers_start(struct world *world, struct host *host, const struct ms
 		return;
 	memset(gait->pages, 0, sizeof(gait->pages));
 	memset(gait->seen, 0, sizeof(gait->seen));
+	gait->world_size = formed->world_size;
 	host_steps_begin(&gait->steps, formed->rank_base, host->node.agent.config.node.nproc,
 			 formed->nodes);
 	world_arm(world, &gait->timer, world->now_ns + LOOK_NS);
@@ -240,11 +246,17 @@ void gaits_look(struct world *world, struct host *host)
 			host_steps_look(steps, i, &gait->pages[i], &gait->seen[i]);
 	if (steps->told_count == 0)
 		return;
+	struct agent_event event = { .type = AGENT_PACE,
+				     .marks = steps->told,
+				     .mark_count = steps->told_count };
 	gait->may_send = (steps->told_count + MSG_MARKS_MAX - 1) / MSG_MARKS_MAX;
-	host_tell(world, host,
-		  &(struct agent_event){ .type = AGENT_PACE,
-					 .marks = steps->told,
-					 .mark_count = steps->told_count });
+	if (gait->world_size > 1)
+		gait->may_send *= 2;
+	host_tell(world, host, &event);
+	event.group = GROUP;
+	event.size = gait->world_size;
+	if (gait->world_size > 1)
+		host_tell(world, host, &event);
 	gait->may_send = 0;
 }
 
@@ -281,11 +293,11 @@ void gaits_noted(struct world *world, struct host *host, const struct note *note
 	    strcmp(note->name, world->hosts[world->slow_host].node.agent.config.node.name) != 0)
 		check_broken(world, "c%u names rank %u of %s, which is not slow", host->index,
 			     note->late.rank, note->name);
-	else if (late == (round->late_term == host->term))
+	else if (late == (round->late_term[note->late.group != 0] == host->term))
 		check_broken(world, "c%u says twice that rank %u is %s", host->index,
 			     note->late.rank, late ? "late" : "in step");
 	else
-		round->late_term = late ? host->term : 0;
+		round->late_term[note->late.group != 0] = late ? host->term : 0;
 }
 
 void gaits_late(struct world *world, const struct host *host, const struct straggler_news *news)

@@ -94,7 +94,8 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 					.link = new_link(world, host, peer)->id,
 					.answers = !peer->old,
 					.plans = !peer->old,
-					.paces = !peer->old });
+					.paces = !peer->old,
+					.arrivals = !peer->old });
 }
 
 static void own_bytes(struct packet *packet)

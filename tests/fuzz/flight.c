@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/collectives/host_arrivals.h"
 #include "proto/flight.h"
 #include "run/forensics.h"
 
@@ -19,6 +20,19 @@ static void join_init_pair(const struct record *record, const struct record *oth
 	join_add(join, 1, other, 0);
 	join_set_clock(join, 0, &clock);
 	join_set_clock(join, 1, &(struct wall_offset){ .error_ns = 1 });
+}
+
+/* Two workers of a host with others elsewhere, then of one alone. */
+static void look_as_host(const struct record *record, const struct record *other)
+{
+	const struct record records[] = { *record, *other };
+	struct host_arrivals host = HOST_ARRIVALS_INIT;
+	for (uint32_t nodes = 2; nodes > 0; nodes--) {
+		host_arrivals_begin(&host, nodes - 1, 2, 2 * nodes, nodes, INT64_MIN);
+		for (int i = 0; i < 2; i++)
+			host_arrivals_look(&host, records, i, NS_PER_S);
+	}
+	host_arrivals_done(&host);
 }
 
 static void check(const struct record *record)
@@ -47,6 +61,7 @@ static void check(const struct record *record)
 	arrivals_judge(&join, &laggards);
 	laggards_done(&laggards);
 	join_done(&join);
+	look_as_host(record, &again);
 	record_done(&again);
 	buf_done(&one);
 	buf_done(&two);

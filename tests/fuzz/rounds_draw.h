@@ -95,6 +95,20 @@ static void draw_msg(struct input *in, const struct known *known, uint64_t now_n
 		msg->ping.stamp = now_ns - draw(in, 8) * NS_PER_S;
 		msg->ping.wall.error_ns = draw(in, 2);
 		break;
+	case MSG_PACE:
+		msg->pace.group = draw(in, 3);
+		msg->pace.size = msg->pace.group ? 2 + draw(in, 3) : 0;
+		msg->pace.error_ns = draw(in, 2) ? draw(in, 8) * NS_PER_MS : UINT64_MAX;
+		msg->pace.count = (uint8_t)draw(in, MSG_MARKS_MAX + 1);
+		for (size_t i = 0; i < msg->pace.count; i++)
+			msg->pace.marks[i] = (struct step_mark){
+				.step = draw(in, 128),
+				.last_ns = draw(in, 2) ? draw(in, 255) * NS_PER_MS : UINT64_MAX,
+				.mean_ns = draw(in, 2) ? draw(in, 255) * NS_PER_MS : 0,
+				.rank = draw(in, 8),
+				.ranks = 1 + draw(in, 3),
+			};
+		break;
 	default: /* of a coordinator, which has nothing to say here */
 		break;
 	}

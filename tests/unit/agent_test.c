@@ -542,6 +542,32 @@ TEST(times_of_steps_are_told_on_the_clock_of_the_coordinator)
 	ck_assert_str_eq(done(), "");
 }
 
+TEST(times_of_collectives_are_told_to_those_who_know_them)
+{
+	struct step_mark mark = { .step = 7, .last_ns = 100, .mean_ns = 90, .rank = 3, .ranks = 2 };
+	struct agent_event paces = { .type = AGENT_PACE,
+				     .marks = &mark,
+				     .mark_count = 1,
+				     .group = 5,
+				     .size = 4,
+				     .error_ns = 30 };
+	enter(AGENT_RUNNING);
+	agent.paces = true;
+	agent.clock = (struct clock_offset){
+		.known = true, .shift_ns = 20, .half_ns = 3, .when_ns = now_ns
+	};
+	step(&paces);
+	ck_assert_str_eq(done(), "");
+	agent.arrivals = true;
+	step(&paces);
+	ck_assert_str_eq(done(), "PACE");
+	ck_assert_uint_eq(actions.items[0].msg.pace.group, 5);
+	ck_assert_uint_eq(actions.items[0].msg.pace.size, 4);
+	ck_assert_uint_eq(actions.items[0].msg.pace.error_ns,
+			  clock_offset_error_ns(&agent.clock, now_ns) + 30);
+	ck_assert_uint_eq(actions.items[0].msg.pace.marks[0].last_ns, 120);
+}
+
 TEST(what_the_coordinator_says_of_a_late_worker_is_passed_on)
 {
 	enter(AGENT_RUNNING);

@@ -47,6 +47,37 @@ TEST(the_host_of_a_rank_that_holds_the_others_up_is_told)
 	ck_assert_str_eq(notes[0].name, "h2");
 }
 
+TEST(the_host_of_a_rank_that_comes_last_to_collectives_is_told)
+{
+	enter(COORDINATOR_RUNNING);
+	for (size_t i = 0; i < c.roster.count; i++)
+		c.roster.members[i]->paces = true;
+	uint64_t told = 0;
+	for (uint64_t i = 1; i < 100 && !told; i++)
+		for (uint64_t link = 1; link <= 2; link++) {
+			uint64_t at_ns = i * 20 * NS_PER_MS + link * 6 * NS_PER_MS;
+			receive(link,
+				&(struct msg){
+					.type = MSG_PACE,
+					.ballot = c.roster.heard.ballot,
+					.pace = { .group = 9,
+						  .size = 2,
+						  .count = 1,
+						  .marks = { { .step = i,
+							       .last_ns = at_ns,
+							       .mean_ns = at_ns,
+							       .rank = (uint32_t)(2 * link - 1),
+							       .ranks = 1 } } } });
+			told = sent(MSG_LATE) ? i : told;
+		}
+	ck_assert_uint_gt(told, 0);
+	ck_assert_uint_eq(actions.items[0].link, 2);
+	ck_assert_uint_eq(actions.items[0].msg.late.news.rank, 3);
+	ck_assert_uint_eq(actions.items[0].msg.late.news.group, 9);
+	ck_assert_uint_eq(notes[0].late.group, 9);
+	coordinator_done(&c);
+}
+
 TEST(times_that_clocks_may_have_made_name_nobody)
 {
 	ck_assert_uint_eq(told_after(5 * NS_PER_MS, 5 * NS_PER_MS), UINT64_MAX);

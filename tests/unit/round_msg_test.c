@@ -331,6 +331,8 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 		msg->paired.latency_ns = draw();
 		break;
 	case MSG_PACE:
+		msg->pace.group = below(2) ? draw() | 1 : 0;
+		msg->pace.size = msg->pace.group ? (uint32_t)draw() | 2 : 0;
 		msg->pace.error_ns = draw();
 		msg->pace.count = (uint8_t)upto(MSG_MARKS_MAX);
 		for (size_t i = 0; i < msg->pace.count; i++)
@@ -347,7 +349,8 @@ static void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg
 							  .begins = below(2),
 							  .times = (uint32_t)upto(64),
 							  .of = 64,
-							  .lag_ns = draw() };
+							  .lag_ns = draw(),
+							  .group = draw() };
 		break;
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
@@ -481,9 +484,11 @@ static size_t added_by_8(const struct msg *msg)
 	return msg->type == MSG_JOIN ? 2 + 2 : 0;
 }
 
-/* Bytes that minor versions 4 to 8 added at the end. */
+/* Bytes that minor versions 4 to 12 added at the end. */
 static size_t added_last(const struct msg *msg)
 {
+	if (msg->type == MSG_PACE || msg->type == MSG_LATE)
+		return msg->type == MSG_PACE ? 8 + 4 : 8;
 	if (msg->type == MSG_PING || msg->type == MSG_PONG)
 		return msg->type == MSG_PING ? 8 + 8 : 8;
 	bool left = msg->type == MSG_JOIN || msg->type == MSG_DONE || msg->type == MSG_STOP ||
@@ -571,6 +576,33 @@ TEST(a_message_of_an_earlier_version_says_nothing_of_progress)
 	ck_assert_uint_eq(got.join.memory.stall.reached, 0);
 }
 
+TEST(a_message_of_an_earlier_version_is_about_steps)
+{
+	static const enum msg_type types[] = { MSG_PACE, MSG_LATE };
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		struct node_info node, got_node;
+		struct msg msg, got;
+		AUTO(buf_done) struct buf bytes = BUF_INIT;
+		do
+			draw_msg(types[i], &node, &msg);
+		while (types[i] == MSG_PACE ? !msg.pace.group : !msg.late.news.group);
+		put(&msg, &bytes);
+		struct frame frame = split(&bytes);
+		frame.body.len -= added_last(&msg);
+		ck_assert_int_eq(round_msg_decode(&frame, &got_node, &got, NULL), 0);
+		ck_assert_uint_eq(types[i] == MSG_PACE ? got.pace.group : got.late.news.group, 0);
+	}
+}
+
+TEST(a_group_of_collectives_has_two_ranks_at_least)
+{
+	struct msg msg = { .type = MSG_PACE, .pace = { .group = 5, .size = 1 } };
+	AUTO(buf_done) struct buf bytes = BUF_INIT;
+	ck_assert_int_lt(round_msg_encode(&msg, &bytes, NULL), 0);
+	msg.pace.size = 2;
+	ck_assert_int_eq(round_msg_encode(&msg, &bytes, NULL), 0);
+}
+
 TEST(a_message_of_an_earlier_version_says_nothing_of_kept_state)
 {
 	struct node_info node, got_node;
@@ -600,7 +632,7 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_VOTE, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PAIRED, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
-		{ MSG_LATE, BALLOT + 4 + 1 + 4 + 4 + 8 },
+		{ MSG_LATE, BALLOT + 4 + 1 + 4 + 4 + 8 + 8 },
 		{ MSG_LEAVE, BALLOT + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 + 8 + 8 },
 		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 + 8 },

@@ -104,7 +104,8 @@ static void print_steps(const struct headway_sum *sum)
 	putchar('\n');
 }
 
-/* "  rank 3 holds the others up: last in 60 of 64 steps, 6.1 ms after the others; …" */
+/* "  rank 3 holds the others up: last in 60 of 64 steps, 6.1 ms after the others; …" or "last to 60
+ * of 64 collectives of group 'dp', 6.1 ms …" */
 static void print_stragglers(struct json_value host)
 {
 	struct json_value worker;
@@ -115,10 +116,16 @@ static void print_stragglers(struct json_value host)
 		if (late.kind == JSON_NONE)
 			continue;
 		AUTO_FREE char *why = json_value_text(json_value_get(late, "why"));
-		printf("  rank %" PRId64 " holds the others up: last in %" PRId64 " of %" PRId64
-		       " steps, %.1f ms after the others%s%s\n",
-		       job_number(worker, "rank"), job_number(late, "times_last"),
-		       job_number(late, "of_steps"), 1e3 * number_or(late, "lag_s", 0),
+		AUTO_FREE char *group = json_value_text(json_value_get(late, "group"));
+		printf("  rank %" PRId64 " holds the others up: last ", job_number(worker, "rank"));
+		if (json_value_get(late, "of_collectives").kind != JSON_NONE)
+			printf("to %" PRId64 " of %" PRId64 " collectives%s%s%s",
+			       job_number(late, "times_last"), job_number(late, "of_collectives"),
+			       group ? " of group '" : "", group ? group : "", group ? "'" : "");
+		else
+			printf("in %" PRId64 " of %" PRId64 " steps",
+			       job_number(late, "times_last"), job_number(late, "of_steps"));
+		printf(", %.1f ms after the others%s%s\n", 1e3 * number_or(late, "lag_s", 0),
 		       why ? "; " : "", why ? why : "");
 	}
 }

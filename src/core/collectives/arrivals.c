@@ -21,20 +21,6 @@ struct judging {
 	uint64_t first_ns, end_ns; /* when the last one came to the first and the last collective */
 };
 
-static const struct record_time *find_time(const struct record_group *view, uint64_t seq)
-{
-	size_t count, low = 0;
-	const struct record_time *times = record_times(view, &count);
-	for (size_t high = count; low < high;) {
-		size_t middle = low + (high - low) / 2;
-		if (times[middle].seq < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && times[low].seq == seq ? &times[low] : NULL;
-}
-
 /* When the members came. False: one has not, or its record does not have it any more. */
 static bool find_mark(const struct judging *j, uint64_t seq, struct step_mark *ret_mark,
 		      size_t *ret_last)
@@ -45,7 +31,7 @@ static bool find_mark(const struct judging *j, uint64_t seq, struct step_mark *r
 	*ret_mark = (struct step_mark){ .step = seq, .ranks = (uint32_t)shared->members.count };
 	for (size_t i = 0; i < shared->members.count; i++) {
 		uint32_t rank = shared->members.items[i];
-		const struct record_time *time = find_time(shared->views[i], seq);
+		const struct record_time *time = record_time_of(shared->views[i], seq);
 		if (!time)
 			return false;
 		uint64_t at_ns = time->ns + (uint64_t)j->join->ranks[rank].clock.offset_ns;
@@ -72,9 +58,11 @@ static void add(struct judging *j, uint64_t seq)
 	uint64_t lag_ns = straggler_lag_ns(&mark);
 	j->first_ns = j->first_ns ? j->first_ns : mark.last_ns;
 	j->end_ns = mark.last_ns;
-	if (lag_ns < MAX((uint64_t)STRAGGLER_LAG_MIN_NS, j->error_ns))
+	if (lag_ns < STRAGGLER_LAG_MIN_NS)
 		return;
-	j->waited_ns[last] += lag_ns;
+	/* A clock that is wrong may make this one late and hide when others are: it is a trial. */
+	if (lag_ns >= j->error_ns)
+		j->waited_ns[last] += lag_ns;
 	stragglers_add(&j->stragglers, &mark, j->error_ns, &news);
 }
 

@@ -5,8 +5,9 @@
  *     arrivals_judge(&join, &laggards);
  *
  * A collective counts if somebody was waited for: the last one came by so much after the others
- * that it matters, and by more than the clocks of the hosts may be wrong. The last of those that
- * count are the trials of a sign test (core/pace/straggler.h). A rank is named only if what the
+ * that it matters. The last of those that count are the trials of a sign test
+ * (core/pace/straggler.h), which count against a rank that came later than the clocks of the hosts
+ * may be wrong. A rank is named only if what the
  * others waited for it is also a part of the time that matters: a program may have many collectives
  * of which one is waited for. */
 #ifndef CORE_COLLECTIVES_ARRIVALS_H

@@ -147,6 +147,20 @@ const struct record_time *record_times(const struct record_group *group, size_t 
 	return *ret_count ? group->times + (group->time_count - *ret_count) : NULL;
 }
 
+const struct record_time *record_time_of(const struct record_group *group, uint64_t seq)
+{
+	size_t count, low = 0;
+	const struct record_time *times = record_times(group, &count);
+	for (size_t high = count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+		if (times[middle].seq < seq)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && times[low].seq == seq ? &times[low] : NULL;
+}
+
 void record_add(struct record_group *group, struct record_entry *entry)
 {
 	bound_text(&entry->op);

@@ -26,6 +26,8 @@
 #define RECORD_RANKS_MAX 1000000 /* of a group */
 #define RECORD_TEXT_MAX 256	 /* longer texts are cut */
 
+#define RECORD_DEFAULT_GROUP "0" /* as PyTorch names the group of all ranks */
+
 /* Sizes and types of the tensors, as text: "[[4, 3]]", "[Float]". */
 struct record_shape {
 	char *in_sizes, *out_sizes, *in_types, *out_types;
@@ -85,6 +87,9 @@ void record_add_time(struct record_group *group, const struct record_time *time)
 
 /* The last ones, at most RECORD_TIMES_MAX. */
 const struct record_time *record_times(const struct record_group *group, size_t *ret_count);
+
+/* When the rank came to that one; NULL: it has not, or that is not known any more. */
+const struct record_time *record_time_of(const struct record_group *group, uint64_t seq);
 
 /* The rank died in its last collective, which PyTorch then calls complete: it is not. */
 void record_reopen_last(struct record *record);

@@ -6,8 +6,6 @@
 #include "base/str.h"
 #include "core/collectives/join_private.h"
 
-#define DEFAULT_GROUP "0" /* as PyTorch names the group of all ranks */
-
 void shared_list_done(struct shared_list *list)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -50,7 +48,7 @@ static void complete_members(const struct join *join, struct shared *shared)
 {
 	if (shared->size_known)
 		return;
-	bool all = str_eq(shared->known->name, DEFAULT_GROUP);
+	bool all = str_eq(shared->known->name, RECORD_DEFAULT_GROUP);
 	for (uint32_t rank = 0; rank < join->world_size; rank++) {
 		const struct record *record = join->ranks[rank].record;
 		bool seen = all;

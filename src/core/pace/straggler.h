@@ -39,6 +39,7 @@ struct straggler_news {
 	uint32_t times,
 		of;	 /* it was last, by so much that it matters, in so many of the last steps */
 	uint64_t lag_ns; /* after the others, on average over those */
+	uint64_t group;	 /* of whose collectives that is true; 0: of steps */
 };
 
 void stragglers_begin(struct stragglers *stragglers, uint32_t world_size);

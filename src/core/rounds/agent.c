@@ -134,6 +134,7 @@ static void link_up(struct step *s)
 	s->agent->linked = true;
 	s->agent->plans = s->event->plans;
 	s->agent->paces = s->event->paces;
+	s->agent->arrivals = s->event->arrivals;
 	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
 				   (s->event->dead_indexes >> index & 1);
 }
@@ -368,11 +369,15 @@ static void running_pace(struct step *s)
 	struct agent *agent = s->agent;
 	bool same_clock =
 		agent->config.node.period_ns == 0; /* the coordinator is in this process */
-	if (!agent->paces || (!same_clock && !agent->clock.known))
+	if (!agent->paces || (s->event->group && !agent->arrivals) ||
+	    (!same_clock && !agent->clock.known))
 		return;
+	uint64_t error_ns = same_clock ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
 	for (size_t at = 0; at < s->event->mark_count; at += MSG_MARKS_MAX) {
 		struct msg_pace *pace = &agent_send(s, MSG_PACE)->pace;
-		pace->error_ns = same_clock ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
+		pace->group = s->event->group;
+		pace->size = s->event->size;
+		pace->error_ns = ns_add(error_ns, s->event->error_ns);
 		pace->count = (uint8_t)MIN(s->event->mark_count - at, (size_t)MSG_MARKS_MAX);
 		for (size_t i = 0; i < pace->count; i++) {
 			struct step_mark *mark = &pace->marks[i];

@@ -75,7 +75,8 @@ enum agent_event_type {
 	/* positions, of: what the workers do about the plan; after each PLAN, then whenever it has
 	 * changed, while there is a plan */
 	AGENT_POSITIONS,
-	/* marks, mark_count: steps that all workers here have told, on the clock of this host */
+	/* marks, mark_count: steps that all workers here have told, on the clock of this host; or,
+	 * with group, size and error_ns, collectives that those of a group have come to */
 	AGENT_PACE,
 	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
@@ -105,6 +106,9 @@ struct agent_event {
 		struct {
 			const struct step_mark *marks; /* borrowed */
 			size_t mark_count;
+			uint64_t group;	   /* 0: steps */
+			uint32_t size;	   /* of the group: ranks on all hosts */
+			uint64_t error_ns; /* by which the times may be wrong on this clock */
 		};
 		struct {
 			/* GROUP_DONE, GROUP_GONE: workers left as agreed, and all that were here
@@ -124,8 +128,9 @@ struct agent_event {
 		struct {
 			/* LINK_UP: from the finder, 0 where there is none */
 			uint64_t dead_indexes;
-			bool plans; /* the coordinator knows how to leave together */
-			bool paces; /* and who holds the others up */
+			bool plans;    /* the coordinator knows how to leave together */
+			bool paces;    /* and who holds the others up */
+			bool arrivals; /* and who comes last to collectives */
 		};
 	};
 };
@@ -213,6 +218,7 @@ struct agent {
 	bool joined;	  /* JOIN was sent on this link */
 	bool plans;	  /* the coordinator of this link knows how to leave together */
 	bool paces;	  /* and who holds the others up */
+	bool arrivals;	  /* and who comes last to collectives */
 	uint32_t attempt; /* number of this link */
 	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */

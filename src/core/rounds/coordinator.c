@@ -354,6 +354,7 @@ void coordinator_done(struct coordinator *c)
 {
 	roster_done(&c->roster);
 	pairing_done(&c->pairing);
+	wait_groups_done(&c->pacing.groups);
 }
 
 /* The event tells that another coordinator leads. What else is due at this moment must not form a

@@ -13,6 +13,7 @@
 #define CORE_ROUNDS_COORDINATOR_H
 
 #include "base/actions.h"
+#include "core/pace/waits.h"
 #include "core/rounds/note.h"
 #include "core/rounds/policy.h"
 #include "core/rounds/roster.h"
@@ -141,6 +142,7 @@ struct pairing {
 struct pacing {
 	struct step_marks marks;
 	struct stragglers stragglers;
+	struct wait_groups groups; /* who comes last to their collectives */
 };
 
 /* Fields are private; read them in tests and for display only. */

@@ -90,6 +90,7 @@ void step_forget_round(struct step *s)
 	c->stalled = false;
 	c->left = false;
 	c->accord = (struct accord){ .plan = { .phase = PLAN_NONE } };
+	wait_groups_done(&c->pacing.groups);
 	c->pacing = (struct pacing){ .stragglers.world_size = 0 };
 	c->not_before_ns = 0;
 }

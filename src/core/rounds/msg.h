@@ -355,8 +355,11 @@ struct msg_vote {
 
 #define MSG_MARKS_MAX 16
 
-/* When the workers of a host told their last steps, all of them together. */
+/* When the workers of a host told their last steps, all of them together; or when those of a group
+ * came to collectives. */
 struct msg_pace {
+	uint64_t group;	   /* 0: steps */
+	uint32_t size;	   /* of the group: ranks on all hosts */
 	uint64_t error_ns; /* of all the times, which are on the coordinator's clock */
 	uint8_t count;
 	struct step_mark marks[MSG_MARKS_MAX];

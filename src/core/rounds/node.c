@@ -163,11 +163,13 @@ static void go_unlinked(struct node *node, uint64_t seek_ns)
 
 static void go_up(struct step *s)
 {
+	bool local = is_local(s->node);
 	s->node->link_state = NODE_LINKED;
 	tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_UP,
 					     .dead_indexes = s->node->dead_indexes,
-					     .plans = is_local(s->node) || s->node->link_plans,
-					     .paces = is_local(s->node) || s->node->link_paces });
+					     .plans = local || s->node->link_plans,
+					     .paces = local || s->node->link_paces,
+					     .arrivals = local || s->node->link_arrivals });
 }
 
 /* The agent's JOIN names its store, so the store needs an address first. */
@@ -613,6 +615,7 @@ static void on_link_up(struct step *s)
 	s->node->link_answers = s->event->answers;
 	s->node->link_plans = s->event->plans;
 	s->node->link_paces = s->event->paces;
+	s->node->link_arrivals = s->event->arrivals;
 	if (s->node->link_state == NODE_LINKING && !agent_ended(s->node))
 		take_link(s, s->event->link);
 	else

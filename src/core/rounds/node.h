@@ -71,7 +71,7 @@ enum node_event_type {
 	NODE_EV_TERM,
 	NODE_EV_RECORDED,   /* epoch: the arbiter has recorded the end that RECORD named */
 	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
-	NODE_EV_LINK_UP,    /* link, answers, plans, paces: made as CONNECT said */
+	NODE_EV_LINK_UP,    /* link, answers, plans, paces, arrivals: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
 	NODE_EV_LINK_DOWN,  /* link, dead, why */
 	NODE_EV_MSG,	    /* link, msg, greeted_ns */
@@ -100,9 +100,10 @@ struct node_event {
 			struct ballot ballot;
 		};
 		struct {
-			bool answers; /* the coordinator there knows questions */
-			bool plans;   /* and how to leave together */
-			bool paces;   /* and who holds the others up */
+			bool answers;  /* the coordinator there knows questions */
+			bool plans;    /* and how to leave together */
+			bool paces;    /* and who holds the others up */
+			bool arrivals; /* and who comes last to collectives */
 		};
 		struct {
 			bool dead;	 /* as in core/rounds/coordinator.h */
@@ -190,6 +191,7 @@ struct node {
 	bool link_answers;     /* the coordinator there knows questions */
 	bool link_plans;       /* and how to leave together */
 	bool link_paces;       /* and who holds the others up */
+	bool link_arrivals;    /* and who comes last to collectives */
 	uint64_t next_local;   /* id of the next one within the process */
 	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */

@@ -68,7 +68,8 @@ struct happening {
 		} notice;
 		struct {
 			const struct straggler_news *news;
-			const char *why; /* as far as the kernel knows; "": it is not known */
+			const char *why;   /* as far as the kernel knows; "": it is not known */
+			const char *group; /* of collectives; "": not known, or of steps */
 		} straggler;
 		struct {
 			enum failure_reason reason;

@@ -139,7 +139,8 @@ static void on_straggler(struct telling *telling, const struct happening *happen
 	body.step = headway.told ? &headway.step : NULL;
 	body.detail = *happening->straggler.why ? happening->straggler.why : NULL;
 	body.times = news->times;
-	body.of_steps = news->of;
+	*(news->group ? &body.of_collectives : &body.of_steps) = news->of;
+	body.group = *happening->straggler.group ? happening->straggler.group : NULL;
 	body.lag_us = news->lag_ns / NS_PER_US;
 	events_add(&telling->events, news->begins ? EVENT_STRAGGLER_FOUND : EVENT_STRAGGLER_GONE,
 		   &body);

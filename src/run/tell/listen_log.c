@@ -64,13 +64,17 @@ static void on_agreed(struct telling *telling UNUSED, const struct happening *ha
 static void on_straggler(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const struct straggler_news *news = happening->straggler.news;
-	const char *why = happening->straggler.why;
-	if (news->begins)
+	const char *why = happening->straggler.why, *group = happening->straggler.group;
+	double lag_ms = (double)news->lag_ns / 1e6;
+	if (news->begins && news->group)
+		log_warn("rank %u holds the others up: it came last to %u of %u collectives of "
+			 "group '%s' that were waited for, %.1f ms after the others%s%s",
+			 news->rank, news->times, news->of, group, lag_ms, *why ? "; " : "", why);
+	else if (news->begins)
 		log_warn("rank %u holds the others up: it came last in %u of %u steps, %.1f ms "
 			 "after "
 			 "the others%s%s",
-			 news->rank, news->times, news->of, (double)news->lag_ns / 1e6,
-			 *why ? "; " : "", why);
+			 news->rank, news->times, news->of, lag_ms, *why ? "; " : "", why);
 	else
 		log_info("rank %u keeps up with the others again", news->rank);
 }

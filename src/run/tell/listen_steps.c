@@ -49,7 +49,7 @@ static void on_drained(struct telling *telling, const struct happening *happenin
 static void on_straggler(struct telling *telling, const struct happening *happening)
 {
 	steps_set_late(&telling->steps, happening->rank, happening->straggler.news,
-		       happening->straggler.why);
+		       happening->straggler.why, happening->straggler.group);
 }
 
 const struct listener listen_steps = {

@@ -11,8 +11,10 @@
 
 static void forget_late(struct steps *steps)
 {
-	for (size_t i = 0; i < steps->late_count; i++)
+	for (size_t i = 0; i < steps->late_count; i++) {
 		free(steps->late[i].why);
+		free(steps->late[i].group);
+	}
 	free(steps->late);
 	steps->late = NULL;
 	steps->late_count = 0;
@@ -35,13 +37,15 @@ void steps_begin(struct steps *steps)
 }
 
 void steps_set_late(struct steps *steps, size_t local_rank, const struct straggler_news *news,
-		    const char *why)
+		    const char *why, const char *group)
 {
 	if (local_rank >= steps->late_count)
 		return;
 	struct straggling *late = &steps->late[local_rank];
 	free(late->why);
+	free(late->group);
 	late->why = *why ? mem_strdup(why) : NULL;
+	late->group = *group ? mem_strdup(group) : NULL;
 	late->news = *news;
 }
 
@@ -179,7 +183,8 @@ void steps_put_straggler(const struct steps *steps, size_t local_rank, struct js
 	const struct straggling *late = &steps->late[local_rank];
 	json_out_open(out, "straggler", '{');
 	json_out_int(out, "times_last", late->news.times);
-	json_out_int(out, "of_steps", late->news.of);
+	json_out_int(out, late->news.group ? "of_collectives" : "of_steps", late->news.of);
+	json_out_text_if(out, "group", late->group);
 	json_out_real(out, "lag_s", (double)late->news.lag_ns / (double)NS_PER_S);
 	json_out_text_if(out, "why", late->why);
 	json_out_close(out, '}');
@@ -195,6 +200,12 @@ static void sample(struct buf *out, enum metric metric, int64_t rank, size_t loc
 		       METRICS_LABELS("rank", names[0], "local_rank", names[1]));
 }
 
+/* Whether it would be seen if the worker held the others up. */
+static bool compares(const struct steps *steps, const struct headway *headway)
+{
+	return headway->told || (steps->guard && guard_flight(steps->guard).dir);
+}
+
 /* The value of a metric about one worker; negative: it has none. */
 static double value_of(const struct steps *steps, size_t local_rank, enum metric metric,
 		       uint64_t now_ns)
@@ -203,10 +214,10 @@ static double value_of(const struct steps *steps, size_t local_rank, enum metric
 	steps_of(steps, local_rank, headway);
 	if (metric == METRIC_WORKER_SAVED_STEP)
 		return headway->has_saved ? (double)headway->saved : -1;
+	if (metric == METRIC_WORKER_STRAGGLER)
+		return compares(steps, headway) ? is_late(steps, local_rank) : -1;
 	if (!headway->told)
 		return -1;
-	if (metric == METRIC_WORKER_STRAGGLER)
-		return is_late(steps, local_rank);
 	return metric == METRIC_WORKER_STEP ? (double)headway->step : headway_rate(headway, now_ns);
 }
 

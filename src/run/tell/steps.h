@@ -23,7 +23,7 @@ struct steps {
 
 struct straggling {
 	struct straggler_news news; /* begins: it does */
-	char *why;
+	char *why, *group;
 };
 
 void steps_done(struct steps *steps);
@@ -34,9 +34,10 @@ void steps_begin(struct steps *steps);
 /* The output of this start is about to be forgotten. Returns whether it told steps. */
 bool steps_keep(struct steps *steps, uint64_t id);
 
-/* A worker holds the others up, and why ("": it is not known), or no longer does. */
+/* A worker holds the others up, or no longer does; why, and in which group's collectives ("": that
+ * is not known). */
 void steps_set_late(struct steps *steps, size_t local_rank, const struct straggler_news *news,
-		    const char *why);
+		    const char *why, const char *group);
 
 /* What one worker of this host told; `told` is 0 if it never did. */
 void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway);

@@ -25,6 +25,7 @@
 #include "core/worker/exit_code.h"
 #include "proto/result.h"
 #include "sys/topology.h"
+#include "sys/start/shelf.h"
 #include "sys/warden.h"
 
 #define WARDENS_MAX 1024
@@ -45,6 +46,7 @@ struct setup {
 	const struct batch_config *config;
 	struct warden **wardens;
 	int warden_count;
+	struct shelf *shelf; /* of all wardens; NULL: none */
 	struct orders orders;
 	struct pasts history;
 	struct batch_order *todo;
@@ -80,6 +82,7 @@ static void setup_done(struct setup *setup)
 	for (int i = 0; i < setup->warden_count; i++)
 		warden_free(setup->wardens[i]);
 	free(setup->wardens);
+	shelf_free(setup->shelf);
 	pipe_orders_done(&setup->pipe);
 	orders_done(&setup->orders);
 	orders_done(&setup->hooks);
@@ -101,6 +104,17 @@ static void setup_done(struct setup *setup)
 	archive_key_done(&setup->key);
 }
 
+/* Whether orders may lie ahead: those that have their files and their environment from the order
+ * before, and of which only the end is measured. core/batch has rules of its own. */
+static bool can_lay(const struct setup *setup)
+{
+	const struct batch_config *config = setup->config;
+	const struct measure *measure = &setup->measure;
+	return !config->rdzv && !config->args.pipe && !config->results && !config->ungroup &&
+	       !config->line_buffer && !config->watch_memory && !measure_env(measure) &&
+	       measure->source == COUNTER_NONE && measure->options->quiet == QUIET_CHECK_OFF;
+}
+
 /* The wardens come first, while this process is small: every order's max RSS includes its size. */
 static int fork_wardens(struct setup *setup, struct err *err)
 {
@@ -115,8 +129,11 @@ static int fork_wardens(struct setup *setup, struct err *err)
 		wanted = (int64_t)(cpus * config->jobs_percent / 100) + 1;
 	wanted = MIN(MAX(wanted, (int64_t)1), (int64_t)WARDENS_MAX);
 	setup->wardens = mem_alloc((size_t)wanted * sizeof(*setup->wardens));
+	setup->shelf = can_lay(setup) ? shelf_new() : NULL;
 	for (; setup->warden_count < wanted; setup->warden_count++) {
-		r = warden_new(NULL, &setup->wardens[setup->warden_count], err);
+		const struct warden_opts opts = { .shelf = setup->shelf,
+						  .taker = setup->warden_count };
+		r = warden_new(&opts, &setup->wardens[setup->warden_count], err);
 		if (r < 0)
 			return r;
 	}
@@ -274,6 +291,13 @@ static void set_repeat(const struct setup *setup, struct batch_order *todo,
 		(int32_t)repeat_left(&repetition->repeat);
 }
 
+/* Or it has an environment or an input of its own, which is sent to its slot. */
+static bool depends_on_slot(const struct order *order)
+{
+	const struct order_extra *extra = order->extra;
+	return order->uses_slot || (extra && (extra->env.count > 0 || extra->stdin_path));
+}
+
 static void add_todo(struct setup *setup, size_t index)
 {
 	const struct order *order = &setup->orders.items[index];
@@ -297,6 +321,7 @@ static void add_todo(struct setup *setup, size_t index)
 	const char *group = *order_group(order) ? order_group(order) : program;
 	todo.group = number_of(&setup->groups, &setup->group_count, group, IMPLICIT_GROUPS_MAX);
 	set_gate(setup, &todo, index, program);
+	todo.alone = depends_on_slot(order);
 	if (setup->repetitions)
 		set_repeat(setup, &todo, &setup->repetitions[index], setup->variants, index);
 	setup->todo[setup->todo_count++] = todo;
@@ -394,6 +419,7 @@ static struct batch_opts make_opts(const struct setup *setup)
 					    : 0,
 		.open = config->args.pipe || setup->many,
 		.groups = setup->many ? 0 : setup->group_count,
+		.ahead = setup->shelf ? MIN(setup->plan.jobs, SHELF_PLACES / 2) : 0,
 		.gates = setup->gate_count,
 	};
 	if (setup->many) { /* the coordinator sees to these */
@@ -523,6 +549,7 @@ static int run(struct setup *setup)
 		.opts = make_opts(setup),
 		.journal = &setup->journal,
 		.wardens = setup->wardens,
+		.shelf = setup->shelf,
 		.already_done = setup->already_done,
 		.measure = &setup->measure,
 		.memory = &setup->memory,

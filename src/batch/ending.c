@@ -16,10 +16,22 @@ static struct result_output *output_of(struct ending *ending, int stream)
 	return stream == 0 ? &ending->result.out : &ending->result.err_out;
 }
 
-void ending_init(struct ending *ending, int fds[2])
+static void init(struct ending *ending)
 {
 	*ending = (struct ending){ .result = RESULT_INIT, .fds = { -1, -1 } };
 	list_init(&ending->link);
+}
+
+void ending_init_empty(struct ending *ending)
+{
+	init(ending);
+	for (int i = 0; i < 2; i++)
+		output_of(ending, i)->present = true;
+}
+
+void ending_init(struct ending *ending, int fds[2])
+{
+	init(ending);
 	for (int i = 0; i < 2; i++) {
 		struct stat info;
 		ending->fds[i] = fd_take(&fds[i]);

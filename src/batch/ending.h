@@ -36,6 +36,8 @@ struct ending {
 
 /* Takes over `fds` and reads the sizes. */
 void ending_init(struct ending *ending, int fds[2]);
+/* Nothing was written to its files, which are not its own any more. */
+void ending_init_empty(struct ending *ending);
 void ending_done(struct ending *ending);
 
 /* What ran, for the result. */

@@ -61,6 +61,12 @@ static void answer_memory(struct place *place, struct warden *warden)
 	runner_post(place->runner, &event);
 }
 
+static void take_back(struct runner *runner, struct batch_order *order)
+{
+	runner_post(runner,
+		    &(struct batch_event){ .type = BATCH_TAKEN_BACK, .slot = -1, .order = order });
+}
+
 static void carry_out(struct runner *runner, const struct batch_action *action)
 {
 	struct place *place = action->slot >= 0 ? &runner->places[action->slot] : NULL;
@@ -96,6 +102,16 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
+		break;
+	case BATCH_LAY:
+		runner_lay(runner, action->order);
+		break;
+	case BATCH_TAKE_ONE:
+		take_back(runner, ahead_take_back(&runner->ahead));
+		break;
+	case BATCH_TAKE_ALL:
+		for (struct batch_order *order; (order = ahead_take_back(&runner->ahead));)
+			take_back(runner, order);
 		break;
 	case BATCH_END:
 		if (runner->job->source)
@@ -270,6 +286,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 	*runner = (struct runner){ .job = job,
 				   .launcher = { .shell = job->config->shell,
 						 .env = measure_env(job->measure) },
+				   .ahead = { .shelf = job->shelf },
 				   .start_ns = clock_now_ns() };
 	runner->oom_kills = procfs_vmstat("oom_kill");
 	list_init(&runner->endings);

@@ -189,6 +189,8 @@ static void complete(struct runner *runner, struct ending *ending)
 static void take_back(struct place *place, struct ending *ending)
 {
 	bool named = place->runner->job->config->results && !place->runner->job->source;
+	if (place->passed_on)
+		return;
 	if (!named && ending->result.out.bytes == 0)
 		place->fds[0] = fd_take(&ending->fds[0]);
 	if (!named && ending->result.err_out.bytes == 0)
@@ -202,7 +204,10 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	/* A successful canary leaves no line. */
 	bool record = !place->order->is_canary || action->outcome.reason == REASON_CANARY;
 	place_unwatch_output(place);
-	ending_init(&ending, place->fds);
+	if (place->passed_on)
+		ending_init_empty(&ending);
+	else
+		ending_init(&ending, place->fds);
 	fill(&ending, place, &action->outcome);
 	if (runner->job->source) {
 		ending.from = place->order;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/list.h"
+#include "batch/ahead/ahead.h"
 #include "batch/ending.h"
 #include "batch/launch.h"
 #include "batch/page/batch_page.h"
@@ -38,7 +39,8 @@ struct place {
 	struct rusage timed_usage;
 	uint64_t timed_peak;
 	bool by_shell;
-	char *failure; /* why it could not be started */
+	bool passed_on, next_by_shell; /* its warden has started the next one, and how */
+	char *failure;		       /* why it could not be started */
 	uint64_t cpu_base_ns;
 	struct batch_trial trial;
 	uint64_t asked_wall_ns;
@@ -60,6 +62,7 @@ struct runner {
 	size_t event_count, event_cap;
 	bool driving;
 	struct place *places;
+	struct ahead ahead;
 	struct launcher launcher;
 	struct printer *printer;
 	struct outputs *outputs;
@@ -98,6 +101,7 @@ uint64_t place_peak(const struct place *place);	  /* memory of what runs, in byt
 size_t place_turn(const struct place *place);	  /* of its output, with --keep-order */
 void place_unwatch_output(struct place *place);
 void place_spawn(struct place *place, const struct batch_action *action);
+void runner_lay(struct runner *runner, struct batch_order *order); /* BATCH_LAY */
 
 /* runner_finish.c: the end of an attempt */
 void runner_finish(struct runner *runner, const struct batch_action *action);

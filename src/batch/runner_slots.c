@@ -269,9 +269,8 @@ static int renew_group(struct place *place, struct err *err)
 	return memory_group_make(job->memory, job->config->memory_limit, &place->group, err);
 }
 
-void place_spawn(struct place *place, const struct batch_action *action)
+static void begin_order(struct place *place, const struct batch_action *action)
 {
-	struct err err = ERR_INIT;
 	place->order = action->order;
 	place->cpus = action->cpus;
 	place->trial = action->outcome.trial;
@@ -286,6 +285,50 @@ void place_spawn(struct place *place, const struct batch_action *action)
 	if (job->source)
 		job->source->started(job->source_arg, action->order);
 	status_page_started(place);
+}
+
+/* Where nothing of its start depends on the slot. */
+static bool lay(struct runner *runner, struct batch_order *order)
+{
+	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
+	const struct order *what = &runner->job->orders->items[order->item.index];
+	if (launch_make(&runner->launcher, what, 0, false, &launch, NULL) < 0)
+		return false;
+	struct spawn_spec spec = {
+		.path = launch.path,
+		.argv = strv_argv(&launch.argv),
+		.cwd = what->extra ? what->extra->cwd : NULL,
+		.nice = (int)runner->job->config->nice,
+		.group_only = true,
+	};
+	return ahead_lay(&runner->ahead, order, &spec, launch.by_shell || what->argv);
+}
+
+void runner_lay(struct runner *runner, struct batch_order *order)
+{
+	runner_post(runner, &(struct batch_event){ .type = BATCH_LAID,
+						   .slot = -1,
+						   .order = order,
+						   .refused = !lay(runner, order) });
+}
+
+/* Everything of the slot stays as it is. */
+static void go_on(struct place *place, const struct batch_action *action)
+{
+	place->passed_on = false;
+	place->by_shell = place->next_by_shell;
+	begin_order(place, action);
+	measure_begin(place->runner->job->measure, place->number, &place->cpus);
+}
+
+void place_spawn(struct place *place, const struct batch_action *action)
+{
+	struct err err = ERR_INIT;
+	if (action->runs) {
+		go_on(place, action);
+		return;
+	}
+	begin_order(place, action);
 	if (open_output(place, &err) < 0)
 		runner_fatal(place->runner, &err);
 	else
@@ -319,8 +362,19 @@ uint64_t place_peak(const struct place *place)
 	return MAX(memory_group_peak(&place->group), place->memory_peak);
 }
 
+/* NULL: its warden has started none by itself. */
+static struct batch_order *pass_on(struct place *place, const struct ahead_order *next)
+{
+	place->passed_on = next->order;
+	place->next_by_shell = next->by_shell;
+	return next->order;
+}
+
 static void on_exited(struct place *place, const struct warden_event *event, bool empty)
 {
+	struct ahead_order next = { .order = NULL };
+	if (event->next)
+		next = ahead_taken(&place->runner->ahead, event->next);
 	place->usage = event->usage;
 	place->has_usage = true;
 	if (place->trial.hook == BATCH_HOOK_TIMED) {
@@ -334,6 +388,7 @@ static void on_exited(struct place *place, const struct warden_event *event, boo
 							  .slot = place->number,
 							  .status = event->status,
 							  .empty = empty,
+							  .next = pass_on(place, &next),
 							  .oom = was_oom(place, &event->status),
 							  .start_ns = event->start_ns,
 							  .end_ns = event->ns,
@@ -371,10 +426,17 @@ void place_renew(struct place *place)
 	struct warden **warden = warden_of(place);
 	if (*warden)
 		return;
-	if (warden_new(NULL, warden, &err) < 0)
+	const struct warden_opts opts = { .shelf = place->runner->ahead.shelf,
+					  .taker = place->number };
+	struct ahead_order next = ahead_lost(&place->runner->ahead, place->number);
+	if (warden_new(&opts, warden, &err) < 0)
 		runner_fatal(place->runner, &err);
 	else
 		place_watch(place);
+	if (next.order)
+		runner_post(place->runner, &(struct batch_event){ .type = BATCH_LOST,
+								  .slot = place->number,
+								  .next = pass_on(place, &next) });
 	runner_post(place->runner,
 		    &(struct batch_event){ .type = BATCH_LOST, .slot = place->number });
 }
@@ -387,7 +449,10 @@ static void on_warden(struct warden *warden, void *arg)
 	while (!lost && warden_next(warden, &event)) {
 		switch (event.type) {
 		case WARDEN_EXITED:
-			exited = event;
+			if (event.next)
+				on_exited(place, &event, true);
+			else
+				exited = event;
 			break;
 		case WARDEN_EMPTY:
 			if (exited.type == WARDEN_EXITED)

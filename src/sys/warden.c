@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
+#include "sys/start/shelf.h"
 #include "sys/warden_proto.h"
 
 #define FREE_WAIT_MS 1000
@@ -75,7 +76,7 @@ int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struc
 	if (heir < 0)
 		return err_set(err, errno, "fork: %m");
 	if (heir == 0)
-		heir_main(opts && opts->name ? opts->name : "warden", leaf, theirs, agent);
+		heir_main(opts ? opts : &(struct warden_opts){ .name = NULL }, leaf, theirs, agent);
 
 	struct warden *warden = NEW(struct warden);
 	wire_init(&warden->wire, fd_take(&ours));
@@ -398,6 +399,8 @@ int warden_next(struct warden *warden, struct warden_event *ret_event)
 		wire_frame_done(&frame);
 		if (reply.answers_spawn)
 			warden->starting--;
+		if (ret_event->type == WARDEN_EXITED && ret_event->next)
+			warden->starting++;
 		if (ret_event->type == WARDEN_EMPTY || ret_event->type == WARDEN_SURVIVOR)
 			note_answer(warden, ret_event->type == WARDEN_SURVIVOR);
 		/* An EMPTY that crossed a request to start is no longer true. */
@@ -435,6 +438,13 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 		return err_set(err, -r, "ask the warden to start %s: %m", spec->path);
 	warden->starting++;
 	return 0;
+}
+
+bool warden_lay(struct shelf *shelf, uint64_t number, const struct spawn_spec *spec)
+{
+	AUTO(buf_done) struct buf request = BUF_INIT;
+	request_spawn_put(&request, 0, spec, WARDEN_QUIET | WARDEN_SAME | WARDEN_STAY);
+	return shelf_lay(shelf, number, &request);
 }
 
 int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err)

@@ -39,16 +39,19 @@
 #include "sys/spawn.h"
 
 struct event_base;
+struct shelf;
 struct warden;
 
 enum warden_event_type {
 	WARDEN_SPAWNED,	     /* the program was executed: id, pid, pidfd, start_ns, ns */
 	WARDEN_SPAWN_FAILED, /* the start failed and left nothing behind: id, error, step */
-	WARDEN_EXITED,	     /* a main process ended: id, pid, start_ns, ns, status, usage */
-	WARDEN_EMPTY,	     /* the last descendant is gone and no start is under way: ns */
-	WARDEN_SYNCED,	     /* warden_sync(): all earlier requests are done */
-	WARDEN_SURVIVOR,     /* killed, and still there: pid, comm, error, state */
-	WARDEN_LOST,	     /* the warden is gone; the last event */
+	/* a main process ended: id, pid, start_ns, ns, status, usage; next: the one from the shelf
+	 * that is started in its place, of which nothing is left */
+	WARDEN_EXITED,
+	WARDEN_EMPTY,	 /* the last descendant is gone and no start is under way: ns */
+	WARDEN_SYNCED,	 /* warden_sync(): all earlier requests are done */
+	WARDEN_SURVIVOR, /* killed, and still there: pid, comm, error, state */
+	WARDEN_LOST,	 /* the warden is gone; the last event */
 	WARDEN_EVENT_COUNT,
 };
 
@@ -61,6 +64,7 @@ struct warden_event {
 	uint64_t ns;	   /* monotonic: executed; reaped; empty */
 	struct exit_status status;
 	struct rusage usage; /* of the main process and the children it waited for */
+	uint64_t next;	     /* EXITED: number on the shelf; 0: none */
 	/* errno. SURVIVOR: EPERM we may not signal it, EBUSY it does not die */
 	int error;
 	enum spawn_step step; /* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
@@ -70,6 +74,11 @@ struct warden_event {
 
 struct warden_opts {
 	const char *name; /* of the process, for ps; NULL: "warden" */
+	/* From here it takes what it starts next, as this taker, when its only program, a quiet
+	 * one, has exited with 0, has left no process, and has written nothing to the files that
+	 * are kept (WARDEN_KEEP). NULL: none. Must live as long as the warden. */
+	struct shelf *shelf;
+	int taker;
 };
 
 /* Forks heir and warden and makes the calling process a child subreaper. Call it early: the warden
@@ -121,6 +130,8 @@ enum warden_spawn_flags {
 	WARDEN_KEEP = 1 << 3,
 	/* Takes those that it has kept: `envp` and `stdio` of the spec are not sent. */
 	WARDEN_SAME = 1 << 4,
+	/* Takes id, CPUs and memory nodes of the one before. */
+	WARDEN_STAY = 1 << 5,
 };
 
 /* Asks to start a program; the outcome comes as an event with `id`, unique among the living. Takes
@@ -129,6 +140,10 @@ enum warden_spawn_flags {
  * descriptors cannot be duplicated, or EPIPE (LOST follows). */
 int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *spec, unsigned flags,
 		 struct err *err);
+
+/* Lays a start on the shelf: a quiet one that takes everything from the one before but what is to
+ * be executed, in which directory and with which priority. False if it is too long for that. */
+bool warden_lay(struct shelf *shelf, uint64_t number, const struct spawn_spec *spec);
 
 /* Makes an orphan that the warden has inherited the main process of a worker, as if it had been
  * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if there is

@@ -56,7 +56,7 @@ static bool kill_the_rest(const char *leaf)
 	return left == 0;
 }
 
-_Noreturn void heir_main(const char *name, const char *leaf, int link, pid_t agent)
+_Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int link, pid_t agent)
 {
 	int agent_fd = pidfd_open(agent, 0);
 	if (getppid() != agent) /* it died before the line above */
@@ -64,11 +64,11 @@ _Noreturn void heir_main(const char *name, const char *leaf, int link, pid_t age
 	/* With process 1 the kernel kills all the others. And without a second process there is a
 	 * warden all the same. */
 	if (agent == 1)
-		warden_main(name, leaf, link, agent_fd, agent);
+		warden_main(opts, leaf, link, agent_fd, agent);
 	warden_become("heir"); /* before there is anything to inherit */
 	pid_t warden = fork();
 	if (warden <= 0)
-		warden_main(name, leaf, link, agent_fd, agent);
+		warden_main(opts, leaf, link, agent_fd, agent);
 
 	agent_fd = warden_close_all_but(agent_fd);
 	int status = outlive(warden, agent_fd);

@@ -18,6 +18,8 @@
 #include "base/procfs.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
+#include "sys/start/kept.h"
+#include "sys/start/shelf.h"
 #include "sys/warden_proto.h"
 
 /* While killing, exits drive the work. A clock is only needed for processes that do not exit: it
@@ -42,14 +44,13 @@ struct main_process {
 	bool aside; /* WARDEN_ASIDE */
 };
 
-/* WARDEN_KEEP */
-struct kept {
-	struct buf env, pointers; /* the strings, and where they begin */
-	int stdio[3];		  /* ours, or enum spawn_stdio */
-};
-
 struct wardship {
 	struct wire wire;
+	struct shelf *shelf; /* NULL: none; for the rest see struct warden_opts */
+	int taker;
+	struct buf taken;	   /* from the shelf */
+	struct warden_event ended; /* to be told: a program after which another may start */
+	bool has_ended;
 	pid_t agent;
 	int agent_fd;	      /* pidfd of the agent; -1 if there is none */
 	int stdio[3];	      /* the agent's descriptors, for SPAWN_INHERIT */
@@ -131,41 +132,6 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 	return 0;
 }
 
-static void close_kept(struct kept *kept)
-{
-	for (int i = 0; i < 3; i++)
-		fd_close(&kept->stdio[i]);
-}
-
-static void keep(struct kept *kept, struct wire_frame *frame, const struct request_spawn *head,
-		 const struct spawn_spec *spec)
-{
-	size_t next = 0;
-	close_kept(kept);
-	for (int i = 0; i < 3; i++)
-		kept->stdio[i] =
-			head->stdio[i] >= 0 ? fd_take(&frame->fds[next++]) : head->stdio[i];
-	buf_clear(&kept->env);
-	for (size_t i = 0; i < head->env_count; i++)
-		buf_append(&kept->env, spec->envp[i], strlen(spec->envp[i]) + 1);
-	buf_clear(&kept->pointers);
-	char *at = (char *)buf_data(&kept->env);
-	for (size_t i = 0; i < head->env_count; i++, at += strlen(at) + 1)
-		buf_append(&kept->pointers, &at, sizeof(at));
-	buf_append(&kept->pointers, &(char *){ NULL }, sizeof(char *));
-}
-
-static int take_kept(const struct wardship *ward, struct spawn_spec *spec)
-{
-	if (buf_len(&ward->kept.pointers) == 0)
-		return -EPROTO;
-	spec->envp = (char *const *)(void *)buf_data(&ward->kept.pointers);
-	for (int i = 0; i < 3; i++)
-		spec->stdio[i] =
-			ward->kept.stdio[i] == SPAWN_INHERIT ? ward->stdio[i] : ward->kept.stdio[i];
-	return 0;
-}
-
 static void add_main(struct wardship *ward, const struct main_process *main)
 {
 	ARRAY_RESERVE(ward->mains, ward->main_count, ward->main_cap);
@@ -202,13 +168,17 @@ static void handle_spawn(struct wardship *ward, struct wire_frame *frame)
 	bool aside = view.head.flags & WARDEN_ASIDE;
 	ward->empty_due |= !aside;
 	uint64_t id = view.head.id;
+	if (view.head.flags & WARDEN_STAY)
+		kept_get_spot(&ward->kept, &id, &view.spec);
+	else if (ward->shelf)
+		kept_put_spot(&ward->kept, id, &view.spec);
 	int r = resolve_stdio(ward, frame, &view.head, &view.spec);
 	if (r >= 0 && view.head.flags & WARDEN_SAME)
-		r = take_kept(ward, &view.spec);
+		r = kept_get(&ward->kept, ward->stdio, &view.spec);
 	if (r < 0)
 		return refuse(ward, id, SPAWN_STDIO, -r);
 	if (view.head.flags & WARDEN_KEEP)
-		keep(&ward->kept, frame, &view.head, &view.spec);
+		kept_put(&ward->kept, view.head.stdio, frame->fds, view.spec.envp);
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
@@ -251,16 +221,41 @@ static bool is_spared(struct wardship *ward, pid_t pid)
 static void tell_exit(struct wardship *ward, struct main_process *main, int wait_status,
 		      const struct rusage *usage)
 {
-	tell(ward,
-	     &(struct warden_event){ .type = WARDEN_EXITED,
-				     .id = main->id,
-				     .pid = main->pid,
-				     .start_ns = main->start_ns,
-				     .ns = clock_now_ns(),
-				     .status = exit_status_from_wait(wait_status),
-				     .usage = *usage },
-	     main->quiet, -1);
+	struct warden_event event = { .type = WARDEN_EXITED,
+				      .id = main->id,
+				      .pid = main->pid,
+				      .start_ns = main->start_ns,
+				      .ns = clock_now_ns(),
+				      .status = exit_status_from_wait(wait_status),
+				      .usage = *usage };
+	bool quiet = main->quiet;
 	*main = ward->mains[--ward->main_count];
+	ward->has_ended = ward->shelf && quiet && ward->main_count == 0 && wait_status == 0;
+	if (ward->has_ended)
+		ward->ended = event;
+	else
+		tell(ward, &event, quiet, -1);
+}
+
+/* Tells of the program that has ended. `last`: nothing is left of it, so another may start; true
+ * if one has. */
+static bool tell_ended(struct wardship *ward, bool last)
+{
+	if (!ward->has_ended)
+		return false;
+	ward->has_ended = false;
+	buf_clear(&ward->taken);
+	if (last && !ward->killing && !ward->agent_gone && kept_is_fresh(&ward->kept))
+		ward->ended.next = shelf_take(ward->shelf, ward->taker, &ward->taken);
+	tell(ward, &ward->ended, true, -1);
+	if (!ward->ended.next)
+		return false;
+	/* An end does not wait for a start, which may take long on a slow file server. */
+	wire_flush(&ward->wire);
+	handle_spawn(ward, &(struct wire_frame){ .type = REQUEST_SPAWN,
+						 .data = buf_data(&ward->taken),
+						 .len = buf_len(&ward->taken) });
+	return ward->main_count > 0;
 }
 
 /* Whether a child is alive that is not spared. Call it only when some child is alive. */
@@ -533,6 +528,7 @@ static void handle_signal(struct wardship *ward, const struct wire_frame *frame)
 	} else if (request.sig == SIGKILL && request.scope == SCOPE_ALL && !reap(ward)) {
 		/* Nothing to kill: answer at once, so that a start right behind it does not
 		 * fail. */
+		tell_ended(ward, false);
 		tell_empty(ward);
 	} else if (request.sig == SIGKILL) {
 		start_killing(ward, request.scope == SCOPE_ALL ? KILL_ALL : KILL_ORPHANS);
@@ -553,7 +549,7 @@ static void agent_is_gone(struct wardship *ward)
 	fd_close(&ward->agent_fd);
 	for (int i = 0; i < 3; i++)
 		fd_close(&ward->stdio[i]);
-	close_kept(&ward->kept);
+	kept_close(&ward->kept);
 	if (reap(ward))
 		start_killing(ward, KILL_ALL);
 }
@@ -627,6 +623,7 @@ static void watch_over(struct wardship *ward)
 {
 	for (;;) {
 		bool children = reap(ward);
+		children |= tell_ended(ward, !children);
 		if (ward->killing)
 			kill_round(ward, children);
 		if (!children && ward->empty_due)
@@ -743,13 +740,19 @@ static void tell_born(struct wardship *ward)
 	send_reply(ward, &reply, pidfd);
 }
 
-_Noreturn void warden_main(const char *name, const char *leaf, int link, int agent_fd, pid_t agent)
+_Noreturn void warden_main(const struct warden_opts *opts, const char *leaf, int link, int agent_fd,
+			   pid_t agent)
 {
-	warden_become(name);
+	warden_become(opts->name ? opts->name : "warden");
 	set_signals();
 
 	struct wardship ward = {
-		.agent = agent, .leaf = leaf, .cgroup = CGROUP_INIT, .kept.stdio = { -1, -1, -1 }
+		.agent = agent,
+		.leaf = leaf,
+		.cgroup = CGROUP_INIT,
+		.kept = KEPT_INIT,
+		.shelf = opts->shelf,
+		.taker = opts->taker,
 	};
 	set_descriptors(&ward, link, agent_fd);
 	tell_born(&ward);

@@ -66,10 +66,11 @@ struct warden_reply {
 
 /* What the agent forks: the heir, which forks the warden. `link` is the warden's end of the pair,
  * `leaf` the name of its cgroup; the process is fresh from fork(). */
-_Noreturn void heir_main(const char *name, const char *leaf, int link, pid_t agent);
+_Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int link, pid_t agent);
 
 /* The warden's main function. `agent_fd` is a pidfd of the agent, or -1. */
-_Noreturn void warden_main(const char *name, const char *leaf, int link, int agent_fd, pid_t agent);
+_Noreturn void warden_main(const struct warden_opts *opts, const char *leaf, int link, int agent_fd,
+			   pid_t agent);
 
 /* What heir and warden do first: a session of its own, a name, no signals, a subreaper. When the
  * parent dies, a stopped one continues. */

@@ -26,10 +26,32 @@ static void admit(struct batch *batch, struct batch_order *order)
 	}
 }
 
+/* Which order is next, where it runs and whether it may start is the same when a slot finds out by
+ * itself. */
+static bool are_plain(const struct batch_opts *opts, const struct batch_order *orders, size_t count)
+{
+	if (opts->open || opts->start_delay_ns || opts->memory_free || opts->load > 0 ||
+	    opts->memory_period_ns || opts->gates > 0 || opts->halt.when != HALT_NEVER)
+		return false;
+	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
+		if (opts->hooks[i])
+			return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct batch_order *order = &orders[i];
+		if (order->item.width != 1 || order->timeout_ns || order->cpu_timeout_ns ||
+		    order->timeout_percent || order->memory_limit || order->retries ||
+		    order->runs > 1 || order->warmup || order->repeat)
+			return false;
+	}
+	return true;
+}
+
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
 		struct batch_order *orders, size_t count)
 {
 	*batch = (struct batch){ .opts = *opts, .pool = pool, .orders = orders, .count = count };
+	if (batch->opts.ahead && !are_plain(opts, orders, count))
+		batch->opts.ahead = 0;
 	batch->slots = mem_alloc((size_t)opts->jobs * sizeof(*batch->slots));
 	batch->learned = mem_alloc(((size_t)opts->groups + 1) * sizeof(*batch->learned));
 	batch->gates = mem_alloc(((size_t)opts->gates + 1) * sizeof(*batch->gates));
@@ -60,10 +82,14 @@ static struct batch_slot *idle_slot(struct batch *batch)
 	return NULL;
 }
 
+static bool any_left(const struct batch *batch)
+{
+	return batch->schedule.queued > 0 || batch->ahead > 0 || batch->unlaid;
+}
+
 static bool can_start(const struct batch *batch)
 {
-	return batch->stop == BATCH_GO && batch->running < batch->opts.jobs &&
-	       batch->schedule.queued > 0;
+	return batch->stop == BATCH_GO && batch->running < batch->opts.jobs && any_left(batch);
 }
 
 static bool is_guarded(const struct batch *batch)
@@ -100,6 +126,40 @@ static void on_host(struct step *s)
 		batch->hold_ns = ns_add(s->now_ns, BATCH_HOST_PERIOD_NS);
 }
 
+/* ---- orders that lie ahead ---- */
+
+/* True if what lies there comes first: asks for it. */
+static bool wait_for_laid(struct step *s)
+{
+	struct batch *batch = s->batch;
+	if (batch->ahead == 0 || batch->all_taken || !corepool_fits(batch->pool, 1))
+		return false;
+	if (!batch->taking)
+		batch_act(s, BATCH_TAKE_ONE, -1);
+	batch->taking = true;
+	return true;
+}
+
+/* When all slots are busy: what they would get next. One by one, because what is behind one that
+ * cannot be laid must not be laid either. */
+static void lay_ahead(struct step *s)
+{
+	struct batch *batch = s->batch;
+	if (batch->stop != BATCH_GO || batch->ahead >= batch->opts.ahead || batch->laying ||
+	    batch->taking || batch->unlaid)
+		return;
+	struct schedule_item *item = schedule_first(&batch->schedule);
+	struct batch_order *order = item ? container_of(item, struct batch_order, item) : NULL;
+	if (!order || order->alone)
+		return;
+	schedule_remove(&batch->schedule, item);
+	order->state = BATCH_AHEAD;
+	batch->ahead++;
+	batch->laying = true;
+	batch->all_taken = false;
+	batch_act(s, BATCH_LAY, -1)->order = order;
+}
+
 /* The host looks different after a start. */
 static void note_start(struct step *s)
 {
@@ -108,21 +168,65 @@ static void note_start(struct step *s)
 		s->batch->hold_ns = ns_add(s->now_ns, s->batch->opts.start_delay_ns);
 }
 
+static void start_order(struct step *s, struct batch_order *order,
+			const struct placement *placement)
+{
+	struct batch_slot *slot = idle_slot(s->batch);
+	slot->order = order;
+	slot->placement = *placement;
+	s->batch->running++;
+	note_start(s);
+	batch_slot_begin(s, slot);
+}
+
 static void start_orders(struct step *s)
 {
 	struct placement placement;
-	while (can_start(s->batch) && may_start(s)) {
-		struct schedule_item *item =
-			schedule_next(&s->batch->schedule, s->batch->pool, &placement);
-		if (!item)
+	struct batch *batch = s->batch;
+	while (can_start(batch) && may_start(s) && !wait_for_laid(s)) {
+		struct batch_order *order = batch->unlaid;
+		struct schedule_item *item = NULL;
+		if (order && !corepool_take(batch->pool, order->item.width, &placement))
 			return;
-		struct batch_slot *slot = idle_slot(s->batch);
-		slot->order = container_of(item, struct batch_order, item);
-		slot->placement = placement;
-		s->batch->running++;
-		note_start(s);
-		batch_slot_begin(s, slot);
+		if (!order)
+			item = schedule_next(&batch->schedule, batch->pool, &placement);
+		if (!order && !item)
+			return;
+		batch->unlaid = NULL;
+		start_order(s, order ? order : container_of(item, struct batch_order, item),
+			    &placement);
 	}
+}
+
+static void on_taken_back(struct step *s)
+{
+	struct batch *batch = s->batch;
+	struct batch_order *order = s->event->order;
+	struct placement placement;
+	batch->all_taken = !order;
+	bool taking = batch->taking;
+	batch->taking = false;
+	if (!order)
+		return;
+	batch->ahead--;
+	if (taking && batch->stop == BATCH_GO && batch->running < batch->opts.jobs &&
+	    corepool_take(batch->pool, order->item.width, &placement))
+		start_order(s, order, &placement);
+	else
+		batch_enqueue(batch, order);
+}
+
+static void on_laid(struct step *s)
+{
+	s->batch->laying = false;
+	if (!s->event->refused)
+		return;
+	s->batch->ahead--;
+	s->event->order->alone = true;
+	if (s->batch->stop == BATCH_GO)
+		s->batch->unlaid = s->event->order;
+	else
+		batch_enqueue(s->batch, s->event->order);
 }
 
 static void wake_orders(struct batch *batch, uint64_t now_ns)
@@ -208,9 +312,8 @@ static void on_discard(struct step *s)
 
 static void maybe_end(struct step *s)
 {
-	bool more =
-		s->batch->stop == BATCH_GO &&
-		(s->batch->schedule.queued > 0 || s->batch->waiting.count > 0 || is_open(s->batch));
+	bool more = s->batch->stop == BATCH_GO &&
+		    (any_left(s->batch) || s->batch->waiting.count > 0 || is_open(s->batch));
 	if (s->batch->ended || s->batch->running > 0 || more)
 		return;
 	s->batch->ended = true;
@@ -241,7 +344,13 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 		on_discard(&s);
 		break;
 	case BATCH_DRAIN:
-		batch->stop = MAX(batch->stop, BATCH_STOP_DRAIN);
+		batch_set_stop(&s, BATCH_STOP_DRAIN);
+		break;
+	case BATCH_TAKEN_BACK:
+		on_taken_back(&s);
+		break;
+	case BATCH_LAID:
+		on_laid(&s);
 		break;
 	case BATCH_INTERRUPT:
 		on_interrupt(&s);
@@ -254,6 +363,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 		break;
 	}
 	start_orders(&s);
+	lay_ahead(&s);
 	fetch_more(&s);
 	maybe_end(&s);
 }

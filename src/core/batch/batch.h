@@ -18,7 +18,8 @@
 
 enum batch_order_state {
 	BATCH_QUEUED,
-	BATCH_HELD, /* waits for a canary */
+	BATCH_AHEAD, /* a slot may have started it (BATCH_LAY) */
+	BATCH_HELD,  /* waits for a canary */
 	BATCH_RUNNING,
 	BATCH_WAITING, /* waits for its next attempt */
 	BATCH_OK,
@@ -44,6 +45,7 @@ struct batch_order {
 	/* decides instead of runs, warmup and run; borrowed; may be NULL */
 	struct repeat *repeat;
 	bool is_canary;	 /* not in the list, so not counted */
+	bool alone;	 /* no slot can start it by itself (BATCH_LAY) */
 	uint64_t number; /* its place among all orders, from 0 */
 	/* --- */
 	uint8_t state;
@@ -55,21 +57,28 @@ struct batch_order {
 };
 
 enum batch_event_type {
-	BATCH_START,  /* once */
-	BATCH_EXITED, /* slot: status, start_ns, end_ns; `empty` if no process is left; `oom` */
+	BATCH_START, /* once */
+	/* slot: status, start_ns, end_ns; `empty` if no process is left; `oom`; `next` if the slot
+	 * has started that one already */
+	BATCH_EXITED,
 	BATCH_SPAWN_FAILED, /* slot: no process is left */
 	BATCH_EMPTY,	    /* slot: its last process is gone */
-	BATCH_LOST,	    /* slot: its warden is gone, and so is the order */
-	BATCH_CPU_USED,	    /* slot: cpu_ns, the answer to BATCH_QUERY_CPU */
-	BATCH_MEMORY_USED,  /* slot: memory, the answer to BATCH_QUERY_MEMORY */
-	BATCH_TICK,	    /* a deadline has passed */
-	BATCH_HOST,	    /* memory_free, load: the answer to BATCH_QUERY_HOST */
-	BATCH_DRAIN,	    /* start no more; those that run go on to their end */
-	BATCH_INTERRUPT,    /* Ctrl-C: first stops, second kills */
-	BATCH_OFFER,	    /* of an open list: `order` is there, the answer to BATCH_FETCH */
-	BATCH_CLOSED,	    /* of an open list: there is none left, the other answer */
-	BATCH_DISCARD,	    /* of an open list: `order` is not wanted here any more */
-	BATCH_FATAL,	    /* results cannot be written any more: kill everything and end */
+	/* slot: its warden is gone, and so is the order; `next`: and that one, which it had taken
+	 * without telling: once more for that one */
+	BATCH_LOST,
+	BATCH_CPU_USED,	   /* slot: cpu_ns, the answer to BATCH_QUERY_CPU */
+	BATCH_MEMORY_USED, /* slot: memory, the answer to BATCH_QUERY_MEMORY */
+	BATCH_TICK,	   /* a deadline has passed */
+	BATCH_HOST,	   /* memory_free, load: the answer to BATCH_QUERY_HOST */
+	BATCH_DRAIN,	   /* start no more; those that run go on to their end */
+	BATCH_INTERRUPT,   /* Ctrl-C: first stops, second kills */
+	BATCH_OFFER,	   /* of an open list: `order` is there, the answer to BATCH_FETCH */
+	BATCH_CLOSED,	   /* of an open list: there is none left, the other answer */
+	BATCH_DISCARD,	   /* of an open list: `order` is not wanted here any more */
+	BATCH_FATAL,	   /* results cannot be written any more: kill everything and end */
+	/* order: it was taken back; NULL, the answer to BATCH_TAKE_ONE if slots have all of them */
+	BATCH_TAKEN_BACK,
+	BATCH_LAID, /* order: the answer to BATCH_LAY; `refused`: it cannot be */
 	BATCH_EVENT_COUNT,
 };
 
@@ -84,11 +93,13 @@ struct batch_event {
 	double load;	      /* HOST: threads that want to run */
 	/* EXITED: the host was not quiet; the run counts less (core/batch/repeat.h) */
 	bool suspect;
-	struct batch_order *order; /* OFFER: filled in anew; DISCARD */
+	struct batch_order *order; /* OFFER: filled in anew; DISCARD; TAKEN_BACK; LAID */
+	struct batch_order *next;  /* EXITED, LOST */
+	bool refused;		   /* LAID */
 };
 
 enum batch_action_type {
-	BATCH_SPAWN,	    /* slot, order, cpus; trial */
+	BATCH_SPAWN,	    /* slot, order, cpus; trial; `runs`: the slot has started it itself */
 	BATCH_SIGNAL,	    /* slot, sig: to every process of the slot */
 	BATCH_KILL,	    /* slot: until no process is left; BATCH_EMPTY is the answer */
 	BATCH_QUERY_CPU,    /* slot */
@@ -96,7 +107,13 @@ enum batch_action_type {
 	BATCH_QUERY_HOST,
 	BATCH_FETCH,  /* order: fill in the next one here; BATCH_OFFER or BATCH_CLOSED follows */
 	BATCH_FINISH, /* slot, order, outcome: write the result */
-	BATCH_END,    /* nothing runs and nothing will run */
+	/* order: lay it where every slot may take it; BATCH_LAID is the answer. A slot whose order
+	 * has ended well, has left no process and has written nothing starts the first that lies
+	 * there on the same cores. */
+	BATCH_LAY,
+	BATCH_TAKE_ONE, /* take the first back that no slot has; BATCH_TAKEN_BACK is the answer */
+	BATCH_TAKE_ALL, /* take all those back; BATCH_TAKEN_BACK for each */
+	BATCH_END,	/* nothing runs and nothing will run */
 };
 
 /* Commands around the runs of an order, on its cores, not measured. If one fails, its order
@@ -138,6 +155,7 @@ struct batch_action {
 	enum batch_action_type type;
 	int slot;
 	int sig;
+	bool runs;
 	struct batch_order *order;
 	struct cpuset cpus;	      /* empty: not pinned */
 	struct batch_outcome outcome; /* SPAWN: only its trial */
@@ -165,6 +183,9 @@ struct batch_opts {
 	/* The orders come one by one, and nothing is known of those to come. `orders` are as many
 	 * places, used again when theirs are over, at least 2 for each job. */
 	bool open;
+	/* So many orders may lie ahead (BATCH_LAY), if all orders are plain ones: of one core, run
+	 * once, without a limit, and the end of one decides nothing about the others. 0: none. */
+	int ahead;
 };
 
 #define BATCH_RETRY_DELAY_MAX_NS ((uint64_t)60 * 1000000000)
@@ -199,6 +220,10 @@ struct batch {
 	uint64_t hold_ns; /* start nothing before; 0: nothing is held */
 	bool host_asked, host_ok;
 	bool fetching, closed; /* of an open list: one is asked for; all have come */
+	int ahead;	       /* orders that were laid, and no slot has told that it has them */
+	bool laying, taking;   /* BATCH_LAY, BATCH_TAKE_ONE are not answered yet */
+	bool all_taken;	       /* by slots: nothing lies there, until more is laid */
+	struct batch_order *unlaid; /* the first in line, but cannot be laid; NULL: none */
 	enum batch_stop stop;
 	bool killing; /* a second Ctrl-C, or fatal */
 	bool ended;

@@ -50,6 +50,8 @@ void batch_slot_begin(struct step *s, struct batch_slot *slot); /* the next tria
 void batch_slot_event(struct step *s, int number);
 void batch_slot_stop(struct step *s, struct batch_slot *slot, enum reason why,
 		     const struct ladder *ladder);
+/* Nothing starts from now on. */
+void batch_set_stop(struct step *s, enum batch_stop stop);
 void batch_stop_all(struct step *s, enum batch_stop stop);
 void batch_kill_all(struct step *s, enum batch_stop stop);
 /* When it wants a BATCH_TICK; NS_NEVER: not at all. */

@@ -114,7 +114,7 @@ static uint64_t next_memory_check(const struct step *s)
 	return period ? ns_add(s->now_ns, period) : NS_NEVER;
 }
 
-static void spawn(struct step *s, struct batch_slot *slot)
+static struct batch_action *spawn(struct step *s, struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
 	slot->state = SLOT_RUNNING;
@@ -132,6 +132,7 @@ static void spawn(struct step *s, struct batch_slot *slot)
 	action->cpus = corepool_cpus(s->batch->pool, &slot->placement);
 	action->outcome.trial = trial_of(order);
 	action->outcome.trial.hook = slot->hook;
+	return action;
 }
 
 /* The next step of the ladder; the last one, KILL, ends it. */
@@ -158,16 +159,24 @@ void batch_slot_stop(struct step *s, struct batch_slot *slot, enum reason why,
 	climb(s, slot);
 }
 
-void batch_stop_all(struct step *s, enum batch_stop stop)
+void batch_set_stop(struct step *s, enum batch_stop stop)
 {
 	s->batch->stop = MAX(s->batch->stop, stop);
+	if (s->batch->ahead > 0)
+		batch_act(s, BATCH_TAKE_ALL, -1);
+}
+
+/* What a slot starts by itself, it has started before it is signalled. */
+void batch_stop_all(struct step *s, enum batch_stop stop)
+{
+	batch_set_stop(s, stop);
 	for (int i = 0; i < s->batch->opts.jobs; i++)
 		batch_slot_stop(s, &s->batch->slots[i], REASON_KILLED, &s->batch->opts.stop_ladder);
 }
 
 void batch_kill_all(struct step *s, enum batch_stop stop)
 {
-	s->batch->stop = MAX(s->batch->stop, stop);
+	batch_set_stop(s, stop);
 	s->batch->killing = true;
 	for (int i = 0; i < s->batch->opts.jobs; i++) {
 		struct batch_slot *slot = &s->batch->slots[i];
@@ -303,6 +312,21 @@ static void leave_slot(struct batch *batch, struct batch_slot *slot)
 	batch->running--;
 }
 
+/* The slot has started another one in place of its order: in the middle of a stop that one is
+ * stopped, too. */
+static void pass_on(struct step *s, struct batch_slot *slot, struct batch_order *next)
+{
+	enum slot_state state = slot->state;
+	enum reason why = slot->why;
+	s->batch->ahead--;
+	slot->order = next;
+	spawn(s, slot)->runs = true;
+	if (state == SLOT_STOPPING) {
+		slot->state = state;
+		slot->why = why;
+	}
+}
+
 /* After a hook: true if it was the last step, or if what it prepared has started. Else its failure
  * ends the order. */
 static bool pass_hook(struct step *s, struct batch_slot *slot)
@@ -370,7 +394,10 @@ static void finish(struct step *s, struct batch_slot *slot)
 		spawn(s, slot);
 		return;
 	}
-	leave_slot(s->batch, slot);
+	if (s->event->next)
+		pass_on(s, slot, s->event->next);
+	else
+		leave_slot(s->batch, slot);
 	if (outcome.final)
 		settle(s, order, outcome.reason == REASON_OK);
 	else if (!outcome.retry) /* we stopped it: it counts as not run */

@@ -135,6 +135,17 @@ struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *
 	return item;
 }
 
+struct schedule_item *schedule_first(const struct schedule *schedule)
+{
+	struct schedule_item *first = NULL;
+	for (size_t i = 0; i < schedule->count; i++) {
+		struct schedule_item *head = item_of(heap_top(&schedule->lanes[i].heap));
+		if (head && (!first || earlier(head, first)))
+			first = head;
+	}
+	return first;
+}
+
 /* ---- the rest of the schedule, played ---- */
 
 struct replay_lane {

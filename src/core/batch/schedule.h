@@ -53,6 +53,9 @@ void schedule_remove(struct schedule *schedule, struct schedule_item *item);
 struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,
 				    struct placement *ret_placement);
 
+/* The first in line, whether it fits or not; stays there. NULL: there is none. */
+struct schedule_item *schedule_first(const struct schedule *schedule);
+
 /* Expected duration of an item in nanoseconds. */
 typedef uint64_t schedule_estimate_fn(void *arg, const struct schedule_item *item);
 

@@ -189,6 +189,15 @@ static unsigned long near_nodes(const struct place *place)
 	return one_of_many ? nodes : 0;
 }
 
+/* Whether the warden is to be on the same cores. One that has cores of its own stays there; and
+ * where orders have limits, one that keeps its core busy must not be in the way. */
+static unsigned along(const struct place *place)
+{
+	const struct runner *runner = place->runner;
+	bool plain = runner->batch.opts.ahead > 0;
+	return plain && cpuset_empty(&runner->job->plan->pool.reserved) ? WARDEN_ALONG : 0;
+}
+
 static int send_spawn(struct place *place, bool force_shell, struct err *err)
 {
 	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
@@ -250,8 +259,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	/* What most orders have in common is sent once. */
 	bool common = !silent && !shared && input < 0 && spec.envp == environ;
 	unsigned keep = !common ? 0 : place->kept ? WARDEN_SAME : WARDEN_KEEP;
-	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec, WARDEN_QUIET | keep,
-			 err);
+	r = warden_spawn(*warden_of(place), (uint64_t)place->number, &spec,
+			 WARDEN_QUIET | keep | along(place), err);
 	place->kept = place->kept || (common && r == 0);
 	strv_done(&place->env);
 	place->env = launch.env;

@@ -132,6 +132,9 @@ enum warden_spawn_flags {
 	WARDEN_SAME = 1 << 4,
 	/* Takes id, CPUs and memory nodes of the one before. */
 	WARDEN_STAY = 1 << 5,
+	/* The warden itself goes to the CPUs first: then nothing moves at the start, and no other
+	 * CPU is woken. It stays there, so the next ones must have CPUs, too. */
+	WARDEN_ALONG = 1 << 6,
 };
 
 /* Asks to start a program; the outcome comes as an event with `id`, unique among the living. Takes

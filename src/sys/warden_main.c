@@ -49,6 +49,7 @@ struct wardship {
 	struct shelf *shelf; /* NULL: none; for the rest see struct warden_opts */
 	int taker;
 	struct buf taken;	   /* from the shelf */
+	bool is_along;		   /* it is where its last program was, by WARDEN_ALONG */
 	struct warden_event ended; /* to be told: a program after which another may start */
 	bool has_ended;
 	pid_t agent;
@@ -160,6 +161,16 @@ static void tell_spawned(struct wardship *ward, const struct main_process *main,
 	     true, pidfd);
 }
 
+/* WARDEN_ALONG. If that fails, the child tries it, and tells why it cannot. */
+static void go_along(struct wardship *ward, unsigned flags, struct spawn_spec *spec)
+{
+	if (!(flags & WARDEN_STAY))
+		ward->is_along = flags & WARDEN_ALONG && spec->cpus &&
+				 sched_setaffinity(0, spec->cpus_size, spec->cpus) == 0;
+	if (ward->is_along)
+		spec->cpus = NULL;
+}
+
 static void handle_spawn(struct wardship *ward, struct wire_frame *frame)
 {
 	struct request_spawn_view view;
@@ -182,6 +193,7 @@ static void handle_spawn(struct wardship *ward, struct wire_frame *frame)
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
+	go_along(ward, view.head.flags, &view.spec);
 	view.spec.cgroup_fd = ward->cgroup.path && !aside ? ward->cgroup.fd : 0;
 	view.spec.tracer = ward->agent;
 	view.spec.wants_pidfd = view.head.flags & WARDEN_PIDFD;

@@ -89,14 +89,18 @@ static void taken_back(struct batch_order *order)
 /* "spawn0=2 runs1=3 lay=4": what was asked for since the last look, with the index of the order. */
 static const char *told(void)
 {
-	static const char *const names[] = {
-		[BATCH_SPAWN] = "spawn",	 [BATCH_SIGNAL] = "signal",
-		[BATCH_KILL] = "kill",		 [BATCH_FINISH] = "finish",
-		[BATCH_END] = "end",		 [BATCH_LAY] = "lay",
-		[BATCH_TAKE_ONE] = "take-one",	 [BATCH_TAKE_ALL] = "take-all",
-		[BATCH_QUERY_HOST] = "host",	 [BATCH_QUERY_CPU] = "cpu",
-		[BATCH_QUERY_MEMORY] = "memory", [BATCH_FETCH] = "fetch"
-	};
+	static const char *const names[] = { [BATCH_SPAWN] = "spawn",
+					     [BATCH_SIGNAL] = "signal",
+					     [BATCH_KILL] = "kill",
+					     [BATCH_FINISH] = "finish",
+					     [BATCH_END] = "end",
+					     [BATCH_LAY] = "lay",
+					     [BATCH_TAKE_ONE] = "take-one",
+					     [BATCH_TAKE_ALL] = "take-all",
+					     [BATCH_QUERY_HOST] = "host",
+					     [BATCH_QUERY_CPU] = "cpu",
+					     [BATCH_QUERY_MEMORY] = "memory",
+					     [BATCH_FETCH] = "fetch" };
 	static struct buf text;
 	buf_clear(&text);
 	for (size_t i = 0; i < actions.count; i++) {
@@ -373,8 +377,8 @@ static struct world {
 	struct world_slot slots[WORLD_SLOTS];
 	uint64_t now;
 	unsigned seed;
-	uint32_t starts;		/* so many were started */
-	int codes[WORLD_ORDERS];	/* with which they ended */
+	uint32_t starts;		 /* so many were started */
+	int codes[WORLD_ORDERS];	 /* with which they ended */
 	unsigned finished[WORLD_ORDERS]; /* how often */
 	bool stopped, ended;
 	struct batch_event posted[2 * WORLD_ORDERS];

@@ -113,8 +113,8 @@ static void take_many(struct shelf *shelf, int taker, unsigned char *counts)
 TEST(each_request_goes_to_exactly_one_of_many_processes)
 {
 	struct shelf *shelf = shelf_new();
-	unsigned char *counts = mmap(NULL, REQUESTS + 1, PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned char *counts =
+		mmap(NULL, REQUESTS + 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert(counts != MAP_FAILED);
 	pid_t takers[TAKERS];
 	for (int i = 0; i < TAKERS; i++)
@@ -292,26 +292,64 @@ TEST(nothing_is_taken_while_everything_is_killed_and_it_goes_on_after_that)
 	end(warden);
 }
 
-TEST(a_program_from_the_shelf_runs_on_the_cpus_of_the_one_before)
+static void one_cpu(cpu_set_t *cpus)
+{
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(*cpus), cpus), 0);
+	int last = CPU_SETSIZE - 1;
+	while (!CPU_ISSET(last, cpus))
+		last--;
+	CPU_ZERO(cpus);
+	CPU_SET(last, cpus);
+}
+
+/* Two programs on one CPU, the second one from the shelf. */
+static void run_bound(unsigned flags)
 {
 	begin();
-	cpu_set_t cpus;
-	ck_assert_int_eq(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
-	int last = CPU_SETSIZE - 1;
-	while (!CPU_ISSET(last, &cpus))
-		last--;
-	CPU_ZERO(&cpus);
-	CPU_SET(last, &cpus);
+	cpu_set_t cpus, found;
+	one_cpu(&cpus);
 	struct warden *warden = new_warden(0);
 	lay_script(1, "grep Cpus_allowed_list /proc/self/status");
 	struct spawn_spec spec = shell("exit 0");
 	spec.cpus = &cpus;
 	spec.cpus_size = sizeof(cpus);
-	ck_assert_int_eq(warden_spawn(warden, 1, &spec, WARDEN_QUIET | WARDEN_KEEP, NULL), 0);
+	flags |= WARDEN_QUIET | WARDEN_KEEP;
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, flags, NULL), 0);
 	ck_assert_uint_eq(expect(warden, WARDEN_EXITED).next, 1);
 	expect(warden, WARDEN_EXITED);
 	char line[64];
-	snprintf(line, sizeof(line), "Cpus_allowed_list:\t%d\n", last);
+	int cpu = 0;
+	while (!CPU_ISSET(cpu, &cpus))
+		cpu++;
+	snprintf(line, sizeof(line), "Cpus_allowed_list:\t%d\n", cpu);
 	expect_output(line);
+	ck_assert_int_eq(sched_getaffinity(warden_pid(warden), sizeof(found), &found), 0);
+	if (flags & WARDEN_ALONG)
+		ck_assert(CPU_EQUAL(&cpus, &found));
+	end(warden);
+}
+
+TEST(a_program_from_the_shelf_runs_on_the_cpus_of_the_one_before)
+{
+	run_bound(0);
+}
+
+TEST(a_warden_goes_along_to_the_cpus_of_its_programs)
+{
+	run_bound(WARDEN_ALONG);
+}
+
+TEST(a_program_whose_cpus_do_not_exist_is_a_failed_start_with_its_warden_along_too)
+{
+	begin();
+	struct warden *warden = new_warden(0);
+	cpu_set_t none;
+	CPU_ZERO(&none);
+	struct spawn_spec spec = shell("exit 0");
+	spec.cpus = &none;
+	spec.cpus_size = sizeof(none);
+	unsigned flags = WARDEN_QUIET | WARDEN_KEEP | WARDEN_ALONG;
+	ck_assert_int_eq(warden_spawn(warden, 1, &spec, flags, NULL), 0);
+	ck_assert_int_eq(expect(warden, WARDEN_SPAWN_FAILED).step, SPAWN_CPUS);
 	end(warden);
 }

@@ -1,5 +1,5 @@
-/* The orders that lie ahead, on the shelf of the wardens (sys/start/shelf.h): which number is which order.
- * core/batch decides which ones lie there. */
+/* The orders that lie ahead, on the shelf of the wardens (sys/start/shelf.h): which number is which
+ * order. core/batch decides which ones lie there. */
 #ifndef BATCH_AHEAD_AHEAD_H
 #define BATCH_AHEAD_AHEAD_H
 

@@ -15,7 +15,10 @@ struct kept {
 	int mem_mode;
 };
 
-#define KEPT_INIT { .stdio = { -1, -1, -1 } }
+#define KEPT_INIT \
+	{ \
+		.stdio = { -1, -1, -1 } \
+	}
 
 void kept_close(struct kept *kept); /* the descriptors */
 

@@ -76,8 +76,8 @@ def test_an_order_that_lies_ahead_is_not_started_after_a_drain(halfway, tmp_path
     halfway.send_signal(signal.SIGHUP)
     halfway.send_signal(signal.SIGCONT)
     wait_for(lambda: state(halfway.pid) != "T", "its going on")
-    halfway.send_signal(signal.SIGUSR1)
     told = (tmp_path / "told").stat().st_size
+    halfway.send_signal(signal.SIGUSR1)
     wait_for(lambda: (tmp_path / "told").stat().st_size > told, "the answer")
     release(tmp_path / "gate1")
     assert halfway.wait(DEADLINE) == 128 + signal.SIGHUP

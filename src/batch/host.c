@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "proto/json_out.h"
 #include "proto/result.h"
 

@@ -8,7 +8,6 @@
 #include "base/env.h"
 #include "base/mem.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "proto/shell.h"
 
 extern char **environ;

@@ -5,10 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "base/procfs.h"
-#include "base/str.h"
 #include "sys/topology.h"
 
 #define RESERVE_FROM 5	/* with this many units, one is kept for the runner */

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "batch/runner_private.h"
 #include "core/worker/exit_code.h"
 

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/procfs.h"
-#include "base/str.h"
 #include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 #include "batch/show/output_file.h"

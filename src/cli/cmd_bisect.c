@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "batch/bisect/hunt.h"
 #include "batch/export.h"
 #include "cli/command.h"

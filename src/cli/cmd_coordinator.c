@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "core/rounds/job_exit.h"
 #include "core/worker/exit_code.h"
 #include "net/link.h"
 #include "nodes/callers.h"

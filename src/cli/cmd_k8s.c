@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_opts.h"
 #include "core/worker/exit_code.h"

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "core/fleet/export.h"
 #include "core/fleet/fleet.h"
 #include "core/worker/exit_code.h"

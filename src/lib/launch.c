@@ -8,7 +8,6 @@
 
 #include <muster/muster.h>
 #include "base/mem.h"
-#include "base/str.h"
 #include "lib/program.h"
 #include "lib/last_error.h"
 #include "lib/worker_ends.h"

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "proto/etcd.h"
 
 #define HTTP_OK 200

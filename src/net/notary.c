@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "net/notary_munge.h"

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "core/worker/exit_code.h"
 #include "run/limits.h"
 
 #define SHEBANG_MAX 256 /* the kernel reads this much of a "#!" line */

@@ -9,7 +9,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 /* A round may form while there is no warden: its workers, and what is asked for them, wait for the
  * next one. */

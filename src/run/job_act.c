@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 int job_offer_store(struct job *job, struct err *err)
 {

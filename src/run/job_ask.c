@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "base/unix_socket.h"
 
 /* ---- verdicts of the guard ---- */

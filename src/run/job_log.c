@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#include "base/log.h"
-
 static void on_event(void *arg, const struct node_event *event)
 {
 	struct job *job = arg;

@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "proto/valgrind_out.h"
 #include "sys/perf_count.h"
 

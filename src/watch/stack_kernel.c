@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/procfs.h"
-#include "base/str.h"
 #include "core/stacks/access.h"
 
 #define THREADS_MAX 64

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "batch/bisect/hunt.h"
 #include "batch/config.h"
 #include "batch/samples.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "cli/hosts.h"
 #include "core/checks/across.h"
 #include "core/worker/exit_code.h"

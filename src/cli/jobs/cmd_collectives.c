@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "cli/jobs/asker.h"
 #include "cli/jobs/jobs.h"
 #include "core/worker/exit_code.h"

@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "cli/command.h"
-#include "core/worker/exit_code.h"
 #include "proto/dash/past.h"
 #include "web/web.h"
 

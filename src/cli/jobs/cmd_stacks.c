@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "cli/jobs/asker.h"
 #include "core/worker/exit_code.h"
 #include "proto/stacks/stack_json.h"

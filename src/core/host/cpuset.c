@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/str.h"
-
 int cpuset_count(const struct cpuset *set)
 {
 	int count = 0;

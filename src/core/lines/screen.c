@@ -1,7 +1,5 @@
 #include "core/lines/screen.h"
 
-#include "base/str.h"
-
 #define WIPE_LINE "\r\033[K"
 
 static const enum screen_state state_after[] = {

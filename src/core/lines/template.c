@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/str.h"
-
 static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';

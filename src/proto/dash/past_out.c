@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "proto/dash/board.h"
 #include "proto/dash/past_private.h"
 

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/str.h"
-
 static const struct {
 	const char *text; /* in the end of the worker's output */
 	const char *hint; /* %s: the interpreter */

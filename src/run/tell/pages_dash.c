@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
 #include "core/host/cpuset.h"
 #include "core/worker/goodput.h"
 #include "proto/dash/secret.h"

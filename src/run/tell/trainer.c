@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/piped.h"
-#include "base/str.h"
 #include "proto/k8s/trainer_status.h"
 
 #define PROGRAM "muster-report-kubeflow"

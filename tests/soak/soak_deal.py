@@ -38,7 +38,7 @@ HOSTS = 4
 JOBS = 8  # on each
 CONF = "keep_alive_interval=500ms,failover_after=2"
 LOST_S = 2.5  # after so much silence a host has lost its orders
-PATIENCE_S = 900
+PATIENCE_S = 300  # without a result
 NAP = BUILD / "helpers" / "nap"
 BATCH = [MUSTER, "batch", f"--rdzv-conf={CONF}", "-q", f"-j{JOBS}", "--place=none", "--resume", "--exit-code=muster"]
 MISSING = 77  # exit status: what it needs is missing
@@ -137,6 +137,7 @@ class Run:
         self.list, self.out = self.lab.directory / "orders", self.lab.directory / "out.jsonl"
         make_orders(self.rng, self.list, self.count)
         self.faults = Faults(self, hosts)
+        self.read = self.seen = 0  # of the result file
 
     def kill(self, host):
         host.kill()
@@ -172,15 +173,29 @@ class Run:
         return self.lab.left_behind()
 
     def play(self):
-        end = time.monotonic() + PATIENCE_S
+        good, since = 0, time.monotonic()
         self.begin()
         while not self.go_on():
-            if time.monotonic() > end:
-                raise Trouble(f"not done in {PATIENCE_S} s")
-            self.faults.step()
+            if self.good() > good:
+                good, since = self.good(), time.monotonic()
+            if time.monotonic() > since + PATIENCE_S:
+                raise Trouble(f"no result for {PATIENCE_S} s, {good} good ones")
+            if good < self.count:
+                self.faults.step()
+            else:  # what is left is to say so
+                self.faults.mend(everything=True)
             time.sleep(0.02)
         self.faults.mend(everything=True)
         self.finish()
+
+    def good(self):
+        """How many good results have come."""
+        with contextlib.suppress(FileNotFoundError), open(self.out, "rb") as file:
+            file.seek(self.read)
+            whole = file.read().rpartition(b"\n")[0]
+            self.read += len(whole)
+            self.seen += whole.count(b'"reason":"ok"')
+        return self.seen
 
     def check(self):
         with open(self.out) as lines:
@@ -248,7 +263,9 @@ class SlurmRun(Run):
 
 
 def keep_files(run, target):
-    shutil.copytree(run.lab.directory, target, dirs_exist_ok=True, ignore=lambda _, names: [name for name in names if name == "sockets"])
+    """All but what is no file."""
+    shutil.copytree(run.lab.directory, target, dirs_exist_ok=True, ignore=lambda directory, names: [
+        name for name in names if not ((path := pathlib.Path(directory, name)).is_file() or path.is_dir())])
 
 
 def play(kind, number, seed, orders, keep):

@@ -57,7 +57,7 @@ static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO_FREE char *why = NULL;
 	bool orphan = post_had_coordinator(many->post);
 	crew_explain(many->crew, &tried);
-	why = mem_printf(!orphan	  ? "found no coordinator: %s"
+	why = mem_printf(!orphan && !many->withdrew ? "found no coordinator: %s"
 			 : many->withdrew ? "the coordinator is out of reach, and it or its host "
 					    "still has the result file: %s"
 					  : "the coordinator is gone, and no host takes over: %s; "
@@ -79,7 +79,7 @@ void many_orphaned(struct many *many)
 
 /* ---- the coordinator here ---- */
 
-/* The coordinator that this host has lost has the result file: it is frozen, or cut off. */
+/* A coordinator that this host does not reach has the result file: it is frozen, or cut off. */
 static void withdraw(struct many *many, const char *why)
 {
 	if (!many->withdrew)
@@ -94,7 +94,7 @@ static void on_coordinate(void *arg)
 	struct err err = ERR_INIT;
 	bool again = post_had_coordinator(many->post);
 	int r = dealer_new(many, again, &many->dealer, &err);
-	if (r == -EBUSY && again) {
+	if (r == -EBUSY && (again || many->rdzv->endpoint_count > 1)) {
 		withdraw(many, err.msg);
 		return;
 	}

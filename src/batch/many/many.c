@@ -14,6 +14,7 @@
 
 #define LEAVE_NS (3 * NS_PER_S)	  /* for the others to hear that it is over */
 #define ORPHAN_NS (30 * NS_PER_S) /* without a coordinator, after there was one */
+#define HINT_NS (10 * NS_PER_S)	  /* without one, before people are told; half of a short wait */
 
 /* ---- the end ---- */
 
@@ -64,6 +65,20 @@ static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 					    "--resume goes on with what is written",
 			 buf_str(&tried));
 	fail(many, orphan ? EXIT_CODE_SYSTEM : EXIT_CODE_TIMEOUT, why);
+}
+
+/* It cannot tell a batch that is over from one that has not begun, but people can. */
+static void on_hint(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct many *many = arg;
+	AUTO(buf_done) struct buf tried = BUF_INIT;
+	if (many->over || many->dealer || post_had_coordinator(many->post))
+		return;
+	crew_explain(many->crew, &tried);
+	uint64_t all_ns = many->rdzv->join_timeout_ns, waited_ns = MIN(HINT_NS, all_ns / 2);
+	log_warn("found no coordinator so far: %s; it has not begun, or the batch is over; giving "
+		 "up in %.0f s",
+		 buf_str(&tried), (double)(all_ns - waited_ns) / NS_PER_S);
 }
 
 static void wait_for_coordinator(struct many *many, uint64_t ns)
@@ -230,6 +245,7 @@ static void begin(void *arg, struct runner *runner)
 	many->deliver = event_new(runner_base(runner), -1, 0, on_deliver, many);
 	many->patience = evtimer_new(runner_base(runner), on_patience, many);
 	many->leave = evtimer_new(runner_base(runner), on_leave, many);
+	many->hint = evtimer_new(runner_base(runner), on_hint, many);
 	if (many->config->hosts_fd >= 0) {
 		many->hosts = event_new(runner_base(runner), many->config->hosts_fd, EV_READ,
 					on_hosts_gone, many);
@@ -237,6 +253,8 @@ static void begin(void *arg, struct runner *runner)
 	}
 	post_begin(many->post);
 	wait_for_coordinator(many, many->rdzv->join_timeout_ns);
+	struct timeval hint = clock_left(MIN(HINT_NS, many->rdzv->join_timeout_ns / 2), 0);
+	event_add(many->hint, &hint);
 	many->crew = crew_new(runner_base(runner), many->rdzv, &crew_handler, many);
 }
 
@@ -300,6 +318,7 @@ static void close_all(void *arg)
 	event_free(many->deliver);
 	event_free(many->patience);
 	event_free(many->leave);
+	event_free(many->hint);
 	if (many->hosts)
 		event_free(many->hosts);
 	many->runner = NULL;

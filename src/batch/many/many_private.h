@@ -31,6 +31,7 @@ struct many {
 	struct dealer *dealer;			  /* NULL: the coordinator is elsewhere */
 	struct buf to_dealer, to_post;		  /* between the two, if both are here */
 	struct event *deliver, *patience, *leave; /* leave: do not wait for the others any longer */
+	struct event *hint;			  /* that nobody coordinates so far */
 	struct event *hosts; /* what starts the other hosts has ended; or NULL */
 	bool coordinated;
 	bool withdrew; /* who coordinates is out of reach, but has the result file */

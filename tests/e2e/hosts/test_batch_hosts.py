@@ -153,6 +153,15 @@ def test_a_host_that_comes_when_the_batch_is_over_ends_as_it_did(make_hosts, tmp
     assert len(results(tmp_path / "r.jsonl")) == 2
 
 
+def test_a_host_that_finds_no_coordinator_says_so_before_it_gives_up(make_hosts, tmp_path):
+    hosts = make_hosts()
+    late, = hosts.start("--nnodes=1:4", "-o", "r.jsonl", "echo {}", ":::", 0, count=1, conf="is_host=0,join_timeout=4")
+    late.says("found no coordinator so far: .*Connection refused; it has not begun, or the batch is over; giving up in 2 s")
+    assert late.wait() == 124
+    late.says("found no coordinator: .*Connection refused")
+    assert not (tmp_path / "r.jsonl").exists()
+
+
 def test_nobody_waits_for_hosts_that_do_not_come_after_ctrl_c(make_hosts, tmp_path):
     hosts = make_hosts()
     first, = hosts.start("--nnodes=2", "-o", "r.jsonl", "echo {}", ":::", 0, count=1, conf="close_timeout=900")

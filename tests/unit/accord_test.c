@@ -514,6 +514,28 @@ TEST(that_workers_left_outlives_the_round_while_the_agent_waits_for_the_others)
 	ck_assert(outcome()->left);
 }
 
+/* The ruling reached it and was lost with the coordinator; the others made another round. */
+TEST(that_workers_left_outlives_the_news_of_a_later_round)
+{
+	agent_runs();
+	hear_plan(1, PLAN_COMMITTED, PLAN_LEAVE, 5);
+	step(&(struct agent_event){ .type = AGENT_GROUP_DONE, .left = true });
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .left = true });
+	hear(&(struct msg){ .type = MSG_STOP,
+			    .ballot = round_1,
+			    .stop = { .why = STOP_RULING, .ruling = RULING_DONE, .left = true } });
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step(&(struct agent_event){ .type = AGENT_LINK_UP, .plans = true });
+	struct ballot later = { round_1.epoch + 1, round_1.round + 1 };
+	hear(&(struct msg){ .type = MSG_PONG, .ballot = later, .pong = { .heard = { later, 1 } } });
+	ck_assert(!agent.memory.left); /* of that round it is not true */
+	if (!outcome())
+		step(&(struct agent_event){ .type = AGENT_TIMER });
+	ck_assert_ptr_nonnull(outcome());
+	ck_assert_int_eq(outcome()->kind, OUTCOME_SIGNAL);
+	ck_assert(outcome()->left);
+}
+
 TEST(that_workers_left_outlives_the_deadline_of_the_notice)
 {
 	agent_runs();

@@ -736,6 +736,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	if (event->type == AGENT_GROUP_GONE) {
 		agent->memory.reached = event->reached;
 		agent->memory.left |= event->left;
+		agent->workers_left = event->left;
 		memcpy(agent->memory.kept.states, event->kept, sizeof(event->kept));
 	}
 	if (event->type == AGENT_CHECKED)

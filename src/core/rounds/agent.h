@@ -243,6 +243,9 @@ struct agent {
 	/* A notice to leave: this agent takes part in no further round. */
 	bool noticed;
 	uint64_t notice_ns; /* its deadline */
+	/* The last workers here left as agreed, and all have saved: true whatever is heard of later
+	 * rounds, which memory.left is not. */
+	bool workers_left;
 };
 
 void agent_init(struct agent *agent, const struct agent_config *config);

@@ -9,7 +9,7 @@ static void leave_by_signal(struct step *s)
 	struct outcome outcome = agent_outcome(s->agent, OUTCOME_SIGNAL);
 	outcome.signal = s->agent->signal;
 	/* Whatever ended the round: what the workers saved before is good. */
-	outcome.left = s->agent->memory.left;
+	outcome.left = s->agent->memory.left || s->agent->workers_left;
 	agent_send_leave(s, LEAVE_SIGNAL);
 	agent_exit(s, &outcome);
 }

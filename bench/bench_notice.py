@@ -3,7 +3,8 @@ step, as programs under torchrun do. Ratios say how many times better ours is.
 
 Ranks train through gloo on this host: a step computes a little and all-reduces a gradient of 256 KB. The first rows have the
 question alone, the last ones whole steps with it. Blocks of steps with and without the question alternate, so that what
-else the machine does meets both alike; medians over blocks, of the rank that is slowest."""
+else the machine does meets both alike; medians over blocks, of the rank that is slowest. A block is as many steps as the slowest
+rank takes in a tenth of a second, from 5 to 500: more ranks than cores, on a busy machine, take that long for a few of them."""
 
 import json
 import pathlib
@@ -53,12 +54,19 @@ def block(steps, work, question):
             sys.exit("asked to leave")
     return (time.perf_counter_ns() - began) / steps
 
-times = {"alone": [], "loop": [], "with": [], "without": []}
+def length(work, question):
+    """The steps of a block, the same for all ranks."""
+    block(5, work, question)  # the first ones connect
+    slowest = torch.tensor(block(5, work, question))
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    return int(min(max(1e8 / slowest.item(), 5), 500))
+
+blocks = {"alone": (nothing, ask), "loop": (nothing, nothing), "with": (train, ask), "without": (train, nothing)}
+steps = {name: length(*what) for name, what in blocks.items()}
+times = {name: [] for name in blocks}
 for turn in range(12):
-    times["alone"].append(block(500, nothing, ask))
-    times["loop"].append(block(500, nothing, nothing))
-    times["with"].append(block(100, train, ask))
-    times["without"].append(block(100, train, nothing))
+    for name, what in blocks.items():
+        times[name].append(block(steps[name], *what))
 with open(f"{record}.{rank}", "w") as out:
     json.dump({name: statistics.median(found[2:]) for name, found in times.items()}, out)
 dist.barrier()

@@ -1,8 +1,11 @@
 #include "cli/jobs/jobs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/worker/exit_code.h"
@@ -34,12 +37,25 @@ static bool is_listed(const struct job_list *list, const struct job_state *job, 
 	return false;
 }
 
+/* A job that has just been started has its socket a moment before it listens on it. */
+static int ask_state(const char *socket, struct buf *ret_body)
+{
+	const struct timespec moment = { .tv_nsec = 5 * NS_PER_MS };
+	uint64_t end_ns = clock_now_ns() + HTTP_PATIENCE_S * NS_PER_S;
+	for (;;) {
+		int r = http_ask_unix(socket, "GET", "/api/state", ret_body, NULL);
+		if (r != -ECONNREFUSED || clock_now_ns() > end_ns)
+			return r;
+		nanosleep(&moment, NULL);
+	}
+}
+
 static void on_job(void *arg, const char *path, pid_t pid)
 {
 	struct job_list *list = arg;
 	AUTO(buf_done) struct buf body = BUF_INIT;
 	AUTO_FREE char *socket = mem_printf("%s/" PAGES_SOCKET, path);
-	if (http_ask_unix(socket, "GET", "/api/state", &body, NULL) != 200)
+	if (ask_state(socket, &body) != 200)
 		return; /* it has just ended, or does not answer */
 	struct job_state job = { .text = buf_take_str(&body), .dir = mem_strdup(path) };
 	if (json_value_parse(job.text, strlen(job.text), &job.json) == 0) {

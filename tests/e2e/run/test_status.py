@@ -1,6 +1,7 @@
 """What a running job shows of itself: HTTP pages, metrics, `muster status` and `muster stop`."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -19,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from ports import Port
 from proc import parent
 from tracing import traced
-from tree import clean_env
-from waits import wait_for
+from tree import MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 
 JOB = f"job-{os.getpid()}"  # others may run the same tests on this host
@@ -170,6 +172,26 @@ def test_status_finds_the_job_and_stop_ends_it(job, muster):
     assert muster("stop", str(process.pid), env=process.env).returncode == 0
     assert process.wait(timeout=60) == 143
     assert json.loads(muster("status", "--json", JOB, env=process.env).stdout or "[]") == []
+
+
+def test_a_job_that_is_about_to_listen_is_found():
+    """Between bind() and listen() a socket refuses whoever connects."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime, socket.socket(socket.AF_UNIX) as server:
+        directory = pathlib.Path(runtime, "muster", f"{os.getpid()}-0000abcd")
+        for made in directory.parent, directory:
+            made.mkdir(mode=0o700)
+        server.bind(str(directory / "http"))
+        with open(directory / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with subprocess.Popen([MUSTER, "dash", "newborn"], stderr=subprocess.PIPE, text=True, env=clean_env(XDG_RUNTIME_DIR=runtime)) as asker:
+                time.sleep(0.3)  # it is refused by now, or comes later
+                server.listen()
+                server.settimeout(DEADLINE)
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"run_id": "newborn"}')
+                assert "no such job" not in asker.communicate(timeout=DEADLINE)[1]
 
 
 def test_status_keeps_to_the_columns_that_there_are(job, muster):

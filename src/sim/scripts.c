@@ -231,14 +231,16 @@ void scripts_begin(struct world *world)
 	}
 }
 
-/* From those that are members of the last round, or from those that are not. */
-static void part_from(struct world *world, const struct host *host, bool members)
+static bool was_in_last_round(const struct host *host)
 {
-	for (uint32_t i = 0; i < world->count; i++) {
-		const struct memory *memory = &world->hosts[i].node.agent.memory;
-		if (i != host->index && memory_was_in(memory, memory->heard.ballot) == members)
+	return memory_was_in(&host->node.agent.memory, host->node.agent.memory.heard.ballot);
+}
+
+static void part_from_spares(struct world *world, const struct host *host)
+{
+	for (uint32_t i = 0; i < world->count; i++)
+		if (i != host->index && !was_in_last_round(&world->hosts[i]))
 			faults_cut(world, host->index, i);
-	}
 	world_at(world, world->now_ns + 20 * NS_PER_S, HAPPEN_HEAL, 0);
 }
 
@@ -352,16 +354,17 @@ static void strike_reborn(struct world *world, struct host *host)
 	if (world->result->faults == 2) {
 		world->result->faults++;
 		faults_heal(world);
-		part_from(world, host, false);
+		part_from_spares(world, host);
 		return;
 	}
-	if (world->result->faults == 1)
-		part_from(world, host, true);
+	for (uint32_t i = 0; world->result->faults == 1 && i < world->count; i++)
+		if (i != host->index && was_in_last_round(&world->hosts[i]))
+			strike_at(world, &world->hosts[i], world->now_ns + 50 * NS_PER_MS);
 	uint64_t end_ns = world->faults_end_ns;
 	host->excluded = world->result->faults == 0;
 	kill_process(world, host);
 	world->faults_end_ns = end_ns;
-	world_at(world, world->now_ns + rng_range(&world->rng, 10, 9000) * NS_PER_MS, HAPPEN_BOOT,
+	world_at(world, world->now_ns + rng_range(&world->rng, 100, 9000) * NS_PER_MS, HAPPEN_BOOT,
 		 host->index);
 }
 
@@ -407,6 +410,11 @@ static void strike_relic(struct world *world, struct host *host)
 void scripts_strike(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
+	if (world->script == SCRIPT_REBORN && host->process && host->index > 0) {
+		faults_cut(world, 0, host->index); /* it knows that the coordinator has ended */
+		world_at(world, world->now_ns + 20 * NS_PER_S, HAPPEN_HEAL, 0);
+		return;
+	}
 	if (!host->process || !c)
 		return;
 	if (world->script == SCRIPT_OUTCAST) {

@@ -41,11 +41,12 @@ static uint64_t stop_time_ns(struct world *world)
 static void signal_process(struct world *world, struct sim_process *process, int signal)
 {
 	uint64_t longest_ns = (world->script == SCRIPT_REBORN ? 900 : 40) * NS_PER_MS;
+	uint64_t shortest_ns = world->script == SCRIPT_REBORN ? longest_ns / 2 : 0;
 	bool deaf = signal != SIGKILL && rng_chance(&world->rng, 3);
 	if (!process->alive || deaf)
 		return;
-	uint64_t takes_ns =
-		signal == SIGKILL ? rng_range(&world->rng, 0, longest_ns) : stop_time_ns(world);
+	uint64_t takes_ns = signal == SIGKILL ? rng_range(&world->rng, shortest_ns, longest_ns)
+					      : stop_time_ns(world);
 	if (world->now_ns + takes_ns >= process->ends_ns)
 		return;
 	process->ends_ns = world->now_ns + takes_ns;

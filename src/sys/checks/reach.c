@@ -33,7 +33,6 @@ static void begin(struct peer *peer, struct check_result *result)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 	socklen_t len = sizeof(peer->own);
-	peer->fd = -1;
 	int r = getaddrinfo(peer->name, PORT, &hints, &found);
 	if (r != 0) {
 		check_find(result, CHECK_WARNING,
@@ -135,7 +134,7 @@ void check_reach(const struct check_place *place, struct check_result *result)
 	/* At most half of the time, so that what was found is told within it. */
 	uint64_t wait_ns = MIN(place->timeout_ns / 2, WAIT_NS);
 	for (size_t i = 0; i < count; i++) {
-		peers[i].name = place->spec->reach.items[i];
+		peers[i] = (struct peer){ .name = place->spec->reach.items[i], .fd = -1 };
 		begin(&peers[i], result);
 	}
 	await(peers, count, ns_add(clock_now_ns(), wait_ns));

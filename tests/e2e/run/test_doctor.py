@@ -54,6 +54,12 @@ def test_full_measures_for_longer_and_finds_the_same(doctor, tmp_path):
     assert [check["name"] for check in doctor("--checks=full", PATIENT, "--dir", tmp_path, code=0)] == NAMES
 
 
+def test_a_name_without_an_address_is_told_once_whatever_was_in_memory(doctor):
+    name = 64 * "a"  # too long for any name server
+    [check] = doctor(PATIENT, "--checks=reach", f"--reach={name}", env=clean_env(GLIBC_TUNABLES="glibc.malloc.perturb=85"))
+    assert check["text"].startswith(f"{name} has no address here: ") and check["text"].count(name) == 1
+
+
 def test_checkers_that_fail_hang_or_print_garbage_harm_nothing(doctor, tmp_path):
     commands = ["echo broken >&2; exit 3", f"echo $$ >{tmp_path}/pid; exec sleep 1000", "kill -9 $$", "head -c 9999 /dev/urandom",
                 f"sleep 1000 & echo $! >{tmp_path}/left; echo '{{\"tflops\": 312.5}}'", "/no/such/program"]

@@ -256,7 +256,7 @@ static const struct callers_handler handler = { .on_event = on_event,
 
 /* ---- at work ---- */
 
-static int listen_at(const char *text, const struct link_self *self, struct err *err)
+static int listen_at(const char *text, struct addr *ret_addr, struct err *err)
 {
 	struct addr_name name;
 	int r = addr_name_parse(text, DEFAULT_PORT, &name, err);
@@ -265,28 +265,31 @@ static int listen_at(const char *text, const struct link_self *self, struct err 
 	AUTO(fd_close) int fd = addr_listen_name(&name, ns_add(clock_now_ns(), LOOKUP_NS), err);
 	if (fd < 0)
 		return fd_take(&fd);
-	struct addr addr;
-	r = addr_of_socket(fd, &addr, err);
-	if (r < 0)
-		return r;
+	r = addr_of_socket(fd, ret_addr, err);
+	return r < 0 ? r : fd_take(&fd);
+}
+
+static void announce(const struct addr *addr, const struct link_self *self)
+{
 	char shown[ADDR_TEXT_MAX];
-	addr_format(&addr, shown);
+	addr_format(addr, shown);
 	printf("listening on %s\n", shown);
 	fflush(stdout);
-	if (!self->token && !addr_is_loopback(&addr))
+	if (!self->token && !addr_is_loopback(addr))
 		log_warn("any process that can reach %s can join this job: give --token-file=FILE "
 			 "to "
 			 "require a token",
 			 shown);
-	return fd_take(&fd);
 }
 
-static void serve(struct session *session)
+/* Whoever reads the address may send a signal at once. */
+static void serve(struct session *session, const struct addr *addr, const struct link_self *self)
 {
 	struct event *term = evsignal_new(session->base, SIGTERM, on_signal, session);
 	struct event *interrupt = evsignal_new(session->base, SIGINT, on_signal, session);
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
+	announce(addr, self);
 	event_base_dispatch(session->base);
 	event_free(term);
 	event_free(interrupt);
@@ -314,8 +317,8 @@ static void finish_output(struct session *session)
 	output_free(session->output);
 }
 
-static void coordinate(struct session *session, int listen_fd, const struct link_self *self,
-		       const struct coordinator_options *o)
+static void coordinate(struct session *session, int listen_fd, const struct addr *addr,
+		       const struct link_self *self, const struct coordinator_options *o)
 {
 	struct node_config config = { .kind = NODE_APART, .coordinator = COORDINATOR_CONFIG_INIT };
 	config.coordinator.id = 1 + random_u64() / 2;
@@ -328,7 +331,7 @@ static void coordinate(struct session *session, int listen_fd, const struct link
 	session->callers = callers_new(session->base, CALLERS_ELSEWHERE, listen_fd, self,
 				       &session->node, &handler, session);
 	on_event(session, &(struct node_event){ .type = NODE_EV_START });
-	serve(session);
+	serve(session, addr, self);
 	say_left_out(session);
 	callers_free(session->callers);
 	event_free(session->timer);
@@ -344,14 +347,15 @@ static int run_session(const struct coordinator_options *o, struct err *err)
 	if (r < 0)
 		return r;
 	const struct link_self self = { .run_id = o->run_id, .token = r > 0 ? &token : NULL };
-	int listen_fd = listen_at(o->listen, &self, err);
+	struct addr addr;
+	int listen_fd = listen_at(o->listen, &addr, err);
 	if (listen_fd < 0)
 		return listen_fd;
 	struct session session = { .base = event_base_new(), .actions = NODE_ACTIONS_INIT };
 	r = output_new(&(struct output_config){ .prefix = NULL }, &session.output, err);
 	if (r == 0) {
 		log_set_sink(output_log, session.output);
-		coordinate(&session, fd_take(&listen_fd), &self, o);
+		coordinate(&session, fd_take(&listen_fd), &addr, &self, o);
 		finish_output(&session);
 		r = session.exit_code;
 	}

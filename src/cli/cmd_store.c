@@ -63,14 +63,18 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 	event_base_loopbreak(stop->base);
 }
 
-/* Runs until a signal comes; returns it. */
-static int serve_until_signal(struct event_base *base)
+/* Runs until a signal comes; returns it. Whoever reads the address may send one at once. */
+static int serve_until_signal(struct event_base *base, const struct addr *addr)
 {
+	char text[ADDR_TEXT_MAX];
 	struct stop stop = { .base = base };
 	struct event *term = evsignal_new(base, SIGTERM, on_signal, &stop);
 	struct event *interrupt = evsignal_new(base, SIGINT, on_signal, &stop);
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
+	addr_format(addr, text);
+	printf("listening on %s\n", text);
+	fflush(stdout);
 	event_base_dispatch(base);
 	event_free(term);
 	event_free(interrupt);
@@ -78,7 +82,7 @@ static int serve_until_signal(struct event_base *base)
 }
 
 static int start(struct event_base *base, const struct store_options *o,
-		 struct store_server **ret_server, struct err *err)
+		 struct store_server **ret_server, struct addr *ret_addr, struct err *err)
 {
 	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
 	config.table_max = o->max_memory;
@@ -89,17 +93,12 @@ static int start(struct event_base *base, const struct store_options *o,
 	int fd = listen_at(o->listen, err);
 	if (fd < 0)
 		return fd;
-	struct addr addr;
-	int r = addr_of_socket(fd, &addr, err);
+	int r = addr_of_socket(fd, ret_addr, err);
 	if (r < 0) {
 		fd_close(&fd);
 		return r;
 	}
 	*ret_server = store_server_new(base, fd, &config);
-	char text[ADDR_TEXT_MAX];
-	addr_format(&addr, text);
-	printf("listening on %s\n", text);
-	fflush(stdout);
 	return 0;
 }
 
@@ -120,14 +119,15 @@ static int store_main(const struct command *self, int argc, char **argv)
 	fd_limit_raise();
 	struct event_base *base = event_base_new();
 	struct store_server *server = NULL;
+	struct addr addr;
 	struct err err = ERR_INIT;
-	int r = start(base, &o, &server, &err);
+	int r = start(base, &o, &server, &addr, &err);
 	if (r < 0) {
 		log_error("%s", err.msg);
 		event_base_free(base);
 		return r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_SYSTEM;
 	}
-	int sig = serve_until_signal(base);
+	int sig = serve_until_signal(base, &addr);
 	store_server_free(server);
 	event_base_free(base);
 	return EXIT_CODE_SIGNAL_BASE + sig;

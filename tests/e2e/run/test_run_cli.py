@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -505,3 +506,18 @@ def test_a_name_that_is_not_there_is_told_on_stderr_with_the_same_code(muster):
 def test_a_store_that_does_not_answer_is_told(muster):
     done = muster("kv", "--store=127.0.0.1:1", "--timeout=3s", "get", "key")
     assert done.returncode != 0 and "Connection refused; trying for another 2.0 s" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("command", ["store", "coordinator"])
+def test_a_server_can_be_stopped_as_soon_as_it_tells_its_address(tmp_path, command):
+    """The order of system calls decides: who reads the line may send the signal before the server's next one."""
+    able.need("strace", "-o", "/dev/null", "true")
+    calls = tmp_path / "calls"
+    with subprocess.Popen(["strace", "-f", "-e", "trace=rt_sigaction,write", "-o", calls, MUSTER, command, "--listen=127.0.0.1:0"],
+                          stdout=subprocess.PIPE, text=True, env=clean_env()) as tracer:
+        assert tracer.stdout.readline().startswith("listening on ")
+        wait_for(lambda: "listening on" in calls.read_text(), "the call in the trace")
+        os.kill(int(calls.read_text().split()[0]), signal.SIGTERM)
+        assert tracer.wait(DEADLINE) in (143, -15)
+    before = calls.read_text().partition("listening on")[0]
+    assert re.search(r"rt_sigaction\(SIGTERM, \{sa_handler=0x", before)

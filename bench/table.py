@@ -25,8 +25,8 @@ def head(what, peer="peer", note=""):
 
 
 def row(what, ours, peer=None, unit="-", aim="", ratio=None):
-    """One line of the table. The ratio is ours / peer, unless the bench gives the one that its aim is about."""
-    if ratio is None and peer:
+    """One line of the table. The ratio is ours / peer, unless the bench gives the one that its aim is about. Text has none."""
+    if ratio is None and peer and not isinstance(peer, str):
         ratio = ours / peer
     print(f"{what:<66} {shown(ours):>10} {shown(peer):>10} {'-' if ratio is None else f'{ratio:.3g}':>8}  {unit:<9} {aim}".rstrip(), flush=True)
 

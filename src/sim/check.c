@@ -42,9 +42,10 @@
 #define EXCUSE_NS (2 * NS_PER_S) /* after a thaw or a torn connection */
 #define CALM_NS (60 * NS_PER_S)	 /* after the last fault: present agents have a round by then */
 
+/* Once another job has begun, the rest of the step is not judged. */
 void check_broken(struct world *world, const char *fmt, ...)
 {
-	if (world->result->broken)
+	if (world->result->broken || world->over)
 		return;
 	va_list args;
 	va_start(args, fmt);
@@ -139,33 +140,56 @@ static void check_seats(struct world *world, const struct round_record *round)
 
 /* Rounds. */
 
-/* first: no round came before it, or only one that is void. Agents that have never heard of a round
- * can begin one of their own where there are enough: another half of MAX, or of those that lost
- * their memory. That is another job. With an arbiter's lease there is never more than one. */
-static bool may_be_another_job(const struct world *world, bool first)
+/* There may be agents for two quorums that have no agent in common: two halves of MAX. With an
+ * arbiter's lease there is never more than one. */
+static bool may_part(const struct world *world)
 {
-	return first && world->mode != SIM_MODE_ENDPOINT && !world->fenced &&
-	       (world->amnesia > 0 || world->count >= 2 * (world->max_nodes / 2 + 1));
+	return world->mode != SIM_MODE_ENDPOINT && !world->fenced &&
+	       world->count >= 2 * (world->max_nodes / 2 + 1);
 }
 
-/* unaware: its coordinator restarted alone, and cannot know of workers that live out their lease.
- */
-static void check_no_older_workers(struct world *world, struct ballot ballot, bool first,
-				   bool unaware)
+/* first: no round came before it, or only one that is void. Agents that have never heard of a round
+ * can begin one of their own where there are enough: another half of MAX, or of those that lost
+ * their memory. That is another job. */
+static bool may_be_another_job(const struct world *world, bool first)
 {
+	bool forgot = world->amnesia > 0 && world->mode != SIM_MODE_ENDPOINT && !world->fenced;
+	return first && (forgot || may_part(world));
+}
+
+/* The coordinator lost its memory when it restarted, a moment ago: it cannot know of workers that
+ * live out their lease. */
+static bool is_unaware(struct world *world, const struct host *host, bool first)
+{
+	if (world->amnesia == 0 || world->fenced)
+		return false;
+	const struct round_record *base =
+		check_round(world, host->node.coordinator->roster.base.ballot);
+	return first || (base && base->unaware && base->term == host->term &&
+			 world->now_ns < host->term_ns + host_death_ns(world));
+}
+
+static void check_no_older_workers(struct world *world, const struct round_record *round,
+				   bool first)
+{
+	struct ballot ballot = round->ballot;
 	if (may_be_another_job(world, first) && world->round_count > 0) {
 		world->over = true;
 		return;
 	}
-	if (unaware)
+	if (round->unaware)
 		return;
 	for (uint32_t i = 0; world->groups_alive > 0 && i < world->count; i++) {
 		const struct host *host = &world->hosts[i];
-		if (host->group_alive && !ballot_eq(host->group_ballot, ballot) &&
-		    !excused(world, host))
-			check_broken(world, "h%u has workers of %lu.%lu when %lu.%lu forms", i,
-				     host->group_ballot.epoch, host->group_ballot.round,
-				     ballot.epoch, ballot.round);
+		if (!host->group_alive || ballot_eq(host->group_ballot, ballot) ||
+		    excused(world, host))
+			continue;
+		/* Two jobs, as long as no round has had enough members to confirm it. */
+		bool apart = world->rounds[host->group_round].term != round->term;
+		world->over |= apart && !world->confirmed && may_part(world);
+		check_broken(world, "h%u has workers of %lu.%lu when %lu.%lu forms", i,
+			     host->group_ballot.epoch, host->group_ballot.round, ballot.epoch,
+			     ballot.round);
 	}
 }
 
@@ -228,8 +252,9 @@ void check_formed(struct world *world, struct host *host)
 	 * some of them may have lost their memory. */
 	bool first = ballot_is_none(c->roster.base.ballot) &&
 		     (round.ballot.round == 1 || !ballot_is_none(c->voided) || world->amnesia > 0);
-	round.unaware = first && world->amnesia > 0 && !world->fenced;
-	check_no_older_workers(world, round.ballot, first, round.unaware);
+	world->confirmed |= !ballot_is_none(c->roster.base.ballot);
+	round.unaware = is_unaware(world, host, first);
+	check_no_older_workers(world, &round, first);
 	check_pace(world, host);
 	stash_formed(world, c);
 	if (world->closed && !first)

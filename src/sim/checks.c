@@ -172,15 +172,15 @@ static void check_members(struct world *world, const struct host *host)
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
 		const struct host *named = host_of(world, member->name);
-		if (member->bad && member->link && !has_named(host, named))
+		bool later = member->heard_ns == now_ns; /* it may have joined later in this step */
+		if (member->bad && member->link && !later && !has_named(host, named))
 			check_broken(world, "c%u leaves h%u out and does not say so", host->index,
 				     named->index);
 		if (member->in_round && member->excluded)
 			check_broken(world, "h%u is excluded and in a round", named->index);
 		bad += member->in_round && roster_last_resort(member);
 		fit_outside += !member->in_round && member->status == MEMBER_READY &&
-			       !roster_last_resort(member) && !member->excluded &&
-			       member->heard_ns < now_ns; /* not joined later in this step */
+			       !roster_last_resort(member) && !member->excluded && !later;
 	}
 	if (bad && (fit_outside || c->roster.heard.nodes > c->min_nodes))
 		check_broken(world, "c%u takes %u bad nodes, %u fit ones wait, %u nodes in all",

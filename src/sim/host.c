@@ -8,7 +8,8 @@
 #include "sim/world.h"
 
 #define SIM_GRACE_NS (5 * NS_PER_S) /* between the stop signal and the kill */
-#define SIM_TERMS_MAX 256	    /* of one process as coordinator: room for its ids */
+#define LEASE_PERIODS 4
+#define SIM_TERMS_MAX 256 /* of one process as coordinator: room for its ids */
 
 static void rearm(struct world *world, struct host *host)
 {
@@ -296,6 +297,17 @@ void host_tell(struct world *world, struct host *host, const struct agent_event 
 
 /* ---- processes ---- */
 
+static uint64_t period_ns(const struct world *world)
+{
+	return MAX(NS_PER_S, world->max_nodes * (NS_PER_S / 2000));
+}
+
+uint64_t host_death_ns(const struct world *world)
+{
+	return node_death_ns(&(struct node_info){ .period_ns = period_ns(world),
+						  .lease_periods = LEASE_PERIODS });
+}
+
 static struct agent_config agent_config(struct world *world, const struct host *host)
 {
 	struct agent_config config = {
@@ -306,8 +318,8 @@ static struct agent_config agent_config(struct world *world, const struct host *
 			  .node_rank = host->node_rank,
 			  .max_restarts = world->max_restarts,
 			  .by_progress = world->by_progress,
-			  .period_ns = MAX(NS_PER_S, world->max_nodes * (NS_PER_S / 2000)),
-			  .lease_periods = 4 },
+			  .period_ns = period_ns(world),
+			  .lease_periods = LEASE_PERIODS },
 		.join_timeout_ns = world->join_timeout_ns,
 	};
 	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % SIM_ROLES);

@@ -384,6 +384,7 @@ static void strike_relic(struct world *world, struct host *host)
 	case 0:
 		world->result->faults++;
 		faults_cut(world, host->index, other->index);
+		world_at(world, world->faults_end_ns, HAPPEN_HEAL, 0);
 		fail_workers(world, other);
 		break;
 	case 1:

@@ -271,6 +271,7 @@ struct world {
 	bool any_left;		       /* a worker left because of a notice */
 	bool heard_done, heard_failed; /* and what it said */
 	bool heard_left, heard_all;    /* of DONE: workers left as agreed, or all is done */
+	bool confirmed;		       /* a round was formed on top of a confirmed one */
 	bool over;		       /* later rounds belong to another job */
 	struct round_record *rounds;
 	size_t round_count, round_cap;
@@ -316,6 +317,8 @@ uint64_t world_ns(const struct world *world, const struct host *host, uint64_t l
 
 /* host.c */
 void host_boot(struct world *world, struct host *host);
+/* How long workers may live without answers of their coordinator. */
+uint64_t host_death_ns(const struct world *world);
 void host_end_process(struct world *world, struct host *host,
 		      bool power); /* power: no peer is notified */
 void host_step(struct world *world, struct host *host, const struct node_event *event);

@@ -99,8 +99,8 @@ def closed_loops(ours, torch):
             label = operation if operation == "add" else f"{operation} {'64 B' if size == 64 else '64 KiB'}"
             name = f"{label}, {connections} connections"
             row(f"{name}: CPU", median_of(a, "cpu_us"), median_of(b, "cpu_us"), "us/op", "<= 0.8")
-            ours, peer = median_of(a, "rate"), median_of(b, "rate")
-            row(f"{name}: rate", ours, peer, "op/s", "<= 0.83", ratio=peer / ours)
+            our_rate, its_rate = median_of(a, "rate"), median_of(b, "rate")
+            row(f"{name}: rate", our_rate, its_rate, "op/s", "<= 0.83", ratio=its_rate / our_rate)
             row(f"{name}: p99", median_of(a, "p99_us"), median_of(b, "p99_us"), "us", "<= 1")
 
 

@@ -76,7 +76,7 @@ def main():
     added = [b[0] - a[0] for a, b in zip(plain, checked)]
     row(f"10,000 simulated hosts: quick adds, median of {len(SEEDS)} worlds", f"{statistics.median(added):.3f}", None, "s", "<= 2 + pairs")
     row("  CPU time of all agents and the coordinator, of each host",
-        f"{statistics.median(b[1] - a[1] for a, b in zip(plain, checked)) / AGENTS * 1e6:.0f}", "us")
+        f"{statistics.median(b[1] - a[1] for a, b in zip(plain, checked)) / AGENTS * 1e6:.0f}", unit="us")
 
 
 if __name__ == "__main__":

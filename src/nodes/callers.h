@@ -1,6 +1,6 @@
 /* The agents elsewhere that call on the coordinator here, and askers, which have questions to the
  * whole job (core/rounds/ask_msg.h): a listener, and an id for the link of each. What arrives
- * becomes an event of the node (core/rounds/node.h), what the node sends goes out; nothing is
+ * becomes an event of the node (core/node/node.h), what the node sends goes out; nothing is
  * decided here.
  *
  * Probes are answered whether or not the node coordinates; agents and askers are let in only while
@@ -9,7 +9,7 @@
 #ifndef NODES_CALLERS_H
 #define NODES_CALLERS_H
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "net/link.h"
 
 struct callers;

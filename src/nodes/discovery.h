@@ -1,6 +1,6 @@
 /* Discovery: where a coordinator may be, and how to find out. One table of functions for each way.
  *
- * core/rounds/node.h decides which endpoint to probe, when to link and when to coordinate; a
+ * core/node/node.h decides which endpoint to probe, when to link and when to coordinate; a
  * discovery resolves names, listens, probes endpoints or follows a program. Its callbacks come from
  * the loop, and on_target also from inside seek(); they may call all of its functions but
  * done(). */
@@ -8,7 +8,7 @@
 #define NODES_DISCOVERY_H
 
 #include "base/buf.h"
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "net/link.h"
 #include "nodes/rendezvous.h"
 

@@ -1,13 +1,13 @@
 /* The sockets of a node among others: its listener, its link to the coordinator, the links of
  * agents elsewhere, and the search for them (nodes/discovery.h).
  *
- * core/rounds/node.h decides; this carries out what the node wants of the network and turns what
+ * core/node/node.h decides; this carries out what the node wants of the network and turns what
  * comes from there into events. The job owns the node, steps it, and hands the actions here.
  */
 #ifndef NODES_WIRING_H
 #define NODES_WIRING_H
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "net/addr.h"
 #include "nodes/rendezvous.h"
 

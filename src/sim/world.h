@@ -4,7 +4,7 @@
 #define SIM_WORLD_H
 
 #include "base/heap.h"
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "sim/rng.h"
 #include "sim/sim.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "rounds_draw.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 
 static struct node node;
 static struct node_actions actions;

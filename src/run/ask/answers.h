@@ -7,7 +7,7 @@
 
 #include <event2/event.h>
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "run/tell/pages.h"
 
 #define ANSWERS_SOCKET "ask" /* of askers on this host; its name in the job's private directory */

@@ -8,7 +8,7 @@
 
 #include <event2/event.h>
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "nodes/callers.h"
 #include "run/ask/host_answers.h"
 

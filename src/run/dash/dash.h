@@ -12,7 +12,7 @@
 
 #include <event2/event.h>
 
-#include "core/rounds/node.h"
+#include "core/node/node.h"
 #include "net/http.h"
 #include "proto/dash/board.h"
 

@@ -12,7 +12,7 @@ import pytest
 from tree import BUILD, MUSTER, ROOT, SANITIZER
 
 SEEDS = 2000
-CORES = [ROOT / "src/core/rounds", ROOT / "src/core/worker", ROOT / "src/core/pace", ROOT / "src/core/checks"]
+CORES = [ROOT / "src/core" / name for name in ("rounds", "node", "worker", "pace", "checks")]
 
 # name: lines of the cores as they are, and as they are not
 MUTANTS = {
@@ -112,50 +112,50 @@ MUTANTS = {
     ],
     "ruled-too-early-and-gone": [
         ("admission.c", "(formation_by_lease(c) && heard.epoch < c->epoch);", "false;"),
-        ("node.c", "\tnode->term.used &= !down->again;\n", ""),
+        ("node_coordinator.c", "\tnode->term.used &= !down->again;\n", ""),
     ],
     # how the machines are joined
     "outcome-not-held-back": [
-        ("node.c", "node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;", "node->ending = false;"),
+        ("node_coordinator.c", "node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;", "node->ending = false;"),
     ],
     "dead-endpoints-forgotten": [
-        ("node.c", ".dead_indexes = s->node->dead_indexes,", ".dead_indexes = 0,"),
+        ("node_link.c", ".dead_indexes = s->node->dead_indexes,", ".dead_indexes = 0,"),
     ],
     "never-was-linked": [
-        ("node.c", "\tnode->was_linked = true;", ""),
+        ("node_link.c", "\tnode->was_linked = true;", ""),
     ],
     "link-state-stuck": [
-        ("node.c", "\tnode->link_state = NODE_UNLINKED;\n\tnode->link = 0;\n\tseek_at", "\tnode->link = 0;\n\tseek_at"),
+        ("node_link.c", "\tnode->link_state = NODE_UNLINKED;\n\tnode->link = 0;\n\tnode_seek_at", "\tnode->link = 0;\n\tnode_seek_at"),
     ],
     "attach-while-ending": [
-        ("node.c", "\tif (node->link_state != NODE_UNLINKED || agent_ended(node))\n\t\treturn;\n\tif (node->coordinator)", "\tif (node->link_state == NODE_LINKED)\n\t\treturn;\n\tif (node->coordinator)"),
+        ("node_search.c", "\tif (node->link_state != NODE_UNLINKED || node_agent_ended(node))\n\t\treturn;\n\tif (node->coordinator)", "\tif (node->link_state == NODE_LINKED)\n\t\treturn;\n\tif (node->coordinator)"),
     ],
     "local-message-lost": [
-        ("node.c", "\t} else if (action->link == s->node->link) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\t} else if (action->link == s->node->link && action->msg.type != MSG_CLOSED) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
+        ("node_exchange.c", "\telse if (action->link == s->node->link)\n\t\tnode_tell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\telse if (action->link == s->node->link && action->msg.type != MSG_CLOSED)\n\t\tnode_tell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
     ],
     "local-stop-lost": [
-        ("node.c", "\t} else if (action->link == s->node->link) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\t} else if (action->link == s->node->link && action->msg.type != MSG_STOP) {\n\t\ttell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
+        ("node_exchange.c", "\telse if (action->link == s->node->link)\n\t\tnode_tell_agent(s, &(struct agent_event){ .type = AGENT_MSG", "\telse if (action->link == s->node->link && action->msg.type != MSG_STOP)\n\t\tnode_tell_agent(s, &(struct agent_event){ .type = AGENT_MSG"),
     ],
     "store-of-an-old-round": [
-        ("node.c", "\tagent_set_store(&s->node->agent, s->event->host, s->event->port);", "\tif (!s->node->agent.config.node.store_port)\n\t\tagent_set_store(&s->node->agent, s->event->host, s->event->port);"),
+        ("node_link.c", "\tagent_set_store(&s->node->agent, s->event->host, s->event->port);", "\tif (!s->node->agent.config.node.store_port)\n\t\tagent_set_store(&s->node->agent, s->event->host, s->event->port);"),
     ],
     "join-before-the-store-has-a-place": [
-        ("node.c", "\tif (node->config.kind == NODE_ALONE) {\n\t\tgo_up(s);\n\t\treturn;\n\t}\n\tnode->link_state = NODE_PLACING;", "\tgo_up(s);"),
+        ("node_link.c", "\tif (node->config.kind == NODE_ALONE) {\n\t\tgo_up(s);\n\t\treturn;\n\t}\n\tnode->link_state = NODE_PLACING;", "\tgo_up(s);"),
     ],
     "held-back-forever": [
-        ("node.c", "\ts->node->finished = true;\n\tif (s->node->ending)\n\t\trelease(s);", "\ts->node->finished = true;"),
+        ("node_coordinator.c", "\ts->node->finished = true;\n\tif (s->node->ending)\n\t\tnode_release(s);", "\ts->node->finished = true;"),
     ],
     "not-tried-again": [
-        ("node.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),
+        ("node_link.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),
     ],
     "reset-taken-for-unreachable": [
-        ("node.c", ".type = AGENT_LINK_DOWN, .dead = dead });", ".type = AGENT_LINK_DOWN, .dead = false });"),
+        ("node_link.c", ".type = AGENT_LINK_DOWN, .dead = dead });", ".type = AGENT_LINK_DOWN, .dead = false });"),
     ],
     "coordinator-hears-every-end-as-death": [
-        ("node.c", "\t .link = s->event->link,\n\t\t\t\t\t\t\t .dead = s->event->dead,", "\t .link = s->event->link,\n\t\t\t\t\t\t\t .dead = true,"),
+        ("node_link.c", ".dead = s->event->dead,", ".dead = true,"),
     ],
     "index-of-the-endpoint-lost": [
-        ("node.c", "\t\t\tcoordinate(s, 0, node->finder.config.own);", "\t\t\tcoordinate(s, 0, -1);"),
+        ("node_search.c", "\t\t\tnode_begin_coordinator(s, 0, node->finder.config.own);", "\t\t\tnode_begin_coordinator(s, 0, -1);"),
     ],
     "coordinators-timer-forgotten": [
         ("node.c", "\tif (node->coordinator && s->now_ns >= coordinator_deadline_ns(node->coordinator))", "\tif (false)"),
@@ -192,9 +192,9 @@ MUTANTS = {
     "asker-not-told-of-a-lost-coordinator": [("asking.c", "\t\tif (asking->relays[i].id)\n\t\t\tend_relay", "\t\tif (false)\n\t\t\tend_relay")],
     "answers-outlive-the-link": [("asking.c", "\t\tif (asking->answers[i].question)\n\t\t\tdrop", "\t\tif (false)\n\t\t\tdrop")],
     "askers-forgotten-by-a-coordinator-that-gives-up": [
-        ("node.c", "\tif (node->questions)\n\t\tquestions_give_up(node->questions, asks(s));\n", ""),
+        ("node_asks.c", "\tquestions_give_up(node->questions, asks(s));\n", ""),
     ],
-    "end-of-an-askers-link-not-passed-on": [("node.c", "\telse if (node->asking)\n\t\tasking_asker_down", "\telse if (false)\n\t\tasking_asker_down")],
+    "end-of-an-askers-link-not-passed-on": [("node_asks.c", "\telse if (node->asking)\n\t\tasking_asker_down", "\telse if (false)\n\t\tasking_asker_down")],
     # leaving and saving together
     "agreed-without-all-votes": [
         ("accord.c", "\t\t    (vote->serial != plan->serial || vote->phase != plan->phase ||\n\t\t     vote->step != plan->step))", "\t\t    vote->serial != plan->serial)"),

@@ -35,8 +35,8 @@
  * EXIT of a process that coordinates is held back until all others know that the job is over, but
  * not after a stop request. The shell may end the process then.
  */
-#ifndef CORE_ROUNDS_NODE_H
-#define CORE_ROUNDS_NODE_H
+#ifndef CORE_NODE_NODE_H
+#define CORE_NODE_NODE_H
 
 #include "core/rounds/agent.h"
 #include "core/rounds/asking.h"

@@ -21,6 +21,11 @@ void *mem_alloc(size_t size)
 	return or_abort(calloc(1, size ? size : 1));
 }
 
+void *mem_alloc_array(size_t n, size_t size)
+{
+	return or_abort(calloc(n ? n : 1, size));
+}
+
 void *mem_grow(void *ptr, size_t n, size_t size)
 {
 	if (n == 0)

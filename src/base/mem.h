@@ -5,8 +5,10 @@
 
 #include "base/util.h"
 
-void *mem_alloc(size_t size);			  /* zeroed */
-void *mem_grow(void *ptr, size_t n, size_t size); /* realloc to n * size, overflow-checked */
+void *mem_alloc(size_t size);		      /* zeroed */
+void *mem_alloc_array(size_t n, size_t size); /* zeroed, overflow-checked */
+/* Resized to n * size, overflow-checked; what is new in it is not zeroed. */
+void *mem_grow(void *ptr, size_t n, size_t size);
 char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
 char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
@@ -15,7 +17,7 @@ char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void mem_free_ptr(void *ptr_to_ptr);
 
 #define NEW(type) ((type *)mem_alloc(sizeof(type)))
-#define NEW_ARRAY(type, n) ((type *)mem_grow(NULL, (n), sizeof(type)))
+#define NEW_ARRAY(type, n) ((type *)mem_alloc_array((n), sizeof(type)))
 #define AUTO_FREE AUTO(mem_free_ptr)
 
 /* Makes room for one more item at the end of a growing array; `cap` doubles. */

@@ -478,7 +478,6 @@ int starter_run(const struct starter_config *config, struct err *err)
 	struct starter starter = { .config = config, .signals.fd = -1, .code = EXIT_CODE_SYSTEM };
 	starter.mouths[0].in = starter.mouths[1].in = -1;
 	starter.places = NEW_ARRAY(struct place, config->hosts->count);
-	memset(starter.places, 0, config->hosts->count * sizeof(*starter.places));
 	fleet_init(&starter.fleet, &(struct fleet_config){ .hosts = (uint32_t)config->hosts->count,
 							   .min_nodes = config->min_nodes,
 							   .max_nodes = config->max_nodes,

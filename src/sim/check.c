@@ -245,7 +245,6 @@ void check_formed(struct world *world, struct host *host)
 	if (check_round(world, round.ballot))
 		check_broken(world, "%lu.%lu formed twice", round.ballot.epoch, round.ballot.round);
 	round.seats = NEW_ARRAY(struct seat, round.nodes);
-	memset(round.seats, 0, round.nodes * sizeof(struct seat));
 	if (take_seats(world, c, &round))
 		check_seats(world, &round);
 	/* Without a confirmed round before it, more than half of MAX agents are its quorum, and

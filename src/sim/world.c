@@ -185,11 +185,10 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	choose_job(world);
 	result->agents = world->count;
 	world->hosts = NEW_ARRAY(struct host, world->count);
-	memset(world->hosts, 0, world->count * sizeof(struct host));
 	if (options->faults) {
 		size_t cells = (size_t)world->count * world->count;
-		world->cut = memset(NEW_ARRAY(bool, cells), 0, cells);
-		world->arbiter_cut = memset(NEW_ARRAY(bool, world->count), 0, world->count);
+		world->cut = NEW_ARRAY(bool, cells);
+		world->arbiter_cut = NEW_ARRAY(bool, world->count);
 	}
 	world_trace(world, "%u agents, --nnodes=%u:%u, %u restarts, mode %d%s, %u endpoints",
 		    world->count, world->min_nodes, world->max_nodes, world->max_restarts,

@@ -480,7 +480,8 @@ static void print_last_messages(struct pump *pump)
 
 static void pump_init(struct pump *pump, struct output *output)
 {
-	*pump = (struct pump){ .output = output, .chunk = NEW_ARRAY(unsigned char, CHUNK) };
+	/* Not zeroed: most jobs never touch most of its pages. */
+	*pump = (struct pump){ .output = output, .chunk = mem_grow(NULL, CHUNK, 1) };
 	list_init(&pump->workers);
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++)
 		merge_init(&pump->merges[i]);

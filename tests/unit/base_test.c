@@ -280,3 +280,16 @@ TEST(list_survives_unlinking_while_walking)
 	ck_assert(list_empty(&head));
 	ck_assert_ptr_null(list_shift(&head));
 }
+
+TEST(arrays_are_zero_where_freed_memory_was_not)
+{
+	enum { COUNT = 40 };
+	for (int i = 0; i < 100; i++) {
+		uint64_t *items = NEW_ARRAY(uint64_t, COUNT);
+		for (size_t n = 0; n < COUNT; n++) {
+			ck_assert_uint_eq(items[n], 0);
+			items[n] = UINT64_MAX;
+		}
+		free(items);
+	}
+}

@@ -224,7 +224,7 @@ static struct got_file *file_of(struct got *got, uint32_t number, size_t count)
 		got->files = NEW_ARRAY(struct got_file, count);
 		got->file_count = count;
 		for (size_t i = 0; i < count; i++)
-			got->files[i].file = NEWFILE_INIT;
+			got->files[i] = (struct got_file){ .file = NEWFILE_INIT };
 	}
 	return &got->files[number];
 }

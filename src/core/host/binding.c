@@ -338,8 +338,6 @@ static void count_threads(const struct topology *topology, uint32_t nproc, struc
 	AUTO(parts_done) struct parts cores = { 0 };
 	collect(topology, -1, key_core, &cores);
 	double *share = NEW_ARRAY(double, nproc);
-	for (uint32_t r = 0; r < nproc; r++)
-		share[r] = 0;
 	for (size_t i = 0; i < cores.count; i++) {
 		uint32_t sharers = 0;
 		for (uint32_t r = 0; r < nproc; r++)

@@ -256,7 +256,7 @@ void check_formed(struct world *world, struct host *host)
 	check_no_older_workers(world, &round, first);
 	check_pace(world, host);
 	stash_formed(world, c);
-	if (world->closed && !first)
+	if (world->closed && !first && !(may_part(world) && !world->confirmed))
 		check_broken(world, "%lu.%lu formed after the job was closed", round.ballot.epoch,
 			     round.ballot.round);
 	/* Agents that never heard of the job begin it again. Its end may be on record before any

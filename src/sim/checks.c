@@ -164,6 +164,8 @@ static bool has_named(const struct host *coordinator, const struct host *named)
 	return false;
 }
 
+/* The roster is that of the end of the step: a node that is named later than the round was formed
+ * turned out to be bad, and one that was heard of now may have joined, after that. */
 static void check_members(struct world *world, const struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
@@ -171,20 +173,30 @@ static void check_members(struct world *world, const struct host *host)
 	uint32_t bad = 0, fit_outside = 0;
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
-		const struct host *named = host_of(world, member->name);
-		bool later = member->heard_ns == now_ns; /* it may have joined later in this step */
-		if (member->bad && member->link && !later && !has_named(host, named))
-			check_broken(world, "c%u leaves h%u out and does not say so", host->index,
-				     named->index);
 		if (member->in_round && member->excluded)
-			check_broken(world, "h%u is excluded and in a round", named->index);
-		bad += member->in_round && roster_last_resort(member);
+			check_broken(world, "%s is excluded and in a round", member->name);
+		bad += member->in_round && roster_last_resort(member) &&
+		       has_named(host, host_of(world, member->name));
 		fit_outside += !member->in_round && member->status == MEMBER_READY &&
-			       !roster_last_resort(member) && !member->excluded && !later;
+			       !roster_last_resort(member) && !member->excluded &&
+			       member->heard_ns < now_ns;
 	}
 	if (bad && (fit_outside || c->roster.heard.nodes > c->min_nodes))
 		check_broken(world, "c%u takes %u bad nodes, %u fit ones wait, %u nodes in all",
 			     host->index, bad, fit_outside, c->roster.heard.nodes);
+}
+
+/* At the end of the step. */
+void checks_settled(struct world *world, struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	for (size_t i = 0; host->has_formed && c && i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->bad && member->link && !has_named(host, host_of(world, member->name)))
+			check_broken(world, "c%u leaves %s out and does not say so", host->index,
+				     member->name);
+	}
+	host->has_formed = false;
 }
 
 void checks_noted(struct world *world, struct host *host, const struct note *note)
@@ -198,6 +210,7 @@ void checks_noted(struct world *world, struct host *host, const struct note *not
 				     named->index, note->refused);
 		world->result->named++;
 	} else if (note->kind == NOTE_FORMED && host->node.coordinator) {
+		host->has_formed = true;
 		check_members(world, host);
 	}
 }

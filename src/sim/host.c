@@ -284,8 +284,10 @@ void host_step(struct world *world, struct host *host, const struct node_event *
 	rearm(world, host);
 	if (world->depth == 1)
 		asks_obey(world, host);
-	if (--world->depth == 0)
+	if (--world->depth == 0) {
+		checks_settled(world, host);
 		check_asks_step(world, host);
+	}
 }
 
 void host_tell(struct world *world, struct host *host, const struct agent_event *event)

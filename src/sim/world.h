@@ -145,6 +145,7 @@ struct host {
 	bool excluded;		       /* it never gets workers */
 	uint64_t named_by[SIM_NAMERS]; /* terms of the last coordinators that named it */
 	uint32_t named_count;
+	bool has_formed;       /* a round in this step */
 	struct sim_gait *gait; /* owned; NULL: its workers tell no steps */
 };
 
@@ -447,6 +448,7 @@ void checks_begin(struct world *world, struct host *host);
 void checks_end(struct world *world, struct host *host);
 void checks_measure(struct world *world, struct host *host, const struct msg_pair *pair);
 void checks_measured(struct world *world, struct host *host, const struct happening_event *event);
+void checks_settled(struct world *world, struct host *host);
 void checks_noted(struct world *world, struct host *host, const struct note *note);
 
 /* check_asks.c */

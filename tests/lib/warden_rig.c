@@ -22,7 +22,7 @@ struct warden *new_warden(void)
 	return warden;
 }
 
-struct warden_event next_event(struct warden *warden)
+struct warden_event any_event(struct warden *warden)
 {
 	struct warden_event event;
 	uint64_t deadline_ns = clock_now_ns() + PATIENCE_NS;
@@ -31,10 +31,19 @@ struct warden_event next_event(struct warden *warden)
 	return event;
 }
 
+struct warden_event next_event(struct warden *warden)
+{
+	struct warden_event event;
+	do
+		event = any_event(warden);
+	while (event.type == WARDEN_SURVIVOR);
+	return event;
+}
+
 struct warden_event await(struct warden *warden, enum warden_event_type type)
 {
 	for (;;) {
-		struct warden_event event = next_event(warden);
+		struct warden_event event = any_event(warden);
 		if (event.type == type)
 			return event;
 		ck_assert_int_ne(event.type, WARDEN_LOST);

@@ -8,6 +8,9 @@
 #include "sys/warden.h"
 
 struct warden *new_warden(void);
+struct warden_event any_event(struct warden *warden);
+
+/* Passes over survivors: on a busy host dying takes a while. */
 struct warden_event next_event(struct warden *warden);
 
 /* Passes over other events. */

@@ -1,32 +1,20 @@
 /* Orders that lie ahead: slots start them by themselves, and nothing else changes. */
 #include "unit.h"
 
+#include "batch_rig.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "batch/ahead/ahead.h"
-#include "core/batch/batch.h"
 #include "sys/spawn.h"
-
-#define S NS_PER_S
-
-static struct corepool pool;
-static struct batch batch;
-static struct batch_actions actions;
-static struct batch_order orders[64];
 
 static struct batch_opts options(void)
 {
-	struct batch_opts opts = { .jobs = 2,
-				   .ahead = 2,
-				   .retry_on = retry_rule_any(),
-				   .deadline_ns = NS_NEVER,
-				   .order = SCHEDULE_LISTED };
-	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
-	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
+	struct batch_opts opts = batch_options();
+	opts.ahead = 2;
 	return opts;
 }
 
@@ -35,36 +23,28 @@ static const struct batch_order *heavy;
 
 static void step(struct batch_event event)
 {
-	size_t done = actions.count;
-	batch_step(&batch, &event, S, &actions);
-	for (; done < actions.count; done++)
-		if (actions.items[done].type == BATCH_LAY) {
-			struct batch_order *order = actions.items[done].order;
+	size_t done = wanted.count;
+	batch_tell(&event, S);
+	for (; done < wanted.count; done++)
+		if (wanted.items[done].type == BATCH_LAY) {
+			struct batch_order *order = wanted.items[done].order;
 			event = (struct batch_event){ .type = BATCH_LAID,
 						      .slot = -1,
 						      .order = order,
 						      .refused = order == heavy };
-			batch_step(&batch, &event, S, &actions);
+			batch_tell(&event, S);
 		}
 }
 
 static void begin(const struct batch_opts *opts, size_t count)
 {
-	corepool_init_anonymous(&pool, 2);
-	for (size_t i = 0; i < count; i++) {
-		orders[i].item.index = (uint32_t)i;
-		orders[i].item.width = MAX(orders[i].item.width, 1);
-		orders[i].runs = MAX(orders[i].runs, 1);
-	}
-	batch_init(&batch, opts, &pool, orders, count);
+	batch_make(opts, 2, count);
 	step((struct batch_event){ .type = BATCH_START, .slot = -1 });
 }
 
 static void finish(void)
 {
-	batch_done(&batch);
-	corepool_done(&pool);
-	batch_actions_done(&actions);
+	batch_end();
 	memset(orders, 0, sizeof(orders));
 	heavy = NULL;
 }
@@ -86,36 +66,9 @@ static void taken_back(struct batch_order *order)
 	step((struct batch_event){ .type = BATCH_TAKEN_BACK, .slot = -1, .order = order });
 }
 
-/* "spawn0=2 runs1=3 lay=4": what was asked for since the last look, with the index of the order. */
 static const char *told(void)
 {
-	static const char *const names[] = { [BATCH_SPAWN] = "spawn",
-					     [BATCH_SIGNAL] = "signal",
-					     [BATCH_KILL] = "kill",
-					     [BATCH_FINISH] = "finish",
-					     [BATCH_END] = "end",
-					     [BATCH_LAY] = "lay",
-					     [BATCH_TAKE_ONE] = "take-one",
-					     [BATCH_TAKE_ALL] = "take-all",
-					     [BATCH_QUERY_HOST] = "host",
-					     [BATCH_QUERY_CPU] = "cpu",
-					     [BATCH_QUERY_MEMORY] = "memory",
-					     [BATCH_FETCH] = "fetch" };
-	static struct buf text;
-	buf_clear(&text);
-	for (size_t i = 0; i < actions.count; i++) {
-		const struct batch_action *action = &actions.items[i];
-		buf_printf(&text, "%s%s", i ? " " : "",
-			   action->runs ? "runs" : names[action->type]);
-		if (action->slot >= 0)
-			buf_printf(&text, "%d", action->slot);
-		if (action->order)
-			buf_printf(&text, "=%u", action->order->item.index);
-		if (action->type == BATCH_FINISH)
-			buf_printf(&text, ":%s", reason_name(action->outcome.reason));
-	}
-	actions.count = 0;
-	return buf_str(&text);
+	return batch_told(true);
 }
 
 TEST(when_all_slots_are_busy_the_next_orders_lie_ahead)
@@ -251,8 +204,7 @@ TEST(an_order_that_a_slot_starts_in_the_middle_of_a_stop_is_killed_when_it_does_
 	ends(0, 0, NULL);
 	told();
 	ck_assert_uint_eq(batch_next_deadline(&batch), 11 * S);
-	batch_step(&batch, &(struct batch_event){ .type = BATCH_TICK, .slot = -1 }, 11 * S,
-		   &actions);
+	batch_tell(&(struct batch_event){ .type = BATCH_TICK, .slot = -1 }, 11 * S);
 	ck_assert_str_eq(told(), "kill1");
 	finish();
 }
@@ -300,8 +252,8 @@ TEST(an_order_that_a_slot_could_not_start_has_failed)
 static void lays_nothing(const struct batch_opts *opts)
 {
 	begin(opts, 4);
-	for (size_t i = 0; i < actions.count; i++)
-		ck_assert_int_ne(actions.items[i].type, BATCH_LAY);
+	for (size_t i = 0; i < wanted.count; i++)
+		ck_assert_int_ne(wanted.items[i].type, BATCH_LAY);
 	told();
 	finish();
 }
@@ -463,10 +415,10 @@ static void drive(struct batch_event event)
 	world.posted[0] = event;
 	world.posted_count = 1;
 	for (size_t i = 0; i < world.posted_count; i++) {
-		actions.count = 0;
-		batch_step(&batch, &world.posted[i], world.now, &actions);
-		for (size_t a = 0; a < actions.count; a++)
-			carry_out(&actions.items[a]);
+		wanted.count = 0;
+		batch_tell(&world.posted[i], world.now);
+		for (size_t a = 0; a < wanted.count; a++)
+			carry_out(&wanted.items[a]);
 	}
 }
 
@@ -508,12 +460,9 @@ static void play(unsigned seed, uint64_t stop_at)
 	opts.jobs = WORLD_SLOTS;
 	opts.ahead = 1 + (int)(seed % 5);
 	world = (struct world){ .seed = seed, .ahead.shelf = shelf_new() };
-	corepool_init_anonymous(&pool, WORLD_SLOTS);
 	for (size_t i = 0; i < WORLD_ORDERS; i++)
-		orders[i] = (struct batch_order){ .item = { .index = (uint32_t)i, .width = 1 },
-						  .runs = 1,
-						  .alone = some(10) == 0 };
-	batch_init(&batch, &opts, &pool, orders, WORLD_ORDERS);
+		orders[i] = (struct batch_order){ .alone = some(10) == 0 };
+	batch_make(&opts, WORLD_SLOTS, WORLD_ORDERS);
 	drive((struct batch_event){ .type = BATCH_START, .slot = -1 });
 	for (bool told = false; !world.ended;) {
 		int first = -1;

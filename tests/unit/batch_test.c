@@ -1,37 +1,24 @@
 #include "unit.h"
 
+#include "batch_rig.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "core/batch/batch.h"
-
-#define S NS_PER_S
-
-static struct corepool pool;
-static struct batch batch;
-static struct batch_actions actions;
-static struct batch_order orders[64];
-
 static struct batch_opts options(void)
 {
-	struct batch_opts opts = { .jobs = 2,
-				   .retry_on = retry_rule_any(),
-				   .retry_delay_ns = S,
-				   .deadline_ns = NS_NEVER,
-				   .groups = 1,
-				   .gates = 4,
-				   .order = SCHEDULE_LISTED };
-	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
-	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
+	struct batch_opts opts = batch_options();
+	opts.retry_delay_ns = S;
+	opts.groups = 1;
+	opts.gates = 4;
 	return opts;
 }
 
 static void step(enum batch_event_type type, int slot, uint64_t now)
 {
-	batch_step(&batch, &(struct batch_event){ .type = type, .slot = slot }, now, &actions);
+	batch_tell(&(struct batch_event){ .type = type, .slot = slot }, now);
 }
 
 /* The main process of a slot ends; `left`: something it started does not. */
@@ -43,7 +30,7 @@ static void ends(int slot, int code, bool left, uint64_t now)
 				     .start_ns = now - S,
 				     .end_ns = now,
 				     .empty = !left };
-	batch_step(&batch, &event, now, &actions);
+	batch_tell(&event, now);
 }
 
 static void dies(int slot, int sig, bool oom, uint64_t now)
@@ -55,52 +42,18 @@ static void dies(int slot, int sig, bool oom, uint64_t now)
 				     .end_ns = now,
 				     .empty = true,
 				     .oom = oom };
-	batch_step(&batch, &event, now, &actions);
+	batch_tell(&event, now);
 }
 
 static void begin(const struct batch_opts *opts, size_t count)
 {
-	corepool_init_anonymous(&pool, 2);
-	for (size_t i = 0; i < count; i++) {
-		orders[i].item.index = (uint32_t)i;
-		orders[i].item.width = MAX(orders[i].item.width, 1);
-		orders[i].runs = MAX(orders[i].runs, 1);
-	}
-	batch_init(&batch, opts, &pool, orders, count);
+	batch_make(opts, 2, count);
 	step(BATCH_START, 0, 0);
 }
 
-static void finish(void)
-{
-	batch_done(&batch);
-	corepool_done(&pool);
-	batch_actions_done(&actions);
-}
-
-/* "spawn0 kill1 finish0:timeout end": what was asked for since the last look. */
 static const char *told(void)
 {
-	static const char *const names[] = {
-		[BATCH_SPAWN] = "spawn",     [BATCH_SIGNAL] = "signal",
-		[BATCH_KILL] = "kill",	     [BATCH_QUERY_CPU] = "cpu",
-		[BATCH_FINISH] = "finish",   [BATCH_END] = "end",
-		[BATCH_QUERY_HOST] = "host", [BATCH_QUERY_MEMORY] = "memory",
-		[BATCH_FETCH] = "fetch"
-	};
-	static struct buf text;
-	buf_clear(&text);
-	for (size_t i = 0; i < actions.count; i++) {
-		const struct batch_action *action = &actions.items[i];
-		buf_printf(&text, "%s%s", i ? " " : "", names[action->type]);
-		if (action->slot >= 0)
-			buf_printf(&text, "%d", action->slot);
-		if (action->type == BATCH_SIGNAL)
-			buf_printf(&text, ":%d", action->sig);
-		if (action->type == BATCH_FINISH)
-			buf_printf(&text, ":%s", reason_name(action->outcome.reason));
-	}
-	actions.count = 0;
-	return buf_str(&text);
+	return batch_told(false);
 }
 
 TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
@@ -114,7 +67,7 @@ TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
 	ck_assert_uint_eq(batch.ok, 3);
-	finish();
+	batch_end();
 }
 
 TEST(a_failure_stops_no_other_order)
@@ -128,7 +81,7 @@ TEST(a_failure_stops_no_other_order)
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
 	ck_assert_uint_eq(batch.failed, 1);
-	finish();
+	batch_end();
 }
 
 TEST(cores_are_free_only_when_the_last_process_is_gone)
@@ -144,7 +97,7 @@ TEST(cores_are_free_only_when_the_last_process_is_gone)
 	/* One that crossed our order to kill is of the tree before. */
 	step(BATCH_EMPTY, 0, 2 * S);
 	ck_assert_str_eq(told(), "");
-	finish();
+	batch_end();
 }
 
 TEST(a_timeout_climbs_the_ladder_and_ends_in_kill)
@@ -164,7 +117,7 @@ TEST(a_timeout_climbs_the_ladder_and_ends_in_kill)
 	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
 	dies(0, SIGKILL, false, 5 * S);
 	ck_assert_str_eq(told(), "finish0:timeout end");
-	finish();
+	batch_end();
 }
 
 TEST(a_retry_waits_for_the_old_tree_and_backs_off)
@@ -176,12 +129,12 @@ TEST(a_retry_waits_for_the_old_tree_and_backs_off)
 	ends(0, 1, true, S);
 	ck_assert_str_eq(told(), "kill0");
 	step(BATCH_EMPTY, 0, 2 * S);
-	ck_assert(actions.items[0].outcome.retry);
+	ck_assert(wanted.items[0].outcome.retry);
 	ck_assert_str_eq(told(), "finish0:exit");
 	ck_assert_int_eq(pool.used, 0);
 	ck_assert_uint_eq(batch_next_deadline(&batch), 3 * S);
 	step(BATCH_TICK, 0, 3 * S);
-	ck_assert_int_eq(actions.items[0].outcome.trial.attempt, 2);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.attempt, 2);
 	ck_assert_str_eq(told(), "spawn0");
 	ends(0, 1, false, 4 * S);
 	ck_assert_uint_eq(batch_next_deadline(&batch), 6 * S);
@@ -190,7 +143,7 @@ TEST(a_retry_waits_for_the_old_tree_and_backs_off)
 	ends(0, 1, false, 7 * S);
 	ck_assert_str_eq(told(), "finish0:exit end");
 	ck_assert_uint_eq(batch.failed, 1);
-	finish();
+	batch_end();
 }
 
 TEST(only_the_reasons_asked_for_are_retried)
@@ -217,8 +170,8 @@ TEST(only_the_reasons_asked_for_are_retried)
 			dies(0, cases[i].sig, cases[i].oom, S);
 		else
 			ends(0, cases[i].code, false, S);
-		ck_assert_msg(actions.items[0].outcome.retry == cases[i].retried, "case %zu", i);
-		finish();
+		ck_assert_msg(wanted.items[0].outcome.retry == cases[i].retried, "case %zu", i);
+		batch_end();
 	}
 }
 
@@ -253,7 +206,7 @@ TEST(halt_follows_gnu_parallel)
 			ends(0, cases[i].codes[n], false, S);
 		}
 		ck_assert_msg(strcmp(told(), cases[i].expected) == 0, "%s", cases[i].rule);
-		finish();
+		batch_end();
 	}
 	struct halt_rule rule;
 	static const char *const wrong[] = {
@@ -279,7 +232,7 @@ TEST(the_first_interrupt_stops_and_the_second_kills)
 	dies(1, SIGKILL, false, 3 * S);
 	ck_assert_str_eq(told(), "finish1:killed end");
 	ck_assert_uint_eq(batch.ok + batch.failed, 0);
-	finish();
+	batch_end();
 }
 
 TEST(nothing_is_retried_after_a_stop)
@@ -291,7 +244,7 @@ TEST(nothing_is_retried_after_a_stop)
 	told();
 	ends(0, 1, false, S);
 	ck_assert_str_eq(told(), "finish0:killed end");
-	finish();
+	batch_end();
 }
 
 TEST(the_deadline_ends_the_batch)
@@ -305,7 +258,7 @@ TEST(the_deadline_ends_the_batch)
 	ends(0, 0, false, 6 * S);
 	ends(1, 0, false, 6 * S);
 	ck_assert_str_eq(told(), "finish0:killed finish1:killed end");
-	finish();
+	batch_end();
 }
 
 TEST(cpu_time_is_looked_at_when_it_can_be_used_up)
@@ -318,15 +271,13 @@ TEST(cpu_time_is_looked_at_when_it_can_be_used_up)
 	ck_assert_uint_eq(batch_next_deadline(&batch), 5 * S);
 	step(BATCH_TICK, 0, 5 * S);
 	ck_assert_str_eq(told(), "cpu0");
-	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 4 * S }, 5 * S,
-		   &actions);
+	batch_tell(&(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 4 * S }, 5 * S);
 	ck_assert_uint_eq(batch_next_deadline(&batch), 8 * S);
-	batch_step(&batch, &(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 10 * S }, 8 * S,
-		   &actions);
+	batch_tell(&(struct batch_event){ .type = BATCH_CPU_USED, .cpu_ns = 10 * S }, 8 * S);
 	ck_assert_str_eq(told(), "signal0:15");
 	ends(0, 0, false, 8 * S);
 	ck_assert_str_eq(told(), "finish0:cpu-timeout end");
-	finish();
+	batch_end();
 }
 
 TEST(a_percentage_limits_to_the_learned_median)
@@ -343,7 +294,7 @@ TEST(a_percentage_limits_to_the_learned_median)
 	ck_assert_uint_eq(batch_next_deadline(&batch), 13 * S);
 	step(BATCH_TICK, 0, 13 * S);
 	ck_assert_str_eq(told(), "signal0:15");
-	finish();
+	batch_end();
 }
 
 TEST(the_median_is_one_of_numbers)
@@ -369,7 +320,7 @@ TEST(a_canary_goes_first_and_opens_or_closes_the_gate)
 		ck_assert_str_eq(told(), code ? "finish0:canary end" : "finish0:ok spawn0 spawn1");
 		ck_assert_uint_eq(batch.skipped, code ? 2 : 0);
 		ck_assert_uint_eq(batch.total, 2);
-		finish();
+		batch_end();
 	}
 }
 
@@ -380,22 +331,22 @@ TEST(repetitions_stay_in_their_slot_and_warmups_do_not_count)
 	orders[0].runs = 2;
 	orders[0].warmup = 1;
 	begin(&opts, 2);
-	ck_assert(actions.items[0].outcome.trial.warmup);
+	ck_assert(wanted.items[0].outcome.trial.warmup);
 	told();
 	ends(0, 0, false, S);
-	ck_assert(actions.items[0].outcome.trial.warmup);
-	ck_assert(!actions.items[1].outcome.trial.warmup);
-	ck_assert_ptr_eq(actions.items[1].order, &orders[0]);
+	ck_assert(wanted.items[0].outcome.trial.warmup);
+	ck_assert(!wanted.items[1].outcome.trial.warmup);
+	ck_assert_ptr_eq(wanted.items[1].order, &orders[0]);
 	told();
 	ends(0, 0, false, S);
-	ck_assert_int_eq(actions.items[0].outcome.trial.run, 0);
-	ck_assert_int_eq(actions.items[1].outcome.trial.run, 1);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.run, 0);
+	ck_assert_int_eq(wanted.items[1].outcome.trial.run, 1);
 	told();
 	ends(0, 0, false, S);
-	ck_assert(actions.items[0].outcome.final);
-	ck_assert_ptr_eq(actions.items[1].order, &orders[1]);
+	ck_assert(wanted.items[0].outcome.final);
+	ck_assert_ptr_eq(wanted.items[1].order, &orders[1]);
 	ck_assert_uint_eq(batch.ok, 1);
-	finish();
+	batch_end();
 }
 
 TEST(a_lost_warden_is_a_failed_attempt)
@@ -410,7 +361,7 @@ TEST(a_lost_warden_is_a_failed_attempt)
 	ck_assert_str_eq(told(), "spawn0");
 	step(BATCH_SPAWN_FAILED, 0, 2 * S);
 	ck_assert_str_eq(told(), "finish0:spawn end");
-	finish();
+	batch_end();
 }
 
 TEST(signal_ladders_end_in_kill)
@@ -433,15 +384,15 @@ static const char *spawned(void)
 	};
 	static char text[16];
 	size_t n = 0;
-	for (size_t i = 0; i < actions.count && n + 1 < sizeof(text); i++) {
-		const struct batch_trial *trial = &actions.items[i].outcome.trial;
-		if (actions.items[i].type == BATCH_SPAWN)
+	for (size_t i = 0; i < wanted.count && n + 1 < sizeof(text); i++) {
+		const struct batch_trial *trial = &wanted.items[i].outcome.trial;
+		if (wanted.items[i].type == BATCH_SPAWN)
 			text[n++] = trial->hook	     ? hooks[trial->hook]
 				    : trial->variant ? trial->variant
 						     : 'x';
 	}
 	text[n] = '\0';
-	actions.count = 0;
+	wanted.count = 0;
 	return text;
 }
 
@@ -468,7 +419,7 @@ TEST(variants_run_in_blocks_with_their_hooks_around_them)
 	ck_assert(batch.ended);
 	ck_assert_uint_eq(batch.ok, 1);
 	repeat_done(&repeat);
-	finish();
+	batch_end();
 }
 
 TEST(a_hook_that_fails_fails_its_order_without_a_retry_and_cleanup_still_runs)
@@ -483,7 +434,7 @@ TEST(a_hook_that_fails_fails_its_order_without_a_retry_and_cleanup_still_runs)
 	ends(0, 0, false, 2 * S);
 	ck_assert(batch.ended);
 	ck_assert_uint_eq(batch.failed, 1);
-	finish();
+	batch_end();
 }
 
 TEST(an_interrupt_during_a_hook_is_not_a_result_of_the_order)
@@ -492,11 +443,11 @@ TEST(an_interrupt_during_a_hook_is_not_a_result_of_the_order)
 	opts.hooks[BATCH_HOOK_PREPARE] = true;
 	begin(&opts, 1);
 	step(BATCH_INTERRUPT, 0, S);
-	actions.count = 0;
+	wanted.count = 0;
 	ends(0, 0, false, 2 * S);
 	ck_assert_uint_eq(batch.ok + batch.failed, 0);
 	ck_assert(batch.ended);
-	finish();
+	batch_end();
 }
 
 TEST(starts_are_a_delay_apart)
@@ -511,7 +462,7 @@ TEST(starts_are_a_delay_apart)
 	step(BATCH_TICK, 0, 5 * S);
 	ck_assert_str_eq(told(), "spawn1");
 	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
-	finish();
+	batch_end();
 }
 
 static void host_is(uint64_t memory_free, double load, uint64_t now)
@@ -519,7 +470,7 @@ static void host_is(uint64_t memory_free, double load, uint64_t now)
 	struct batch_event event = {
 		.type = BATCH_HOST, .slot = -1, .memory_free = memory_free, .load = load
 	};
-	batch_step(&batch, &event, now, &actions);
+	batch_tell(&event, now);
 }
 
 TEST(a_guarded_batch_looks_at_the_host_before_every_start)
@@ -541,7 +492,7 @@ TEST(a_guarded_batch_looks_at_the_host_before_every_start)
 	ends(0, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok");
 	ck_assert(!batch.ended);
-	finish();
+	batch_end();
 }
 
 TEST(a_drained_batch_lets_running_orders_end)
@@ -555,7 +506,7 @@ TEST(a_drained_batch_lets_running_orders_end)
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
 	ck_assert_uint_eq(batch.ok, 2);
-	finish();
+	batch_end();
 }
 
 TEST(with_ignored_failures_any_exit_code_is_good)
@@ -569,7 +520,7 @@ TEST(with_ignored_failures_any_exit_code_is_good)
 	dies(1, SIGSEGV, false, S);
 	ck_assert_str_eq(told(), "finish1:signal end");
 	ck_assert_int_eq(batch_exit_parallel(&batch, 139), 1);
-	finish();
+	batch_end();
 }
 
 /* ---- orders that come one by one ---- */
@@ -581,7 +532,7 @@ static void offer(struct batch_order *order, uint64_t number, uint64_t now)
 		.item = { .index = index, .width = 1 }, .runs = 1, .retries = 1, .number = number
 	};
 	struct batch_event event = { .type = BATCH_OFFER, .slot = -1, .order = order };
-	batch_step(&batch, &event, now, &actions);
+	batch_tell(&event, now);
 }
 
 TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
@@ -609,7 +560,7 @@ TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
 	ck_assert_str_eq(told(), "finish0:ok end");
 	ck_assert_uint_eq(batch.ok, 4);
 	ck_assert_uint_eq(batch.total, 4);
-	finish();
+	batch_end();
 }
 
 TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
@@ -629,7 +580,7 @@ TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
 	step(BATCH_CLOSED, -1, 3 * S);
 	ends(0, 0, false, 4 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
-	finish();
+	batch_end();
 }
 
 TEST(an_open_list_that_is_stopped_asks_for_no_more)
@@ -642,7 +593,7 @@ TEST(an_open_list_that_is_stopped_asks_for_no_more)
 	step(BATCH_DRAIN, -1, S);
 	ends(0, 0, false, 2 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
-	finish();
+	batch_end();
 }
 
 TEST(an_empty_open_list_ends_at_once)
@@ -652,7 +603,7 @@ TEST(an_empty_open_list_ends_at_once)
 	begin(&opts, 6);
 	step(BATCH_CLOSED, -1, S);
 	ck_assert_str_eq(told(), "fetch end");
-	finish();
+	batch_end();
 }
 
 TEST(an_order_with_more_memory_than_allowed_is_killed_at_once)
@@ -665,16 +616,16 @@ TEST(an_order_with_more_memory_than_allowed_is_killed_at_once)
 	step(BATCH_TICK, -1, S / 10);
 	ck_assert_str_eq(told(), "spawn0 memory0");
 	struct batch_event used = { .type = BATCH_MEMORY_USED, .slot = 0, .memory = 100 };
-	batch_step(&batch, &used, S / 10, &actions);
+	batch_tell(&used, S / 10);
 	ck_assert_str_eq(told(), "");
 	ck_assert_uint_eq(batch_next_deadline(&batch), S / 5);
 	used.memory = 101;
-	batch_step(&batch, &used, S / 5, &actions);
+	batch_tell(&used, S / 5);
 	ck_assert_str_eq(told(), "kill0");
 	dies(0, SIGKILL, false, S);
 	ck_assert_str_eq(told(), "finish0:oom end");
 	orders[0].memory_limit = 0;
-	finish();
+	batch_end();
 }
 
 TEST(a_run_that_is_slowed_down_has_a_timed_one_before_it_whose_times_count)
@@ -682,21 +633,21 @@ TEST(a_run_that_is_slowed_down_has_a_timed_one_before_it_whose_times_count)
 	struct batch_opts opts = options();
 	opts.hooks[BATCH_HOOK_PREPARE] = opts.hooks[BATCH_HOOK_TIMED] = true;
 	begin(&opts, 1);
-	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
 	told();
 	ends(0, 0, false, S);
-	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_TIMED);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.hook, BATCH_HOOK_TIMED);
 	told();
 	ends(0, 0, false, 2 * S);
-	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.hook, BATCH_HOOK_PREPARE);
 	told();
 	ends(0, 0, false, 3 * S);
-	ck_assert_int_eq(actions.items[0].outcome.trial.hook, BATCH_HOOK_NONE);
+	ck_assert_int_eq(wanted.items[0].outcome.trial.hook, BATCH_HOOK_NONE);
 	told();
 	ends(0, 0, false, 40 * S);
-	ck_assert_uint_eq(actions.items[0].outcome.end_ns, 2 * S);
+	ck_assert_uint_eq(wanted.items[0].outcome.end_ns, 2 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
-	finish();
+	batch_end();
 }
 
 TEST(a_timed_run_that_fails_is_tried_again)
@@ -712,5 +663,5 @@ TEST(a_timed_run_that_fails_is_tried_again)
 	ends(0, 0, false, 5 * S);
 	ck_assert_str_eq(told(), "spawn0 spawn0 finish0:ok end");
 	orders[0].retries = 0;
-	finish();
+	batch_end();
 }

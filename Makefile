@@ -16,6 +16,7 @@
 #   make test-compat      jobs of this version and the previous one, built from the repository's history
 #   make clean      removes build, or BUILD=another directory
 #   make help       these lines
+#   make SHARED=1         the program with shared libraries only: see PROGRAM_LIBS
 #   make SAN=address,undefined test
 #   make SAN=thread check
 
@@ -47,6 +48,17 @@ have_packages := $(shell pkg-config --exists $(PACKAGES) 2>/dev/null && echo yes
 ifeq ($(have_packages),yes)
 PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES))
 PKG_LIBS := $(shell pkg-config --libs $(PACKAGES))
+endif
+
+# A short job spends much of its time on the program's start: libraries that are part of the program need not be
+# found, mapped and bound each time, nor copied with its forks. `make SHARED=1` has the linker take the shared ones, as
+# it does where an archive is missing and with a sanitizer.
+archives := libevent_extra.a libevent_core.a libsodium.a
+missing_archives := $(filter $(archives),$(foreach archive,$(archives),$(shell $(CC) -print-file-name=$(archive))))
+ifeq ($(have_packages)$(SHARED)$(SAN)$(missing_archives),yes)
+PROGRAM_LIBS := -Wl,-Bstatic $(archives:%=-l:%) -Wl,-Bdynamic
+else
+PROGRAM_LIBS := $(PKG_LIBS)
 endif
 
 sources := $(filter-out src/libexec/% src/lib/%,$(wildcard src/*/*.c src/*/*/*.c))
@@ -82,7 +94,7 @@ endif
 
 $(BUILD)/muster: $(BUILD)/obj/cli/main.o $(BUILD)/core.a
 	$(call say,LINK)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) -lm
 
 # Everything but main(), for the program, the tests and the benches alike.
 $(BUILD)/core.a: $(filter-out %/cli/main.o,$(objects))

@@ -54,6 +54,24 @@ def test_clean_removes_the_directory_it_is_given_and_no_other(tmp_path):
     assert not (tmp_path / "x").exists() and (BUILD / "muster").exists()
 
 
+def linked(tmp_path, *words):
+    """The libraries that the linker gets for the program, in a build directory in which nothing is built yet."""
+    said = subprocess.run(["make", "-n", "V=1", f"BUILD={tmp_path}/build", *words, f"{tmp_path}/build/muster"], cwd=ROOT, check=True,
+                          capture_output=True, text=True, timeout=DEADLINE).stdout
+    return re.search(r"core\.a (.*)$", said.splitlines()[-1])[1].split()
+
+
+def test_shared_libraries_are_taken_on_request_and_where_an_archive_is_missing(tmp_path):
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase $1 in -print-file-name=*sodium*) echo "${1#*=}" ;; *) exec gcc "$@" ;; esac\n')
+    compiler.chmod(0o755)
+    for words in ["SHARED=1"], [f"CC={compiler}"], ["SAN=address"]:
+        assert {"-levent_core", "-lsodium"} <= set(linked(tmp_path, *words)), words
+    found = subprocess.run(["gcc", "-print-file-name=libsodium.a"], check=True, capture_output=True, text=True).stdout
+    if "/" in found:
+        assert {"-l:libevent_core.a", "-l:libsodium.a"} <= set(linked(tmp_path)) and "-lsodium" not in linked(tmp_path)
+
+
 @pytest.fixture
 def bare(tmp_path):
     """An environment in which no package is installed, and installing one leaves a mark."""

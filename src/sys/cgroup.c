@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,11 +17,35 @@
 #include "sys/cgroup_find.h"
 
 #define FILE_MAX ((size_t)1 << 22)
+
+/* The root of the hierarchy, which alone has no cgroup.events, is mounted here. */
+static bool is_root(const char *point)
+{
+	struct statfs fs;
+	char events[64];
+	snprintf(events, sizeof(events), "%s/cgroup.events", point);
+	return statfs(point, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC &&
+	       access(events, F_OK) < 0 && errno == ENOENT;
+}
+
+/* The mounts, as mountinfo has them. At the usual places the whole hierarchy can be told without
+ * the list of all mounts, which is long on some hosts. */
+static int read_mounts(struct buf *mountinfo)
+{
+	static const char *const usual[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		if (is_root(usual[i])) {
+			buf_printf(mountinfo, "0 0 0:0 / %s rw - cgroup2 cgroup2 rw\n", usual[i]);
+			return 0;
+		}
+	return file_read("/proc/self/mountinfo", FILE_MAX, mountinfo, NULL);
+}
+
 static char *own_directory(void)
 {
 	AUTO(buf_done) struct buf mountinfo = BUF_INIT;
 	AUTO(buf_done) struct buf membership = BUF_INIT;
-	if (file_read("/proc/self/mountinfo", FILE_MAX, &mountinfo, NULL) < 0 ||
+	if (read_mounts(&mountinfo) < 0 ||
 	    file_read("/proc/self/cgroup", FILE_MAX, &membership, NULL) < 0)
 		return NULL;
 	struct cgroup_place place = CGROUP_PLACE_INIT;

@@ -28,6 +28,9 @@
 #define KILL_PERIOD_MAX_NS (500 * NS_PER_MS)
 /* no event says that descriptors in flight have arrived */
 #define CROWDED_RETRY_NS (10 * NS_PER_MS)
+/* Answers to requests that come one behind the other share a message; the first waits this long at
+ * most. */
+#define HOLD_MAX_NS NS_PER_MS
 #define SURVIVOR_AFTER_NS (500 * NS_PER_MS) /* killed this long ago and still there: report it */
 
 enum kill_scope {
@@ -566,13 +569,16 @@ static void agent_is_gone(struct wardship *ward)
 		start_killing(ward, KILL_ALL);
 }
 
-static void handle_requests(struct wardship *ward)
+/* What one system call receives; false if there is nothing to receive. */
+static bool take_requests(struct wardship *ward)
 {
 	ssize_t n = wire_fill(&ward->wire);
 	if (n == -EAGAIN)
-		return;
-	if (n <= 0)
-		return agent_is_gone(ward);
+		return false;
+	if (n <= 0) {
+		agent_is_gone(ward);
+		return false;
+	}
 	struct wire_frame frame;
 	while (wire_next(&ward->wire, &frame) > 0) {
 		if (frame.type == REQUEST_SPAWN)
@@ -585,6 +591,15 @@ static void handle_requests(struct wardship *ward)
 			ward->sync_due = true;
 		wire_frame_done(&frame);
 	}
+	return true;
+}
+
+/* Each answer wakes the agent, which has nothing to do but to note it while it starts a group. */
+static void handle_requests(struct wardship *ward)
+{
+	uint64_t until_ns = clock_now_ns() + HOLD_MAX_NS;
+	while (take_requests(ward) && wire_waits(&ward->wire) && clock_now_ns() < until_ns)
+		;
 }
 
 /* Only processes are left that we may not signal: there is nothing more to do. */
@@ -670,16 +685,42 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* What ps and pkill see. It lies at the same place in heir and warden: one asks for both. */
+/* Where the command line lies in memory; the same place in agent, heir and warden. */
+static struct {
+	char *start, *end;
+} arguments;
+
+void warden_know_arguments(int argc, char **argv)
+{
+	char *end = argc > 0 ? argv[0] : NULL;
+	for (int i = 0; i < argc; i++) {
+		if (argv[i] != end)
+			return; /* not as the kernel has put them there */
+		end += strlen(end) + 1;
+	}
+	arguments.start = argc > 0 ? argv[0] : NULL;
+	arguments.end = end;
+}
+
+static void find_arguments(void)
+{
+	struct proc_stat stat;
+	if (procfs_stat(getpid(), &stat) < 0)
+		return;
+	arguments.start = (char *)stat.arg_start;
+	arguments.end = (char *)stat.arg_end;
+}
+
+/* What ps and pkill see. */
 static void set_command_line(const char *name)
 {
-	static struct proc_stat stat;
-	if (stat.arg_start == 0 && procfs_stat(getpid(), &stat) < 0)
+	if (!arguments.start)
+		find_arguments();
+	if (arguments.end <= arguments.start)
 		return;
-	if (stat.arg_end <= stat.arg_start)
-		return;
-	memset((char *)stat.arg_start, 0, stat.arg_end - stat.arg_start);
-	strncpy((char *)stat.arg_start, name, stat.arg_end - stat.arg_start - 1);
+	size_t size = (size_t)(arguments.end - arguments.start);
+	memset(arguments.start, 0, size);
+	strncpy(arguments.start, name, size - 1);
 }
 
 void warden_become(const char *name)

@@ -316,6 +316,8 @@ TEST(hundreds_of_starts_with_descriptors_queue_up_without_blocking)
 
 TEST(the_warden_bears_a_neutral_name_and_leads_its_own_session)
 {
+	/* not one behind the other, as the kernel has them: /proc is asked */
+	warden_know_arguments(2, (char *[]){ (char[]){ "muster" }, (char[]){ "run" } });
 	struct warden *warden = new_warden();
 	start(warden, 1, "exit 0");
 	await(warden, WARDEN_EMPTY);

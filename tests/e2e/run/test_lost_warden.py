@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from proc import children, gone, name, parent, state, warden_of
+from proc import children, gone, name, parent, state, warden_of, words
 from tracing import traced
 from tree import MUSTER, clean_env
 from waits import DEADLINE, wait_for
@@ -21,8 +21,8 @@ exec cat
 
 def wait_pids(path, count):
     def read():
-        words = path.read_text().split() if path.exists() else []
-        return words if len(words) == count else None
+        found = path.read_text().split() if path.exists() else []
+        return found if len(found) == count else None
     return [int(word) for word in wait_for(read, f"{count} pids in {path}")]
 
 
@@ -42,6 +42,14 @@ def start_sleepers(start, tmp_path, *options):
     job = start("run", "--nproc-per-node=2", *options, "bash", "-c",
                 f"trap '' TERM; echo $$ >>{tmp_path}/pids; while :; do sleep 600; done")
     return job, wait_pids(tmp_path / "pids", 2)
+
+
+def test_a_kill_by_the_name_or_the_arguments_of_muster_misses_heir_and_warden(start, tmp_path):
+    job, _ = start_sleepers(start, tmp_path, "--shutdown-timeout=0.2")
+    warden = wait_warden(job)
+    for pid, wanted in (parent(warden), "heir"), (warden, "warden"):
+        assert (name(pid), b"".join(words(pid))) == (wanted, wanted.encode())
+    assert b"--shutdown-timeout=0.2" in words(job.pid)
 
 
 def test_workers_end_with_muster_though_the_warden_is_stopped(start, tmp_path):

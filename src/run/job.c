@@ -366,7 +366,7 @@ static int set_up(struct job *job, struct err *err)
 static void tear_down(struct job *job)
 {
 	log_set_sink(NULL, NULL);
-	warden_close(job->warden); /* it ends while we do the rest */
+	warden_close(job->warden); /* unless the job has: it ends while we do the rest */
 	if (job->timer)
 		event_free(job->timer);
 	if (job->on_signal)
@@ -393,6 +393,10 @@ static void tear_down(struct job *job)
 	guard_free(job->guard);
 	own_question_free(job->asker);
 	preload_free(job->workers.preload);
+	/* Only then no report is written. */
+	if (job->result->outcome.kind == OUTCOME_DONE && !job->result->history.stop_signal &&
+	    !job->config->exit_map.given)
+		logdir_drop_empty(&job->result->logdir);
 	warden_free(job->warden);
 	output_free(job->output);
 	wiring_free(job->wiring);

@@ -179,6 +179,7 @@ static void end_job(struct job *job, const struct outcome *outcome, bool linked)
 	TELL(&job->telling, HAPPENED_JOB_DECIDED, .outcome = outcome);
 	pages_finish(&job->pages, outcome->kind);
 	output_finish(job->output);
+	warden_close(job->warden); /* it ends while the last output is written */
 }
 
 static void act_host(struct job *job, const struct agent_action *action, bool linked)

@@ -180,6 +180,12 @@ static int remove_if_empty(const char *path, const struct stat *st UNUSED, int t
 	return 0;
 }
 
+void logdir_drop_empty(struct logdir *logdir)
+{
+	if (logdir->temporary && rmdir(logdir->run) == 0)
+		logdir->temporary = false;
+}
+
 void logdir_done(struct logdir *logdir)
 {
 	enum { DESCRIPTORS = 4 };

@@ -43,6 +43,10 @@ int logdir_begin(struct logdir *logdir, uint32_t nproc, struct err *err);
 /* The worker's error file, which the caller frees; "" if it has no directory. */
 char *logdir_error_file(const struct logdir *logdir, uint32_t local_rank);
 
+/* Removes a temporary tree in which nothing is, so that logdir_done() need not: some file systems
+ * take their time. Nobody may write into the tree any more. */
+void logdir_drop_empty(struct logdir *logdir);
+
 /* Frees, and removes the empty parts of a temporary tree. */
 void logdir_done(struct logdir *logdir);
 

@@ -31,9 +31,11 @@ void output_post(struct output *output, const struct output_event *event)
 	struct event_node *node = NEW(struct event_node);
 	node->event = *event;
 	pthread_mutex_lock(&output->lock);
+	bool first = list_empty(&output->events); /* the others are read with it */
 	list_append(&output->events, &node->link);
 	pthread_mutex_unlock(&output->lock);
-	eventfd_write(output->notify_fd, 1);
+	if (first)
+		eventfd_write(output->notify_fd, 1);
 }
 
 int output_new(const struct output_config *config, struct output **ret_output, struct err *err)

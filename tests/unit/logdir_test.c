@@ -55,6 +55,27 @@ TEST(log_tree_is_named_as_torchrun_names_it)
 	end();
 }
 
+TEST(log_tree_that_is_temporary_is_dropped_early_if_nothing_is_in_it)
+{
+	begin();
+	for (int written = 0; written < 2; written++) {
+		ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+		AUTO_FREE char *run = mem_strdup(logdir.run);
+		AUTO_FREE char *file = mem_printf("%s/report.json", run);
+		if (written)
+			close(creat(file, 0600));
+		logdir_drop_empty(&logdir);
+		ck_assert_int_eq(exists(run), written);
+		ck_assert_str_eq(logdir.run, run);
+		logdir_done(&logdir);
+		ck_assert_int_eq(exists(run), written);
+	}
+	ck_assert_int_eq(logdir_open(&logdir, "named", "j", &err), 0);
+	logdir_drop_empty(&logdir);
+	ck_assert(exists(logdir.run));
+	end();
+}
+
 TEST(log_tree_counts_the_starts_and_keeps_them_all)
 {
 	begin();

@@ -1,6 +1,7 @@
 """Processes as /proc shows them."""
 
 import contextlib
+import os
 import pathlib
 import time
 
@@ -35,6 +36,14 @@ def cpu_ticks(pid):
     """The CPU time the process has used, in clock ticks."""
     fields = stat(pid)
     return int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])
+
+
+def cpu_share(pid, seconds=0.3):
+    """The CPU time of a process while this one uses so many seconds of it: about 1 if it never rests, however busy the host is."""
+    ticks, end = cpu_ticks(pid), time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+    return (cpu_ticks(pid) - ticks) / os.sysconf("SC_CLK_TCK") / seconds
 
 
 def alive(pid):

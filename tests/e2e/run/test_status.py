@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ports import Port
-from proc import parent
+from proc import cpu_share, parent
 from tracing import traced
 from tree import MUSTER, clean_env
 from waits import DEADLINE, wait_for
@@ -274,6 +275,25 @@ def test_a_crowd_at_the_port_costs_neither_log_lines_nor_restarts(start, tmp_pat
         (tmp_path / "go").write_text("\n")
         assert job.wait(60) == 0
     assert len(job.stderr.read().splitlines()) < 20
+
+
+def test_without_descriptors_the_port_rests_and_says_nothing(start, port):
+    """Fewer clients than it lets in, but more than there are descriptors for."""
+    job = start("run", f"--http={port.number}", "sleep", "1000", stderr=subprocess.PIPE)
+    wait_for(lambda: get(port.number, "/readyz")[0] == 200, "the job")
+    room = max(map(int, os.listdir(f"/proc/{job.pid}/fd"))) + 9
+    hard = resource.prlimit(job.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (room, hard))
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            idle = stack.enter_context(socket.socket())
+            idle.connect(("127.0.0.1", port.number))
+        wait_for(lambda: open_files(job.pid) == room, "the last descriptor to be taken")
+        assert cpu_share(job.pid) < 1 / 3 and not select.select([job.stderr], [], [], 0)[0]
+    wait_for(lambda: get(port.number, "/healthz")[0] == 200, "a client that is served again")
+    job.terminate()
+    assert [line for line in job.communicate(timeout=DEADLINE)[1].splitlines() if "SIGTERM" not in line] == []
+    assert job.returncode == 143
 
 
 def test_torchs_variable_for_the_port_is_honoured(start, port):

@@ -282,7 +282,7 @@ def test_a_pod_that_comes_back_with_another_address_is_found(cluster):
     job.says(1, "rank 1 of 2")
     before = job.address(0)
     job.delete(0)
-    cluster.call("run", "-d", "--rm", "--name=squatter", "--network=muster-test", "localhost/muster:test", "/bin/sleep", "1000")
+    cluster.call("run", "-d", "--rm", "--name=squatter", f"--network={cluster.network}", "localhost/muster:test", "/bin/sleep", "1000")
     job.start(0)
     job.says(0, "rank 0 of 2")
     wait_for(lambda: job.text(1).count("rank 1 of 2") == 2, "the second round")

@@ -5,7 +5,9 @@
     job.start(1); job.start(0)
     assert job.code(0) == 0"""
 
+import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -57,6 +59,7 @@ class Cluster:
         need_podman()
         self.directory = pathlib.Path(directory)
         self.jobs = []
+        self.network = f"muster{os.getpid()}"
         shim = self.directory / "shim"
         shim.write_text(SHIM.format(python=sys.executable, runc=shutil.which("runc", path=admin_env()["PATH"])))
         shim.chmod(0o755)
@@ -64,11 +67,20 @@ class Cluster:
         (self.directory / "net").mkdir()
         try:
             self.make_images()
-            self.call("network", "create", "muster-test")
-            self.call("run", "--rm", "--network", "muster-test", IMAGE, "/bin/cat", "/etc/hosts")
+            self.make_network()
+            self.call("run", "--rm", "--network", self.network, IMAGE, "/bin/cat", "/etc/hosts")
         except AssertionError as why:
             self.close()
             pytest.skip(f"podman cannot run a container here: {str(why)[-300:]}")
+
+    def make_network(self):
+        """Names and addresses of its own: podman keeps those of all networks in one place, also of a run that was killed."""
+        for _ in range(10):
+            subnet = f"10.{random.randrange(100, 200)}.{random.randrange(256)}.0/24"
+            done = self.run("network", "create", f"--subnet={subnet}", self.network)
+            if done.returncode == 0:
+                return
+        raise AssertionError(f"no network for pods: {done.stderr}")
 
     def make_images(self):
         root = self.directory / "image"
@@ -107,7 +119,7 @@ class Cluster:
     def close(self):
         for job in self.jobs:
             job.close()
-        self.run("network", "rm", "-f", "muster-test")
+        self.run("network", "rm", "-f", self.network)
 
 
 class PodJob:
@@ -141,7 +153,7 @@ class PodJob:
     def start(self, index):
         path = self.cluster.directory / f"{self.name}-{index}.yaml"
         path.write_text(yaml.safe_dump(self.pod(index)))
-        self.cluster.call("kube", "play", "--network", "muster-test", path)
+        self.cluster.call("kube", "play", "--network", self.cluster.network, path)
 
     def delete(self, index):
         """At once, as when its node is lost."""

@@ -260,20 +260,62 @@ TEST(a_host_with_the_feature_name_or_memory_is_given_the_order)
 	}
 }
 
-TEST(an_order_that_no_host_can_serve_fails_at_once_when_all_are_there)
+/* Two orders, the second of which needs more memory than any host has. */
+static void begin_unfit(struct table *t, const struct deal_config *config)
+{
+	begin(t, 2, config);
+	t->orders[1].kind = 1;
+	t->kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
+	deal_done(&t->deal);
+	deal_init(&t->deal, config, t->orders, 2, t->kinds, 2);
+	hello(t, 1, 1, NULL, 0);
+	ck_assert_ptr_null(find(t, DEAL_DO_UNFIT));
+}
+
+static void beat(struct table *t, uint64_t now_ns, uint32_t host)
+{
+	step(t, now_ns, (struct deal_event){ DEAL_EV_BEAT, .host = host, .link = host + 1 });
+}
+
+TEST(an_order_that_no_host_can_serve_fails_when_all_hosts_are_there)
 {
 	AUTO(table_done) struct table t;
 	const struct deal_config config = usual();
-	begin(&t, 2, &config);
-	t.orders[1].kind = 1;
-	t.kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
-	deal_done(&t.deal);
-	deal_init(&t.deal, &config, t.orders, 2, t.kinds, 2);
-	hello(&t, 1, 1, NULL, 0);
-	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	begin_unfit(&t, &config);
 	hello(&t, 1, 2, NULL, 0);
+	beat(&t, LOST_NS, 0);
+	beat(&t, LOST_NS, 1);
+	beat(&t, 1 + LOST_NS, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	beat(&t, 1 + LOST_NS, 1);
 	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
 	ck_assert_ptr_null(find(&t, DEAL_DO_END)); /* the other one runs */
+}
+
+TEST(a_host_that_started_again_is_not_two_of_all_hosts)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin_unfit(&t, &config);
+	hello(&t, 2, 2, NULL, 0); /* the process before fell silent without a word */
+	beat(&t, LOST_NS, 1);
+	step(&t, 1 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
+	beat(&t, 2 + 2 * LOST_NS, 1);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+}
+
+TEST(an_order_that_the_only_host_cannot_serve_fails_at_once)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.max_hosts = 1;
+	begin(&t, 1, &config);
+	t.kinds[0].memory = 5000;
+	step(&t, 1,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = 1, .id = { 1, 1 }, .local = true,
+				  .facts = { 2, 2, 2, 1000 } });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
 }
 
 TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)

@@ -275,8 +275,9 @@ static void lose_order(struct step *s, const struct deal_host *host, struct deal
 }
 
 /* Spares take the place of hosts that are lost. */
-static void count_hosts(struct deal *deal)
+static void count_hosts(struct step *s)
 {
+	struct deal *deal = s->deal;
 	uint32_t used = 0;
 	deal->jobs = 0;
 	for (size_t i = 0; i < deal->host_count; i++)
@@ -291,6 +292,7 @@ static void count_hosts(struct deal *deal)
 		}
 		deal->jobs += host->spare ? 0 : (size_t)host->facts.jobs;
 	}
+	deal->complete_ns = used >= deal->config.max_hosts ? s->now_ns : 0;
 }
 
 static void lose_host(struct step *s, struct deal_host *host)
@@ -303,7 +305,7 @@ static void lose_host(struct step *s, struct deal_host *host)
 	host->recalling = false;
 	while (host->given_count > 0)
 		lose_order(s, host, &s->deal->orders[host->given[host->given_count - 1]]);
-	count_hosts(s->deal);
+	count_hosts(s);
 }
 
 static struct deal_host *find_host(const struct deal *deal, struct agent_id id)
@@ -380,7 +382,7 @@ static void on_hello(struct step *s)
 	set_facts(host, &event->facts);
 	host->heard_ns = s->now_ns;
 	host->recalling = false;
-	count_hosts(deal);
+	count_hosts(s);
 	act_on(s, DEAL_DO_WELCOME, host);
 	miss_orders(s, host);
 	for (size_t i = 0; i < event->held_count; i++)
@@ -560,13 +562,18 @@ static bool some_unfit(const struct deal *deal)
 	return true;
 }
 
-/* All hosts that there can be are here. */
+/* All hosts that there can be are here. Each has been heard of long after the last of them came:
+ * one that has started again is also among the others, until it is lost, as the process that it
+ * was. */
 static bool is_complete(const struct deal *deal)
 {
-	uint32_t used = 0;
-	for (size_t i = 0; i < deal->host_count; i++)
-		used += deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare;
-	return used >= deal->config.max_hosts;
+	for (size_t i = 0; deal->complete_ns && i < deal->host_count; i++) {
+		const struct deal_host *host = &deal->hosts[i];
+		if (host->state != DEAL_LOST && !host->spare && !host->local &&
+		    host->heard_ns < ns_add(deal->complete_ns, deal->config.lost_after_ns))
+			return false;
+	}
+	return deal->complete_ns;
 }
 
 /* The first that waits for a host that is not here. */
@@ -586,8 +593,10 @@ static void tell_unfit(struct step *s)
 static void watch_unfit(struct step *s)
 {
 	struct deal *deal = s->deal;
-	if (s->event->type == DEAL_EV_HELLO && deal->stop == DEAL_GO && is_complete(deal))
+	if (deal->stop == DEAL_GO && is_complete(deal)) {
 		fail_unfit(s);
+		deal->complete_ns = 0; /* once, until hosts come or are lost */
+	}
 	if (!some_unfit(deal)) {
 		deal->idle_ns = 0;
 	} else if (!deal->idle_ns) {

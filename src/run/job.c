@@ -397,7 +397,6 @@ static void tear_down(struct job *job)
 	if (job->result->outcome.kind == OUTCOME_DONE && !job->result->history.stop_signal &&
 	    !job->config->exit_map.given)
 		logdir_drop_empty(&job->result->logdir);
-	warden_free(job->warden);
 	output_free(job->output);
 	wiring_free(job->wiring);
 	node_done(&job->node);
@@ -405,12 +404,13 @@ static void tear_down(struct job *job)
 	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
-	signals_close(&job->signals);
 	workers_done(&job->workers);
 	group_done(&job->group);
 	free(job->queue);
 	free(job->held);
 	free(job->ends);
+	warden_free(job->warden); /* waits for its end */
+	signals_close(&job->signals);
 }
 
 int job_run(const struct run_config *config, struct job_result *ret_result, struct err *err)

@@ -88,6 +88,20 @@ static int start_thread(struct output *output, struct err *err)
 	return 0;
 }
 
+/* With the lock: orders that are given before the thread looks share one wake-up. Whoever gets true
+ * calls wake() after that. */
+static bool must_wake(struct output *output)
+{
+	bool first = !output->woken;
+	output->woken = true;
+	return first;
+}
+
+static void wake(const struct output *output)
+{
+	eventfd_write(output->wake_fd, 1);
+}
+
 static void free_worker(struct worker *worker)
 {
 	for (int i = 0; i < OUTPUT_STREAM_COUNT; i++) {
@@ -208,7 +222,7 @@ static int make_pipe(int ret_fds[2])
 	}
 	if (r < 0)
 		return -errno;
-	fd_set_nonblock(ret_fds[0], true);
+	fcntl(ret_fds[0], F_SETFL, O_NONBLOCK); /* a new pipe has no other flag */
 	return 0;
 }
 
@@ -288,8 +302,10 @@ static void hand_over(struct output *output, struct worker *worker)
 	worker->with_pump = true;
 	output->undrained++;
 	list_append(&output->added, &worker->added_link);
+	bool asleep = must_wake(output);
 	pthread_mutex_unlock(&output->lock);
-	eventfd_write(output->wake_fd, 1);
+	if (asleep)
+		wake(output);
 }
 
 int output_add(struct output *output, const struct output_worker *spec,
@@ -342,8 +358,10 @@ static void tell_ended(struct output *output, struct worker *worker)
 	pthread_mutex_lock(&output->lock);
 	worker->ended_ns = clock_now_ns();
 	list_append(&output->ended, &worker->ended_link);
+	bool asleep = must_wake(output);
 	pthread_mutex_unlock(&output->lock);
-	eventfd_write(output->wake_fd, 1);
+	if (asleep)
+		wake(output);
 }
 
 void output_worker_ended(struct output *output, uint64_t id)
@@ -414,10 +432,11 @@ static void add_message(struct output *output, const char *text, size_t len, siz
 		buf_append(&output->messages, text, len);
 	else if (taken)
 		output->dropped_messages++;
+	bool asleep = taken && must_wake(output);
 	pthread_mutex_unlock(&output->lock);
-	if (taken)
-		eventfd_write(output->wake_fd, 1);
-	else
+	if (asleep)
+		wake(output);
+	else if (!taken)
 		fd_write_all(STDERR_FILENO, text, len);
 }
 
@@ -438,10 +457,11 @@ void output_finish(struct output *output)
 	output->finishing = true;
 	bool started = output->started;
 	output->exited = !started;
+	bool asleep = started && must_wake(output);
 	pthread_mutex_unlock(&output->lock);
-	if (started)
-		eventfd_write(output->wake_fd, 1);
-	else
+	if (asleep)
+		wake(output);
+	else if (!started)
 		output_post(output, &(struct output_event){ .type = OUTPUT_FINISHED });
 }
 

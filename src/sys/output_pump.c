@@ -384,6 +384,7 @@ static bool take_orders(struct pump *pump)
 
 	struct list added, ended;
 	pthread_mutex_lock(&output->lock);
+	output->woken = false;
 	list_move(&output->added, &added);
 	list_move(&output->ended, &ended);
 	AUTO(buf_done) struct buf messages = output->messages;

@@ -102,6 +102,7 @@ struct output {
 	pthread_mutex_t lock; /* never held during I/O; guards: */
 	pthread_t thread;
 	bool started;
+	bool woken; /* the thread will look at what follows */
 	struct list added;
 	struct list ended;
 	struct list events;

@@ -67,7 +67,7 @@ static int make_place(const char *place, struct err *err)
 {
 	const char *prefix;
 	AUTO_FREE char *folder = place_folder(place, &prefix);
-	if (*prefix)
+	if (*prefix || check_private(folder, NULL) == 0)
 		return 0;
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return err_set(err, errno, "mkdir %s: %m", folder);

@@ -60,7 +60,8 @@ static int ask_engine(struct batch_config *config, uint32_t *min, uint32_t *max,
 	AUTO(buf_done) struct buf hosts_file = BUF_INIT;
 	if (is_given(meeting->endpoint) || is_given(meeting->backend) || is_in_job())
 		return 0;
-	if (file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
+	if (engine_is_here(environ) &&
+	    file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
 		asked.hosts_file = buf_str(&hosts_file);
 	int r = engine_detect(environ, &asked, engine, err);
 	if (r < 0 && given)

@@ -280,7 +280,8 @@ static int ask_engine(struct run_options *options, struct run_config *config, st
 		.node_rank = rdzv->node_rank != RENDEZVOUS_RANK_UNSET ? rdzv->node_rank : -1,
 	};
 	AUTO(buf_done) struct buf hosts_file = BUF_INIT;
-	if (file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
+	if (engine_is_here(environ) &&
+	    file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
 		asked.hosts_file = buf_str(&hosts_file);
 	int r = engine_detect(environ, &asked, engine, err);
 	if (r < 0)

@@ -38,6 +38,7 @@ static void detected(void)
 {
 	int r = detect();
 	ck_assert_msg(r == 0, "refused: %s", err.msg);
+	ck_assert_int_eq(engine_is_here(strv_argv(&env)), settings.engine != NULL);
 }
 
 static void refused(const char *message)

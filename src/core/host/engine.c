@@ -12,6 +12,14 @@ bool engine_in_worker(char *const *environment)
 	return env_find(environment, "TORCHELASTIC_RUN_ID") != NULL;
 }
 
+bool engine_is_here(char *const *environment)
+{
+	for (size_t i = 0; i < ARRAY_LEN(engines); i++)
+		if (engines[i]->is_here(environment))
+			return true;
+	return false;
+}
+
 int engine_detect(char *const *environment, const struct engine_asked *asked,
 		  struct engine_settings *ret_settings, struct err *err)
 {

@@ -42,6 +42,9 @@ struct engine_settings {
 
 #define ENGINE_SETTINGS_INIT ((struct engine_settings){ .node_rank = -1 })
 
+/* Whether there is one; only then engine_detect() needs what it is told. */
+bool engine_is_here(char *const *environment);
+
 /* Finds the engine whose environment this is, if any. -EINVAL: its settings cannot be used, and
  * `err` says what to change; then nothing is returned. */
 int engine_detect(char *const *environment, const struct engine_asked *asked,

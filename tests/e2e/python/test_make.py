@@ -58,7 +58,7 @@ def linked(tmp_path, *words):
     """The libraries that the linker gets for the program, in a build directory in which nothing is built yet."""
     said = subprocess.run(["make", "-n", "V=1", f"BUILD={tmp_path}/build", *words, f"{tmp_path}/build/muster"], cwd=ROOT, check=True,
                           capture_output=True, text=True, timeout=DEADLINE).stdout
-    return re.search(r"core\.a (.*)$", said.splitlines()[-1])[1].split()
+    return re.findall(r"core\.a (.*)$", said, re.MULTILINE)[-1].split()
 
 
 def test_shared_libraries_are_taken_on_request_and_where_an_archive_is_missing(tmp_path):

@@ -45,16 +45,6 @@ static int entry_error(int r, const struct err *err)
 	return r == -ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_NOT_EXEC;
 }
 
-static int exit_code_of(const struct run_config *config, const struct job_result *result)
-{
-	enum exit_reason reason = job_exit_reason(&result->outcome, result->history.stop_signal);
-	int code =
-		exit_reason_code(reason, history_exit_code(&result->history, result->outcome.kind));
-	if (code && config->exit_code == RUN_STYLE_TORCHRUN)
-		code = EXIT_CODE_FAILED;
-	return exit_map_apply(&config->exit_map, reason, code);
-}
-
 static bool wants_colour(void)
 {
 	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
@@ -172,7 +162,7 @@ static int run_job(const struct run_config *config)
 		limits_explain(err.code, &err);
 		log_error("%s", err.msg);
 	} else {
-		code = exit_code_of(config, &result);
+		code = history_final_code(&result.history, &result.outcome, config);
 		if (result.outcome.kind == OUTCOME_UNKNOWN)
 			log_warn("the workers of this node are done, but no coordinator confirmed "
 				 "the end of the job");

@@ -177,7 +177,7 @@ static void end_job(struct job *job, const struct outcome *outcome, bool linked)
 		wiring_explain(job->wiring, linked, &job->result->outcome);
 	job->ended = true;
 	TELL(&job->telling, HAPPENED_JOB_DECIDED, .outcome = outcome);
-	pages_finish(&job->pages, outcome->kind);
+	pages_finish(&job->pages, outcome);
 	output_finish(job->output);
 	warden_close(job->warden); /* it ends while the last output is written */
 }

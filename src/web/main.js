@@ -36,7 +36,7 @@ function cards() {
 	add('Round', job.round ?? '–', null);
 	add(board.isOver() ? 'Ran' : 'Runs', showSpan(ran), job.started_ms ? `since ${showClock(job.started_ms)}` : null);
 	if (board.isOver())
-		add('Exit code', String(job.exit_code), job.exit_code === 0 ? 'done' : 'see Timeline');
+		add('Exit code', String(job.exit_code), job.exit_code === 0 ? 'done' : job.state === 'left' ? 'start it again to go on' : 'see Timeline');
 	return list;
 }
 

@@ -160,7 +160,7 @@ const timelineView = {
 			const cause = attempt.cause;
 			return row(i, showDate(attempt.started_ms), showSpan(((attempt.ended_ms || board.now) - attempt.started_ms) / 1000), attempt.world_size,
 				'step' in attempt ? `${showNumber(attempt.first_step)} – ${showNumber(attempt.step)}` : '',
-				stateBadge(END_WORDS[attempt.end] || plain(attempt.end)),
+				stateBadge('left_step' in attempt ? `left after step ${showNumber(attempt.left_step)}` : END_WORDS[attempt.end] || plain(attempt.end)),
 				cause ? `rank ${cause.rank} on ${plain(cause.host)}: ${plain(cause.end)} (${plain(cause.reason)})` : '',
 				'lost_s' in attempt ? showSpan(attempt.lost_s) : '');
 		}));

@@ -124,6 +124,29 @@ TEST(a_report_tells_causes_and_the_end)
 	end();
 }
 
+TEST(a_job_that_left_on_request_is_not_done)
+{
+	begin();
+	add_host(true);
+	ck_assert_int_eq(
+		past_take_report(
+			past,
+			bytes_str("{\"outcome\":\"done\",\"exit_code\":94,"
+				  "\"exit_reason\":\"saved\",\"attempts\":[{\"end\":\"failed\"},"
+				  "{\"end\":\"done\",\"left\":[{\"rank\":0,\"step\":7}]}]}")),
+		0);
+	struct json_value board = put(), job = json_value_get(board, "job"), last;
+	expect(json_value_get(job, "state"), "\"left\"");
+	expect(json_value_get(job, "exit_code"), "94");
+	struct json_in in;
+	json_value_enter(json_value_get(board, "attempts"), &in);
+	ck_assert(json_value_next(&in, &last));
+	ck_assert_int_eq(json_value_get(last, "left_step").kind, JSON_NONE);
+	ck_assert(json_value_next(&in, &last));
+	expect(json_value_get(last, "left_step"), "7");
+	end();
+}
+
 TEST(log_lines_of_ranks_that_are_alike_are_one_by_attempt)
 {
 	begin();

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "core/worker/exit_code.h"
 #include "proto/dash/board.h"
 #include "proto/dash/past_private.h"
 
@@ -136,6 +138,13 @@ static struct json_value first_cause(struct json_value told)
 	return JSON_ABSENT;
 }
 
+/* The step after which the ranks left as agreed. */
+static bool left_after(struct json_value told, int64_t *ret_step)
+{
+	struct json_value first = json_value_first(json_value_get(told, "left"));
+	return json_value_int(json_value_get(first, "step"), ret_step);
+}
+
 static void put_tail(struct json_value failure, struct json_out *out)
 {
 	AUTO_FREE char *tail = json_value_text(json_value_get(failure, "stderr_tail"));
@@ -183,6 +192,7 @@ static void put_attempt(const struct past *past, const struct joint *joint, stru
 {
 	struct json_value told = told_of(past, joint);
 	AUTO_FREE char *end = end_of(told, joint);
+	int64_t left_step;
 	json_out_open(out, NULL, '{');
 	json_out_int(out, "restart", joint->restarts);
 	json_out_int(out, "world_size", joint->world_size);
@@ -192,6 +202,8 @@ static void put_attempt(const struct past *past, const struct joint *joint, stru
 		json_out_int(out, "ended_ms", joint->ended_ms);
 	put_if(told, "first_step", out);
 	put_if(told, "step", out);
+	if (left_after(told, &left_step))
+		json_out_int(out, "left_step", left_step);
 	put_cause(joint, first_cause(told), out);
 	put_if(told, "collectives", out);
 	json_out_close(out, '}');
@@ -220,6 +232,7 @@ static void put_job(const struct past *past, struct joint *joints, size_t count,
 	struct json_value report = any_report(past);
 	struct joint *last = count ? &joints[count - 1] : NULL;
 	AUTO_FREE char *outcome = json_value_text(json_value_get(report, "outcome"));
+	AUTO_FREE char *reason = json_value_text(json_value_get(report, "exit_reason"));
 	AUTO_FREE char *owned = NULL;
 	const char *stacks = last_stacks(past, last, &owned);
 	int64_t started_ms = 0, ended_ms = 0;
@@ -235,7 +248,8 @@ static void put_job(const struct past *past, struct joint *joints, size_t count,
 	json_out_open(out, NULL, '{');
 	json_out_text(out, "run_id", past->hosts[0].run_id ? past->hosts[0].run_id : "job");
 	put_if(report, "version", out);
-	json_out_text(out, "state", outcome ? outcome : done ? "done" : "ended");
+	bool left = reason && str_eq(reason, exit_rows[EXIT_REASON_SAVED].name);
+	json_out_text(out, "state", left ? "left" : outcome ? outcome : done ? "done" : "ended");
 	json_out_int(out, "started_ms", started_ms);
 	json_out_int(out, "ended_ms", ended_ms);
 	if (last) {

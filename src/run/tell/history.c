@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/rounds/job_exit.h"
+#include "run/config.h"
 
 void history_begin(struct history *history, uint64_t now_ns)
 {
@@ -179,4 +180,14 @@ int history_exit_code(const struct history *history, enum outcome_kind kind)
 					.status = first->status,
 					.spawn_errno = first->spawn_errno };
 	return job_exit_code(kind, history->stop_signal, first ? &cause : NULL);
+}
+
+int history_final_code(const struct history *history, const struct outcome *outcome,
+		       const struct run_config *config)
+{
+	enum exit_reason reason = job_exit_reason(outcome, history->stop_signal);
+	int code = exit_reason_code(reason, history_exit_code(history, outcome->kind));
+	if (code && config->exit_code == RUN_STYLE_TORCHRUN)
+		code = EXIT_CODE_FAILED;
+	return exit_map_apply(&config->exit_map, reason, code);
 }

@@ -112,4 +112,9 @@ const struct history_failure *history_cause(const struct history_attempt *attemp
 /* As job_exit_code(), for a job that came to `kind`. */
 int history_exit_code(const struct history *history, enum outcome_kind kind);
 
+/* The code with which `muster run` ends, as its options have it. */
+struct run_config;
+int history_final_code(const struct history *history, const struct outcome *outcome,
+		       const struct run_config *config);
+
 #endif

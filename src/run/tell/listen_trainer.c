@@ -8,7 +8,8 @@ static void on_formed(struct telling *telling, const struct happening *happening
 
 static void on_decided(struct telling *telling, const struct happening *happening)
 {
-	trainer_end(telling->trainer, happening->outcome->kind == OUTCOME_DONE);
+	const struct outcome *outcome = happening->outcome;
+	trainer_end(telling->trainer, outcome->kind == OUTCOME_DONE && !outcome->left);
 }
 
 const struct listener listen_trainer = {

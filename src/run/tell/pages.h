@@ -43,10 +43,10 @@ struct pages {
 
 	struct http_server *server;
 	struct dash *dash;
-	bool listens;	     /* over TCP, */
-	struct addr address; /* there */
-	bool decided;	     /* the job is over */
-	enum outcome_kind outcome;
+	bool listens;		/* over TCP, */
+	struct addr address;	/* there */
+	bool decided;		/* the job is over, */
+	struct outcome outcome; /* like this */
 };
 
 /* Fill in the borrowed part first. Listens on the private socket if there is one, and on --http. */
@@ -57,7 +57,7 @@ int pages_open(struct pages *pages, struct err *err);
 void pages_put_state(const struct pages *pages, const struct inquiry *detail, struct buf *ret_text);
 
 /* The job is over: open pages are told. */
-void pages_finish(struct pages *pages, enum outcome_kind outcome);
+void pages_finish(struct pages *pages, const struct outcome *outcome);
 void pages_complete(struct pages *pages); /* all output has been read */
 void pages_close(struct pages *pages);
 

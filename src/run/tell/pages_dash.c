@@ -57,6 +57,8 @@ static const char *job_state(const struct pages *pages)
 	const struct history_attempt *last = history_last(pages->history);
 	if (!pages->decided)
 		return pages_state_name(pages);
+	if (pages->outcome.left)
+		return "left";
 	return last && last->end != ATTEMPT_RUNNING ? attempt_end_name(last->end) : "ended";
 }
 
@@ -87,7 +89,8 @@ static void put_job(const struct pages *pages, struct json_out *out)
 	put_goodput_so_far(pages, now_ns, out);
 	if (pages->decided) {
 		json_out_int(out, "ended_ms", wall_ms(history, now_ns));
-		json_out_int(out, "exit_code", history_exit_code(history, pages->outcome));
+		json_out_int(out, "exit_code",
+			     history_final_code(history, &pages->outcome, pages->config));
 	}
 	json_out_close(out, '}');
 }
@@ -131,6 +134,8 @@ static void put_attempt(const struct pages *pages, const struct history_attempt 
 		json_out_int(out, "first_step", (int64_t)attempt->steps.first_step);
 		json_out_int(out, "step", (int64_t)attempt->steps.least);
 	}
+	if (attempt->left_count)
+		json_out_int(out, "left_step", (int64_t)attempt->left[0].step);
 	if (cause)
 		put_cause(cause, out);
 	json_out_text_if(out, "collectives", attempt->collectives);
@@ -307,7 +312,8 @@ static void finish(void *arg, struct board *board)
 	const struct board_over over = {
 		.first = pages->workers->round.rank_base,
 		.count = pages->config->nproc,
-		.everywhere = pages->outcome == OUTCOME_DONE || pages->outcome == OUTCOME_FAILED,
+		.everywhere = pages->outcome.kind == OUTCOME_DONE ||
+			      pages->outcome.kind == OUTCOME_FAILED,
 	};
 	board_finish(board, &over, clock_wall_ns() / NS_PER_MS);
 	for (size_t i = 0; last && i < last->count; i++)
@@ -333,10 +339,10 @@ void pages_open_dash(struct pages *pages)
 	pages->dash = dash_new(pages->base, pages->server, &hooks);
 }
 
-void pages_finish(struct pages *pages, enum outcome_kind outcome)
+void pages_finish(struct pages *pages, const struct outcome *outcome)
 {
 	pages->decided = true;
-	pages->outcome = outcome;
+	pages->outcome = *outcome;
 	if (pages->dash)
 		dash_finish(pages->dash);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/rounds/job_exit.h"
 #include "proto/json_out.h"
 #include "run/tell/error_file.h"
 #include "run/tell/report.h"
@@ -141,6 +142,11 @@ static void put_attempt(struct json_out *out, const struct report *report,
 	json_out_close(out, '}');
 }
 
+static const struct exit_row *exit_reason_of(const struct report *report)
+{
+	return &exit_rows[job_exit_reason(report->outcome, report->history->stop_signal)];
+}
+
 void report_json(const struct report *report, int exit_code, struct buf *text)
 {
 	struct json_out json = JSON_OUT(text), *out = &json;
@@ -158,6 +164,8 @@ void report_json(const struct report *report, int exit_code, struct buf *text)
 	json_out_int(out, "max_restarts", config->max_restarts);
 	json_out_text(out, "outcome", attempt_end_name(last ? last->end : ATTEMPT_RUNNING));
 	json_out_int(out, "exit_code", exit_code);
+	if (report->outcome)
+		json_out_text(out, "exit_reason", exit_reason_of(report)->name);
 	if (history->stop_signal)
 		json_out_int(out, "stop_signal", history->stop_signal);
 	put_time(out, "started", history, history->started_ns);

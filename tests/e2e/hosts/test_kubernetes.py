@@ -191,6 +191,25 @@ def test_kubeflow_is_told_of_the_progress(start, trainer, tmp_path):
         assert missing(report["trainerStatus"], known) == []
 
 
+LEAVES = """
+import itertools, time, muster
+for step in itertools.count():
+    if muster.stop_after(step):  # asked before any step is told
+        break
+    time.sleep(0.01)
+    muster.step(step + 1, 10**6)
+"""
+
+
+def test_kubeflow_is_not_told_that_a_job_is_complete_when_it_left(start, trainer):
+    """It will be started again and go on."""
+    agent = start("run", "--no-python", sys.executable, "-c", LEAVES, env=clean_env(**package_env(), **trainer.env))
+    wait_for(lambda: trainer.reports, "a report")
+    agent.terminate()
+    assert agent.wait(DEADLINE) == 94, agent.stderr.read()
+    assert [report["trainerStatus"]["progressPercentage"] for report in trainer.reports if report["trainerStatus"]["progressPercentage"] > 50] == []
+
+
 def test_a_trainer_that_refuses_does_not_concern_the_job(start, trainer, tmp_path):
     trainer.answer = 403
     (tmp_path / "go").touch()

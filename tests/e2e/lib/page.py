@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import re
 import subprocess
 import urllib.error
 import urllib.parse
@@ -45,6 +46,11 @@ def board_of(events, until):
     """Reads events until the board is as it should be."""
     board = Board()
     return next(board for name, told in events if name == "board" and until(board.take(told)))
+
+
+def saved(path):
+    """What a page holds that `muster report` wrote."""
+    return json.loads(re.search(r'<script type="application/json" id="saved">(.*?)</script>', path.read_text(), re.S)[1])
 
 
 class Page:

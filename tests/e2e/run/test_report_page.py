@@ -1,12 +1,11 @@
 """muster report: the page of a job that is over, from its log directory, in a real browser."""
 
-import json
-import re
 import subprocess
 
 import pytest
 
 import browser as browser_lib
+from page import saved
 from tree import MUSTER, clean_env
 from waits import DEADLINE
 
@@ -27,10 +26,6 @@ def muster(*args, cwd, code=0, **environ):
                           env=clean_env(**environ))
     assert done.returncode == code, done.stderr
     return done
-
-
-def data(path):
-    return json.loads(re.search(r'<script type="application/json" id="saved">(.*?)</script>', path.read_text(), re.S)[1])
 
 
 @pytest.fixture
@@ -79,13 +74,13 @@ def test_it_is_named_after_the_job_and_can_be_printed(failed, tmp_path):
     page = (tmp_path / "<b>train<_b>.html").read_text()
     assert printed.startswith("<!doctype html>") and len(printed) >= len(page) - 100
     assert "<b>train" not in page  # not even in the data
-    assert data(tmp_path / "<b>train<_b>.html")["board"]["job"]["run_id"] == "<b>train</b>"
+    assert saved(tmp_path / "<b>train<_b>.html")["board"]["job"]["run_id"] == "<b>train</b>"
 
 
 def test_a_job_that_ended_well_has_a_page_too(tmp_path):
     muster("run", "--standalone", "--nproc-per-node=2", "--tee=3", "--log-dir=logs", "--no-python", "/bin/echo", "hello", cwd=tmp_path)
     muster("report", "logs", "-o", "page.html", cwd=tmp_path)
-    found = data(tmp_path / "page.html")
+    found = saved(tmp_path / "page.html")
     assert found["board"]["job"]["exit_code"] == 0 and found["board"]["c"]["state"] == [3, 3]
     assert [line[1:] for line in found["log"]["lines"]] == [["0-1", "hello"]]
 
@@ -98,7 +93,7 @@ def test_all_hosts_of_a_job_are_on_one_page(agents, port, tmp_path):
                      f"--log-dir={tmp_path}/logs", tmp_path / "program.py")
     assert agents.wait() == [7, 7]
     muster("report", "logs", "-o", "page.html", cwd=tmp_path)
-    found = data(tmp_path / "page.html")
+    found = saved(tmp_path / "page.html")
     board = found["board"]
     assert board["n"] == 4 and len(board["hosts"]) == 2 and sorted(board["c"]["host"]) == [0, 0, 1, 1]
     assert board["job"]["exit_code"] == 7 and board["attempts"][0]["cause"]["rank"] == 3
@@ -116,4 +111,4 @@ def test_what_is_no_log_directory_is_said(tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad/report.json").write_text("{")
     assert "is not a report; going on without it" in muster("report", "bad", "-o", "page.html", cwd=tmp_path).stderr
-    assert data(tmp_path / "page.html")["board"]["n"] == 0
+    assert saved(tmp_path / "page.html")["board"]["n"] == 0

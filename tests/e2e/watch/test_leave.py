@@ -1,6 +1,7 @@
 """Leaving together: after SIGTERM or SIGUSR1 all workers that ask leave after the same step."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import textwrap
 
 import pytest
 
+from page import Page, board_of, saved
 from tree import MUSTER, python_env
 from waits import DEADLINE, wait_for
 
@@ -133,3 +135,18 @@ def test_workers_that_have_saved_have_left_even_if_they_must_be_stopped(tmp_path
         run.process.send_signal(signal.SIGTERM)
         _, err = run.ends(94 if saves else 128 + signal.SIGTERM)
         assert ("3 of 3 here have saved it" if saves else "stopped by SIGTERM") in err
+
+
+def test_the_page_says_that_the_job_left_and_does_not_call_it_done(tmp_path):
+    """While it runs and from its log directory alike: 94 is neither a failure nor the end of the training."""
+    name = f"left-{os.getpid()}"
+    with Run(tmp_path, f"--rdzv-id={name}") as run, Page(name, python_env()).stream() as events:
+        run.process.send_signal(signal.SIGUSR1)
+        live = board_of(events, lambda board: "exit_code" in board.job)
+        left, _ = run.ends(94)
+    subprocess.run([MUSTER, "report", run.logs, "-o", tmp_path / "page.html"], check=True, timeout=DEADLINE)
+    past = saved(tmp_path / "page.html")["board"]
+    for job, attempts in (live.job, live.attempts), (past["job"], past["attempts"]):
+        assert (job["state"], job["exit_code"]) == ("left", 94)
+        assert [attempt["left_step"] for attempt in attempts] == [left[0]]
+    assert run.report()["exit_reason"] == "saved"

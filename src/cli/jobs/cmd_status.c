@@ -350,23 +350,17 @@ static const struct opt status_opts[] = {
 static int status_main(const struct command *self, int argc, char **argv)
 {
 	struct status_options o = { .timeout_ns = ASKER_DEFAULT_NS };
-	int first, status;
-	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+	const char *name;
+	int status;
+	if (!jobs_parse_any(self, &o, &o.narrow.place, argc, argv, &name, &status))
 		return status;
-	if (argc - first > 1)
-		return command_usage_error(self, "only one job can be named");
-	if (o.narrow.place.endpoint && first == argc)
-		return command_usage_error(self, "--rdzv-endpoint: name the job");
 	struct view view = { .ask.ask = { .kind = ASK_STATE, .timeout_ns = o.timeout_ns },
 			     .here = o.narrow.here };
 	if (!asker_narrow(self, &o.narrow, &view.ask, &status))
 		return status;
 	for (;;) {
 		AUTO(job_list_done) struct job_list list;
-		if (o.narrow.place.endpoint)
-			jobs_elsewhere(&list, argv[first], &o.narrow.place);
-		else
-			jobs_find(&list, first < argc ? argv[first] : NULL);
+		jobs_find_at(&list, name, &o.narrow.place);
 		if (o.watch && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[J", stdout);
 		status = o.json ? show_json(self, &list, &view) : show_jobs(self, &list, &view);

@@ -339,13 +339,10 @@ static int show(struct top *top, const struct command *self, bool once)
 static int top_main(const struct command *self, int argc, char **argv)
 {
 	struct top_options o = { .period_ns = PERIOD_DEFAULT_NS };
-	int first, status;
-	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
+	const char *name;
+	int status;
+	if (!jobs_parse_any(self, &o, &o.narrow.place, argc, argv, &name, &status))
 		return status;
-	if (argc - first > 1)
-		return command_usage_error(self, "only one job can be named");
-	if (o.narrow.place.endpoint && first == argc)
-		return command_usage_error(self, "--rdzv-endpoint: name the job");
 	if (o.period_ns < PERIOD_MIN_NS)
 		return command_usage_error(self, "--period: at least 100ms");
 	struct top top = { .view = TOP_VIEW_INIT,
@@ -353,7 +350,7 @@ static int top_main(const struct command *self, int argc, char **argv)
 			   .signal_fd = -1,
 			   .period_ns = o.period_ns };
 	top.view.sort = (enum top_sort)o.sort;
-	make_command(&o, first < argc ? argv[first] : NULL, &top.status);
+	make_command(&o, name, &top.status);
 	status = show(&top, self, o.once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO));
 	end_child(&top);
 	top_view_done(&top.view);

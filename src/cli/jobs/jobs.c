@@ -109,7 +109,7 @@ void job_list_done(struct job_list *list)
 	*list = (struct job_list){ .jobs = NULL };
 }
 
-void jobs_elsewhere(struct job_list *list, const char *name, const struct job_place *place)
+static void find_elsewhere(struct job_list *list, const char *name, const struct job_place *place)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	struct json_out out = JSON_OUT(&text, .ascii = true);
@@ -121,6 +121,32 @@ void jobs_elsewhere(struct job_list *list, const char *name, const struct job_pl
 	*list = (struct job_list){ .name = name };
 	ARRAY_RESERVE(list->jobs, list->count, list->cap);
 	list->jobs[list->count++] = job;
+}
+
+void jobs_find_at(struct job_list *list, const char *name, const struct job_place *place)
+{
+	if (place && place->endpoint)
+		find_elsewhere(list, name, place);
+	else
+		jobs_find(list, name);
+}
+
+bool jobs_parse_any(const struct command *self, void *options, const struct job_place *place,
+		    int argc, char **argv, const char **ret_name, int *ret_status)
+{
+	int first;
+	if (!command_parse(self, options, argc, argv, NULL, &first, ret_status))
+		return false;
+	if (argc - first > 1) {
+		*ret_status = command_usage_error(self, "only one job can be named");
+		return false;
+	}
+	if (place->endpoint && first == argc) {
+		*ret_status = command_usage_error(self, "--rdzv-endpoint: name the job");
+		return false;
+	}
+	*ret_name = first < argc ? argv[first] : NULL;
+	return true;
 }
 
 bool jobs_parse_one(const struct command *self, void *options, const struct job_place *place,
@@ -142,10 +168,7 @@ bool jobs_pick_one(const struct command *self, const struct job_place *place, in
 			      "'muster status' lists those of this host");
 		return false;
 	}
-	if (place && place->endpoint)
-		jobs_elsewhere(list, words[0], place);
-	else
-		jobs_find(list, words[0]);
+	jobs_find_at(list, words[0], place);
 	if (list->count == 1)
 		return true;
 	fprintf(stderr, "%s: %s\n", command_title(self),

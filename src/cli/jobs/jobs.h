@@ -38,8 +38,8 @@ struct stacks_worker *jobs_running_workers(struct json_value job, size_t *ret_co
 
 /* Of a job with several agents on this host, only the first is listed, unless `name` is a pid. */
 void jobs_find(struct job_list *list, const char *name);
-/* The job with this run id at a coordinator elsewhere. */
-void jobs_elsewhere(struct job_list *list, const char *name, const struct job_place *place);
+/* As jobs_find(), or the job with this run id at a coordinator elsewhere if `place` names one. */
+void jobs_find_at(struct job_list *list, const char *name, const struct job_place *place);
 
 void job_list_done(struct job_list *list);
 
@@ -49,8 +49,13 @@ void job_list_done(struct job_list *list);
 bool jobs_parse_one(const struct command *self, void *options, const struct job_place *place,
 		    int argc, char **argv, struct job_list *list, int *ret_status);
 
-/* The second half of it, for a command that parses by itself: finds the job that the one word after
- * the options names. */
+/* The same for a command about all jobs of this host, or about one. A job elsewhere must be named.
+ * `ret_name`: NULL if there is none; borrowed. */
+bool jobs_parse_any(const struct command *self, void *options, const struct job_place *place,
+		    int argc, char **argv, const char **ret_name, int *ret_status);
+
+/* The second half of jobs_parse_one(), for a command that parses by itself: finds the job that the
+ * one word after the options names. */
 bool jobs_pick_one(const struct command *self, const struct job_place *place, int count,
 		   char **words, struct job_list *list, int *ret_status);
 

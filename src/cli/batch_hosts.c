@@ -2,17 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "core/worker/exit_code.h"
 #include "run/config.h"
+#include "sys/engine_ask.h"
 
-#define HOSTS_FILE_MAX ((size_t)1 << 20)
 #define HOSTS_DEFAULT 1024 /* may take part where the user names no number */
-
-extern char **environ;
 
 static bool is_given(const char *text)
 {
@@ -57,13 +53,9 @@ static int ask_engine(struct batch_config *config, uint32_t *min, uint32_t *max,
 	struct engine_asked asked = { .min_nodes = given ? *min : 0,
 				      .max_nodes = given ? *max : 0,
 				      .node_rank = -1 };
-	AUTO(buf_done) struct buf hosts_file = BUF_INIT;
 	if (is_given(meeting->endpoint) || is_given(meeting->backend) || is_in_job())
 		return 0;
-	if (engine_is_here(environ) &&
-	    file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
-		asked.hosts_file = buf_str(&hosts_file);
-	int r = engine_detect(environ, &asked, engine, err);
+	int r = engine_ask(asked, engine, err);
 	if (r < 0 && given)
 		return r;
 	if (r < 0)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -20,6 +19,7 @@
 #include "core/fleet/fleet.h"
 #include "run/checks/preflight_options.h"
 #include "run/worker_env.h"
+#include "sys/engine_ask.h"
 #include "sys/topology.h"
 #include "watch/flight_fetch.h"
 #include "watch/stacks.h"
@@ -27,7 +27,6 @@
 #define BACKOFF_MAX_DEFAULT_NS (60 * NS_PER_S)
 #define CPUS_MAX (1 << 16)
 #define SIGNAL_TEXT_MAX 32
-#define HOSTS_FILE_MAX ((size_t)1 << 20)
 #define SHM_SMALL ((uint64_t)64 << 20)
 
 #define COOL_DOWN_DEFAULT_NS (600 * NS_PER_S)
@@ -279,11 +278,7 @@ static int ask_engine(struct run_options *options, struct run_config *config, st
 		.rendezvous = says_how_nodes_meet(rdzv),
 		.node_rank = rdzv->node_rank != RENDEZVOUS_RANK_UNSET ? rdzv->node_rank : -1,
 	};
-	AUTO(buf_done) struct buf hosts_file = BUF_INIT;
-	if (engine_is_here(environ) &&
-	    file_read("/etc/hosts", HOSTS_FILE_MAX, &hosts_file, NULL) == 0)
-		asked.hosts_file = buf_str(&hosts_file);
-	int r = engine_detect(environ, &asked, engine, err);
+	int r = engine_ask(asked, engine, err);
 	if (r < 0)
 		return r;
 	if (engine->notice)

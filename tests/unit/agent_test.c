@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "core/rounds/agent.h"
@@ -395,6 +397,28 @@ TEST(a_node_checks_itself_after_a_failure_and_tells_what_it_found)
 	/* The next ones fail, which says nothing. */
 	step(&(struct agent_event){ .type = AGENT_CHECKED });
 	ck_assert(check_digest_is_empty(&agent.config.node.checks));
+}
+
+/* The message where memory that may be read ends with the part that its type uses. */
+static const struct msg *at_the_edge(const struct msg *msg)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = msg_size(msg->type);
+	char *memory =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	ck_assert_int_eq(mprotect(memory + page, page, PROT_NONE), 0);
+	return memcpy(memory + page - (size + 7) / 8 * 8, msg, size);
+}
+
+TEST(a_message_is_passed_on_without_what_lies_behind_it)
+{
+	enter(AGENT_JOINED);
+	receive(at_the_edge(&(struct msg){ .type = MSG_PAIR, .pair = { .serial = 7 } }));
+	ck_assert_str_eq(done(), "measure");
+	ck_assert_uint_eq(actions.items[0].msg.pair.serial, 7);
+	receive(at_the_edge(&(struct msg){ .type = MSG_PEERS, .peers = { .count = 1 } }));
+	ck_assert_str_eq(done(), "peers");
+	ck_assert_uint_eq(actions.items[0].msg.peers.count, 1);
 }
 
 TEST(what_a_node_measures_is_told_on_the_link_that_asked_for_it)

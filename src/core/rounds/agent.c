@@ -323,15 +323,22 @@ static void seeking_barred(struct step *s)
 	agent_exit(s, &outcome);
 }
 
+/* Only the part that its type uses: the rest may not be there. */
+static void pass_on(struct step *s, enum agent_action_type type)
+{
+	const struct msg *msg = s->event->msg;
+	memcpy(&agent_act(s, type)->msg, msg, msg_size(msg->type));
+}
+
 static void joined_peers(struct step *s)
 {
-	agent_act(s, AGENT_PEERS)->msg = *s->event->msg;
+	pass_on(s, AGENT_PEERS);
 }
 
 static void joined_pair(struct step *s)
 {
 	s->agent->pair_serial = s->event->msg->pair.serial;
-	agent_act(s, AGENT_MEASURE)->msg = *s->event->msg;
+	pass_on(s, AGENT_MEASURE);
 }
 
 /* On a new link, its serial number would be another's. */

@@ -85,10 +85,6 @@ struct warden_opts {
  * is a copy of the caller, and every worker's ru_maxrss includes that size. */
 int warden_new(const struct warden_opts *opts, struct warden **ret_warden, struct err *err);
 
-/* Optional, first thing in main(): heir and warden write their names over the command line. Without
- * it they have to ask /proc where that is. */
-void warden_know_arguments(int argc, char **argv);
-
 /* Closes the connection: the warden kills what it still has, and ends. */
 void warden_close(struct warden *warden);
 

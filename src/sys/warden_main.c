@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/procfs.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
+#include "sys/start/guise.h"
 #include "sys/start/kept.h"
 #include "sys/start/shelf.h"
 #include "sys/warden_proto.h"
@@ -685,56 +685,6 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* Where the command line lies in memory; the same place in agent, heir and warden. */
-static struct {
-	char *start, *end;
-} arguments;
-
-void warden_know_arguments(int argc, char **argv)
-{
-	char *end = argc > 0 ? argv[0] : NULL;
-	for (int i = 0; i < argc; i++) {
-		if (argv[i] != end)
-			return; /* not as the kernel has put them there */
-		end += strlen(end) + 1;
-	}
-	arguments.start = argc > 0 ? argv[0] : NULL;
-	arguments.end = end;
-}
-
-static void find_arguments(void)
-{
-	struct proc_stat stat;
-	if (procfs_stat(getpid(), &stat) < 0)
-		return;
-	arguments.start = (char *)stat.arg_start;
-	arguments.end = (char *)stat.arg_end;
-}
-
-/* What ps and pkill see. */
-static void set_command_line(const char *name)
-{
-	if (!arguments.start)
-		find_arguments();
-	if (arguments.end <= arguments.start)
-		return;
-	size_t size = (size_t)(arguments.end - arguments.start);
-	memset(arguments.start, 0, size);
-	strncpy(arguments.start, name, size - 1);
-}
-
-void warden_become(const char *name)
-{
-	sigset_t all;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	setsid();
-	prctl(PR_SET_NAME, name);
-	set_command_line(name);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_PDEATHSIG, SIGCONT); /* our parent dies while we are stopped */
-}
-
 /* Numbers of the descriptors that are kept. */
 enum {
 	FIRST_FD = 3,
@@ -796,7 +746,7 @@ static void tell_born(struct wardship *ward)
 _Noreturn void warden_main(const struct warden_opts *opts, const char *leaf, int link, int agent_fd,
 			   pid_t agent)
 {
-	warden_become(opts->name ? opts->name : "warden");
+	guise_take(opts->name ? opts->name : "warden");
 	set_signals();
 
 	struct wardship ward = {

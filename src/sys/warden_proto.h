@@ -72,10 +72,6 @@ _Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int l
 _Noreturn void warden_main(const struct warden_opts *opts, const char *leaf, int link, int agent_fd,
 			   pid_t agent);
 
-/* What heir and warden do first: a session of its own, a name, no signals, a subreaper. When the
- * parent dies, a stopped one continues. */
-void warden_become(const char *name);
-
 /* Closes all other descriptors; standard ones become /dev/null. The number it has afterwards. */
 int warden_close_all_but(int fd);
 

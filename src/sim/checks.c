@@ -164,39 +164,44 @@ static bool has_named(const struct host *coordinator, const struct host *named)
 	return false;
 }
 
-/* The roster is that of the end of the step: a node that is named later than the round was formed
- * turned out to be bad, and one that was heard of now may have joined, after that. */
-static void check_members(struct world *world, const struct host *host)
+/* The roster is that of the end of the step: a node that was heard of now may have joined after the
+ * round was formed, and one that is named later in this step turned out to be bad after that. */
+static void look_at_members(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
 	uint64_t now_ns = world_local_ns(world, host);
-	uint32_t bad = 0, fit_outside = 0;
+	host->has_formed = true;
+	host->fit_outside = 0;
 	for (size_t i = 0; i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
+		host_of(world, member->name)->bad_inside =
+			member->in_round && roster_last_resort(member);
 		if (member->in_round && member->excluded)
 			check_broken(world, "%s is excluded and in a round", member->name);
-		bad += member->in_round && roster_last_resort(member) &&
-		       has_named(host, host_of(world, member->name));
-		fit_outside += !member->in_round && member->status == MEMBER_READY &&
-			       !roster_last_resort(member) && !member->excluded &&
-			       member->heard_ns < now_ns;
+		host->fit_outside += !member->in_round && member->status == MEMBER_READY &&
+				     !roster_last_resort(member) && !member->excluded &&
+				     member->heard_ns < now_ns;
 	}
-	if (bad && (fit_outside || c->roster.heard.nodes > c->min_nodes))
-		check_broken(world, "c%u takes %u bad nodes, %u fit ones wait, %u nodes in all",
-			     host->index, bad, fit_outside, c->roster.heard.nodes);
 }
 
 /* At the end of the step. */
 void checks_settled(struct world *world, struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
+	uint32_t bad = 0;
 	for (size_t i = 0; host->has_formed && c && i < c->roster.count; i++) {
 		const struct member *member = c->roster.members[i];
-		if (member->bad && member->link && !has_named(host, host_of(world, member->name)))
+		struct host *named = host_of(world, member->name);
+		bad += named->bad_inside;
+		named->bad_inside = false;
+		if (member->bad && member->link && !has_named(host, named))
 			check_broken(world, "c%u leaves %s out and does not say so", host->index,
 				     member->name);
 	}
 	host->has_formed = false;
+	if (bad && (host->fit_outside || c->roster.heard.nodes > c->min_nodes))
+		check_broken(world, "c%u takes %u bad nodes, %u fit ones wait, %u nodes in all",
+			     host->index, bad, host->fit_outside, c->roster.heard.nodes);
 }
 
 void checks_noted(struct world *world, struct host *host, const struct note *note)
@@ -204,13 +209,13 @@ void checks_noted(struct world *world, struct host *host, const struct note *not
 	if (note->kind == NOTE_UNFIT) {
 		struct host *named = host_of(world, note->name);
 		named->named_by[named->named_count++ % ARRAY_LEN(named->named_by)] = host->term;
+		named->bad_inside = false;
 		world_trace(world, "c%u names h%u: %s", host->index, named->index, note->refused);
 		if (named->lame == SOUND && !world->striking)
 			check_broken(world, "c%u names h%u, which is sound: %s", host->index,
 				     named->index, note->refused);
 		world->result->named++;
 	} else if (note->kind == NOTE_FORMED && host->node.coordinator) {
-		host->has_formed = true;
-		check_members(world, host);
+		look_at_members(world, host);
 	}
 }

@@ -145,7 +145,9 @@ struct host {
 	bool excluded;		       /* it never gets workers */
 	uint64_t named_by[SIM_NAMERS]; /* terms of the last coordinators that named it */
 	uint32_t named_count;
-	bool has_formed;       /* a round in this step */
+	bool has_formed;       /* a round in this step, */
+	uint32_t fit_outside;  /* without so many that are fit */
+	bool bad_inside;       /* it is in that round and was known to be bad */
 	struct sim_gait *gait; /* owned; NULL: its workers tell no steps */
 };
 

@@ -494,6 +494,42 @@ TEST(a_stop_request_releases_the_outcome)
 	ck_assert_int_eq(only(AGENT_EXIT)->outcome.kind, OUTCOME_DONE);
 }
 
+static void other_leaves(bool empty)
+{
+	other_says((struct msg){ .type = MSG_LEAVE,
+				 .ballot = node.agent.memory.heard.ballot,
+				 .leave = { LEAVE_SIGNAL, empty } });
+}
+
+TEST(a_process_that_is_stopped_stays_while_another_that_leaves_has_workers)
+{
+	run_two();
+	stop(SIGTERM);
+	other_leaves(false);
+	step_host_type(AGENT_GROUP_GONE);
+	ck_assert_ptr_null(find_host(AGENT_EXIT));
+	other_leaves(true);
+	ck_assert_int_eq(find_host(AGENT_EXIT)->outcome.kind, OUTCOME_SIGNAL);
+}
+
+TEST(a_second_signal_ends_a_process_that_stays_for_others)
+{
+	run_two();
+	stop(SIGTERM);
+	other_leaves(false);
+	step_host_type(AGENT_GROUP_GONE);
+	stop(SIGTERM);
+	ck_assert_int_eq(find_host(AGENT_EXIT)->outcome.kind, OUTCOME_SIGNAL);
+}
+
+TEST(a_process_that_is_stopped_does_not_stay_for_those_that_go_on)
+{
+	run_two();
+	stop(SIGTERM);
+	step_host_type(AGENT_GROUP_GONE);
+	ck_assert_int_eq(find_host(AGENT_EXIT)->outcome.kind, OUTCOME_SIGNAL);
+}
+
 TEST(a_coordinator_that_steps_down_releases_the_outcome)
 {
 	close_two();

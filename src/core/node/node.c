@@ -117,6 +117,8 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 		node_seek(&step);
 		node_exchange(&step);
 	}
+	if (node->ending && !node_stays(node))
+		node_release(&step);
 	node_pass_asks(&step);
 }
 

@@ -12,15 +12,37 @@ void node_release(struct step *s)
 	*node_act(s, NODE_DO_HOST) = s->node->exit;
 }
 
-/* A process that coordinates stays until all others know that the job is over. rule: linger */
+/* Without a connection, members that are stopped as well would kill their workers, which have time
+ * to end. */
+static bool others_leave(const struct node *node)
+{
+	const struct roster *roster = &node->coordinator->roster;
+	for (size_t i = 0; i < roster->count; i++) {
+		const struct member *member = roster->members[i];
+		if (member->status == MEMBER_LEAVING && member->link &&
+		    !agent_id_eq(member->id, node->config.agent.node.id))
+			return true;
+	}
+	return false;
+}
+
+/* A process that coordinates stays until all others know that the job is over; when its user stops
+ * it, until those that leave too have gone. rule: linger */
+bool node_stays(const struct node *node)
+{
+	const struct coordinator *c = node->coordinator;
+	if (c && c->state == COORDINATOR_CLOSED)
+		return !node->finished;
+	return c && node->exit.agent.outcome.kind == OUTCOME_SIGNAL && others_leave(node);
+}
+
 void node_leave(struct step *s, const struct agent_action *action)
 {
 	struct node *node = s->node;
-	const struct coordinator *c = node->coordinator;
 	node->exit =
 		(struct node_action){ .type = NODE_DO_HOST, .linked = s->linked, .agent = *action };
 	node->seek_ns = NS_NEVER;
-	node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;
+	node->ending = node_stays(node);
 	if (!node->ending)
 		node_release(s);
 }
@@ -87,8 +109,6 @@ void node_give_up(struct step *s, const struct stepped_down *down)
 		node_lose_link(s, true);
 	else if (node->link_state == NODE_UNLINKED)
 		node_seek_at(node, s->now_ns);
-	if (node->ending)
-		node_release(s);
 	if (!node_has_agent(node))
 		exit_apart(s, NULL);
 }
@@ -96,8 +116,6 @@ void node_give_up(struct step *s, const struct stepped_down *down)
 void node_finish(struct step *s)
 {
 	s->node->finished = true;
-	if (s->node->ending)
-		node_release(s);
 	if (!node_has_agent(s->node))
 		exit_apart(s, s->node->coordinator);
 }

@@ -73,7 +73,8 @@ void node_finish(struct step *s);
 
 void node_free_coordinator(struct node *node);
 
-/* The agent's exit: at once, or held back until node_release(). */
+/* The agent's exit: at once, or held back while node_stays(). */
+bool node_stays(const struct node *node);
 void node_leave(struct step *s, const struct agent_action *action);
 void node_release(struct step *s);
 

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 import textwrap
 
 import pytest
@@ -367,6 +368,35 @@ def test_a_stop_signal_to_all_nodes_ends_them_all(agents, crew, port):
         agent.signal(signal.SIGTERM)
     assert agents.wait() == [STOPPED] * 3
     assert gone([worker.pid for worker in round_]) == []
+
+
+def test_workers_that_save_are_not_killed_when_the_node_that_coordinates_is_done(agents, port, tmp_path):
+    """All nodes are stopped; the workers of the one that coordinates end at once, the other's take their time."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(textwrap.dedent("""\
+        import os, pathlib, signal, sys, time
+        here, last = pathlib.Path(sys.argv[1]), os.environ["GROUP_RANK"] == "1"
+        def end(*_):
+            (here / f"stops{last:d}").touch()
+            while last and not (here / "stops0").exists():
+                time.sleep(0.01)
+            if last:
+                time.sleep(1)
+                (here / "saved").touch()
+            os._exit(0)
+        signal.signal(signal.SIGTERM, end)
+        (here / f"runs{last:d}").touch()
+        while True:
+            time.sleep(0.1)
+        """))
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}", sys.executable, str(worker), str(tmp_path)]
+    first, last = coordinator(agents, "--no-python", *common), agents.start("--no-python", *common)
+    wait_for(lambda: all((tmp_path / f"runs{i}").exists() for i in (0, 1)), "both workers")
+    last.signal(signal.SIGTERM)
+    wait_for((tmp_path / "stops1").exists, "the signal to reach the worker")
+    first.signal(signal.SIGTERM)
+    assert agents.wait() == [STOPPED] * 2
+    assert (tmp_path / "saved").exists(), last.text()
 
 
 def test_every_node_shows_its_part_of_the_job(agents, crew, port):

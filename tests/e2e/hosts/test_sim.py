@@ -116,7 +116,7 @@ MUTANTS = {
     ],
     # how the machines are joined
     "outcome-not-held-back": [
-        ("node_coordinator.c", "node->ending = c && c->state == COORDINATOR_CLOSED && !node->finished;", "node->ending = false;"),
+        ("node_coordinator.c", "node->ending = node_stays(node);", "node->ending = false;"),
     ],
     "dead-endpoints-forgotten": [
         ("node_link.c", ".dead_indexes = s->node->dead_indexes,", ".dead_indexes = 0,"),
@@ -143,7 +143,7 @@ MUTANTS = {
         ("node_link.c", "\tif (node->config.kind == NODE_ALONE) {\n\t\tgo_up(s);\n\t\treturn;\n\t}\n\tnode->link_state = NODE_PLACING;", "\tgo_up(s);"),
     ],
     "held-back-forever": [
-        ("node_coordinator.c", "\ts->node->finished = true;\n\tif (s->node->ending)\n\t\tnode_release(s);", "\ts->node->finished = true;"),
+        ("node.c", "if (node->ending && !node_stays(node))", "if (false)"),
     ],
     "not-tried-again": [
         ("node_link.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),

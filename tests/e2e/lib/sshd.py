@@ -41,7 +41,7 @@ class Ssh:
             f"UserKnownHostsFile /dev/null\nLogLevel ERROR\nAddressFamily inet\n")
         (self.directory / "sshd_config").write_text(
             f"HostKey {self.directory}/host_key\nAuthorizedKeysFile {self.directory}/user_key.pub\nStrictModes no\nUsePAM no\n"
-            f"PidFile none\nMaxStartups 200\nSetEnv TMPDIR=/run/here XDG_RUNTIME_DIR=/run/here\n" +
+            f"PidFile none\nMaxStartups 200\nSetEnv TMPDIR=/run/here XDG_RUNTIME_DIR=/run/here HOME=/run/here\n" +
             (f"ForceCommand {force}\n" if force else ""))
         for host in lab.hosts:
             if host not in without:

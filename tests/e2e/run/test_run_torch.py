@@ -64,11 +64,11 @@ def test_a_worker_that_was_stopped_is_a_failure_as_with_torchrun(muster, place, 
     """Rank 1 has left an error when rank 0 fails, rank 2 has not; both run on until they are stopped. Rank 3 is done."""
     need_own_name()
     worker = place("worker.sh", """
-        [ $RANK = 3 ] && exit 0
+        [ $RANK = 3 ] && echo $$ >"$1.3" && exit 0
         [ $RANK = 1 ] && echo '{"message": {"message": "boom of 1", "extraInfo": {"timestamp": "1"}}}' >"$TORCHELASTIC_ERROR_FILE"
         touch "$1.$RANK"
         while [ $RANK = 0 ]; do
-            [ -e "$1.1" ] && [ -e "$1.2" ] && exit 7
+            [ -e "$1.1" ] && [ -e "$1.2" ] && [ -s "$1.3" ] && ! kill -0 $(cat "$1.3") 2>/dev/null && exit 7
             sleep 0.01
         done
         exec sleep 600

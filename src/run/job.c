@@ -393,9 +393,8 @@ static void tear_down(struct job *job)
 	guard_free(job->guard);
 	own_question_free(job->asker);
 	preload_free(job->workers.preload);
-	/* Only then no report is written. */
-	if (job->result->outcome.kind == OUTCOME_DONE && !job->result->history.stop_signal &&
-	    !job->config->exit_map.given)
+	/* No report is written into the temporary directory of a job that ended well. */
+	if (history_final_code(&job->result->history, &job->result->outcome, job->config) == 0)
 		logdir_drop_empty(&job->result->logdir);
 	output_free(job->output);
 	wiring_free(job->wiring);

@@ -212,8 +212,10 @@ struct deal {
 	size_t waiting, given; /* orders */
 	size_t jobs;	       /* that the hosts can run at a time */
 	uint64_t ok, failed;
-	uint64_t complete_ns; /* since when all hosts that there can be are here; 0: they are not */
-	uint64_t idle_ns;     /* since when orders wait that no host here can take; 0: none does */
+	/* Since when all hosts that there can be are here; 0: they are not, or it has been told
+	 * which orders fit nowhere. */
+	uint64_t complete_ns;
+	uint64_t idle_ns; /* since when orders wait that no host here can take; 0: none does */
 	enum deal_stop stop;
 	enum deal_why why;
 	bool ended;

@@ -139,6 +139,16 @@ static pid_t fork_agent(pid_t *ret_escaped, pid_t *ret_warden)
 	return agent;
 }
 
+/* Agent and warden die at once; returns when the heir has ended. */
+static void lose_both(pid_t agent, pid_t warden, int heir_fd)
+{
+	kill(warden, SIGKILL);
+	kill(agent, SIGKILL);
+	ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
+	struct pollfd ended = { .fd = heir_fd, .events = POLLIN };
+	ck_assert_int_eq(poll(&ended, 1, -1), 1);
+}
+
 TEST(nothing_survives_when_agent_and_warden_are_killed_at_once)
 {
 	pid_t escaped, warden;
@@ -146,11 +156,7 @@ TEST(nothing_survives_when_agent_and_warden_are_killed_at_once)
 	pid_t heir = parent_of(warden);
 	ck_assert_int_eq(parent_of(heir), agent);
 	AUTO(fd_close) int heir_fd = pidfd_open(heir, 0);
-	kill(warden, SIGKILL);
-	kill(agent, SIGKILL);
-	ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
-	struct pollfd ended = { .fd = heir_fd, .events = POLLIN };
-	ck_assert_int_eq(poll(&ended, 1, -1), 1);
+	lose_both(agent, warden, heir_fd);
 	ck_assert(!exists(escaped));
 }
 
@@ -256,11 +262,7 @@ TEST(a_stopped_heir_goes_on_when_agent_and_warden_are_killed)
 	pid_t heir = parent_of(warden);
 	AUTO(fd_close) int heir_fd = pidfd_open(heir, 0);
 	stop(heir);
-	kill(warden, SIGKILL);
-	kill(agent, SIGKILL);
-	ck_assert_int_eq(waitpid(agent, NULL, 0), agent);
-	struct pollfd ended = { .fd = heir_fd, .events = POLLIN };
-	ck_assert_int_eq(poll(&ended, 1, -1), 1);
+	lose_both(agent, warden, heir_fd);
 	ck_assert(!exists(escaped));
 }
 

@@ -56,6 +56,11 @@ class Browser:
         except AssertionError as error:
             raise AssertionError(f"{error}; it says '{self.text(selector)}'") from None
 
+    def narrow(self):
+        """Has the width of a telephone; the page draws itself anew in a later frame, and must fit then."""
+        self.driver.set_window_size(420, 800)
+        wait_for(lambda: self.run("return document.documentElement.scrollWidth") <= 420, "the page to fit into 420 pixels")
+
     def click(self, selector):
         self.driver.find_element("css selector", selector).click()
 

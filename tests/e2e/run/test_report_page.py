@@ -47,7 +47,7 @@ def test_each_view_shows_the_job_that_failed(failed, tmp_path):
         assert browser.text("#title") == "<b>train</b>" and browser.text("#state") == "failed"
         assert "Exit code1" in browser.text("#cards") and "Restarts10 left" in browser.text("#cards")
         assert not browser.driver.find_element("id", "stop").is_displayed()
-        assert "3 failed" in browser.text("#grid-legend")  # two were stopped, and say so
+        browser.shows("#grid-legend", "3 failed")  # two were stopped, and say so
         browser.keys("body", "2")
         browser.keys("#log-search", "one line")
         browser.shows("#log", "one line of all")

@@ -43,13 +43,15 @@ static void step(struct table *t, uint64_t now_ns, struct deal_event event)
 	deal_step(&t->deal, &event, now_ns, &t->actions);
 }
 
-/* A host with two cores, on link `number`. */
+/* A host with two cores, on link `number`, with a name of its own. */
 static void hello(struct table *t, uint64_t now_ns, uint64_t number, const uint32_t *held,
 		  size_t count)
 {
+	char name[] = { 'n', 'o', 'd', 'e', (char)('0' + number % 10), '\0' };
 	step(t, now_ns,
 	     (struct deal_event){ DEAL_EV_HELLO, .link = number, .id = { 1, number % 10 },
-				  .facts = { 2, 2, 2, 1000 }, .held = held, .held_count = count });
+				  .facts = { 2, 2, 2, 1000, .name = name }, .held = held,
+				  .held_count = count });
 }
 
 static void result(struct table *t, uint64_t now_ns, uint32_t host, uint64_t link, uint32_t order,
@@ -283,13 +285,22 @@ TEST(an_order_that_no_host_can_serve_fails_when_all_hosts_are_there)
 	const struct deal_config config = usual();
 	begin_unfit(&t, &config);
 	hello(&t, 1, 2, NULL, 0);
+	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
+	ck_assert_ptr_null(find(&t, DEAL_DO_END)); /* the other one runs */
+}
+
+TEST(two_hosts_of_one_name_are_two_when_both_have_lived_long)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin_unfit(&t, &config);
+	hello_as(&t, 2, (struct deal_facts){ 2, 2, 2, 1000, .name = "node1" });
 	beat(&t, LOST_NS, 0);
 	beat(&t, LOST_NS, 1);
 	beat(&t, 1 + LOST_NS, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
 	beat(&t, 1 + LOST_NS, 1);
 	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
-	ck_assert_ptr_null(find(&t, DEAL_DO_END)); /* the other one runs */
 }
 
 TEST(a_host_that_started_again_is_not_two_of_all_hosts)
@@ -297,12 +308,25 @@ TEST(a_host_that_started_again_is_not_two_of_all_hosts)
 	AUTO(table_done) struct table t;
 	const struct deal_config config = usual();
 	begin_unfit(&t, &config);
-	hello(&t, 2, 2, NULL, 0); /* the process before fell silent without a word */
+	/* The process before fell silent without a word. */
+	hello_as(&t, 2, (struct deal_facts){ 2, 2, 2, 1000, .name = "node1" });
 	beat(&t, LOST_NS, 1);
 	step(&t, 1 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
 	beat(&t, 2 + 2 * LOST_NS, 1);
 	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+}
+
+TEST(a_host_that_is_away_is_not_one_of_all_hosts_before_it_is_back)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin_unfit(&t, &config);
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .host = 0, .link = 1 });
+	hello(&t, 3, 2, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	hello(&t, 4, 1, NULL, 0);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
 }
 
 TEST(an_order_that_the_only_host_cannot_serve_fails_at_once)

@@ -361,6 +361,18 @@ static void set_facts(struct deal_host *host, const struct deal_facts *facts)
 	host->facts.name = host->facts.features = NULL;
 }
 
+/* The coordinator's own process is as old as the deal: none can have been here in its place. */
+static void note_twins(const struct deal *deal, struct deal_host *host)
+{
+	for (size_t i = 0; i < deal->host_count; i++) {
+		struct deal_host *other = &deal->hosts[i];
+		if (other == host || other->state == DEAL_LOST || other->local || host->local ||
+		    strcmp(other->name, host->name) != 0)
+			continue;
+		other->twin = host->twin = true;
+	}
+}
+
 static void on_hello(struct step *s)
 {
 	struct deal *deal = s->deal;
@@ -380,6 +392,7 @@ static void on_hello(struct step *s)
 	host->link = event->link;
 	host->local = event->local;
 	set_facts(host, &event->facts);
+	note_twins(deal, host);
 	host->heard_ns = s->now_ns;
 	host->recalling = false;
 	count_hosts(s);
@@ -562,14 +575,15 @@ static bool some_unfit(const struct deal *deal)
 	return true;
 }
 
-/* All hosts that there can be are here. Each has been heard of long after the last of them came:
- * one that has started again is also among the others, until it is lost, as the process that it
- * was. */
+/* All hosts that there can be are here. One that has started again is also among them, until it is
+ * lost, as the process that it was. So one whose link is gone, or whose name another has, must be
+ * heard of long after the last of them came. */
 static bool is_complete(const struct deal *deal)
 {
 	for (size_t i = 0; deal->complete_ns && i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
 		if (host->state != DEAL_LOST && !host->spare && !host->local &&
+		    (host->state == DEAL_AWAY || host->twin) &&
 		    host->heard_ns < ns_add(deal->complete_ns, deal->config.lost_after_ns))
 			return false;
 	}

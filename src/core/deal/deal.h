@@ -104,6 +104,7 @@ struct deal_host {
 	uint64_t link;		 /* 0: none */
 	bool spare;		 /* beyond max_hosts: is given nothing */
 	bool local;		 /* in the coordinator's process: cannot fall silent */
+	bool twin;		 /* another had its name: one may be the other, started again */
 	struct deal_facts facts; /* with the two below */
 	char name[NEEDS_NAME_MAX];
 	char *features;

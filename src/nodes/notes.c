@@ -108,6 +108,12 @@ static void describe(const struct note *note, struct buf *out)
 	case NOTE_CLOSED:
 		describe_close(note, out);
 		return;
+	case NOTE_STAYS:
+		buf_printf(out,
+			   "this node coordinates the job, so it stays until the workers of %u "
+			   "other node%s have ended; a second signal ends it at once",
+			   note->nodes, note->nodes == 1 ? "" : "s");
+		return;
 	case NOTE_COORDINATES:
 	case NOTE_JOINED:
 	case NOTE_EXCLUDED:

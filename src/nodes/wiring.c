@@ -209,6 +209,7 @@ static void say(const struct note *note)
 		[NOTE_LATE] = { LOG_WARN, "holds the others up: " },
 		[NOTE_IN_STEP] = { LOG_INFO, "keeps up again: " },
 		[NOTE_CLOSED] = { LOG_INFO, "" },
+		[NOTE_STAYS] = { LOG_WARN, "" },
 		[NOTE_SUPERSEDED] = { LOG_INFO, "another coordinates this job now" },
 	};
 	static_assert(ARRAY_LEN(notes) == NOTE_KIND_COUNT, "every note needs a line");

@@ -508,8 +508,24 @@ TEST(a_process_that_is_stopped_stays_while_another_that_leaves_has_workers)
 	other_leaves(false);
 	step_host_type(AGENT_GROUP_GONE);
 	ck_assert_ptr_null(find_host(AGENT_EXIT));
+	ck_assert(!noted(NOTE_STAYS));
 	other_leaves(true);
 	ck_assert_int_eq(find_host(AGENT_EXIT)->outcome.kind, OUTCOME_SIGNAL);
+}
+
+TEST(a_process_that_stays_for_others_says_so_once_after_a_while)
+{
+	run_two();
+	stop(SIGTERM);
+	other_leaves(false);
+	step_host_type(AGENT_GROUP_GONE);
+	ck_assert_uint_le(node_deadline_ns(&node), now_ns + NODE_TELL_STAY_NS);
+	for (int i = 0; i < 2; i++) {
+		note_count = 0;
+		now_ns += NODE_TELL_STAY_NS;
+		step_type(NODE_EV_TIMER);
+		ck_assert(noted(NOTE_STAYS) == (i == 0));
+	}
 }
 
 TEST(a_second_signal_ends_a_process_that_stays_for_others)

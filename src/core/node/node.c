@@ -119,6 +119,8 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 	}
 	if (node->ending && !node_stays(node))
 		node_release(&step);
+	if (now_ns >= node->tell_stay_ns)
+		node_tell_stay(&step);
 	node_pass_asks(&step);
 }
 
@@ -132,6 +134,7 @@ void node_set_wall(struct node *node, int64_t wall_shift_ns)
 uint64_t node_deadline_ns(const struct node *node)
 {
 	uint64_t deadline_ns = MIN(agent_deadline_ns(&node->agent), node->seek_ns);
+	deadline_ns = MIN(deadline_ns, node->tell_stay_ns);
 	if (!node_agent_ended(node))
 		deadline_ns = MIN(deadline_ns, finder_deadline_ns(&node->finder));
 	if (node->coordinator)
@@ -149,7 +152,8 @@ void node_init(struct node *node, const struct node_config *config)
 {
 	*node = (struct node){ .config = *config,
 			       .next_local = NODE_LOCAL_LINK,
-			       .seek_ns = NS_NEVER };
+			       .seek_ns = NS_NEVER,
+			       .tell_stay_ns = NS_NEVER };
 	if (config->kind == NODE_ALONE) {
 		/* Its link cannot fall silent, and there is no other host to wait for. */
 		node->config.agent.node.period_ns = 0;

@@ -45,6 +45,7 @@
 
 #define NODE_RETRY_NS (300 * NS_PER_MS)	    /* pause after a failed link */
 #define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by then */
+#define NODE_TELL_STAY_NS (2 * NS_PER_S)    /* before a process that is stopped says why it stays */
 
 enum node_kind {
 	NODE_ALONE,
@@ -209,8 +210,9 @@ struct node {
 	struct asking *asking;
 	struct questions *questions; /* of the coordinator here */
 
-	bool finished; /* the coordinator here: all know that the job is over */
-	bool ending;   /* `exit` is held back until then */
+	bool finished;	       /* the coordinator here: all know that the job is over */
+	bool ending;	       /* `exit` is held back until then */
+	uint64_t tell_stay_ns; /* when to say why it stays; NS_NEVER: not needed */
 	struct node_action exit;
 };
 

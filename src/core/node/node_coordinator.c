@@ -9,21 +9,22 @@
 void node_release(struct step *s)
 {
 	s->node->ending = false;
+	s->node->tell_stay_ns = NS_NEVER;
 	*node_act(s, NODE_DO_HOST) = s->node->exit;
 }
 
 /* Without a connection, members that are stopped as well would kill their workers, which have time
  * to end. */
-static bool others_leave(const struct node *node)
+static uint32_t others_that_leave(const struct node *node)
 {
 	const struct roster *roster = &node->coordinator->roster;
+	uint32_t count = 0;
 	for (size_t i = 0; i < roster->count; i++) {
 		const struct member *member = roster->members[i];
-		if (member->status == MEMBER_LEAVING && member->link &&
-		    !agent_id_eq(member->id, node->config.agent.node.id))
-			return true;
+		count += member->status == MEMBER_LEAVING && member->link &&
+			 !agent_id_eq(member->id, node->config.agent.node.id);
 	}
-	return false;
+	return count;
 }
 
 /* A process that coordinates stays until all others know that the job is over; when its user stops
@@ -33,7 +34,16 @@ bool node_stays(const struct node *node)
 	const struct coordinator *c = node->coordinator;
 	if (c && c->state == COORDINATOR_CLOSED)
 		return !node->finished;
-	return c && node->exit.agent.outcome.kind == OUTCOME_SIGNAL && others_leave(node);
+	return c && node->exit.agent.outcome.kind == OUTCOME_SIGNAL && others_that_leave(node) > 0;
+}
+
+void node_tell_stay(struct step *s)
+{
+	struct node *node = s->node;
+	node->tell_stay_ns = NS_NEVER;
+	if (node->ending && node->coordinator->state != COORDINATOR_CLOSED)
+		node_act(s, NODE_DO_NOTE)->note =
+			(struct note){ .kind = NOTE_STAYS, .nodes = others_that_leave(node) };
 }
 
 void node_leave(struct step *s, const struct agent_action *action)
@@ -45,6 +55,8 @@ void node_leave(struct step *s, const struct agent_action *action)
 	node->ending = node_stays(node);
 	if (!node->ending)
 		node_release(s);
+	else
+		node->tell_stay_ns = ns_add(s->now_ns, NODE_TELL_STAY_NS);
 }
 
 static void exit_apart(struct step *s, const struct coordinator *c)

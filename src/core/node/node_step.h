@@ -75,6 +75,7 @@ void node_free_coordinator(struct node *node);
 
 /* The agent's exit: at once, or held back while node_stays(). */
 bool node_stays(const struct node *node);
+void node_tell_stay(struct step *s); /* at tell_stay_ns */
 void node_leave(struct step *s, const struct agent_action *action);
 void node_release(struct step *s);
 

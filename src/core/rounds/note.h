@@ -22,6 +22,7 @@ enum note_kind {
 	NOTE_LATE,	  /* name, late: one of its workers holds the others up */
 	NOTE_IN_STEP,	  /* name, late: it no longer does */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */
+	NOTE_STAYS,	  /* nodes: it was stopped, but so many that leave, too, have workers */
 	NOTE_SUPERSEDED,  /* another process coordinates the job now */
 	NOTE_KIND_COUNT,
 };

@@ -371,7 +371,7 @@ def test_a_stop_signal_to_all_nodes_ends_them_all(agents, crew, port):
 
 
 def test_workers_that_save_are_not_killed_when_the_node_that_coordinates_is_done(agents, port, tmp_path):
-    """All nodes are stopped; the workers of the one that coordinates end at once, the other's take their time."""
+    """All nodes are stopped; the workers of the one that coordinates end at once, the other's take until it says that it waits for them."""
     worker = tmp_path / "worker.py"
     worker.write_text(textwrap.dedent("""\
         import os, pathlib, signal, sys, time
@@ -380,8 +380,9 @@ def test_workers_that_save_are_not_killed_when_the_node_that_coordinates_is_done
             (here / f"stops{last:d}").touch()
             while last and not (here / "stops0").exists():
                 time.sleep(0.01)
+            while last and not (here / "told").exists():
+                time.sleep(0.01)
             if last:
-                time.sleep(1)
                 (here / "saved").touch()
             os._exit(0)
         signal.signal(signal.SIGTERM, end)
@@ -395,6 +396,8 @@ def test_workers_that_save_are_not_killed_when_the_node_that_coordinates_is_done
     last.signal(signal.SIGTERM)
     wait_for((tmp_path / "stops1").exists, "the signal to reach the worker")
     first.signal(signal.SIGTERM)
+    first.says("this node coordinates the job, so it stays until the workers of 1 other node have ended; a second signal ends it at once")
+    (tmp_path / "told").touch()
     assert agents.wait() == [STOPPED] * 2
     assert (tmp_path / "saved").exists(), last.text()
 

@@ -46,13 +46,15 @@ int journal_open(struct journal *journal, const char *path, bool resume, struct 
 		return 0;
 	AUTO(fd_close)
 	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd < 0 || fstat(fd, &info) < 0)
+	if (fd < 0)
 		return err_set(err, errno, "%s: %m", path);
-	if (info.st_size > 0 && !resume)
-		return err_set(err, EEXIST, "%s exists: continue it with --resume", path);
 	int r = lock(fd, path, err);
 	if (r < 0)
 		return r;
+	if (fstat(fd, &info) < 0)
+		return err_set(err, errno, "%s: %m", path);
+	if (info.st_size > 0 && !resume)
+		return err_set(err, EEXIST, "%s exists: continue it with --resume", path);
 	journal->fd = fd_take(&fd);
 	journal->path = mem_strdup(path);
 	journal->unnamed = info.st_nlink == 0;

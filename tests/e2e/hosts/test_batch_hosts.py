@@ -202,13 +202,14 @@ def test_hosts_wait_for_a_frozen_coordinator_that_has_the_result_file(make_hosts
     assert set(final(tmp_path / "r.jsonl").values()) == {1} and len(final(tmp_path / "r.jsonl")) == 12
 
 
-def test_a_host_that_comes_waits_for_a_frozen_coordinator_that_has_the_result_file(make_hosts, tmp_path):
+@pytest.mark.parametrize("resume", [["--resume"], []], ids=["to resume", "to begin"])
+def test_a_host_that_comes_waits_for_a_frozen_coordinator_that_has_the_result_file(make_hosts, tmp_path, resume):
     hosts = make_hosts(2)
     orders = waiting_orders(tmp_path, 6)
     (coordinator,) = hosts.start("-j3", "-o", "r.jsonl", orders, conf=QUICK, count=1)
     wait_for(lambda: len(started(tmp_path / "started")) == 3, "orders to run")
     coordinator.signal(signal.SIGSTOP)
-    hosts.start("-j3", "-o", "r.jsonl", "--resume", orders, conf=QUICK, count=1)[1].says("so this host does not take over")
+    hosts.start("-j3", "-o", "r.jsonl", *resume, orders, conf=QUICK, count=1)[1].says("so this host does not take over")
     coordinator.signal(signal.SIGCONT)
     let_go(tmp_path, 6)
     assert [host.wait() for host in hosts.processes] == [0, 0]

@@ -180,12 +180,22 @@ class PodJob:
         done = self.cluster.run("logs", f"{self.name}-{index}-muster")
         return done.stdout + done.stderr
 
+    def ended(self, index):
+        return self.inspect(index, "{{.State.Status}}") == "exited"
+
     def says(self, index, text, timeout=DEADLINE):
-        wait_for(lambda: text in self.text(index), f"{self.name}-{index} to say {text!r}; it said {self.text(index)}", timeout)
+        """Waits until it has printed the text, no longer than it lives."""
+        def last_word():
+            ended = self.ended(index)  # first: what it prints before its end is in the text then
+            said = self.text(index)
+            return [said] if ended or text in said else None
+
+        (said,) = wait_for(last_word, f"{self.name}-{index} to say {text!r}", timeout)
+        assert text in said, f"{self.name}-{index} has ended without {text!r}; it said:\n{said}"
 
     def code(self, index, timeout=DEADLINE):
         """Of its container, when it has ended."""
-        wait_for(lambda: self.inspect(index, "{{.State.Status}}") == "exited", f"{self.name}-{index} to end", timeout)
+        wait_for(lambda: self.ended(index), f"{self.name}-{index} to end", timeout)
         return int(self.inspect(index, "{{.State.ExitCode}}"))
 
     def verdict(self, code):

@@ -18,21 +18,26 @@ def helper(name):
     return BUILD / "helpers" / name
 
 
+def asan_options():
+    """The caller's, and that a sanitized libmuster may come into a Python that is not."""
+    return ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+
+
 def clean_env(**extra):
     """The caller's environment without what would change the program's behaviour."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("PET_", "TORCHELASTIC_", "MUSTER_", "SLURM_", "OMP_"))
            and k not in ("LOGLEVEL", "MUSTER", "BUILD", "PYTHON_EXEC", "MASTER_ADDR", "MASTER_PORT", "COLUMNS", "LINES")}
     env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"
-    # A sanitized libmuster comes into a Python that is not.
-    env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+    env["ASAN_OPTIONS"] = asan_options()
     env.update({k: str(v) for k, v in extra.items()})
     return env
 
 
 def package_env():
-    """What leads to the Python package of this tree and to what was built for it."""
-    return {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so"}
+    """What leads to the Python package of this tree and to what was built for it; all that a place with an environment of its own needs."""
+    return {"PYTHONPATH": ROOT / "python", "MUSTER_PROGRAM": MUSTER, "MUSTER_LIBRARY": BUILD / "libmuster.so",
+            "ASAN_OPTIONS": asan_options()}
 
 
 def python_env(**extra):

@@ -41,6 +41,11 @@ def script(place):
     return place("worker.py", WORKER)
 
 
+def wait_running(status):
+    """A worker may speak before its muster has heard that it runs."""
+    wait_for(lambda: json.loads(status().stdout)[0]["workers"][0]["state"] == "running", "a running worker")
+
+
 def test_the_odd_rank_comes_first_and_the_others_are_one_group(start, muster, env, script, tmp_path):
     process = start("run", "--nproc-per-node=3", f"--rdzv-id={JOB}", script, env=env)
     wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 3, "the workers")
@@ -147,6 +152,7 @@ def test_a_tool_that_hangs_or_prints_garbage_costs_its_time_not_the_answer(start
     place("bin/gdb", "#!/bin/sh\nexit 3\n", 0o755)
     start("run", f"--rdzv-id={JOB}", script, env=env)
     wait_for(lambda: (tmp_path / "ready.0.0").exists(), "the worker")
+    wait_running(lambda: muster("status", "--json", JOB, env=env))
     done = muster("stacks", "--timeout=3", JOB, env={**env, "PATH": f"{tmp_path}/bin:/usr/bin:/bin"})
     assert done.returncode == 0
     assert "only what the kernel tells: py-spy did not answer in time; " in done.stdout
@@ -176,8 +182,7 @@ def test_a_user_who_may_not_trace_a_worker_reads_the_remedy(start, muster, place
             return subprocess.run([*NOBODY, program, what, *options, JOB], env=env, cwd=home, capture_output=True, text=True,
                                   timeout=DEADLINE)
 
-        # The worker may speak before its muster has heard that it runs.
-        wait_for(lambda: json.loads(ask("status", "--json").stdout)[0]["workers"][0]["state"] == "running", "a running worker")
+        wait_running(lambda: ask("status", "--json"))
         done = ask("stacks", PATIENT)
         job.terminate()
         job.wait(timeout=DEADLINE)

@@ -106,7 +106,7 @@ def test_a_terminal_gets_a_screen_that_answers_keys_and_sizes(job, muster):
         screen.shows("no job of this user is running here")
         screen.press("q")
         assert screen.process.wait(timeout=60) == 0
-        assert screen.read().endswith("\033[?25h\033[?1049l"), "the terminal is as it was"
+        wait_for(lambda: screen.read().endswith("\033[?25h\033[?1049l"), "the terminal to be as it was")  # a read may give a part
     finally:
         screen.process.kill()
         screen.process.wait()

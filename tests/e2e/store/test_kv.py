@@ -67,7 +67,7 @@ def test_compare_and_set(kv):
 
 
 def test_a_wait_times_out_with_124(kv):
-    assert kv("wait", "nope", timeout=0.2) == (124, "")
+    assert kv("wait", "nope", timeout=2) == (124, "")  # so long that even a busy store has greeted it
     assert "timed out" in kv.stderr
     assert kv("get", "nope", timeout=0.2)[0] == 124
     assert kv("barrier", "alone", "2", timeout=0.2)[0] == 124
@@ -127,7 +127,7 @@ def test_it_waits_for_a_store_that_is_not_up_yet(start, port):
 
 
 def test_no_store_is_told_after_the_timeout(muster, port):
-    result = muster("kv", "--store", port.endpoint, "--timeout", "0.2", "get", "k")
+    result = muster("kv", "--store", port.endpoint, "--timeout", "1", "get", "k")
     assert result.returncode == 125
     assert f"no store at 127.0.0.1, port {port.number}" in result.stderr and "refused" in result.stderr
 

@@ -16,6 +16,7 @@ from tree import MUSTER, SANITIZER
 from waits import read_line
 
 MIB = 1 << 20
+STALL = "2s"  # longer than a busy machine keeps this process from sending its next bytes
 
 
 def rss(process):
@@ -69,12 +70,12 @@ def test_replies_before_the_bad_request_still_arrive():
 
 
 @pytest.mark.parametrize("sent, why", [
-    (b"\x00\xce", "no handshake within 300 ms"),
-    (b"", "no handshake within 300 ms"),
+    (b"\x00\xce", "no handshake within 2.0 s"),
+    (b"", "no handshake within 2.0 s"),
     (HELLO + b"\x01" + string(b"k") + struct.pack("<Q", MIB) + b"x" * 1000, "half a request (1018 of at least 1048594"),
 ])
 def test_a_client_that_stalls_delays_no_other_and_is_dropped(sent, why):
-    with our_server("--stall-timeout", "300ms") as (process, host, port):
+    with our_server("--stall-timeout", STALL) as (process, host, port):
         bystander = connect(host, port)
         waiting = connect(host, port, HELLO + b"\x06" + struct.pack("<Q", 1) + string(b"never"))
         offender = connect(host, port, sent)
@@ -110,7 +111,7 @@ def drips_until_dropped(link, deadline):
 
 
 def test_a_byte_now_and_then_does_not_defeat_the_stall_timeout():
-    with our_server("--stall-timeout", "300ms") as (process, host, port):
+    with our_server("--stall-timeout", STALL) as (process, host, port):
         offender = connect(host, port, HELLO + b"\x01" + string(b"k") + struct.pack("<Q", MIB))
         assert drips_until_dropped(offender, time.monotonic() + 20)
         assert "half a request" in complaint(process)
@@ -133,7 +134,7 @@ def test_a_thousand_half_requests_do_not_cost_an_honest_client_its_large_value()
 
 
 def test_a_client_that_never_reads_is_bounded_and_dropped():
-    with our_server("--stall-timeout", "500ms") as (process, host, port):
+    with our_server("--stall-timeout", STALL) as (process, host, port):
         bystander = connect(host, port, HELLO + b"\x01" + string(b"big") + string(b"x" * 4 * MIB))
         assert ping(bystander)
         before = rss(process)
@@ -150,7 +151,7 @@ def test_a_client_that_never_reads_is_bounded_and_dropped():
         assert ping(bystander)
         assert rss(process) - before < 24 * MIB
         line = complaint(process)
-        assert "it has not read its replies for 500 ms" in line
+        assert "it has not read its replies for 2.0 s" in line
         assert ping(bystander)
 
 

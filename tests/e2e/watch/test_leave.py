@@ -13,6 +13,8 @@ from page import Page, board_of, saved
 from tree import MUSTER, python_env
 from waits import DEADLINE, wait_for
 
+JOB = f"left-{os.getpid()}"  # others may run the same tests on this host
+
 # Takes steps of its own pace; says when it has begun.
 WORKER = """
     import os, signal, sys, time, muster
@@ -95,9 +97,9 @@ def test_otherwise_sigterm_stops_the_job_as_ever(tmp_path, options, asks):
 
 
 def test_a_user_has_all_save_and_go_on_then_leave(tmp_path):
-    with Run(tmp_path, "--rdzv-id=kept", f"--events={tmp_path}/events") as run:
+    with Run(tmp_path, f"--rdzv-id={JOB}", f"--events={tmp_path}/events") as run:
         def ask(*options):
-            subprocess.run([MUSTER, "checkpoint", *options, "kept"], env=python_env(), check=True, timeout=DEADLINE)
+            subprocess.run([MUSTER, "checkpoint", *options, JOB], env=python_env(), check=True, timeout=DEADLINE)
 
         def agreed():
             events = map(json.loads, (tmp_path / "events").read_text().splitlines())
@@ -112,8 +114,8 @@ def test_a_user_has_all_save_and_go_on_then_leave(tmp_path):
 
 
 def test_a_user_who_asks_workers_that_do_not_is_told_so(tmp_path):
-    with Run(tmp_path, "--rdzv-id=deaf", asks=()):
-        done = subprocess.run([MUSTER, "checkpoint", "deaf"], env=python_env(), capture_output=True, text=True, timeout=DEADLINE)
+    with Run(tmp_path, f"--rdzv-id={JOB}", asks=()):
+        done = subprocess.run([MUSTER, "checkpoint", JOB], env=python_env(), capture_output=True, text=True, timeout=DEADLINE)
         assert done.returncode == 125 and "no worker here asks" in done.stderr
 
 
@@ -139,8 +141,7 @@ def test_workers_that_have_saved_have_left_even_if_they_must_be_stopped(tmp_path
 
 def test_the_page_says_that_the_job_left_and_does_not_call_it_done(tmp_path):
     """While it runs and from its log directory alike: 94 is neither a failure nor the end of the training."""
-    name = f"left-{os.getpid()}"
-    with Run(tmp_path, f"--rdzv-id={name}") as run, Page(name, python_env()).stream() as events:
+    with Run(tmp_path, f"--rdzv-id={JOB}") as run, Page(JOB, python_env()).stream() as events:
         run.process.send_signal(signal.SIGUSR1)
         live = board_of(events, lambda board: "exit_code" in board.job)
         left, _ = run.ends(94)

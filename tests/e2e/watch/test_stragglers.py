@@ -4,6 +4,7 @@ The workers write times into their pages (muster-page(7)) that they choose, so t
 was told at a moment that all ranks agree on, by the slow one a while later."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from tree import MUSTER, python_env
 from waits import DEADLINE, wait_for
 
 STEP_MS, LATE_MS, SLOW = 100, 60, 2
+JOB = f"slow-{os.getpid()}"  # others may run the same tests on this host
 
 WORKER = f"""
     import ctypes, os, sys, time
@@ -61,7 +63,7 @@ def events(path, kind):
 
 
 def command(script, log, mend, *options, began_ns=0):
-    return [MUSTER, "run", f"--events={log}", "--rdzv-id=slow", "--shutdown-timeout=1", *options, str(script),
+    return [MUSTER, "run", f"--events={log}", f"--rdzv-id={JOB}", "--shutdown-timeout=1", *options, str(script),
             str(began_ns or time.time_ns()), str(mend)]
 
 
@@ -73,9 +75,9 @@ def test_a_slow_rank_is_named_until_it_keeps_up(tmp_path, script):
             [found] = wait_for(lambda: events(log, "straggler.found"), "the slow rank to be named")
             assert found["rank"] == SLOW and 2 * found["times_last"] >= found["of_steps"] >= 16
             assert abs(found["lag_us"] - 1000 * LATE_MS) < 5000 and found["step"] >= 15
-            status = subprocess.run([MUSTER, "status", "slow"], env=python_env(), capture_output=True, text=True, timeout=DEADLINE).stdout
+            status = subprocess.run([MUSTER, "status", JOB], env=python_env(), capture_output=True, text=True, timeout=DEADLINE).stdout
             assert re.search(rf"rank {SLOW} holds the others up: last in \d+ of \d+ steps, \d+\.\d ms after the others", status), status
-            state = json.loads(subprocess.run([MUSTER, "status", "--json", "slow"], env=python_env(), capture_output=True, text=True,
+            state = json.loads(subprocess.run([MUSTER, "status", "--json", JOB], env=python_env(), capture_output=True, text=True,
                                               timeout=DEADLINE).stdout)
             assert [worker["rank"] for worker in state[0]["workers"] if "straggler" in worker] == [SLOW]
             mend.touch()

@@ -377,6 +377,19 @@ static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	give_up(arg, why);
 }
 
+/* The warden's report of its end can come before what it said on the link is read. */
+static void take_last_words(struct preload *preload)
+{
+	char data[ANSWER_MAX];
+	struct warm_answer answer;
+	ssize_t len;
+	while (preload->state != PRELOAD_OFF &&
+	       (len = recv(preload->link, data, sizeof(data), MSG_DONTWAIT)) > 0)
+		if (warm_answer_parse(data, (size_t)len, &answer) == 0 &&
+		    answer.type == WARM_REFUSED)
+			give_up(preload, answer.text);
+}
+
 bool preload_take_event(struct preload *preload, const struct warden_event *event)
 {
 	if (preload && event->type == WARDEN_SYNCED)
@@ -388,6 +401,7 @@ bool preload_take_event(struct preload *preload, const struct warden_event *even
 		buf_printf(&why, "the template cannot be started: %s", strerror(event->error));
 		give_up(preload, buf_str(&why));
 	} else if (event->type == WARDEN_EXITED) {
+		take_last_words(preload);
 		buf_append_str(&why, "the template ended: ");
 		exit_status_describe(&event->status, &why);
 		give_up(preload, buf_str(&why));

@@ -354,7 +354,8 @@ def test_after_a_takeover_all_runs_of_an_order_are_on_one_host(make_hosts, tmp_p
     # The second run of each order waits.
     orders = write(tmp_path / "list", *(
         f"echo {n} >>started; test $(grep -c ^{n}$ started) != 2 || until test -e go; do sleep 0.05; done" for n in range(3)))
-    hosts.start("-j1", "--runs=3", "--quiet-check=off", "-o", "r.jsonl", "--export-json=times.json", orders, conf=QUICK)
+    hosts.start("-j1", "--runs=3", "--quiet-check=off", "-o", "r.jsonl", "--export-json=times.json", orders,
+                conf="keep_alive_interval=2,failover_after=2")  # nobody but the one that is killed may be lost
     wait_for(lambda: len(started(tmp_path / "started")) == 6, "the second runs")
     wait_for(lambda: len(results(tmp_path / "r.jsonl")) == 3, "the results of the first")
     coordinator = hosts.coordinator(tmp_path / "r.jsonl")

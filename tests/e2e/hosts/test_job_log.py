@@ -38,13 +38,17 @@ if rank == 1:
         sys.stdout.write("all work and no play\\n" * 1000)
         lines += 1000
         time.sleep(0.001)
+    while not gate.with_name("calm").exists():  # what was dropped is known by the number of a line that comes after it
+        print("that was all", flush=True)
+        lines += 1
+        time.sleep(0.05)
     gate.with_name("flood").write_text(str(lines))
 else:
     for i in range(200):
         print(f"{rank} says {i}", flush=True)
         time.sleep(0.005)
-    while not gate.exists():
-        time.sleep(0.01)
+while not gate.with_name("end").exists():
+    time.sleep(0.01)
 """
 
 
@@ -107,14 +111,25 @@ def test_a_flood_on_one_host_delays_no_other_and_costs_the_coordinator_no_memory
         wait_for(lambda: read(file), "the lines of the other hosts, and a flood that is more than the log takes")
     assert memory() < 48 << 10  # KiB: about what a job without a flood takes
     (tmp_path / "gate").touch()
+    wait_for(lambda: b"[1]: that was all\n" in log.read_bytes(), "the end of the flood in the log")
+    (tmp_path / "calm").touch()
+    flood = int(wait_for(lambda: (tmp_path / "flood").exists() and (tmp_path / "flood").read_text(), "the number of all lines"))
+
+    def told():
+        """Lines that are there, and the number of those that are not."""
+        text = log.read_bytes()
+        return (len(re.findall(rb"\[1\]: (?:all work and no play|that was all)\n", text)),
+                sum(map(int, re.findall(rb"muster: (\d+) lines of node[23] are missing here", text))))
+
+    # Before the workers end: muster waits a second at most for what is on its way then.
+    wait_for(lambda: sum(told()) >= flood, "each line to be there or to be counted")
+    (tmp_path / "end").touch()
     assert {agent.wait() for agent in agents} == {0}
-    flood = int((tmp_path / "flood").read_text())
-    text = log.read_bytes()
-    lost = sum(map(int, re.findall(rb"muster: (\d+) lines of node[23] are missing here", text)))
-    assert text.count(b"[1]: all work and no play\n") + lost == flood
-    assert text.endswith(b"muster: %d lines are missing in this log, of %d\n" % (lost, flood + 400))
-    told = re.search(r"job.log: (\d+) lines are missing \(hosts printed more than it takes\)", agents[0].text())
-    assert int(told[1]) == lost
+    there, lost = told()
+    assert there + lost == flood
+    assert log.read_bytes().endswith(b"muster: %d lines are missing in this log, of %d\n" % (lost, flood + 400))
+    said_here = re.search(r"job.log: (\d+) lines are missing \(hosts printed more than it takes\)", agents[0].text())
+    assert int(said_here[1]) == lost
 
 
 def test_after_the_loss_of_the_coordinator_the_next_one_goes_on(make_lab, tmp_path):

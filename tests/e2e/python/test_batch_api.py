@@ -231,9 +231,11 @@ def test_only_time_outs_are_retried_and_the_last_one_raises(api, from_c, tmp_pat
 
 def test_an_attempt_starts_when_the_one_before_is_gone(api, from_c, tmp_path):
     marker = f"78{os.getpid()}"
-    # The first attempt leaves a process that ignores SIGTERM, the second one counts such processes.
-    script = (f"[ ! -e again ] || {{ pgrep -fc '^sleep {marker}' >>seen; rm again; exit 0; }}; touch again; "
-              f"(trap '' TERM; setsid sleep {marker}) & sleep {marker}")
+    # The first attempt leaves a process that ignores SIGTERM, the second one counts what is left of both. It has 5 seconds, too, in
+    # which a busy machine may not look through all its processes.
+    script = (f"[ ! -e again ] || {{ for pid in $(cat again); do tr '\\0' ' ' </proc/$pid/cmdline; echo; done 2>/dev/null | "
+              f"grep -c '^sleep {marker}' >>seen; rm again; exit 0; }}; "
+              f"(trap '' TERM; exec setsid sleep {marker}) & echo $! $$ >again; exec sleep {marker}")
     api(f"""
         Runner([WorkOrder({script!r}, timeout=5, retries=1)], options=["--term-seq=TERM,100,KILL"]).run()
     """)

@@ -466,5 +466,7 @@ int http_ask_unix(const char *socket_path, const char *method, const char *path,
 	if (r < 0)
 		return err_set(err, -r, "%s: %m", socket_path);
 	r = fd_read_all(fd, ANSWER_MAX, &answer, err);
+	if (r == -EAGAIN)
+		return err_set(err, ETIMEDOUT, "no answer within %d s", HTTP_PATIENCE_S);
 	return r < 0 ? r : parse_answer(&answer, ret_body, err);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/worker/exit_code.h"
@@ -55,7 +56,12 @@ static void on_job(void *arg, const char *path, pid_t pid)
 	struct job_list *list = arg;
 	AUTO(buf_done) struct buf body = BUF_INIT;
 	AUTO_FREE char *socket = mem_printf("%s/" PAGES_SOCKET, path);
-	if (ask_state(socket, &body) != 200)
+	int code = ask_state(socket, &body);
+	if (code == -ETIMEDOUT)
+		log_warn("a job gives no answer: process %d is stopped ('kill -CONT %d' lets it go "
+			 "on) or very busy",
+			 (int)pid, (int)pid);
+	if (code != 200)
 		return; /* it has just ended, or does not answer */
 	struct job_state job = { .text = buf_take_str(&body), .dir = mem_strdup(path) };
 	if (json_value_parse(job.text, strlen(job.text), &job.json) == 0) {

@@ -161,6 +161,15 @@ def state_of(muster, process):
     return state
 
 
+def test_a_job_that_is_stopped_by_its_terminal_is_not_called_away(job, muster):
+    process = job()
+    process.send_signal(signal.SIGSTOP)
+    shown = muster("status", str(process.pid), env=process.env)
+    assert shown.returncode == 1 and f"process {process.pid} is stopped ('kill -CONT {process.pid}' lets it go on)" in shown.stderr
+    process.send_signal(signal.SIGCONT)
+    assert muster("status", str(process.pid), env=process.env).returncode == 0
+
+
 def test_status_finds_the_job_and_stop_ends_it(job, muster):
     process = job()
     state = state_of(muster, process)

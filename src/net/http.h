@@ -95,7 +95,7 @@ int http_listen_tcp(struct http_server *server, const struct addr *address,
 int http_listen_unix(struct http_server *server, const char *path, struct err *err);
 
 /* Sends a request to a server on a Unix socket and waits for the answer, at most HTTP_PATIENCE_S.
- * Returns the HTTP code or -errno. For commands, not for the loop. */
+ * Returns the HTTP code or -errno; -ETIMEDOUT: there was none. For commands, not for the loop. */
 int http_ask_unix(const char *socket_path, const char *method, const char *path,
 		  struct buf *ret_body, struct err *err);
 

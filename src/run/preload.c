@@ -377,7 +377,8 @@ static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	give_up(arg, why);
 }
 
-/* The warden's report of its end can come before what it said on the link is read. */
+/* The warden's report of its end can come before what it said on the link is read. Only why it
+ * refuses is of use then. */
 static void take_last_words(struct preload *preload)
 {
 	char data[ANSWER_MAX];

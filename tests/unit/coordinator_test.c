@@ -54,6 +54,19 @@ TEST(every_event_in_every_state_leads_where_the_table_says)
 	}
 }
 
+TEST(messages_of_questions_change_nothing_in_any_state)
+{
+	for (enum coordinator_state state = 0; state < COORDINATOR_STATE_COUNT; state++) {
+		for (enum msg_type type = MSG_ASK; type < MSG_TYPE_COUNT; type++) {
+			enter(state);
+			receive(1, &(struct msg){ .type = type });
+			ck_assert_uint_eq(actions.count, 0);
+			ck_assert_int_eq(c.state, state);
+			coordinator_done(&c);
+		}
+	}
+}
+
 TEST(a_ping_is_answered_in_every_state_that_has_members)
 {
 	for (enum coordinator_state state = 0; state < COORDINATOR_DEPOSED; state++) {

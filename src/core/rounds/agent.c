@@ -11,6 +11,7 @@
 
 /* The columns of the table: events, and each type of message. */
 enum input {
+	IN_NONE, /* what is in no table of inputs: nothing is to be done */
 	IN_START,
 	IN_LINK_UP,
 	IN_LINK_DOWN,
@@ -719,7 +720,7 @@ static void take_checks(struct agent *agent, const struct check_digest *digest)
 		memset(checks, 0, sizeof(*checks));
 }
 
-/* The column of the event; INPUT_COUNT: nothing is to be done. */
+/* The column of the event. */
 static enum input input_of(struct step *s)
 {
 	struct agent *agent = s->agent;
@@ -733,7 +734,7 @@ static enum input input_of(struct step *s)
 	 * Every state that pings has a cell for the timer. */
 	if (agent_pinging(agent) && s->now_ns >= agent_lease_end_ns(agent))
 		table[agent->state][IN_TIMER](s);
-	return accept(s) ? msg_inputs[event->msg->type] : INPUT_COUNT;
+	return accept(s) ? msg_inputs[event->msg->type] : IN_NONE;
 }
 
 void agent_step(struct agent *agent, const struct agent_event *event, uint64_t now_ns,
@@ -748,8 +749,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 	}
 	if (event->type == AGENT_CHECKED)
 		take_checks(agent, event->digest);
-	enum input input = input_of(&step);
-	handler *handle = input == INPUT_COUNT ? NULL : table[agent->state][input];
+	handler *handle = table[agent->state][input_of(&step)];
 	if (handle)
 		handle(&step);
 	if (leaving_is_overtaken(agent)) {

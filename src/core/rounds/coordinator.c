@@ -15,6 +15,7 @@
 
 /* The columns of the table: events, and each type of message. */
 enum input {
+	IN_NONE, /* what is in no table of inputs: nothing is to be done */
 	IN_JOIN,
 	IN_FAILED,
 	IN_DONE,
@@ -327,12 +328,12 @@ static_assert(ARRAY_LEN(table) == COORDINATOR_STATE_COUNT, "every state needs a 
 
 static enum input msg_input(enum msg_type type)
 {
-	static const enum input inputs[] = {
+	static const enum input inputs[MSG_TYPE_COUNT] = {
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
 		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
 		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED, [MSG_PACE] = IN_PACE,
 	};
-	return inputs[type];
+	return msg_from_agent(type) ? inputs[type] : IN_NONE;
 }
 
 void coordinator_init(struct coordinator *c, const struct coordinator_config *config)
@@ -387,14 +388,8 @@ void coordinator_step(struct coordinator *c, const struct coordinator_event *eve
 		[COORDINATOR_SUPERSEDED] = IN_SUPERSEDED, [COORDINATOR_LEASE] = IN_LEASE,
 		[COORDINATOR_RECORDED] = IN_RECORDED,
 	};
-	enum input input;
-	if (event->type == COORDINATOR_MSG) {
-		if (!msg_from_agent(event->msg->type))
-			return;
-		input = msg_input(event->msg->type);
-	} else {
-		input = inputs[event->type];
-	}
+	enum input input =
+		event->type == COORDINATOR_MSG ? msg_input(event->msg->type) : inputs[event->type];
 	handler *handle = table[c->state][input];
 	if (handle)
 		handle(&step);

@@ -518,6 +518,17 @@ TEST(pings_keep_the_lease_from_the_time_they_were_sent)
 	ck_assert_uint_eq(agent_deadline_ns(&agent), sent_ns + 4 * NS_PER_S);
 }
 
+TEST(a_pong_for_a_ping_of_the_future_does_not_lengthen_the_lease)
+{
+	enter(AGENT_RUNNING);
+	agent.next_ping_ns = NS_NEVER;
+	uint64_t lease_end_ns = agent_deadline_ns(&agent);
+	receive(&(struct msg){ .type = MSG_PONG,
+			       .ballot = round_1,
+			       .pong = { .cookie = now_ns + 60 * NS_PER_S } });
+	ck_assert_uint_eq(agent_deadline_ns(&agent), lease_end_ns);
+}
+
 TEST(pongs_tell_of_the_clocks_of_the_coordinator)
 {
 	enter(AGENT_RUNNING);
@@ -665,6 +676,20 @@ TEST(a_coordinator_that_hung_up_may_have_formed_a_round_of_which_we_did_not_hear
 	step_type(AGENT_LINK_UP);
 	ck_assert_str_eq(done(), "JOIN");
 	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, 77);
+}
+
+TEST(who_hung_up_before_its_first_pong_is_not_taken_for_the_coordinator_before_it)
+{
+	enter(AGENT_WAITING);
+	step_type(AGENT_GROUP_GONE);
+	receive(&(struct msg){
+		.type = MSG_PONG, .ballot = round_1, .pong = { .coordinator_id = 77 } });
+	step_type(AGENT_LINK_DOWN);
+	step_type(AGENT_LINK_UP); /* to another one */
+	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
+	step_type(AGENT_LINK_UP);
+	ck_assert_str_eq(done(), "JOIN");
+	ck_assert_uint_eq(actions.items[0].msg.join.memory.joined_id, JOINED_UNKNOWN);
 }
 
 /* A round without us: we were surplus, or not fit. */

@@ -146,6 +146,41 @@ TEST(a_retry_waits_for_the_old_tree_and_backs_off)
 	batch_end();
 }
 
+/* Fails so often, each time a second after its start, and returns the last delay. */
+static uint64_t delay_after(int failures)
+{
+	uint64_t now = S, delay = 0;
+	for (int i = 0; i < failures; i++) {
+		wanted.count = 0;
+		ends(0, 1, false, now);
+		ck_assert(wanted.items[0].outcome.retry);
+		delay = wanted.items[0].outcome.retry_in_ns;
+		step(BATCH_TICK, 0, now + delay);
+		now += delay + S;
+	}
+	return delay;
+}
+
+TEST(the_delay_of_a_retry_doubles_up_to_a_limit)
+{
+	struct batch_opts opts = options();
+	orders[0].retries = 100;
+	begin(&opts, 1);
+	ck_assert_uint_eq(delay_after(3), 4 * S);
+	ck_assert_uint_eq(delay_after(90), BATCH_RETRY_DELAY_MAX_NS);
+	batch_end();
+}
+
+TEST(a_delay_beyond_the_limit_stays_as_it_was_given)
+{
+	struct batch_opts opts = options();
+	opts.retry_delay_ns = 2 * BATCH_RETRY_DELAY_MAX_NS;
+	orders[0].retries = 100;
+	begin(&opts, 1);
+	ck_assert_uint_eq(delay_after(3), 2 * BATCH_RETRY_DELAY_MAX_NS);
+	batch_end();
+}
+
 TEST(only_the_reasons_asked_for_are_retried)
 {
 	static const struct {
@@ -591,6 +626,66 @@ TEST(an_open_list_that_is_stopped_asks_for_no_more)
 	offer(&orders[0], 0, S);
 	told();
 	step(BATCH_DRAIN, -1, S);
+	ends(0, 0, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	batch_end();
+}
+
+static void discard(struct batch_order *order, uint64_t now)
+{
+	struct batch_event event = { .type = BATCH_DISCARD, .slot = -1, .order = order };
+	batch_tell(&event, now);
+}
+
+TEST(an_order_that_is_discarded_before_its_retry_never_starts_again)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 1);
+	offer(&orders[0], 0, S);
+	ends(0, 1, false, 2 * S);
+	told();
+	discard(&orders[0], 2 * S);
+	ck_assert_str_eq(told(), "fetch"); /* its place is free */
+	ck_assert_uint_eq(batch_next_deadline(&batch), NS_NEVER);
+	step(BATCH_TICK, -1, 9 * S);
+	ck_assert_str_eq(told(), "");
+	step(BATCH_CLOSED, -1, 9 * S);
+	ck_assert_str_eq(told(), "end");
+	batch_end();
+}
+
+TEST(an_order_that_is_discarded_in_the_queue_never_starts)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	opts.jobs = 1;
+	begin(&opts, 2);
+	offer(&orders[0], 0, S);
+	offer(&orders[1], 1, S);
+	told();
+	discard(&orders[1], S);
+	ck_assert_str_eq(told(), "fetch");
+	step(BATCH_CLOSED, -1, S);
+	ends(0, 0, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok end");
+	batch_end();
+}
+
+TEST(an_order_that_is_discarded_while_it_runs_is_killed_and_has_no_result)
+{
+	struct batch_opts opts = options();
+	opts.open = true;
+	begin(&opts, 2);
+	offer(&orders[0], 0, S);
+	offer(&orders[1], 1, S);
+	told();
+	discard(&orders[1], S);
+	ck_assert_str_eq(told(), "kill1");
+	dies(1, SIGKILL, false, S);
+	ck_assert(!wanted.items[0].outcome.final && !wanted.items[0].outcome.retry);
+	ck_assert_str_eq(told(), "finish1:killed");
+	step(BATCH_CLOSED, -1, S);
 	ends(0, 0, false, 2 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
 	batch_end();

@@ -5,11 +5,12 @@
 #include "core/deal/hand.h"
 
 #define ORDERS 8
+#define ORDERS_MAX 32
 #define LOST_NS (5 * NS_PER_S)
 
 struct table {
 	struct deal deal;
-	struct deal_order orders[ORDERS];
+	struct deal_order orders[ORDERS_MAX];
 	struct deal_kind kinds[2];
 	struct deal_actions actions;
 };
@@ -223,6 +224,39 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 	step(&t, 1 + 30 * NS_PER_S, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
+}
+
+TEST(orders_on_a_host_share_its_memory)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 2, &config);
+	t.kinds[0].memory = 600; /* of 1000 */
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_uint_eq(t.deal.given, 1);
+	result(&t, 2, 0, 1, 0, t.orders[0].lease);
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->order, 1);
+}
+
+TEST(a_wide_order_is_overtaken_by_so_many_and_no_more)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 0, &config);
+	for (uint32_t i = 0; i < ORDERS_MAX; i++)
+		t.orders[i] = (struct deal_order){ .key = i, .kind = i == 1 };
+	deal_init(&t.deal, &config, t.orders, ORDERS_MAX, t.kinds, 2);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t ended = 0, given = 0;
+	uint64_t now_ns = NS_PER_S;
+	for (; t.deal.given == 2; now_ns += NS_PER_S, given++) {
+		ck_assert_uint_lt(given, ORDERS_MAX);
+		result(&t, now_ns, 0, 1, ended, t.orders[ended].lease);
+		ended += ended == 0 ? 2 : 1;
+	}
+	ck_assert_uint_eq(given, (uint32_t)DEAL_OVERTAKE * 2);
+	result(&t, now_ns, 0, 1, ended, t.orders[ended].lease);
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->order, 1);
 }
 
 /* With what only the coordinator knows of hosts: their names, features and memory. */

@@ -295,8 +295,10 @@ TEST(a_rank_stays_named_until_it_is_rarely_last)
 	stragglers_begin(&s, WORLD);
 	while (!take_step(&s, step++, 1, 9 * NS_PER_MS, 0, 0, &news))
 		;
-	for (int i = 0; i < 200; i++, step++) /* late in one step of two: no news */
-		ck_assert(!take_step(&s, step, i % 2 ? 1 : WORLD, 9 * NS_PER_MS, 0, 0, &news));
+	for (int i = 0; i < 400; i++, step++) { /* in one step of two, then of three: no news */
+		bool late = i % (i < 200 ? 2 : 3) == 0;
+		ck_assert(!take_step(&s, step, late ? 1 : WORLD, 9 * NS_PER_MS, 0, 0, &news));
+	}
 	uint64_t left = 0;
 	while (!take_step(&s, step++, WORLD, 0, 0, 0, &news))
 		ck_assert_uint_lt(left++, STRAGGLER_TRIALS);

@@ -134,6 +134,29 @@ TEST(the_eta_counts_what_is_running_and_the_limit_on_jobs)
 	ck_assert_uint_eq(schedule.queued, 3);
 }
 
+TEST(each_wide_order_is_overtaken_as_if_it_were_the_first)
+{
+	struct job jobs[64];
+	AUTO(schedule_done) struct schedule schedule = SCHEDULE_INIT;
+	AUTO(corepool_done) struct corepool pool;
+	struct placement one, both, narrow;
+	corepool_init_anonymous(&pool, 2);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		jobs[i] = (struct job){ { .width = i < 2 ? 2 : 1 }, 10 };
+	queue_jobs(&schedule, jobs, ARRAY_LEN(jobs), SCHEDULE_LISTED);
+	for (size_t wide = 0; wide < 2; wide++) {
+		ck_assert(corepool_take(&pool, 1, &one));
+		for (int i = 0; i < 2 * SCHEDULE_OVERTAKE; i++) {
+			ck_assert_ptr_nonnull(schedule_next(&schedule, &pool, &narrow));
+			corepool_give(&pool, &narrow);
+		}
+		ck_assert_ptr_null(schedule_next(&schedule, &pool, &narrow));
+		corepool_give(&pool, &one);
+		ck_assert_ptr_eq(schedule_next(&schedule, &pool, &both), &jobs[wide].item);
+		corepool_give(&pool, &both);
+	}
+}
+
 /* 200 narrow orders around a wide one: it must not be the last to start, whatever the rule. */
 TEST(a_wide_order_is_not_overtaken_for_ever)
 {

@@ -696,29 +696,9 @@ bool link_is_asker(const struct link *link)
 	return link->role == ROLE_ASKER;
 }
 
-bool link_peer_answers(const struct link *link)
+uint32_t link_peer_can(const struct link *link)
 {
-	return link->peer_minor >= FRAME_MINOR_ASKS;
-}
-
-bool link_peer_plans(const struct link *link)
-{
-	return link->peer_minor >= FRAME_MINOR_PLANS;
-}
-
-bool link_peer_streams(const struct link *link)
-{
-	return link->peer_minor >= FRAME_MINOR_STREAMS;
-}
-
-bool link_peer_paces(const struct link *link)
-{
-	return link->peer_minor >= FRAME_MINOR_PACES;
-}
-
-bool link_peer_arrivals(const struct link *link)
-{
-	return link->peer_minor >= FRAME_MINOR_ARRIVALS;
+	return frame_can(link->peer_minor);
 }
 
 uint64_t link_up_ns(const struct link *link)

@@ -91,12 +91,8 @@ void link_hang_up(struct link *link);
 /* The same at once: unsent data is lost. For the end of the program. */
 void link_drop(struct link *link);
 
-bool link_is_asker(const struct link *link);	  /* accepted: as what the peer came */
-bool link_peer_answers(const struct link *link);  /* the peer's version knows questions */
-bool link_peer_plans(const struct link *link);	  /* and how to leave together */
-bool link_peer_streams(const struct link *link);  /* and the job's one log */
-bool link_peer_paces(const struct link *link);	  /* and who holds the others up */
-bool link_peer_arrivals(const struct link *link); /* and who comes last to collectives */
+bool link_is_asker(const struct link *link);	 /* accepted: as what the peer came */
+uint32_t link_peer_can(const struct link *link); /* of an up link: CAN_ASK and so on */
 
 /* When this side authenticated the peer (on_up, on_agent). */
 uint64_t link_up_ns(const struct link *link);

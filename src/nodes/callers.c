@@ -60,10 +60,7 @@ static void tell_join(struct caller *caller, const struct msg *msg)
 	struct msg join = *msg;
 	caller->joined = true;
 	add_seen_address(caller->link, &node);
-	node.answers = link_peer_answers(caller->link);
-	node.plans = link_peer_plans(caller->link);
-	node.streams = link_peer_streams(caller->link);
-	node.paces = link_peer_paces(caller->link);
+	node.can = link_peer_can(caller->link);
 	join.join.node = &node;
 	tell_msg(caller, &join);
 }

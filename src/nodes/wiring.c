@@ -69,12 +69,8 @@ static void on_up(void *arg, struct link *link)
 	}
 	log_info("linked to the coordinator at %s", link_peer_name(link));
 	w->link_id++;
-	tell(w, &(struct node_event){ .type = NODE_EV_LINK_UP,
-				      .link = w->link_id,
-				      .answers = link_peer_answers(link),
-				      .plans = link_peer_plans(link),
-				      .paces = link_peer_paces(link),
-				      .arrivals = link_peer_arrivals(link) });
+	tell(w, &(struct node_event){
+			.type = NODE_EV_LINK_UP, .link = w->link_id, .can = link_peer_can(link) });
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)

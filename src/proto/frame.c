@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/rounds/msg.h"
 #include "proto/pack.h"
 
 #define MAGIC "MUSTER"
@@ -50,6 +51,22 @@ static int find_stranger(const void *data, size_t len)
 uint8_t frame_opening_minor(const void *data)
 {
 	return ((const unsigned char *)data)[MAGIC_SIZE + 1];
+}
+
+uint32_t frame_can(uint8_t minor)
+{
+	static const struct {
+		uint8_t since;
+		uint32_t can;
+	} rows[] = {
+		{ 1, CAN_ASK },	 { 4, CAN_PLAN },    { 7, CAN_STREAM },
+		{ 9, CAN_PACE }, { 12, CAN_ARRIVE },
+	};
+	uint32_t can = 0;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (minor >= rows[i].since)
+			can |= rows[i].can;
+	return can;
 }
 
 int frame_check_opening(const void *data, size_t len, struct err *err)

@@ -26,13 +26,8 @@
 #include "base/err.h"
 #include "core/rounds/finder.h"
 
-#define FRAME_MAJOR 2		/* other majors do not understand each other */
-#define FRAME_MINOR 12		/* later ones add bytes at the end of bodies, and types of frames */
-#define FRAME_MINOR_ASKS 1	/* from this one on a peer knows questions and answers */
-#define FRAME_MINOR_PLANS 4	/* and NOTICE, VOTE and PLAN */
-#define FRAME_MINOR_STREAMS 7	/* and the question for the job's one log */
-#define FRAME_MINOR_PACES 9	/* and PACE and LATE */
-#define FRAME_MINOR_ARRIVALS 12 /* and those about collectives */
+#define FRAME_MAJOR 2  /* other majors do not understand each other */
+#define FRAME_MINOR 12 /* later ones add bytes at the end of bodies, and types of frames */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3
@@ -143,6 +138,9 @@ int frame_check_opening(const void *data, size_t len, struct err *err);
 
 /* The minor version in an opening that was checked. */
 uint8_t frame_opening_minor(const void *data);
+
+/* What a peer of this minor version understands: CAN_ASK and so on. */
+uint32_t frame_can(uint8_t minor);
 
 /* Whether the foreign bytes are an HTTP request: such a client understands an answer. */
 bool frame_is_http(const void *data, size_t len);

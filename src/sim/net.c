@@ -92,10 +92,7 @@ void net_connected(struct world *world, struct host *host, uint32_t index)
 	host_step(world, host,
 		  &(struct node_event){ .type = NODE_EV_LINK_UP,
 					.link = new_link(world, host, peer)->id,
-					.answers = !peer->old,
-					.plans = !peer->old,
-					.paces = !peer->old,
-					.arrivals = !peer->old });
+					.can = peer->old ? 0 : CAN_ALL });
 }
 
 static void own_bytes(struct packet *packet)
@@ -128,8 +125,7 @@ static void enqueue(struct world *world, struct link *link, int dir, const struc
 		if (msg->type == MSG_JOIN) {
 			packet->node = NEW(struct node_info);
 			*packet->node = *msg->join.node;
-			packet->node->answers = packet->node->plans = packet->node->streams =
-				packet->node->paces = !world->hosts[link->host[!dir]].old;
+			packet->node->can = world->hosts[link->host[!dir]].old ? 0 : CAN_ALL;
 			packet->msg->join.node = packet->node;
 		}
 		own_bytes(packet);

@@ -66,7 +66,7 @@ static void join(struct play *p, uint32_t host)
 				  .max_nodes = HOSTS,
 				  .nproc = 2,
 				  .node_rank = -1,
-				  .answers = host % 7 != 3 };
+				  .can = host % 7 != 3 ? CAN_ASK : 0 };
 	snprintf(node.name, sizeof(node.name), "h%u", host % 5);
 	struct msg_join message = { .node = &node };
 	struct member *member = roster_join(&p->roster, host + 1, &message, p->now_ns, p->now_ns);

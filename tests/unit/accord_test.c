@@ -10,7 +10,7 @@ static void run_round_with(bool second_plans)
 	begin_plain(2, 2);
 	for (uint64_t link = 1; link <= 2; link++) {
 		struct node_info node = node_of(link);
-		node.plans = link == 1 || second_plans;
+		node.can = link == 1 || second_plans ? CAN_PLAN : 0;
 		receive(link,
 			&(struct msg){ .type = MSG_JOIN,
 				       .join = { .node = &node, .memory = memory_of(link) } });

@@ -560,7 +560,7 @@ TEST(times_of_steps_are_told_on_the_clock_of_the_coordinator)
 	};
 	struct agent_event paces = { .type = AGENT_PACE, .marks = marks, .mark_count = 1 };
 	enter(AGENT_RUNNING);
-	agent.paces = true;
+	agent.can = CAN_PACE;
 	step(&paces); /* it does not know that clock */
 	ck_assert_str_eq(done(), "");
 	agent.clock = (struct clock_offset){ .known = true, .shift_ns = 20, .when_ns = now_ns };
@@ -572,7 +572,7 @@ TEST(times_of_steps_are_told_on_the_clock_of_the_coordinator)
 	step(&paces);
 	ck_assert_str_eq(done(), "PACE PACE");
 	ck_assert_uint_eq(actions.items[1].msg.pace.count, 1);
-	agent.paces = false; /* a coordinator of an earlier version */
+	agent.can = 0; /* a coordinator of an earlier version */
 	step(&paces);
 	ck_assert_str_eq(done(), "");
 }
@@ -587,13 +587,13 @@ TEST(times_of_collectives_are_told_to_those_who_know_them)
 				     .size = 4,
 				     .error_ns = 30 };
 	enter(AGENT_RUNNING);
-	agent.paces = true;
+	agent.can = CAN_PACE;
 	agent.clock = (struct clock_offset){
 		.known = true, .shift_ns = 20, .half_ns = 3, .when_ns = now_ns
 	};
 	step(&paces);
 	ck_assert_str_eq(done(), "");
-	agent.arrivals = true;
+	agent.can |= CAN_ARRIVE;
 	step(&paces);
 	ck_assert_str_eq(done(), "PACE");
 	ck_assert_uint_eq(actions.items[0].msg.pace.group, 5);

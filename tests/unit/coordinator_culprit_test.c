@@ -25,7 +25,7 @@ static uint64_t told_after(uint64_t first_error_ns, uint64_t error_ns)
 {
 	enter(COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c.roster.count; i++)
-		c.roster.members[i]->paces = true;
+		c.roster.members[i]->can = CAN_PACE;
 	ck_assert_uint_eq(c.world_size, 4);
 	for (uint64_t i = 0; i < 100; i++) {
 		uint64_t at_ns = i * 20 * NS_PER_MS;
@@ -51,7 +51,7 @@ TEST(the_host_of_a_rank_that_comes_last_to_collectives_is_told)
 {
 	enter(COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c.roster.count; i++)
-		c.roster.members[i]->paces = true;
+		c.roster.members[i]->can = CAN_PACE;
 	uint64_t told = 0;
 	for (uint64_t i = 1; i < 100 && !told; i++)
 		for (uint64_t link = 1; link <= 2; link++) {

@@ -114,6 +114,17 @@ TEST(foreign_peers_are_named)
 	ck_assert(!frame_is_http("HTTP/1.1", 8));
 }
 
+TEST(each_minor_version_understands_what_the_ones_before_do)
+{
+	for (unsigned minor = 1; minor <= FRAME_MINOR; minor++)
+		ck_assert_uint_eq(frame_can((uint8_t)(minor - 1)) & ~frame_can((uint8_t)minor), 0);
+	ck_assert_uint_eq(frame_can(0), 0);
+	ck_assert_uint_eq(frame_can(3), CAN_ASK);
+	ck_assert_uint_eq(frame_can(9), CAN_ASK | CAN_PLAN | CAN_STREAM | CAN_PACE);
+	ck_assert_uint_eq(frame_can(FRAME_MINOR), CAN_ALL);
+	ck_assert_uint_eq(frame_can(UINT8_MAX), CAN_ALL);
+}
+
 TEST(another_major_version_is_refused_and_another_minor_is_not)
 {
 	struct err err;

@@ -41,7 +41,7 @@ static void agent_runs(void)
 	now_ns = 1000 * NS_PER_S;
 	agent_init(&agent, &config);
 	step(&(struct agent_event){ .type = AGENT_START });
-	step(&(struct agent_event){ .type = AGENT_LINK_UP, .plans = true });
+	step(&(struct agent_event){ .type = AGENT_LINK_UP, .can = CAN_PLAN });
 	hear(&(struct msg){
 		.type = MSG_FORMED, .ballot = round_1, .formed = { .nodes = 2, .world_size = 2 } });
 	ck_assert_int_eq(agent.state, AGENT_RUNNING);
@@ -190,7 +190,7 @@ TEST(that_workers_left_outlives_the_news_of_a_later_round)
 	all_leave();
 	hear_ruling();
 	step(&(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = true });
-	step(&(struct agent_event){ .type = AGENT_LINK_UP, .plans = true });
+	step(&(struct agent_event){ .type = AGENT_LINK_UP, .can = CAN_PLAN });
 	struct ballot later = { round_1.epoch + 1, round_1.round + 1 };
 	hear(&(struct msg){ .type = MSG_PONG, .ballot = later, .pong = { .heard = { later, 1 } } });
 	ck_assert(!agent.memory.left); /* of that round it is not true */

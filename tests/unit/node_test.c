@@ -347,7 +347,7 @@ static void other_says(struct msg msg)
 	struct node_info info = config_of(3).node;
 	info.id.lo = 99;
 	info.min_nodes = info.max_nodes = 2;
-	info.answers = true;
+	info.can = CAN_ASK;
 	if (msg.type == MSG_JOIN)
 		msg.join.node = &info;
 	step(&(struct node_event){
@@ -720,7 +720,7 @@ TEST(a_question_that_was_passed_on_goes_on_when_a_coordinator_begins_here)
 	enum { COORDINATOR = 3, ASKER = 7 };
 	init_among(NODE_ARBITER, 0, 2);
 	term(5, false);
-	step(&(struct node_event){ .type = NODE_EV_LINK_UP, .link = COORDINATOR, .answers = true });
+	step(&(struct node_event){ .type = NODE_EV_LINK_UP, .link = COORDINATOR, .can = CAN_ASK });
 	step_store(4711);
 	struct msg msg = { .type = MSG_FORMED,
 			   .ballot = { 5, 1 },

@@ -39,7 +39,7 @@ static struct member *add_host(uint32_t i, uint64_t link)
 				  .max_nodes = 1000000,
 				  .nproc = 2,
 				  .node_rank = -1,
-				  .answers = true };
+				  .can = CAN_ASK };
 	snprintf(node.name, sizeof(node.name), "h%u", i);
 	struct msg_join join = { .node = &node };
 	struct member *member = roster_join(&roster, link, &join, now_ns, now_ns);
@@ -302,7 +302,7 @@ TEST(a_host_of_an_older_version_is_not_asked_but_named)
 {
 	begin();
 	add_hosts(2);
-	roster_by_link(&roster, 1)->answers = false;
+	roster_by_link(&roster, 1)->can = 0;
 	ask(ASK_STATE);
 	ck_assert_uint_eq(count_of(MSG_QUESTION), 1);
 	ck_assert_int_eq(first_of(MSG_MISSED)->missed.why, ASK_MISSED_OLD);

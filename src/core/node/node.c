@@ -159,10 +159,7 @@ void node_init(struct node *node, const struct node_config *config)
 		node->config.agent.node.period_ns = 0;
 		node->config.agent.join_timeout_ns = NS_NEVER;
 	}
-	node->config.agent.node.answers = true;
-	node->config.agent.node.plans = true;
-	node->config.agent.node.streams = true;
-	node->config.agent.node.paces = true;
+	node->config.agent.node.can = CAN_ALL;
 	agent_init(&node->agent, &node->config.agent);
 	finder_init(&node->finder, &config->finder);
 }

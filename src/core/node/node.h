@@ -72,7 +72,7 @@ enum node_event_type {
 	NODE_EV_TERM,
 	NODE_EV_RECORDED,   /* epoch: the arbiter has recorded the end that RECORD named */
 	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
-	NODE_EV_LINK_UP,    /* link, answers, plans, paces, arrivals: made as CONNECT said */
+	NODE_EV_LINK_UP,    /* link, can: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
 	NODE_EV_LINK_DOWN,  /* link, dead, why */
 	NODE_EV_MSG,	    /* link, msg, greeted_ns */
@@ -100,12 +100,7 @@ struct node_event {
 			enum finder_answer answer;
 			struct ballot ballot;
 		};
-		struct {
-			bool answers;  /* the coordinator there knows questions */
-			bool plans;    /* and how to leave together */
-			bool paces;    /* and who holds the others up */
-			bool arrivals; /* and who comes last to collectives */
-		};
+		uint32_t can; /* the coordinator there, as in core/rounds/msg.h */
 		struct {
 			bool dead;	 /* as in core/rounds/coordinator.h */
 			const char *why; /* for display, borrowed; may be NULL */
@@ -189,10 +184,7 @@ struct node {
 
 	enum node_link link_state;
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
-	bool link_answers;     /* the coordinator there knows questions */
-	bool link_plans;       /* and how to leave together */
-	bool link_paces;       /* and who holds the others up */
-	bool link_arrivals;    /* and who comes last to collectives */
+	uint32_t link_can;     /* the coordinator there */
 	uint64_t next_local;   /* id of the next one within the process */
 	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */

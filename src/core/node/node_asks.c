@@ -12,8 +12,7 @@ static struct ask_actions *asks(struct step *s)
 static struct asking_up up_of(const struct node *node)
 {
 	bool linked = node->link_state == NODE_LINKED;
-	return (struct asking_up){ linked ? node->link : 0,
-				   linked && (node_is_local(node) || node->link_answers) };
+	return (struct asking_up){ linked ? node->link : 0, linked && node->link_can & CAN_ASK };
 }
 
 /* From an agent or an asker to the coordinator here. */

@@ -9,20 +9,18 @@ static void go_unlinked(struct node *node, uint64_t seek_ns)
 
 static void go_up(struct step *s)
 {
-	bool local = node_is_local(s->node);
 	s->node->link_state = NODE_LINKED;
 	node_tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_UP,
 						  .dead_indexes = s->node->dead_indexes,
-						  .plans = local || s->node->link_plans,
-						  .paces = local || s->node->link_paces,
-						  .arrivals = local || s->node->link_arrivals });
+						  .can = s->node->link_can });
 }
 
 /* The agent's JOIN names its store, so the store needs an address first. */
-static void take_link(struct step *s, uint64_t link)
+static void take_link(struct step *s, uint64_t link, uint32_t can)
 {
 	struct node *node = s->node;
 	node->link = link;
+	node->link_can = can;
 	node->was_linked = true;
 	if (node->config.kind == NODE_ALONE) {
 		go_up(s);
@@ -34,7 +32,7 @@ static void take_link(struct step *s, uint64_t link)
 
 void node_attach(struct step *s)
 {
-	take_link(s, s->node->next_local++);
+	take_link(s, s->node->next_local++, CAN_ALL);
 }
 
 void node_link_to(struct step *s, int32_t index)
@@ -88,12 +86,8 @@ void node_lose_link(struct step *s, bool dead)
 
 void node_on_link_up(struct step *s)
 {
-	s->node->link_answers = s->event->answers;
-	s->node->link_plans = s->event->plans;
-	s->node->link_paces = s->event->paces;
-	s->node->link_arrivals = s->event->arrivals;
 	if (s->node->link_state == NODE_LINKING && !node_agent_ended(s->node))
-		take_link(s, s->event->link);
+		take_link(s, s->event->link, s->event->can);
 	else
 		node_act(s, NODE_DO_HANG_UP)->link = s->event->link;
 }

@@ -35,7 +35,7 @@ static void begin(struct step *s, enum plan_kind kind, uint64_t deadline_ns)
 static bool all_know_plans(const struct coordinator *c)
 {
 	for (size_t i = 0; i < c->roster.count; i++)
-		if (step_is_active(c->roster.members[i]) && !c->roster.members[i]->plans)
+		if (step_is_active(c->roster.members[i]) && !(c->roster.members[i]->can & CAN_PLAN))
 			return false;
 	return true;
 }

@@ -133,9 +133,7 @@ static void link_up(struct step *s)
 	struct memory *memory = &s->agent->memory;
 	int32_t index = memory->coordinator_index;
 	s->agent->linked = true;
-	s->agent->plans = s->event->plans;
-	s->agent->paces = s->event->paces;
-	s->agent->arrivals = s->event->arrivals;
+	s->agent->can = s->event->can;
 	memory->coordinator_died = memory->coordinator_died && index >= 0 && index < 64 &&
 				   (s->event->dead_indexes >> index & 1);
 }
@@ -377,7 +375,7 @@ static void running_pace(struct step *s)
 	struct agent *agent = s->agent;
 	bool same_clock =
 		agent->config.node.period_ns == 0; /* the coordinator is in this process */
-	if (!agent->paces || (s->event->group && !agent->arrivals) ||
+	if (!(agent->can & (s->event->group ? CAN_ARRIVE : CAN_PACE)) ||
 	    (!same_clock && !agent->clock.known))
 		return;
 	uint64_t error_ns = same_clock ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);

@@ -128,9 +128,7 @@ struct agent_event {
 		struct {
 			/* LINK_UP: from the finder, 0 where there is none */
 			uint64_t dead_indexes;
-			bool plans;    /* the coordinator knows how to leave together */
-			bool paces;    /* and who holds the others up */
-			bool arrivals; /* and who comes last to collectives */
+			uint32_t can; /* the coordinator, as in core/rounds/msg.h */
 		};
 	};
 };
@@ -216,9 +214,7 @@ struct agent {
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
 	bool joined;	  /* JOIN was sent on this link */
-	bool plans;	  /* the coordinator of this link knows how to leave together */
-	bool paces;	  /* and who holds the others up */
-	bool arrivals;	  /* and who comes last to collectives */
+	uint32_t can;	  /* the coordinator of this link, as in core/rounds/msg.h */
 	uint32_t attempt; /* number of this link */
 	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
 	bool formed_here; /* the coordinator at the other end formed memory.heard */

@@ -46,11 +46,11 @@ void leaving_notice(struct step *s)
 {
 	struct agent *agent = s->agent;
 	const struct agent_event *event = s->event;
-	if (event->kind == PLAN_LEAVE && (agent->noticed || !agent->plans)) {
+	if (event->kind == PLAN_LEAVE && (agent->noticed || !(agent->can & CAN_PLAN))) {
 		leaving_stop_busy(s);
 		return;
 	}
-	if (!agent->plans)
+	if (!(agent->can & CAN_PLAN))
 		return;
 	if (event->kind == PLAN_LEAVE) {
 		agent->noticed = true;

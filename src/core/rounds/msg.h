@@ -58,6 +58,17 @@ struct msg_addr {
 	uint8_t bytes[16]; /* network order; the first 4 for IPv4 */
 };
 
+/* What the version of a process lets it understand. Not sent: the receiver has it from the version
+ * of the peer, see frame_can(). */
+enum {
+	CAN_ASK = 1 << 0,    /* questions and answers */
+	CAN_PLAN = 1 << 1,   /* NOTICE, VOTE and PLAN */
+	CAN_STREAM = 1 << 2, /* the question for the job's one log */
+	CAN_PACE = 1 << 3,   /* PACE and LATE */
+	CAN_ARRIVE = 1 << 4, /* and those about collectives */
+	CAN_ALL = (1 << 5) - 1,
+};
+
 /* An agent's identity and options; the same in every JOIN except for the store's address. */
 struct node_info {
 	struct agent_id id;
@@ -82,9 +93,7 @@ struct node_info {
 	bool excluded;		    /* it never gets workers. rule: excluded */
 	uint16_t pair_port;	    /* where others measure the wire to it; 0: it takes no part */
 	uint16_t pair_ms;	    /* how long it measures in each direction */
-	/* it understands questions, plans, the question for the job's one log, and LATE; not sent:
-	 * the receiver knows from the version of the peer */
-	bool answers, plans, streams, paces;
+	uint32_t can;		    /* CAN_ASK and so on; not sent */
 };
 
 /* Puts an address first in the node's list. A full list loses its last one. */

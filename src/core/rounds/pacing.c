@@ -19,7 +19,7 @@ static const struct member *holder(const struct coordinator *c, uint32_t rank)
 static void tell(struct step *s, const struct straggler_news *news)
 {
 	const struct member *member = holder(s->c, news->rank);
-	if (!member || !member->paces)
+	if (!member || !(member->can & CAN_PACE))
 		return;
 	struct note *note = step_note(s, news->begins ? NOTE_LATE : NOTE_IN_STEP, member->name);
 	note->late = *news;

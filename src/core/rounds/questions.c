@@ -8,16 +8,16 @@
 #include "base/mem.h"
 
 static const struct question_window kinds[] = {
-	[ASK_STATE] = { 64, 4, QUESTIONS_MAX, false },
-	[ASK_LOGS] = { 32, 8, QUESTIONS_MAX, false },
-	[ASK_FOLLOW] = { 1024, 1, QUESTIONS_MAX, true },
-	[ASK_STACKS] = { 256, 2, QUESTIONS_MAX, false },
-	[ASK_STOP] = { 4096, 1, QUESTIONS_MAX, false },
-	[ASK_RESTART] = { 1, 1, QUESTIONS_MAX, false },
-	[ASK_COLLECTIVES] = { 256, 2, 2, false },
-	[ASK_LEAVE] = { 1, 1, QUESTIONS_MAX, false },
-	[ASK_SAVE] = { 1, 1, QUESTIONS_MAX, false },
-	[ASK_JOB_LOG] = { 1024, 2, 1, true },
+	[ASK_STATE] = { 64, 4, QUESTIONS_MAX, false, CAN_ASK },
+	[ASK_LOGS] = { 32, 8, QUESTIONS_MAX, false, CAN_ASK },
+	[ASK_FOLLOW] = { 1024, 1, QUESTIONS_MAX, true, CAN_ASK },
+	[ASK_STACKS] = { 256, 2, QUESTIONS_MAX, false, CAN_ASK },
+	[ASK_STOP] = { 4096, 1, QUESTIONS_MAX, false, CAN_ASK },
+	[ASK_RESTART] = { 1, 1, QUESTIONS_MAX, false, CAN_ASK },
+	[ASK_COLLECTIVES] = { 256, 2, 2, false, CAN_ASK },
+	[ASK_LEAVE] = { 1, 1, QUESTIONS_MAX, false, CAN_ASK | CAN_PLAN },
+	[ASK_SAVE] = { 1, 1, QUESTIONS_MAX, false, CAN_ASK | CAN_PLAN },
+	[ASK_JOB_LOG] = { 1024, 2, 1, true, CAN_ASK | CAN_STREAM },
 };
 static_assert(ARRAY_LEN(kinds) == ASK_KIND_COUNT, "every kind needs a row");
 
@@ -264,15 +264,12 @@ static int compare(const void *a, const void *b)
 	return (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
-/* A host of an earlier version would not understand a notice, or what the job's log is. */
 static struct question_host host_of(const struct member *member, enum ask_kind kind)
 {
-	bool notice = kind == ASK_LEAVE || kind == ASK_SAVE;
 	return (struct question_host){
 		.link = member->link,
 		.group_rank = member->in_round ? (int32_t)member->group_rank : -1,
-		.answers = member->answers && (member->plans || !notice) &&
-			   (member->streams || kind != ASK_JOB_LOG),
+		.answers = (member->can & kinds[kind].can) == kinds[kind].can,
 		.name = mem_strdup(member->name),
 	};
 }

@@ -45,6 +45,7 @@ struct question_window {
 	 * question then that stops the workers of all others for a moment. */
 	uint8_t questions;
 	bool endless; /* answers end with the question: no host makes room for another */
+	uint32_t can; /* what a host must understand */
 };
 
 struct question_window questions_window(enum ask_kind kind);

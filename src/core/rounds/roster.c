@@ -209,14 +209,11 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->node_rank = node->node_rank;
 	member->max_restarts = node->max_restarts;
 	member->by_progress = node->by_progress;
-	member->plans = node->plans;
-	member->streams = node->streams;
-	member->paces = node->paces;
+	member->can = node->can;
 	member->backoff_ns = node->backoff_ns;
 	member->backoff_max_ns = node->backoff_max_ns;
 	member->death_ns = node_death_ns(node);
 	member->store_port = node->store_port;
-	member->answers = node->answers;
 	member->role = intern_role(roster, node->role);
 	set_text(&member->store_host, node->store_host);
 	set_text(&member->name, node->name);

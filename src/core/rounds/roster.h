@@ -51,9 +51,8 @@ struct member {
 	uint64_t backoff_ns, backoff_max_ns;
 	uint64_t death_ns; /* see node_death_ns() */
 	uint16_t store_port;
-	bool answers;		    /* questions; see struct node_info */
-	bool plans, streams, paces; /* likewise */
-	struct msg_vote vote;	    /* its last one; serial 0: none */
+	uint32_t can;
+	struct msg_vote vote; /* its last one; serial 0: none */
 	/* of the host's wall clock, from its last PING: known from its second one on */
 	struct wall_offset wall;
 	uint32_t strikes; /* see struct node_info */

@@ -122,21 +122,20 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 	}
 }
 
-static void drive(struct runner *runner)
+static void take(void *arg, const struct batch_event *event)
 {
-	/* Actions may post new events: these wait for their turn. */
-	if (runner->driving)
+	struct runner *runner = arg;
+	runner->actions.count = 0;
+	batch_step(&runner->batch, event, clock_now_ns(), &runner->actions);
+	for (size_t i = 0; i < runner->actions.count; i++)
+		carry_out(runner, &runner->actions.items[i]);
+}
+
+void runner_post(struct runner *runner, const struct batch_event *event)
+{
+	batch_push(&runner->queue, event);
+	if (!batch_drive(&runner->queue, take, runner))
 		return;
-	runner->driving = true;
-	for (size_t i = 0; i < runner->event_count; i++) {
-		struct batch_event event = runner->events[i];
-		runner->actions.count = 0;
-		batch_step(&runner->batch, &event, clock_now_ns(), &runner->actions);
-		for (size_t a = 0; a < runner->actions.count; a++)
-			carry_out(runner, &runner->actions.items[a]);
-	}
-	runner->event_count = 0;
-	runner->driving = false;
 	if (!runner->told_wait && batch_waits_for_host(&runner->batch)) {
 		runner->told_wait = true;
 		status_wait(runner);
@@ -144,13 +143,6 @@ static void drive(struct runner *runner)
 	arm(runner->timer, batch_next_deadline(&runner->batch));
 	if (runner->job->journal->dirty && !event_pending(runner->sync_timer, EV_TIMEOUT, NULL))
 		arm(runner->sync_timer, clock_now_ns() + SYNC_PERIOD_NS);
-}
-
-void runner_post(struct runner *runner, const struct batch_event *event)
-{
-	ARRAY_RESERVE(runner->events, runner->event_count, runner->event_cap);
-	runner->events[runner->event_count++] = *event;
-	drive(runner);
 }
 
 struct event_base *runner_base(const struct runner *runner)
@@ -342,7 +334,7 @@ static void done(struct runner *runner)
 	free(runner->places);
 	batch_done(&runner->batch);
 	batch_actions_done(&runner->actions);
-	free(runner->events);
+	batch_queue_done(&runner->queue);
 	launcher_done(&runner->launcher);
 	feed_free(runner->feed);
 	outputs_free(runner->outputs);

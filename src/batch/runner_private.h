@@ -58,9 +58,7 @@ struct runner {
 	struct event_base *base;
 	struct batch batch;
 	struct batch_actions actions;
-	struct batch_event *events; /* to be stepped, in order */
-	size_t event_count, event_cap;
-	bool driving;
+	struct batch_queue queue;
 	struct place *places;
 	struct ahead ahead;
 	struct launcher launcher;

@@ -50,6 +50,7 @@ struct session {
 	struct event_base *base;
 	struct node node;
 	struct node_actions actions;
+	struct node_queue queue;
 	struct callers *callers;
 	struct event *timer;
 	/* log lines are written by its thread: a paused terminal stops nothing */
@@ -230,7 +231,7 @@ static void act(struct session *session, const struct node_action *action)
 	}
 }
 
-static void on_event(void *arg, const struct node_event *event)
+static void take(void *arg, const struct node_event *event)
 {
 	struct session *session = arg;
 	uint64_t now_ns = clock_now_ns();
@@ -239,8 +240,16 @@ static void on_event(void *arg, const struct node_event *event)
 	for (size_t i = 0; i < session->actions.count; i++)
 		act(session, &session->actions.items[i]);
 	node_actions_clear(&session->actions);
+}
+
+static void on_event(void *arg, const struct node_event *event)
+{
+	struct session *session = arg;
+	node_push(&session->queue, event);
+	if (!node_drive(&session->queue, take, session))
+		return;
 	uint64_t deadline_ns = node_deadline_ns(&session->node);
-	struct timeval left = clock_left(deadline_ns, now_ns);
+	struct timeval left = clock_left(deadline_ns, clock_now_ns());
 	if (deadline_ns == NS_NEVER)
 		event_del(session->timer);
 	else
@@ -338,6 +347,7 @@ static void coordinate(struct session *session, int listen_fd, const struct addr
 	event_free(session->timer);
 	node_done(&session->node);
 	node_actions_done(&session->actions);
+	node_queue_done(&session->queue);
 }
 
 static int run_session(const struct coordinator_options *o, struct err *err)

@@ -38,6 +38,7 @@ struct starter {
 	struct mouth mouths[2]; /* stdout, stderr */
 	struct branches branches;
 	struct fleet fleet;
+	struct fleet_queue queue;
 	struct place *places;
 	struct buf report; /* the best so far, with its first byte */
 	int code;
@@ -272,14 +273,20 @@ static void arm_timer(struct starter *starter)
 		event_add(&starter->timer, &left);
 }
 
-static void step(struct starter *starter, struct fleet_event event)
+static void take(void *arg, const struct fleet_event *event)
 {
-	struct fleet_actions actions = { .items = NULL };
-	fleet_step(&starter->fleet, &event, clock_now_ns(), &actions);
+	struct starter *starter = arg;
+	AUTO(fleet_actions_done) struct fleet_actions actions = { .items = NULL };
+	fleet_step(&starter->fleet, event, clock_now_ns(), &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		act(starter, &actions.items[i]);
-	fleet_actions_done(&actions);
-	arm_timer(starter);
+}
+
+static void step(struct starter *starter, struct fleet_event event)
+{
+	fleet_push(&starter->queue, &event);
+	if (fleet_drive(&starter->queue, take, starter))
+		arm_timer(starter);
 }
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -469,6 +476,7 @@ static void tear_down(struct starter *starter)
 		event_base_free(starter->base);
 	signals_close(&starter->signals);
 	fleet_done(&starter->fleet);
+	fleet_queue_done(&starter->queue);
 	buf_done(&starter->report);
 	free(starter->places);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/actions.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/env.h"
@@ -292,4 +293,39 @@ TEST(arrays_are_zero_where_freed_memory_was_not)
 		}
 		free(items);
 	}
+}
+
+/* A machine whose first event asks for two actions, of which the first brings a new event about. */
+struct pair_event {
+	char name;
+};
+QUEUE_OF(pair);
+
+struct pair {
+	struct pair_queue queue;
+	struct buf seen;
+};
+
+static void take_pair(void *arg, const struct pair_event *event)
+{
+	struct pair *pair = arg;
+	buf_printf(&pair->seen, "%c(", event->name);
+	if (event->name == 'a') {
+		pair_push(&pair->queue, &(struct pair_event){ 'c' });
+		ck_assert(!pair_drive(&pair->queue, take_pair, pair));
+	}
+	buf_append_str(&pair->seen, ")");
+}
+
+TEST(an_event_that_an_action_brings_about_waits_for_the_other_actions)
+{
+	struct pair pair = { .seen = BUF_INIT };
+	pair_push(&pair.queue, &(struct pair_event){ 'a' });
+	pair_push(&pair.queue, &(struct pair_event){ 'b' });
+	ck_assert(pair_drive(&pair.queue, take_pair, &pair));
+	ck_assert_str_eq(buf_str(&pair.seen), "a()b()c()");
+	ck_assert(pair_drive(&pair.queue, take_pair, &pair)); /* each is taken once */
+	ck_assert_str_eq(buf_str(&pair.seen), "a()b()c()");
+	pair_queue_done(&pair.queue);
+	buf_done(&pair.seen);
 }

@@ -162,6 +162,7 @@ struct batch_action {
 };
 
 ACTIONS_OF(batch);
+QUEUE_OF(batch);
 
 struct batch_opts {
 	int jobs; /* orders at a time, at least 1 */

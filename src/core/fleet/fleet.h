@@ -97,6 +97,7 @@ struct fleet_action {
 };
 
 ACTIONS_OF(fleet);
+QUEUE_OF(fleet);
 
 void fleet_init(struct fleet *fleet, const struct fleet_config *config);
 void fleet_done(struct fleet *fleet);

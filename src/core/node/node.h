@@ -164,6 +164,8 @@ struct node_actions {
 void node_actions_clear(struct node_actions *actions); /* frees the memory of a long list */
 void node_actions_done(struct node_actions *actions);
 
+QUEUE_OF(node);
+
 /* The agent's link to a coordinator. */
 enum node_link {
 	NODE_UNLINKED,

@@ -396,6 +396,28 @@ TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)
 	ck_assert_uint_eq(find(&t, DEAL_DO_RECALL)->link, 1);
 }
 
+/* It may have started more than it can run: those that wait for their retry make room for others.
+ */
+TEST(a_host_is_asked_to_return_only_what_it_has_not_started)
+{
+	for (uint32_t unstarted = 0; unstarted < 2; unstarted++) {
+		AUTO(table_done) struct table t;
+		const struct deal_config config = usual();
+		begin(&t, ORDERS, &config);
+		hello(&t, 1, 1, NULL, 0);
+		result(&t, 1 + NS_PER_MS, 0, 1, 0, t.orders[0].lease);
+		hello(&t, 2 + NS_PER_MS, 2, NULL, 0);
+		ck_assert_uint_eq(t.deal.hosts[0].given_count, 5);
+		for (uint32_t i = 0; i < 2 * (5 - unstarted); i++) /* each is told twice */
+			step(&t, 3 + NS_PER_MS,
+			     (struct deal_event){ DEAL_EV_STARTED, .link = 1, .order = i / 2 + 1,
+						  .lease = t.orders[i / 2 + 1].lease });
+		result(&t, 4 + NS_PER_MS, 1, 2, 6, t.orders[6].lease);
+		const struct deal_action *recall = find(&t, DEAL_DO_RECALL);
+		ck_assert_uint_eq(recall ? recall->count : 0, unstarted);
+	}
+}
+
 TEST(halt_stops_all_hosts)
 {
 	AUTO(table_done) struct table t;

@@ -90,6 +90,7 @@ static void take_back(struct deal *deal, struct deal_order *order)
 	uint32_t last = host->given[--host->given_count];
 	host->given[order->at] = last;
 	deal->orders[last].at = order->at;
+	host->started_count -= order->started;
 	host->given_width -= kind->width;
 	host->given_memory -= kind->memory;
 	deal->given--;
@@ -116,6 +117,12 @@ static void give(struct step *s, struct deal_host *host, struct deal_order *orde
 	struct deal_action *action = act_on(s, DEAL_DO_GIVE, host);
 	action->order = (uint32_t)(order - deal->orders);
 	action->lease = order->lease;
+}
+
+static void note_started(struct deal_host *host, struct deal_order *order)
+{
+	host->started_count += !order->started;
+	order->started = true;
 }
 
 /* ---- stopping ---- */
@@ -220,9 +227,16 @@ static void fill_host(struct step *s, struct deal_host *host)
 	}
 }
 
+/* What it has beyond what it can run: less than nothing if it can run more. */
 static int64_t surplus(const struct deal_host *host)
 {
 	return (int64_t)host->given_count - host->facts.jobs;
+}
+
+/* Of that, what it can return: one that waits for its retry has started. */
+static int64_t returnable(const struct deal_host *host)
+{
+	return MIN(surplus(host), (int64_t)(host->given_count - host->started_count));
 }
 
 static bool is_idle(const struct step *s, const struct deal_host *host)
@@ -241,14 +255,14 @@ static void recall_some(struct step *s)
 	for (size_t i = 0; i < deal->host_count; i++) {
 		struct deal_host *host = &deal->hosts[i];
 		idle |= is_idle(s, host);
-		if (may_give(s, host) && surplus(host) > 0 &&
-		    (!rich || surplus(host) > surplus(rich)))
+		if (may_give(s, host) && returnable(host) > 0 &&
+		    (!rich || returnable(host) > returnable(rich)))
 			rich = host;
 	}
 	if (!idle || !rich)
 		return;
 	rich->recalling = true;
-	act_on(s, DEAL_DO_RECALL, rich)->count = (uint32_t)(surplus(rich) + 1) / 2;
+	act_on(s, DEAL_DO_RECALL, rich)->count = (uint32_t)(returnable(rich) + 1) / 2;
 }
 
 /* ---- hosts ---- */
@@ -464,7 +478,7 @@ static void on_result(struct step *s, struct deal_host *host)
 		return;
 	}
 	order->results++;
-	order->started = true;
+	note_started(host, order);
 	act_on(s, DEAL_DO_COUNT, host)->order = event->order;
 	ack(s, host);
 	if (!event->final)
@@ -509,7 +523,7 @@ static void host_event(struct step *s)
 	switch (s->event->type) {
 	case DEAL_EV_STARTED:
 		if ((order = leased(s, host)))
-			order->started = true;
+			note_started(host, order);
 		break;
 	case DEAL_EV_RESULT:
 		on_result(s, host);

@@ -110,6 +110,7 @@ struct deal_host {
 	char *features;
 	uint32_t *given; /* orders */
 	size_t given_count, given_cap;
+	size_t started_count; /* of them */
 	int64_t given_width;
 	uint64_t given_memory;
 	uint64_t heard_ns;

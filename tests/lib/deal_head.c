@@ -4,6 +4,36 @@
 #include "base/clock.h"
 #include "deal_world_private.h"
 
+static bool is_able(const struct world *w, const struct host *host, uint32_t order)
+{
+	const struct needed *needed = deal_needed(w, order);
+	return needed->width <= host->facts.max_width && needed->memory <= host->facts.memory &&
+	       (needed->features & ~host->features) == 0 && (!needed->files || host->facts.files) &&
+	       (!needed->named || host < &w->hosts[2]);
+}
+
+/* So many may be given to a host while the first in line that it can take does not fit. */
+static void check_overtaking(struct world *w, struct host *host, uint32_t given)
+{
+	uint32_t first = UINT32_MAX;
+	for (size_t i = 0; first == UINT32_MAX && i < w->deal.count && w->index[i] < given; i++)
+		if (w->deal.orders[i].state == DEAL_WAITING && is_able(w, host, w->index[i]))
+			first = w->index[i];
+	host->overtaken = first == host->first ? host->overtaken + 1 : 1;
+	host->first = first;
+	if (first != UINT32_MAX && host->overtaken > (uint32_t)(DEAL_OVERTAKE * host->facts.cores))
+		deal_wrong(w, "order %u waits for ever for %s", first, host->name);
+}
+
+static void check_given(struct world *w, struct host *host, uint32_t order)
+{
+	if (!is_able(w, host, order))
+		deal_wrong(w, "order %u is given to %s, which cannot take it", order, host->name);
+	if (w->finals[order])
+		deal_wrong(w, "order %u is given after its result", order);
+	check_overtaking(w, host, order);
+}
+
 static void deal_act(struct world *w, const struct deal_action *action)
 {
 	int number = action->link ? (int)w->host_of_link[action->link] : -1;
@@ -24,10 +54,7 @@ static void deal_act(struct world *w, const struct deal_action *action)
 		m.kind = M_GIVE;
 		m.order = listed;
 		m.files = w->pieces[listed] > 0;
-		if (w->kind_of[listed] == FEATURE_KIND && !w->hosts[number].facts.features)
-			deal_wrong(w, "order %u is given to a host that lacks its feature", listed);
-		if (w->finals[listed])
-			deal_wrong(w, "order %u is given after its result", listed);
+		check_given(w, &w->hosts[number], listed);
 		deal_to_host(w, number, &m);
 		break;
 	case DEAL_DO_FEED:
@@ -51,7 +78,10 @@ static void deal_act(struct world *w, const struct deal_action *action)
 		break;
 	case DEAL_DO_COUNT:
 		w->written[listed]++;
-		if (w->at_hand->final && !w->at_hand->unrun && w->finals[listed]++)
+		if (!w->at_hand->final || w->at_hand->unrun)
+			break;
+		*(w->at_hand->ok ? &w->ok : &w->failed) += 1;
+		if (w->finals[listed]++)
 			deal_wrong(w, "order %u has two final results", listed);
 		break;
 	case DEAL_DO_ACK:
@@ -63,6 +93,7 @@ static void deal_act(struct world *w, const struct deal_action *action)
 		break;
 	case DEAL_DO_LOSE:
 		w->outcome->losses++;
+		w->failed += action->final;
 		if (action->final && w->finals[listed]++)
 			deal_wrong(w, "order %u has two final results, one of them lost", listed);
 		break;
@@ -102,11 +133,18 @@ void deal_head_step(struct world *w, const struct deal_event *event)
 
 void deal_head_begin(struct world *w, bool again)
 {
+	static char *ssd[] = { "ssd", NULL }, *gpu[] = { "gpu", NULL },
+		    *all[] = { "ssd", "gpu", NULL }, *hosts[] = { "node0", "node1", NULL };
+	static char **const lists[] = { NULL, ssd, gpu, all };
 	size_t count = 0;
-	static char *const features[] = { "ssd", NULL };
-	for (size_t i = 0; i < KINDS; i++)
-		w->kinds[i] = (struct deal_kind){ .width = (int32_t)i + 1 };
-	w->kinds[FEATURE_KIND] = (struct deal_kind){ .width = 1, .needs.features = features };
+	for (size_t i = 0; i < KINDS; i++) {
+		const struct needed *needed = &w->needs[i];
+		w->kinds[i] = (struct deal_kind){ .width = needed->width,
+						  .memory = needed->memory,
+						  .files = needed->files,
+						  .needs.features = lists[needed->features],
+						  .needs.hosts = needed->named ? hosts : NULL };
+	}
 	for (size_t i = 0; i < w->order_count; i++) {
 		if (w->finals[i])
 			continue;
@@ -123,6 +161,7 @@ void deal_head_begin(struct world *w, bool again)
 	w->alive = true;
 	w->frozen = false;
 	w->timer_ns = NS_NEVER;
+	w->ok = w->failed = 0;
 	deal_init(&w->deal, &config, w->orders, count, w->kinds, KINDS);
 	deal_head_step(w, &(struct deal_event){ DEAL_EV_START });
 	if (w->stopped)

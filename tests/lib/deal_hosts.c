@@ -16,12 +16,25 @@ static bool runs_elsewhere(const struct world *w, int number, uint32_t order)
 	return false;
 }
 
-static int32_t used(const struct world *w, const struct host *host)
+/* What runs takes no more than there is. Whether it may start for want of cores the host finds out;
+ * its memory only the coordinator adds up. */
+static bool has_room(struct world *w, const struct host *host, const struct task *task)
 {
-	int32_t sum = 0;
-	for (size_t i = 0; i < host->task_count; i++)
-		sum += host->tasks[i].runs ? w->widths[host->tasks[i].order] : 0;
-	return sum;
+	const struct needed *needed = deal_needed(w, task->order);
+	int32_t jobs = 1, width = needed->width;
+	uint64_t memory = needed->memory;
+	for (size_t i = 0; i < host->task_count; i++) {
+		if (!host->tasks[i].runs)
+			continue;
+		jobs++;
+		width += deal_needed(w, host->tasks[i].order)->width;
+		memory += deal_needed(w, host->tasks[i].order)->memory;
+	}
+	if (jobs > host->facts.jobs || width > host->facts.cores)
+		return false;
+	if (memory > host->facts.memory)
+		deal_wrong(w, "orders run on %s with more memory than it has", host->name);
+	return true;
 }
 
 void deal_host_start(struct world *w, int number)
@@ -29,7 +42,7 @@ void deal_host_start(struct world *w, int number)
 	struct host *host = &w->hosts[number];
 	for (size_t i = 0; i < host->task_count; i++) {
 		struct task *task = &host->tasks[i];
-		if (task->runs || used(w, host) + w->widths[task->order] > host->facts.cores)
+		if (task->runs || task->not_before_ns > w->now_ns || !has_room(w, host, task))
 			continue;
 		if (runs_elsewhere(w, number, task->order))
 			deal_wrong(w, "order %u runs in two places", task->order);
@@ -37,8 +50,8 @@ void deal_host_start(struct world *w, int number)
 			deal_wrong(w, "order %u runs again after its result", task->order);
 		task->runs = true;
 		task->stamp = ++w->stamps;
-		task->end_ns = w->now_ns + w->times[task->order];
-		deal_later(w, task->end_ns, AT_ORDER_END, number)->stamp = task->stamp;
+		deal_later(w, w->now_ns + w->times[task->order], AT_ORDER_END, number)->stamp =
+			task->stamp;
 		deal_host_step(w, number,
 			       &(struct hand_event){ HAND_EV_STARTED, .lease = task->lease });
 		i = SIZE_MAX; /* the list may have changed */
@@ -111,7 +124,7 @@ static void host_act(struct world *w, int number, const struct hand_action *acti
 		m.number = action->number;
 		m.final =
 			lease && lease->state == HAND_ENDED && action->number + 1 == lease->results;
-		m.ok = m.final;
+		m.ok = m.final && !w->fails[action->order];
 		m.unrun = m.final && host->hand.stop >= DEAL_STOP;
 		deal_to_coordinator(w, number, &m);
 		break;
@@ -132,7 +145,8 @@ static void host_act(struct world *w, int number, const struct hand_action *acti
 		if (w->pieces[action->order] &&
 		    host->here[action->lease % LEASES_MAX] != host->hand.term)
 			deal_wrong(w, "order %u runs without its files", action->order);
-		host->tasks[host->task_count++] = (struct task){ action->order, action->lease };
+		host->tasks[host->task_count++] =
+			(struct task){ .order = action->order, .lease = action->lease };
 		break;
 	case HAND_DO_UNQUEUE:
 	case HAND_DO_DISCARD:
@@ -260,11 +274,16 @@ void deal_host_end(struct world *w, int number, uint64_t stamp)
 	if (!task)
 		return;
 	uint32_t lease = task->lease;
-	/* A failed attempt before the last, now and then. */
-	if (rng_chance(&w->rng, 10))
-		deal_host_step(w, number, &(struct hand_event){ HAND_EV_RESULT, .lease = lease });
-	erase_task(host, lease);
+	bool final = task->failures == w->failures[task->order];
+	if (final) {
+		erase_task(host, lease);
+	} else {
+		task->runs = false;
+		task->failures++;
+		task->not_before_ns = w->now_ns + rng_range(&w->rng, 0, 100) * MS;
+		deal_later(w, task->not_before_ns, AT_RETRY, number);
+	}
 	deal_host_step(w, number,
-		       &(struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = true });
+		       &(struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = final });
 	deal_host_start(w, number);
 }

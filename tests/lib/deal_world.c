@@ -178,6 +178,12 @@ static void happen(struct world *w, struct event *event)
 		else if (host->alive)
 			deal_host_end(w, number, event->stamp);
 		break;
+	case AT_RETRY:
+		if (is_still(w, host))
+			deal_later(w, w->now_ns + 10 * MS, AT_RETRY, number);
+		else if (host->alive)
+			deal_host_start(w, number);
+		break;
 	case AT_CONNECT:
 		if (event->stamp != host->life || !host->alive)
 			break;
@@ -215,33 +221,74 @@ static void happen(struct world *w, struct event *event)
 	}
 }
 
+/* Not all hosts serve kinds that need more than cores, so a world that is to be efficient has none:
+ * they would need a bound of their own. */
+static void draw_needs(struct world *w)
+{
+	struct rng *rng = &w->rng;
+	int32_t width_max = (int32_t)rng_range(rng, 1, WIDTH_MAX);
+	for (size_t i = 0; i < KINDS; i++) {
+		struct needed *needed = &w->needs[i];
+		needed->width = (int32_t)rng_range(rng, 1, (uint64_t)width_max);
+		needed->files = rng_chance(rng, 30);
+		if (w->rules->efficient)
+			continue;
+		if (rng_chance(rng, 40))
+			needed->memory = rng_range(rng, 1, MEMORY_MAX);
+		if (rng_chance(rng, 30))
+			needed->features = (unsigned)rng_range(rng, 1, FEATURE_ALL);
+		needed->named = rng_chance(rng, 10);
+	}
+}
+
+static void draw_orders(struct world *w)
+{
+	struct rng *rng = &w->rng;
+	uint64_t longest = rng_chance(rng, 50) ? 20 : 400;
+	w->order_count = rng_range(rng, 1, ORDERS_MAX);
+	for (size_t i = 0; i < w->order_count; i++) {
+		w->times[i] =
+			rng_range(rng, 1, i > w->order_count / 2 ? 10 * longest : longest) * MS;
+		w->kind_of[i] = (uint32_t)rng_range(rng, 0, KINDS - 1);
+		if (deal_needed(w, (uint32_t)i)->files)
+			w->pieces[i] = (uint32_t)rng_range(rng, 1, w->rules->efficient ? 1 : 40);
+		if (!w->rules->efficient && rng_chance(rng, 20))
+			w->failures[i] = (uint32_t)rng_range(rng, 1, 3);
+		w->fails[i] = rng_chance(rng, 20);
+	}
+}
+
+/* The first two have all that there is: one of them may be a spare. */
+static void draw_host(struct world *w, int number)
+{
+	static const char *const lists[] = { NULL, "ssd", "gpu", "gpu,ssd" };
+	struct rng *rng = &w->rng;
+	struct host *host = &w->hosts[number];
+	bool rich = number < 2 || w->rules->efficient;
+	int32_t cores = (int32_t)rng_range(rng, rich ? WIDTH_MAX : 1, CORES_MAX);
+	int32_t jobs = (int32_t)rng_range(rng, 1, (uint64_t)cores);
+	host->local = number == 0;
+	host->features = rich ? FEATURE_ALL : (unsigned)rng_range(rng, 0, FEATURE_ALL);
+	snprintf(host->name, sizeof(host->name), "node%d", number);
+	host->facts = (struct deal_facts){
+		.cores = cores,
+		.max_width = cores,
+		.jobs = w->rules->efficient || rng_chance(rng, 70) ? cores : jobs,
+		.memory = rich ? MEMORY_MAX : rng_range(rng, 1, MEMORY_MAX),
+		.name = host->name,
+		.features = lists[host->features],
+		.files = rich || rng_chance(rng, 70),
+	};
+}
+
 static void make(struct world *w)
 {
 	struct rng *rng = &w->rng;
 	w->host_count = (int)rng_range(rng, 2, HOSTS_MAX);
-	w->order_count = rng_range(rng, 1, ORDERS_MAX);
-	uint64_t longest = rng_chance(rng, 50) ? 20 : 400;
-	for (size_t i = 0; i < w->order_count; i++) {
-		w->times[i] =
-			rng_range(rng, 1, i > w->order_count / 2 ? 10 * longest : longest) * MS;
-		w->widths[i] = (int32_t)rng_range(rng, 1, WIDTH_MAX);
-		w->kind_of[i] = (uint32_t)w->widths[i] - 1;
-		/* Not all cores serve these, so they would need a bound of their own. */
-		if (!w->rules->efficient && w->widths[i] == 1 && rng_chance(rng, 20))
-			w->kind_of[i] = FEATURE_KIND;
-		if (rng_chance(rng, 30))
-			w->pieces[i] = (uint32_t)rng_range(rng, 1, w->rules->efficient ? 1 : 40);
-	}
+	draw_needs(w);
+	draw_orders(w);
 	for (int i = 0; i < w->host_count; i++) {
-		int32_t cores = (int32_t)rng_range(rng, WIDTH_MAX, 6);
-		struct host *host = &w->hosts[i];
-		host->local = i == 0;
-		host->facts = (struct deal_facts){ cores, cores, cores, 1 };
-		snprintf(host->name, sizeof(host->name), "node%d", i);
-		host->facts.name = host->name;
-		/* Two have it for good: one of them may be a spare. */
-		if (i < 2 || rng_chance(rng, 30))
-			host->facts.features = "gpu,ssd";
+		draw_host(w, i);
 		deal_host_born(w, i);
 	}
 	deal_head_begin(w, false);
@@ -262,11 +309,16 @@ static void check_end(struct world *w)
 		if (w->finals[i] != 1)
 			deal_wrong(w, "order %zu has %d final results", i, w->finals[i]);
 	for (size_t i = 0; i < w->order_count; i++) {
-		work += w->times[i] * (uint64_t)w->widths[i];
+		work += w->times[i] * (uint64_t)deal_needed(w, (uint32_t)i)->width;
 		longest = MAX(longest, w->times[i]);
 	}
 	for (int i = 0; i < w->host_count; i++)
 		cores += w->hosts[i].facts.cores;
+	if (w->alive && (w->deal.ok != w->ok || w->deal.failed != w->failed))
+		deal_wrong(w,
+			   "of %llu that went well and %llu that did not it counts %llu and %llu",
+			   (unsigned long long)w->ok, (unsigned long long)w->failed,
+			   (unsigned long long)w->deal.ok, (unsigned long long)w->deal.failed);
 	/* Widths leave gaps, hosts come a little late, and the last one may begin last. */
 	if (w->rules->efficient && w->now_ns > 3 * work / (uint64_t)cores + 2 * longest + 400 * MS)
 		deal_wrong(w, "it took %llu ms, for %llu ms of work on %lld cores",

@@ -17,9 +17,10 @@
 #define GIVE_UP_STEPS 300000 /* a world takes some thousands */
 #define HOSTS_MAX 6
 #define ORDERS_MAX 48
-#define KINDS 4 /* widths 1 to 3, and one that needs a feature */
+#define KINDS 6
 #define WIDTH_MAX 3
-#define FEATURE_KIND 3
+#define CORES_MAX 6
+#define MEMORY_MAX 100
 #define HELD_MAX 256
 #define LEASES_MAX 4096
 
@@ -29,6 +30,7 @@ enum what {
 	AT_TIMER, /* of the coordinator */
 	AT_HOST_TIMER,
 	AT_ORDER_END,
+	AT_RETRY, /* what has waited for it may start */
 	AT_CONNECT,
 	AT_FAULT,
 	AT_THAW,
@@ -76,10 +78,26 @@ struct event {
 	struct message *message;
 };
 
+/* What orders need, and what a host has, beyond what the two sides of core/deal tell each other. */
+enum feature {
+	FEATURE_SSD = 1,
+	FEATURE_GPU = 2,
+	FEATURE_ALL = 3,
+};
+
+struct needed {
+	int32_t width;
+	uint64_t memory;
+	unsigned features;
+	bool named; /* one of the first two hosts */
+	bool files;
+};
+
 struct task {
-	uint32_t order, lease;
-	bool runs, killed;
-	uint64_t end_ns, stamp;
+	uint32_t order, lease, failures;
+	bool runs;
+	uint64_t not_before_ns; /* of its next attempt */
+	uint64_t stamp;
 };
 
 struct host {
@@ -90,12 +108,15 @@ struct host {
 	uint64_t thaw_ns;
 	uint64_t timer_ns; /* when its next AT_HOST_TIMER comes */
 	struct deal_facts facts;
+	unsigned features;
 	char name[8];
 	struct task tasks[HELD_MAX];
 	uint64_t here[LEASES_MAX]; /* the term under which the files of a lease came */
 	size_t task_count;
 	uint64_t quiet_to, quiet_from; /* messages each way arrive in order: not before these */
 	uint32_t number;	       /* as the coordinator has it */
+	uint32_t first;		       /* of the orders in line that it can take */
+	uint32_t overtaken;	       /* orders that it was given before that one */
 	struct message *waiting[4096]; /* while frozen or cut */
 	size_t waiting_count;
 };
@@ -109,13 +130,16 @@ struct world {
 	struct host hosts[HOSTS_MAX];
 	int host_count;
 	size_t order_count;
+	struct needed needs[KINDS];
 	uint64_t times[ORDERS_MAX];
-	int32_t widths[ORDERS_MAX];
 	uint32_t kind_of[ORDERS_MAX];
-	uint32_t pieces[ORDERS_MAX]; /* of its files; 0: it has none */
+	uint32_t failures[ORDERS_MAX]; /* attempts that fail and are followed by another */
+	bool fails[ORDERS_MAX];	       /* the last attempt, too */
+	uint32_t pieces[ORDERS_MAX];   /* of its files; 0: it has none */
 	/* the result file */
 	int finals[ORDERS_MAX];
 	uint32_t written[ORDERS_MAX];
+	uint64_t ok, failed; /* final results under this coordinator */
 	/* the coordinator */
 	bool alive, frozen, over, stopped;
 	uint64_t term;
@@ -131,6 +155,11 @@ struct world {
 	uint64_t host_of_link[65536];
 	uint64_t links;
 };
+
+static inline const struct needed *deal_needed(const struct world *w, uint32_t order)
+{
+	return &w->needs[w->kind_of[order]];
+}
 
 /* deal_world.c */
 void deal_wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -104,13 +104,25 @@ static void print(const struct job_result *result, const struct buf *text)
 	fd_write_all(STDERR_FILENO, buf_data(text), buf_len(text));
 }
 
-/* One report of all hosts is shown, best that of the host where it happened. */
+/* Whether our exit code is that of the job, on whichever host. */
+static bool is_ruled(const struct report *report)
+{
+	const struct outcome *outcome = report->outcome;
+	return (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED) &&
+	       !outcome->stuck && !report->history->stop_signal;
+}
+
+/* The starter ends with our code, if it is the job's. One report of all hosts is shown, best that
+ * of the host where it happened. */
 static void hand_over(const struct report *report, const struct buf *text)
 {
 	const struct history_attempt *last = history_last(report->history);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
-	char where = cause && !cause->elsewhere ? FLEET_REPORT_HERE : FLEET_REPORT_ELSEWHERE;
-	fd_write_all(FLEET_FD_REPORT, &where, sizeof(where));
+	bool here = cause && !cause->elsewhere;
+	char what = !is_ruled(report) ? FLEET_REPORT_OWN
+		    : here	      ? FLEET_REPORT_HERE
+				      : FLEET_REPORT_RULED;
+	fd_write_all(FLEET_FD_REPORT, &what, sizeof(what));
 	fd_write_all(FLEET_FD_REPORT, buf_data(text), buf_len(text));
 }
 
@@ -147,6 +159,8 @@ static void say_done(const struct report *report, const struct job_result *resul
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	report_unfit(report, &text);
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
+	if (report->config->fleet_host)
+		hand_over(report, &BUF_INIT);
 	bool has_report = report_has_steps(report) || report->history->nodes.count;
 	if (report->config->log_dir && has_report && report_save(report, EXIT_CODE_OK, &err) < 0)
 		log_warn("no report.json: %s", err.msg);

@@ -28,6 +28,7 @@ struct place {
 	char why[BRANCH_TEXT_MAX];    /* it is down */
 	char address[ADDR_TEXT_MAX];  /* where a coordinator could listen; "": nowhere */
 	enum fleet_nearness nearness; /* of that address */
+	char report;		      /* the first byte of its report; '\0': there was none */
 };
 
 struct starter {
@@ -40,7 +41,8 @@ struct starter {
 	struct fleet fleet;
 	struct fleet_queue queue;
 	struct place *places;
-	struct buf report; /* the best so far, with its first byte */
+	struct buf report; /* the best so far */
+	bool has_best;	   /* that is of the host where it happened */
 	int code;
 	bool ended;
 };
@@ -334,13 +336,22 @@ static void on_drained(void *arg)
 /* One of the host where it happened is best. */
 static void keep_report(struct starter *starter, const struct fleet_msg *msg)
 {
-	bool better = msg->len > 0 && msg->body[0] == FLEET_REPORT_HERE;
-	if (buf_len(&starter->report) > 0 && !better)
+	if (msg->len == 0)
 		return;
-	if (buf_len(&starter->report) > 0 && buf_data(&starter->report)[0] == FLEET_REPORT_HERE)
+	starter->places[msg->host].report = (char)msg->body[0];
+	bool better = msg->body[0] == FLEET_REPORT_HERE && !starter->has_best;
+	if (msg->len == 1 || (buf_len(&starter->report) > 0 && !better))
 		return;
+	starter->has_best = better;
 	buf_clear(&starter->report);
-	buf_append(&starter->report, msg->body, msg->len);
+	buf_append(&starter->report, msg->body + 1, msg->len - 1);
+}
+
+static enum fleet_scope scope_of(char report)
+{
+	if (report == FLEET_REPORT_HERE || report == FLEET_REPORT_RULED)
+		return FLEET_CODE_JOB;
+	return report == FLEET_REPORT_ELSEWHERE ? FLEET_CODE_UNSAID : FLEET_CODE_OWN;
 }
 
 static void take_up(struct starter *starter, const struct fleet_msg *msg)
@@ -372,7 +383,9 @@ static void take_agent(struct starter *starter, const struct fleet_msg *msg)
 		log_warn("the agent on %s ended with %s", host_name(starter, msg->host),
 			 buf_str(&how));
 	}
-	step(starter, (struct fleet_event){ FLEET_EV_AGENT, .host = msg->host, .status = status });
+	char report = starter->places[msg->host].report;
+	step(starter, (struct fleet_event){ FLEET_EV_AGENT, .host = msg->host, .status = status,
+					    .scope = scope_of(report) });
 }
 
 static void take_down(struct starter *starter, const struct fleet_msg *msg)
@@ -458,8 +471,8 @@ static void say_end(struct starter *starter)
 {
 	if (starter->code == 0 || starter->config->batch)
 		return;
-	if (buf_len(&starter->report) > 1)
-		show(starter, 1, buf_data(&starter->report) + 1, buf_len(&starter->report) - 1);
+	if (buf_len(&starter->report) > 0)
+		show(starter, 1, buf_data(&starter->report), buf_len(&starter->report));
 	else if (starter->fleet.started && !starter->fleet.signal)
 		log_error("the job ended with exit code %d", starter->code);
 }

@@ -68,6 +68,13 @@ static void agent(uint32_t host, enum exit_kind kind, int value)
 				   .status = { kind, value, false } });
 }
 
+/* An agent that has heard how the job ended. */
+static void agent_rules(uint32_t host, int code)
+{
+	step((struct fleet_event){ FLEET_EV_AGENT, .host = host,
+				   .status = { EXIT_CODE, code, false }, .scope = FLEET_CODE_JOB });
+}
+
 static int end_code(void)
 {
 	const struct fleet_action *end = find(FLEET_DO_END, 0);
@@ -228,6 +235,35 @@ TEST(an_agent_that_speaks_for_itself_does_not_outvote_the_job)
 	agent(1, EXIT_CODE, EXIT_CODE_TIMEOUT);
 	agent(2, EXIT_CODE, 0);
 	ck_assert_int_eq(end_code(), 0);
+	finish();
+}
+
+TEST(hosts_that_are_not_fit_do_not_outvote_the_job)
+{
+	start(4, 1);
+	agent(0, EXIT_CODE, EXIT_CODE_BAD_NODE);
+	agent(1, EXIT_CODE, EXIT_CODE_BAD_NODE);
+	agent_rules(2, 7);
+	agent(3, EXIT_CODE, 0);
+	ck_assert_int_eq(end_code(), 7);
+	finish();
+}
+
+TEST(a_host_that_is_not_fit_leaves_the_others_without_a_quorum)
+{
+	start(3, 3);
+	agent(1, EXIT_CODE, EXIT_CODE_BAD_NODE);
+	ck_assert_uint_eq(fleet_deadline_ns(&fleet), now_ns + FLEET_GRACE_NS);
+	finish();
+}
+
+TEST(the_end_of_the_job_on_some_hosts_stops_no_others)
+{
+	start(3, 3);
+	agent_rules(0, 7);
+	step((struct fleet_event){ FLEET_EV_AGENT, .host = 1, .status = { EXIT_CODE, 7, false },
+				   .scope = FLEET_CODE_UNSAID });
+	ck_assert_uint_eq(fleet_deadline_ns(&fleet), NS_NEVER);
 	finish();
 }
 

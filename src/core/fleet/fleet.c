@@ -156,46 +156,24 @@ static void fail(struct fleet *fleet, uint32_t index, bool late, struct fleet_ac
 
 /* ---- the end ---- */
 
-/* A code by which an agent speaks for itself, and perhaps not for the job: it could not start, or
- * was told to stop by us. */
-static bool is_own(const struct fleet *fleet, int code)
+/* An agent that knows the ruling has the job's code. Where none is left that does, one whose
+ * workers are done counts more than one that failed, and else the first that ended has the reason.
+ */
+static int weight(const struct fleet_host *host)
 {
-	return code == EXIT_CODE_USAGE || code == EXIT_CODE_TIMEOUT || code == EXIT_CODE_SYSTEM ||
-	       code == EXIT_CODE_NOT_EXEC || code == EXIT_CODE_NOT_FOUND ||
-	       (fleet->signal && code == EXIT_CODE_SIGNAL_BASE + fleet->signal);
+	return host->scope == FLEET_CODE_JOB ? 2 : host->status.value == EXIT_CODE_OK;
 }
 
-static bool has_voted(const struct fleet_host *host)
-{
-	return host->state == FLEET_ENDED && host->status.kind == EXIT_CODE;
-}
-
-static uint32_t votes_for(const struct fleet *fleet, int code)
-{
-	uint32_t votes = 0;
-	for (uint32_t i = 0; i < fleet->config.hosts; i++)
-		votes += has_voted(&fleet->hosts[i]) && fleet->hosts[i].status.value == code;
-	return votes;
-}
-
-/* All agents that hear of the job's end have the same exit code. So most of those that do not speak
- * for themselves are right; else the first that ended has the reason. */
 static int job_code(const struct fleet *fleet)
 {
 	const struct fleet_host *best = NULL;
-	uint32_t best_votes = 0;
 	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
 		const struct fleet_host *host = &fleet->hosts[i];
-		if (!has_voted(host))
+		if (host->state != FLEET_ENDED || host->status.kind != EXIT_CODE)
 			continue;
-		uint32_t votes = is_own(fleet, host->status.value)
-					 ? 0
-					 : votes_for(fleet, host->status.value);
-		if (!best || votes > best_votes ||
-		    (votes == best_votes && host->order < best->order)) {
+		if (!best || weight(host) > weight(best) ||
+		    (weight(host) == weight(best) && host->order < best->order))
 			best = host;
-			best_votes = votes;
-		}
 	}
 	if (best)
 		return best->status.value;
@@ -237,10 +215,10 @@ static bool is_short(const struct fleet *fleet)
 	uint32_t left = 0, missing = 0;
 	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
 		const struct fleet_host *host = &fleet->hosts[i];
-		bool own = has_voted(host) && is_own(fleet, host->status.value);
-		bool killed = host->state == FLEET_ENDED && host->status.kind != EXIT_CODE;
+		bool alone = host->state == FLEET_ENDED && host->scope == FLEET_CODE_OWN &&
+			     !exit_status_ok(&host->status);
 		left += host->state == FLEET_RUNS;
-		missing += host->state == FLEET_LOST || own || killed;
+		missing += host->state == FLEET_LOST || alone;
 	}
 	return left > 0 && missing > 0 && left < fleet->config.min_nodes;
 }
@@ -292,13 +270,14 @@ static void on_down(struct fleet *fleet, uint32_t index, struct fleet_actions *a
 		cut_off(fleet, index, actions);
 }
 
-static void on_agent(struct fleet *fleet, uint32_t index, const struct exit_status *status)
+static void on_agent(struct fleet *fleet, const struct fleet_event *event)
 {
-	struct fleet_host *host = &fleet->hosts[index];
+	struct fleet_host *host = &fleet->hosts[event->host];
 	if (host->state != FLEET_RUNS)
 		return;
 	host->state = FLEET_ENDED;
-	host->status = *status;
+	host->status = event->status;
+	host->scope = event->scope;
 	host->order = fleet->ended++;
 }
 
@@ -341,7 +320,7 @@ void fleet_step(struct fleet *fleet, const struct fleet_event *event, uint64_t n
 		on_down(fleet, event->host, actions);
 		break;
 	case FLEET_EV_AGENT:
-		on_agent(fleet, event->host, &event->status);
+		on_agent(fleet, event);
 		break;
 	case FLEET_EV_SIGNAL:
 		on_signal(fleet, event->signal, actions);

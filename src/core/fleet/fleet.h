@@ -39,12 +39,20 @@ enum fleet_state {
 	FLEET_STATE_COUNT,
 };
 
+/* For whom the exit code of an agent speaks. */
+enum fleet_scope {
+	FLEET_CODE_OWN,	   /* for its host: it could not take part, or was told to stop by us */
+	FLEET_CODE_JOB,	   /* for the job, as the coordinator ruled */
+	FLEET_CODE_UNSAID, /* one of the two */
+};
+
 struct fleet_host {
 	enum fleet_state state;
 	int32_t via;	      /* who reaches it: a host, or FLEET_SELF */
 	bool tree;	      /* the starter has not tried itself yet */
 	uint64_t deadline_ns; /* of the attempt */
 	struct exit_status status;
+	enum fleet_scope scope;
 	uint32_t order; /* of its end among the others */
 };
 
@@ -64,7 +72,7 @@ enum fleet_event_type {
 	FLEET_EV_BEGIN,
 	FLEET_EV_UP,	/* host: it has answered */
 	FLEET_EV_DOWN,	/* host: it could not be reached, or the connection to it is gone */
-	FLEET_EV_AGENT, /* host: its agent ended with `status` */
+	FLEET_EV_AGENT, /* host: its agent ended with `status`, and `scope` */
 	FLEET_EV_SIGNAL,
 	FLEET_EV_TIMER,
 };
@@ -74,6 +82,7 @@ struct fleet_event {
 	uint32_t host;
 	int signal;
 	struct exit_status status;
+	enum fleet_scope scope; /* of its code */
 };
 
 enum fleet_action_type {

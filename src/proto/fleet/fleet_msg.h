@@ -30,9 +30,13 @@ enum fleet_fd {
 /* The variable that tells an agent so; its value is the host's name. */
 #define FLEET_VARIABLE "MUSTER_FLEET_HOST"
 
-/* A report begins with a byte: whether the first cause is on the host that it comes from. */
-#define FLEET_REPORT_HERE 'h'
-#define FLEET_REPORT_ELSEWHERE 'e'
+/* A report begins with a byte: whether its agent ends with the exit code of the job, as the
+ * coordinator ruled, and whether the first cause is on its host. Where nothing is to be shown, the
+ * byte is all. */
+#define FLEET_REPORT_HERE 'h'	   /* ruled; the cause is here */
+#define FLEET_REPORT_RULED 'r'	   /* ruled */
+#define FLEET_REPORT_OWN 'o'	   /* the code speaks for this host alone */
+#define FLEET_REPORT_ELSEWHERE 'e' /* from 0.2.0: ruled or own; the cause is not here */
 
 enum fleet_type {
 	/* downwards */

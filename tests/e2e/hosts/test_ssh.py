@@ -57,6 +57,14 @@ def test_a_failure_is_reported_once_and_names_its_host(net):
     net.nothing_left()
 
 
+def test_hosts_that_are_not_fit_do_not_decide_how_the_job_ended(net):
+    net = net(3)
+    job = net.muster("sh", "-c", "exit 7", options=["--nnodes=1:3", "--rdzv-conf=quorum=any,last_call_timeout=1", "--bad-node=leave", "--check=[ $(hostname) = node1 ]"])
+    assert job.wait() == 7, job.text()
+    assert job.text().count("ended with exit code 7") == 1, job.text()
+    net.nothing_left()
+
+
 def test_ctrl_c_ends_all_hosts(net, crews):
     net = net(3)
     crew = crews(net)

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "core/batch/changes.h"
+#include "core/batch/change_points.h"
 
 int main(int argc, char **argv)
 {
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 			if (str_to_double(word, &values[n++]) < 0)
 				return 2;
 		}
-		struct changes changes;
-		changes_find(values, n, &rule, &table, &changes);
+		struct change_points changes;
+		change_points_find(values, n, &rule, &table, &changes);
 		for (size_t i = 0; i < changes.count; i++)
 			printf("%zu ", changes.items[i].at);
 		printf("|");
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < changes.spreads.count; i++)
 			printf(" %zu", changes.spreads.items[i].at);
 		printf("\n");
-		changes_done(&changes);
+		change_points_done(&changes);
 	}
 	free(values);
 	free(line);

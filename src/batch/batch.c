@@ -24,8 +24,8 @@
 #include "batch/show/table.h"
 #include "core/worker/exit_code.h"
 #include "proto/result.h"
-#include "sys/topology.h"
-#include "sys/start/shelf.h"
+#include "sys/hwloc_topology.h"
+#include "sys/start/start_ring.h"
 #include "sys/warden.h"
 
 #define WARDENS_MAX 1024
@@ -46,7 +46,7 @@ struct setup {
 	const struct batch_config *config;
 	struct warden **wardens;
 	int warden_count;
-	struct shelf *shelf; /* of all wardens; NULL: none */
+	struct start_ring *ring; /* of all wardens; NULL: none */
 	struct orders orders;
 	struct pasts history;
 	struct batch_order *todo;
@@ -82,7 +82,7 @@ static void setup_done(struct setup *setup)
 	for (int i = 0; i < setup->warden_count; i++)
 		warden_free(setup->wardens[i]);
 	free(setup->wardens);
-	shelf_free(setup->shelf);
+	start_ring_free(setup->ring);
 	pipe_orders_done(&setup->pipe);
 	orders_done(&setup->orders);
 	orders_done(&setup->hooks);
@@ -129,9 +129,9 @@ static int fork_wardens(struct setup *setup, struct err *err)
 		wanted = (int64_t)(cpus * config->jobs_percent / 100) + 1;
 	wanted = MIN(MAX(wanted, (int64_t)1), (int64_t)WARDENS_MAX);
 	setup->wardens = mem_alloc((size_t)wanted * sizeof(*setup->wardens));
-	setup->shelf = can_lay(setup) ? shelf_new() : NULL;
+	setup->ring = can_lay(setup) ? start_ring_new() : NULL;
 	for (; setup->warden_count < wanted; setup->warden_count++) {
-		const struct warden_opts opts = { .shelf = setup->shelf,
+		const struct warden_opts opts = { .ring = setup->ring,
 						  .taker = setup->warden_count };
 		r = warden_new(&opts, &setup->wardens[setup->warden_count], err);
 		if (r < 0)
@@ -419,7 +419,7 @@ static struct batch_opts make_opts(const struct setup *setup)
 					    : 0,
 		.open = config->args.pipe || setup->many,
 		.groups = setup->many ? 0 : setup->group_count,
-		.ahead = setup->shelf ? MIN(setup->plan.jobs, SHELF_PLACES / 2) : 0,
+		.ahead = setup->ring ? MIN(setup->plan.jobs, START_RING_PLACES / 2) : 0,
 		.gates = setup->gate_count,
 	};
 	if (setup->many) { /* the coordinator sees to these */
@@ -549,7 +549,7 @@ static int run(struct setup *setup)
 		.opts = make_opts(setup),
 		.journal = &setup->journal,
 		.wardens = setup->wardens,
-		.shelf = setup->shelf,
+		.ring = setup->ring,
 		.already_done = setup->already_done,
 		.measure = &setup->measure,
 		.memory = &setup->memory,

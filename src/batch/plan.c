@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/procfs.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define RESERVE_FROM 5	/* with this many units, one is kept for the runner */
 #define BUSY_LOOK_MS 30 /* how long to observe the load of the CPUs */

@@ -98,7 +98,7 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 	case BATCH_FETCH:
 		runner->fetching = action->order;
 		if (!runner->job->source) /* which sends what it has */
-			feed_want(runner->feed);
+			stdin_blocks_want(runner->blocks);
 		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
@@ -197,7 +197,7 @@ static void on_hash(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	runner_hash_some(arg);
 }
 
-static void on_block(void *arg, const struct feed_block *block, const struct err *why)
+static void on_block(void *arg, const struct stdin_blocks_block *block, const struct err *why)
 {
 	struct runner *runner = arg;
 	struct err err = why ? *why : ERR_INIT;
@@ -278,7 +278,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 	*runner = (struct runner){ .job = job,
 				   .launcher = { .shell = job->config->shell,
 						 .env = measure_env(job->measure) },
-				   .ahead = { .shelf = job->shelf },
+				   .ahead = { .ring = job->ring },
 				   .start_ns = clock_now_ns() };
 	runner->oom_kills = procfs_vmstat("oom_kill");
 	list_init(&runner->endings);
@@ -314,8 +314,8 @@ static int init(struct runner *runner, const struct runner_job *job)
 		place_watch(&runner->places[i]);
 	}
 	status_init(runner);
-	if (job->pipe && feed_new(runner->base, STDIN_FILENO, &job->pipe->rules, on_block, runner,
-				  &runner->feed, &err) < 0) {
+	if (job->pipe && stdin_blocks_new(runner->base, STDIN_FILENO, &job->pipe->rules, on_block,
+					  runner, &runner->blocks, &err) < 0) {
 		log_error("%s", err.msg);
 		return -err.code;
 	}
@@ -336,7 +336,7 @@ static void done(struct runner *runner)
 	batch_actions_done(&runner->actions);
 	batch_queue_done(&runner->queue);
 	launcher_done(&runner->launcher);
-	feed_free(runner->feed);
+	stdin_blocks_free(runner->blocks);
 	outputs_free(runner->outputs);
 	live_free(runner->live);
 	failures_done(&runner->failures);

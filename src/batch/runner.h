@@ -40,7 +40,7 @@ struct runner_job {
 	struct batch_opts opts;
 	struct journal *journal;
 	struct warden **wardens; /* plan->jobs of them; the runner may replace one */
-	struct shelf *shelf;	 /* of all wardens; NULL: none */
+	struct start_ring *ring; /* of all wardens; NULL: none */
 	size_t already_done;	 /* for the summary */
 	struct measure *measure;
 	const struct memory_base *memory; /* where orders get groups; its path NULL: they do not */

@@ -219,7 +219,7 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	}
 	if (!runner->job->source && action->outcome.final && action->outcome.reason != REASON_OK)
 		status_failure(runner, &action->outcome, place, &ending);
-	pour_stop(&place->pour);
+	stdin_write_stop(&place->writer);
 	memory_group_remove(&place->group);
 	if (runner->job->pipe && action->outcome.final)
 		pipe_orders_drop(runner->job->pipe, place->order);

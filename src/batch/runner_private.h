@@ -9,8 +9,8 @@
 #include "batch/ending.h"
 #include "batch/launch.h"
 #include "batch/page/batch_page.h"
-#include "batch/pipe/feed.h"
-#include "batch/pipe/pour.h"
+#include "batch/pipe/stdin_blocks.h"
+#include "batch/pipe/stdin_write.h"
 #include "batch/printer.h"
 #include "batch/runner.h"
 #include "batch/show/failures.h"
@@ -44,8 +44,8 @@ struct place {
 	uint64_t cpu_base_ns;
 	struct batch_trial trial;
 	uint64_t asked_wall_ns;
-	struct strv env;  /* environment of the order; empty: ours */
-	struct pour pour; /* --pipe: its input */
+	struct strv env;	   /* environment of the order; empty: ours */
+	struct stdin_write writer; /* --pipe: its input */
 	struct memory_group group;
 	uint64_t memory_peak; /* bytes, as far as it was seen */
 	/* --line-buffer */
@@ -64,7 +64,7 @@ struct runner {
 	struct launcher launcher;
 	struct printer *printer;
 	struct outputs *outputs;
-	struct feed *feed;	      /* of --pipe; NULL: none */
+	struct stdin_blocks *blocks;  /* of --pipe; NULL: none */
 	struct batch_order *fetching; /* the place of the next block */
 	struct live *live;	      /* NULL: outputs are shown at the end */
 	struct batch_page *page;      /* --http; NULL: none */

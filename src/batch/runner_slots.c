@@ -68,7 +68,7 @@ void place_init(struct place *place, struct runner *runner, int number)
 		.number = number,
 		.fds = { -1, -1 },
 		.watches = { -1, -1 },
-		.pour = POUR_INIT,
+		.writer = STDIN_WRITE_INIT,
 		.group = MEMORY_GROUP_INIT,
 	};
 }
@@ -81,7 +81,7 @@ void place_done(struct place *place)
 	free(place->paths[1]);
 	free(place->failure);
 	strv_done(&place->env);
-	pour_stop(&place->pour);
+	stdin_write_stop(&place->writer);
 	memory_group_remove(&place->group);
 }
 
@@ -218,8 +218,8 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 	}
 	const struct pipe_orders *pipe = hook ? NULL : place->runner->job->pipe;
 	if (pipe) {
-		r = pour_start(&place->pour, place->runner->base,
-			       pipe_orders_input(pipe, place->order), &input, err);
+		r = stdin_write_start(&place->writer, place->runner->base,
+				      pipe_orders_input(pipe, place->order), &input, err);
 		if (r < 0)
 			return r;
 	}
@@ -434,7 +434,7 @@ void place_renew(struct place *place)
 	struct warden **warden = warden_of(place);
 	if (*warden)
 		return;
-	const struct warden_opts opts = { .shelf = place->runner->ahead.shelf,
+	const struct warden_opts opts = { .ring = place->runner->ahead.ring,
 					  .taker = place->number };
 	struct ahead_order next = ahead_lost(&place->runner->ahead, place->number);
 	if (warden_new(&opts, warden, &err) < 0)

@@ -12,7 +12,7 @@
 #include "net/http.h"
 #include "proto/args/blocks.h"
 #include "proto/orders.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define JOBS_MAX 1024
 

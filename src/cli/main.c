@@ -12,7 +12,7 @@
 #include "fleet/relay.h"
 #include "net/wire.h"
 #include "proto/fleet/fleet_msg.h"
-#include "sys/start/guise.h"
+#include "sys/start/process_title.h"
 
 #ifndef MUSTER_VERSION
 #error "the version comes from the build"
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 	int status = set_log_level();
 	if (status)
 		return status;
-	guise_know_arguments(argc, argv);
+	process_title_know_arguments(argc, argv);
 
 	const char *slash = strrchr(argv[0], '/');
 	if (str_eq(slash ? slash + 1 : argv[0], "torchrun")) {

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/fleet/export.h"
+#include "core/fleet/host_env.h"
 #include "core/fleet/fleet.h"
 #include "core/worker/exit_code.h"
 #include "fleet/branches.h"
-#include "fleet/mouth.h"
+#include "fleet/nonblocking_out.h"
 #include "fleet/relay.h"
 #include "fleet/ssh.h"
 #include "net/addr.h"
@@ -36,7 +36,7 @@ struct starter {
 	struct event_base *base;
 	struct signals signals;
 	struct event on_signal, timer, beat;
-	struct mouth mouths[2]; /* stdout, stderr */
+	struct nonblocking_out outs[2]; /* stdout, stderr */
 	struct branches branches;
 	struct fleet fleet;
 	struct fleet_queue queue;
@@ -320,10 +320,10 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- what relays say ---- */
 
-static void show(struct starter *starter, size_t mouth, const void *data, size_t len)
+static void show(struct starter *starter, size_t out, const void *data, size_t len)
 {
-	mouth_say(&starter->mouths[mouth], data, len);
-	if (mouth_is_full(&starter->mouths[mouth]))
+	nonblocking_out_write(&starter->outs[out], data, len);
+	if (nonblocking_out_is_full(&starter->outs[out]))
 		branches_hold(&starter->branches, true);
 }
 
@@ -450,8 +450,8 @@ static int set_up(struct starter *starter, struct err *err)
 	if (!starter->base)
 		return err_set(err, ENOMEM, "cannot make the event loop");
 	for (int i = 0; i < 2; i++) {
-		r = mouth_open(&starter->mouths[i], starter->base, STDOUT_FILENO + i, on_drained,
-			       starter, err);
+		r = nonblocking_out_open(&starter->outs[i], starter->base, STDOUT_FILENO + i,
+					 on_drained, starter, err);
 		if (r < 0)
 			return r;
 	}
@@ -483,7 +483,7 @@ static void tear_down(struct starter *starter)
 	branches_leave(&starter->branches, ns_add(clock_now_ns(), LEAVE_NS));
 	signals_release(); /* a paused terminal may block us, but signals must still end us */
 	for (int i = 0; i < 2; i++)
-		mouth_close(&starter->mouths[i]);
+		nonblocking_out_close(&starter->outs[i]);
 	branches_done(&starter->branches);
 	if (starter->base)
 		event_base_free(starter->base);
@@ -497,7 +497,7 @@ static void tear_down(struct starter *starter)
 int starter_run(const struct starter_config *config, struct err *err)
 {
 	struct starter starter = { .config = config, .signals.fd = -1, .code = EXIT_CODE_SYSTEM };
-	starter.mouths[0].in = starter.mouths[1].in = -1;
+	starter.outs[0].in = starter.outs[1].in = -1;
 	starter.places = NEW_ARRAY(struct place, config->hosts->count);
 	fleet_init(&starter.fleet, &(struct fleet_config){ .hosts = (uint32_t)config->hosts->count,
 							   .min_nodes = config->min_nodes,

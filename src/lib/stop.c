@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <muster/muster.h>
-#include "core/worker/plan.h"
+#include "core/worker/stop_plan.h"
 
 #define LOOK_NS 100000000 /* a waiting worker looks again after this, should a wake-up be lost */
 

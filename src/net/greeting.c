@@ -11,7 +11,7 @@
 
 static enum frame_auth auth_of(const struct link_self *self)
 {
-	return self->token ? AUTH_TOKEN : self->notary ? AUTH_MUNGE : AUTH_NONE;
+	return self->token ? AUTH_TOKEN : self->munge ? AUTH_MUNGE : AUTH_NONE;
 }
 
 /* The token that proofs and keys are made with: the given one, or the one that both agreed on. */
@@ -126,7 +126,7 @@ static void take_foreign(struct greeting *greeting, int code, const void *data, 
 	fail(greeting, LINK_REFUSED, "%s", err->msg);
 }
 
-/* Stops until the notary has answered. */
+/* Stops until munge has answered. */
 static void ask(struct greeting *greeting, enum greeting_ask what)
 {
 	enum token_direction whose =

@@ -6,7 +6,7 @@
  * when the peer has sent WELCOME. An accepting one ends there when the peer has proved itself, and
  * the caller decides: greeting_welcome() or greeting_refuse().
  *
- * With munge it stops in GREETING_ASKS: the caller asks the notary what `ask` says, gives the
+ * With munge it stops in GREETING_ASKS: the caller asks munge what `ask` says, gives the
  * answer to greeting_answer(), and then feeds the bytes that were left over. */
 #ifndef NET_GREETING_H
 #define NET_GREETING_H
@@ -24,7 +24,7 @@ enum greeting_state {
 	GREETING_CREDENTIAL,
 	GREETING_PROOF,	  /* accepting: waits for PROOF */
 	GREETING_WELCOME, /* connecting: has sent PROOF, waits for WELCOME */
-	GREETING_ASKS,	  /* munge: waits for the notary */
+	GREETING_ASKS,	  /* munge: waits for munge */
 	GREETING_KNOWN,
 	GREETING_FAILED, /* `end` and `why` say how; send what was appended last */
 };
@@ -57,7 +57,7 @@ void greeting_accept(struct greeting *greeting, const struct link_self *self);
  * link. */
 size_t greeting_feed(struct greeting *greeting, const void *data, size_t len, struct buf *out);
 
-/* ASKS: the notary's answer; not `ok`: `text` says why. Otherwise it is the credential that was
+/* ASKS: munge's answer; not `ok`: `text` says why. Otherwise it is the credential that was
  * asked for, if one was. */
 void greeting_answer(struct greeting *greeting, bool ok, const char *text, struct buf *out);
 

@@ -30,7 +30,7 @@ __attribute__((noinline)) static void free_link(struct link *link)
 	fd_close(&link->fd);
 	buf_done(&link->in);
 	buf_done(&link->out);
-	notary_cancel(link->notary_request);
+	munge_client_cancel(link->munge_client_request);
 	greeting_free(link->greeting);
 	session_free(link->session);
 	free(link->addrs);
@@ -308,24 +308,25 @@ static void fail_greeting(struct link *link)
 	}
 }
 
-static void on_notary(void *arg, const struct notary_answer *answer);
+static void on_notary(void *arg, const struct munge_client_answer *answer);
 
 /* Meanwhile nothing is read: the peer may close the connection right after its last frame. */
 static void ask_notary(struct link *link)
 {
 	event_del(&link->readable);
 	const struct greeting *greeting = link->greeting;
-	struct notary *notary = link->self->notary;
-	link->notary_request = greeting->ask == GREETING_SIGN
-				       ? notary_sign(notary, greeting->digest, on_notary, link)
-				       : notary_check(notary, greeting->digest,
-						      greeting->credential.text, on_notary, link);
+	struct munge_client *munge = link->self->munge;
+	link->munge_client_request =
+		greeting->ask == GREETING_SIGN
+			? munge_client_sign(munge, greeting->digest, on_notary, link)
+			: munge_client_check(munge, greeting->digest, greeting->credential.text,
+					     on_notary, link);
 }
 
 static size_t take_greeting(struct link *link, const unsigned char *data, size_t len)
 {
 	size_t used = greeting_feed(link->greeting, data, len, &link->out);
-	if (link->greeting->state == GREETING_ASKS && !link->notary_request)
+	if (link->greeting->state == GREETING_ASKS && !link->munge_client_request)
 		ask_notary(link);
 	if (link->greeting->state == GREETING_KNOWN) {
 		link->session = greeting_session(link->greeting);
@@ -377,11 +378,11 @@ static void read_more(struct link *link, const void *data, size_t len)
 	buf_done(&in);
 }
 
-/* The notary has answered: the greeting goes on, with what has come meanwhile. */
-static void on_notary(void *arg, const struct notary_answer *answer)
+/* munge has answered: the greeting goes on, with what has come meanwhile. */
+static void on_notary(void *arg, const struct munge_client_answer *answer)
 {
 	struct link *link = arg;
-	link->notary_request = NULL;
+	link->munge_client_request = NULL;
 	if (link->state != LINK_GREETING)
 		return;
 	pin(link);

@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "net/greeting.h"
 #include "net/link.h"
-#include "net/notary.h"
+#include "net/munge_client.h"
 #include "net/seal.h"
 
 enum link_state {
@@ -42,11 +42,12 @@ struct link {
 	bool shut;	 /* lingering: everything is sent, and our side is shut down */
 	const struct link_hooks *hooks;
 	const struct link_handler *handler;
-	void *arg;			       /* the handler's */
-	void *owner;			       /* the hooks' */
-	struct greeting *greeting;	       /* until it is up */
-	struct notary_request *notary_request; /* of the greeting; NULL: none is under way */
-	struct session *session;	       /* from then on; NULL: there is no token */
+	void *arg;		   /* the handler's */
+	void *owner;		   /* the hooks' */
+	struct greeting *greeting; /* until it is up */
+	struct munge_client_request
+		*munge_client_request; /* of the greeting; NULL: none is under way */
+	struct session *session;       /* from then on; NULL: there is no token */
 	struct event readable, writable, timer;
 	struct buf in, out;
 	uint64_t up_ns;

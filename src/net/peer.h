@@ -4,13 +4,13 @@
 
 #include "net/token.h"
 
-struct notary;
+struct munge_client;
 
 /* What this process sends about itself. Borrowed for as long as its links live. */
 struct link_self {
-	const char *run_id;	   /* shorter than FRAME_RUN_ID_MAX */
-	const struct token *token; /* NULL: none */
-	struct notary *notary;	   /* if there is no token: munge; NULL: no authentication */
+	const char *run_id;	    /* shorter than FRAME_RUN_ID_MAX */
+	const struct token *token;  /* NULL: none */
+	struct munge_client *munge; /* if there is no token: munge; NULL: no authentication */
 };
 
 enum link_end_kind {

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/deal/meeting.h"
-#include "net/notary.h"
+#include "net/munge_client.h"
 #include "nodes/discovery.h"
 
 struct peer {
@@ -176,7 +176,7 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name UNU
 {
 	struct crew *crew = arg;
 	struct addr addr;
-	bool open = !crew->self.token && !crew->self.notary && !crew->rdzv->no_guard;
+	bool open = !crew->self.token && !crew->self.munge && !crew->rdzv->no_guard;
 	if (open && addr_of_socket(listen_fd, &addr, NULL) == 0 && !addr_is_loopback(&addr))
 		log_warn("there is no token: any process that reaches port %u can "
 			 "%s. " TOKEN_VARIABLE
@@ -232,7 +232,7 @@ struct crew *crew_new(struct event_base *base, const struct rendezvous *rdzv,
 			       .last_id = 1,
 			       .self = { .run_id = rdzv->run_id,
 					 .token = rdzv->has_token ? &rdzv->token : NULL,
-					 .notary = rdzv->munge ? notary_new(base) : NULL } };
+					 .munge = rdzv->munge ? munge_client_new(base) : NULL } };
 	crew->timer = evtimer_new(base, on_timer, crew);
 	meeting_init(&crew->meeting,
 		     &(struct meeting_config){
@@ -262,7 +262,7 @@ void crew_free(struct crew *crew)
 	if (crew->listener)
 		link_listener_free(crew->listener);
 	link_drop_lingering(crew->base);
-	notary_free(crew->self.notary);
+	munge_client_free(crew->self.munge);
 	event_free(crew->timer);
 	free(crew);
 }

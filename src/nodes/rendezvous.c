@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/rounds/finder.h"
-#include "net/notary.h"
+#include "net/munge_client.h"
 #include "nodes/rendezvous_conf.h"
 #include "nodes/rendezvous_etcd.h"
 
@@ -236,7 +236,7 @@ static int choose_auth(const struct rendezvous_options *options, const struct re
 	if (!by_munge || rdzv->kind == RENDEZVOUS_LOCAL)
 		return 0;
 	struct err why = ERR_INIT;
-	r = notary_try(&why);
+	r = munge_client_try(&why);
 	if (r < 0 && conf->auth == RENDEZVOUS_AUTH_MUNGE)
 		return err_set(err, EIO, "--rdzv-conf: auth=munge: %s", why.msg);
 	if (r < 0)

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
-#include "net/door.h"
-#include "net/notary.h"
+#include "net/shared_port.h"
+#include "net/munge_client.h"
 #include "nodes/callers.h"
 #include "nodes/discovery.h"
 #include "nodes/notes.h"
@@ -32,9 +32,9 @@ struct wiring {
 	struct link *link; /* to a coordinator elsewhere, or on the way to it */
 	uint64_t link_id;  /* of `link` once it is up, or of the last one */
 
-	struct callers *callers; /* NULL: we listen nowhere */
-	struct door *door;	 /* to them and to the workers' store, if they share a port */
-	struct addr_name place;	 /* where that is */
+	struct callers *callers;  /* NULL: we listen nowhere */
+	struct shared_port *port; /* to them and to the workers' store, if they share a port */
+	struct addr_name place;	  /* where that is */
 	struct addr place_addr;
 
 	struct waiting waiting;
@@ -136,14 +136,14 @@ static void on_store_calls(void *arg, int fd, const struct addr *peer)
 	w->handler->on_store_client(w->arg, fd, peer);
 }
 
-static const struct door_handler door_handler = { .on_agent = on_agent_calls,
-						  .on_store = on_store_calls };
+static const struct shared_port_handler shared_port_handler = { .on_agent = on_agent_calls,
+								.on_store = on_store_calls };
 
 /* ---- discovery ---- */
 
 static void warn_of_strangers(const struct wiring *w, const struct addr *addr)
 {
-	if (!w->self.token && !w->self.notary && !w->rdzv->no_guard && !addr_is_loopback(addr))
+	if (!w->self.token && !w->self.munge && !w->rdzv->no_guard && !addr_is_loopback(addr))
 		log_warn("there is no token: any process that can reach %s can join this job; set "
 			 "MUSTER_TOKEN or --rdzv-conf token_file=FILE on all nodes",
 			 w->place.host);
@@ -157,7 +157,7 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 		warn_of_strangers(w, &w->place_addr);
 	addr_set_port(&w->place_addr, 0);
 	if (w->rdzv->store_at_endpoint) {
-		w->door = door_new(w->base, listen_fd, &door_handler, w);
+		w->port = shared_port_new(w->base, listen_fd, &shared_port_handler, w);
 		listen_fd = -1;
 	}
 	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, listen_fd, &w->self, w->node,
@@ -365,7 +365,7 @@ struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv
 		.waiting = WAITING_INIT,
 		.self = { .run_id = rdzv->run_id,
 			  .token = rdzv->has_token ? &rdzv->token : NULL,
-			  .notary = rdzv->munge ? notary_new(base) : NULL },
+			  .munge = rdzv->munge ? munge_client_new(base) : NULL },
 	};
 	evtimer_assign(&w->say, base, on_say, w);
 	w->discovery = discovery_new(base, rdzv, &w->self, &discovery_handler, w);
@@ -380,9 +380,9 @@ void wiring_free(struct wiring *w)
 	event_del(&w->say);
 	if (w->link)
 		link_drop(w->link);
-	door_free(w->door);
+	shared_port_free(w->port);
 	callers_free(w->callers);
 	link_drop_lingering(w->base);
-	notary_free(w->self.notary);
+	munge_client_free(w->self.munge);
 	free(w);
 }

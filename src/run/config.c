@@ -20,7 +20,7 @@
 #include "run/checks/preflight_options.h"
 #include "run/worker_env.h"
 #include "sys/engine_ask.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 #include "watch/flight_fetch.h"
 #include "watch/stacks.h"
 

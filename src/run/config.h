@@ -9,7 +9,7 @@
 
 #include "base/strv.h"
 #include "base/err.h"
-#include "core/checks/changes.h"
+#include "core/checks/counter_changes.h"
 #include "core/checks/digest.h"
 #include "core/host/engine.h"
 #include "core/lines/step_pattern.h"

@@ -235,9 +235,9 @@ static bool is_uninterruptible(const struct guard *guard, pid_t pid)
 /* A number that grows with everything that the worker tells through its page. */
 static uint64_t signs_of_life(const struct guard *guard, size_t rank)
 {
-	struct headway headway;
-	guard_headway(guard, rank, &headway);
-	return worker_pages_beats(&guard->pages, rank) + headway.told;
+	struct step_progress progress;
+	guard_headway(guard, rank, &progress);
+	return worker_pages_beats(&guard->pages, rank) + progress.told;
 }
 
 static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
@@ -478,10 +478,10 @@ struct worker_pages *guard_pages(struct guard *guard)
 	return &guard->pages;
 }
 
-void guard_headway(const struct guard *guard, size_t rank, struct headway *ret_headway)
+void guard_headway(const struct guard *guard, size_t rank, struct step_progress *ret_headway)
 {
 	const struct worker_page *page = worker_pages_get(&guard->pages, rank);
-	*ret_headway = (struct headway){ .told = 0 };
+	*ret_headway = (struct step_progress){ .told = 0 };
 	if (page)
 		worker_page_read(page, ret_headway);
 }

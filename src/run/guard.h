@@ -15,7 +15,7 @@
 #include "core/worker/group.h"
 #include "core/worker/hang.h"
 #include "core/rounds/kept.h"
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 #include "run/ask/own_question.h"
 #include "watch/flight_fetch.h"
 #include "watch/watchdog.h"
@@ -107,7 +107,7 @@ uint64_t guard_heartbeats(const struct guard *guard, size_t rank);
 /* The pages of the workers of this round; borrowed. */
 struct worker_pages *guard_pages(struct guard *guard);
 /* What the worker told through its page, until the next round begins. */
-void guard_headway(const struct guard *guard, size_t rank, struct headway *ret_headway);
+void guard_headway(const struct guard *guard, size_t rank, struct step_progress *ret_headway);
 uint64_t guard_alive_ns(const struct guard *guard, size_t rank); /* last sign of life; 0: unknown */
 size_t guard_timers(const struct guard *guard,
 		    size_t rank); /* armed by the worker's main process */

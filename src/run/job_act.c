@@ -40,7 +40,7 @@ static void tell_gone(struct job *job)
 	if (job_offer_store(job, &err) < 0)
 		log_info("%s", err.msg);
 	TELL(&job->telling, HAPPENED_GROUP_GONE);
-	struct headway_span span = steps_span(&job->telling.steps);
+	struct step_progress_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
 				    .left = notice_left(job),
 				    .reached = span.workers ? span.most + 1 : 0 };

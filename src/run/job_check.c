@@ -2,7 +2,7 @@
 #include "run/job_private.h"
 
 #include "base/log.h"
-#include "core/checks/changes.h"
+#include "core/checks/counter_changes.h"
 #include "run/checks/preflight.h"
 
 static void on_checked(void *arg, const struct check_list *results, const char *why)

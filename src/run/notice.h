@@ -6,7 +6,7 @@
 #ifndef RUN_NOTICE_H
 #define RUN_NOTICE_H
 
-#include "core/worker/plan.h"
+#include "core/worker/stop_plan.h"
 
 #define NOTICE_LOOK_NS (2 * NS_PER_MS)
 

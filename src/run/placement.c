@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/options.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 static_assert(BINDING_DEVICE_CORE_COMPLEX - BINDING_DEVICE_NODE == 3,
 	      "in the order of the option's choices");

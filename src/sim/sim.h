@@ -2,8 +2,8 @@
  * network that delays, cuts, half-opens and heals, with hosts that die, freeze and come back.
  * Everything follows from one seed, so that any run can be repeated.
  *
- * It checks the invariants (check.c lists them) after every step; the run ends at the first that
- * does not hold. */
+ * It checks the invariants (invariants.c lists them) after every step; the run ends at the first
+ * that does not hold. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 

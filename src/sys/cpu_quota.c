@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "sys/cgroup_find.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 #define DEPTH_MAX 64

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/lines/template.h"
+#include "core/lines/named_template.h"
 #include "sys/output_pump.h"
 #include "sys/thread.h"
 
@@ -404,10 +404,10 @@ uint64_t output_bytes(const struct output *output, uint64_t id)
 	return worker ? atomic_load_explicit(&worker->bytes, memory_order_relaxed) : 0;
 }
 
-void output_headway(const struct output *output, uint64_t id, struct headway *ret_headway)
+void output_headway(const struct output *output, uint64_t id, struct step_progress *ret_headway)
 {
 	const struct worker *worker = find_worker(output, id);
-	*ret_headway = (struct headway){ .told = 0 };
+	*ret_headway = (struct step_progress){ .told = 0 };
 	if (worker && worker->page)
 		worker_page_read(worker->page, ret_headway);
 }

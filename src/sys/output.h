@@ -22,7 +22,7 @@
 #include "base/strv.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 
 #define OUTPUT_DRAIN_NS NS_PER_S /* how long a dead worker's children may hold its pipes open */
 #define OUTPUT_PREFIX_DEFAULT "[${role_name}${local_rank}]:"
@@ -103,7 +103,7 @@ int output_tail_since(struct output *output, uint64_t id, enum output_stream str
 uint64_t output_bytes(const struct output *output, uint64_t id);
 
 /* What the lines of the worker said about its steps (output_config.steps). */
-void output_headway(const struct output *output, uint64_t id, struct headway *ret_headway);
+void output_headway(const struct output *output, uint64_t id, struct step_progress *ret_headway);
 
 /* Frees a worker's tail. Its stream goes on until it is drained. */
 void output_forget(struct output *output, uint64_t id);

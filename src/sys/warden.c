@@ -23,7 +23,7 @@
 #include "base/random.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
-#include "sys/start/shelf.h"
+#include "sys/start/start_ring.h"
 #include "sys/warden_proto.h"
 
 #define FREE_WAIT_MS 1000
@@ -440,11 +440,11 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 	return 0;
 }
 
-bool warden_lay(struct shelf *shelf, uint64_t number, const struct spawn_spec *spec)
+bool warden_lay(struct start_ring *ring, uint64_t number, const struct spawn_spec *spec)
 {
 	AUTO(buf_done) struct buf request = BUF_INIT;
 	request_spawn_put(&request, 0, spec, WARDEN_QUIET | WARDEN_SAME | WARDEN_STAY);
-	return shelf_lay(shelf, number, &request);
+	return start_ring_lay(ring, number, &request);
 }
 
 int warden_adopt(struct warden *warden, uint64_t id, pid_t pid, int gate, struct err *err)

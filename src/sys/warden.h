@@ -39,13 +39,13 @@
 #include "sys/spawn.h"
 
 struct event_base;
-struct shelf;
+struct start_ring;
 struct warden;
 
 enum warden_event_type {
 	WARDEN_SPAWNED,	     /* the program was executed: id, pid, pidfd, start_ns, ns */
 	WARDEN_SPAWN_FAILED, /* the start failed and left nothing behind: id, error, step */
-	/* a main process ended: id, pid, start_ns, ns, status, usage; next: the one from the shelf
+	/* a main process ended: id, pid, start_ns, ns, status, usage; next: the one from the ring
 	 * that is started in its place, of which nothing is left */
 	WARDEN_EXITED,
 	WARDEN_EMPTY,	 /* the last descendant is gone and no start is under way: ns */
@@ -64,7 +64,7 @@ struct warden_event {
 	uint64_t ns;	   /* monotonic: executed; reaped; empty */
 	struct exit_status status;
 	struct rusage usage; /* of the main process and the children it waited for */
-	uint64_t next;	     /* EXITED: number on the shelf; 0: none */
+	uint64_t next;	     /* EXITED: number on the ring; 0: none */
 	/* errno. SURVIVOR: EPERM we may not signal it, EBUSY it does not die */
 	int error;
 	enum spawn_step step; /* SPAWN_FAILED: what failed; "cannot <spawn_step_name()> <path>" */
@@ -77,7 +77,7 @@ struct warden_opts {
 	/* From here it takes what it starts next, as this taker, when its only program, a quiet
 	 * one, has exited with 0, has left no process, and has written nothing to the files that
 	 * are kept (WARDEN_KEEP). NULL: none. Must live as long as the warden. */
-	struct shelf *shelf;
+	struct start_ring *ring;
 	int taker;
 };
 
@@ -144,9 +144,9 @@ enum warden_spawn_flags {
 int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *spec, unsigned flags,
 		 struct err *err);
 
-/* Lays a start on the shelf: a quiet one that takes everything from the one before but what is to
+/* Lays a start on the ring: a quiet one that takes everything from the one before but what is to
  * be executed, in which directory and with which priority. False if it is too long for that. */
-bool warden_lay(struct shelf *shelf, uint64_t number, const struct spawn_spec *spec);
+bool warden_lay(struct start_ring *ring, uint64_t number, const struct spawn_spec *spec);
 
 /* Makes an orphan that the warden has inherited the main process of a worker, as if it had been
  * started with `id`: SPAWNED (without a pidfd) and later EXITED; SPAWN_FAILED (ECHILD) if there is

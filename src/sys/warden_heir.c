@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "sys/proctree.h"
-#include "sys/start/guise.h"
+#include "sys/start/process_title.h"
 #include "sys/warden_proto.h"
 
 #define WARDEN_MAX_MS 2000	     /* that the warden may take to kill everything */
@@ -66,7 +66,7 @@ _Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int l
 	 * warden all the same. */
 	if (agent == 1)
 		warden_main(opts, leaf, link, agent_fd, agent);
-	guise_take("heir"); /* before there is anything to inherit */
+	process_title_take("heir"); /* before there is anything to inherit */
 	pid_t warden = fork();
 	if (warden <= 0)
 		warden_main(opts, leaf, link, agent_fd, agent);

@@ -17,9 +17,9 @@
 #include "base/procfs.h"
 #include "sys/cgroup.h"
 #include "sys/proctree.h"
-#include "sys/start/guise.h"
-#include "sys/start/kept.h"
-#include "sys/start/shelf.h"
+#include "sys/start/process_title.h"
+#include "sys/start/spawn_cache.h"
+#include "sys/start/start_ring.h"
 #include "sys/warden_proto.h"
 
 /* While killing, exits drive the work. A clock is only needed for processes that do not exit: it
@@ -49,9 +49,9 @@ struct main_process {
 
 struct wardship {
 	struct wire wire;
-	struct shelf *shelf; /* NULL: none; for the rest see struct warden_opts */
+	struct start_ring *ring; /* NULL: none; for the rest see struct warden_opts */
 	int taker;
-	struct buf taken;	   /* from the shelf */
+	struct buf taken;	   /* from the ring */
 	bool is_along;		   /* it is where its last program was, by WARDEN_ALONG */
 	struct warden_event ended; /* to be told: a program after which another may start */
 	bool has_ended;
@@ -65,7 +65,7 @@ struct wardship {
 	struct main_process *mains;
 	size_t main_count, main_cap;
 	struct buf pointers; /* argv and envp of the request at hand */
-	struct kept kept;
+	struct spawn_cache cache;
 	bool empty_due; /* something was started or asked for since the last EMPTY */
 	bool sync_due;	/* SYNCED is due */
 
@@ -183,16 +183,16 @@ static void handle_spawn(struct wardship *ward, struct wire_frame *frame)
 	ward->empty_due |= !aside;
 	uint64_t id = view.head.id;
 	if (view.head.flags & WARDEN_STAY)
-		kept_get_spot(&ward->kept, &id, &view.spec);
-	else if (ward->shelf)
-		kept_put_spot(&ward->kept, id, &view.spec);
+		spawn_cache_get_spot(&ward->cache, &id, &view.spec);
+	else if (ward->ring)
+		spawn_cache_put_spot(&ward->cache, id, &view.spec);
 	int r = resolve_stdio(ward, frame, &view.head, &view.spec);
 	if (r >= 0 && view.head.flags & WARDEN_SAME)
-		r = kept_get(&ward->kept, ward->stdio, &view.spec);
+		r = spawn_cache_get(&ward->cache, ward->stdio, &view.spec);
 	if (r < 0)
 		return refuse(ward, id, SPAWN_STDIO, -r);
 	if (view.head.flags & WARDEN_KEEP)
-		kept_put(&ward->kept, view.head.stdio, frame->fds, view.spec.envp);
+		spawn_cache_put(&ward->cache, view.head.stdio, frame->fds, view.spec.envp);
 	if (ward->killing == KILL_ALL)
 		return refuse(ward, id, SPAWN_REQUEST, ECANCELED);
 
@@ -245,7 +245,7 @@ static void tell_exit(struct wardship *ward, struct main_process *main, int wait
 				      .usage = *usage };
 	bool quiet = main->quiet;
 	*main = ward->mains[--ward->main_count];
-	ward->has_ended = ward->shelf && quiet && ward->main_count == 0 && wait_status == 0;
+	ward->has_ended = ward->ring && quiet && ward->main_count == 0 && wait_status == 0;
 	if (ward->has_ended)
 		ward->ended = event;
 	else
@@ -260,8 +260,8 @@ static bool tell_ended(struct wardship *ward, bool last)
 		return false;
 	ward->has_ended = false;
 	buf_clear(&ward->taken);
-	if (last && !ward->killing && !ward->agent_gone && kept_is_fresh(&ward->kept))
-		ward->ended.next = shelf_take(ward->shelf, ward->taker, &ward->taken);
+	if (last && !ward->killing && !ward->agent_gone && spawn_cache_is_fresh(&ward->cache))
+		ward->ended.next = start_ring_take(ward->ring, ward->taker, &ward->taken);
 	tell(ward, &ward->ended, true, -1);
 	if (!ward->ended.next)
 		return false;
@@ -564,7 +564,7 @@ static void agent_is_gone(struct wardship *ward)
 	fd_close(&ward->agent_fd);
 	for (int i = 0; i < 3; i++)
 		fd_close(&ward->stdio[i]);
-	kept_close(&ward->kept);
+	spawn_cache_close(&ward->cache);
 	if (reap(ward))
 		start_killing(ward, KILL_ALL);
 }
@@ -685,7 +685,7 @@ static void set_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-/* Numbers of the descriptors that are kept. */
+/* Numbers of the descriptors that are cache. */
 enum {
 	FIRST_FD = 3,
 	LINK_FD = FIRST_FD,
@@ -702,17 +702,17 @@ static int lift(int fd)
 
 /* Keeps these `count` descriptors under the numbers from FIRST_FD on, and closes everything else.
  */
-static void keep_descriptors(int *kept, int count)
+static void keep_descriptors(int *cache, int count)
 {
 	for (int i = 0; i < count; i++)
-		kept[i] = lift(kept[i]);
+		cache[i] = lift(cache[i]);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0 || kept[0] < 0)
+	if (null < 0 || cache[0] < 0)
 		_exit(1);
 	for (int i = 0; i < 3; i++)
 		dup2(null, i);
 	for (int i = 0; i < count; i++)
-		if (kept[i] < 0 || dup3(kept[i], FIRST_FD + i, O_CLOEXEC) < 0)
+		if (cache[i] < 0 || dup3(cache[i], FIRST_FD + i, O_CLOEXEC) < 0)
 			close(FIRST_FD + i);
 	close_range((unsigned)(FIRST_FD + count), ~0U, 0);
 }
@@ -725,12 +725,12 @@ int warden_close_all_but(int fd)
 
 static void set_descriptors(struct wardship *ward, int link, int agent_fd)
 {
-	int kept[FD_COUNT] = { link, 0, 1, 2, agent_fd };
-	keep_descriptors(kept, FD_COUNT);
+	int cache[FD_COUNT] = { link, 0, 1, 2, agent_fd };
+	keep_descriptors(cache, FD_COUNT);
 	wire_init(&ward->wire, LINK_FD);
 	for (int i = 0; i < 3; i++)
-		ward->stdio[i] = kept[1 + i] >= 0 ? STDIO_FD + i : SPAWN_NULL;
-	ward->agent_fd = kept[AGENT_FD - FIRST_FD] >= 0 ? AGENT_FD : -1;
+		ward->stdio[i] = cache[1 + i] >= 0 ? STDIO_FD + i : SPAWN_NULL;
+	ward->agent_fd = cache[AGENT_FD - FIRST_FD] >= 0 ? AGENT_FD : -1;
 }
 
 static void tell_born(struct wardship *ward)
@@ -746,15 +746,15 @@ static void tell_born(struct wardship *ward)
 _Noreturn void warden_main(const struct warden_opts *opts, const char *leaf, int link, int agent_fd,
 			   pid_t agent)
 {
-	guise_take(opts->name ? opts->name : "warden");
+	process_title_take(opts->name ? opts->name : "warden");
 	set_signals();
 
 	struct wardship ward = {
 		.agent = agent,
 		.leaf = leaf,
 		.cgroup = CGROUP_INIT,
-		.kept = KEPT_INIT,
-		.shelf = opts->shelf,
+		.cache = SPAWN_CACHE_INIT,
+		.ring = opts->ring,
 		.taker = opts->taker,
 	};
 	set_descriptors(&ward, link, agent_fd);

@@ -3,7 +3,7 @@
 #define SYS_WARDEN_PROTO_H
 
 #include "sys/warden.h"
-#include "sys/wire.h"
+#include "sys/warden_wire.h"
 
 enum warden_request {
 	REQUEST_SPAWN,

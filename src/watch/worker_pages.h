@@ -28,7 +28,7 @@ int worker_pages_fd(struct worker_pages *pages, size_t rank, struct err *err);
 /* Borrowed until the next reset; NULL for a worker that never asked for its page. */
 struct worker_page *worker_pages_get(const struct worker_pages *pages, size_t rank);
 
-/* Shows all workers the word of a plan (core/worker/plan.h), and wakes those that wait. */
+/* Shows all workers the word of a plan (core/worker/stop_plan.h), and wakes those that wait. */
 void worker_pages_show(struct worker_pages *pages, uint64_t plan);
 
 /* The heartbeats until now; 0 without a page. */

@@ -13,7 +13,7 @@ struct run {
 	struct buf kept, out;
 };
 
-/* The notary vouches for everything, and finds nothing vouched for. */
+/* munge vouches for everything, and finds nothing vouched for. */
 static void feed(struct run *run)
 {
 	bool asked;
@@ -56,8 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct link_self self = {
 		.run_id = "job",
 		.token = data[0] & 1 ? &token : NULL,
-		.notary =
-			data[0] & 4 ? (struct notary *)&token : NULL, /* only whether it is there */
+		.munge = data[0] & 4 ? (struct munge_client *)&token
+				     : NULL, /* only whether it is there */
 	};
 	bool accepting = data[0] & 2;
 	struct run whole, split;
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    buf_len(&whole.out) != buf_len(&split.out) ||
 	    strcmp(whole.greeting.why, split.greeting.why) != 0)
 		abort();
-	if (accepting && (self.token || self.notary) && whole.greeting.state == GREETING_KNOWN)
+	if (accepting && (self.token || self.munge) && whole.greeting.state == GREETING_KNOWN)
 		abort(); /* a proof cannot be guessed */
 	run_done(&whole);
 	run_done(&split);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "core/host/binding.h"
 #include "core/lines/stream_map.h"
-#include "core/lines/template.h"
+#include "core/lines/named_template.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

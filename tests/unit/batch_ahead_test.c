@@ -433,9 +433,9 @@ static void warden_sees_the_end(int number)
 	slot->order = NULL;
 	bool wrote = some(5) == 0;
 	if (!wrote && report.code == 0)
-		report.next = shelf_take(world.ahead.shelf, number, &request);
+		report.next = start_ring_take(world.ahead.ring, number, &request);
 	if (report.next)
-		starts(slot, world.ahead.laid[report.next % SHELF_PLACES].order);
+		starts(slot, world.ahead.laid[report.next % START_RING_PLACES].order);
 	report.at = MAX(heard, world.now) + some(30);
 	slot->reports[slot->count++] = report;
 }
@@ -459,7 +459,7 @@ static void play(unsigned seed, uint64_t stop_at)
 	struct batch_opts opts = options();
 	opts.jobs = WORLD_SLOTS;
 	opts.ahead = 1 + (int)(seed % 5);
-	world = (struct world){ .seed = seed, .ahead.shelf = shelf_new() };
+	world = (struct world){ .seed = seed, .ahead.ring = start_ring_new() };
 	for (size_t i = 0; i < WORLD_ORDERS; i++)
 		orders[i] = (struct batch_order){ .alone = some(10) == 0 };
 	batch_make(&opts, WORLD_SLOTS, WORLD_ORDERS);
@@ -497,7 +497,7 @@ static void play(unsigned seed, uint64_t stop_at)
 		ck_assert(!world.slots[i].order && world.slots[i].told == world.slots[i].count);
 	for (uint32_t i = 0; i < WORLD_ORDERS; i++)
 		ck_assert_uint_eq(world.finished[i], i < world.starts);
-	shelf_free(world.ahead.shelf);
+	start_ring_free(world.ahead.ring);
 	finish();
 }
 

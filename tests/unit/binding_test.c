@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/host/binding.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define TWO_SOCKETS_SMT "package:2 numanode:1 l3:1 core:4 pu:2"
 #define EIGHT_CACHES "package:2 numanode:2 l3:2 core:2 pu:1"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/checks/changes.h"
+#include "core/checks/counter_changes.h"
 #include "core/checks/check.h"
 #include "core/checks/clocks.h"
 #include "core/checks/figure.h"

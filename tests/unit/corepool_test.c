@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/batch/schedule.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define LINUX_SMT "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)"
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "core/fleet/export.h"
+#include "core/fleet/host_env.h"
 #include "core/fleet/fleet.h"
 #include "core/worker/exit_code.h"
 

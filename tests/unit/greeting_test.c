@@ -1,5 +1,5 @@
 /* The greeting with munge, byte by byte, between two sides and with a third one between them. The
- * notary here vouches for a digest by writing it down. */
+ * munge here vouches for a digest by writing it down. */
 #include "net/greeting.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "unit.h"
 
-static const struct link_self self = { .run_id = "job", .notary = (struct notary *)"there is one" };
+static const struct link_self self = { .run_id = "job",
+				       .munge = (struct munge_client *)"there is one" };
 
 struct side {
 	struct greeting *greeting;

@@ -10,7 +10,7 @@
 #include "core/lines/screen.h"
 #include "core/lines/stream_map.h"
 #include "core/lines/tail.h"
-#include "core/lines/template.h"
+#include "core/lines/named_template.h"
 
 /* "text<N|" for a newline, "text<R|" for a return, "text<O|" for no end. */
 static void note(struct buf *out, const struct line *line)

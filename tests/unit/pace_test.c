@@ -125,7 +125,8 @@ TEST(the_last_steps_of_a_page_are_read_with_their_numbers)
 	ck_assert_uint_eq(times.told, 100);
 	ck_assert_uint_eq(times.step, 1990);
 	ck_assert_uint_eq(times.stride, 10);
-	ck_assert_uint_eq(times.count, HEADWAY_TIMES - 1); /* the worker may be at the oldest */
+	ck_assert_uint_eq(times.count,
+			  STEP_PROGRESS_TIMES - 1); /* the worker may be at the oldest */
 	ck_assert_uint_eq(times.ns[times.count - 1], 99 * NS_PER_MS);
 	ck_assert_uint_eq(times.ns[0], (99 - times.count + 1) * NS_PER_MS);
 	worker_page_tell(&page, 1995, NS_PER_S); /* not in strides */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/worker/plan.h"
+#include "core/worker/stop_plan.h"
 
 static struct worker_page page;
 static uint64_t seen;

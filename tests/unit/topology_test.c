@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 static const char *list_of(const struct cpuset *set)
 {

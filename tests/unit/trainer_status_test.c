@@ -39,7 +39,7 @@ TEST(a_job_with_a_known_end_tells_its_share_and_the_time_left)
 
 TEST(a_job_without_a_known_end_tells_its_step)
 {
-	struct trainer_status status = { .steps = HEADWAY_SUM_INIT, .wall_ns = NS_PER_S };
+	struct trainer_status status = { .steps = STEP_PROGRESS_SUM_INIT, .wall_ns = NS_PER_S };
 	status.steps.count = 1;
 	status.steps.least = 7;
 	says(&status, "\"metrics\":[{\"name\":\"step\",\"value\":\"7\"},"
@@ -48,7 +48,7 @@ TEST(a_job_without_a_known_end_tells_its_step)
 
 TEST(only_success_is_a_hundred_percent)
 {
-	struct trainer_status status = { .steps = HEADWAY_SUM_INIT, .wall_ns = NS_PER_S };
+	struct trainer_status status = { .steps = STEP_PROGRESS_SUM_INIT, .wall_ns = NS_PER_S };
 	status.steps.count = 1;
 	status.steps.total = 7;
 	status.steps.least = UINT64_MAX;

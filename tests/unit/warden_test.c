@@ -14,7 +14,7 @@
 #include "base/strv.h"
 #include "base/fd.h"
 #include "base/procfs.h"
-#include "sys/start/guise.h"
+#include "sys/start/process_title.h"
 
 TEST(a_program_is_started_and_its_end_is_told_with_code_times_and_usage)
 {
@@ -318,7 +318,7 @@ TEST(hundreds_of_starts_with_descriptors_queue_up_without_blocking)
 TEST(the_warden_bears_a_neutral_name_and_leads_its_own_session)
 {
 	/* not one behind the other, as the kernel has them: /proc is asked */
-	guise_know_arguments(2, (char *[]){ (char[]){ "muster" }, (char[]){ "run" } });
+	process_title_know_arguments(2, (char *[]){ (char[]){ "muster" }, (char[]){ "run" } });
 	struct warden *warden = new_warden();
 	start(warden, 1, "exit 0");
 	await(warden, WARDEN_EMPTY);

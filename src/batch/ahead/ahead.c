@@ -4,12 +4,12 @@
 
 static struct ahead_order *place_of(struct ahead *ahead, uint64_t number)
 {
-	return &ahead->laid[number % SHELF_PLACES];
+	return &ahead->laid[number % START_RING_PLACES];
 }
 
 static uint64_t oldest(const struct ahead *ahead)
 {
-	return ahead->newest > SHELF_PLACES ? ahead->newest - SHELF_PLACES + 1 : 1;
+	return ahead->newest > START_RING_PLACES ? ahead->newest - START_RING_PLACES + 1 : 1;
 }
 
 bool ahead_lay(struct ahead *ahead, struct batch_order *order, const struct spawn_spec *spec,
@@ -17,7 +17,7 @@ bool ahead_lay(struct ahead *ahead, struct batch_order *order, const struct spaw
 {
 	uint64_t number = ahead->newest + 1;
 	struct ahead_order *place = place_of(ahead, number);
-	if (place->order || !warden_lay(ahead->shelf, number, spec))
+	if (place->order || !warden_lay(ahead->ring, number, spec))
 		return false;
 	*place = (struct ahead_order){ order, number, by_shell };
 	ahead->newest = number;
@@ -27,7 +27,7 @@ bool ahead_lay(struct ahead *ahead, struct batch_order *order, const struct spaw
 struct batch_order *ahead_take_back(struct ahead *ahead)
 {
 	for (uint64_t number = oldest(ahead); number <= ahead->newest; number++)
-		if (place_of(ahead, number)->order && shelf_take_back(ahead->shelf, number))
+		if (place_of(ahead, number)->order && start_ring_take_back(ahead->ring, number))
 			return ahead_taken(ahead, number).order;
 	return NULL;
 }
@@ -44,7 +44,7 @@ struct ahead_order ahead_lost(struct ahead *ahead, int taker)
 {
 	for (uint64_t number = oldest(ahead); number <= ahead->newest; number++)
 		if (place_of(ahead, number)->order &&
-		    shelf_is_taken_by(ahead->shelf, number, taker))
+		    start_ring_is_taken_by(ahead->ring, number, taker))
 			return ahead_taken(ahead, number);
 	return (struct ahead_order){ .order = NULL };
 }

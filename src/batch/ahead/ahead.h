@@ -1,19 +1,19 @@
-/* The orders that lie ahead, on the shelf of the wardens (sys/start/shelf.h): which number is which
- * order. core/batch decides which ones lie there. */
+/* The orders that lie ahead, on the ring of the wardens (sys/start/start_ring.h): which number is
+ * which order. core/batch decides which ones lie there. */
 #ifndef BATCH_AHEAD_AHEAD_H
 #define BATCH_AHEAD_AHEAD_H
 
 #include "core/batch/batch.h"
-#include "sys/start/shelf.h"
+#include "sys/start/start_ring.h"
 
 struct ahead {
-	struct shelf *shelf; /* borrowed; NULL: there is none */
-	uint64_t newest;     /* its number */
+	struct start_ring *ring; /* borrowed; NULL: there is none */
+	uint64_t newest;	 /* its number */
 	struct ahead_order {
 		struct batch_order *order; /* NULL: none, or its taker has told */
 		uint64_t number;
 		bool by_shell; /* its program is a shell, or may not be one */
-	} laid[SHELF_PLACES];
+	} laid[START_RING_PLACES];
 };
 
 struct spawn_spec;

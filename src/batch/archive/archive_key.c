@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/archive/archive.h"
-#include "batch/archive/program.h"
+#include "batch/archive/run_program.h"
 
 #define CPUINFO_MAX ((size_t)4 << 20)
 

@@ -14,7 +14,7 @@
 #include "core/deal/files.h"
 #include "proto/args/words.h"
 #include "proto/shell.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define LINE_MAX_BYTES ((ssize_t)1 << 20)
 #define INPUT_MAX_BYTES ((size_t)1 << 32)

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/archive/program.h"
+#include "batch/archive/run_program.h"
 
 #define FIELD '\x1f'
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/archive/program.h"
+#include "batch/archive/run_program.h"
 #include "batch/bisect/hunt.h"
 #include "batch/export.h"
 #include "batch/results.h"

@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "batch/pipe/feed.h"
+#include "batch/pipe/stdin_blocks.h"
 #include "proto/args/words.h"
 
 static struct block_rules make_rules(const struct arg_options *options)
@@ -111,7 +111,7 @@ int pipe_orders_print(struct pipe_orders *pipe, struct err *err)
 	AUTO(buf_done) struct buf block = BUF_INIT;
 	AUTO(block_cutter_done) struct block_cutter cutter;
 	int r = block_cutter_init(&cutter, &pipe->rules, err);
-	while (r >= 0 && (r = feed_next(STDIN_FILENO, &cutter, &block, err)) > 0) {
+	while (r >= 0 && (r = stdin_blocks_next(STDIN_FILENO, &cutter, &block, err)) > 0) {
 		AUTO(buf_done) struct buf text = BUF_INIT;
 		r = orders_refill(pipe->orders, 0, &pipe->filling, ++pipe->count, err);
 		order_append_command(&pipe->orders->items[0], 0, &text);

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "batch/printer.h"
-#include "core/batch/turns.h"
+#include "core/batch/reorder.h"
 
 #define FROM_MEMORY ((uint64_t)64 << 10)
 
@@ -25,7 +25,7 @@ struct held {
 struct outputs {
 	struct printer *printer;
 	bool keep_order;
-	struct turns turns;
+	struct reorder order;
 	struct map waiting; /* number of an order -> list of what waits */
 	size_t last;	    /* the highest number of those */
 };
@@ -57,7 +57,7 @@ void outputs_free(struct outputs *outputs)
 			held_free(list_entry(link, struct held, link));
 		free(entry->value);
 	}
-	turns_done(&outputs->turns);
+	reorder_done(&outputs->order);
 	map_done(&outputs->waiting);
 	free(outputs);
 }
@@ -120,7 +120,7 @@ void outputs_add(struct outputs *outputs, size_t order, int stream, const char *
 			       .end = end };
 	list_init(&held->link);
 	load(held, fd);
-	if (outputs->keep_order && order > outputs->turns.next)
+	if (outputs->keep_order && order > outputs->order.next)
 		wait_for_turn(outputs, order, held);
 	else
 		show(outputs, held);
@@ -130,15 +130,15 @@ void outputs_end(struct outputs *outputs, size_t order)
 {
 	if (!outputs->keep_order)
 		return;
-	size_t first = outputs->turns.next, count = turns_end(&outputs->turns, order);
+	size_t first = outputs->order.next, count = reorder_end(&outputs->order, order);
 	for (size_t i = first; i < first + count; i++)
 		show_order(outputs, i);
 	/* What the one whose turn it is has written so far. */
-	show_order(outputs, outputs->turns.next);
+	show_order(outputs, outputs->order.next);
 }
 
 void outputs_flush(struct outputs *outputs)
 {
-	for (size_t i = outputs->turns.next; outputs->waiting.count > 0 && i <= outputs->last; i++)
+	for (size_t i = outputs->order.next; outputs->waiting.count > 0 && i <= outputs->last; i++)
 		show_order(outputs, i);
 }

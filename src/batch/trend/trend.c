@@ -28,7 +28,7 @@ void trend_done(struct trend *trend)
 	}
 	for (size_t i = 0; i < trend->series_count; i++) {
 		struct trend_series *series = trend->series[i];
-		changes_done(&series->changes);
+		change_points_done(&series->changes);
 		free(series->values);
 		free(series->places);
 		free(series->weights);
@@ -345,7 +345,7 @@ static void *analyse(void *arg)
 					    .min_change = counted(series)
 								  ? trend->options.tolerance
 								  : trend->options.min_change };
-		changes_find(series->values, series->count, &rule, &table, &series->changes);
+		change_points_find(series->values, series->count, &rule, &table, &series->changes);
 	}
 	return NULL;
 }
@@ -380,7 +380,7 @@ static void judge(struct trend *trend)
 
 static double size_of_last(const struct trend_series *series)
 {
-	const struct changes *changes = &series->changes;
+	const struct change_points *changes = &series->changes;
 	if (series->news.change)
 		return fabs(log(series->news.change->ratio.value));
 	return changes->count ? fabs(log(changes->items[changes->count - 1].ratio.value)) : 0;

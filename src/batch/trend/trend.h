@@ -47,7 +47,7 @@ struct trend_series {
 	uint32_t *places, *weights; /* the version of each value; runs that it rests on */
 	size_t count, cap;
 	size_t left_out; /* values that are zero or negative */
-	struct changes changes;
+	struct change_points changes;
 	struct trend_news news;
 	double q;
 };

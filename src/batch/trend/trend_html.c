@@ -71,7 +71,7 @@ static double mean_level(const struct trend_series *series)
 
 static void put_levels(const struct chart *chart, struct buf *out)
 {
-	const struct changes *changes = &chart->series->changes;
+	const struct change_points *changes = &chart->series->changes;
 	size_t n = chart->series->count;
 	if (changes->count == 0) {
 		put_level(chart, 0, n, mean_level(chart->series), out);

@@ -52,7 +52,7 @@ void trend_spread_text(const struct spread *spread, struct buf *out)
 
 void trend_extent(const struct trend_series *series, const char *between, struct buf *out)
 {
-	if (series->count < CHANGES_MIN_VALUES)
+	if (series->count < CHANGE_POINTS_MIN_VALUES)
 		buf_append_str(out, "noise not known yet");
 	else
 		buf_printf(out, "noise %.2f %%", 100 * series->changes.noise);
@@ -82,7 +82,7 @@ void trend_link(const char *link, const char *version, struct buf *out)
 /* NaN: nothing was measured. */
 static double newest_level(const struct trend_series *series)
 {
-	const struct changes *changes = &series->changes;
+	const struct change_points *changes = &series->changes;
 	return changes->count  ? changes->items[changes->count - 1].after
 	       : series->count ? series->values[series->count - 1]
 			       : NAN;
@@ -91,7 +91,7 @@ static double newest_level(const struct trend_series *series)
 static void put_text_series(const struct trend_series *series, struct buf *out)
 {
 	char level[METRIC_TEXT_MAX];
-	const struct changes *changes = &series->changes;
+	const struct change_points *changes = &series->changes;
 	trend_value(series, newest_level(series), level);
 	buf_printf(out, "%-10s %s  %s %s, ", trend_verdict_name(series->news.verdict), series->name,
 		   trend_metric_title(series), level);
@@ -217,7 +217,7 @@ static void put_json_spread(struct json_out *json, const struct trend_series *se
 
 static void put_json_series(struct json_out *json, const struct trend_series *series)
 {
-	const struct changes *changes = &series->changes;
+	const struct change_points *changes = &series->changes;
 	json_out_open(json, NULL, '{');
 	json_out_text(json, "id", series->id);
 	json_out_text(json, "name", series->name);

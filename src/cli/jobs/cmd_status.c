@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "cli/jobs/asker.h"
 #include "core/worker/exit_code.h"
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 
 extern const struct command command_status;
 
@@ -65,7 +65,7 @@ static double number_or(struct json_value object, const char *name, double other
 }
 
 /* Adds what the workers of one host say about their steps. */
-static void add_steps(struct json_value host, struct headway_sum *sum)
+static void add_steps(struct json_value host, struct step_progress_sum *sum)
 {
 	struct json_value worker;
 	struct json_in in;
@@ -74,18 +74,18 @@ static void add_steps(struct json_value host, struct headway_sum *sum)
 	     json_value_next(&in, &worker);) {
 		if (!json_value_int(json_value_get(worker, "step"), &step))
 			continue;
-		headway_add(sum, &(struct headway_rank){
-					 .rank = job_number(worker, "rank"),
-					 .step = (uint64_t)step,
-					 .total = (uint64_t)job_number(worker, "total_steps"),
-					 .rate = number_or(worker, "steps_per_s", 0),
-					 .left_s = number_or(worker, "left_s", -1),
-				 });
+		step_progress_add(sum, &(struct step_progress_rank){
+					       .rank = job_number(worker, "rank"),
+					       .step = (uint64_t)step,
+					       .total = (uint64_t)job_number(worker, "total_steps"),
+					       .rate = number_or(worker, "steps_per_s", 0),
+					       .left_s = number_or(worker, "left_s", -1),
+				       });
 	}
 }
 
 /* "step 120 of 1000, 3.2 a second, 4m 35s left; rank 3 is behind, at 118". */
-static void print_steps(const struct headway_sum *sum)
+static void print_steps(const struct step_progress_sum *sum)
 {
 	if (sum->count == 0)
 		return;
@@ -214,7 +214,7 @@ static void print_titles(int width)
 static void print_job(struct json_value job, const struct msg_ask *ask)
 {
 	int width = command_width();
-	struct headway_sum steps = HEADWAY_SUM_INIT;
+	struct step_progress_sum steps = STEP_PROGRESS_SUM_INIT;
 	add_steps(job, &steps);
 	print_head(job, width);
 	print_steps(&steps);
@@ -261,7 +261,7 @@ static void show_state(struct json_value state, bool wide, const struct view *vi
 		print_job(state, &view->ask);
 }
 
-static void add_answer(struct host_answer *answer, struct headway_sum *sum)
+static void add_answer(struct host_answer *answer, struct step_progress_sum *sum)
 {
 	struct json_value state;
 	const char *text = buf_str(&answer->text);
@@ -269,7 +269,7 @@ static void add_answer(struct host_answer *answer, struct headway_sum *sum)
 		add_steps(state, sum);
 }
 
-static void show_host(struct host_answer *answer, bool first, const struct headway_sum *steps,
+static void show_host(struct host_answer *answer, bool first, const struct step_progress_sum *steps,
 		      const struct view *view)
 {
 	struct json_value state;
@@ -294,7 +294,7 @@ static int show_job(const struct command *self, const struct job_state *job, str
 	}
 	AUTO(host_answers_done) struct host_answers answers;
 	int status = asker_collect(self, job, &view->ask, &answers);
-	struct headway_sum steps = HEADWAY_SUM_INIT;
+	struct step_progress_sum steps = STEP_PROGRESS_SUM_INIT;
 	for (size_t i = 0; i < answers.count; i++)
 		add_answer(&answers.items[i], &steps);
 	for (size_t i = 0; i < answers.count; i++)

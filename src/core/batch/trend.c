@@ -1,6 +1,7 @@
 #include "core/batch/trend.h"
 
-static const struct change *last_news(const struct changes *changes, const struct trend_rule *rule)
+static const struct change *last_news(const struct change_points *changes,
+				      const struct trend_rule *rule)
 {
 	if (changes->count == 0)
 		return NULL;
@@ -8,13 +9,13 @@ static const struct change *last_news(const struct changes *changes, const struc
 	return last->at >= rule->first ? last : NULL;
 }
 
-double trend_p(const struct changes *changes, const struct trend_rule *rule)
+double trend_p(const struct change_points *changes, const struct trend_rule *rule)
 {
 	const struct change *change = last_news(changes, rule);
 	return change ? change->p : 1;
 }
 
-struct trend_news trend_judge(const struct changes *changes, size_t n,
+struct trend_news trend_judge(const struct change_points *changes, size_t n,
 			      const struct trend_rule *rule, double q)
 {
 	const struct change *change = last_news(changes, rule);

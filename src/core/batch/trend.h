@@ -2,7 +2,7 @@
 #ifndef CORE_BATCH_TREND_H
 #define CORE_BATCH_TREND_H
 
-#include "core/batch/changes.h"
+#include "core/batch/change_points.h"
 #include "core/batch/verdict.h"
 
 #define TREND_MIN_VERSIONS 5 /* fewer say nothing about the noise */
@@ -20,10 +20,10 @@ struct trend_news {
 
 /* The last change that is news decides. `q` is its p-value after correction for all series looked
  * at (stats_benjamini_hochberg). */
-struct trend_news trend_judge(const struct changes *changes, size_t n,
+struct trend_news trend_judge(const struct change_points *changes, size_t n,
 			      const struct trend_rule *rule, double q);
 
 /* The p-value of the last change that is news; 1: none. */
-double trend_p(const struct changes *changes, const struct trend_rule *rule);
+double trend_p(const struct change_points *changes, const struct trend_rule *rule);
 
 #endif

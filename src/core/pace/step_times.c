@@ -23,14 +23,15 @@ bool step_times_read(const struct worker_page *page, struct step_times *ret)
 								 memory_order_acquire) };
 	times.step = read_word(&page->step);
 	times.stride = stride_of(read_word(&page->first_step), times.step, times.told);
-	for (size_t i = 0; i < HEADWAY_TIMES; i++)
-		times.ns[i] = read_word(&page->times[(times.told + 1 + i) % HEADWAY_TIMES]);
+	for (size_t i = 0; i < STEP_PROGRESS_TIMES; i++)
+		times.ns[i] = read_word(&page->times[(times.told + 1 + i) % STEP_PROGRESS_TIMES]);
 	atomic_thread_fence(memory_order_acquire);
 	if (read_word(&page->told) != times.told || !times.stride)
 		return false;
 	/* The worker may be writing the next time, into the place of the oldest one. */
-	size_t skip = (size_t)(HEADWAY_TIMES - MIN(times.told, (uint64_t)HEADWAY_TIMES - 1));
-	times.count = HEADWAY_TIMES - skip;
+	size_t skip =
+		(size_t)(STEP_PROGRESS_TIMES - MIN(times.told, (uint64_t)STEP_PROGRESS_TIMES - 1));
+	times.count = STEP_PROGRESS_TIMES - skip;
 	memmove(times.ns, times.ns + skip, times.count * sizeof(*times.ns));
 	*ret = times;
 	return true;
@@ -43,7 +44,7 @@ uint64_t step_times_sampling(const struct step_times *times, uint64_t limit)
 		return every;
 	uint64_t span_ns = times->ns[times->count - 1] - times->ns[0];
 	uint64_t per_second = (times->count - 1) * NS_PER_S / span_ns;
-	while (every < HEADWAY_TIMES / 2 && per_second / every > limit)
+	while (every < STEP_PROGRESS_TIMES / 2 && per_second / every > limit)
 		every *= 2;
 	return every;
 }

@@ -14,7 +14,7 @@ struct step_times {
 	uint64_t step;	 /* its number */
 	uint64_t stride; /* between two of them */
 	size_t count;
-	uint64_t ns[HEADWAY_TIMES]; /* oldest first */
+	uint64_t ns[STEP_PROGRESS_TIMES]; /* oldest first */
 };
 
 /* False: it tells no steps, or not in even strides, or it told one meanwhile. */

@@ -32,7 +32,7 @@
 #include "core/rounds/ballot.h"
 #include "core/rounds/kept.h"
 #include "core/worker/group.h"
-#include "core/worker/plan.h"
+#include "core/worker/stop_plan.h"
 
 #define MSG_HOST_MAX 256 /* with the NUL, as all of these */
 #define MSG_ROLE_MAX 64
@@ -233,7 +233,7 @@ struct msg_failed {
 };
 
 struct msg_done {
-	bool left; /* a worker here left as agreed (core/worker/plan.h) */
+	bool left; /* a worker here left as agreed (core/worker/stop_plan.h) */
 };
 
 enum stop_why {

@@ -20,7 +20,7 @@ static void wait_until(struct goodput *goodput, uint64_t when_ns)
 
 /* Splits the time between the first and the last step by the numbers of new and repeated ones. The
  * first step ended where that time begins, so it has no part in it. */
-static uint64_t add_steps(struct goodput *goodput, const struct headway_span *span,
+static uint64_t add_steps(struct goodput *goodput, const struct step_progress_span *span,
 			  uint64_t busy_ns)
 {
 	uint64_t first = MIN(span->first_step, span->most);
@@ -37,7 +37,7 @@ static uint64_t add_steps(struct goodput *goodput, const struct headway_span *sp
 }
 
 uint64_t goodput_add(struct goodput *goodput, uint64_t started_ns, uint64_t ended_ns,
-		     const struct headway_span *span)
+		     const struct step_progress_span *span)
 {
 	wait_until(goodput, started_ns);
 	uint64_t lived_ns = between(started_ns, ended_ns);

@@ -3,7 +3,7 @@
 #ifndef CORE_WORKER_GOODPUT_H
 #define CORE_WORKER_GOODPUT_H
 
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 
 struct goodput {
 	uint64_t total_ns;
@@ -24,7 +24,7 @@ void goodput_begin(struct goodput *goodput, uint64_t started_ns);
 
 /* The next attempt. Returns the time that it took without bringing the job further. */
 uint64_t goodput_add(struct goodput *goodput, uint64_t started_ns, uint64_t ended_ns,
-		     const struct headway_span *span);
+		     const struct step_progress_span *span);
 
 /* The job is over. */
 void goodput_end(struct goodput *goodput, uint64_t ended_ns);

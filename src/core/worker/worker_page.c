@@ -8,13 +8,13 @@
 int worker_page_find_section(struct worker_page *page, const char *name)
 {
 	size_t len = strlen(name);
-	if (len == 0 || len >= HEADWAY_SECTION_MAX)
+	if (len == 0 || len >= STEP_PROGRESS_SECTION_MAX)
 		return -ENAMETOOLONG;
 	for (int i = 0; i < WORKER_PAGE_SECTIONS; i++) {
 		char *known = page->sections[i].name;
 		if (!*known)
 			memcpy(known, name, len);
-		if (strncmp(known, name, HEADWAY_SECTION_MAX) == 0)
+		if (strncmp(known, name, STEP_PROGRESS_SECTION_MAX) == 0)
 			return i;
 	}
 	return -ENOSPC;
@@ -39,43 +39,44 @@ static uint64_t read_word(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static void read_steps(const struct worker_page *page, uint64_t told, struct headway *ret)
+static void read_steps(const struct worker_page *page, uint64_t told, struct step_progress *ret)
 {
 	ret->told = told;
 	ret->step = read_word(&page->step);
 	ret->first_step = read_word(&page->first_step);
 	ret->first_ns = read_word(&page->first_ns);
-	ret->last_ns = read_word(&page->times[told % HEADWAY_TIMES]);
-	ret->oldest_ns = told > HEADWAY_TIMES ? read_word(&page->times[(told + 1) % HEADWAY_TIMES])
-					      : ret->first_ns;
+	ret->last_ns = read_word(&page->times[told % STEP_PROGRESS_TIMES]);
+	ret->oldest_ns = told > STEP_PROGRESS_TIMES
+				 ? read_word(&page->times[(told + 1) % STEP_PROGRESS_TIMES])
+				 : ret->first_ns;
 }
 
-static void read_section(const struct worker_page *page, char ret_name[HEADWAY_SECTION_MAX])
+static void read_section(const struct worker_page *page, char ret_name[STEP_PROGRESS_SECTION_MAX])
 {
 	uint64_t section = atomic_load_explicit(&page->section, memory_order_acquire);
 	ret_name[0] = '\0';
 	if (section == 0 || section > WORKER_PAGE_SECTIONS)
 		return;
-	memcpy(ret_name, page->sections[section - 1].name, HEADWAY_SECTION_MAX);
-	ret_name[HEADWAY_SECTION_MAX - 1] = '\0';
+	memcpy(ret_name, page->sections[section - 1].name, STEP_PROGRESS_SECTION_MAX);
+	ret_name[STEP_PROGRESS_SECTION_MAX - 1] = '\0';
 }
 
-void worker_page_read(const struct worker_page *page, struct headway *ret_headway)
+void worker_page_read(const struct worker_page *page, struct step_progress *ret_headway)
 {
-	struct headway headway = { 0 };
+	struct step_progress progress = { 0 };
 	uint64_t before, after = atomic_load_explicit(&page->told, memory_order_acquire);
 	for (int i = 0; i < READS_MAX; i++) {
 		before = after;
-		read_steps(page, before, &headway);
+		read_steps(page, before, &progress);
 		atomic_thread_fence(memory_order_acquire);
 		after = read_word(&page->told);
 		if (after == before)
 			break;
 	}
 	uint64_t saved = read_word(&page->saved);
-	headway.total = read_word(&page->total);
-	headway.has_saved = saved > 0;
-	headway.saved = saved > 0 ? saved - 1 : 0;
-	read_section(page, headway.section);
-	*ret_headway = headway;
+	progress.total = read_word(&page->total);
+	progress.has_saved = saved > 0;
+	progress.saved = saved > 0 ? saved - 1 : 0;
+	read_section(page, progress.section);
+	*ret_headway = progress;
 }

@@ -8,16 +8,16 @@
 
 #include <stdatomic.h>
 
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 
 #define WORKER_PAGE_SIZE 4096
 #define WORKER_PAGE_VERSION 1
 #define WORKER_PAGE_SECTIONS 16
 
 struct worker_page_section {
-	char name[HEADWAY_SECTION_MAX]; /* NUL at the end; written before the first use */
-	_Atomic uint64_t ns;		/* time spent in it until it was last left */
-	_Atomic uint64_t count;		/* how often it was entered */
+	char name[STEP_PROGRESS_SECTION_MAX]; /* NUL at the end; written before the first use */
+	_Atomic uint64_t ns;		      /* time spent in it until it was last left */
+	_Atomic uint64_t count;		      /* how often it was entered */
 };
 
 struct worker_page {
@@ -31,14 +31,14 @@ struct worker_page {
 	_Atomic uint64_t first_ns;   /* 56: CLOCK_MONOTONIC */
 	_Atomic uint64_t section;    /* 64: 1 + the index of the section it is in; 0: none */
 	_Atomic uint64_t section_ns; /* 72: when it entered that one */
-	/* core/worker/plan.h: when to leave or to save together */
+	/* core/worker/stop_plan.h: when to leave or to save together */
 	_Atomic uint64_t plan;	/* 80: written by the agent; 0: nothing is asked for */
 	_Atomic uint64_t asks;	/* 88: bit 0: it asks whether to leave, bit 1: whether to save */
 	_Atomic uint64_t at;	/* 96: the step that it has gone on after, since there is a plan */
 	_Atomic uint64_t acted; /* 104: the step after which it left or saved as planned */
 	uint64_t reserved[50];
-	/* 512: CLOCK_MONOTONIC in ns of step number `told`, at told % HEADWAY_TIMES */
-	_Atomic uint64_t times[HEADWAY_TIMES];
+	/* 512: CLOCK_MONOTONIC in ns of step number `told`, at told % STEP_PROGRESS_TIMES */
+	_Atomic uint64_t times[STEP_PROGRESS_TIMES];
 	struct worker_page_section sections[WORKER_PAGE_SECTIONS]; /* 1024 */
 	unsigned char rest[2048];
 };
@@ -54,7 +54,8 @@ static inline void worker_page_tell(struct worker_page *page, uint64_t step, uin
 		atomic_store_explicit(&page->first_step, step, memory_order_relaxed);
 		atomic_store_explicit(&page->first_ns, now_ns, memory_order_relaxed);
 	}
-	atomic_store_explicit(&page->times[told % HEADWAY_TIMES], now_ns, memory_order_relaxed);
+	atomic_store_explicit(&page->times[told % STEP_PROGRESS_TIMES], now_ns,
+			      memory_order_relaxed);
 	atomic_store_explicit(&page->step, step, memory_order_relaxed);
 	atomic_store_explicit(&page->told, told, memory_order_release);
 }
@@ -66,6 +67,6 @@ int worker_page_find_section(struct worker_page *page, const char *name);
 void worker_page_enter(struct worker_page *page, int section, uint64_t now_ns);
 
 /* The agent's side. Also of a page that is being written, or full of nonsense. */
-void worker_page_read(const struct worker_page *page, struct headway *ret_headway);
+void worker_page_read(const struct worker_page *page, struct step_progress *ret_headway);
 
 #endif

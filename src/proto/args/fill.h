@@ -2,7 +2,7 @@
 #ifndef PROTO_ARGS_FILL_H
 #define PROTO_ARGS_FILL_H
 
-#include "proto/args/template.h"
+#include "proto/args/arg_template.h"
 #include "proto/orders.h"
 
 #define ARG_LINE_MAX 131000 /* bytes of a command; the kernel takes 128 KiB as one argument */

@@ -26,7 +26,7 @@ static void put_number(struct json_out *out, const char *name, uint64_t number)
 
 static void put_metrics(struct json_out *out, const struct trainer_status *status)
 {
-	const struct headway_sum *steps = &status->steps;
+	const struct step_progress_sum *steps = &status->steps;
 	json_out_open(out, "metrics", '[');
 	put_number(out, "step", steps->least);
 	if (steps->total)
@@ -44,7 +44,7 @@ static void put_metrics(struct json_out *out, const struct trainer_status *statu
 
 static int64_t percentage(const struct trainer_status *status)
 {
-	const struct headway_sum *steps = &status->steps;
+	const struct step_progress_sum *steps = &status->steps;
 	if (status->done)
 		return 100;
 	return (int64_t)MIN((double)steps->least * 100 / (double)steps->total, 99.0);
@@ -52,7 +52,7 @@ static int64_t percentage(const struct trainer_status *status)
 
 void trainer_status_put(const struct trainer_status *status, struct buf *out)
 {
-	const struct headway_sum *steps = &status->steps;
+	const struct step_progress_sum *steps = &status->steps;
 	char now[CLOCK_ISO_MAX];
 	clock_iso(status->wall_ns, now);
 	struct json_out json = JSON_OUT(out);

@@ -4,10 +4,10 @@
 #define PROTO_K8S_TRAINER_STATUS_H
 
 #include "base/buf.h"
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 
 struct trainer_status {
-	struct headway_sum steps;
+	struct step_progress_sum steps;
 	bool done;	   /* the job has succeeded */
 	uint32_t restarts; /* of the job, so far */
 	uint64_t wall_ns;

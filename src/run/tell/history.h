@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "core/worker/attempt.h"
 #include "core/worker/exit_status.h"
-#include "core/worker/headway.h"
+#include "core/worker/step_progress.h"
 #include "core/worker/group.h"
 #include "core/rounds/agent.h"
 #include "run/checks/node_table.h"
@@ -36,7 +36,7 @@ struct history_failure {
 	struct buf tail;
 };
 
-/* One worker that left as agreed (core/worker/plan.h). */
+/* One worker that left as agreed (core/worker/stop_plan.h). */
 struct history_left {
 	uint32_t rank;
 	uint64_t step; /* after which */
@@ -52,8 +52,8 @@ struct history_attempt {
 	uint64_t started_ns, ended_ns;
 	struct history_failure *failures; /* in the order of their deaths */
 	size_t count, cap;
-	struct headway_span steps; /* of the workers of this host */
-	struct history_left *left; /* those that left as agreed, by rank */
+	struct step_progress_span steps; /* of the workers of this host */
+	struct history_left *left;	 /* those that left as agreed, by rank */
 	size_t left_count;
 	char *stacks;	   /* of all workers before one was given up; NULL: not read */
 	char *collectives; /* what their flight records said then; NULL: not read */

@@ -59,10 +59,10 @@ static void on_exited(struct telling *telling, const struct happening *happening
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	exit_status_describe(status, &text);
 	struct event_body body = about(telling, happening->rank);
-	struct headway headway;
-	steps_of(&telling->steps, happening->rank, &headway);
-	body.step = headway.told ? &headway.step : NULL;
-	body.saved_step = headway.has_saved ? &headway.saved : NULL;
+	struct step_progress progress;
+	steps_of(&telling->steps, happening->rank, &progress);
+	body.step = progress.told ? &progress.step : NULL;
+	body.saved_step = progress.has_saved ? &progress.saved : NULL;
 	body.status = buf_str(&text);
 	body.exit_code = status->kind == EXIT_CODE ? &status->value : NULL;
 	body.signal = status->kind == EXIT_SIGNAL ? str_signal_name(status->value) : NULL;
@@ -134,9 +134,9 @@ static void on_straggler(struct telling *telling, const struct happening *happen
 {
 	const struct straggler_news *news = happening->straggler.news;
 	struct event_body body = about(telling, happening->rank);
-	struct headway headway;
-	steps_of(&telling->steps, happening->rank, &headway);
-	body.step = headway.told ? &headway.step : NULL;
+	struct step_progress progress;
+	steps_of(&telling->steps, happening->rank, &progress);
+	body.step = progress.told ? &progress.step : NULL;
 	body.detail = *happening->straggler.why ? happening->straggler.why : NULL;
 	body.times = news->times;
 	*(news->group ? &body.of_collectives : &body.of_steps) = news->of;

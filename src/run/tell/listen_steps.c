@@ -17,12 +17,12 @@ static void record_left(struct telling *telling, struct history_attempt *attempt
 	for (size_t i = 0; i < telling->group->count; i++) {
 		struct history_left left = { .rank = telling->workers->round.rank_base +
 						     (uint32_t)i };
-		struct headway headway;
+		struct step_progress progress;
 		if (!plan_has_left(worker_pages_get(guard_pages(telling->guard), i), &left.step))
 			continue;
-		steps_of(&telling->steps, i, &headway);
-		left.has_saved = headway.has_saved;
-		left.saved = headway.saved;
+		steps_of(&telling->steps, i, &progress);
+		left.has_saved = progress.has_saved;
+		left.saved = progress.saved;
 		attempt->left[attempt->left_count++] = left;
 	}
 }

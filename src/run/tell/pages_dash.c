@@ -37,7 +37,7 @@ static uint64_t add_attempt(const struct pages *pages, const struct history_atte
 			    uint64_t now_ns, struct goodput *goodput)
 {
 	bool runs = attempt->end == ATTEMPT_RUNNING;
-	struct headway_span span = runs ? steps_span(pages->steps) : attempt->steps;
+	struct step_progress_span span = runs ? steps_span(pages->steps) : attempt->steps;
 	return goodput_add(goodput, attempt->started_ns, runs ? now_ns : attempt->ended_ns, &span);
 }
 

@@ -90,7 +90,7 @@ static void put_failure(struct json_out *out, const struct report *report,
 }
 
 /* How far the workers of this host got. */
-static void put_steps(struct json_out *out, const struct headway_span *steps)
+static void put_steps(struct json_out *out, const struct step_progress_span *steps)
 {
 	if (steps->workers) {
 		json_out_int(out, "first_step", (int64_t)steps->first_step);

@@ -281,7 +281,7 @@ static void say_others(const struct printer *p, const struct history_attempt *at
 }
 
 /* How far the workers of this host got. */
-static void say_steps(struct buf *out, const struct headway_span *steps)
+static void say_steps(struct buf *out, const struct step_progress_span *steps)
 {
 	if (!steps->workers)
 		return;
@@ -307,7 +307,7 @@ static void say_attempt(struct buf *out, const struct history_attempt *attempt, 
 	buf_append_char(out, '\n');
 }
 
-static void say_last_step(struct buf *out, const struct headway_span *steps)
+static void say_last_step(struct buf *out, const struct step_progress_span *steps)
 {
 	buf_printf(out, "step %" PRIu64, steps->most);
 	if (steps->least < steps->most)

@@ -31,7 +31,7 @@ void steps_begin(struct steps *steps)
 {
 	size_t count = steps->workers->config->nproc;
 	steps_done(steps);
-	steps->read = mem_alloc(count * sizeof(struct headway));
+	steps->read = mem_alloc(count * sizeof(struct step_progress));
 	steps->late = mem_alloc(count * sizeof(struct straggling));
 	steps->late_count = count;
 }
@@ -64,24 +64,24 @@ bool steps_keep(struct steps *steps, uint64_t id)
 }
 
 /* A worker that calls muster_step() knows better than a pattern. */
-void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway)
+void steps_of(const struct steps *steps, size_t local_rank, struct step_progress *ret_headway)
 {
-	struct headway headway = { 0 }, read = { 0 };
+	struct step_progress progress = { 0 }, read = { 0 };
 	if (steps->guard)
-		guard_headway(steps->guard, local_rank, &headway);
-	if (headway.told == 0 && steps->read) {
+		guard_headway(steps->guard, local_rank, &progress);
+	if (progress.told == 0 && steps->read) {
 		read = steps->read[local_rank];
 		if (read.told == 0)
 			output_headway(steps->output, workers_id_of(steps->workers, local_rank),
 				       &read);
-		memcpy(read.section, headway.section, sizeof(read.section));
-		read.has_saved = headway.has_saved;
-		read.saved = headway.saved;
-		headway = read;
+		memcpy(read.section, progress.section, sizeof(read.section));
+		read.has_saved = progress.has_saved;
+		read.saved = progress.saved;
+		progress = read;
 	}
-	if (headway.total == 0)
-		headway.total = steps->workers->config->progress_total;
-	*ret_headway = headway;
+	if (progress.total == 0)
+		progress.total = steps->workers->config->progress_total;
+	*ret_headway = progress;
 }
 
 static int64_t rank_of(const struct steps *steps, size_t local_rank)
@@ -95,33 +95,34 @@ static size_t count(const struct steps *steps)
 	return steps->read ? steps->workers->config->nproc : 0;
 }
 
-struct headway_sum steps_sum(const struct steps *steps, uint64_t now_ns)
+struct step_progress_sum steps_sum(const struct steps *steps, uint64_t now_ns)
 {
-	struct headway_sum sum = HEADWAY_SUM_INIT;
+	struct step_progress_sum sum = STEP_PROGRESS_SUM_INIT;
 	for (size_t i = 0; i < count(steps); i++) {
-		struct headway headway;
-		steps_of(steps, i, &headway);
-		if (headway.told)
-			headway_add(&sum, &(struct headway_rank){
+		struct step_progress progress;
+		steps_of(steps, i, &progress);
+		if (progress.told)
+			step_progress_add(&sum,
+					  &(struct step_progress_rank){
 						  .rank = rank_of(steps, i),
-						  .step = headway.step,
-						  .total = headway.total,
-						  .rate = headway_rate(&headway, now_ns),
-						  .left_s = headway_left_s(&headway, now_ns),
-						  .has_saved = headway.has_saved,
-						  .saved = headway.saved,
+						  .step = progress.step,
+						  .total = progress.total,
+						  .rate = step_progress_rate(&progress, now_ns),
+						  .left_s = step_progress_left_s(&progress, now_ns),
+						  .has_saved = progress.has_saved,
+						  .saved = progress.saved,
 					  });
 	}
 	return sum;
 }
 
-struct headway_span steps_span(const struct steps *steps)
+struct step_progress_span steps_span(const struct steps *steps)
 {
-	struct headway_span span = { .workers = 0 };
+	struct step_progress_span span = { .workers = 0 };
 	for (size_t i = 0; i < count(steps); i++) {
-		struct headway headway;
-		steps_of(steps, i, &headway);
-		headway_span_add(&span, &headway);
+		struct step_progress progress;
+		steps_of(steps, i, &progress);
+		step_progress_span_add(&span, &progress);
 	}
 	return span;
 }
@@ -141,28 +142,29 @@ static void put_int_if(struct json_out *out, const char *key, uint64_t value, bo
 void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,
 		      struct json_out *out)
 {
-	struct headway headway;
-	steps_of(steps, local_rank, &headway);
-	if (headway.section[0]) {
+	struct step_progress progress;
+	steps_of(steps, local_rank, &progress);
+	if (progress.section[0]) {
 		AUTO(buf_done) struct buf clean = BUF_INIT;
-		text_clean(&clean, headway.section, strlen(headway.section));
+		text_clean(&clean, progress.section, strlen(progress.section));
 		json_out_text(out, "section", buf_str(&clean));
 	}
-	put_int_if(out, "saved_step", headway.saved, headway.has_saved);
-	if (!headway.told)
+	put_int_if(out, "saved_step", progress.saved, progress.has_saved);
+	if (!progress.told)
 		return;
-	double rate = headway_rate(&headway, now_ns), left_s = headway_left_s(&headway, now_ns);
-	put_int_if(out, "step", headway.step, true);
-	put_int_if(out, "total_steps", headway.total, headway.total);
+	double rate = step_progress_rate(&progress, now_ns),
+	       left_s = step_progress_left_s(&progress, now_ns);
+	put_int_if(out, "step", progress.step, true);
+	put_int_if(out, "total_steps", progress.total, progress.total);
 	put_real_if(out, "steps_per_s", rate, rate > 0);
 	put_real_if(out, "left_s", left_s, left_s >= 0);
 	put_real_if(out, "step_age_s",
-		    (double)(now_ns - MIN(now_ns, headway.last_ns)) / (double)NS_PER_S, true);
+		    (double)(now_ns - MIN(now_ns, progress.last_ns)) / (double)NS_PER_S, true);
 }
 
 void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out *out)
 {
-	struct headway_sum sum = steps_sum(steps, now_ns);
+	struct step_progress_sum sum = steps_sum(steps, now_ns);
 	if (sum.count == 0)
 		return;
 	json_out_open(out, "progress", '{');
@@ -201,24 +203,25 @@ static void sample(struct buf *out, enum metric metric, int64_t rank, size_t loc
 }
 
 /* Whether it would be seen if the worker held the others up. */
-static bool compares(const struct steps *steps, const struct headway *headway)
+static bool compares(const struct steps *steps, const struct step_progress *progress)
 {
-	return headway->told || (steps->guard && guard_flight(steps->guard).dir);
+	return progress->told || (steps->guard && guard_flight(steps->guard).dir);
 }
 
 /* The value of a metric about one worker; negative: it has none. */
 static double value_of(const struct steps *steps, size_t local_rank, enum metric metric,
 		       uint64_t now_ns)
 {
-	struct headway read, *headway = &read;
-	steps_of(steps, local_rank, headway);
+	struct step_progress read, *progress = &read;
+	steps_of(steps, local_rank, progress);
 	if (metric == METRIC_WORKER_SAVED_STEP)
-		return headway->has_saved ? (double)headway->saved : -1;
+		return progress->has_saved ? (double)progress->saved : -1;
 	if (metric == METRIC_WORKER_STRAGGLER)
-		return compares(steps, headway) ? is_late(steps, local_rank) : -1;
-	if (!headway->told)
+		return compares(steps, progress) ? is_late(steps, local_rank) : -1;
+	if (!progress->told)
 		return -1;
-	return metric == METRIC_WORKER_STEP ? (double)headway->step : headway_rate(headway, now_ns);
+	return metric == METRIC_WORKER_STEP ? (double)progress->step
+					    : step_progress_rate(progress, now_ns);
 }
 
 void steps_put_metrics(const struct steps *steps, struct buf *out)
@@ -232,7 +235,7 @@ void steps_put_metrics(const struct steps *steps, struct buf *out)
 				sample(out, metric, rank_of(steps, i), i, value);
 		}
 	}
-	struct headway_sum sum = steps_sum(steps, now_ns);
+	struct step_progress_sum sum = steps_sum(steps, now_ns);
 	metrics_begin(out, METRIC_LEFT);
 	if (sum.left_s >= 0)
 		metrics_sample(out, METRIC_LEFT, sum.left_s, METRICS_NO_LABELS);

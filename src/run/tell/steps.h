@@ -16,7 +16,7 @@ struct steps {
 	const struct guard *guard;
 
 	/* by local rank: what the output of a worker said, once it has been read to its end */
-	struct headway *read;
+	struct step_progress *read;
 	struct straggling *late; /* likewise: who holds the others up */
 	size_t late_count;
 };
@@ -40,13 +40,13 @@ void steps_set_late(struct steps *steps, size_t local_rank, const struct straggl
 		    const char *why, const char *group);
 
 /* What one worker of this host told; `told` is 0 if it never did. */
-void steps_of(const struct steps *steps, size_t local_rank, struct headway *ret_headway);
+void steps_of(const struct steps *steps, size_t local_rank, struct step_progress *ret_headway);
 
 /* The workers of this host together. */
-struct headway_sum steps_sum(const struct steps *steps, uint64_t now_ns);
+struct step_progress_sum steps_sum(const struct steps *steps, uint64_t now_ns);
 
 /* The same over the whole round, for its record. */
-struct headway_span steps_span(const struct steps *steps);
+struct step_progress_span steps_span(const struct steps *steps);
 
 /* Members of the open object of a worker: nothing if it tells no steps. */
 void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,

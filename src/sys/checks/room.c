@@ -14,7 +14,7 @@
 #include "base/procfs.h"
 #include "sys/cgroup_find.h"
 #include "sys/checks/checks_private.h"
-#include "sys/topology.h"
+#include "sys/hwloc_topology.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define LEAST_MEMORY (512 * MIB)

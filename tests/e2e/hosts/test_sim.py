@@ -209,9 +209,9 @@ MUTANTS = {
     "that-workers-left-dies-with-the-coordinator": [("advance.c", "\t\tc->left = left(c);\n", "")],
     "that-workers-left-is-forgotten-with-the-round": [("leaving.c", "\toutcome.left = s->agent->memory.left || s->agent->workers_left;\n", "")],
     "that-workers-left-is-forgotten-when-they-are-killed": [("agent.c", "\t\tagent->memory.left |= event->left;\n\t\tagent->workers_left = event->left;\n", "")],
-    "lost-workers-count-as-left": [("plan.c", "\tleavers->lost += !ended_well && !saved;\n", "\t(void)saved;\n\t(void)ended_well;\n")],
-    "worker-goes-on-after-the-proposed-step": [("plan.c", "\t\tif (reached) {", "\t\tif (false) {")],
-    "worker-does-not-say-where-it-is": [("plan.c", "\t\tatomic_store(&page->at, pack(step + 1, plan.serial, 0));", "\t\tatomic_store(&page->at, pack(step, plan.serial, 0));")],
+    "lost-workers-count-as-left": [("stop_plan.c", "\tleavers->lost += !ended_well && !saved;\n", "\t(void)saved;\n\t(void)ended_well;\n")],
+    "worker-goes-on-after-the-proposed-step": [("stop_plan.c", "\t\tif (reached) {", "\t\tif (false) {")],
+    "worker-does-not-say-where-it-is": [("stop_plan.c", "\t\tatomic_store(&page->at, pack(step + 1, plan.serial, 0));", "\t\tatomic_store(&page->at, pack(step, plan.serial, 0));")],
     # who holds the others up
     "steps-on-the-clock-of-their-own-host": [
         ("agent.c", "\t\t\tmark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);\n\t\t\tmark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);\n", ""),

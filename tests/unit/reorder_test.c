@@ -1,0 +1,26 @@
+#include "unit.h"
+
+#include "core/batch/reorder.h"
+
+TEST(those_that_end_early_wait_for_their_turn)
+{
+	AUTO(reorder_done) struct reorder order = REORDER_INIT;
+	ck_assert_uint_eq(reorder_end(&order, 1), 0);
+	ck_assert_uint_eq(reorder_end(&order, 3), 0);
+	ck_assert_uint_eq(reorder_end(&order, 0), 2);
+	ck_assert_uint_eq(order.next, 2);
+	ck_assert_uint_eq(reorder_end(&order, 2), 2);
+	ck_assert_uint_eq(reorder_end(&order, 2), 0);
+}
+
+TEST(memory_is_for_those_that_wait)
+{
+	AUTO(reorder_done) struct reorder order = REORDER_INIT;
+	for (size_t i = 0; i < 100000; i++)
+		ck_assert_uint_eq(reorder_end(&order, i ^ 1), i & 1 ? 2 : 0);
+	ck_assert_uint_eq(order.next, 100000);
+	ck_assert_uint_le(order.cap, 64);
+	for (size_t i = 100001; i < 101001; i++)
+		ck_assert_uint_eq(reorder_end(&order, i), 0);
+	ck_assert_uint_eq(reorder_end(&order, 100000), 1001);
+}

@@ -51,6 +51,7 @@ struct session {
 	struct node node;
 	struct node_actions actions;
 	struct node_queue queue;
+	struct routes routes;
 	struct callers *callers;
 	struct event *timer;
 	/* log lines are written by its thread: a paused terminal stops nothing */
@@ -203,13 +204,9 @@ static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 
 static void act(struct session *session, const struct node_action *action)
 {
+	if (routes_act(&session->routes, action))
+		return;
 	switch (action->type) {
-	case NODE_DO_SEND:
-		callers_send(session->callers, action->link, &action->msg);
-		break;
-	case NODE_DO_HANG_UP:
-		callers_hang_up(session->callers, action->link);
-		break;
 	case NODE_DO_HANG_UP_ALL:
 		callers_hang_up_all(session->callers);
 		break;
@@ -222,6 +219,8 @@ static void act(struct session *session, const struct node_action *action)
 	case NODE_DO_LISTEN:
 	case NODE_DO_PROBE:
 	case NODE_DO_CONNECT:
+	case NODE_DO_SEND:
+	case NODE_DO_HANG_UP:
 	case NODE_DO_RECORD:
 	case NODE_DO_PLACE_STORE:
 	case NODE_DO_ASKED:
@@ -339,11 +338,12 @@ static void coordinate(struct session *session, int listen_fd, const struct addr
 	node_init(&session->node, &config);
 	session->timer = evtimer_new(session->base, on_timer, session);
 	session->callers = callers_new(session->base, CALLERS_ELSEWHERE, listen_fd, self,
-				       &session->node, &handler, session);
+				       &session->node, &session->routes, &handler, session);
 	on_event(session, &(struct node_event){ .type = NODE_EV_START });
 	serve(session, addr, self);
 	say_left_out(session);
 	callers_free(session->callers);
+	routes_done(&session->routes);
 	event_free(session->timer);
 	node_done(&session->node);
 	node_actions_done(&session->actions);

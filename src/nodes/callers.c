@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/list.h"
 #include "base/mem.h"
 
 struct caller {
 	struct callers *callers;
-	uint64_t id;
+	struct list in_all;
+	struct route route;
 	struct link *link;
 	bool joined;
 };
@@ -16,22 +17,31 @@ struct caller {
 struct callers {
 	enum callers_kind kind;
 	const struct node *node;
+	struct routes *routes;
 	const struct callers_handler *handler;
 	void *arg;
 	struct link_listener *listener;
-	struct map by_id;
-	uint64_t last_id;
+	struct list all;
 };
-
-static struct caller *find(const struct callers *callers, uint64_t id)
-{
-	return map_get(&callers->by_id, &id, sizeof(id));
-}
 
 static void forget(struct caller *caller)
 {
-	map_remove(&caller->callers->by_id, &caller->id, sizeof(caller->id));
+	routes_close(caller->callers->routes, &caller->route);
+	list_unlink(&caller->in_all);
 	free(caller);
+}
+
+static void send_msg(void *arg, const struct msg *msg)
+{
+	const struct caller *caller = arg;
+	link_send(caller->link, msg);
+}
+
+static void hang_up(void *arg)
+{
+	struct caller *caller = arg;
+	link_hang_up(caller->link);
+	forget(caller);
 }
 
 /* Behind a translation of addresses an agent does not know the one under which others see it. */
@@ -49,7 +59,7 @@ static void tell_msg(const struct caller *caller, const struct msg *msg)
 	const struct callers *callers = caller->callers;
 	callers->handler->on_event(callers->arg,
 				   &(struct node_event){ .type = NODE_EV_MSG,
-							 .link = caller->id,
+							 .link = caller->route.id,
 							 .msg = msg,
 							 .greeted_ns = link_up_ns(caller->link) });
 }
@@ -75,8 +85,7 @@ static void on_msg(void *arg, struct link *link, const struct msg *msg)
 {
 	struct caller *caller = arg;
 	if (!may_send(link, msg->type)) {
-		link_hang_up(link);
-		forget(caller);
+		hang_up(caller);
 	} else if (msg->type != MSG_JOIN) {
 		tell_msg(caller, msg);
 	} else {
@@ -88,7 +97,7 @@ static void on_down(void *arg, struct link *link, const struct link_end *end)
 {
 	struct caller *caller = arg;
 	struct callers *callers = caller->callers;
-	uint64_t id = caller->id;
+	uint64_t id = caller->route.id;
 	if (!caller->joined && end->kind == LINK_BROKEN)
 		callers->handler->on_turned_away(callers->arg, link_peer_name(link), end->text);
 	forget(caller);
@@ -113,8 +122,11 @@ static bool on_agent(void *arg, struct link *link)
 	if (!is_welcome(callers, link))
 		return false;
 	struct caller *caller = NEW(struct caller);
-	*caller = (struct caller){ callers, ++callers->last_id, link };
-	map_put(&callers->by_id, &caller->id, sizeof(caller->id), caller);
+	*caller = (struct caller){ .callers = callers,
+				   .link = link,
+				   .route = { send_msg, hang_up, caller } };
+	list_append(&callers->all, &caller->in_all);
+	routes_open(callers->routes, &caller->route);
 	link_set_handler(link, &link_handler, caller);
 	return true;
 }
@@ -142,17 +154,17 @@ static const struct link_listener_handler listener_handler = {
 
 struct callers *callers_new(struct event_base *base, enum callers_kind kind, int listen_fd,
 			    const struct link_self *self, const struct node *node,
-			    const struct callers_handler *handler, void *arg)
+			    struct routes *routes, const struct callers_handler *handler, void *arg)
 {
 	struct callers *callers = NEW(struct callers);
 	*callers = (struct callers){
 		.kind = kind,
 		.node = node,
+		.routes = routes,
 		.handler = handler,
 		.arg = arg,
-		.by_id = MAP_INIT,
-		.last_id = kind == CALLERS_HERE ? CALLERS_HERE_LINKS : 0,
 	};
+	list_init(&callers->all);
 	callers->listener = link_listener_new(base, listen_fd, self, &listener_handler, callers);
 	return callers;
 }
@@ -161,13 +173,12 @@ void callers_free(struct callers *callers)
 {
 	if (!callers)
 		return;
-	map_foreach(entry, &callers->by_id)
+	list_foreach(it, &callers->all)
 	{
-		struct caller *caller = entry->value;
+		struct caller *caller = list_entry(it, struct caller, in_all);
 		link_drop(caller->link);
-		free(caller);
+		forget(caller);
 	}
-	map_done(&callers->by_id);
 	link_listener_free(callers->listener);
 	free(callers);
 }
@@ -177,28 +188,7 @@ void callers_adopt(struct callers *callers, int fd, const struct addr *peer)
 	link_listener_adopt(callers->listener, fd, peer);
 }
 
-void callers_send(struct callers *callers, uint64_t link, const struct msg *msg)
-{
-	const struct caller *caller = find(callers, link);
-	if (caller)
-		link_send(caller->link, msg);
-}
-
-void callers_hang_up(struct callers *callers, uint64_t link)
-{
-	struct caller *caller = find(callers, link);
-	if (!caller)
-		return;
-	link_hang_up(caller->link);
-	forget(caller);
-}
-
 void callers_hang_up_all(struct callers *callers)
 {
-	map_foreach(entry, &callers->by_id)
-	{
-		struct caller *caller = entry->value;
-		link_hang_up(caller->link);
-		forget(caller);
-	}
+	list_foreach(it, &callers->all) hang_up(list_entry(it, struct caller, in_all));
 }

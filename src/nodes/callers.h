@@ -1,5 +1,5 @@
 /* The agents elsewhere that call on the coordinator here, and askers, which have questions to the
- * whole job (core/rounds/ask_msg.h): a listener, and an id for the link of each. What arrives
+ * whole job (core/rounds/ask_msg.h): a listener, and a route for the link of each. What arrives
  * becomes an event of the node (core/node/node.h), what the node sends goes out; nothing is
  * decided here.
  *
@@ -9,8 +9,8 @@
 #ifndef NODES_CALLERS_H
 #define NODES_CALLERS_H
 
-#include "core/node/node.h"
 #include "net/link.h"
+#include "nodes/routes.h"
 
 struct callers;
 
@@ -29,22 +29,13 @@ enum callers_kind {
 /* Listens on `listen_fd` (owned from now on; -1: others accept for it). The rest is borrowed. */
 struct callers *callers_new(struct event_base *base, enum callers_kind kind, int listen_fd,
 			    const struct link_self *self, const struct node *node,
-			    const struct callers_handler *handler, void *arg);
+			    struct routes *routes, const struct callers_handler *handler,
+			    void *arg);
 void callers_free(struct callers *callers); /* drops all links; NULL is fine */
 
 /* A connection that was accepted elsewhere, non-blocking; owned from now on. */
 void callers_adopt(struct callers *callers, int fd, const struct addr *peer);
 
-/* On links that have ended meanwhile nothing happens. Ids are below CALLERS_LINKS; those of askers
- * on this host, and only those, above CALLERS_HERE_LINKS. */
-#define CALLERS_HERE_LINKS ((uint64_t)1 << 61)
-#define CALLERS_LINKS ((uint64_t)1 << 62)
-static inline bool callers_is_here(uint64_t link)
-{
-	return link > CALLERS_HERE_LINKS && link < CALLERS_LINKS;
-}
-void callers_send(struct callers *callers, uint64_t link, const struct msg *msg);
-void callers_hang_up(struct callers *callers, uint64_t link);
 void callers_hang_up_all(struct callers *callers);
 
 #endif

@@ -30,7 +30,8 @@ struct wiring {
 	struct discovery *discovery;
 	bool connecting;   /* the node wants a link, and its target is not known yet */
 	struct link *link; /* to a coordinator elsewhere, or on the way to it */
-	uint64_t link_id;  /* of `link` once it is up, or of the last one */
+	struct routes *routes;
+	struct route route; /* of `link` once it is up, or of the last one */
 
 	struct callers *callers;  /* NULL: we listen nowhere */
 	struct shared_port *port; /* to them and to the workers' store, if they share a port */
@@ -48,8 +49,15 @@ static void tell(const struct wiring *w, const struct node_event *event)
 
 /* ---- the agent's link ---- */
 
-static void hang_up_own(struct wiring *w)
+static void send_up(void *arg, const struct msg *msg)
 {
+	const struct wiring *w = arg;
+	link_send(w->link, msg);
+}
+
+static void hang_up_own(void *arg)
+{
+	struct wiring *w = arg;
 	if (w->link)
 		link_hang_up(w->link);
 	w->link = NULL;
@@ -68,15 +76,15 @@ static void on_up(void *arg, struct link *link)
 		return;
 	}
 	log_info("linked to the coordinator at %s", link_peer_name(link));
-	w->link_id++;
+	routes_open(w->routes, &w->route);
 	tell(w, &(struct node_event){
-			.type = NODE_EV_LINK_UP, .link = w->link_id, .can = link_peer_can(link) });
+			.type = NODE_EV_LINK_UP, .link = w->route.id, .can = link_peer_can(link) });
 }
 
 static void on_msg(void *arg, struct link *link UNUSED, const struct msg *msg)
 {
 	struct wiring *w = arg;
-	tell(w, &(struct node_event){ .type = NODE_EV_MSG, .link = w->link_id, .msg = msg });
+	tell(w, &(struct node_event){ .type = NODE_EV_MSG, .link = w->route.id, .msg = msg });
 }
 
 static void on_barred(void *arg, const char *text)
@@ -89,10 +97,12 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 {
 	struct wiring *w = arg;
 	w->link = NULL;
-	if (w->node->link == w->link_id) {
+	routes_close(w->routes, &w->route);
+	if (w->route.id && w->node->link == w->route.id) {
 		log_warn("lost the coordinator: %s", end->text);
-		tell(w, &(struct node_event){
-				.type = NODE_EV_LINK_DOWN, .link = w->link_id, .dead = end->dead });
+		tell(w, &(struct node_event){ .type = NODE_EV_LINK_DOWN,
+					      .link = w->route.id,
+					      .dead = end->dead });
 		return;
 	}
 	tell(w, &(struct node_event){ .type = NODE_EV_NOT_LINKED });
@@ -161,7 +171,7 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 		listen_fd = -1;
 	}
 	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, listen_fd, &w->self, w->node,
-				 &callers_handler, w);
+				 w->routes, &callers_handler, w);
 }
 
 static void on_target(void *arg, const struct link_target *target)
@@ -217,19 +227,6 @@ static void say(const struct note *note)
 	       text);
 }
 
-static bool is_own(uint64_t link)
-{
-	return link == 0 || link >= CALLERS_LINKS;
-}
-
-static void send_msg(struct wiring *w, uint64_t link, const struct msg *msg)
-{
-	if (!is_own(link))
-		callers_send(w->callers, link, msg);
-	else if (w->link)
-		link_send(w->link, msg);
-}
-
 void wiring_act(struct wiring *w, const struct node_action *action)
 {
 	struct discovery *d = w->discovery;
@@ -244,14 +241,8 @@ void wiring_act(struct wiring *w, const struct node_action *action)
 		w->connecting = true;
 		d->ops->seek(d, action->index);
 		break;
-	case NODE_DO_SEND:
-		send_msg(w, action->link, &action->msg);
-		break;
-	case NODE_DO_HANG_UP:
-		if (is_own(action->link))
-			hang_up_own(w);
-		else
-			callers_hang_up(w->callers, action->link);
+	case NODE_DO_HANG_UP: /* the connection under way */
+		hang_up_own(w);
 		break;
 	case NODE_DO_HANG_UP_ALL:
 		callers_hang_up_all(w->callers);
@@ -263,6 +254,7 @@ void wiring_act(struct wiring *w, const struct node_action *action)
 	case NODE_DO_NOTE:
 		say(&action->note);
 		break;
+	case NODE_DO_SEND:
 	case NODE_DO_PLACE_STORE:
 	case NODE_DO_HOST:
 	case NODE_DO_ASKED:
@@ -352,7 +344,8 @@ void wiring_configure(const struct rendezvous *rdzv, struct node_config *config)
 }
 
 struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv,
-			  const struct node *node, const struct wiring_handler *handler, void *arg)
+			  const struct node *node, struct routes *routes,
+			  const struct wiring_handler *handler, void *arg)
 {
 	struct wiring *w = NEW(struct wiring);
 	*w = (struct wiring){
@@ -361,7 +354,8 @@ struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv
 		.handler = handler,
 		.arg = arg,
 		.base = base,
-		.link_id = CALLERS_LINKS,
+		.routes = routes,
+		.route = { send_up, hang_up_own, w },
 		.waiting = WAITING_INIT,
 		.self = { .run_id = rdzv->run_id,
 			  .token = rdzv->has_token ? &rdzv->token : NULL,

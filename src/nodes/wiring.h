@@ -10,6 +10,7 @@
 #include "core/node/node.h"
 #include "net/addr.h"
 #include "nodes/rendezvous.h"
+#include "nodes/routes.h"
 
 struct event_base;
 struct wiring;
@@ -26,10 +27,12 @@ void wiring_configure(const struct rendezvous *rdzv, struct node_config *config)
 
 /* All is borrowed. */
 struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv,
-			  const struct node *node, const struct wiring_handler *handler, void *arg);
+			  const struct node *node, struct routes *routes,
+			  const struct wiring_handler *handler, void *arg);
 void wiring_free(struct wiring *wiring); /* NULL is fine */
 
-/* All actions but HOST, ASKED and PLACE_STORE, which are the job's. */
+/* All actions but those that routes_act() takes, and HOST, ASKED and PLACE_STORE, which are the
+ * job's. */
 void wiring_act(struct wiring *wiring, const struct node_action *action);
 
 /* For PLACE_STORE: the others reach this node under `host`, which is `addr` here. */

@@ -398,6 +398,7 @@ static void tear_down(struct job *job)
 		logdir_drop_empty(&job->result->logdir);
 	output_free(job->output);
 	wiring_free(job->wiring);
+	routes_done(&job->routes);
 	node_done(&job->node);
 	node_actions_done(&job->spare);
 	round_store_done(&job->store);
@@ -420,6 +421,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.result = ret_result,
 		.signals.fd = -1,
 		.store = ROUND_STORE_INIT,
+		.routes = ROUTES_INIT,
 		.counters = config->counters,
 		.telling = {
 			.config = config,

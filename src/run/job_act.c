@@ -274,15 +274,7 @@ static void act_node(struct job *job, const struct node_action *action)
 		place_store(job, action->link);
 	else if (action->type == NODE_DO_ASKED)
 		take_question(job, &action->msg);
-	else if (action->type == NODE_DO_SEND && action->link == OWN_QUESTION_LINK)
-		own_question_take(job->asker, &action->msg);
-	else if (action->type == NODE_DO_SEND && action->link == LOG_WRITER_LINK)
-		log_writer_take(job->log_writer, &action->msg);
-	else if (action->type == NODE_DO_SEND && own_question_is_link(action->link))
-		dash_take(job->pages.dash, action->link, &action->msg);
-	else if (action->type == NODE_DO_SEND && callers_is_here(action->link))
-		callers_send(job->askers, action->link, &action->msg);
-	else if (job->wiring)
+	else if (!routes_act(&job->routes, action) && job->wiring)
 		wiring_act(job->wiring, action);
 }
 

@@ -172,6 +172,7 @@ int job_open_pages(struct job *job, struct err *err)
 		.store = &job->store,
 		.torch = &job->telling.torch,
 		.steps = &job->telling.steps,
+		.routes = &job->routes,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
@@ -221,8 +222,8 @@ void job_open_askers(struct job *job)
 	if (fd < 0)
 		return;
 	job->ask_self = (struct link_self){ .run_id = job->config->run_id };
-	job->askers =
-		callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->node, &handler, job);
+	job->askers = callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->node,
+				  &job->routes, &handler, job);
 }
 
 /* ---- the other nodes ---- */
@@ -245,8 +246,9 @@ void job_join_others(struct job *job)
 	node_init(&job->node, &config);
 	if (config.kind == NODE_ALONE)
 		return;
-	job->wiring = wiring_new(job->base, &job->config->rdzv, &job->node, &handler, job);
-	job->asker = own_question_new(job->base, OWN_QUESTION_LINK,
+	job->wiring =
+		wiring_new(job->base, &job->config->rdzv, &job->node, &job->routes, &handler, job);
+	job->asker = own_question_new(job->base, &job->routes,
 				      &(struct own_question_hooks){ on_node_event, job });
 	guard_set_asker(job->guard, job->asker, &job->node.agent.config.node);
 }

@@ -39,7 +39,7 @@ void job_open_log(struct job *job)
 		return;
 	job->log_sender = log_sender_new(job->base, job->output);
 	job->log_writer = log_writer_new(job->base, config->job_log,
-					 config->streams.output.log_max_size, &hooks);
+					 config->streams.output.log_max_size, &job->routes, &hooks);
 	job->part_timer = evtimer_new(job->base, on_part_timer, job);
 	job->pages.log_sender = job->log_sender;
 }

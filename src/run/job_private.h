@@ -60,6 +60,7 @@ struct job {
 	struct group group;
 	struct node node;
 	struct node_actions spare; /* memory for the next step */
+	struct routes routes;	   /* who takes what the node sends */
 	struct wiring *wiring;	   /* to other hosts; NULL: the job is on this one alone */
 	struct pending *queue;	   /* steps to take, in order */
 	size_t queued, cap;

@@ -28,6 +28,7 @@ struct host {
 struct world {
 	struct event_base *base;
 	struct node node;
+	struct routes routes;
 	struct callers *callers;
 	struct link_self self;
 	struct addr addr;
@@ -76,15 +77,11 @@ static void act(struct host *host, const struct agent_action *action)
 
 static void act_node(struct world *w, const struct node_action *action)
 {
+	if (routes_act(&w->routes, action))
+		return;
 	switch (action->type) {
 	case NODE_DO_PLACE_STORE:
 		step_node(w, &(struct node_event){ .type = NODE_EV_STORE, .host = "127.0.0.1" });
-		break;
-	case NODE_DO_SEND:
-		callers_send(w->callers, action->link, &action->msg);
-		break;
-	case NODE_DO_HANG_UP:
-		callers_hang_up(w->callers, action->link);
 		break;
 	case NODE_DO_HANG_UP_ALL:
 		callers_hang_up_all(w->callers);
@@ -97,6 +94,8 @@ static void act_node(struct world *w, const struct node_action *action)
 		break;
 	case NODE_DO_LISTEN:
 	case NODE_DO_PROBE:
+	case NODE_DO_SEND:
+	case NODE_DO_HANG_UP:
 	case NODE_DO_CONNECT: /* to a leader that is not there */
 	case NODE_DO_ASKED:
 	case NODE_DO_RECORD:
@@ -204,7 +203,8 @@ static void world_init(struct world *w, uint32_t nodes)
 	config.coordinator.id = 1;
 	node_init(&w->node, &config);
 	w->hosts[w->count++] = (struct host){ .world = w };
-	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, fd, &w->self, &w->node, &handler, w);
+	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, fd, &w->self, &w->node, &w->routes,
+				 &handler, w);
 }
 
 static void coordinate(struct world *w)
@@ -219,6 +219,7 @@ static void world_done(struct world *w)
 		if (w->hosts[i].link)
 			link_drop(w->hosts[i].link);
 	callers_free(w->callers);
+	routes_done(&w->routes);
 	node_done(&w->node);
 	link_drop_lingering(w->base);
 	event_base_free(w->base);

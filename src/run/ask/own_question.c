@@ -10,7 +10,8 @@
 
 struct own_question {
 	struct own_question_hooks hooks;
-	uint64_t link;
+	struct routes *routes;
+	struct route route;
 	struct event *timer; /* ask again, or the time is over */
 	struct event *soon;  /* send what is below, not from a step of the node */
 	bool unsent;	     /* the question */
@@ -30,8 +31,9 @@ struct own_question {
 
 static void send_msg(struct own_question *q, const struct msg *msg)
 {
-	q->hooks.on_event(q->hooks.arg,
-			  &(struct node_event){ .type = NODE_EV_MSG, .link = q->link, .msg = msg });
+	q->hooks.on_event(q->hooks.arg, &(struct node_event){ .type = NODE_EV_MSG,
+							      .link = q->route.id,
+							      .msg = msg });
 }
 
 static void wait_until(struct own_question *q, uint64_t ns)
@@ -111,8 +113,10 @@ static void take_ended(struct own_question *q, const struct msg_ended *ended)
 	wait_until(q, q->again ? MIN(ns_add(now_ns, AGAIN_NS), q->deadline_ns) : now_ns);
 }
 
-void own_question_take(struct own_question *q, const struct msg *msg)
+/* REPLY, MISSED or ENDED. */
+static void take(void *arg, const struct msg *msg)
 {
+	struct own_question *q = arg;
 	if (!q->open)
 		return;
 	if (msg->type == MSG_REPLY && msg->reply.id == q->last_id) {
@@ -168,11 +172,15 @@ void own_question_cancel(struct own_question *q)
 	q->unsent = false;
 }
 
-struct own_question *own_question_new(struct event_base *base, uint64_t link,
+struct own_question *own_question_new(struct event_base *base, struct routes *routes,
 				      const struct own_question_hooks *hooks)
 {
 	struct own_question *q = NEW(struct own_question);
-	*q = (struct own_question){ .hooks = *hooks, .link = link, .answers = HOST_ANSWERS_INIT };
+	*q = (struct own_question){ .hooks = *hooks,
+				    .routes = routes,
+				    .route = { .send = take, .arg = q },
+				    .answers = HOST_ANSWERS_INIT };
+	routes_open(routes, &q->route);
 	q->timer = evtimer_new(base, on_timer, q);
 	q->soon = evtimer_new(base, on_soon, q);
 	return q;
@@ -182,6 +190,7 @@ void own_question_free(struct own_question *q)
 {
 	if (!q)
 		return;
+	routes_close(q->routes, &q->route);
 	event_free(q->timer);
 	event_free(q->soon);
 	free(q->taken);

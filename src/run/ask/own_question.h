@@ -8,17 +8,8 @@
 
 #include <event2/event.h>
 
-#include "core/node/node.h"
-#include "nodes/callers.h"
+#include "nodes/routes.h"
 #include "run/ask/host_answers.h"
-
-/* Links that no caller has: OWN_QUESTION_LINK and those below it. */
-#define OWN_QUESTION_LINK CALLERS_HERE_LINKS
-#define OWN_QUESTION_LINKS 8
-static inline bool own_question_is_link(uint64_t link)
-{
-	return link <= OWN_QUESTION_LINK && link > OWN_QUESTION_LINK - OWN_QUESTION_LINKS;
-}
 
 struct own_question;
 
@@ -31,8 +22,7 @@ struct own_question_hooks {
 /* All hosts have answered or are named, or the time is over. What is not taken over is freed. */
 typedef void own_question_fn(void *arg, struct host_answers *answers);
 
-/* `link` is of the question alone. */
-struct own_question *own_question_new(struct event_base *base, uint64_t link,
+struct own_question *own_question_new(struct event_base *base, struct routes *routes,
 				      const struct own_question_hooks *hooks);
 void own_question_free(struct own_question *question); /* NULL is fine */
 
@@ -51,8 +41,4 @@ void own_question_follow(struct own_question *question, const struct inquiry *as
 /* Holds the hosts back: pieces that come from now on are not acknowledged until it is false
  * again. */
 void own_question_hold(struct own_question *question, bool hold);
-
-/* REPLY, MISSED or ENDED: a NODE_DO_SEND on our link. */
-void own_question_take(struct own_question *question, const struct msg *msg);
-
 #endif

@@ -15,14 +15,12 @@
 #define LOG_INTAKE_MAX ((size_t)256 << 10) /* bytes of logs that are taken in such a period */
 #define BUSY_SHARE 50 /* the part of the time that looks may take: one in so many */
 
-enum dash_link {
-	DASH_STATES, /* questions of ours, each with a link of its own */
+enum dash_question {
+	DASH_STATES,
 	DASH_WISHES,
 	DASH_LOGS,
-	DASH_LINK_COUNT,
+	DASH_QUESTION_COUNT,
 };
-static_assert(DASH_LINK_COUNT < OWN_QUESTION_LINKS - 1,
-	      "the first one is the guard's, the last one the job log's");
 
 enum viewer {
 	VIEWER_STATE = 1, /* knows the board, changes are enough */
@@ -34,7 +32,8 @@ struct dash {
 	struct event_base *base;
 	struct http_server *server;
 	struct dash_hooks hooks;
-	struct own_question *questions[DASH_LINK_COUNT]; /* NULL: not needed yet */
+	struct routes *routes;
+	struct own_question *questions[DASH_QUESTION_COUNT]; /* NULL: not needed yet */
 
 	struct board *board; /* NULL: nobody has looked yet */
 	struct event *tick;
@@ -48,17 +47,12 @@ struct dash {
 	size_t intake; /* bytes since the last tick */
 };
 
-static uint64_t link_of(enum dash_link link)
-{
-	return OWN_QUESTION_LINK - 1 - link;
-}
-
-static struct own_question *question_of(struct dash *dash, enum dash_link link)
+static struct own_question *question_of(struct dash *dash, enum dash_question which)
 {
 	const struct own_question_hooks hooks = { dash->hooks.on_event, dash->hooks.arg };
-	if (!dash->questions[link])
-		dash->questions[link] = own_question_new(dash->base, link_of(link), &hooks);
-	return dash->questions[link];
+	if (!dash->questions[which])
+		dash->questions[which] = own_question_new(dash->base, dash->routes, &hooks);
+	return dash->questions[which];
 }
 
 /* ---- pages ---- */
@@ -289,19 +283,12 @@ void dash_wish(struct dash *dash, struct http_reply *reply)
 
 /* ---- beginning and end ---- */
 
-void dash_take(struct dash *dash, uint64_t link, const struct msg *msg)
-{
-	for (int i = 0; i < DASH_LINK_COUNT; i++)
-		if (link == link_of((enum dash_link)i) && dash->questions[i])
-			own_question_take(dash->questions[i], msg);
-}
-
 void dash_finish(struct dash *dash)
 {
 	if (!dash->board)
 		return;
 	event_del(dash->tick);
-	for (int i = 0; i < DASH_LINK_COUNT; i++)
+	for (int i = 0; i < DASH_QUESTION_COUNT; i++)
 		if (dash->questions[i])
 			own_question_cancel(dash->questions[i]);
 	dash->asking = true; /* no more */
@@ -326,11 +313,11 @@ void dash_complete(struct dash *dash)
 	tell_pages(dash);
 }
 
-struct dash *dash_new(struct event_base *base, struct http_server *server,
+struct dash *dash_new(struct event_base *base, struct http_server *server, struct routes *routes,
 		      const struct dash_hooks *hooks)
 {
 	struct dash *dash = NEW(struct dash);
-	*dash = (struct dash){ .base = base, .server = server, .hooks = *hooks };
+	*dash = (struct dash){ .base = base, .server = server, .routes = routes, .hooks = *hooks };
 	dash->tick = evtimer_new(base, on_tick, dash);
 	dash->log_tick = event_new(base, -1, EV_PERSIST, on_log_tick, dash);
 	return dash;
@@ -340,7 +327,7 @@ void dash_free(struct dash *dash)
 {
 	if (!dash)
 		return;
-	for (int i = 0; i < DASH_LINK_COUNT; i++)
+	for (int i = 0; i < DASH_QUESTION_COUNT; i++)
 		own_question_free(dash->questions[i]);
 	event_free(dash->tick);
 	event_free(dash->log_tick);

@@ -12,8 +12,8 @@
 
 #include <event2/event.h>
 
-#include "core/node/node.h"
 #include "net/http.h"
+#include "nodes/routes.h"
 #include "proto/dash/board.h"
 
 #define DASH_PERIOD_NS NS_PER_S		  /* between two looks at all hosts, at least */
@@ -34,7 +34,7 @@ struct dash_hooks {
 	void *arg;
 };
 
-struct dash *dash_new(struct event_base *base, struct http_server *server,
+struct dash *dash_new(struct event_base *base, struct http_server *server, struct routes *routes,
 		      const struct dash_hooks *hooks);
 void dash_free(struct dash *dash); /* NULL is fine */
 
@@ -44,9 +44,6 @@ void dash_open_log(struct dash *dash, struct http_stream *stream);
 
 /* A page wants something done: the body of a POST. */
 void dash_wish(struct dash *dash, struct http_reply *reply);
-
-/* REPLY, MISSED or ENDED on one of our links: a NODE_DO_SEND. */
-void dash_take(struct dash *dash, uint64_t link, const struct msg *msg);
 
 /* The job is over and nothing more will come: the pages are told so. */
 void dash_finish(struct dash *dash);

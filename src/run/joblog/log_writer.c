@@ -85,11 +85,6 @@ void log_writer_pause(struct log_writer *writer)
 	own_question_cancel(writer->question);
 }
 
-void log_writer_take(struct log_writer *writer, const struct msg *msg)
-{
-	own_question_take(writer->question, msg);
-}
-
 void log_writer_finish(struct log_writer *writer, struct buf *missing)
 {
 	AUTO(buf_done) struct buf sum = BUF_INIT;
@@ -110,11 +105,11 @@ void log_writer_finish(struct log_writer *writer, struct buf *missing)
 }
 
 struct log_writer *log_writer_new(struct event_base *base, const char *path, uint64_t max_size,
-				  const struct own_question_hooks *hooks)
+				  struct routes *routes, const struct own_question_hooks *hooks)
 {
 	struct log_writer *writer = NEW(struct log_writer);
 	*writer = (struct log_writer){ .path = path, .max_size = max_size, .log = JOB_LOG_INIT };
-	writer->question = own_question_new(base, LOG_WRITER_LINK, hooks);
+	writer->question = own_question_new(base, routes, hooks);
 	writer->again = evtimer_new(base, on_again, writer);
 	return writer;
 }

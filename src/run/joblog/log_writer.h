@@ -8,22 +8,17 @@
 
 #include "run/ask/own_question.h"
 
-#define LOG_WRITER_LINK (OWN_QUESTION_LINK - (OWN_QUESTION_LINKS - 1))
-
 struct log_writer;
 
 /* Opens no file yet. `path` is borrowed. */
 struct log_writer *log_writer_new(struct event_base *base, const char *path, uint64_t max_size,
-				  const struct own_question_hooks *hooks);
+				  struct routes *routes, const struct own_question_hooks *hooks);
 
 /* A round has formed under the coordinator of this process: asks its hosts. */
 void log_writer_formed(struct log_writer *writer);
 
 /* The coordinator is not in this process any more. */
 void log_writer_pause(struct log_writer *writer);
-
-/* REPLY, MISSED or ENDED on LOG_WRITER_LINK. */
-void log_writer_take(struct log_writer *writer, const struct msg *msg);
 
 /* Ends the file, and appends a line for each kind of loss. NULL is fine. */
 void log_writer_finish(struct log_writer *writer, struct buf *missing);

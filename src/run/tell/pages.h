@@ -31,6 +31,7 @@ struct pages {
 	const struct round_store *store;
 	const struct torch_metrics *torch;
 	const struct steps *steps;
+	struct routes *routes;
 	const char *log_dir;
 	struct log_sender *log_sender; /* NULL: there is no --job-log */
 	void (*on_stop)(void *arg);

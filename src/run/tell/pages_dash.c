@@ -336,7 +336,7 @@ void pages_open_dash(struct pages *pages)
 		.finish = finish,
 		.arg = pages,
 	};
-	pages->dash = dash_new(pages->base, pages->server, &hooks);
+	pages->dash = dash_new(pages->base, pages->server, pages->routes, &hooks);
 }
 
 void pages_finish(struct pages *pages, const struct outcome *outcome)

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -11,18 +11,19 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/random.h"
-#include "net/wire_greeting.h"
+#include "net/greeting.h"
 
 #define CHUNK ((size_t)256 << 10)
 /* What is under way when a stream ends must drain through a slow wire, too. */
 #define SEND_BUFFER (256 << 10)
-#define CONNECT_NS (500 * NS_PER_MS) /* to each address but the last */
-#define GREETING_NS (1000 * NS_PER_MS)
-#define ECHOES_NS (100 * NS_PER_MS)
-#define SLICE_NS (50 * NS_PER_MS) /* the best of these counts */
+#define CONNECT_NS (500 * NS_PER_MS)   /* to each address but the last */
+#define GREETING_NS (1000 * NS_PER_MS) /* of a caller */
+#define SLICE_NS (50 * NS_PER_MS)      /* the best of these counts */
 #define STRANGERS_MAX 16
 #define LISTENER 3
+#define GREETING_CHUNK 4096
 
 /* ---- bytes ---- */
 
@@ -55,21 +56,61 @@ static int send_all(int fd, const void *data, size_t len, uint64_t deadline_ns)
 	return 0;
 }
 
-static int receive_all(int fd, void *data, size_t len, uint64_t deadline_ns)
+/* ---- greeting ---- */
+
+static int receive_some(int fd, struct buf *in, uint64_t deadline_ns)
 {
-	for (unsigned char *at = data; len > 0;) {
-		int r = wait_for(fd, POLLIN, deadline_ns);
+	int r = wait_for(fd, POLLIN, deadline_ns);
+	if (r < 0)
+		return r;
+	ssize_t n = recv(fd, buf_reserve(in, GREETING_CHUNK), GREETING_CHUNK, MSG_DONTWAIT);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	buf_commit(in, (size_t)n);
+	return 0;
+}
+
+/* Until both know each other. Nothing of the stream comes before that. */
+static int talk(int fd, struct greeting *greeting, struct buf *out, uint64_t deadline_ns)
+{
+	AUTO(buf_done) struct buf in = BUF_INIT;
+	for (;;) {
+		if (greeting->accepting && greeting->state == GREETING_KNOWN)
+			greeting_welcome(greeting, out);
+		int r = send_all(fd, buf_data(out), buf_len(out), deadline_ns);
+		if (r < 0 || greeting->state >= GREETING_KNOWN)
+			return r;
+		buf_clear(out);
+		r = receive_some(fd, &in, deadline_ns);
 		if (r < 0)
 			return r;
-		ssize_t n = recv(fd, at, len, MSG_DONTWAIT);
-		if (n == 0)
-			return -ECONNRESET;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		at += MAX(n, 0);
-		len -= (size_t)MAX(n, 0);
+		buf_consume(&in, greeting_feed(greeting, buf_data(&in), buf_len(&in), out));
 	}
-	return 0;
+}
+
+/* As links do it, in the name of the pair: who does not know that is a stranger. */
+static int greet(int fd, const struct wire_spec *spec, uint64_t deadline_ns, struct err *err)
+{
+	char name[FRAME_RUN_ID_MAX];
+	const struct link_self self = { .run_id = name,
+					.token = spec->has_token ? &spec->token : NULL };
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	struct greeting *greeting = NEW(struct greeting);
+	snprintf(name, sizeof(name), "wire %u %016llx", spec->serial,
+		 (unsigned long long)spec->secret);
+	if (spec->calls)
+		greeting_connect(greeting, &self, ROLE_AGENT, &out);
+	else
+		greeting_accept(greeting, &self);
+	int r = talk(fd, greeting, &out, deadline_ns);
+	if (r < 0)
+		err_set(err, -r, "%s", strerror(-r));
+	else if (greeting->state == GREETING_FAILED)
+		r = err_set(err, EACCES, "%s", greeting->why);
+	greeting_free(greeting);
+	return r;
 }
 
 /* ---- streams ---- */
@@ -204,47 +245,23 @@ static int connect_any(const struct wire_spec *spec, struct wire_found *found)
 	return fd;
 }
 
-static int greet(int fd, const struct wire_spec *spec)
+/* The kernel's shortest one, from the handshake on: no process was in its way. 0: it does not tell.
+ */
+static uint64_t round_trip_ns(int fd)
 {
-	struct wire_served_greeting theirs;
-	struct wire_caller_greeting ours;
-	unsigned char nonce[WIRE_NONCE_SIZE], proof[WIRE_PROOF_SIZE];
+	struct tcp_info info = { .tcpi_min_rtt = UINT32_MAX };
+	socklen_t len = sizeof(info);
+	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info.tcpi_min_rtt == UINT32_MAX ? 0 : info.tcpi_min_rtt * NS_PER_US;
+}
+
+static int measure(int fd, const struct wire_spec *spec, struct wire_found *found, struct err *err)
+{
 	/* The other side is a child that has to start first. */
-	int r = receive_all(fd, &theirs, sizeof(theirs), spec->deadline_ns);
+	int r = greet(fd, spec, spec->deadline_ns, err);
 	if (r < 0)
 		return r;
-	random_bytes(nonce, sizeof(nonce));
-	if ((r = wire_greeting_reply(spec, &theirs, nonce, &ours)) < 0 ||
-	    (r = send_all(fd, &ours, sizeof(ours), spec->deadline_ns)) < 0 ||
-	    (r = receive_all(fd, proof, sizeof(proof), spec->deadline_ns)) < 0)
-		return r;
-	return wire_greeting_believes(spec, &theirs, &ours, proof) ? 0 : -EACCES;
-}
-
-/* The shortest of some round trips. */
-static int echo(int fd, uint64_t deadline_ns, uint64_t *ret_ns)
-{
-	uint64_t end_ns = ns_add(clock_now_ns(), ECHOES_NS), least_ns = NS_NEVER;
-	for (int i = 0; i < WIRE_ECHOES && (i == 0 || clock_now_ns() < end_ns); i++) {
-		char byte = 'e';
-		uint64_t began_ns = clock_now_ns();
-		int r = send_all(fd, &byte, 1, deadline_ns);
-		if (r == 0)
-			r = receive_all(fd, &byte, 1, deadline_ns);
-		if (r < 0)
-			return r;
-		least_ns = MIN(least_ns, clock_now_ns() - began_ns);
-	}
-	*ret_ns = least_ns;
-	return 0;
-}
-
-static int measure(int fd, const struct wire_spec *spec, struct wire_found *found)
-{
-	int r = greet(fd, spec);
-	if (r < 0 || (r = echo(fd, spec->deadline_ns, &found->latency_ns)) < 0 ||
-	    (r = send_all(fd, "u", 1, spec->deadline_ns)) < 0)
-		return r;
+	found->latency_ns = round_trip_ns(fd);
 	double out = stream_out(fd, spec->ms, spec->deadline_ns);
 	shutdown(fd, SHUT_WR);
 	/* Through a slow wire no answer comes in time: then the one direction has told enough. */
@@ -264,10 +281,10 @@ void wire_call(const struct wire_spec *spec, struct wire_found *ret_found)
 		ret_found->known = fd != -ECONNREFUSED;
 		return;
 	}
-	int r = measure(fd, spec, ret_found);
-	if (r < 0)
-		snprintf(ret_found->why, sizeof(ret_found->why), "the other node: %s",
-			 strerror(-r));
+	struct err err = ERR_INIT;
+	if (measure(fd, spec, ret_found, &err) < 0)
+		snprintf(ret_found->why, sizeof(ret_found->why), "the other node: %.*s",
+			 WIRE_TEXT_MAX - 20, err.msg);
 }
 
 /* ---- serving ---- */
@@ -291,53 +308,28 @@ int wire_listen(uint16_t *ret_port, struct err *err)
 	return fd;
 }
 
-static int admit(int fd, const struct wire_spec *spec, uint16_t *ret_ms)
+static void serve(int fd, const struct wire_spec *spec)
 {
-	struct wire_served_greeting ours = { .magic = WIRE_MAGIC };
-	struct wire_caller_greeting theirs;
-	unsigned char proof[WIRE_PROOF_SIZE];
-	uint64_t deadline_ns = MIN(ns_add(clock_now_ns(), GREETING_NS), spec->deadline_ns);
-	random_bytes(ours.nonce, sizeof(ours.nonce));
-	int r = send_all(fd, &ours, sizeof(ours), deadline_ns);
-	if (r < 0 || (r = receive_all(fd, &theirs, sizeof(theirs), deadline_ns)) < 0 ||
-	    (r = wire_greeting_admit(spec, &ours, &theirs, proof, ret_ms)) < 0)
-		return r;
-	return send_all(fd, proof, sizeof(proof), deadline_ns);
-}
-
-static int serve(int fd, const struct wire_spec *spec, uint16_t ms)
-{
-	char byte;
-	for (int i = 0; i <= WIRE_ECHOES; i++) {
-		int r = receive_all(fd, &byte, 1, spec->deadline_ns);
-		if (r < 0)
-			return r;
-		if (byte == 'u')
-			break;
-		if ((r = send_all(fd, &byte, 1, spec->deadline_ns)) < 0)
-			return r;
-	}
 	stream_in(fd, spec->deadline_ns);
-	stream_out(fd, ms, spec->deadline_ns);
+	stream_out(fd, spec->ms, spec->deadline_ns);
 	shutdown(fd, SHUT_WR);
-	receive_all(fd, &byte, 1, spec->deadline_ns); /* the caller has all, or hangs up */
-	return 0;
+	wait_for(fd, POLLIN, spec->deadline_ns); /* the caller has all, or hangs up */
 }
 
 int wire_serve(int listener, const struct wire_spec *spec, struct err *err)
 {
 	for (int strangers = 0; strangers < STRANGERS_MAX; strangers++) {
-		uint16_t ms = 0;
 		if (wait_for(listener, POLLIN, spec->deadline_ns) < 0)
 			return err_set(err, ETIMEDOUT, "nobody has called");
 		AUTO(fd_close) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			continue;
 		prepare(fd);
-		if (admit(fd, spec, &ms) < 0)
+		uint64_t greeted_ns = MIN(ns_add(clock_now_ns(), GREETING_NS), spec->deadline_ns);
+		if (greet(fd, spec, greeted_ns, NULL) < 0)
 			continue;
-		int r = serve(fd, spec, ms);
-		return r < 0 ? err_set(err, -r, "the caller: %s", strerror(-r)) : 0;
+		serve(fd, spec);
+		return 0;
 	}
 	return err_set(err, EACCES, "only strangers have called");
 }

@@ -1,14 +1,10 @@
 /* The wire between two hosts: how fast it answers, and how many bytes go through it.
  *
- * One side calls, the other serves one call. Both prove first that they belong to the same job
- * (net/wire_greeting.h). The caller measures: the shortest of some round trips of one byte, then
- * the best stretch of a stream each way, because a host that is busy reads and writes late, and
- * that is not the wire's fault. Bytes and times are bounded. These functions block until the
- * deadline: they run in a child.
- *
- *     served   magic, nonce                     bytes one by one, echoed    stream
- *     caller             nonce, proof, ms  ►    'e' ... 'e' 'u'             stream, end
- *     served                        ◄ proof                                 ... end */
+ * One side calls, the other serves one call. Both prove first that they belong to the same pair of
+ * the same job, in the greeting of all links (net/greeting.h). The caller measures: the kernel's
+ * shortest round trip, then the best stretch of a stream each way, because a host that is busy
+ * reads and writes late, and that is not the wire's fault. Bytes and times are bounded. These
+ * functions block until the deadline: they run in a child. */
 #ifndef NET_WIRE_H
 #define NET_WIRE_H
 
@@ -17,7 +13,6 @@
 
 #define WIRE_COMMAND "measure-wire"	     /* the word by which this program becomes the child */
 #define WIRE_BYTES_MAX ((uint64_t)256 << 20) /* each way */
-#define WIRE_ECHOES 24
 #define WIRE_TEXT_MAX 160
 
 struct wire_spec {
@@ -33,9 +28,9 @@ struct wire_spec {
 };
 
 struct wire_found {
-	bool known;	    /* false: it could not be measured, which says nothing; `why` */
-	uint64_t bandwidth; /* bytes a second, of the slower direction; 0: no way through; `why` */
-	uint64_t latency_ns;
+	bool known;	     /* false: it could not be measured, which says nothing; `why` */
+	uint64_t bandwidth;  /* bytes a second, of the slower direction; 0: no way through; `why` */
+	uint64_t latency_ns; /* there and back; 0: not known */
 	char why[WIRE_TEXT_MAX];
 };
 

@@ -11,24 +11,19 @@
 #define NEWFILE_TEMP_MAX 40
 
 struct newfile {
-	int dir, fd; /* -1: none */
+	int dir, fd;	/* -1: none */
+	mode_t allowed; /* by the umask */
 	char *name;
 	char temp[NEWFILE_TEMP_MAX];
 };
 
 #define NEWFILE_INIT ((struct newfile){ .dir = -1, .fd = -1 })
 
-/* The directory of `path`, which is beneath `root`: neither a symbolic link nor ".." leads out of
- * it. With `make`, directories that are missing are made. *ret_name is the last part, borrowed. */
-int dir_beneath(int root, const char *path, bool make, const char **ret_name, struct err *err);
-
-/* The directory of any path, which is made if it is missing. */
-int dir_of(const char *path, const char **ret_name, struct err *err);
-
 /* Owns `dir` from now on, also on failure. Write to file->fd. */
 int newfile_open(struct newfile *file, int dir, const char *name, struct err *err);
 
-/* Puts it in its place, also over another file, and closes it. */
+/* Puts it in its place, also over another file, with as much of `mode` as the umask leaves, and
+ * closes it. */
 int newfile_place(struct newfile *file, mode_t mode, bool *ret_replaced, struct err *err);
 
 /* Removes it, unless it is in its place. */

@@ -153,6 +153,8 @@ const struct opt run_opts[] = {
 	OPT_GROUP("Output"),
 	OPT_STR("log-dir", "PET_LOG_DIR", O, log_dir, "DIR",
 		"where logs and errors go (default: a temporary directory; /dev/null: nowhere)"),
+	OPT_FLAG("shared-log-dir", NULL, O, shared_log_dir,
+		 "as root, take a --log-dir that other users can replace"),
 	OPT_CHOICE(
 		"report", NULL, O, report, reports,
 		"form of the report on failure: for people (default), torchrun's table, or none"),

@@ -477,6 +477,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 		.no_restart_on = options->no_restart_on,
 		.signals_text = options->signals_to_handle,
 		.log_dir = options->log_dir,
+		.shared_log_dir = options->shared_log_dir,
 		.capture = (enum run_capture)options->capture,
 		.stdin_mode = (enum run_stdin)options->stdin_mode,
 		.exit_code = (enum run_style)options->exit_code,

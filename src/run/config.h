@@ -50,6 +50,7 @@ struct run_config {
 	bool workers_ignore_usr;  /* SIGUSR1 and SIGUSR2, until they catch them */
 
 	const char *log_dir; /* NULL: a temporary one; "/dev/null": none */
+	bool shared_log_dir; /* also as root, where other users can replace it */
 	enum run_capture capture;
 	struct run_streams streams;
 	enum run_stdin stdin_mode;

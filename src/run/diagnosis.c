@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "sys/thread.h"
@@ -32,7 +33,7 @@ static void save(struct diagnosis *diagnosis)
 	if (!diagnosis->path)
 		return;
 	AUTO(fd_close)
-	int fd = open(diagnosis->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int fd = dir_open(diagnosis->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	stack_set_print(&diagnosis->found.stacks, &text);
 	if (fd >= 0)
 		fd_write_all(fd, buf_data(&text), buf_len(&text));

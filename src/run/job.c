@@ -337,7 +337,8 @@ static int set_up(struct job *job, struct err *err)
 	if (r < 0)
 		return r;
 	job->telling.output = job->output;
-	r = logdir_open(&job->result->logdir, job->config->log_dir, job->config->run_id, err);
+	r = logdir_open(&job->result->logdir, job->config->log_dir, job->config->run_id,
+			job->config->shared_log_dir, err);
 	if (r < 0)
 		return r;
 	if (!job->result->logdir.run && err->code)

@@ -1,12 +1,16 @@
 #include "run/logdir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/str.h"
@@ -17,98 +21,99 @@
 	100 /* random names to try: the first is free unless another process interferes */
 #define REMEDY "choose a directory you can write to with --log-dir, or /dev/null for none"
 
-/* Makes PREFIXxxxxxxxx, readable by the owner only, and returns its name in *ret_path. */
-static int make_random(const char *prefix, char **ret_path)
+/* Makes PREFIXxxxxxxxx in `base`, readable by the owner only; returns a descriptor. */
+static int make_random(struct logdir *logdir, const char *base, const char *prefix)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
-	for (int i = 0; i < MKDIR_TRIES; i++) {
+	AUTO(fd_close) int parent = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = parent < 0 ? -errno : -EEXIST;
+	for (int i = 0; r == -EEXIST && i < MKDIR_TRIES; i++) {
 		unsigned char random[SUFFIX_LEN];
 		char suffix[SUFFIX_LEN + 1] = "";
 		random_bytes(random, sizeof(random));
 		for (int k = 0; k < SUFFIX_LEN; k++)
 			suffix[k] = letters[random[k] % (sizeof(letters) - 1)];
-		char *path = mem_printf("%s%s", prefix, suffix);
-		if (mkdir(path, 0700) == 0) {
-			*ret_path = path;
-			return 0;
-		}
-		free(path);
-		if (errno != EEXIST)
-			return -errno;
-	}
-	return -EEXIST;
-}
-
-static int make_parents(const char *path)
-{
-	AUTO_FREE char *part = mem_strdup(path);
-	for (char *p = part + 1; *p; p++) {
-		if (*p != '/')
+		AUTO_FREE char *name = mem_printf("%s%s", prefix, suffix);
+		r = dir_make_private(parent, name, NULL);
+		if (r < 0)
 			continue;
-		*p = '\0';
-		if (mkdir(part, 0777) < 0 && errno != EEXIST)
-			return -errno;
-		*p = '/';
+		logdir->run = mem_printf("%s/%s", base, name);
 	}
-	if (mkdir(part, 0777) < 0 && errno != EEXIST)
-		return -errno;
-	struct stat st;
-	if (stat(part, &st) < 0)
-		return -errno;
-	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	return r;
 }
 
+/* One in which nobody else can replace what muster and the workers write. */
 static const char *temporary_base(void)
 {
 	static const char *const variables[] = { "TMPDIR", "TEMP", "TMP" };
 	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
 		const char *value = getenv(variables[i]);
-		if (value && *value && access(value, W_OK | X_OK) == 0)
+		if (value && *value && access(value, W_OK | X_OK) == 0 &&
+		    dir_check(value, NULL) == 0)
 			return value;
 	}
 	return "/tmp";
 }
 
 /* A run id may hold a slash; a directory name may not. */
-static char *run_prefix(const char *base, const char *run_id)
+static char *run_prefix(const char *run_id)
 {
-	char *prefix = mem_printf("%s/%.64s_", base, run_id);
-	for (char *p = prefix + strlen(base) + 1; *p; p++)
+	char *prefix = mem_printf("%.64s_", run_id);
+	for (char *p = prefix; *p; p++)
 		if (*p == '/')
 			*p = '_';
 	return prefix;
 }
 
-static int open_named(struct logdir *logdir, const char *log_dir, const char *run_id,
+/* Root could be made to write elsewhere by the worker that leaves an error.json, which goes by its
+ * path. What muster itself writes goes through the descriptor, for everyone. */
+static int open_named(struct logdir *logdir, const char *log_dir, const char *run_id, bool shared,
 		      struct err *err)
 {
-	AUTO_FREE char *prefix = run_prefix(log_dir, run_id);
-	int r = make_parents(log_dir);
-	if (r == 0)
-		r = make_random(prefix, &logdir->run);
-	return r < 0 ? err_set(err, -r, "--log-dir: '%s': %m; " REMEDY, log_dir) : 0;
-}
-
-static int open_temporary(struct logdir *logdir, struct err *err)
-{
-	const char *parent = temporary_base();
-	AUTO_FREE char *prefix = mem_printf("%s/torchelastic_", parent);
-	int r = make_random(prefix, &logdir->run);
-	logdir->temporary = r == 0;
+	AUTO_FREE char *prefix = run_prefix(run_id);
+	struct err why = ERR_INIT;
+	int r = dir_make_all(log_dir);
 	if (r < 0)
-		err_set(err, -r,
-			"no log directory under '%s': %m; workers cannot leave an "
-			"error.json; " REMEDY,
-			parent);
+		return err_set(err, -r, "--log-dir: '%s': %m; " REMEDY, log_dir);
+	if (geteuid() == 0 && !shared && dir_check(log_dir, &why) < 0)
+		return err_set(
+			err, why.code,
+			"--log-dir: %s; as root choose a directory that only root can change, or "
+			"say --shared-log-dir",
+			why.msg);
+	r = make_random(logdir, log_dir, prefix);
+	if (r < 0)
+		return err_set(err, -r, "--log-dir: '%s': %m; " REMEDY, log_dir);
+	dir_hold(logdir->run, r);
 	return 0;
 }
 
-int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err)
+/* Nobody can replace it, so its path will do. */
+static int open_temporary(struct logdir *logdir, struct err *err)
+{
+	const char *parent = temporary_base();
+	struct err why = ERR_INIT;
+	int r = dir_check(parent, &why);
+	if (r == 0)
+		r = make_random(logdir, parent, "torchelastic_");
+	logdir->temporary = r >= 0;
+	if (r >= 0)
+		close(r);
+	else
+		err_set(err, -r,
+			"no log directory under '%s': %s; workers cannot leave an "
+			"error.json; " REMEDY,
+			parent, why.code ? why.msg : strerror(-r));
+	return 0;
+}
+
+int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, bool shared,
+		struct err *err)
 {
 	*logdir = LOGDIR_INIT;
 	if (!log_dir)
 		return open_temporary(logdir, err);
-	return str_eq(log_dir, "/dev/null") ? 0 : open_named(logdir, log_dir, run_id, err);
+	return str_eq(log_dir, "/dev/null") ? 0 : open_named(logdir, log_dir, run_id, shared, err);
 }
 
 struct making {
@@ -128,10 +133,10 @@ static void making_free(void *arg)
 static void make_attempt(void *arg)
 {
 	struct making *making = arg;
-	int r = mkdir(making->attempt, 0777);
+	int r = dir_make(making->attempt);
 	for (uint32_t rank = 0; (r == 0 || errno == EEXIST) && rank < making->nproc; rank++) {
 		AUTO_FREE char *path = mem_printf("%s/%u", making->attempt, rank);
-		r = mkdir(path, 0777);
+		r = dir_make(path);
 	}
 	making->error = r < 0 && errno != EEXIST ? errno : 0;
 }
@@ -191,6 +196,7 @@ void logdir_done(struct logdir *logdir)
 	enum { DESCRIPTORS = 4 };
 	if (logdir->temporary && rmdir(logdir->run) < 0)
 		nftw(logdir->run, remove_if_empty, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+	dir_release();
 	free(logdir->run);
 	free(logdir->attempt);
 	*logdir = LOGDIR_INIT;

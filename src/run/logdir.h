@@ -30,9 +30,12 @@ struct logdir {
 
 #define LOGDIR_INIT ((struct logdir){ .run = NULL })
 
-/* `log_dir` as in run_config. A directory that the user named must be usable; without a usable
- * temporary one the job runs without a tree: then it returns 0, `run` is NULL and err says why. */
-int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, struct err *err);
+/* `log_dir` as in run_config. A directory that the user named must be usable, and for root, unless
+ * it is `shared`, one that other users cannot replace; without a usable temporary one the job runs
+ * without a tree: then it returns 0, `run` is NULL and err says why. Below `log_dir` the tree is
+ * the process's held directory (base/dir) until logdir_done(). */
+int logdir_open(struct logdir *logdir, const char *log_dir, const char *run_id, bool shared,
+		struct err *err);
 
 /* Makes the directories of one round, unless the tree is temporary: attempt_N and one for each
  * worker. Waits at most LOGDIR_WAIT_NS for a file system that does not answer; then the directories

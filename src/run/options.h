@@ -74,6 +74,7 @@ struct run_options {
 	bool module, no_python, run_path;
 	bool use_env; /* accepted: there is no other way */
 	const char *log_dir;
+	bool shared_log_dir;
 	const char *redirects, *tee;
 	const char *local_ranks_filter;
 	const char *duplicate_stdout_filters, *duplicate_stderr_filters;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -72,28 +73,15 @@ static void tell(struct disk *disk, const char *path, int error)
 	disk->trouble(disk->trouble_arg, text);
 }
 
-/* Makes the file's directory and its parent (those of an attempt), which may not exist yet. */
-static void make_directories(const char *path)
-{
-	AUTO_FREE char *rank = mem_strdup(path);
-	*strrchr(rank, '/') = '\0';
-	AUTO_FREE char *attempt = mem_strdup(rank);
-	char *slash = strrchr(attempt, '/');
-	if (slash && slash != attempt) {
-		*slash = '\0';
-		mkdir(attempt, 0777);
-	}
-	mkdir(rank, 0777);
-}
-
 static int open_file(struct disk_file *file)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
 	flags |= file->appends ? O_APPEND : O_TRUNC;
-	file->fd = open(file->path, flags, 0666);
+	file->fd = dir_open(file->path, flags, 0666);
 	if (file->fd < 0 && errno == ENOENT && strchr(file->path, '/')) {
-		make_directories(file->path);
-		file->fd = open(file->path, flags, 0666);
+		const char *name;
+		AUTO(fd_close) int dir UNUSED = dir_of(file->path, &name, NULL);
+		file->fd = dir_open(file->path, flags, 0666);
 	}
 	struct stat info;
 	file->opened = true;
@@ -107,7 +95,7 @@ static int rotate(struct disk_file *file)
 {
 	AUTO_FREE char *aside = mem_printf("%s.1", file->path);
 	fd_close(&file->fd);
-	if (rename(file->path, aside) < 0)
+	if (dir_rename(file->path, aside) < 0)
 		return -errno;
 	return open_file(file);
 }

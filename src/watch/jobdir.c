@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/random.h"
 #include "base/strv.h"
 #include "base/fd.h"
@@ -51,27 +52,19 @@ static char *place_folder(const char *place, const char **ret_prefix)
 	return mem_printf("%.*s", (int)(slash - place), place);
 }
 
-/* Must be a directory of this user and closed to others: else another user could replace our
- * FIFO. */
-static int check_private(const char *path, struct err *err)
+/* The folder of a place, which nobody else can replace; a private one is made with `make`. */
+static int open_folder(const char *place, bool make, const char **ret_prefix, struct err *err)
 {
-	struct stat st;
-	if (lstat(path, &st) < 0)
-		return err_set(err, errno, "%s: %m", path);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
-		return err_set(err, EPERM, "%s is not a private directory of this user", path);
-	return 0;
-}
-
-static int make_place(const char *place, struct err *err)
-{
-	const char *prefix;
-	AUTO_FREE char *folder = place_folder(place, &prefix);
-	if (*prefix || check_private(folder, NULL) == 0)
-		return 0;
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+	AUTO_FREE char *folder = place_folder(place, ret_prefix);
+	AUTO_FREE char *above = mem_strndup(folder, (size_t)(strrchr(folder, '/') - folder) + 1);
+	bool private = !**ret_prefix;
+	int r = dir_check(private ? above : folder, err);
+	if (r == 0 && private && make && mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return err_set(err, errno, "mkdir %s: %m", folder);
-	return check_private(folder, err);
+	if (r < 0 || private)
+		return r < 0 ? r : dir_open_private(AT_FDCWD, folder, err);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_set(err, errno, "%s: %m", folder) : fd;
 }
 
 static void close_dir(DIR **dir)
@@ -80,30 +73,19 @@ static void close_dir(DIR **dir)
 		closedir(*dir);
 }
 
-static void remove_flat(const char *path)
-{
-	AUTO(close_dir) DIR *dir = opendir(path);
-	if (dir)
-		for (const struct dirent *entry; (entry = readdir(dir));)
-			if (!str_eq(entry->d_name, ".") && !str_eq(entry->d_name, ".."))
-				unlinkat(dirfd(dir), entry->d_name, 0);
-	rmdir(path);
-}
-
 /* Was the job killed before it had a lock? Then the directory has not changed for long. */
-static bool is_stillborn(const char *path)
+static bool is_stillborn(int dir)
 {
 	struct stat st;
-	return lstat(path, &st) == 0 &&
+	return fstat(dir, &st) == 0 &&
 	       (uint64_t)st.st_mtime * NS_PER_S + BIRTH_MAX_NS < clock_wall_ns();
 }
 
 /* Takes the job's lock; -EWOULDBLOCK while the job runs. -ENOENT: it is just being made or
  * removed. */
-static int take_lock(const char *dir_path)
+static int take_lock(int dir)
 {
-	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
-	AUTO(fd_close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	AUTO(fd_close) int fd = openat(dir, LOCK_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
 	return fd_take(&fd);
@@ -112,42 +94,43 @@ static int take_lock(const char *dir_path)
 struct walk {
 	jobdir_fn *on_job; /* NULL: remove the dead ones instead */
 	void *arg;
+	const char *place;
+	int folder;
 };
 
-static void visit(const struct walk *walk, const char *place, const char *name)
+/* `name` in the folder: the place's prefix and PID-RANDOM, which is `own`. */
+static void visit(const struct walk *walk, const char *name, const char *own)
 {
 	char number[JOBDIR_NAME_MAX];
 	uint64_t pid;
-	size_t len = strcspn(name, "-");
-	if (name[len] != '-' || len >= sizeof(number))
+	size_t len = strcspn(own, "-");
+	if (own[len] != '-' || len >= sizeof(number))
 		return;
-	memcpy(number, name, len);
+	memcpy(number, own, len);
 	number[len] = '\0';
 	if (str_to_u64(number, &pid) < 0)
 		return;
-	AUTO_FREE char *path = mem_printf("%s%s", place, name);
-	if (check_private(path, NULL) < 0)
+	AUTO(fd_close) int dir = dir_open_private(walk->folder, name, NULL);
+	if (dir < 0)
 		return;
-	AUTO(fd_close) int lock = take_lock(path);
+	AUTO_FREE char *path = mem_printf("%s%s", walk->place, own);
+	AUTO(fd_close) int lock = take_lock(dir);
 	if (lock == -EWOULDBLOCK && walk->on_job)
 		walk->on_job(walk->arg, path, (pid_t)pid);
-	bool dead = lock >= 0 || (lock == -ENOENT && is_stillborn(path));
+	bool dead = lock >= 0 || (lock == -ENOENT && is_stillborn(dir));
 	if (dead && !walk->on_job)
-		remove_flat(path);
+		dir_remove_flat(walk->folder, name);
 }
 
-static void walk_place(const struct walk *walk, const char *place)
+static void walk_folder(const struct walk *walk, const char *prefix)
 {
-	const char *prefix;
-	AUTO_FREE char *folder = place_folder(place, &prefix);
-	if (!*prefix && check_private(folder, NULL) < 0)
-		return;
-	AUTO(close_dir) DIR *dir = opendir(folder);
+	int copy = openat(walk->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO(close_dir) DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	if (!dir)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));)
 		if (str_starts(entry->d_name, prefix))
-			visit(walk, place, entry->d_name + strlen(prefix));
+			visit(walk, entry->d_name, entry->d_name + strlen(prefix));
 }
 
 void jobdir_foreach(jobdir_fn *on_job, void *arg)
@@ -155,37 +138,44 @@ void jobdir_foreach(jobdir_fn *on_job, void *arg)
 	AUTO(strv_done) struct strv places = STRV_INIT;
 	struct walk walk = { .on_job = on_job, .arg = arg };
 	list_places(&places);
-	for (size_t i = 0; i < places.count; i++)
-		if (i == 0 || !str_eq(places.items[i], places.items[i - 1]))
-			walk_place(&walk, places.items[i]);
+	for (size_t i = 0; i < places.count; i++) {
+		const char *prefix;
+		if (i > 0 && str_eq(places.items[i], places.items[i - 1]))
+			continue;
+		walk.place = places.items[i];
+		AUTO(fd_close) int folder = open_folder(walk.place, false, &prefix, NULL);
+		walk.folder = folder;
+		if (folder >= 0)
+			walk_folder(&walk, prefix);
+	}
 }
 
 /* Makes the lock under another name and renames it when locked, so that it is never seen free. */
-static int make_lock(const char *dir_path, struct err *err)
+static int make_lock(int dir, struct err *err)
 {
-	AUTO_FREE char *path = mem_printf("%s/" LOCK_NAME, dir_path);
-	AUTO_FREE char *fresh = mem_printf("%s/" LOCK_NAME ".new", dir_path);
+	static const char fresh[] = LOCK_NAME ".new";
 	AUTO(fd_close)
-	int fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || rename(fresh, path) < 0)
-		return err_set(err, errno, "lock %s: %m", path);
+	int fd = openat(dir, fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || renameat(dir, fresh, dir, LOCK_NAME) < 0)
+		return err_set(err, errno, "lock: %m");
 	return fd_take(&fd);
 }
 
 static int make_in(struct jobdir *jobdir, const char *place, struct err *err)
 {
-	int r = make_place(place, err);
-	if (r < 0)
-		return r;
-	walk_place(&(struct walk){ .on_job = NULL }, place);
+	const char *prefix;
+	AUTO(fd_close) int folder = open_folder(place, true, &prefix, err);
+	if (folder < 0)
+		return folder;
+	walk_folder(&(struct walk){ .place = place, .folder = folder }, prefix);
 	snprintf(jobdir->path, sizeof(jobdir->path), "%s%d-%08x", place, (int)getpid(),
 		 (uint32_t)random_u64());
-	if (mkdir(jobdir->path, 0700) < 0)
-		return err_set(err, errno, "mkdir %s: %m", jobdir->path);
-	r = make_lock(jobdir->path, err);
+	const char *name = strrchr(jobdir->path, '/') + 1;
+	AUTO(fd_close) int dir = dir_make_private(folder, name, err);
+	int r = dir < 0 ? dir : make_lock(dir, err);
 	if (r < 0) {
-		remove_flat(jobdir->path);
-		return r;
+		dir_remove_flat(folder, name);
+		return err_wrap(err, "%.*s", (int)(name - jobdir->path), jobdir->path);
 	}
 	jobdir->lock_fd = r;
 	return 0;
@@ -204,10 +194,20 @@ int jobdir_init(struct jobdir *jobdir, struct err *err)
 	return r;
 }
 
+/* Not held meanwhile: a job has few descriptors where `ulimit -n` is low. */
+static void remove_own(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	AUTO_FREE char *folder = mem_strndup(path, (size_t)(slash - path));
+	AUTO(fd_close) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && dir_check(folder, NULL) == 0)
+		dir_remove_flat(fd, slash + 1);
+}
+
 void jobdir_done(struct jobdir *jobdir)
 {
 	if (jobdir->path[0])
-		remove_flat(jobdir->path);
+		remove_own(jobdir->path);
 	jobdir->path[0] = '\0';
 	fd_close(&jobdir->lock_fd);
 }

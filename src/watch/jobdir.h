@@ -3,7 +3,8 @@
  * It holds the sockets and the FIFO that other processes connect to: watchdog and status. Its mode
  * is 0700 and it is in $XDG_RUNTIME_DIR/muster, else in muster-UID under $TMPDIR or /tmp, which
  * must also belong to this user and be closed to others; else, for another user may have made
- * muster-UID, it is itself in $TMPDIR or /tmp, with muster-UID- before its name. The job holds a
+ * muster-UID, it is itself in $TMPDIR or /tmp, with muster-UID- before its name. A place that
+ * another user can replace (dir_check()) is not used. The job holds a
  * lock in it as long as it runs: if the lock is free, the job was killed, and the next job removes
  * the directory. */
 #ifndef WATCH_JOBDIR_H

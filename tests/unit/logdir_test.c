@@ -40,7 +40,7 @@ static bool exists(const char *path)
 TEST(log_tree_is_named_as_torchrun_names_it)
 {
 	begin();
-	ck_assert_int_eq(logdir_open(&logdir, "new/logs", "a/b", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, "new/logs", "a/b", false, &err), 0);
 	ck_assert_int_eq(strncmp(logdir.run, "new/logs/a_b_", 13), 0);
 	ck_assert_uint_eq(strlen(logdir.run), 13 + 8);
 	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
@@ -59,7 +59,7 @@ TEST(log_tree_that_is_temporary_is_dropped_early_if_nothing_is_in_it)
 {
 	begin();
 	for (int written = 0; written < 2; written++) {
-		ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+		ck_assert_int_eq(logdir_open(&logdir, NULL, "j", false, &err), 0);
 		AUTO_FREE char *run = mem_strdup(logdir.run);
 		AUTO_FREE char *file = mem_printf("%s/report.json", run);
 		if (written)
@@ -70,7 +70,7 @@ TEST(log_tree_that_is_temporary_is_dropped_early_if_nothing_is_in_it)
 		logdir_done(&logdir);
 		ck_assert_int_eq(exists(run), written);
 	}
-	ck_assert_int_eq(logdir_open(&logdir, "named", "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, "named", "j", false, &err), 0);
 	logdir_drop_empty(&logdir);
 	ck_assert(exists(logdir.run));
 	end();
@@ -79,7 +79,7 @@ TEST(log_tree_that_is_temporary_is_dropped_early_if_nothing_is_in_it)
 TEST(log_tree_counts_the_starts_and_keeps_them_all)
 {
 	begin();
-	ck_assert_int_eq(logdir_open(&logdir, "logs", "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, "logs", "j", false, &err), 0);
 	static const char *const names[] = { "/attempt_0", "/attempt_1", "/attempt_2" };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		ck_assert_int_eq(logdir_begin(&logdir, 1, &err), 0);
@@ -94,7 +94,7 @@ TEST(log_tree_counts_the_starts_and_keeps_them_all)
 TEST(temporary_tree_goes_when_nothing_was_written)
 {
 	begin();
-	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", false, &err), 0);
 	ck_assert_int_eq(logdir_begin(&logdir, 3, &err), 0);
 	AUTO_FREE char *run = mem_strdup(logdir.run);
 	ck_assert_ptr_nonnull(strstr(run, "/torchelastic_"));
@@ -102,7 +102,7 @@ TEST(temporary_tree_goes_when_nothing_was_written)
 	logdir_done(&logdir);
 	ck_assert(!exists(run));
 
-	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", false, &err), 0);
 	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
 	AUTO_FREE char *expected = mem_printf("%s/attempt_0_1_error.json", logdir.run);
@@ -119,7 +119,7 @@ TEST(temporary_tree_goes_when_nothing_was_written)
 TEST(dev_null_means_no_tree)
 {
 	begin();
-	ck_assert_int_eq(logdir_open(&logdir, "/dev/null", "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, "/dev/null", "j", false, &err), 0);
 	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);
 	AUTO_FREE char *file = logdir_error_file(&logdir, 1);
 	ck_assert_str_eq(file, "");
@@ -130,10 +130,10 @@ TEST(unusable_log_directory_is_refused_by_name)
 {
 	begin();
 	close(open("file", O_CREAT | O_WRONLY, 0600));
-	ck_assert_int_eq(logdir_open(&logdir, "file", "j", &err), -ENOTDIR);
+	ck_assert_int_eq(logdir_open(&logdir, "file", "j", false, &err), -ENOTDIR);
 	ck_assert_ptr_nonnull(strstr(err.msg, "--log-dir: 'file': Not a directory"));
-	ck_assert_int_eq(logdir_open(&logdir, "file/below", "j", &err), -ENOTDIR);
-	ck_assert_int_lt(logdir_open(&logdir, "/proc/nothing", "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, "file/below", "j", false, &err), -ENOTDIR);
+	ck_assert_int_lt(logdir_open(&logdir, "/proc/nothing", "j", false, &err), 0);
 	end();
 }
 
@@ -143,11 +143,11 @@ TEST(job_goes_on_without_a_temporary_directory)
 	logdir_done(&logdir);
 	/* An unusable TMPDIR is passed over, as Python does. */
 	setenv("TMPDIR", "/proc/nothing", 1);
-	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", false, &err), 0);
 	ck_assert_int_eq(strncmp(logdir.run, "/tmp/", 5), 0);
 	logdir_done(&logdir);
 	setenv("TMPDIR", "/proc/self", 1);
-	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", &err), 0);
+	ck_assert_int_eq(logdir_open(&logdir, NULL, "j", false, &err), 0);
 	if (!logdir.run) /* root may "write" to /proc/self, and then cannot */
 		ck_assert_ptr_nonnull(strstr(err.msg, "no log directory under '/proc/self'"));
 	ck_assert_int_eq(logdir_begin(&logdir, 2, &err), 0);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/dir.h"
 #include "base/newfile.h"
 
 /* A directory of its own, which the test removes. */
@@ -53,6 +54,20 @@ TEST(a_file_appears_when_it_is_whole_and_says_whether_it_replaced_one)
 	/* Nothing else was left there. */
 	ck_assert_int_eq(unlinkat(root, "a/b", AT_REMOVEDIR), 0);
 	ck_assert_int_eq(unlinkat(root, "a", AT_REMOVEDIR), 0);
+	ck_assert_int_eq(rmdir(path), 0);
+}
+
+TEST(a_file_gets_no_right_that_the_umask_withholds)
+{
+	char path[] = "/tmp/muster-newfile-XXXXXX";
+	AUTO(fd_close) int root = make_root(path);
+	bool replaced = false;
+	struct stat st;
+	umask(037);
+	ck_assert_int_eq(put(root, "file", "one", &replaced), 0);
+	ck_assert_int_eq(fstatat(root, "file", &st, 0), 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0740);
+	unlinkat(root, "file", 0);
 	ck_assert_int_eq(rmdir(path), 0);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"

@@ -3,6 +3,7 @@
 #ifndef BATCH_MANY_DEALER_PRIVATE_H
 #define BATCH_MANY_DEALER_PRIVATE_H
 
+#include "base/dir.h"
 #include "base/newfile.h"
 #include "batch/many/many_private.h"
 #include "batch/page/batch_page.h"

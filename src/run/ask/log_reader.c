@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "sys/thread.h"
@@ -63,7 +64,7 @@ static void read_rest(struct reading *reading, struct open_file *file)
 {
 	char chunk[LOG_BLOCK_MAX / 4];
 	if (file->fd < 0) {
-		file->fd = open(file->file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		file->fd = dir_open(file->file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 		skip_to_tail(reading, file);
 	}
 	for (ssize_t n;
@@ -77,7 +78,7 @@ static void read_rest(struct reading *reading, struct open_file *file)
 static bool is_replaced(const struct open_file *file)
 {
 	struct stat open_one, named;
-	if (file->fd < 0 || fstat(file->fd, &open_one) < 0 || stat(file->file.path, &named) < 0)
+	if (file->fd < 0 || fstat(file->fd, &open_one) < 0 || dir_stat(file->file.path, &named) < 0)
 		return false;
 	return open_one.st_ino != named.st_ino || (uint64_t)open_one.st_size < file->shown;
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -91,7 +92,7 @@ void error_file_parse(const char *data, size_t len, struct error_file *ret_file)
 static int read_regular(const char *path, struct buf *ret_data, struct err *err)
 {
 	struct stat st;
-	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO(fd_close) int fd = dir_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, errno, "cannot be read: %m");
 	if (!S_ISREG(st.st_mode))

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/rounds/job_exit.h"
@@ -191,7 +192,7 @@ int report_save(const struct report *report, int exit_code, struct err *err)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	report_json(report, exit_code, &text);
 	AUTO_FREE char *path = mem_printf("%s/report.json", report->log_dir);
-	AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	AUTO(fd_close) int fd = dir_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	int r = fd < 0 ? -errno : fd_write_all(fd, buf_data(&text), buf_len(&text));
 	return r < 0 ? err_set(err, -r, "%s: %m", path) : 0;
 }

@@ -591,6 +591,14 @@ def test_the_start_up_file_costs_nothing_where_there_is_no_launcher(tmp_path):
     assert hooked == bare
 
 
+def test_the_start_up_file_is_silent_where_another_module_has_its_name(tmp_path):
+    (tmp_path / "muster.py").touch()
+    env = clean_env(PYTHONPATH=tmp_path, TORCHELASTIC_ERROR_FILE=tmp_path / "error", MUSTER_FLIGHT=tmp_path)
+    done = subprocess.run([sys.executable, "-c", f"import site; site.addsitedir({str(ROOT / 'python')!r})"],
+                          env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # ---- libraries ----
 
 METHODS = """

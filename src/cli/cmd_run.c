@@ -372,6 +372,22 @@ static int spread(const struct command *self, char **argv)
 	return EXIT_CODE_NOT_FOUND;
 }
 
+/* torchrun reads these with static only. Set for all jobs of a host, or for more nodes than this
+ * job has, they must not end one that meets in another way. */
+static void drop_unread(struct run_options *o, const struct opt_seen *seen)
+{
+	struct rendezvous_options *rdzv = &o->rdzv;
+	bool named = rdzv->backend && *rdzv->backend;
+	if (!rdzv->standalone && (!named || str_eq(rdzv->backend, "static")))
+		return;
+	if (opt_by_variable(run_opts, seen, "node-rank"))
+		rdzv->node_rank = RENDEZVOUS_RANK_UNSET;
+	if (opt_by_variable(run_opts, seen, "master-port"))
+		rdzv->master_port = RENDEZVOUS_PORT_UNSET;
+	if (opt_by_variable(run_opts, seen, "master-addr"))
+		rdzv->master_addr = NULL;
+}
+
 static int run_main(const struct command *self, int argc, char **argv)
 {
 	struct run_options o = run_options_default;
@@ -389,6 +405,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 					   "no command given: a script, a module or a program, "
 					   "such as '%s --nproc-per-node=4 train.py'",
 					   command_title(self));
+	drop_unread(&o, &seen);
 	AUTO_FREE char *fleet_host = hosts_take_name();
 	if (!fleet_host && (o.hosts.list || o.hosts.file))
 		return run_on_hosts(self, &o, &seen, argv, first);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #define HELP_COLUMN 30
@@ -16,13 +17,23 @@ static bool is_option(const struct opt *opt)
 
 #define opt_foreach(it, opts) for (const struct opt *it = (opts); it->type != OPT_TYPE_END; it++)
 
-bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name)
+static size_t index_of(const struct opt *opts, const char *name)
 {
 	opt_foreach(opt, opts) if (is_option(opt) &&
-				   str_eq(opt->name, name)) return seen->by_argv[opt - opts] ||
-		seen->by_env[opt - opts];
+				   str_eq(opt->name, name)) return (size_t)(opt - opts);
 	assert(!"no such option in the table");
-	return false;
+	return 0;
+}
+
+bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name)
+{
+	size_t index = index_of(opts, name);
+	return seen->by_argv[index] || seen->by_env[index];
+}
+
+bool opt_by_variable(const struct opt *opts, const struct opt_seen *seen, const char *name)
+{
+	return seen->by_env[index_of(opts, name)];
 }
 
 /* Option names are compared as if every underscore were a dash. */
@@ -275,8 +286,12 @@ static int read_environment(struct parser *p, struct err *err)
 			continue;
 		if (opt->later)
 			return refuse_later(opt, err);
-		if (set_value(opt, value, p->into, err) < 0)
+		struct err why = ERR_INIT;
+		int r = set_value(opt, value, p->into, opt->without_effect ? &why : err);
+		if (r < 0 && !opt->without_effect)
 			return err_wrap(err, "%s (default of '--%s')", opt->env, opt->name);
+		if (r < 0)
+			log_warn("%s, which has no effect: %s", opt->env, why.msg);
 		p->seen->by_env[index] = true;
 	}
 	return 0;

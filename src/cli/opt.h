@@ -56,8 +56,9 @@ struct opt {
 			     needs one */
 	/* It takes no value while this holds of what was given before it: its value is "". */
 	bool (*is_flag)(const void *into);
-	const char *later; /* not supported: an error with this reason */
-	int words;	   /* LIST: values that it takes and adds; 0: one */
+	const char *later;   /* not supported: an error with this reason */
+	bool without_effect; /* accepted only: a bad value in its variable is a warning */
+	int words;	     /* LIST: values that it takes and adds; 0: one */
 	/* Several options may have the same short name: the one that the word behind it fits is
 	 * meant, otherwise the one where this is NULL. */
 	bool (*fits)(const char *word);
@@ -125,6 +126,9 @@ struct opt_seen {
 };
 
 bool opt_given(const struct opt *opts, const struct opt_seen *seen, const char *name);
+
+/* Its value is that of its variable. */
+bool opt_by_variable(const struct opt *opts, const struct opt_seen *seen, const char *name);
 
 enum opt_mode {
 	OPT_STOP_AT_POSITIONAL, /* options end at the first positional */

@@ -54,8 +54,9 @@ const struct opt run_opts[] = {
 		 "every worker sees LOCAL_RANK=0 and its device alone"),
 	OPT_CHOICE("stdin", NULL, O, stdin_mode, stdins,
 		   "who reads our standard input: local rank 0 (default), or all as with torchrun"),
-	OPT_CHOICE("start-method", "PET_START_METHOD", O, start_method, start_methods,
-		   "accepted for torchrun; workers are always started afresh"),
+	{ OPT_FIELD(OPT_TYPE_CHOICE, "start-method", "PET_START_METHOD", O, start_method, NULL,
+		    "accepted for torchrun; workers are always started afresh"),
+	  .choices = start_methods, .without_effect = true },
 	OPT_STR("preload", NULL, O, preload, "MODULE,...",
 		"import these Python modules once and fork the workers from there"),
 	OPT_CALL("env", NULL, O, env_kinds, program_kinds_parse, "KIND",
@@ -122,7 +123,7 @@ const struct opt run_opts[] = {
 	OPT_INT("lifeline", NULL, O, lifeline, "N",
 		"stop the job at the end of file of descriptor N, a pipe that another process "
 		"holds open"),
-	OPT_STR("http", "TORCHELASTIC_HEALTH_CHECK_PORT", O, http, "[ADDR:]PORT",
+	OPT_STR("http", NULL, O, http, "[ADDR:]PORT",
 		"serve /healthz, /readyz, /metrics and /api/state there (default: only to muster "
 		"status)"),
 	OPT_DURATION("hang-timeout", NULL, O, hang_timeout_ns, "TIME",

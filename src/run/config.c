@@ -175,6 +175,11 @@ int run_signals_parse(const char *text, sigset_t *ret_set, struct err *err)
 	return 0;
 }
 
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
 /* Torch reads the time as a float; anything that is not a number above 0 means "off". */
 static uint64_t uninterruptible_time(void)
 {
@@ -253,11 +258,6 @@ static int parse_events(const char *handler, bool *ret_console, struct err *err)
 }
 
 /* ---- engines ---- */
-
-static bool is_given(const char *text)
-{
-	return text && *text;
-}
 
 static bool says_how_nodes_meet(const struct rendezvous_options *options)
 {
@@ -459,10 +459,21 @@ static int parse_progress(const struct run_options *options, struct run_config *
 	return r < 0 ? err_wrap(err, "--progress-regex") : 0;
 }
 
-static int parse_http(const char *text, struct addr *ret_addr, struct err *err)
+/* Torch's agent has only a stub behind its variable, which so must not end a job. */
+static int choose_http(const char *typed, struct run_config *config, struct err *err)
 {
-	int r = text ? http_address_parse(text, ret_addr, err) : 0;
-	return r < 0 ? err_wrap(err, "--http=[ADDRESS:]PORT") : 0;
+	const char *by_torch = getenv("TORCHELASTIC_HEALTH_CHECK_PORT");
+	struct err why = ERR_INIT;
+	config->http_by_torch = !typed;
+	config->http = is_given(typed) ? typed : !typed && is_given(by_torch) ? by_torch : NULL;
+	if (!config->http || http_address_parse(config->http, &config->http_addr,
+						config->http_by_torch ? &why : err) == 0)
+		return 0;
+	if (!config->http_by_torch)
+		return err_wrap(err, "--http=[ADDRESS:]PORT");
+	log_warn("TORCHELASTIC_HEALTH_CHECK_PORT: %s; no probes are served there", why.msg);
+	config->http = NULL;
+	return 0;
 }
 
 int run_config_make(const struct run_options *given, struct run_config *ret_config, struct err *err)
@@ -493,7 +504,6 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 		.lifeline = (int)options->lifeline,
 		.preflight = options->preflight,
 		.notice_ns = options->notice_ns,
-		.http = options->http && *options->http ? options->http : NULL,
 		.job_log = options->job_log && *options->job_log ? options->job_log : NULL,
 	};
 	int r;
@@ -505,7 +515,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
 	    (r = check_flight(options, err)) < 0 ||
-	    (r = parse_http(config.http, &config.http_addr, err)) < 0 ||
+	    (r = choose_http(options->http, &config, err)) < 0 ||
 	    (r = parse_progress(options, &config, err)) < 0 ||
 	    (r = check_preload(options->preload, err)) < 0 ||
 	    (r = preflight_options_check(&config.preflight, &config.excluded, err)) < 0 ||

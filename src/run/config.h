@@ -25,6 +25,7 @@
 #include "run/streams.h"
 
 #define RUN_NPROC_MAX 65536 /* workers on one host */
+
 struct run_config {
 	uint32_t min_nodes, max_nodes;
 	uint32_t nproc;
@@ -73,6 +74,7 @@ struct run_config {
 	int lifeline;	    /* the job stops at end of file of this descriptor; -1: none */
 	/* [ADDRESS:]PORT to serve health, metrics and state on; NULL: only privately */
 	const char *http;    /* NULL: not over TCP */
+	bool http_by_torch;  /* torch's variable asks for it: a job can do without */
 	const char *job_log; /* NULL: none */
 	struct addr http_addr;
 

@@ -474,9 +474,16 @@ int pages_open(struct pages *pages, struct err *err)
 		log_warn("'muster status' will not see this job: %s", trouble.msg);
 	if (!pages->config->http)
 		return 0;
-	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &pages->address, err);
-	if (r < 0)
+	bool required = !pages->config->http_by_torch;
+	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &pages->address,
+				required ? err : &trouble);
+	if (r < 0 && required)
 		return err_wrap(err, "--http");
+	if (r < 0) {
+		log_warn("TORCHELASTIC_HEALTH_CHECK_PORT: %s; no probes are served there",
+			 trouble.msg);
+		return 0;
+	}
 	char text[ADDR_TEXT_MAX];
 	pages->listens = true;
 	addr_format(&pages->address, text);

@@ -181,6 +181,17 @@ def test_virtual_local_rank(muster):
                     env=clean_env(CUDA_VISIBLE_DEVICES="5")), 2, "local rank 1", "CUDA_VISIBLE_DEVICES=5")
 
 
+def test_a_variable_that_torchrun_does_not_read_never_ends_a_job(muster, port):
+    unread = clean_env(PET_NODE_RANK=7, PET_MASTER_PORT=700000, PET_MASTER_ADDR="nowhere.invalid")
+    for meeting in ("--standalone",), ("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port.number}"):
+        done = muster("run", *meeting, "true", env=unread)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    typed = muster("run", "--rdzv-backend=c10d", "--node-rank=7", "true", env=unread)
+    assert typed.returncode == 2 and "--node-rank" in typed.stderr
+    odd = muster("run", "true", env=clean_env(PET_START_METHOD="thread"))
+    assert odd.returncode == 0 and "PET_START_METHOD" in odd.stderr and "'thread'" in odd.stderr
+
+
 def test_odd_bytes_in_the_environment_reach_the_workers(tmp_path):
     env = {os.fsencode(k): os.fsencode(v) for k, v in clean_env().items()}
     env[b"ODD\xff\x01"] = b"\x80\xfe\n="

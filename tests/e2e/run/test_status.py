@@ -307,9 +307,18 @@ def test_without_descriptors_the_port_rests_and_says_nothing(start, port):
     assert job.returncode == 143
 
 
-def test_torchs_variable_for_the_port_is_honoured(start, port):
-    start("run", "sleep", "100", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port.number))
+def test_torchs_variable_for_the_port_is_honoured_and_never_ends_a_job(start, muster, port):
+    env = clean_env(TORCHELASTIC_HEALTH_CHECK_PORT=port.number)
+    start("run", "sleep", "100", env=env)
     wait_for(lambda: get(port.number, "/healthz")[0] == 200, "the health page")
+    for _ in range(2):  # more agents on the same host
+        other = muster("run", "echo", "done", env=env)
+        assert other.returncode == 0 and other.stdout == "done\n"
+        assert "TORCHELASTIC_HEALTH_CHECK_PORT" in other.stderr and "taken" in other.stderr
+    typed = muster("run", f"--http={port.number}", "true", env=env)
+    assert typed.returncode == 125 and "--http: " in typed.stderr
+    odd = muster("run", "true", env=clean_env(TORCHELASTIC_HEALTH_CHECK_PORT="http"))
+    assert odd.returncode == 0 and "TORCHELASTIC_HEALTH_CHECK_PORT" in odd.stderr
 
 
 def test_restart_starts_the_whole_group_again_and_charges_nothing(job, muster):

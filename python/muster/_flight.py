@@ -14,9 +14,10 @@ directory in MUSTER_FLIGHT; when the program imports torch.distributed, this sta
 A program that ends so also leaves its record, as PyTorch itself does where it knows of the time-out (NCCL): a pickle
 with the name in TORCH_FR_DUMP_TEMP_FILE and the rank.
 
-It runs at the start of every worker's interpreter, through muster.pth or from the template of warm
-workers, which carries a copy of this text. So it depends on no other module of the package, and
-imports almost nothing until torch.distributed comes.
+It runs at the start of every worker's interpreter where muster.pth is installed, from the template of
+warm workers, and else at the end of `import torch`, as an entry point of an archive on PYTHONPATH;
+those two carry a copy of this text. So it depends on no other module of the package, and imports
+almost nothing until torch.distributed comes.
 """
 
 import os
@@ -28,8 +29,9 @@ FLIGHT_MODULE = "torch.distributed.distributed_c10d"
 
 def install_flight() -> None:
     """Only for the worker's main process, which leads its session."""
-    if not os.environ.get(FLIGHT_DIRECTORY) or os.getsid(0) != os.getpid():
+    if not os.environ.get(FLIGHT_DIRECTORY) or os.getsid(0) != os.getpid() or hasattr(sys, "_muster_flight"):
         return
+    sys._muster_flight = True  # type: ignore[attr-defined]  # it came in another way, too
     module = sys.modules.get(FLIGHT_MODULE)
     if module is not None:
         start_flight(module)

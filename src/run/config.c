@@ -213,6 +213,7 @@ static struct guard_config make_guard(const struct run_options *options)
 		.file_timer = enabled && str_eq(enabled, "1"),
 		.timer_file = path && *path ? path : NULL,
 		.flight = (uint32_t)options->flight,
+		.warm = is_given(options->preload),
 		.exclude_culprit = options->exclude_culprit,
 		.keep_limit = keep_limit(options->keep_limit),
 	};

@@ -11,6 +11,7 @@
 #include "base/procfs.h"
 #include "base/str.h"
 #include "run/explanation.h"
+#include "watch/flight_hook.h"
 #include "watch/fifo.h"
 #include "watch/jobdir.h"
 #include "watch/keeps.h"
@@ -41,6 +42,7 @@ struct guard {
 	struct fifo *fifo;
 	struct watch_socket *socket;
 	char *fifo_path, *socket_path;
+	char *flight_hook; /* for workers without the package; NULL: none */
 	struct worker_pages pages;
 	struct keeps *keeps;
 	struct event *look; /* every hang_period_ns(), while workers run and it was asked for */
@@ -282,6 +284,8 @@ static void record_flights(struct guard *guard, struct strv *env)
 	if (!guard->config.flight)
 		return;
 	env_set(env, FLIGHT_VARIABLE, guard->jobdir.path);
+	if (guard->flight_hook)
+		flight_hook_add(guard->flight_hook, env);
 	if (!env_get(env, size))
 		env_setf(env, size, "%u", guard->config.flight);
 	if (!env_get(env, dumps))
@@ -396,6 +400,18 @@ static void open_socket(struct guard *guard)
 		log_warn("no watchdog socket for this job: %s", err.msg);
 }
 
+static void open_flight_hook(struct guard *guard)
+{
+	struct err err = ERR_INIT;
+	guard->flight_hook = jobdir_file(&guard->jobdir, "flight.zip");
+	if (flight_hook_write(guard->flight_hook, &err) == 0)
+		return;
+	log_warn("--flight-recorder: only workers whose Python has the muster package are seen: %s",
+		 err.msg);
+	free(guard->flight_hook);
+	guard->flight_hook = NULL;
+}
+
 int guard_new(const struct guard_config *config, struct event_base *base,
 	      const struct guard_hooks *hooks, struct guard **ret, struct err *err)
 {
@@ -414,6 +430,8 @@ int guard_new(const struct guard_config *config, struct event_base *base,
 		log_warn("no flight recorder for this job: there is no private directory");
 		guard->config.flight = 0;
 	}
+	if (guard->config.flight && !guard->config.warm)
+		open_flight_hook(guard);
 	int r = config->file_timer ? open_fifo(guard, err) : 0;
 	if (r < 0) {
 		guard_free(guard);
@@ -436,6 +454,7 @@ void guard_free(struct guard *guard)
 	event_free(guard->look);
 	free(guard->fifo_path);
 	free(guard->socket_path);
+	free(guard->flight_hook);
 	free(guard->dumps);
 	jobdir_done(&guard->jobdir);
 	free(guard);

@@ -31,6 +31,7 @@ struct guard_config {
 	bool file_timer;	  /* serve torch's FileTimerClient */
 	const char *timer_file;	  /* where; NULL: in the private directory */
 	uint32_t flight;	  /* operations that PyTorch's recorder keeps; 0: it is off */
+	bool warm;		  /* workers come from the template, which brings the hook */
 	size_t workers;		  /* on this host, in every round */
 	uint64_t keep_limit;	  /* bytes that they may keep over restarts */
 	bool exclude_culprit;	  /* the host that holds the others up is left out */

@@ -102,9 +102,8 @@ static void refuse_unserved(struct call *call, const char *dir)
 	if (file_read(path, FLIGHT_WHY_MAX, &why, NULL) >= 0 && buf_len(&why))
 		refuse(call, buf_str(&why));
 	else
-		refuse(call,
-		       "it has not imported torch.distributed, or its Python lacks the muster "
-		       "package");
+		refuse(call, "it has not imported torch.distributed, or its Python does not read "
+			     "PYTHONPATH");
 }
 
 static void call_start(struct call *call, struct flight_answer *answer,

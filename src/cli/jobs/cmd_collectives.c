@@ -115,10 +115,7 @@ static int show(const struct command *self, const struct collectives_options *o,
 	forensics_collectives(forensics, &text);
 	forensics_laggards(forensics, &text);
 	if (!any_record(forensics)) {
-		fprintf(stderr,
-			"%s: %sstart the job with 'muster run --flight-recorder' and the muster "
-			"package "
-			"in its Python\n",
+		fprintf(stderr, "%s: %sstart the job with 'muster run --flight-recorder'\n",
 			command_title(self), buf_str(&text));
 		return EXIT_CODE_FAILED;
 	}

@@ -288,11 +288,18 @@ def test_a_worker_that_was_started_cold_is_read_through_the_package(hang, ask, e
     assert found[0]["culprits"] == [1]
 
 
-def test_without_the_package_the_command_says_what_is_missing(hang, muster, env):
+def test_a_worker_whose_python_lacks_the_package_is_read(hang, ask, env):
+    env["PYTHONPATH"] = "/nonexistent"  # what was there stays
     hang("missing")
+    found, _ = ask()
+    assert found[0]["culprits"] == [1]
+
+
+def test_without_torch_the_command_says_what_is_missing(start, muster, env):
+    start("run", "--flight-recorder", f"--rdzv-id={JOB}", "sh", "-c", "echo up; exec sleep 100", env=env).stdout.readline()
     shown = muster("collectives", JOB, env=env)
     assert shown.returncode == 1 and shown.stdout == ""
-    assert "lacks the muster package" in shown.stderr and "--flight-recorder" in shown.stderr
+    assert "has not imported torch.distributed" in shown.stderr and "--flight-recorder" in shown.stderr
 
 
 def test_the_server_of_the_recorder_adds_no_line_to_the_output(muster, place, env):

@@ -23,6 +23,7 @@
 #include "base/unix_socket.h"
 
 #define ANSWER_MAX (16 << 20)
+#define BUSY_SHARE 50 /* the part of the time that tellings may take: one in so many */
 #define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
 
 struct http_server {
@@ -122,18 +123,20 @@ static void open_stream(struct http_server *server, const struct http_route *rou
 	route->open(server->arg, stream);
 }
 
-void http_stream_send(struct http_stream *stream, const void *data, size_t len)
+void http_stream_send(struct http_stream *stream, const char *event, const struct buf *json)
 {
 	struct evbuffer *chunk = evbuffer_new();
-	evbuffer_add(chunk, data, len);
+	evbuffer_add_printf(chunk, "event: %s\ndata: ", event);
+	evbuffer_add(chunk, buf_data(json), buf_len(json));
+	evbuffer_add(chunk, "\n\n", 2);
 	evhttp_send_reply_chunk(stream->request, chunk);
 	evbuffer_free(chunk);
 }
 
-size_t http_stream_pending(const struct http_stream *stream)
+bool http_stream_is_behind(const struct http_stream *stream)
 {
 	struct bufferevent *events = evhttp_connection_get_bufferevent(stream->connection);
-	return evbuffer_get_length(bufferevent_get_output(events));
+	return evbuffer_get_length(bufferevent_get_output(events)) > HTTP_BEHIND_MAX;
 }
 
 static struct http_stream *stream_at(struct http_server *server, struct list *link)
@@ -149,6 +152,39 @@ struct http_stream *http_streams_first(struct http_server *server)
 struct http_stream *http_streams_next(struct http_server *server, struct http_stream *stream)
 {
 	return stream_at(server, stream->link.next);
+}
+
+bool http_stream_is_viewer(const struct http_stream *stream)
+{
+	return stream->kind == HTTP_VIEWER_NEW || stream->kind == HTTP_VIEWER_KNOWS;
+}
+
+void http_feed_tell_all(const struct http_feed *feed, struct http_stream *stream)
+{
+	AUTO(buf_done) struct buf all = BUF_INIT;
+	feed->put_all(feed->arg, &all);
+	http_stream_send(stream, feed->event, &all);
+	stream->kind = HTTP_VIEWER_KNOWS;
+}
+
+uint64_t http_feed_tell(const struct http_feed *feed, uint64_t began_ns)
+{
+	AUTO(buf_done) struct buf changes = BUF_INIT;
+	bool any = feed->put_changes(feed->arg, &changes);
+	struct http_stream *it = http_streams_first(feed->server);
+	for (; it; it = http_streams_next(feed->server, it)) {
+		if (!http_stream_is_viewer(it))
+			continue;
+		if (http_stream_is_behind(it))
+			it->kind = HTTP_VIEWER_NEW;
+		else if (it->kind == HTTP_VIEWER_NEW)
+			http_feed_tell_all(feed, it);
+		else if (any)
+			http_stream_send(it, feed->event, &changes);
+	}
+	uint64_t pause_ns = buf_len(&changes) * NS_PER_S / HTTP_FEED_BYTES_PER_S;
+	pause_ns = MAX(pause_ns, (clock_now_ns() - began_ns) * BUSY_SHARE);
+	return MAX(pause_ns, HTTP_FEED_PERIOD_NS);
 }
 
 static void write_until(int fd, struct bytes data, uint64_t deadline_ns)

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "net/addr.h"
@@ -23,6 +24,9 @@
 #define HTTP_BODY_MAX 4096
 #define HTTP_CONNECTIONS_MAX 64 /* over TCP */
 #define HTTP_STREAMS_MAX 16
+#define HTTP_BEHIND_MAX ((size_t)1 << 20)
+#define HTTP_FEED_PERIOD_NS NS_PER_S /* between two tellings, at least */
+#define HTTP_FEED_BYTES_PER_S 16000
 #define HTTP_LAST_WORDS_NS NS_PER_S
 #define HTTP_TOKEN_BYTES 16 /* random ones; twice as many digits */
 #define HTTP_TOKEN_MAX (2 * HTTP_TOKEN_BYTES + 1)
@@ -67,15 +71,15 @@ void http_server_free(struct http_server *server);
 void http_page_address(struct http_server *server, const struct addr *there, const char *host,
 		       struct buf *out);
 
-/* An answer without end, of the type text/event-stream. The caller looks at `pending` before it
- * adds more: bytes that the client has not taken yet. */
-void http_stream_send(struct http_stream *stream, const void *data, size_t len);
-size_t http_stream_pending(const struct http_stream *stream);
+/* An answer without end, of the type text/event-stream: one event more. The caller leaves those out
+ * that are behind: they have not taken HTTP_BEHIND_MAX bytes yet. */
+void http_stream_send(struct http_stream *stream, const char *event, const struct buf *json);
+bool http_stream_is_behind(const struct http_stream *stream);
 
 /* for (s = http_streams_first(server); s; s = http_streams_next(server, s)): those that are open.
  * `kind` and `at` are the caller's. */
 struct http_stream {
-	unsigned kind; /* 0 */
+	unsigned kind; /* HTTP_VIEWER_NEW */
 	uint64_t at;
 
 	struct http_server *server;
@@ -84,6 +88,30 @@ struct http_stream {
 };
 struct http_stream *http_streams_first(struct http_server *server);
 struct http_stream *http_streams_next(struct http_server *server, struct http_stream *stream);
+
+/* Streams that show one state: each is told all of it, then what has changed. */
+enum http_viewer {
+	HTTP_VIEWER_NEW,   /* all is due, again if it was behind */
+	HTTP_VIEWER_KNOWS, /* changes are enough */
+	HTTP_VIEWER_OTHER, /* it shows something else */
+};
+
+struct http_feed {
+	struct http_server *server;
+	const char *event;
+	void (*put_all)(void *arg, struct buf *out);
+	/* Since it was called last; false: nothing has changed. */
+	bool (*put_changes)(void *arg, struct buf *out);
+	void *arg;
+};
+
+bool http_stream_is_viewer(const struct http_stream *stream);
+void http_feed_tell_all(const struct http_feed *feed, struct http_stream *stream);
+
+/* Tells all viewers. Returns how long to wait before the next time, so that each gets no more than
+ * HTTP_FEED_BYTES_PER_S on the average, and work like that since `began_ns` takes a small part of
+ * the time. */
+uint64_t http_feed_tell(const struct http_feed *feed, uint64_t began_ns);
 
 /* "PORT", ":PORT", "ADDR:PORT" or "[ADDR]:PORT", no names but localhost; without an address:
  * 127.0.0.1. Port 0: any. */

@@ -10,77 +10,57 @@
 #include "web/web.h"
 
 #define HOST_MAX 256
-#define BUSY_SHARE 50 /* the part of the time that tellings may take: one in so many */
-
-enum viewer {
-	VIEWER_KNOWS = 1, /* changes are enough */
-	VIEWER_NEW,	  /* must be told everything first */
-};
 
 struct batch_page {
 	struct http_server *server;
 	struct roster *roster;
 	struct batch_page_hooks hooks;
+	struct roster_sum sum; /* as it is told */
 	struct event *tick;
 };
 
 /* ---- the stream ---- */
 
-static void send_event(struct http_stream *stream, const struct buf *json)
+static void put_all(void *arg, struct buf *out)
 {
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	buf_append_str(&text, "event: batch\ndata: ");
-	buf_append(&text, buf_data(json), buf_len(json));
-	buf_append_str(&text, "\n\n");
-	http_stream_send(stream, buf_data(&text), buf_len(&text));
+	struct batch_page *page = arg;
+	roster_put_all(page->roster, &page->sum, clock_now_ns(), out);
 }
 
-/* Returns the bytes that a page gets. */
-static size_t tell(struct batch_page *page, int exit_code)
+static bool put_changes(void *arg, struct buf *out)
 {
-	AUTO(buf_done) struct buf changes = BUF_INIT, all = BUF_INIT;
-	struct roster_sum sum = { .left_ns = NS_NEVER, .exit_code = exit_code };
-	uint64_t now_ns = clock_now_ns();
-	page->hooks.sum(page->hooks.arg, page->roster, &sum);
-	sum.state = exit_code < 0			? "running"
-		    : exit_code == EXIT_CODE_OK		? "done"
-		    : exit_code > EXIT_CODE_SIGNAL_BASE ? "stopped"
-							: "failed";
-	bool any = roster_put_changes(page->roster, &sum, now_ns, &changes);
-	struct http_stream *it = http_streams_first(page->server);
-	for (; it; it = http_streams_next(page->server, it)) {
-		if (http_stream_pending(it) > BATCH_PAGE_BEHIND_MAX) {
-			it->kind = VIEWER_NEW;
-		} else if (it->kind == VIEWER_NEW) {
-			if (buf_len(&all) == 0)
-				roster_put_all(page->roster, &sum, now_ns, &all);
-			send_event(it, &all);
-			it->kind = VIEWER_KNOWS;
-		} else if (any) {
-			send_event(it, &changes);
-		}
-	}
-	return MAX(any ? buf_len(&changes) : 0, buf_len(&all));
+	struct batch_page *page = arg;
+	return roster_put_changes(page->roster, &page->sum, clock_now_ns(), out);
+}
+
+/* Returns how long to pause. */
+static uint64_t tell(struct batch_page *page, int exit_code)
+{
+	const struct http_feed feed = { page->server, "batch", put_all, put_changes, page };
+	uint64_t began_ns = clock_now_ns();
+	page->sum = (struct roster_sum){ .left_ns = NS_NEVER, .exit_code = exit_code };
+	page->hooks.sum(page->hooks.arg, page->roster, &page->sum);
+	page->sum.state = exit_code < 0			      ? "running"
+			  : exit_code == EXIT_CODE_OK	      ? "done"
+			  : exit_code > EXIT_CODE_SIGNAL_BASE ? "stopped"
+							      : "failed";
+	return http_feed_tell(&feed, began_ns);
 }
 
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct batch_page *page = arg;
-	uint64_t began_ns = clock_now_ns();
 	if (!http_streams_first(page->server))
 		return;
-	uint64_t pause_ns = tell(page, -1) * NS_PER_S / BATCH_PAGE_BYTES_PER_S;
-	pause_ns = MAX(pause_ns, (clock_now_ns() - began_ns) * BUSY_SHARE);
-	const struct timeval pause = clock_timeval(MAX(pause_ns, BATCH_PAGE_PERIOD_NS));
+	const struct timeval pause = clock_timeval(tell(page, -1));
 	event_add(page->tick, &pause);
 }
 
 /* ---- routes ---- */
 
-static void open_stream(void *arg, struct http_stream *stream)
+static void open_stream(void *arg, struct http_stream *stream UNUSED)
 {
 	struct batch_page *page = arg;
-	stream->kind = VIEWER_NEW;
 	event_active(page->tick, EV_TIMEOUT, 0);
 }
 

@@ -12,10 +12,6 @@
 #include "net/addr.h"
 #include "proto/dash/roster.h"
 
-#define BATCH_PAGE_PERIOD_NS NS_PER_S		/* between two tellings, at least */
-#define BATCH_PAGE_BYTES_PER_S 16000		/* to each page, on the average */
-#define BATCH_PAGE_BEHIND_MAX ((size_t)1 << 20) /* bytes that a page has not taken */
-
 struct batch_page;
 
 struct batch_page_hooks {

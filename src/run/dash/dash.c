@@ -13,19 +13,12 @@
 #define LOG_PERIOD_NS (250 * NS_PER_MS)
 #define LOG_FOLD_NS (800 * NS_PER_MS)	   /* lines wait this much longer for equal ones */
 #define LOG_INTAKE_MAX ((size_t)256 << 10) /* bytes of logs that are taken in such a period */
-#define BUSY_SHARE 50 /* the part of the time that looks may take: one in so many */
 
 enum dash_question {
 	DASH_STATES,
 	DASH_WISHES,
 	DASH_LOGS,
 	DASH_QUESTION_COUNT,
-};
-
-enum viewer {
-	VIEWER_STATE = 1, /* knows the board, changes are enough */
-	VIEWER_NEW,	  /* must be told everything first */
-	VIEWER_LOG,
 };
 
 struct dash {
@@ -36,6 +29,7 @@ struct dash {
 	struct own_question *questions[DASH_QUESTION_COUNT]; /* NULL: not needed yet */
 
 	struct board *board; /* NULL: nobody has looked yet */
+	struct http_feed pages;
 	struct event *tick;
 	bool asking; /* for states */
 
@@ -57,54 +51,25 @@ static struct own_question *question_of(struct dash *dash, enum dash_question wh
 
 /* ---- pages ---- */
 
-static void send_event(struct http_stream *stream, const char *name, struct buf *json)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	buf_printf(&text, "event: %s\ndata: ", name);
-	buf_append(&text, buf_data(json), buf_len(json));
-	buf_append_str(&text, "\n\n");
-	http_stream_send(stream, buf_data(&text), buf_len(&text));
-}
-
-static bool is_state(const struct http_stream *stream)
-{
-	return stream->kind == VIEWER_STATE || stream->kind == VIEWER_NEW;
-}
-
 static bool any_viewer(const struct dash *dash, bool log)
 {
 	struct http_stream *it = http_streams_first(dash->server);
 	for (; it; it = http_streams_next(dash->server, it))
-		if (log ? it->kind == VIEWER_LOG : is_state(it))
+		if (log ? it->kind == HTTP_VIEWER_OTHER : http_stream_is_viewer(it))
 			return true;
 	return false;
 }
 
-static void send_all(struct dash *dash, struct http_stream *stream)
+static void put_all(void *arg, struct buf *out)
 {
-	AUTO(buf_done) struct buf all = BUF_INIT;
-	board_put_all(dash->board, &all);
-	send_event(stream, "board", &all);
-	stream->kind = VIEWER_STATE;
+	struct dash *dash = arg;
+	board_put_all(dash->board, out);
 }
 
-/* Tells all pages what has changed. Returns how many bytes that was for each. */
-static size_t tell_pages(struct dash *dash)
+static bool put_changes(void *arg, struct buf *out)
 {
-	AUTO(buf_done) struct buf changes = BUF_INIT;
-	bool any = board_put_changes(dash->board, &changes);
-	struct http_stream *it = http_streams_first(dash->server);
-	for (; it; it = http_streams_next(dash->server, it)) {
-		if (!is_state(it))
-			continue;
-		if (http_stream_pending(it) > DASH_BEHIND_MAX)
-			it->kind = VIEWER_NEW;
-		else if (it->kind == VIEWER_NEW)
-			send_all(dash, it);
-		else if (any)
-			send_event(it, "board", &changes);
-	}
-	return buf_len(&changes);
+	struct dash *dash = arg;
+	return board_put_changes(dash->board, out);
 }
 
 /* ---- states ---- */
@@ -132,9 +97,7 @@ static void on_states(void *arg, struct host_answers *answers)
 	}
 	board_end(dash->board);
 	take_parts(dash);
-	uint64_t pause_ns = tell_pages(dash) * NS_PER_S / DASH_BYTES_PER_S;
-	pause_ns = MAX(pause_ns, (clock_now_ns() - began_ns) * BUSY_SHARE);
-	const struct timeval pause = clock_timeval(MAX(pause_ns, DASH_PERIOD_NS));
+	const struct timeval pause = clock_timeval(http_feed_tell(&dash->pages, began_ns));
 	event_add(dash->tick, &pause);
 }
 
@@ -150,11 +113,10 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 void dash_open(struct dash *dash, struct http_stream *stream)
 {
-	stream->kind = VIEWER_NEW;
 	if (!dash->board)
 		dash->board = board_new();
 	if (dash->board->host_count)
-		send_all(dash, stream);
+		http_feed_tell_all(&dash->pages, stream);
 	if (!dash->asking && !event_pending(dash->tick, EV_TIMEOUT, NULL))
 		event_active(dash->tick, EV_TIMEOUT, 0);
 }
@@ -203,7 +165,7 @@ static void send_lines(struct dash *dash, struct http_stream *stream, size_t max
 {
 	AUTO(buf_done) struct buf lines = BUF_INIT;
 	if (log_feed_put(dash->feed, &stream->at, max, &lines))
-		send_event(stream, "log", &lines);
+		http_stream_send(stream, "log", &lines);
 }
 
 static void on_log_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -218,14 +180,14 @@ static void on_log_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	log_feed_collect(dash->feed, clock_now_ns() - LOG_FOLD_NS, clock_wall_ns() / NS_PER_MS);
 	struct http_stream *it = http_streams_first(dash->server);
 	for (; it; it = http_streams_next(dash->server, it))
-		if (it->kind == VIEWER_LOG && http_stream_pending(it) < DASH_BEHIND_MAX)
+		if (it->kind == HTTP_VIEWER_OTHER && !http_stream_is_behind(it))
 			send_lines(dash, it, DASH_LOG_BYTES);
 }
 
 void dash_open_log(struct dash *dash, struct http_stream *stream)
 {
 	const struct timeval period = clock_timeval(LOG_PERIOD_NS);
-	stream->kind = VIEWER_LOG;
+	stream->kind = HTTP_VIEWER_OTHER;
 	if (dash->feed) {
 		send_lines(dash, stream, SIZE_MAX);
 		return;
@@ -246,8 +208,8 @@ static void on_wish_done(void *arg, struct host_answers *answers)
 	dash_answer_put(&dash->wish, answers, dash->hooks.world_size(dash->hooks.arg), &answer);
 	struct http_stream *it = http_streams_first(dash->server);
 	for (; it; it = http_streams_next(dash->server, it))
-		if (is_state(it) && http_stream_pending(it) < DASH_BEHIND_MAX)
-			send_event(it, "answer", &answer);
+		if (http_stream_is_viewer(it) && !http_stream_is_behind(it))
+			http_stream_send(it, "answer", &answer);
 }
 
 void dash_wish(struct dash *dash, struct http_reply *reply)
@@ -294,14 +256,14 @@ void dash_finish(struct dash *dash)
 	dash->asking = true; /* no more */
 	dash->hooks.finish(dash->hooks.arg, dash->board);
 	take_parts(dash);
-	tell_pages(dash);
+	http_feed_tell(&dash->pages, clock_now_ns());
 	if (dash->feed) {
 		log_feed_end(dash->feed, 0);
 		log_feed_collect(dash->feed, NS_NEVER, clock_wall_ns() / NS_PER_MS);
 	}
 	struct http_stream *it = http_streams_first(dash->server);
 	for (; dash->feed && it; it = http_streams_next(dash->server, it))
-		if (it->kind == VIEWER_LOG)
+		if (it->kind == HTTP_VIEWER_OTHER)
 			send_lines(dash, it, SIZE_MAX);
 }
 
@@ -310,14 +272,18 @@ void dash_complete(struct dash *dash)
 	if (!dash->board)
 		return;
 	take_parts(dash);
-	tell_pages(dash);
+	http_feed_tell(&dash->pages, clock_now_ns());
 }
 
 struct dash *dash_new(struct event_base *base, struct http_server *server, struct routes *routes,
 		      const struct dash_hooks *hooks)
 {
 	struct dash *dash = NEW(struct dash);
-	*dash = (struct dash){ .base = base, .server = server, .routes = routes, .hooks = *hooks };
+	*dash = (struct dash){ .base = base,
+			       .server = server,
+			       .pages = { server, "board", put_all, put_changes, dash },
+			       .routes = routes,
+			       .hooks = *hooks };
 	dash->tick = evtimer_new(base, on_tick, dash);
 	dash->log_tick = event_new(base, -1, EV_PERSIST, on_log_tick, dash);
 	return dash;

@@ -1,9 +1,9 @@
 /* The page of a whole job, served by the agent of any of its hosts.
  *
  * While pages are open, it asks all hosts for their states over and over, as `muster status` does,
- * and tells each page what has changed (proto/dash/board.h), no faster than DASH_BYTES_PER_S; while
- * a page shows the log, all hosts tell what their workers print (proto/dash/log_feed.h). What a
- * page wants done is asked of all hosts, too, and the answer goes to all pages. While no page is
+ * and tells each page what has changed (proto/dash/board.h), no faster than HTTP_FEED_BYTES_PER_S;
+ * while a page shows the log, all hosts tell what their workers print (proto/dash/log_feed.h). What
+ * a page wants done is asked of all hosts, too, and the answer goes to all pages. While no page is
  * open it does nothing, and no timer runs.
  *
  * A page that does not keep up is left out until it does, and then told everything anew. */
@@ -16,9 +16,6 @@
 #include "nodes/routes.h"
 #include "proto/dash/board.h"
 
-#define DASH_PERIOD_NS NS_PER_S		  /* between two looks at all hosts, at least */
-#define DASH_BYTES_PER_S 16000		  /* to each page, on the average */
-#define DASH_BEHIND_MAX ((size_t)1 << 20) /* bytes that a page has not taken */
 #define DASH_LOG_BYTES ((size_t)16 << 10) /* at a time; older lines are left out */
 
 struct dash;

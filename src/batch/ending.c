@@ -16,7 +16,7 @@ static struct result_output *output_of(struct ending *ending, int stream)
 	return stream == 0 ? &ending->result.out : &ending->result.err_out;
 }
 
-static void init(struct ending *ending)
+void ending_init_bare(struct ending *ending)
 {
 	*ending = (struct ending){ .result = RESULT_INIT, .fds = { -1, -1 } };
 	list_init(&ending->link);
@@ -24,21 +24,21 @@ static void init(struct ending *ending)
 
 void ending_init_empty(struct ending *ending)
 {
-	init(ending);
+	ending_init_bare(ending);
 	for (int i = 0; i < 2; i++)
 		output_of(ending, i)->present = true;
 }
 
 void ending_init(struct ending *ending, int fds[2])
 {
-	init(ending);
+	ending_init_bare(ending);
 	for (int i = 0; i < 2; i++) {
 		struct stat info;
 		ending->fds[i] = fd_take(&fds[i]);
 		if (ending->fds[i] < 0 || fstat(ending->fds[i], &info) < 0)
 			continue;
 		output_of(ending, i)->present = true;
-		output_of(ending, i)->bytes = (uint64_t)info.st_size;
+		ending->bytes[i] = output_of(ending, i)->bytes = (uint64_t)info.st_size;
 	}
 }
 
@@ -48,7 +48,7 @@ void ending_done(struct ending *ending)
 	result_done(&ending->result);
 	fd_close(&ending->fds[0]);
 	fd_close(&ending->fds[1]);
-	free(ending->log_command);
+	free(ending->command);
 	free(ending->tag);
 }
 

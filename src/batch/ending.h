@@ -1,4 +1,4 @@
-/* The end of an attempt: measure and hash its output, write its line, show its output.
+/* The end of an attempt, and its output, which is measured and hashed.
  *
  * Hashing a large output takes a while, so it happens in pieces between which the loop runs. */
 #ifndef BATCH_ENDING_H
@@ -18,22 +18,35 @@ struct ending {
 	int stream; /* the one being hashed; 2: done */
 	uint64_t offset;
 	crypto_hash_sha256_state hash;
-	/* For the job log; seq 0: not logged. */
-	size_t seq;
-	uint64_t start_wall_ns, runtime_ns;
-	int log_exit, log_signal;
-	char *log_command;
+	/* What ended: an order of the list (borrowed), which is its number `index` there and
+	 * `number` among all, in a slot (from 1; 0: not known here). */
+	const struct order *what;
+	size_t index, number;
+	int slot;
+	/* How. */
+	uint64_t start_wall_ns;
+	bool timed;
+	uint64_t runtime_ns;
+	bool final; /* the order is over */
+	bool unrun; /* it was stopped, so it counts as not run */
+	bool retry; /* the next of so many attempts follows in so long */
+	int attempts;
+	uint64_t retry_in_ns;
+	enum reason canary; /* with REASON_CANARY: how the canary ended */
+	char *command;	    /* for the job log; NULL: not logged */
 	/* For the screen. */
-	size_t order; /* its place in the list */
-	char *tag;    /* NULL: none */
-	bool hidden, final;
-	uint64_t shown[2]; /* bytes that were shown while it ran */
+	size_t order;	   /* its turn */
+	char *tag;	   /* NULL: none */
+	bool hidden;	   /* its output is not shown */
+	uint64_t bytes[2]; /* of the output */
+	uint64_t shown[2]; /* of them, while it ran */
 	/* For a source elsewhere. */
 	const struct batch_order *from;
 	uint32_t lease; /* under which it ran; 0: none any more */
-	bool unrun;	/* it was stopped, so it counts as not run */
 };
 
+/* Nothing is known of its output. */
+void ending_init_bare(struct ending *ending);
 /* Takes over `fds` and reads the sizes. */
 void ending_init(struct ending *ending, int fds[2]);
 /* Nothing was written to its files, which are not its own any more. */

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/procfs.h"
-#include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 #include "batch/tree_memory.h"
 #include "core/worker/exit_code.h"
@@ -278,8 +277,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 	*runner = (struct runner){ .job = job,
 				   .launcher = { .shell = job->config->shell,
 						 .env = measure_env(job->measure) },
-				   .ahead = { .ring = job->ring },
-				   .start_ns = clock_now_ns() };
+				   .ahead = { .ring = job->ring } };
 	runner->oom_kills = procfs_vmstat("oom_kill");
 	list_init(&runner->endings);
 	struct event_config *config = event_config_new();
@@ -290,7 +288,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 		return -ENOMEM;
 	runner->timer = evtimer_new(runner->base, on_timer, runner);
 	runner->sync_timer = evtimer_new(runner->base, on_sync, runner);
-	runner->hash_event = event_new(runner->base, -1, 0, on_hash, runner);
+	runner->hash_event = evtimer_new(runner->base, on_hash, runner);
 	runner->status_timer = event_new(runner->base, -1, EV_PERSIST, on_status, runner);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		runner->signals[i] = evsignal_new(runner->base, signals[i], on_signal, runner);
@@ -339,7 +337,7 @@ static void done(struct runner *runner)
 	stdin_blocks_free(runner->blocks);
 	outputs_free(runner->outputs);
 	live_free(runner->live);
-	failures_done(&runner->failures);
+	recorder_done(&runner->recorder);
 	printer_free(runner->printer);
 	struct event *events[] = { runner->lifeline, runner->timer, runner->sync_timer,
 				   runner->hash_event, runner->status_timer };
@@ -361,29 +359,13 @@ static void done(struct runner *runner)
 		event_base_free(runner->base);
 }
 
-static int exit_code(const struct runner *runner)
-{
-	const struct batch *batch = &runner->batch;
-	if (runner->exit_code)
-		return runner->exit_code;
-	if (batch->stop == BATCH_STOP_INTERRUPT || batch->stop == BATCH_STOP_DRAIN)
-		return EXIT_CODE_SIGNAL_BASE + runner->stop_signal;
-	/* --halt success=1: the user did not want the rest. */
-	if (batch->stop == BATCH_STOP_HALT && batch->opts.halt.what == HALT_SUCCESS)
-		return EXIT_CODE_OK;
-	if (runner->job->config->exit_code == BATCH_EXIT_PARALLEL)
-		return batch_exit_parallel(batch, runner->failed_code);
-	return batch->ok == batch->total ? EXIT_CODE_OK : EXIT_CODE_FAILED;
-}
-
 static int finish(struct runner *runner)
 {
 	struct err err = ERR_INIT;
 	journal_sync(runner->job->journal);
 	if (journal_check(runner->job->journal, &err) < 0)
 		runner_fatal(runner, &err);
-	status_summary(runner);
-	return exit_code(runner);
+	return status_sum_up(runner);
 }
 
 int runner_run(const struct runner_job *job)
@@ -403,8 +385,9 @@ int runner_run(const struct runner_job *job)
 	move_aside(job->plan, job->wardens);
 	if (job->source)
 		job->source->begin(job->source_arg, &runner);
-	else if (runner.bar || runner.plain) {
-		struct timeval period = clock_timeval(runner.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
+	else if (runner.recorder.bar || runner.recorder.plain) {
+		struct timeval period =
+			clock_timeval(runner.recorder.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
 		event_add(runner.status_timer, &period);
 	}
 	runner_post(&runner, &(struct batch_event){ .type = BATCH_START });
@@ -416,7 +399,7 @@ int runner_run(const struct runner_job *job)
 	printer_flush(runner.printer);
 	if (runner.exit_code)
 		code = runner.exit_code;
-	batch_page_close(runner.page, code);
+	batch_page_close(runner.recorder.page, code);
 	done(&runner);
 	return code;
 }

@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "batch/runner_private.h"
-#include "core/worker/exit_code.h"
 
 #define HASH_AT_ONCE ((uint64_t)1 << 20) /* bytes hashed per turn of the loop */
 
@@ -66,29 +65,29 @@ static void set_cores(struct result *result, const struct place *place)
 		result_miss(result, "cores", "not pinned");
 }
 
-/* The exit value and signal that GNU parallel would write. */
-static void set_log(struct ending *ending, const struct batch_outcome *outcome,
-		    const struct place *place)
+/* What ended, for the recorder. */
+static void set_order(struct ending *ending, const struct batch_outcome *outcome,
+		      const struct place *place)
 {
-	const struct exit_status *status = &outcome->status;
-	AUTO(buf_done) struct buf command = BUF_INIT;
-	const struct order *order = place_order(place);
-	if (place->runner->job->journal->log_fd < 0 || outcome->retry || place->order->is_canary)
+	const struct runner_job *job = place->runner->job;
+	const struct batch_order *order = place->order;
+	ending->what = &job->orders->items[order->item.index];
+	ending->index = (size_t)(order - job->batch_orders);
+	ending->number = order->number;
+	ending->slot = place->number + 1;
+	ending->timed = outcome->timed;
+	ending->runtime_ns = outcome->end_ns - outcome->start_ns;
+	ending->final = outcome->final;
+	ending->unrun = !outcome->final && !outcome->retry && outcome->reason != REASON_OK;
+	ending->retry = outcome->retry;
+	ending->attempts = order->retries + 1;
+	ending->retry_in_ns = outcome->retry_in_ns;
+	ending->canary = outcome->canary;
+	if (job->journal->log_fd < 0 || outcome->retry || order->is_canary)
 		return;
-	order_append_command(order, place->number + 1, &command);
-	ending->log_command = buf_take_str(&command);
-	ending->seq = (size_t)place->order->number + 1;
-	ending->runtime_ns = outcome->timed ? outcome->end_ns - outcome->start_ns : 0;
-	bool ended_by_us = outcome->reason == REASON_TIMEOUT ||
-			   outcome->reason == REASON_CPU_TIMEOUT ||
-			   outcome->reason == REASON_KILLED;
-	ending->log_signal = status->kind == EXIT_SIGNAL ? status->value : 0;
-	if (outcome->reason == REASON_SPAWN)
-		ending->log_exit = EXIT_CODE_NOT_FOUND;
-	else if (ended_by_us || status->kind == EXIT_UNKNOWN)
-		ending->log_exit = -1;
-	else
-		ending->log_exit = status->kind == EXIT_CODE ? status->value : 0;
+	AUTO(buf_done) struct buf command = BUF_INIT;
+	order_append_command(place_order(place), ending->slot, &command);
+	ending->command = buf_take_str(&command);
 }
 
 /* The output of runs that are repeated is of no use, unless one fails. */
@@ -100,7 +99,6 @@ static void set_screen(struct ending *ending, const struct batch_outcome *outcom
 	ending->order = place_turn(place);
 	ending->tag = copy(place_tag(place));
 	ending->hidden = repeated && !config->show_output && outcome->reason == REASON_OK;
-	ending->final = outcome->final;
 	memcpy(ending->shown, place->shown, sizeof(ending->shown));
 	/* What went wrong is on standard error, if there is anything. */
 	bool said = ending->result.err_out.bytes > 0;
@@ -143,44 +141,18 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 		result->out.path = mem_strdup(place->paths[0]);
 		result->err_out.path = mem_strdup(place->paths[1]);
 	}
-	set_log(ending, outcome, place);
+	set_order(ending, outcome, place);
 	set_screen(ending, outcome, place);
 }
 
-static void show(struct runner *runner, struct ending *ending)
-{
-	const uint64_t bytes[] = { ending->result.out.bytes, ending->result.err_out.bytes };
-	bool kept = runner->job->config->results || ending->hidden;
-	for (int i = 0; i < 2 && !kept; i++)
-		outputs_add(runner->outputs, ending->order, i + 1, ending->tag, &ending->fds[i],
-			    ending->shown[i], bytes[i]);
-	if (ending->final)
-		outputs_end(runner->outputs, ending->order);
-}
-
-/* The result is complete: write the lines, then show the output. */
+/* The result is complete. */
 static void complete(struct runner *runner, struct ending *ending)
 {
-	AUTO(buf_done) struct buf line = BUF_INIT;
 	struct err err = ERR_INIT;
-	if (runner->job->source) {
+	if (runner->job->source)
 		runner->job->source->ended(runner->job->source_arg, ending);
-		ending_done(ending);
-		return;
-	}
-	if (runner->job->journal->fd >= 0)
-		result_write(&ending->result, &line);
-	int r = journal_append(runner->job->journal, buf_data(&line), buf_len(&line), &err);
-	if (r >= 0 && ending->seq > 0) {
-		buf_clear(&line);
-		journal_format_log(&line, ending->seq, ":", ending->start_wall_ns,
-				   ending->runtime_ns, ending->result.out.bytes, ending->log_exit,
-				   ending->log_signal, ending->log_command);
-		r = journal_append_log(runner->job->journal, &line, &err);
-	}
-	if (r < 0)
+	else if (recorder_write(&runner->recorder, ending, &err) < 0)
 		runner_fatal(runner, &err);
-	show(runner, ending);
 	ending_done(ending);
 }
 
@@ -194,6 +166,12 @@ static void take_back(struct place *place, struct ending *ending)
 		place->fds[0] = fd_take(&ending->fds[0]);
 	if (!named && ending->result.err_out.bytes == 0)
 		place->fds[1] = fd_take(&ending->fds[1]);
+}
+
+/* In the loop's next turn: what is made active inside a turn still belongs to it. */
+static void hash_soon(struct runner *runner)
+{
+	event_add(runner->hash_event, &(struct timeval){ .tv_sec = 0 });
 }
 
 void runner_finish(struct runner *runner, const struct batch_action *action)
@@ -211,14 +189,9 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	if (runner->job->source) {
 		ending.from = place->order;
 		ending.lease = runner->job->source->lease(runner->job->source_arg, place->order);
-		ending.unrun = !action->outcome.final && !action->outcome.retry &&
-			       action->outcome.reason != REASON_OK;
 	} else {
-		status_outcome(runner, action, place);
-		status_page_ended(place, &action->outcome, &ending.result);
+		recorder_tell(&runner->recorder, &ending);
 	}
-	if (!runner->job->source && action->outcome.final && action->outcome.reason != REASON_OK)
-		status_failure(runner, &action->outcome, place, &ending);
 	stdin_write_stop(&place->writer);
 	memory_group_remove(&place->group);
 	if (runner->job->pipe && action->outcome.final)
@@ -232,7 +205,7 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 		struct ending *later = NEW(struct ending);
 		*later = ending;
 		list_append(&runner->endings, &later->link);
-		event_active(runner->hash_event, EV_TIMEOUT, 0);
+		hash_soon(runner);
 	}
 }
 
@@ -251,7 +224,7 @@ void runner_hash_some(struct runner *runner)
 		return;
 	hash_first(runner, HASH_AT_ONCE);
 	if (!list_empty(&runner->endings))
-		event_active(runner->hash_event, EV_TIMEOUT, 0);
+		hash_soon(runner);
 }
 
 void runner_finish_all(struct runner *runner)

@@ -8,12 +8,11 @@
 #include "batch/ahead/ahead.h"
 #include "batch/ending.h"
 #include "batch/launch.h"
-#include "batch/page/batch_page.h"
 #include "batch/pipe/stdin_blocks.h"
 #include "batch/pipe/stdin_write.h"
 #include "batch/printer.h"
+#include "batch/recorder.h"
 #include "batch/runner.h"
-#include "batch/show/failures.h"
 #include "batch/show/live.h"
 #include "batch/show/outputs.h"
 #include "sys/sweeper.h"
@@ -67,20 +66,16 @@ struct runner {
 	struct stdin_blocks *blocks;  /* of --pipe; NULL: none */
 	struct batch_order *fetching; /* the place of the next block */
 	struct live *live;	      /* NULL: outputs are shown at the end */
-	struct batch_page *page;      /* --http; NULL: none */
-	struct failures failures;
-	int failed_code;     /* exit code of the last order that failed */
+	struct recorder recorder;
 	struct list endings; /* being hashed */
 	struct event *timer, *sync_timer, *status_timer, *hash_event;
 	struct event *lifeline; /* or NULL */
 	struct event *signals[5];
 	struct sweeper *sweeper;
 	int stop_signal;
-	int exit_code; /* of a fatal error; 0: none */
-	uint64_t start_ns;
-	uint64_t oom_kills; /* by the kernel, on this host, so far */
-	bool told_wait;	    /* that --memfree or --load holds orders back */
-	bool bar, plain;
+	int exit_code;		       /* of a fatal error; 0: none */
+	uint64_t oom_kills;	       /* by the kernel, on this host, so far */
+	bool told_wait;		       /* that --memfree or --load holds orders back */
 	uint64_t eta_ns, eta_until_ns; /* valid until then */
 };
 
@@ -109,18 +104,11 @@ void runner_finish_all(struct runner *runner);
 /* runner_status.c: output for users */
 void status_init(struct runner *runner);
 void status_show(struct runner *runner);
-void status_outcome(struct runner *runner, const struct batch_action *action,
-		    const struct place *place);
-/* Remembers an order that failed for the end. */
-void status_failure(struct runner *runner, const struct batch_outcome *outcome,
-		    const struct place *place, const struct ending *ending);
-void status_tell(struct runner *runner); /* SIGUSR1: how far it is, and what runs */
-void status_wait(struct runner *runner); /* the host is too busy for --memfree or --load */
-void status_summary(struct runner *runner);
+void status_tell(struct runner *runner);  /* SIGUSR1: how far it is, and what runs */
+void status_wait(struct runner *runner);  /* the host is too busy for --memfree or --load */
+int status_sum_up(struct runner *runner); /* returns the exit code */
 /* --http, unless the orders come from elsewhere */
 int status_page_open(struct runner *runner, struct err *err);
 void status_page_started(const struct place *place);
-void status_page_ended(const struct place *place, const struct batch_outcome *outcome,
-		       const struct result *result);
 
 #endif

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/procfs.h"
-#include "batch/cpu_time.h"
 #include "batch/runner_private.h"
 #include "batch/show/output_file.h"
+#include "batch/tree_memory.h"
 
 extern char **environ;
 

@@ -23,34 +23,17 @@ static void log_line(void *arg, enum log_level level UNUSED, const char *line, s
 	printer_text(runner->printer, STDERR_FILENO, line, len);
 }
 
-static void say(struct runner *runner, struct buf *text)
-{
-	buf_append_char(text, '\n');
-	printer_text(runner->printer, STDERR_FILENO, buf_data(text), buf_len(text));
-}
-
 void status_init(struct runner *runner)
 {
-	const struct batch_config *config = runner->job->config;
-	bool terminal =
-		isatty(STDERR_FILENO) && !str_eq(getenv("TERM") ? getenv("TERM") : "", "dumb");
-	int mode = config->progress;
-	if (config->quiet)
-		mode = BATCH_PROGRESS_NONE;
-	else if (mode == BATCH_PROGRESS_AUTO)
-		mode = terminal ? BATCH_PROGRESS_BAR : BATCH_PROGRESS_PLAIN;
-	runner->bar = mode == BATCH_PROGRESS_BAR;
-	runner->plain = mode == BATCH_PROGRESS_PLAIN;
+	const struct runner_job *job = runner->job;
+	runner->recorder = (struct recorder){ .config = job->config,
+					      .journal = job->journal,
+					      .printer = runner->printer,
+					      .outputs = runner->outputs,
+					      .already_done = job->already_done };
+	recorder_init(&runner->recorder);
 	setlocale(LC_CTYPE, "");
 	log_set_sink(log_line, runner);
-}
-
-static int columns(void)
-{
-	struct winsize size;
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		return size.ws_col;
-	return COLUMNS_DEFAULT;
 }
 
 /* Playing the schedule takes time on large lists: spend at most 2 % of ours on it. */
@@ -67,19 +50,25 @@ static uint64_t current_eta(struct runner *runner, uint64_t now)
 	return runner->eta_ns > now ? runner->eta_ns - now : 0;
 }
 
+static struct batch_sum sum_of(struct runner *runner)
+{
+	const struct batch *batch = &runner->batch;
+	return (struct batch_sum){ .ok = batch->ok,
+				   .failed = batch->failed,
+				   .skipped = batch->skipped,
+				   .total = batch->total,
+				   .running = (uint64_t)batch->running,
+				   .open = batch->opts.open && !batch->closed,
+				   .stop = batch->stop,
+				   .stop_signal = runner->stop_signal,
+				   .left_ns = NS_NEVER };
+}
+
+/* What runs here, longest first. */
 static void gather(struct runner *runner, struct progress *progress, struct strv *commands)
 {
 	const struct batch *batch = &runner->batch;
 	uint64_t now = clock_now_ns(), since;
-	*progress = (struct progress){
-		.done = batch->ok + batch->failed + batch->skipped,
-		.failed = batch->failed,
-		.running = (uint64_t)batch->running,
-		.total = batch->total,
-		.open = batch->opts.open && !batch->closed,
-		.elapsed_ns = now - runner->start_ns,
-		.eta_ns = current_eta(runner, now),
-	};
 	for (int i = 0; i < batch->opts.jobs && progress->order_count < PROGRESS_ORDERS_MAX; i++) {
 		const struct batch_order *order = batch_running(batch, i, &since);
 		if (!order)
@@ -96,127 +85,26 @@ static void gather(struct runner *runner, struct progress *progress, struct strv
 	}
 }
 
-void status_show(struct runner *runner)
+static void show(struct runner *runner,
+		 void (*as)(const struct recorder *, const struct batch_sum *, struct progress *))
 {
 	AUTO(strv_done) struct strv commands = STRV_INIT;
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	struct progress progress;
-	if (!runner->bar && !runner->plain)
-		return;
+	struct progress progress = { .order_count = 0 };
+	struct batch_sum sum = sum_of(runner);
+	sum.left_ns = current_eta(runner, clock_now_ns());
 	gather(runner, &progress, &commands);
-	if (runner->bar) {
-		progress_render(&progress, columns(), true, &text);
-		printer_status(runner->printer, buf_str(&text));
-	} else {
-		buf_append_str(&text, "muster batch: ");
-		progress_plain(&progress, &text);
-		say(runner, &text);
-	}
+	as(&runner->recorder, &sum, &progress);
 }
 
-static void describe(const struct batch_outcome *outcome, const struct place *place,
-		     struct buf *out)
+void status_show(struct runner *runner)
 {
-	char human[CLOCK_HUMAN_MAX];
-	clock_human(outcome->timed ? outcome->end_ns - outcome->start_ns : 0, human);
-	switch (outcome->reason == REASON_CANARY ? outcome->canary : outcome->reason) {
-	case REASON_SPAWN:
-		buf_append_str(out, place->failure ? place->failure : "cannot be started");
-		return;
-	case REASON_EXIT:
-	case REASON_SIGNAL:
-		exit_status_describe(&outcome->status, out);
-		break;
-	case REASON_OOM:
-		buf_append_str(out, "killed, out of memory");
-		break;
-	case REASON_TIMEOUT:
-		buf_append_str(out, "timed out");
-		break;
-	case REASON_CPU_TIMEOUT:
-		buf_append_str(out, "used up its CPU time");
-		break;
-	default:
-		buf_append_str(out, reason_name(outcome->reason));
-		break;
-	}
-	buf_printf(out, " after %s", human);
-}
-
-static void append_labels(const struct order *order, struct buf *out)
-{
-	if (!order->extra || order->extra->labels.count == 0)
-		return;
-	buf_append_str(out, " [");
-	label_format(&order->extra->labels, out);
-	buf_append_char(out, ']');
-}
-
-/* One line for every attempt that failed. */
-void status_outcome(struct runner *runner, const struct batch_action *action,
-		    const struct place *place)
-{
-	const struct batch_outcome *outcome = &action->outcome;
-	const struct order *order = &runner->job->orders->items[place->order->item.index];
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	if (outcome->reason == REASON_OK || outcome->reason == REASON_KILLED ||
-	    runner->job->config->quiet)
-		return;
-	buf_append_str(&text, outcome->reason == REASON_CANARY ? "muster batch: the canary failed: "
-							       : "muster batch: order ");
-	if (outcome->reason != REASON_CANARY) {
-		order_append_id(order, &text);
-		append_labels(order, &text);
-		buf_append_str(&text, " failed: ");
-	}
-	describe(outcome, place, &text);
-	if (outcome->retry) {
-		char human[CLOCK_HUMAN_MAX];
-		clock_human(outcome->retry_in_ns, human);
-		buf_printf(&text, ", attempt %d of %d, again in %s", outcome->trial.attempt,
-			   place->order->retries + 1, human);
-	} else if (outcome->trial.attempt > 1) {
-		buf_printf(&text, ", attempt %d", outcome->trial.attempt);
-	}
-	buf_append_str(&text, ": ");
-	order_append_command(order, place->number + 1, &text);
-	if (place->paths[1])
-		buf_printf(&text, " (%s)", place->paths[1]);
-	say(runner, &text);
-}
-
-void status_failure(struct runner *runner, const struct batch_outcome *outcome,
-		    const struct place *place, const struct ending *ending)
-{
-	const struct order *order = place_order(place);
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	order_append_id(order, &text);
-	append_labels(order, &text);
-	buf_append_str(&text, ": ");
-	describe(outcome, place, &text);
-	buf_append_str(&text, ": ");
-	order_append_command(order, place->number + 1, &text);
-	failures_add(&runner->failures, buf_str(&text), ending->result.tail);
-	runner->failed_code = outcome->status.kind == EXIT_CODE ? outcome->status.value
-			      : outcome->status.kind == EXIT_SIGNAL
-				      ? EXIT_CODE_SIGNAL_BASE + outcome->status.value
-				      : EXIT_CODE_FAILED;
+	if (runner->recorder.bar || runner->recorder.plain)
+		show(runner, recorder_show);
 }
 
 void status_tell(struct runner *runner)
 {
-	AUTO(strv_done) struct strv commands = STRV_INIT;
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	struct progress progress;
-	gather(runner, &progress, &commands);
-	buf_append_str(&text, "muster batch: ");
-	progress_plain(&progress, &text);
-	for (size_t i = 0; i < progress.order_count; i++) {
-		char human[CLOCK_HUMAN_MAX];
-		clock_human(progress.orders[i].since_ns, human);
-		buf_printf(&text, "\n  %s: %s", human, progress.orders[i].command);
-	}
-	say(runner, &text);
+	show(runner, recorder_tell_progress);
 }
 
 void status_wait(struct runner *runner)
@@ -236,45 +124,14 @@ void status_wait(struct runner *runner)
 	if (config->load > 0)
 		buf_printf(&text, "%s%llu running threads (--load: fewer than %g)", before,
 			   (unsigned long long)procfs_running(), config->load);
-	say(runner, &text);
+	recorder_say(&runner->recorder, &text);
 }
 
-void status_summary(struct runner *runner)
+int status_sum_up(struct runner *runner)
 {
-	const struct batch *batch = &runner->batch;
-	uint64_t left = batch->total - batch->ok - batch->failed - batch->skipped;
-	char human[CLOCK_HUMAN_MAX];
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	if (runner->job->config->quiet)
-		return;
-	if (batch->total > 1) /* a single one has just said so */
-		failures_format(&runner->failures, &text);
-	clock_human(clock_now_ns() - runner->start_ns, human);
-	buf_printf(&text, "muster batch: %llu of %llu done", (unsigned long long)batch->ok,
-		   (unsigned long long)batch->total);
-	if (batch->failed)
-		buf_printf(&text, ", %llu failed", (unsigned long long)batch->failed);
-	if (batch->skipped)
-		buf_printf(&text, ", %llu skipped because their canary failed",
-			   (unsigned long long)batch->skipped);
-	if (left)
-		buf_printf(&text, ", %llu not run", (unsigned long long)left);
-	if (batch->opts.open && !batch->closed)
-		buf_append_str(&text, ", standard input not read to its end");
-	if (runner->job->already_done)
-		buf_printf(&text, ", %zu were done before", runner->job->already_done);
-	buf_printf(&text, ", in %s", human);
-	static const char *const stops[] = { [BATCH_STOP_DRAIN] = "SIGHUP",
-					     [BATCH_STOP_HALT] = "--halt",
-					     [BATCH_STOP_DEADLINE] = "--deadline",
-					     [BATCH_STOP_INTERRUPT] = "a signal",
-					     [BATCH_STOP_FATAL] = "an error" };
-	if (batch->stop != BATCH_GO)
-		buf_printf(&text, "; stopped by %s", stops[batch->stop]);
-	if ((left || batch->failed || batch->skipped) && runner->job->journal->fd >= 0 &&
-	    !runner->job->pipe)
-		buf_append_str(&text, "; --resume goes on from here");
-	say(runner, &text);
+	const struct batch_sum sum = sum_of(runner);
+	recorder_sum_up(&runner->recorder, &sum);
+	return recorder_exit_code(&runner->recorder, &sum);
 }
 
 /* ---- the page ---- */
@@ -320,23 +177,11 @@ int status_page_open(struct runner *runner, struct err *err)
 	while (count > 0 && runner->job->batch_orders[count - 1].is_canary)
 		count--;
 	return batch_page_open(runner->base, &runner->job->config->http_addr, count, &hooks,
-			       &runner->page, err);
+			       &runner->recorder.page, err);
 }
 
 void status_page_started(const struct place *place)
 {
-	if (place->runner->page)
-		batch_page_started(place->runner->page, index_of(place), NULL);
-}
-
-void status_page_ended(const struct place *place, const struct batch_outcome *outcome,
-		       const struct result *result)
-{
-	AUTO(buf_done) struct buf how = BUF_INIT;
-	if (!place->runner->page)
-		return;
-	bool again = !outcome->final && !outcome->retry && outcome->reason != REASON_OK;
-	describe(outcome, place, &how);
-	batch_page_ended(place->runner->page, index_of(place), result, outcome->final, again,
-			 buf_str(&how));
+	if (place->runner->recorder.page)
+		batch_page_started(place->runner->recorder.page, index_of(place), NULL);
 }

@@ -16,8 +16,7 @@
 #include "core/worker/exit_code.h"
 
 #define PATIENCE_NS (30 * NS_PER_S) /* for a host that can take an order that none here can */
-#define STATUS_NS (30 * NS_PER_S)
-#define MEMORY_STEPS 16 /* between a size and its double */
+#define MEMORY_STEPS 16		    /* between a size and its double */
 
 static void step(struct dealer *dealer, struct deal_event event);
 
@@ -199,57 +198,30 @@ static int keep_output(struct dealer *dealer, uint32_t number, const struct got 
 	return 0;
 }
 
-static int write_log(struct dealer *dealer, uint32_t number, const struct result *result,
-		     uint64_t start_ns, struct err *err)
-{
-	AUTO(buf_done) struct buf line = BUF_INIT, command = BUF_INIT;
-	const struct exit_status *status = &result->status;
-	bool ended_by_us = result->reason == REASON_TIMEOUT ||
-			   result->reason == REASON_CPU_TIMEOUT || result->reason == REASON_KILLED;
-	int code = ended_by_us || status->kind == EXIT_UNKNOWN ? -1
-		   : status->kind == EXIT_CODE		       ? status->value
-							       : 0;
-	if (dealer->list.journal->log_fd < 0)
-		return 0;
-	if (result->reason == REASON_SPAWN)
-		code = EXIT_CODE_NOT_FOUND;
-	order_append_command(dealer_order(dealer, number), 0, &command);
-	journal_format_log(
-		&line, (size_t)dealer->list.todo[number].number + 1, result->node, start_ns,
-		result->has[RESULT_WALL_NS] ? (uint64_t)result->value[RESULT_WALL_NS] : 0,
-		result->out.bytes, code, status->kind == EXIT_SIGNAL ? status->value : 0,
-		buf_str(&command));
-	return journal_append_log(dealer->list.journal, &line, err);
-}
-
-static void write_result(struct dealer *dealer, uint32_t number, const struct result *result,
-			 uint64_t start_ns, bool final)
-{
-	AUTO(buf_done) struct buf line = BUF_INIT;
-	struct err err = ERR_INIT;
-	if (dealer->list.journal->fd >= 0)
-		result_write(result, &line);
-	int r = journal_append(dealer->list.journal, buf_data(&line), buf_len(&line), &err);
-	if (r >= 0 && final)
-		r = write_log(dealer, number, result, start_ns, &err);
-	if (r < 0)
-		fail(dealer, &err);
-}
-
-static void show(struct dealer *dealer, uint32_t number, const struct result *result,
-		 struct got *got, bool final)
+/* What ended, for the recorder; its result is there. */
+static void record(struct dealer *dealer, uint32_t number, struct ending *ending)
 {
 	const struct batch_config *config = dealer->many->config;
-	struct outputs *outputs = runner_outputs(dealer->many->runner);
-	const struct order *order = dealer_order(dealer, number);
-	bool repeated = dealer->list.todo[number].runs > 1 || config->warmup > 0;
-	bool hidden = repeated && !config->show_output && result->reason == REASON_OK;
-	for (int i = 0; i < 2 && got && !config->results && !hidden; i++)
-		if (got->fds[i] >= 0)
-			outputs_add(outputs, number, i + 1, order->extra ? order->extra->tag : NULL,
-				    &got->fds[i], 0, got->bytes[i]);
-	if (final)
-		outputs_end(outputs, number);
+	const struct batch_order *todo = &dealer->list.todo[number];
+	const struct result *result = &ending->result;
+	struct err err = ERR_INIT;
+	bool repeated = todo->runs > 1 || todo->repeat || config->warmup > 0;
+	ending->what = variant_at(dealer, number, result->variant[0]);
+	ending->index = ending->order = number;
+	ending->number = todo->number;
+	ending->timed = result->has[RESULT_WALL_NS];
+	ending->runtime_ns = ending->timed ? (uint64_t)result->value[RESULT_WALL_NS] : 0;
+	ending->hidden = repeated && !config->show_output && result->reason == REASON_OK;
+	if (ending->what->extra && ending->what->extra->tag)
+		ending->tag = mem_strdup(ending->what->extra->tag);
+	if (dealer->list.journal->log_fd >= 0 && !ending->retry) {
+		AUTO(buf_done) struct buf command = BUF_INIT;
+		order_append_command(ending->what, 0, &command);
+		ending->command = buf_take_str(&command);
+	}
+	recorder_tell(&dealer->recorder, ending);
+	if (recorder_write(&dealer->recorder, ending, &err) < 0)
+		fail(dealer, &err);
 }
 
 /* What runs is known better here: a host is told only what it needs. */
@@ -269,34 +241,50 @@ static void forget_order(struct result *result)
 	}
 }
 
+/* One that failed and is not over runs again where it is. */
+static void set_retry(const struct dealer *dealer, uint32_t number, struct ending *ending)
+{
+	const struct batch_order *todo = &dealer->list.todo[number];
+	const struct result *result = &ending->result;
+	ending->retry = !ending->final && !ending->unrun && result->reason != REASON_OK;
+	ending->attempts = todo->retries + dealer->orders[number].losses + 1;
+	ending->retry_in_ns =
+		batch_retry_delay_ns(dealer->many->config->retry_delay_ns, result->attempt);
+}
+
 static void count_result(struct dealer *dealer, uint32_t number)
 {
-	AUTO(result_done) struct result result = RESULT_INIT;
+	AUTO(ending_done) struct ending ending;
 	const struct work_msg *msg = dealer->msg;
-	bool over = msg->flags & WORK_FINAL, final = over && !(msg->flags & WORK_UNRUN);
+	struct result *result = &ending.result;
 	struct err err = ERR_INIT;
 	struct got *got = find_got(dealer->peer, msg->lease);
-	if (result_read(msg->text, msg->len, &result, &err) <= 0) {
+	ending_init_bare(&ending);
+	if (result_read(msg->text, msg->len, result, &err) <= 0) {
 		log_warn("%s sent a result that cannot be read: %s", dealer->peer->name, err.msg);
 		return;
 	}
-	const struct order *order = variant_at(dealer, number, result.variant[0]);
-	forget_order(&result);
-	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
-	free(result.node);
-	result.node = mem_strdup(dealer->peer->name);
-	if (got && got->trouble && result.reason == REASON_OK) {
-		result.reason = REASON_FILES;
-		result_miss(&result, "files", got->trouble);
+	const struct order *order = variant_at(dealer, number, result->variant[0]);
+	forget_order(result);
+	ending_set_order(result, order, 0, dealer->list.todo[number].item.width);
+	free(result->node);
+	result->node = mem_strdup(dealer->peer->name);
+	if (got && got->trouble && result->reason == REASON_OK) {
+		result->reason = REASON_FILES;
+		result_miss(result, "files", got->trouble);
 	}
-	if (keep_output(dealer, number, got, &result, &err) < 0 ||
-	    (final && dealer_place_files(got, &err) < 0))
+	ending.start_wall_ns = msg->value;
+	ending.unrun = msg->flags & WORK_UNRUN;
+	ending.final = msg->flags & WORK_FINAL && !ending.unrun;
+	set_retry(dealer, number, &ending);
+	if (keep_output(dealer, number, got, result, &err) < 0 ||
+	    (ending.final && dealer_place_files(got, &err) < 0))
 		fail(dealer, &err);
-	write_result(dealer, number, &result, msg->value, final);
-	dealer_tell_failure(dealer, order, &result, final);
-	if (dealer->page)
-		dealer_tell_page(dealer, number, &result, final, over && !final, NULL);
-	show(dealer, number, &result, got, final);
+	for (int i = 0; got && i < 2; i++) {
+		ending.fds[i] = fd_take(&got->fds[i]);
+		ending.bytes[i] = got->bytes[i];
+	}
+	record(dealer, number, &ending);
 	if (got)
 		free_got(got);
 }
@@ -305,56 +293,37 @@ static void count_result(struct dealer *dealer, uint32_t number)
 static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enum reason reason,
 		      const char *why, bool final)
 {
-	AUTO(result_done) struct result result = RESULT_INIT;
-	const struct order *order = dealer_order(dealer, number);
-	ending_set_order(&result, order, 0, dealer->list.todo[number].item.width);
-	result.attempt = (int)MAX(dealer->orders[number].losses, 1);
-	result.reason = reason;
-	result.status = (struct exit_status){ .kind = EXIT_UNKNOWN };
-	result.node = mem_strdup(host_name(dealer, host));
-	clock_iso(clock_wall_ns(), result.start);
-	result_miss(&result, "run", why);
-	write_result(dealer, number, &result, clock_wall_ns(), final);
-	if (reason == REASON_SPAWN)
-		dealer_tell_unfit(dealer, order, why);
-	else
-		dealer_tell_failure(dealer, order, &result, final);
-	if (dealer->page)
-		dealer_tell_page(dealer, number, &result, final, !final, why);
-	if (final)
-		outputs_end(runner_outputs(dealer->many->runner), number);
+	AUTO(ending_done) struct ending ending;
+	struct result *result = &ending.result;
+	ending_init_bare(&ending);
+	ending_set_order(result, dealer_order(dealer, number), 0,
+			 dealer->list.todo[number].item.width);
+	result->attempt = (int)MAX(dealer->orders[number].losses, 1);
+	result->reason = reason;
+	result->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
+	result->node = mem_strdup(host_name(dealer, host));
+	clock_iso(clock_wall_ns(), result->start);
+	result_miss(result, "run", why);
+	ending.start_wall_ns = clock_wall_ns();
+	ending.final = final;
+	ending.retry = !final;
+	ending.attempts = dealer->list.todo[number].retries + dealer->orders[number].losses + 1;
+	record(dealer, number, &ending);
 }
 
 /* ---- the end ---- */
 
-static int exit_code(const struct dealer *dealer)
-{
-	const struct deal *deal = &dealer->deal;
-	const struct halt_rule *halt = &deal->config.halt;
-	if (dealer->broken)
-		return EXIT_CODE_SYSTEM;
-	if (deal->why == DEAL_WHY_USER)
-		return EXIT_CODE_SIGNAL_BASE + runner_stop_signal(dealer->many->runner);
-	if (deal->why == DEAL_WHY_HALT && halt->what == HALT_SUCCESS)
-		return EXIT_CODE_OK;
-	if (dealer->many->config->exit_code == BATCH_EXIT_PARALLEL)
-		return deal->why == DEAL_WHY_HALT && halt->when == HALT_NOW &&
-				       halt->what == HALT_FAIL && halt->count == 1
-			       ? dealer->failed_code
-			       : (int)MIN(deal->failed, (uint64_t)101);
-	return deal->ok == deal->count ? EXIT_CODE_OK : EXIT_CODE_FAILED;
-}
-
 static void say_bye(struct dealer *dealer, uint64_t link)
 {
 	dealer_send(dealer, link,
-		    (struct work_msg){ .type = WORK_BYE, .count = (uint32_t)exit_code(dealer) });
+		    (struct work_msg){ .type = WORK_BYE,
+				       .count = (uint32_t)dealer_exit_code(dealer) });
 }
 
 static void end(struct dealer *dealer)
 {
 	list_foreach(link, &dealer->peers) say_bye(dealer, list_entry(link, struct peer, link)->id);
-	many_end(dealer->many, exit_code(dealer));
+	many_end(dealer->many, dealer_exit_code(dealer));
 }
 
 /* Those that were promised are told that it is over, unless the user wants to leave. */
@@ -400,6 +369,17 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 				       .number = dealer->orders[action->order].losses,
 				       .text = buf_data(&text),
 				       .len = buf_len(&text) });
+}
+
+/* The crew does not tell us that a link is down which we have hung up. */
+static void hang_up(struct dealer *dealer, uint64_t link)
+{
+	struct peer *peer = find_peer(dealer, link);
+	crew_peer_hang_up(dealer->many->crew, link);
+	if (peer && peer == dealer->taking)
+		peer->gone = true;
+	else if (peer)
+		free_peer(peer);
 }
 
 static void act(struct dealer *dealer, const struct deal_action *action)
@@ -473,7 +453,7 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		log_warn("lost %s with %u orders", host_name(dealer, action->host), action->count);
 		break;
 	case DEAL_DO_HANG_UP:
-		crew_peer_hang_up(dealer->many->crew, action->link);
+		hang_up(dealer, action->link);
 		break;
 	case DEAL_DO_END:
 		end(dealer);
@@ -590,7 +570,7 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 	step(dealer, event);
 	if (msg->type == WORK_STARTED && msg->order < dealer->list.count &&
 	    dealer->orders[msg->order].lease == msg->lease)
-		batch_page_started(dealer->page, msg->order, peer->name);
+		batch_page_started(dealer->recorder.page, msg->order, peer->name);
 	const struct deal_host *host = &dealer->deal.hosts[peer->host];
 	if (msg->type == WORK_BEAT && host->link == peer->id)
 		dealer_send(dealer, peer->id,
@@ -604,15 +584,22 @@ void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t 
 	struct work_msg msg;
 	struct err err = ERR_INIT;
 	size_t size, used = 0;
-	int r = 0, got;
+	int r = 0, got = 0;
 	if (!peer)
 		return;
 	buf_append(&peer->in, data, len);
-	while ((got = work_next(buf_data(&peer->in) + used, buf_len(&peer->in) - used, &msg, &size,
+	dealer->taking = peer;
+	while (!peer->gone &&
+	       (got = work_next(buf_data(&peer->in) + used, buf_len(&peer->in) - used, &msg, &size,
 				&err)) > 0 &&
 	       (r = take_msg(dealer, peer, &msg, &err)) == 0)
 		used += size;
+	dealer->taking = NULL;
 	buf_consume(&peer->in, used);
+	if (peer->gone) {
+		free_peer(peer);
+		return;
+	}
 	if (got >= 0 && r >= 0)
 		return;
 	log_warn("%s is dropped: %s", peer->name, err.msg);
@@ -671,13 +658,11 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		free(dealer);
 		return r;
 	}
-	dealer->start_ns = now_ns;
 	dealer->term = random_u64() | 1;
 	dealer->timer = evtimer_new(runner_base(many->runner), on_timer, dealer);
 	dealer->status =
 		event_new(runner_base(many->runner), -1, EV_PERSIST, dealer_on_status, dealer);
-	struct timeval period = clock_timeval(STATUS_NS);
-	event_add(dealer->status, &period);
+	dealer_begin_telling(dealer);
 	make_orders(dealer);
 	struct deal_config deal = {
 		.lost_after_ns = many->lost_ns,
@@ -706,13 +691,13 @@ void dealer_free(struct dealer *dealer)
 {
 	if (!dealer)
 		return;
-	batch_page_close(dealer->page, dealer->many->exit_code);
+	batch_page_close(dealer->recorder.page, dealer->many->exit_code);
 	dealer_unmark_directory(dealer);
 	list_foreach(link, &dealer->peers) free_peer(list_entry(link, struct peer, link));
 	event_free(dealer->timer);
 	event_free(dealer->status);
 	deal_done(&dealer->deal);
-	failures_done(&dealer->failures);
+	recorder_done(&dealer->recorder);
 	free(dealer->orders);
 	free(dealer->kinds);
 	free(dealer);

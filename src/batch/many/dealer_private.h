@@ -6,8 +6,7 @@
 #include "base/dir.h"
 #include "base/newfile.h"
 #include "batch/many/many_private.h"
-#include "batch/page/batch_page.h"
-#include "batch/show/failures.h"
+#include "batch/recorder.h"
 
 /* A file that an order made. */
 struct got_file {
@@ -36,6 +35,7 @@ struct peer {
 	char name[WORK_NAME_MAX];
 	struct buf in;
 	struct list gots;
+	bool gone; /* its link was hung up while what came over it was at hand */
 };
 
 struct dealer {
@@ -47,13 +47,12 @@ struct dealer {
 	size_t kind_count, kind_cap;
 	struct event *timer, *status;
 	struct list peers;
-	uint64_t term, start_ns;
+	uint64_t term;
 	/* the result at hand */
 	struct peer *peer;
+	struct peer *taking; /* its bytes are at hand; NULL: none are */
 	const struct work_msg *msg;
-	struct batch_page *page; /* --http; NULL: none */
-	struct failures failures;
-	int failed_code;
+	struct recorder recorder;
 	uint64_t late; /* results that did not count */
 	bool broken;   /* the result file cannot be written */
 	char mark[40]; /* a file by which hosts see that they share the directory; "": none */
@@ -79,16 +78,11 @@ void dealer_mark_directory(struct dealer *dealer);
 void dealer_unmark_directory(struct dealer *dealer);
 
 /* dealer_tell.c */
-void dealer_tell_failure(struct dealer *dealer, const struct order *order,
-			 const struct result *result, bool final);
-void dealer_tell_unfit(struct dealer *dealer, const struct order *order, const char *why);
+void dealer_begin_telling(struct dealer *dealer);
+int dealer_exit_code(const struct dealer *dealer);
 void dealer_on_status(evutil_socket_t fd, short what, void *dealer);
 
 /* --http: who coordinates serves the page. */
 int dealer_open_page(struct dealer *dealer, struct err *err);
-/* `again`: the order counts as not run. `why`: the words for a failure; NULL: what the result
- * says. */
-void dealer_tell_page(struct dealer *dealer, uint32_t number, const struct result *result,
-		      bool final, bool again, const char *why);
 
 #endif

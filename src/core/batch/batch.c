@@ -425,15 +425,3 @@ uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs,
 			    order_estimate, (void *)batch);
 }
-
-#define PARALLEL_FAILED_MAX 100 /* a larger number does not fit into an exit status */
-
-int batch_exit_parallel(const struct batch *batch, int failed_code)
-{
-	const struct halt_rule *halt = &batch->opts.halt;
-	bool by_failure = batch->stop == BATCH_STOP_HALT && halt->when == HALT_NOW &&
-			  halt->what == HALT_FAIL && halt->count == 1;
-	if (by_failure)
-		return failed_code;
-	return (int)MIN(batch->failed, (uint64_t)PARALLEL_FAILED_MAX + 1);
-}

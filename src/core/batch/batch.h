@@ -250,9 +250,8 @@ bool batch_waits_for_host(const struct batch *batch);
 const struct batch_order *batch_running(const struct batch *batch, int slot,
 					uint64_t *ret_since_ns);
 
-/* The exit status of GNU parallel: how many orders failed, 101 for more than 100; with
- * --halt now,fail=1 that of the order that failed, `failed_code`. */
-int batch_exit_parallel(const struct batch *batch, int failed_code);
+/* How long an attempt that failed waits for the next one. */
+uint64_t batch_retry_delay_ns(uint64_t first_ns, int attempt);
 
 /* Time until everything is done; NS_NEVER while there is no estimate. */
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);

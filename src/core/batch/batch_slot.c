@@ -215,12 +215,12 @@ static enum reason reason_of(const struct batch *batch, const struct batch_slot 
 	return REASON_LOST;
 }
 
-static uint64_t retry_delay(const struct batch *batch, int attempt)
+uint64_t batch_retry_delay_ns(uint64_t first_ns, int attempt)
 {
-	uint64_t delay = batch->opts.retry_delay_ns;
+	uint64_t delay = first_ns;
 	for (int i = 1; i < attempt && delay < BATCH_RETRY_DELAY_MAX_NS; i++)
 		delay *= 2;
-	return MIN(delay, MAX(BATCH_RETRY_DELAY_MAX_NS, batch->opts.retry_delay_ns));
+	return MIN(delay, MAX(BATCH_RETRY_DELAY_MAX_NS, first_ns));
 }
 
 /* Counts an order that is over, opens the gate that it guards, and checks --halt. */
@@ -274,7 +274,7 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 		outcome->final = outcome->reason != REASON_KILLED;
 		return false;
 	}
-	outcome->retry_in_ns = retry_delay(s->batch, order->attempt);
+	outcome->retry_in_ns = batch_retry_delay_ns(s->batch->opts.retry_delay_ns, order->attempt);
 	order->attempt++;
 	order->state = BATCH_WAITING;
 	heap_push(&s->batch->waiting, &order->wake, ns_add(s->now_ns, outcome->retry_in_ns));

@@ -318,6 +318,28 @@ def test_an_order_waits_for_a_host_that_may_come(make_hosts, tmp_path):
     assert hosts.output() == "with it\n"
 
 
+def test_what_a_host_that_is_lost_had_sent_is_not_kept_open(make_hosts, tmp_path):
+    hosts = make_hosts()
+    # An eighth of a GiB of output that costs no disk where it is made.
+    orders = needy(tmp_path, {"id": "large", "cmd": "exec python3 -c 'import os; os.ftruncate(1, 1 << 27)'", "features": "far"},
+                   {"cmd": f"{waiting('here')}true"})
+    here, = hosts.start("-o", "r.jsonl", "--results=out", orders, count=1, conf=QUICK)
+    wait_for(lambda: started(tmp_path / "started"), "an order that keeps the batch alive")
+    far = hosts.start("--features=far", "-o", "r.jsonl", "--results=out", orders, count=1, conf=QUICK)[1]
+
+    def received():
+        """Of unnamed files that have something in them: the coordinator's copies of what hosts send."""
+        links = [f"/proc/{here.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{here.pid}/fd")]
+        with contextlib.suppress(FileNotFoundError):
+            return [os.stat(link).st_size for link in links if "(deleted)" in os.readlink(link) and os.stat(link).st_size > 0]
+
+    part, = wait_for(received, "some of the output")
+    far.signal(signal.SIGSTOP)
+    assert part < 1 << 27
+    here.says("lost .* with 1 orders")
+    wait_for(lambda: received() == [], "it to be closed")
+
+
 def test_one_host_alone_refuses_what_it_cannot_serve(tmp_path):
     orders = needy(tmp_path, {"id": "much", "cmd": "echo with it", "features": "gpu"})
     done = subprocess.run([MUSTER, "batch", orders], capture_output=True, text=True, env=clean_env(), timeout=DEADLINE)

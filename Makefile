@@ -124,6 +124,7 @@ $(BUILD)/obj/%.o: src/%.c
 $(BUILD)/obj/cli/main.o $(BUILD)/obj/lib/version.o $(BUILD)/obj/libexec/etcd_options.o: VERSION
 $(BUILD)/obj/run/preload_source.o $(BUILD)/fuzzobj/run/preload_source.o: python/muster/_uncaught.py python/muster/_flight.py python/muster/_template.py
 $(BUILD)/obj/watch/flight_hook.o $(BUILD)/fuzzobj/watch/flight_hook.o: python/muster/_flight.py
+$(BUILD)/obj/batch/archive/archive_file.o $(BUILD)/fuzzobj/batch/archive/archive_file.o: python/muster/_bench.py
 $(BUILD)/obj/web/web.o $(BUILD)/fuzzobj/web/web.o: $(wildcard src/web/*.html src/web/*.css src/web/*.js)
 $(BUILD)/obj/batch/compare/compare_page.o $(BUILD)/fuzzobj/batch/compare/compare_page.o: src/batch/compare/compare_page.js
 

@@ -36,8 +36,9 @@ int archive_key_make(struct archive_key *key, const struct archive_options *opti
 /* Files the result file at `path`. */
 int archive_file(const char *dir, const struct archive_key *key, const char *path, struct err *err);
 
-/* Files a result of another tool (proto/bench_import.h). What the file says about version and host
- * is used where the options do not. Returns how many versions it had. */
+/* Files a result of another tool, which a Python script reads (python/muster/_bench.py). What the
+ * file says about version and host is used where the options do not. Returns how many versions it
+ * had. */
 int archive_import(const struct archive_options *options, const char *path, struct err *err);
 
 /* ------------------------------------------------------------------- reading */

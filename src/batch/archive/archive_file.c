@@ -13,10 +13,10 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "batch/archive/archive.h"
+#include "batch/archive/run_program.h"
 #include "batch/results.h"
 #include "batch/samples.h"
 #include "core/batch/stats.h"
-#include "proto/bench_import.h"
 #include "proto/json_out.h"
 #include "proto/result.h"
 
@@ -247,6 +247,14 @@ int archive_file(const char *dir, const struct archive_key *key, const char *pat
 
 /* --------------------------------------------------------------------- imports */
 
+/* The script that reads the files of other tools. */
+__asm__(".pushsection .rodata\n"
+	"import_source:\n"
+	".incbin \"python/muster/_bench.py\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char import_source[];
+
 /* One version of an import while it is read. */
 struct imported {
 	struct archive_key key;
@@ -278,14 +286,15 @@ static const char *first_of(const char *a, const char *b, const char *c)
 	return a && *a ? a : b && *b ? b : c;
 }
 
-/* Files keep the values of a version together: the last one is looked at first. */
-static struct imported *imported_of(struct importing *importing, const struct bench_version *from)
+/* Of the version that the script told last. Files keep the values of a version together: the last
+ * one is looked at first. */
+static struct imported *imported_of(struct importing *importing, const struct archive_key *from)
 {
 	const struct archive_options *options = importing->options;
 	const struct archive_key *fallback = &importing->fallback;
-	const char *version = first_of(options->version, from->commit, fallback->version);
+	const char *version = first_of(options->version, from->version, fallback->version);
 	const char *configuration =
-		first_of(options->configuration, from->suite, fallback->configuration);
+		first_of(options->configuration, from->configuration, fallback->configuration);
 	for (size_t i = importing->count; i-- > 0 && version;)
 		if (str_eq(importing->versions[i]->key.version, version) &&
 		    str_eq(importing->versions[i]->key.configuration, configuration))
@@ -295,8 +304,8 @@ static struct imported *imported_of(struct importing *importing, const struct be
 	struct imported *imported = NEW(struct imported);
 	imported->key = (struct archive_key){
 		.version = mem_strdup(version),
-		.host_class =
-			mem_strdup(first_of(options->host_class, from->host, fallback->host_class)),
+		.host_class = mem_strdup(
+			first_of(options->host_class, from->host_class, fallback->host_class)),
 		.configuration = mem_strdup(configuration),
 		.time_s = from->time_s ? from->time_s : fallback->time_s,
 	};
@@ -305,29 +314,56 @@ static struct imported *imported_of(struct importing *importing, const struct be
 	return imported;
 }
 
-static int on_value(void *arg, const struct bench_version *version, const struct result *result,
-		    struct err *err)
+/* A line of the script: a version, or a value of the version before it. */
+static int take_line(struct importing *importing, struct archive_entry *from, const char *line,
+		     size_t len, struct err *err)
 {
-	struct imported *imported = imported_of(arg, version);
+	AUTO(result_done) struct result result = RESULT_INIT;
+	int64_t bytes = 0;
+	int r = result_read(line, len, &result, err);
+	if (r == 0 && archive_read_key(from, line, len, &bytes) < 0)
+		return err_set(err, EINVAL, "not a version of a history");
+	if (r < 1)
+		return r;
+	struct imported *imported = imported_of(importing, &from->key);
 	if (!imported)
 		return err_set(err, EINVAL,
 			       "it does not say of which version it is, and this is not a git "
 			       "repository: name the version with --version-label");
-	add_result(&imported->summary, result);
-	result_write(result, &imported->lines);
+	add_result(&imported->summary, &result);
+	result_write(&result, &imported->lines);
 	return 0;
+}
+
+/* Has the script read the file at `path`. */
+static int read_other_tool(const char *path, struct buf *ret_lines, struct err *err)
+{
+	const char *chosen = getenv("PYTHON_EXEC"),
+		   *python = chosen && *chosen ? chosen : "python3";
+	/* -I and -S: neither the working directory nor packages take part. */
+	char *argv[] = {
+		(char *)python, "-I", "-S", "-c", (char *)import_source, (char *)path, NULL
+	};
+	int r = program_output(argv, NULL, false, ret_lines, err);
+	if (r == -ECHILD && buf_len(ret_lines)) /* it says why */
+		return err_set(err, EINVAL, "%s", buf_str(ret_lines));
+	return r < 0 ? err_wrap(err, "--import needs Python, python3 or the one in PYTHON_EXEC")
+		     : 0;
 }
 
 int archive_import(const struct archive_options *options, const char *path, struct err *err)
 {
 	AUTO(importing_done) struct importing importing = { .options = options };
+	AUTO(archive_entry_done) struct archive_entry from = { .path = NULL };
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	/* Without a version, unless the file says one for every value: on_value() tells. */
+	/* Without a version, unless the file says one for every value: take_line() tells. */
 	archive_key_make(&importing.fallback, options, "import", NULL);
-	int r = file_read(path, BENCH_IMPORT_MAX, &text, err);
-	if (r < 0)
-		return r;
-	r = bench_import((const char *)buf_data(&text), buf_len(&text), on_value, &importing, err);
+	int r = read_other_tool(path, &text, err);
+	const char *line = buf_str(&text);
+	for (size_t len; r >= 0 && *line; line += len + 1) {
+		len = strcspn(line, "\n");
+		r = take_line(&importing, &from, line, len, err);
+	}
 	if (r < 0)
 		return err_wrap(err, "%s", path);
 	for (size_t i = 0; i < importing.count; i++) {

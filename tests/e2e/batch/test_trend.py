@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 
 import pytest
@@ -108,6 +109,100 @@ def test_files_of_other_tools_are_imported(tmp_path, name, ids):
     filed = next(folder.rglob("*.jsonl"))
     exported = json.loads(muster("compare", filed, "--export-json=-").stdout)
     assert exported["results"] or name == "none"
+
+
+GOOGLE_ENTRY = {"run_name": "x", "real_time": 2.5, "cpu_time": 1, "time_unit": "us", "items_per_second": 7}
+MEAN = {"run_name": "x", "run_type": "aggregate", "aggregate_name": "mean", "real_time": 8, "time_unit": "ms"}
+MEDIAN = {**MEAN, "aggregate_name": "median", "real_time": 9}
+FOREIGN = {
+    "hyperfine gives a run for every time": (
+        {"results": [{"command": "a", "mean": 9, "times": [0.5, 0.25, None], "memory_usage_byte": [2048]},
+                     {"command": "b", "mean": 0.001}]},
+        [("v", "a", "0.50s 2K"), ("v", "a", "0.25s"), ("v", "b", "0.001s")]),
+    "too many times give their median": (
+        {"results": [{"command": "a", "times": [1] * 600 + [2] * 601}]}, [("v", "a", "2s")]),
+    "Google Benchmark gives repetitions": (
+        {"context": {}, "benchmarks": [GOOGLE_ENTRY, MEDIAN]}, [("v", "x", "2500ns 7items/s up")]),
+    "or else medians": (
+        {"context": {}, "benchmarks": [MEAN, MEDIAN]}, [("v", "x", "9ms")]),
+    "a unit that is none gives no time": (
+        {"context": {}, "benchmarks": [{**GOOGLE_ENTRY, "time_unit": "y"}]}, [("v", "x", "7items/s up")]),
+    "pytest-benchmark says the commit": (
+        {"machine_info": {"node": "h"}, "commit_info": {"id": "abc", "time": "2023-11-14T23:13:20+01:00"}, "benchmarks": [
+            {"fullname": "t::a", "stats": {"median": 1e-6}}, {"fullname": "t::b", "stats": {"median": 1, "data": [2e-6]}}]},
+        [("abc 1700000000 h", "t::a", "1us"), ("abc 1700000000 h", "t::b", "2us")]),
+    "parameters of asv are part of the name": (
+        {"commit_hash": "c0f", "date": 1700000000000, "result_columns": ["result", "params", "version"], "results": {
+            "m.time_x": [[1, None, 3, float("nan"), 4, 5], [["1", "2"], ["'a'", "'b'", "'c'"]], "v"],
+            "m.track_y": [[5], [], "v"], "m.time_z": [None], "m.peakmem_p": [[float("inf"), 2048], [["q", "r"]]]}},
+        [("c0f 1700000000", "m.time_x(1, 'a')", "1s"), ("c0f 1700000000", "m.time_x(1, 'c')", "3s"),
+         ("c0f 1700000000", "m.time_x(2, 'b')", "4s"), ("c0f 1700000000", "m.time_x(2, 'c')", "5s"),
+         ("c0f 1700000000", "m.track_y", "5"), ("c0f 1700000000", "m.peakmem_p(r)", "2K")]),
+    "a commit and a date that are none are not known": (
+        {"commit_hash": 3, "date": 1e300, "result_columns": ["result"], "results": {"t": [1]}}, [("v", "t", "1s")]),
+    "github-action-benchmark knows what grows": (
+        {"entries": {"s": [{"commit": {"id": "w"}, "date": 5000, "tool": "benchmarkjs", "benches": [
+            {"name": "n", "value": 3, "unit": "ops/sec"}, {"name": "m", "value": 4, "unit": "ns/iter"}, {"name": "q", "value": "x"}]}]}},
+        [("w 5", "n", "3ops/sec up"), ("w 5", "m", "4ns")]),
+}
+
+
+def filed(folder):
+    """What an import filed: (version with what else the file said, id, values)."""
+    for path in sorted(folder.rglob("*.jsonl")):
+        key, *lines = map(json.loads, path.read_text().splitlines())
+        said = [key["version"]] + [str(key["time"])] * (key["time"] < 1.75e9) + [key["class"]] * (key["class"] == "h")
+        for line in lines:
+            if "muster" not in line:
+                yield " ".join(said), line["id"], line.get("wall_ns"), line.get("maxrss_kb"), \
+                    line.get("value"), line.get("unit"), line.get("more_is_better")
+
+
+def wanted(said, name, values):
+    found = {"maxrss": None, "wall": None, "value": None, "unit": None, "up": None}
+    for word in values.split():
+        number, unit = re.fullmatch(r"([\d.]*)(.*)", word).groups()
+        scale = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}.get(unit)
+        if scale:
+            found["wall"] = round(float(number) * scale)
+        elif unit == "K":
+            found["maxrss"] = int(number)
+        elif word == "up":
+            found["up"] = True
+        else:
+            found["value"], found["unit"] = float(number), unit or None
+    return said, name, found["wall"], found["maxrss"], found["value"], found["unit"], found["up"]
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_values_of_other_tools_keep_their_meaning(tmp_path, case):
+    content, values = FOREIGN[case]
+    (tmp_path / "f.json").write_text(json.dumps(content))
+    label = ["--version-label=v"] if values[0][0] == "v" else []
+    muster("trend", tmp_path / "perf", "--import", tmp_path / "f.json", *label)
+    assert list(filed(tmp_path / "perf")) == [wanted(*each) for each in values]
+
+
+@pytest.mark.parametrize("content, why", [
+    ("", "not JSON"), ('{"results":[}', "not JSON"), ('{"results":3}', "not JSON"), ("[" * 100000, "not JSON"),
+    ("window.BENCHMARK_DATA = nothing", "not JSON"), ('{"results":["x"]}', "not JSON"), ("\xff", "not JSON"),
+    ("{}", "not a file of hyperfine"), ('{"benchmarks":[]}', "not a file of hyperfine"),
+    ('{"results":[]}', "no benchmark"), ('{"benchmarks":[],"context":{}}', "no benchmark"),
+    ('{"result_columns":[],"results":[]}', "not JSON"),
+    ('{"entries":{"s":[{"benches":[{"value":"x"}]}]}}', "no benchmark"),
+])
+def test_what_no_tool_wrote_is_refused_with_a_reason(tmp_path, content, why):
+    (tmp_path / "f.json").write_bytes(content.encode("latin-1"))
+    done = muster("trend", tmp_path / "perf", "--import", tmp_path / "f.json", "--version-label=v", status=125)
+    assert "f.json: " in done.stderr and why in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "perf").exists()
+
+
+def test_an_import_without_python_says_what_to_do(tmp_path):
+    env = {**clean_env(), "PYTHON_EXEC": str(tmp_path / "none")}
+    done = subprocess.run([MUSTER, "trend", tmp_path / "perf", "--import", SAMPLES / "asv-0.6.6.json"], text=True,
+                          capture_output=True, env=env)
+    assert done.returncode == 125 and "--import needs Python, python3 or the one in PYTHON_EXEC" in done.stderr
 
 
 def test_suites_of_a_data_file_are_not_mixed(tmp_path):

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/str.h"
 #include "core/fleet/fleet.h"
+#include "proto/step_pattern.h"
 #include "run/checks/preflight_options.h"
 #include "run/worker_env.h"
 #include "sys/engine_ask.h"
@@ -455,8 +456,7 @@ static int parse_progress(const struct run_options *options, struct run_config *
 	config->progress_total = (uint64_t)options->progress_total;
 	if (!options->progress_regex)
 		return 0;
-	config->progress_pattern = NEW(struct step_pattern);
-	int r = step_pattern_parse(config->progress_pattern, options->progress_regex, err);
+	int r = step_pattern_new(options->progress_regex, &config->progress_pattern, err);
 	return r < 0 ? err_wrap(err, "--progress-regex") : 0;
 }
 
@@ -551,7 +551,7 @@ void run_config_done(struct run_config *config)
 	rendezvous_done(&config->rdzv);
 	run_streams_done(&config->streams);
 	run_placement_done(&config->placement);
-	free(config->progress_pattern);
+	step_pattern_free(config->progress_pattern);
 	entry_done(&config->entry);
 	*config = RUN_CONFIG_INIT;
 }

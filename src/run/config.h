@@ -12,7 +12,6 @@
 #include "core/checks/counter_changes.h"
 #include "core/checks/digest.h"
 #include "core/host/engine.h"
-#include "core/lines/step_pattern.h"
 #include "core/worker/exit_set.h"
 #include "net/addr.h"
 #include "run/entry.h"

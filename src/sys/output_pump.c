@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "proto/step_pattern.h"
 
 #define CHUNK ((size_t)64 * 1024) /* a pipe's usual size */
 #define BATCH 64
@@ -142,7 +143,8 @@ static void look_for_step(const struct output *output, const struct stream *stre
 	size_t len = line->len;
 	while (len > 0 && (line->text[len - 1] == '\n' || line->text[len - 1] == '\r'))
 		len--;
-	if (line->continues || !step_pattern_find(output->steps, line->text, len, &step, &total))
+	if (line->continues ||
+	    !step_pattern_find(output->steps, (const char *)line->text, len, &step, &total))
 		return;
 	if (total)
 		atomic_store_explicit(&page->total, total, memory_order_relaxed);

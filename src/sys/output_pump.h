@@ -14,7 +14,6 @@
 #include "core/lines/line_queue.h"
 #include "core/lines/line_split.h"
 #include "core/lines/merge.h"
-#include "core/lines/step_pattern.h"
 #include "core/lines/tail.h"
 #include "core/worker/worker_page.h"
 #include "sys/console.h"

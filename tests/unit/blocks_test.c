@@ -94,6 +94,11 @@ TEST(separators_may_be_regular_expressions_and_left_out)
 						    .remove = true },
 			     "foo,bar,_baz,__qux,"),
 			 "[foo,bar][baz][qux,]");
+	ck_assert_str_eq(cut(&(struct block_rules){ .records = 1,
+						    .recend = "\\d(?:;|,\\s)",
+						    .regexp = true },
+			     "ad,1, b;2;c"),
+			 "[ad,1, ][b;2;][c]");
 	ck_assert_str_eq(cut(&(struct block_rules){ .records = 2,
 						    .recend = ", ",
 						    .recstart = "/",

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/lines/step_pattern.h"
+#include "proto/step_pattern.h"
 #include "core/worker/goodput.h"
 #include "core/worker/worker_page.h"
 
@@ -222,12 +222,13 @@ TEST(wrong_times_of_workers_do_not_make_more_time)
 /* The step in `line`; -1: none. */
 static int64_t find(const char *text, const char *line, uint64_t *ret_total)
 {
-	struct step_pattern pattern;
+	struct step_pattern *pattern;
 	struct err err = ERR_INIT;
 	uint64_t step;
-	ck_assert_msg(step_pattern_parse(&pattern, text, &err) == 0, "%s: %s", text, err.msg);
-	return step_pattern_find(&pattern, line, strlen(line), &step, ret_total) ? (int64_t)step
-										 : -1;
+	ck_assert_msg(step_pattern_new(text, &pattern, &err) == 0, "%s: %s", text, err.msg);
+	bool found = step_pattern_find(pattern, line, strlen(line), &step, ret_total);
+	step_pattern_free(pattern);
+	return found ? (int64_t)step : -1;
 }
 
 TEST(a_pattern_finds_the_number_of_the_step)
@@ -256,6 +257,13 @@ TEST(a_pattern_finds_the_number_of_the_step)
 		{ "([a-z]+)", "word", -1, 0 },
 		{ "it=([^ ,]+)", "it=77,", 77, 0 },
 		{ "(\\d+)|x", "x", -1, 0 },
+		{ "\\{\"step\": (\\d{1,6})\\b", "{\"step\": 17}", 17, 0 },
+		{ "{\"step\": (\\d+)", "{\"step\": 18}", 18, 0 },
+		{ "[^a-f\\]]=(\\d+)", "]=1 ^=2", 2, 0 },
+		{ "[]^[-]=(\\d+)[\\w-]+ (\\d+)", "^=3-a_B 4", 3, 4 },
+		{ "[[:upper:]\\t](\\d+)\\D(?:x)(\\d+)", "5\t6\x80x7", 6, 7 },
+		{ "\\W\\S<(\\d+)\\>\\.", "a b<8>.", 8, 0 },
+		{ "(\\d+) (\\d+) (\\w+)", "1 2 x", 1, 2 },
 		{ "step.(\\d+)",
 		  "step\xff"
 		  "6",
@@ -276,27 +284,33 @@ TEST(a_wrong_pattern_is_refused_with_its_place)
 		const char *pattern, *why;
 	} cases[] = {
 		{ "step", "no group" },
-		{ "step (\\d+", "')' is missing at ''" },
+		{ "step (\\d+", "Unmatched (" },
 		{ "(\\d+))", "a ')' too many at ')'" },
-		{ "*(\\d)", "nothing that could be repeated" },
-		{ "(a)(b)(c)", "a third group" },
+		{ "*(\\d)", "Invalid preceding regular expression" },
 		{ "[a(\\d)", "']' is missing" },
-		{ "(\\d{3})", "{...} is not known" },
+		{ "(\\d+?) of", "a second sign of repetition at '+?) of'" },
+		{ "(\\d{2}+)", "a second sign of repetition at '{2}+)'" },
+		{ "(\\d)\\1", "back-references are not known at '\\1'" },
+		{ "\\A(\\d)", "an escape that is not known at '\\A" },
+		{ "[\\S](\\d)", "only \\d, \\s and \\w are known in brackets at '\\S]" },
+		{ "[+-\\d](\\d)", "a range without an end at '\\d]" },
+		{ "[\\w-z](\\d)", "Invalid range end" },
+		{ "(\\d{99999})", "Regular expression too big" },
 		{ "(?=x)(\\d)", "only (...) and (?:...)" },
 		{ "(\\d+)\\", "nothing follows" },
-		{ "[z-a](\\d)", "ends before it begins" },
+		{ "[z-a](\\d)", "Invalid range end" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct step_pattern pattern;
+		struct step_pattern *pattern;
 		struct err err = ERR_INIT;
-		ck_assert_int_eq(step_pattern_parse(&pattern, cases[i].pattern, &err), -EINVAL);
+		ck_assert_int_eq(step_pattern_new(cases[i].pattern, &pattern, &err), -EINVAL);
 		ck_assert_msg(strstr(err.msg, cases[i].why), "'%s': %s", cases[i].pattern, err.msg);
 	}
 	char long_one[STEP_PATTERN_MAX + 2];
-	struct step_pattern pattern;
+	struct step_pattern *pattern;
 	memset(long_one, 'x', sizeof(long_one) - 1);
 	long_one[sizeof(long_one) - 1] = '\0';
-	ck_assert_int_eq(step_pattern_parse(&pattern, long_one, NULL), -EINVAL);
+	ck_assert_int_eq(step_pattern_new(long_one, &pattern, NULL), -EINVAL);
 }
 
 TEST(only_the_beginning_of_a_long_line_is_looked_at)

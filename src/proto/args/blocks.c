@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "proto/args/regex.h"
 
 #define HEX_DIGITS 2
 
@@ -40,32 +41,14 @@ static void unescape(const char *text, struct buf *out)
 	}
 }
 
-/* The escapes of Perl that POSIX does not know: only these, the rest is left to regcomp(). */
-static char *regex_text(const char *text)
-{
-	struct buf out = BUF_INIT;
-	for (const char *p = text; *p; p++) {
-		bool newline = p[0] == '\\' && p[1] == 'n', tab = p[0] == '\\' && p[1] == 't';
-		if (newline || tab)
-			p++;
-		buf_append_char(&out, (char)(newline ? '\n' : tab ? '\t' : *p));
-		if (*p == '\\' && !newline && !tab && p[1])
-			buf_append_char(&out, *++p);
-	}
-	return buf_take_str(&out);
-}
-
 /* `given` is what the user wrote. */
 static int compile(regex_t *regex, const char *text, const char *option, const char *given,
 		   struct err *err)
 {
-	char why[128];
-	int r = regcomp(regex, text, REG_EXTENDED | REG_NEWLINE);
-	if (r == 0)
-		return 0;
-	regerror(r, regex, why, sizeof(why));
-	return err_set(err, EINVAL, "option '--%s': '%s' is not a regular expression: %s", option,
-		       given, why);
+	int r = regex_compile(regex, text, REG_NEWLINE, NULL, err);
+	return r < 0 ? err_wrap(err, "option '--%s': '%s' is not a regular expression", option,
+				given)
+		     : 0;
 }
 
 /* "(end)(start)", so that the first group says where to cut. */
@@ -84,8 +67,7 @@ static int init_border(struct block_cutter *cutter, struct err *err)
 			       "to count");
 	if (!rules->regexp)
 		return 0;
-	AUTO_FREE char *end_text = regex_text(end), *start_text = regex_text(start);
-	AUTO_FREE char *both = mem_printf("(%s)(%s)", end_text, start_text);
+	AUTO_FREE char *both = mem_printf("(%s)(%s)", end, start);
 	int r = compile(&cutter->border, both, rules->recend ? "recend" : "recstart",
 			rules->recend ? end : start, err);
 	cutter->has_border_regex = r == 0;
@@ -106,8 +88,7 @@ static int init_header(struct block_cutter *cutter, struct err *err)
 		cutter->header_due = false;
 	if (cutter->head_lines > 0 || !cutter->header_due)
 		return 0;
-	AUTO_FREE char *text = regex_text(header);
-	int r = compile(&cutter->head, text, "header", header, err);
+	int r = compile(&cutter->head, header, "header", header, err);
 	cutter->has_head_regex = r == 0;
 	return r;
 }

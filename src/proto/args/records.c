@@ -8,49 +8,22 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "proto/orders.h"
+#include "proto/args/regex.h"
 
 #define CSV_SEPARATOR ','
-
-/* ---- the expression between columns ---- */
-
-/* The few escapes that people bring along from Perl and that POSIX does not have. */
-static char *translate(const char *colsep)
-{
-	struct buf out = BUF_INIT;
-	for (const char *p = colsep; *p; p++) {
-		if (p[0] == '\\' && p[1] == 't')
-			buf_append_char(&out, '\t');
-		else if (p[0] == '\\' && p[1] == 'd')
-			buf_append_str(&out, "[0-9]");
-		else {
-			buf_append_char(&out, *p);
-			if (p[0] != '\\' || !p[1])
-				continue;
-			buf_append_char(&out, p[1]);
-		}
-		p++;
-	}
-	return buf_take_str(&out);
-}
 
 int arg_cutter_init(struct arg_cutter *cutter, const struct arg_format *format, struct err *err)
 {
 	*cutter = (struct arg_cutter){ .format = *format };
 	if (!format->colsep)
 		return 0;
-	AUTO_FREE char *pattern = translate(format->colsep);
 	if (format->csv)
-		return strlen(pattern) == 1
+		return strlen(format->colsep) == 1 || str_eq(format->colsep, "\\t")
 			       ? 0
 			       : err_set(err, EINVAL, "--csv needs a single character as --colsep");
-	int r = regcomp(&cutter->regex, pattern, REG_EXTENDED);
-	if (r != 0) {
-		char why[100];
-		regerror(r, &cutter->regex, why, sizeof(why));
-		return err_set(err, EINVAL, "--colsep '%.64s': %s", format->colsep, why);
-	}
-	cutter->has_regex = true;
-	return 0;
+	int r = regex_compile(&cutter->regex, format->colsep, 0, NULL, err);
+	cutter->has_regex = r == 0;
+	return r < 0 ? err_wrap(err, "--colsep '%.64s'", format->colsep) : 0;
 }
 
 void arg_cutter_done(struct arg_cutter *cutter)

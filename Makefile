@@ -154,10 +154,19 @@ $(BUILD)/unit.a: $(unit_library)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
+# What coordinator_cost_test.c counts: these call it at the start of each basic block.
+counted := $(addprefix core/rounds/,accord admission advance closing coordinator coordinator_step formation inspection losses \
+	pacing pairing roster) core/checks/clocks core/checks/fitness core/checks/peers core/pace/straggler base/heap base/map
+$(BUILD)/unit/coordinator_cost: $(counted:%=$(BUILD)/obj/counted/%.o)
+$(BUILD)/obj/counted/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) -fsanitize-coverage=trace-pc -MMD -MP -c -o $@ $<
+
 $(BUILD)/unit/%: $(BUILD)/obj/unit/%_test.o $(BUILD)/unit.a $(BUILD)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
 
 $(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
@@ -311,4 +320,4 @@ clean:
 help:
 	@sed -n 's/^#   /  /p' Makefile
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d $(BUILD)/obj/unit/lib/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d $(BUILD)/obj/unit/lib/*.d $(BUILD)/obj/counted/*/*.d $(BUILD)/obj/counted/*/*/*.d)

@@ -12,9 +12,10 @@ struct host_clock {
 	uint64_t error_ns; /* at most this much in either direction */
 };
 
-/* True: this one is wrong, by ret_offset_ns from the middle of all, of which it is one. Sorts them.
- */
-bool clocks_is_wrong(struct host_clock clock, struct host_clock *all, size_t count,
-		     int64_t *ret_offset_ns);
+/* The one in the middle of at least one clock; sorts them. */
+struct host_clock clocks_middle(struct host_clock *all, size_t count);
+
+/* True: this one is wrong, by ret_offset_ns from the middle of all, of which it is one. */
+bool clocks_is_wrong(struct host_clock clock, struct host_clock middle, int64_t *ret_offset_ns);
 
 #endif

@@ -17,9 +17,13 @@ static void announce(struct step *s, enum plan_phase phase)
 {
 	struct coordinator *c = s->c;
 	c->accord.plan.phase = phase;
-	for (size_t i = 0; i < c->roster.count; i++)
-		if (step_is_active(c->roster.members[i]))
-			send_plan(s, c->roster.members[i], &c->accord.plan);
+	c->accord.voted = 0;
+	for (size_t i = 0; i < c->roster.count; i++) {
+		struct member *member = c->roster.members[i];
+		member->vote = (struct msg_vote){ .serial = 0 };
+		if (step_is_active(member))
+			send_plan(s, member, &c->accord.plan);
+	}
 }
 
 static void begin(struct step *s, enum plan_kind kind, uint64_t deadline_ns)
@@ -32,26 +36,24 @@ static void begin(struct step *s, enum plan_kind kind, uint64_t deadline_ns)
 	announce(s, PLAN_ASKED);
 }
 
-static bool all_know_plans(const struct coordinator *c)
-{
-	for (size_t i = 0; i < c->roster.count; i++)
-		if (step_is_active(c->roster.members[i]) && !(c->roster.members[i]->can & CAN_PLAN))
-			return false;
-	return true;
-}
-
-/* Whether all members have voted on the plan as it is now. */
-static bool all_voted(const struct coordinator *c)
+/* Whether it has voted on the plan as it is now. */
+static bool has_voted(const struct coordinator *c, const struct member *member)
 {
 	const struct stop_plan *plan = &c->accord.plan;
-	for (size_t i = 0; i < c->roster.count; i++) {
-		const struct msg_vote *vote = &c->roster.members[i]->vote;
-		if (step_is_active(c->roster.members[i]) &&
-		    (vote->serial != plan->serial || vote->phase != plan->phase ||
-		     vote->step != plan->step))
-			return false;
-	}
-	return true;
+	const struct msg_vote *vote = &member->vote;
+	return vote->serial == plan->serial && vote->phase == plan->phase &&
+	       vote->step == plan->step;
+}
+
+void accord_begin(struct coordinator *c, const struct member *member)
+{
+	c->accord.cannot += !(member->can & CAN_PLAN);
+}
+
+void accord_end(struct coordinator *c, const struct member *member)
+{
+	c->accord.cannot -= !(member->can & CAN_PLAN);
+	c->accord.voted -= has_voted(c, member);
 }
 
 /* 1 + the highest step that a worker is known to have gone on after. */
@@ -90,7 +92,8 @@ void accord_review(struct step *s)
 	struct coordinator *c = s->c;
 	const struct stop_plan *plan = &c->accord.plan;
 	bool leaving = plan->phase == PLAN_COMMITTED && plan->kind == PLAN_LEAVE;
-	if (plan->phase == PLAN_NONE || leaving || !all_voted(c))
+	if (plan->phase == PLAN_NONE || leaving ||
+	    c->accord.voted < c->roster.tally.count[MEMBER_ACTIVE])
 		return;
 	if (plan->phase == PLAN_ASKED)
 		propose(s);
@@ -120,7 +123,7 @@ void accord_notice(struct step *s)
 	const struct member *member = sender(s);
 	if (!member)
 		return;
-	if (!all_know_plans(s->c)) {
+	if (accord->cannot) {
 		send_plan(s, member, &(struct stop_plan){ .phase = PLAN_NONE });
 		return;
 	}
@@ -141,7 +144,9 @@ void accord_vote(struct step *s)
 	struct member *member = sender(s);
 	if (!member)
 		return;
+	s->c->accord.voted -= has_voted(s->c, member);
 	member->vote = s->event->msg->vote;
+	s->c->accord.voted += has_voted(s->c, member);
 	accord_review(s);
 }
 

@@ -17,6 +17,11 @@
 
 #include "core/rounds/coordinator_step.h"
 
+/* A member enters a round that has just formed; or it is active no more, while the round runs on.
+ */
+void accord_begin(struct coordinator *c, const struct member *member);
+void accord_end(struct coordinator *c, const struct member *member);
+
 /* NOTICE and VOTE of a member while the round runs. */
 void accord_notice(struct step *s);
 void accord_vote(struct step *s);

@@ -1,6 +1,7 @@
 #include "core/rounds/advance.h"
 
 #include "base/clock.h"
+#include "core/rounds/accord.h"
 #include "core/rounds/closing.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
@@ -57,8 +58,10 @@ static void form(struct step *s)
 	c->regather_ns = 0;
 	step_set_state(s, COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c->roster.count; i++)
-		if (c->roster.members[i]->in_round)
+		if (c->roster.members[i]->in_round) {
+			accord_begin(c, c->roster.members[i]);
 			send_formed(s, c->roster.members[i]);
+		}
 	advance_job(s);
 }
 
@@ -146,7 +149,8 @@ static bool last_call_over(struct step *s)
 	if (c->last_call_ns == NS_NEVER)
 		c->last_call_ns = ns_add(s->now_ns, c->config.last_call_ns);
 	bool over = s->now_ns >= c->last_call_ns;
-	if (!over && roster_usable(&c->roster) < c->max_nodes)
+	/* Who has not been judged is willing so far. */
+	if (!over && c->roster.tally.ready_willing < c->max_nodes)
 		return false;
 	if (pairing_holds(s))
 		return false;

@@ -145,6 +145,7 @@ static void running_done(struct step *s)
 	struct member *member = sender_in_round(s);
 	if (!member || member->status != MEMBER_ACTIVE)
 		return;
+	accord_end(c, member);
 	roster_set_status(&c->roster, member, MEMBER_DONE);
 	c->left |= s->event->msg->done.left;
 	if (++c->done_count == c->roster.heard.nodes)

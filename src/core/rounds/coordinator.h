@@ -13,6 +13,7 @@
 #define CORE_ROUNDS_COORDINATOR_H
 
 #include "base/actions.h"
+#include "core/checks/clocks.h"
 #include "core/pace/waits.h"
 #include "core/rounds/note.h"
 #include "core/rounds/policy.h"
@@ -118,6 +119,13 @@ struct coordinator_action {
 
 ACTIONS_OF(coordinator);
 
+/* The middle of the nodes' wall clocks (core/rounds/inspection.h). */
+struct clock_middle {
+	struct host_clock clock;
+	size_t count; /* of them all; 0: not known */
+	size_t due;   /* it is found again after so many PINGs that tell of a clock */
+};
+
 /* How members agree to leave or to save together (core/rounds/accord.h), while a round runs. */
 struct accord {
 	struct stop_plan plan; /* as all members were told */
@@ -125,6 +133,8 @@ struct accord {
 	uint64_t margin;       /* of the next proposal: this far beyond where workers were */
 	bool leave_wanted;     /* after the save that is under way */
 	uint64_t leave_deadline_ns;
+	uint32_t voted;	 /* active members that voted on the plan as it is now */
+	uint32_t cannot; /* active members that do not know of plans */
 };
 
 /* How the wires between nodes are measured (core/rounds/pairing.h), before a round. */
@@ -183,6 +193,7 @@ struct coordinator {
 	bool settled; /* the end of the last round has been charged */
 	/* Who is fit. */
 	struct strikes strikes;
+	struct clock_middle clocks;
 	struct pairing pairing;
 	char difference[MSG_TEXT_MAX]; /* the last one that was noted */
 	/* The arbiter's lease. */

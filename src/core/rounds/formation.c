@@ -81,36 +81,16 @@ bool formation_has_quorum(const struct coordinator *c)
 	return enough(c, ready(c), true);
 }
 
-/* READY agents that were never told to start `heard` and never will be: members, if it was formed
- * here, and agents that have heard of no round at all. */
-struct outside {
-	uint32_t own, unaware;
-};
-
-static struct outside count_outside(const struct coordinator *c)
-{
-	struct outside outside = { 0 };
-	for (size_t i = 0; i < c->roster.count; i++) {
-		const struct member *member = c->roster.members[i];
-		if (member->status != MEMBER_READY || roster_in_heard(&c->roster, member))
-			continue;
-		outside.own += c->own && member->in_round;
-		outside.unaware += ballot_is_none(member->memory.heard.ballot);
-	}
-	return outside;
-}
-
 /* `heard` never replaces `base`, and no coordinator ever has a quorum of it: more than half of its
  * members, or half of the members of `base`, will never start it. rule: void */
 static bool never_succeeds(const struct coordinator *c)
 {
 	const struct roster *roster = &c->roster;
 	const struct tally *tally = &roster->tally;
-	struct outside outside = count_outside(c);
-	if (is_majority(outside.own, roster->heard.nodes, 0, false))
+	if (c->own && is_majority(tally->outside_own, roster->heard.nodes, 0, false))
 		return true;
 	if (ballot_is_none(roster->base.ballot))
-		return is_majority(outside.unaware, c->max_nodes, 0, false);
+		return is_majority(tally->unaware, c->max_nodes, 0, false);
 	uint32_t inside = roster->base.nodes - MIN(tally->outside_heard, roster->base.nodes);
 	return !is_majority(inside, roster->base.nodes, 0, false);
 }
@@ -252,7 +232,6 @@ void formation_form(struct coordinator *c)
 	roster_set_rounds(roster, &heard, &roster->base);
 	for (size_t i = 0; i < count; i++) {
 		struct member *member = picked[i];
-		member->in_round = true;
 		member->acked = false;
 		roster_enter_round(roster, member);
 		roster_set_status(roster, member, MEMBER_ACTIVE);

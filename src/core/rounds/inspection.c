@@ -97,39 +97,54 @@ static bool is_far(int64_t offset_ns)
 	return offset_ns > (int64_t)CLOCKS_FAR_NS || offset_ns < -(int64_t)CLOCKS_FAR_NS;
 }
 
-static void judge_clock(struct step *s, struct member *member, struct host_clock *all, size_t count)
+static void judge_clock(struct step *s, struct member *member)
 {
 	struct host_clock clock;
 	char text[MSG_TEXT_MAX];
 	int64_t offset_ns;
 	if (member->clock_told || !clock_of(s->c, member, &clock) ||
-	    !clocks_is_wrong(clock, all, count, &offset_ns))
+	    !clocks_is_wrong(clock, s->c->clocks.clock, &offset_ns))
 		return;
 	member->clock_told = true;
 	snprintf(text, sizeof(text), "%.3f s %s the middle of %zu nodes",
 		 (double)(offset_ns < 0 ? -offset_ns : offset_ns) / (double)NS_PER_S,
-		 offset_ns < 0 ? "behind" : "ahead of", count);
+		 offset_ns < 0 ? "behind" : "ahead of", s->c->clocks.count);
 	note_text(s, NOTE_CLOCK, member->name, text);
+}
+
+/* Where a host compares all the clocks of a large job with its own, wrong one, each of them is far:
+ * the middle is looked for again only when a good part may have changed. */
+static bool find_middle(struct coordinator *c)
+{
+	const struct roster *roster = &c->roster;
+	if (c->clocks.due)
+		return c->clocks.count;
+	AUTO_FREE struct host_clock *all = NEW_ARRAY(struct host_clock, roster->count + 1);
+	size_t count = 0;
+	for (size_t i = 0; i < roster->count; i++)
+		count += clock_of(c, roster->members[i], &all[count]);
+	bool enough = count >= CLOCKS_LEAST;
+	c->clocks = (struct clock_middle){ .due = (enough ? count : roster->count) / 4 };
+	if (enough)
+		c->clocks.clock = clocks_middle(all, count), c->clocks.count = count;
+	return enough;
 }
 
 void inspection_clock(struct step *s, struct member *member)
 {
-	const struct roster *roster = &s->c->roster;
-	/* All others are as they were, or told of themselves. */
-	if (!member->checks || member->clock_seen || !member->wall.error_ns ||
-	    !is_far(member->wall.offset_ns))
+	struct coordinator *c = s->c;
+	if (!member->wall.error_ns)
 		return;
-	AUTO_FREE struct host_clock *all = NEW_ARRAY(struct host_clock, roster->count + 1);
-	size_t count = 0;
-	for (size_t i = 0; i < roster->count; i++)
-		count += clock_of(s->c, roster->members[i], &all[count]);
-	if (count < CLOCKS_LEAST)
+	c->clocks.due -= c->clocks.due > 0;
+	/* All others are as they were, or told of themselves. */
+	if (!member->checks || member->clock_seen || !is_far(member->wall.offset_ns) ||
+	    !find_middle(c))
 		return;
 	member->clock_seen = true;
-	judge_clock(s, member, all, count);
-	struct member *own = roster_by_id(roster, s->c->config.local);
+	judge_clock(s, member);
+	struct member *own = roster_by_id(&c->roster, c->config.local);
 	if (own)
-		judge_clock(s, own, all, count);
+		judge_clock(s, own);
 }
 
 void inspection_note_needed(struct step *s)

@@ -96,6 +96,9 @@ static void tally_member(struct roster *roster, const struct member *member, int
 			ruled->in_base += in_base ? one : 0;
 			ruled->all += one;
 		}
+		tally->outside_own += !in_heard && member->in_round ? one : 0;
+		tally->unaware +=
+			!in_heard && ballot_is_none(member->memory.heard.ballot) ? one : 0;
 		tally->ready_usable += member->excluded ? 0 : one;
 		tally->ready_willing += member->excluded || roster_last_resort(member) ? 0 : one;
 	} else if (member->status == MEMBER_ABSENT && member->left) {
@@ -322,6 +325,7 @@ void roster_hears(struct roster *roster, struct member *member)
 void roster_enter_round(struct roster *roster, struct member *member)
 {
 	tally_member(roster, member, -1);
+	member->in_round = true;
 	memory_enter(&member->memory, &roster->heard, &roster->base);
 	member->memory.group_rank = (int32_t)member->group_rank;
 	tally_member(roster, member, 1);

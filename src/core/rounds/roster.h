@@ -96,6 +96,9 @@ struct tally {
 	struct presence ready_ruled[RULING_COUNT];
 	uint32_t ready_willing; /* READY and not of last resort */
 	uint32_t ready_usable;	/* READY and not excluded */
+	/* READY agents that were not told to start `heard`: members of the coordinator's own last
+	 * round, and those that have heard of no round at all */
+	uint32_t outside_own, unaware;
 };
 
 struct roster {

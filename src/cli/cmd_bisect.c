@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "batch/bisect/hunt.h"
+#include "batch/bisect/bisect_run.h"
 #include "batch/export.h"
 #include "cli/command.h"
 #include "cli/count_opt.h"
@@ -17,7 +17,7 @@
 #define MIN_CHANGE_COUNT 0.001
 
 struct bisect_cli {
-	struct hunt_options hunt;
+	struct bisect_run_options run;
 	bool json;
 	const char *html;
 };
@@ -33,34 +33,34 @@ static int opt_metric(const char *text, void *field, struct err *err)
 
 static const struct opt opts[] = {
 	OPT_GROUP("What is searched"),
-	OPT_STR("good", NULL, struct bisect_cli, hunt.good, "COMMIT", "a commit that is fast"),
-	OPT_STR("bad", NULL, struct bisect_cli, hunt.bad, "COMMIT",
+	OPT_STR("good", NULL, struct bisect_cli, run.good, "COMMIT", "a commit that is fast"),
+	OPT_STR("bad", NULL, struct bisect_cli, run.bad, "COMMIT",
 		"a later commit that is slow (default HEAD)"),
-	OPT_STR("build", NULL, struct bisect_cli, hunt.build, "CMD",
+	OPT_STR("build", NULL, struct bisect_cli, run.build, "CMD",
 		"build a commit with this line for the shell, in its worktree"),
 	OPT_GROUP("Measurement"),
-	OPT_CALL("metric", NULL, struct bisect_cli, hunt.metric, opt_metric, "NAME",
+	OPT_CALL("metric", NULL, struct bisect_cli, run.metric, opt_metric, "NAME",
 		 "wall (default), user, sys, cpu, maxrss; with --count: instructions"),
-	OPT_CALL("count", NULL, struct bisect_cli, hunt.measure, count_opt_parse, "SOURCE",
+	OPT_CALL("count", NULL, struct bisect_cli, run.measure, count_opt_parse, "SOURCE",
 		 "count instructions instead: perf, cachegrind, callgrind"),
-	OPT_CALL("confidence", NULL, struct bisect_cli, hunt.confidence, share_parse_part, "SHARE",
+	OPT_CALL("confidence", NULL, struct bisect_cli, run.confidence, share_parse_part, "SHARE",
 		 "that the answer is right (default 99%)"),
-	OPT_CALL("min-change", NULL, struct bisect_cli, hunt.min_change, share_parse_part, "SHARE",
+	OPT_CALL("min-change", NULL, struct bisect_cli, run.min_change, share_parse_part, "SHARE",
 		 "good and bad must differ by more than this (default 1%, of counts 0.1%)"),
-	OPT_INT("max-pairs", NULL, struct bisect_cli, hunt.max_pairs, "N",
+	OPT_INT("max-pairs", NULL, struct bisect_cli, run.max_pairs, "N",
 		"leave a commit out that is not decided after N pairs (default 1000)"),
 	OPT_GROUP("Files"),
-	OPT_STR("dir", NULL, struct bisect_cli, hunt.dir, "DIR",
+	OPT_STR("dir", NULL, struct bisect_cli, run.dir, "DIR",
 		"worktrees and state (default: muster-bisect in git's own directory)"),
-	OPT_FLAG("resume", NULL, struct bisect_cli, hunt.resume,
+	OPT_FLAG("resume", NULL, struct bisect_cli, run.resume,
 		 "go on with a search that was interrupted"),
-	OPT_INT("jobs", NULL, struct bisect_cli, hunt.jobs, "N",
+	OPT_INT("jobs", NULL, struct bisect_cli, run.jobs, "N",
 		"builds at a time (default: one per CPU)"),
 	OPT_GROUP("Output"),
 	OPT_FLAG("json", NULL, struct bisect_cli, json, "print JSON instead of text"),
 	OPT_STR("html", NULL, struct bisect_cli, html, "FILE",
 		"write one self-contained page with the evidence"),
-	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct bisect_cli, hunt.quiet, NULL,
+	{ OPT_FIELD(OPT_TYPE_FLAG, "quiet", NULL, struct bisect_cli, run.quiet, NULL,
 		    "do not tell every step"),
 	  .short_name = 'q' },
 	OPT_END,
@@ -69,43 +69,44 @@ static const struct opt opts[] = {
 /* What was not said follows from what was. */
 static int settle(const struct command *self, struct bisect_cli *cli, const struct opt_seen *seen)
 {
-	struct hunt_options *hunt = &cli->hunt;
-	bool counts = hunt->measure.count != COUNTER_NONE || hunt->measure.count_auto;
-	if (!hunt->good)
+	struct bisect_run_options *run = &cli->run;
+	bool counts = run->measure.count != COUNTER_NONE || run->measure.count_auto;
+	if (!run->good)
 		return command_usage_error(self, "--good is missing: a commit that is fast");
-	if (hunt->jobs < 0 || hunt->max_pairs < 0 || hunt->max_pairs == 1)
+	if (run->jobs < 0 || run->max_pairs < 0 || run->max_pairs == 1)
 		return command_usage_error(self, "--jobs and --max-pairs: at least 1 and 2");
-	if (counts && opt_given(opts, seen, "metric") && hunt->metric != METRIC_INSTRUCTIONS)
+	if (counts && opt_given(opts, seen, "metric") && run->metric != METRIC_INSTRUCTIONS)
 		return command_usage_error(self, "--count measures instructions, not %s",
-					   metric_table[hunt->metric].name);
-	if (hunt->metric == METRIC_MEMORY)
+					   metric_table[run->metric].name);
+	if (run->metric == METRIC_MEMORY)
 		return command_usage_error(
 			self, "--metric=memory does not work with bisect; take maxrss");
-	if (!counts && hunt->metric == METRIC_INSTRUCTIONS)
+	if (!counts && run->metric == METRIC_INSTRUCTIONS)
 		return command_usage_error(self, "--metric=instructions needs --count");
 	if (counts) {
-		hunt->metric = METRIC_INSTRUCTIONS;
-		hunt->measure.env.clean = true;
+		run->metric = METRIC_INSTRUCTIONS;
+		run->measure.env.clean = true;
 	}
 	if (!opt_given(opts, seen, "min-change"))
-		hunt->min_change = counts ? MIN_CHANGE_COUNT : MIN_CHANGE;
+		run->min_change = counts ? MIN_CHANGE_COUNT : MIN_CHANGE;
 	return 0;
 }
 
-static int write_reports(const struct bisect_cli *cli, const struct hunt *hunt, struct err *err)
+static int write_reports(const struct bisect_cli *cli, const struct bisect_run *run,
+			 struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	if (cli->html) {
-		hunt_html(hunt, &text);
+		bisect_run_html(run, &text);
 		int r = export_file(cli->html, &text, err);
 		if (r < 0)
 			return r;
 		buf_clear(&text);
 	}
 	if (cli->json)
-		hunt_json(hunt, &text);
+		bisect_run_json(run, &text);
 	else
-		hunt_text(hunt, &text);
+		bisect_run_text(run, &text);
 	return export_file("-", &text, err);
 }
 
@@ -115,21 +116,21 @@ static int run(const struct bisect_cli *cli)
 				     [BISECT_RANGE] = EXIT_CODE_FAILED,
 				     [BISECT_NO_CHANGE] = EXIT_CODE_FAILED,
 				     [BISECT_BROKEN] = EXIT_CODE_SYSTEM };
-	struct hunt hunt;
+	struct bisect_run run;
 	struct err err = ERR_INIT;
-	int r = hunt_run(&hunt, &cli->hunt, &err), code;
+	int r = bisect_run_search(&run, &cli->run, &err), code;
 	if (r >= 0)
-		r = write_reports(cli, &hunt, &err);
-	code = r < 0 ? (hunt.code ? hunt.code : EXIT_CODE_SYSTEM) : codes[hunt.result];
+		r = write_reports(cli, &run, &err);
+	code = r < 0 ? (run.code ? run.code : EXIT_CODE_SYSTEM) : codes[run.result];
 	if (r < 0)
 		log_error("%s", err.msg);
-	hunt_done(&hunt);
+	bisect_run_done(&run);
 	return code;
 }
 
 static int bisect_main(const struct command *self, int argc, char **argv)
 {
-	struct bisect_cli cli = { .hunt = { .bad = "HEAD", .confidence = CONFIDENCE } };
+	struct bisect_cli cli = { .run = { .bad = "HEAD", .confidence = CONFIDENCE } };
 	struct opt_seen seen;
 	int first, status;
 	if (!command_parse(self, &cli, argc, argv, &seen, &first, &status))
@@ -144,7 +145,7 @@ static int bisect_main(const struct command *self, int argc, char **argv)
 		buf_append_str(&bench, i > first ? " " : "");
 		buf_append_str(&bench, argv[i]);
 	}
-	cli.hunt.bench = buf_str(&bench);
+	cli.run.bench = buf_str(&bench);
 	return run(&cli);
 }
 

@@ -7,22 +7,22 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/bisect/hunt.h"
+#include "batch/bisect/bisect_run.h"
 #include "proto/json_in.h"
 #include "proto/json_out.h"
 
 #define STATE_MAX ((size_t)64 << 20)
 
 /* What must be the same for old pairs to count. */
-static void write_header(const struct hunt *hunt, struct buf *out)
+static void write_header(const struct bisect_run *run, struct buf *out)
 {
-	const struct hunt_options *options = hunt->options;
+	const struct bisect_run_options *options = run->options;
 	struct json_out json = JSON_OUT(out);
 	json_out_open(&json, NULL, '{');
 	json_out_text(&json, "muster", "bisect");
 	json_out_int(&json, "v", 1);
-	json_out_text(&json, "good", hunt->commits[0].full);
-	json_out_text(&json, "bad", hunt->commits[hunt->count - 1].full);
+	json_out_text(&json, "good", run->commits[0].full);
+	json_out_text(&json, "bad", run->commits[run->count - 1].full);
 	json_out_text(&json, "build", options->build);
 	json_out_text(&json, "bench", options->bench);
 	json_out_text(&json, "metric", metric_table[options->metric].name);
@@ -31,15 +31,15 @@ static void write_header(const struct hunt *hunt, struct buf *out)
 	buf_append_char(out, '\n');
 }
 
-static size_t find_commit(const struct hunt *hunt, const char *hash)
+static size_t find_commit(const struct bisect_run *run, const char *hash)
 {
 	size_t i = 0;
-	while (i < hunt->count && !str_eq(hunt->commits[i].full, hash))
+	while (i < run->count && !str_eq(run->commits[i].full, hash))
 		i++;
 	return i;
 }
 
-int hunt_state_read(struct hunt *hunt, const char *line, size_t len)
+int bisect_run_state_read(struct bisect_run *run, const char *line, size_t len)
 {
 	AUTO(buf_done) struct buf key = BUF_INIT, hash = BUF_INIT;
 	double good = 0, candidate = 0;
@@ -55,20 +55,20 @@ int hunt_state_read(struct hunt *hunt, const char *line, size_t len)
 		    : str_eq(name, "failed")	? json_in_bool(&in, &failed)
 						: json_in_skip(&in);
 	}
-	size_t commit = find_commit(hunt, buf_str(&hash));
-	if (r < 0 || commit == hunt->count || (!failed && !(good > 0 && candidate > 0)))
+	size_t commit = find_commit(run, buf_str(&hash));
+	if (r < 0 || commit == run->count || (!failed && !(good > 0 && candidate > 0)))
 		return -EINVAL;
-	bisect_built(&hunt->bisect, 0, true);
-	bisect_built(&hunt->bisect, commit, true);
+	bisect_built(&run->bisect, 0, true);
+	bisect_built(&run->bisect, commit, true);
 	if (failed)
-		bisect_failed(&hunt->bisect, commit);
+		bisect_failed(&run->bisect, commit);
 	else
-		bisect_measured(&hunt->bisect, commit, good, candidate);
+		bisect_measured(&run->bisect, commit, good, candidate);
 	return 0;
 }
 
 /* Returns the length of the whole lines; a last line without a newline was cut off. */
-static int read_lines(struct hunt *hunt, const struct buf *header, struct buf *text,
+static int read_lines(struct bisect_run *run, const struct buf *header, struct buf *text,
 		      size_t *ret_end, struct err *err)
 {
 	const char *start = buf_str(text), *at = start, *newline = strchr(at, '\n');
@@ -79,66 +79,66 @@ static int read_lines(struct hunt *hunt, const struct buf *header, struct buf *t
 		return err_set(err, EINVAL,
 			       "%s/state.jsonl is about another search: resume with its options, "
 			       "or search without --resume",
-			       hunt->dir);
+			       run->dir);
 	for (at = newline + 1; (newline = strchr(at, '\n')); at = newline + 1)
-		if (hunt_state_read(hunt, at, (size_t)(newline - at)) < 0)
-			return err_set(err, EINVAL, "%s/state.jsonl: a line is broken", hunt->dir);
+		if (bisect_run_state_read(run, at, (size_t)(newline - at)) < 0)
+			return err_set(err, EINVAL, "%s/state.jsonl: a line is broken", run->dir);
 	*ret_end = (size_t)(at - start);
 	return 0;
 }
 
-static int put(struct hunt *hunt, const struct buf *line, struct err *err)
+static int put(struct bisect_run *run, const struct buf *line, struct err *err)
 {
-	int r = fd_write_all(hunt->state_fd, buf_data(line), buf_len(line));
-	return r < 0 ? err_set(err, -r, "%s/state.jsonl: %m", hunt->dir) : 0;
+	int r = fd_write_all(run->state_fd, buf_data(line), buf_len(line));
+	return r < 0 ? err_set(err, -r, "%s/state.jsonl: %m", run->dir) : 0;
 }
 
-int hunt_state_open(struct hunt *hunt, struct err *err)
+int bisect_run_state_open(struct bisect_run *run, struct err *err)
 {
-	AUTO_FREE char *path = mem_printf("%s/state.jsonl", hunt->dir);
+	AUTO_FREE char *path = mem_printf("%s/state.jsonl", run->dir);
 	AUTO(buf_done) struct buf header = BUF_INIT, text = BUF_INIT;
 	size_t end = 0;
-	write_header(hunt, &header);
-	hunt->state_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (hunt->state_fd < 0)
+	write_header(run, &header);
+	run->state_fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (run->state_fd < 0)
 		return err_set(err, errno, "%s: %m", path);
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	if (fcntl(hunt->state_fd, F_OFD_SETLK, &lock) < 0)
-		return err_set(err, EBUSY, "another search works in %s", hunt->dir);
-	int r = hunt->options->resume ? fd_read_all(hunt->state_fd, STATE_MAX, &text, err) : 0;
+	if (fcntl(run->state_fd, F_OFD_SETLK, &lock) < 0)
+		return err_set(err, EBUSY, "another search works in %s", run->dir);
+	int r = run->options->resume ? fd_read_all(run->state_fd, STATE_MAX, &text, err) : 0;
 	if (r >= 0)
-		r = read_lines(hunt, &header, &text, &end, err);
+		r = read_lines(run, &header, &text, &end, err);
 	if (r < 0)
 		return r;
-	if (ftruncate(hunt->state_fd, (off_t)end) < 0)
+	if (ftruncate(run->state_fd, (off_t)end) < 0)
 		return err_set(err, errno, "%s: %m", path);
-	return end ? 0 : put(hunt, &header, err);
+	return end ? 0 : put(run, &header, err);
 }
 
-int hunt_state_pair(struct hunt *hunt, size_t commit, double good, double candidate,
-		    struct err *err)
+int bisect_run_state_pair(struct bisect_run *run, size_t commit, double good, double candidate,
+			  struct err *err)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	struct json_out json = JSON_OUT(&line);
 	json_out_open(&json, NULL, '{');
-	json_out_text(&json, "commit", hunt->commits[commit].full);
+	json_out_text(&json, "commit", run->commits[commit].full);
 	json_out_real(&json, "good", good);
 	json_out_real(&json, "candidate", candidate);
 	json_out_close(&json, '}');
 	buf_append_char(&line, '\n');
-	bisect_measured(&hunt->bisect, commit, good, candidate);
-	return put(hunt, &line, err);
+	bisect_measured(&run->bisect, commit, good, candidate);
+	return put(run, &line, err);
 }
 
-int hunt_state_failed(struct hunt *hunt, size_t commit, struct err *err)
+int bisect_run_state_failed(struct bisect_run *run, size_t commit, struct err *err)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT;
 	struct json_out json = JSON_OUT(&line);
 	json_out_open(&json, NULL, '{');
-	json_out_text(&json, "commit", hunt->commits[commit].full);
+	json_out_text(&json, "commit", run->commits[commit].full);
 	json_out_bool(&json, "failed", true);
 	json_out_close(&json, '}');
 	buf_append_char(&line, '\n');
-	bisect_failed(&hunt->bisect, commit);
-	return put(hunt, &line, err);
+	bisect_failed(&run->bisect, commit);
+	return put(run, &line, err);
 }

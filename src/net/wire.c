@@ -140,11 +140,14 @@ static void meter_add(struct pace_meter *meter, uint64_t bytes, uint64_t least_n
 	meter->slice_bytes = bytes;
 }
 
-/* A stream that ended within its first slice. */
+/* Where no whole slice brought anything, the stream as a whole counts. */
 static double meter_end(struct pace_meter *meter, uint64_t bytes)
 {
-	if (meter->slice_ns == meter->began_ns)
+	if (meter->best <= 0) {
+		meter->slice_ns = meter->began_ns;
+		meter->slice_bytes = 0;
 		meter_add(meter, bytes, 0);
+	}
 	return meter->best;
 }
 
@@ -158,21 +161,26 @@ static uint64_t arrived(int fd, uint64_t sent)
 	return sent - MIN(sent, (uint64_t)MAX(under_way, 0));
 }
 
-/* Sends for so long, or so many bytes, and says how fast they arrived. */
+/* Sends for so long, or so many bytes, and says how fast they arrived. On a busy host the other
+ * side may not have run yet when the time is over: that says nothing about the wire, so the stream
+ * goes on until something has arrived. */
 static double stream_out(int fd, uint16_t ms, uint64_t deadline_ns)
 {
 	struct pace_meter meter;
 	uint64_t sent = 0, end_ns = ns_add(clock_now_ns(), ms * NS_PER_MS);
 	end_ns = MIN(end_ns, deadline_ns);
 	meter_begin(&meter);
-	while (clock_now_ns() < end_ns) {
+	for (uint64_t now_ns; (now_ns = clock_now_ns()) < end_ns ||
+			      (now_ns < deadline_ns && arrived(fd, sent) == 0);) {
 		if (sent < WIRE_BYTES_MAX) {
 			ssize_t n = send(fd, chunk, CHUNK, MSG_NOSIGNAL | MSG_DONTWAIT);
 			if (n < 0 && errno != EAGAIN && errno != EINTR)
 				break;
 			sent += (uint64_t)MAX(n, 0);
 			if (n < 0)
-				wait_for(fd, POLLOUT, MIN(end_ns, clock_now_ns() + SLICE_NS));
+				wait_for(fd, POLLOUT,
+					 MIN(now_ns < end_ns ? end_ns : deadline_ns,
+					     now_ns + SLICE_NS));
 		} else if (arrived(fd, sent) == sent) {
 			break;
 		}

@@ -199,7 +199,8 @@ static void on_event(void *arg, const struct node_event *event)
 						  .answer = event->answer,
 						  .ballot = event->ballot });
 	else if (event->type == NODE_EV_TERM)
-		step(arg, (struct meeting_event){ .type = MEETING_EV_TERM, .here = event->here });
+		step(arg,
+		     (struct meeting_event){ .type = MEETING_EV_TERM, .here = event->term.here });
 }
 
 static void on_target(void *arg, const struct link_target *target)

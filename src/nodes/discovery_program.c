@@ -81,11 +81,10 @@ static void on_leader_known(void *arg, struct spot *spot)
 
 static void tell_term(struct program *p, const struct discovery_line *line)
 {
-	p->base.handler->on_event(p->base.arg, &(struct node_event){ .type = NODE_EV_TERM,
-								     .epoch = line->epoch,
-								     .here = p->chosen,
-								     .until_ns = line->until_ns,
-								     .past = line->past });
+	p->base.handler->on_event(p->base.arg,
+				  &(struct node_event){ .type = NODE_EV_TERM,
+							.term = { line->epoch, p->chosen,
+								  line->until_ns, line->past } });
 }
 
 /* A lease is renewed, or the end of the job recorded; only the coordinator cares. */
@@ -98,7 +97,7 @@ static void on_renewed(void *arg, const struct discovery_line *line)
 	if (line->past.epoch == line->epoch)
 		p->base.handler->on_event(p->base.arg,
 					  &(struct node_event){ .type = NODE_EV_RECORDED,
-								.epoch = line->epoch });
+								.term.epoch = line->epoch });
 }
 
 static void on_coordinator(void *arg, const struct addr_name *name,

@@ -52,7 +52,7 @@ void arbiter_elect(struct world *world)
 	}
 	for (uint32_t i = 0; i < world->count; i++)
 		if (world->arbiter_epoch && arbiter_sees(world, &world->hosts[i]) &&
-		    (world->hosts[i].node.term.epoch != world->arbiter_epoch ||
+		    (world->hosts[i].node.search.term.epoch != world->arbiter_epoch ||
 		     (world->fenced && i == world->arbiter_leader)) &&
 		    (i != world->arbiter_leader ||
 		     world->hosts[i].generation == world->arbiter_generation))
@@ -63,14 +63,12 @@ void arbiter_elect(struct world *world)
  * remembers only the newest leader. */
 void arbiter_heard(struct world *world, struct host *host, const struct happening_event *event)
 {
-	if (event->epoch > host->node.term.epoch)
+	if (event->epoch > host->node.search.term.epoch)
 		host->leader = event->index;
 	host_step(world, host,
 		  &(struct node_event){ .type = NODE_EV_TERM,
-					.epoch = event->epoch,
-					.here = event->index == host->index,
-					.until_ns = event->until_ns,
-					.past = event->past });
+					.term = { event->epoch, event->index == host->index,
+						  event->until_ns, event->past } });
 }
 
 /* Only the leader may; a request that does not arrive is lost, and so may the answer be. */

@@ -273,7 +273,8 @@ static void happen(struct world *world, struct happening_event *event)
 		break;
 	case HAPPEN_RECORDED:
 		host_step(world, host,
-			  &(struct node_event){ .type = NODE_EV_RECORDED, .epoch = event->epoch });
+			  &(struct node_event){ .type = NODE_EV_RECORDED,
+						.term.epoch = event->epoch });
 		break;
 	case HAPPEN_ASKER:
 		asks_happen(world, &world->askers[event->index]);

@@ -176,7 +176,7 @@ static void answer(struct play *p)
 	uint32_t index = draw(in, ENDPOINTS);
 	if (p->listening) {
 		p->listening = false;
-		bool first = p->node.finder.state == FINDER_NEW;
+		bool first = p->node.search.finder.state == FINDER_NEW;
 		int32_t own = (int32_t)draw(in, ENDPOINTS + first) - (int32_t)first;
 		step(p, &(struct node_event){ .type = NODE_EV_LISTENING, .index = own });
 	} else if (p->placing) {
@@ -194,8 +194,8 @@ static void answer(struct play *p)
 		step(p, &(struct node_event){ .type = NODE_EV_NOT_LINKED });
 	} else if (p->recording) {
 		p->recording = false;
-		step(p,
-		     &(struct node_event){ .type = NODE_EV_RECORDED, .epoch = p->node.term.epoch });
+		step(p, &(struct node_event){ .type = NODE_EV_RECORDED,
+					      .term.epoch = p->node.search.term.epoch });
 	} else if (p->probed[index]) {
 		p->probed[index] = false;
 		step(p, &(struct node_event){
@@ -215,10 +215,11 @@ static void announce(struct play *p)
 	p->listening = false;
 	step(p, &(struct node_event){
 			.type = NODE_EV_TERM,
-			.epoch = 1 + draw(in, 4),
-			.here = draw(in, 2),
-			.until_ns = draw(in, 2) ? p->now_ns + draw(in, 4) * 10 * NS_PER_S : 0,
-			.past = { draw(in, 3), RULING_FAILED } });
+			.term = { .epoch = 1 + draw(in, 4),
+				  .here = draw(in, 2),
+				  .until_ns =
+					  draw(in, 2) ? p->now_ns + draw(in, 4) * 10 * NS_PER_S : 0,
+				  .past = { draw(in, 3), RULING_FAILED } } });
 }
 
 /* The group reports, as agent.h says. */

@@ -210,7 +210,7 @@ static void world_init(struct world *w, uint32_t nodes)
 static void coordinate(struct world *w)
 {
 	step_node(w, &(struct node_event){ .type = NODE_EV_START });
-	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .epoch = 1, .here = true });
+	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .term = { 1, true } });
 }
 
 static void world_done(struct world *w)
@@ -315,13 +315,13 @@ TEST(a_host_that_dies_ends_the_round_at_once)
 TEST(superseding_disconnects_all_agents_and_leaves_a_standby)
 {
 	struct world *w = start_three();
-	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .epoch = 2, .here = false });
+	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .term = { 2, false } });
 	ck_assert(!node_coordinates(&w->node));
 	WAIT_FOR(w, !w->hosts[1].linked && !w->hosts[2].linked);
 	ck_assert(!w->hosts[0].running && !w->hosts[1].running && !w->hosts[2].running);
 	ck_assert_int_eq(w->notes[NOTE_SUPERSEDED], 1);
 	/* And anew: all know a round, so there is no hurry; they are let in. */
-	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .epoch = 3, .here = true });
+	step_node(w, &(struct node_event){ .type = NODE_EV_TERM, .term = { 3, true } });
 	join(&w->hosts[1]);
 	WAIT_FOR(w, w->hosts[1].linked);
 	world_done(w);

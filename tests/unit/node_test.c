@@ -319,14 +319,15 @@ static void listening(int32_t index)
 
 static void term(uint64_t epoch, bool here)
 {
-	step(&(struct node_event){ .type = NODE_EV_TERM, .epoch = epoch, .here = here });
+	step(&(struct node_event){ .type = NODE_EV_TERM,
+				   .term = { .epoch = epoch, .here = here } });
 }
 
 static void answer(int32_t index, enum finder_answer said)
 {
 	step(&(struct node_event){ .type = NODE_EV_ANSWER,
 				   .index = index,
-				   .probe = node.finder.probe,
+				   .probe = node.search.finder.probe,
 				   .answer = said });
 }
 
@@ -442,7 +443,7 @@ TEST(a_link_that_could_not_be_made_is_tried_again_later)
 	answer(0, FINDER_COORDINATES);
 	step_type(NODE_EV_NOT_LINKED);
 	ck_assert_uint_eq(actions.count, 0);
-	ck_assert_uint_eq(node_deadline_ns(&node), now_ns + NODE_RETRY_NS);
+	ck_assert_uint_eq(node_deadline_ns(&node), now_ns + SEARCH_RETRY_NS);
 	timer();
 	ck_assert_ptr_nonnull(find(NODE_DO_PROBE));
 }

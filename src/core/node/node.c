@@ -46,8 +46,8 @@ static void on_start(struct step *s)
 		node_tell_agent(s, &(struct agent_event){ .type = AGENT_START });
 	if (node_agent_ended(node))
 		return;
-	if (node->config.kind == NODE_ALONE || node->config.kind == NODE_APART)
-		node->seek_ns = s->now_ns;
+	if (node->search.by == SEARCH_HERE)
+		search_seek_at(&node->search, s->now_ns);
 	else
 		node_act(s, NODE_DO_LISTEN);
 }
@@ -113,7 +113,7 @@ void node_step(struct node *node, const struct node_event *event, uint64_t now_n
 	struct step step = { node, event, now_ns, actions, node->link_state == NODE_LINKED };
 	table[event->type](&step);
 	node_exchange(&step);
-	if (now_ns >= node->seek_ns) {
+	if (now_ns >= node->search.seek_ns) {
 		node_seek(&step);
 		node_exchange(&step);
 	}
@@ -133,10 +133,10 @@ void node_set_wall(struct node *node, int64_t wall_shift_ns)
 
 uint64_t node_deadline_ns(const struct node *node)
 {
-	uint64_t deadline_ns = MIN(agent_deadline_ns(&node->agent), node->seek_ns);
+	uint64_t deadline_ns = MIN(agent_deadline_ns(&node->agent), node->search.seek_ns);
 	deadline_ns = MIN(deadline_ns, node->tell_stay_ns);
 	if (!node_agent_ended(node))
-		deadline_ns = MIN(deadline_ns, finder_deadline_ns(&node->finder));
+		deadline_ns = MIN(deadline_ns, search_deadline_ns(&node->search));
 	if (node->coordinator)
 		deadline_ns = MIN(deadline_ns, coordinator_deadline_ns(node->coordinator));
 	if (node->questions)
@@ -150,9 +150,15 @@ uint64_t node_deadline_ns(const struct node *node)
 
 void node_init(struct node *node, const struct node_config *config)
 {
+	static const enum search_by ways[] = {
+		[NODE_ALONE] = SEARCH_HERE,
+		[NODE_ENDPOINTS] = SEARCH_ENDPOINTS,
+		[NODE_ARBITER] = SEARCH_ARBITER,
+		[NODE_APART] = SEARCH_HERE,
+	};
+	static_assert(ARRAY_LEN(ways) == NODE_KIND_COUNT, "every kind needs an entry");
 	*node = (struct node){ .config = *config,
 			       .next_local = NODE_LOCAL_LINK,
-			       .seek_ns = NS_NEVER,
 			       .tell_stay_ns = NS_NEVER };
 	if (config->kind == NODE_ALONE) {
 		/* Its link cannot fall silent, and there is no other host to wait for. */
@@ -161,7 +167,7 @@ void node_init(struct node *node, const struct node_config *config)
 	}
 	node->config.agent.node.can = CAN_ALL;
 	agent_init(&node->agent, &node->config.agent);
-	finder_init(&node->finder, &config->finder);
+	search_init(&node->search, ways[config->kind], &config->finder);
 }
 
 void node_done(struct node *node)

@@ -1,7 +1,8 @@
 /* One host's part in a job: its agent, the search for a coordinator, the coordinator itself while
  * it is on this host, and the link between the two when both are here.
  *
- * A pure machine that joins three others (agent.h, finder.h, coordinator.h). `muster run`, `muster
+ * A pure machine that joins three others (agent.h, coordinator.h, and search.h for how a
+ * coordinator is found). `muster run`, `muster
  * coordinator` and the simulator are shells around it: they turn sockets, timers, signals and ends
  * of workers into events and carry the actions out in order.
  *
@@ -38,14 +39,12 @@
 #ifndef CORE_NODE_NODE_H
 #define CORE_NODE_NODE_H
 
+#include "core/node/search.h"
 #include "core/rounds/agent.h"
 #include "core/rounds/asking.h"
 #include "core/rounds/coordinator.h"
-#include "core/rounds/finder.h"
 
-#define NODE_RETRY_NS (300 * NS_PER_MS)	    /* pause after a failed link */
-#define NODE_LISTEN_AFTER_NS (3 * NS_PER_S) /* of search: an endpoint here may be free by then */
-#define NODE_TELL_STAY_NS (2 * NS_PER_S)    /* before a process that is stopped says why it stays */
+#define NODE_TELL_STAY_NS (2 * NS_PER_S) /* before a process that is stopped says why it stays */
 
 enum node_kind {
 	NODE_ALONE,
@@ -66,11 +65,9 @@ struct node_config {
 
 enum node_event_type {
 	NODE_EV_START,
-	NODE_EV_LISTENING, /* index */
-	/* epoch, here: the coordinator; epochs below the last are ignored. until_ns, if it is here
-	 * and the arbiter gives a lease: the same term again renews that. past */
-	NODE_EV_TERM,
-	NODE_EV_RECORDED,   /* epoch: the arbiter has recorded the end that RECORD named */
+	NODE_EV_LISTENING,  /* index */
+	NODE_EV_TERM,	    /* term; the same one again renews its lease */
+	NODE_EV_RECORDED,   /* term.epoch: the arbiter has recorded the end that RECORD named */
 	NODE_EV_ANSWER,	    /* index, probe, answer, ballot */
 	NODE_EV_LINK_UP,    /* link, can: made as CONNECT said */
 	NODE_EV_NOT_LINKED, /* it could not be made */
@@ -89,12 +86,7 @@ struct node_event {
 	uint64_t link;
 	int32_t index;
 	union {
-		struct {
-			uint64_t epoch;
-			bool here;	   /* the leader is this process */
-			uint64_t until_ns; /* as in core/rounds/coordinator.h; 0: no lease */
-			struct recorded_end past;
-		};
+		struct search_term term;
 		struct {
 			uint32_t probe;
 			enum finder_answer answer;
@@ -179,7 +171,7 @@ enum node_link {
 struct node {
 	struct node_config config;
 	struct agent agent;
-	struct finder finder;
+	struct search search;
 	struct coordinator *coordinator; /* here; NULL: not here */
 	uint64_t coordinators;		 /* how many have begun here */
 	uint64_t workers_until_ns;	 /* those of the last one's round may live until then */
@@ -188,17 +180,7 @@ struct node {
 	uint64_t link;	       /* its id, NODE_LOCAL_LINK and above: within the process */
 	uint32_t link_can;     /* the coordinator there */
 	uint64_t next_local;   /* id of the next one within the process */
-	bool was_linked;       /* since the finder's last LOST */
 	uint64_t dead_indexes; /* for the agent's next LINK_UP */
-	uint64_t seek_ns;      /* when to search for a coordinator; NS_NEVER: not needed */
-	uint64_t since_ns;     /* of this search */
-
-	struct {
-		uint64_t epoch;
-		bool here, used; /* used: a coordinator began here with it */
-		uint64_t until_ns;
-		struct recorded_end past;
-	} term;
 
 	/* Questions to the whole job; NULL until there is one. */
 	struct asking *asking;

@@ -51,7 +51,7 @@ void node_leave(struct step *s, const struct agent_action *action)
 	struct node *node = s->node;
 	node->exit =
 		(struct node_action){ .type = NODE_DO_HOST, .linked = s->linked, .agent = *action };
-	node->seek_ns = NS_NEVER;
+	search_seek_at(&node->search, NS_NEVER);
 	node->ending = node_stays(node);
 	if (!node->ending)
 		node_release(s);
@@ -85,8 +85,8 @@ void node_begin_coordinator(struct step *s, uint64_t epoch, int32_t index)
 		return;
 	struct coordinator_config config = node->config.coordinator;
 	config.epoch = epoch;
-	config.until_ns = node->term.until_ns;
-	config.past = node->term.past;
+	config.until_ns = node->search.term.until_ns;
+	config.past = node->search.term.past;
 	config.after_ns = node->workers_until_ns;
 	config.index = index;
 	config.local = node->config.agent.node.id;
@@ -113,7 +113,8 @@ void node_give_up(struct step *s, const struct stepped_down *down)
 {
 	struct node *node = s->node;
 	node->workers_until_ns = MAX(node->workers_until_ns, down->workers_until_ns);
-	node->term.used &= !down->again;
+	if (down->again)
+		search_again(&node->search);
 	node_drop_questions(s);
 	node_free_coordinator(node);
 	node_act(s, NODE_DO_HANG_UP_ALL);

@@ -21,7 +21,7 @@ static void take_link(struct step *s, uint64_t link, uint32_t can)
 	struct node *node = s->node;
 	node->link = link;
 	node->link_can = can;
-	node->was_linked = true;
+	search_linked(&node->search);
 	if (node->config.kind == NODE_ALONE) {
 		go_up(s);
 		return;
@@ -79,7 +79,7 @@ void node_lose_link(struct step *s, bool dead)
 	bool was_up = node->link_state == NODE_LINKED;
 	if (node->link)
 		node_end_asking(s, node->link);
-	go_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));
+	go_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, SEARCH_RETRY_NS));
 	if (was_up)
 		node_tell_agent(s, &(struct agent_event){ .type = AGENT_LINK_DOWN, .dead = dead });
 }

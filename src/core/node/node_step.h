@@ -84,10 +84,10 @@ void node_release(struct step *s);
 static inline void node_seek_at(struct node *node, uint64_t ns)
 {
 	if (node_has_agent(node) && !node_agent_ended(node))
-		node->seek_ns = ns;
+		search_seek_at(&node->search, ns);
 }
 
-void node_seek(struct step *s); /* at seek_ns */
+void node_seek(struct step *s); /* at search.seek_ns */
 void node_search_timer(struct step *s);
 
 node_handler node_on_listening, node_on_answer, node_on_term, node_on_recorded;

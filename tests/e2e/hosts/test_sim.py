@@ -112,7 +112,7 @@ MUTANTS = {
     ],
     "ruled-too-early-and-gone": [
         ("admission.c", "(formation_by_lease(c) && heard.epoch < c->epoch);", "false;"),
-        ("node_coordinator.c", "\tnode->term.used &= !down->again;\n", ""),
+        ("node_coordinator.c", "\tif (down->again)\n\t\tsearch_again(&node->search);\n", ""),
     ],
     # how the machines are joined
     "outcome-not-held-back": [
@@ -122,7 +122,7 @@ MUTANTS = {
         ("node_link.c", ".dead_indexes = s->node->dead_indexes,", ".dead_indexes = 0,"),
     ],
     "never-was-linked": [
-        ("node_link.c", "\tnode->was_linked = true;", ""),
+        ("node_link.c", "\tsearch_linked(&node->search);", ""),
     ],
     "link-state-stuck": [
         ("node_link.c", "\tnode->link_state = NODE_UNLINKED;\n\tnode->link = 0;\n\tnode_seek_at", "\tnode->link = 0;\n\tnode_seek_at"),
@@ -146,7 +146,7 @@ MUTANTS = {
         ("node.c", "if (node->ending && !node_stays(node))", "if (false)"),
     ],
     "not-tried-again": [
-        ("node_link.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, NODE_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),
+        ("node_link.c", "\tgo_unlinked(node, was_up ? s->now_ns : ns_add(s->now_ns, SEARCH_RETRY_NS));", "\tgo_unlinked(node, was_up ? s->now_ns : NS_NEVER);"),
     ],
     "reset-taken-for-unreachable": [
         ("node_link.c", ".type = AGENT_LINK_DOWN, .dead = dead });", ".type = AGENT_LINK_DOWN, .dead = false });"),
@@ -155,7 +155,7 @@ MUTANTS = {
         ("node_link.c", ".dead = s->event->dead,", ".dead = true,"),
     ],
     "index-of-the-endpoint-lost": [
-        ("node_search.c", "\t\t\tnode_begin_coordinator(s, 0, node->finder.config.own);", "\t\t\tnode_begin_coordinator(s, 0, -1);"),
+        ("node_search.c", "node_begin_coordinator(s, action->epoch, action->index);", "node_begin_coordinator(s, action->epoch, -1);"),
     ],
     "coordinators-timer-forgotten": [
         ("node.c", "\tif (node->coordinator && s->now_ns >= coordinator_deadline_ns(node->coordinator))", "\tif (false)"),

@@ -7,6 +7,7 @@
 #   make format     every C file as .clang-format says
 #   make soak       a million simulated worlds, and hours of chaos with real processes
 #   make fuzz       the fuzz targets, FUZZ_SECONDS each
+#   make mutants    changes src/core in COUNT=2000 places, one at a time, and lists what no test notices: SEED=1 FILES=
 #   make bench      muster and its peers side by side
 #   make install    PREFIX=/usr/local, LIBDIR=PREFIX/lib, DESTDIR=; make uninstall takes it away
 #   make docs       README, guides and manual as a site: build/site/html
@@ -74,7 +75,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all static docs deb test-packages test-compat run test check format soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
+.PHONY: all static docs deb test-packages test-compat run test check format mutants soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -245,6 +246,11 @@ check:
 
 format:
 	@scripts/format
+
+mutants: deps-test
+	@$(MAKE) $(parallel) --no-print-directory all unit
+	@scripts/venv $(VENV)
+	@BUILD=$(BUILD) SAN=$(SAN) COUNT=$(COUNT) SEED=$(SEED) FILES='$(FILES)' JOBS=$(JOBS) $(VENV)/bin/python tests/mutants/run
 
 bench: deps-bench
 	@$(MAKE) $(parallel) --no-print-directory all $(benches) helpers

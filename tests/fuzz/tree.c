@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/deal/files.h"
-#include "core/deal/tree.h"
 
 #define LISTS_MAX 8 /* of directories in directories */
 

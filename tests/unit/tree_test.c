@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "core/deal/files.h"
-#include "core/deal/tree.h"
 
 static int add(struct tree *tree, const char *list, size_t len)
 {

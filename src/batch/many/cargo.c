@@ -15,7 +15,6 @@
 #include "base/str.h"
 #include "base/strv.h"
 #include "core/deal/files.h"
-#include "core/deal/tree.h"
 
 /* A file or directory that was fetched, or will be. */
 struct item {

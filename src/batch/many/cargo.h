@@ -5,7 +5,7 @@
  * orders name is fetched once. A host asks for a part of a file (FETCH) and gets it in pieces
  * (PIECE), and asks for more before it has all of them: so only CARGO_WINDOW bytes are under way,
  * whatever the size of the file. Of a directory it gets the list, and asks for one entry after the
- * other (core/deal/tree.h). */
+ * other (core/deal/files.h). */
 #ifndef BATCH_MANY_CARGO_H
 #define BATCH_MANY_CARGO_H
 

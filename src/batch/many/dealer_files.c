@@ -16,7 +16,6 @@
 #include "base/str.h"
 #include "batch/many/dealer_private.h"
 #include "core/deal/files.h"
-#include "core/deal/tree.h"
 
 /* ---- to hosts ---- */
 

@@ -2,39 +2,87 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
+#include "base/env.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/piped.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "core/worker/exit_code.h"
 #include "fleet/branches.h"
 #include "fleet/channel.h"
-#include "fleet/hosted.h"
 #include "net/addr.h"
+#include "proto/fleet/fleet_msg.h"
 
 /* Below the ports that the kernel gives to outgoing connections. */
 #define PORT_FIRST 16384
 #define PORT_COUNT 16384
 #define PORT_TRIES 64
+#define CHUNK ((size_t)64 << 10)
+#define LAST_CHUNKS 1024 /* of 64 KiB: what its workers' children leave open has a limit */
+#define REPORT_MAX ((size_t)1 << 20)
+#define PARTIAL_NS (100 * NS_PER_MS) /* how long a line without an end is kept */
+
+/* The agent that is started here: `muster run` or `muster batch` with the starter's options, whose
+ * output goes up in whole lines. */
+struct stream {
+	struct hosted_agent *agent;
+	enum fleet_type type;
+	int fd;
+	struct buf partial;
+	struct event readable, impatient;
+};
+
+struct hosted_agent {
+	struct relay *relay;
+	pid_t pid;
+	int pidfd;
+	int lifeline; /* open as long as we live */
+	int report;
+	struct stream out, err;
+	struct event ended;
+};
+
+/* What differs between the hosts of a job. */
+struct place {
+	uint32_t slots;	   /* 0: as the options say */
+	int32_t node_rank; /* -1: any */
+	char *name;	   /* of the host, for people */
+};
 
 struct relay {
 	uint32_t host;
 	struct event_base *base;
 	struct channel up;
 	struct branches branches;
-	struct hosted *hosted;
-	struct hosted_place place;
-	char *name;
+	struct hosted_agent *agent;
+	struct place place;
 	bool orphaned; /* the starter is gone */
 	struct event silence;
 };
+
+/* Pauses or resumes reading its output; it notices when its pipes are full. */
+static void hold_agent(struct hosted_agent *agent, bool hold)
+{
+	struct stream *const streams[] = { &agent->out, &agent->err };
+	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+		if (hold)
+			event_del(&streams[i]->readable);
+		else
+			event_add(&streams[i]->readable, NULL);
+	}
+}
 
 /* ---- upwards ---- */
 
@@ -44,16 +92,16 @@ static void send_up(struct relay *relay, const struct buf *frame)
 	if (!channel_is_full(&relay->up))
 		return;
 	branches_hold(&relay->branches, true);
-	if (relay->hosted)
-		hosted_hold(relay->hosted, true);
+	if (relay->agent)
+		hold_agent(relay->agent, true);
 }
 
 static void on_drained(void *arg)
 {
 	struct relay *relay = arg;
 	branches_hold(&relay->branches, false);
-	if (relay->hosted)
-		hosted_hold(relay->hosted, false);
+	if (relay->agent)
+		hold_agent(relay->agent, false);
 }
 
 static void send_text(struct relay *relay, enum fleet_type type, uint32_t host, const char *text)
@@ -79,16 +127,10 @@ static void on_branch_down(void *arg, uint32_t host, const char *why)
 static const struct branches_handler branches_handler = { .on_msg = on_branch_msg,
 							  .on_down = on_branch_down };
 
-/* ---- the agent ---- */
+/* ---- the output of the agent ---- */
 
-static void leave(struct relay *relay)
+static void pass_up(struct relay *relay, enum fleet_type type, const void *data, size_t len)
 {
-	event_base_loopbreak(relay->base);
-}
-
-static void on_output(void *arg, enum fleet_type type, const void *data, size_t len)
-{
-	struct relay *relay = arg;
 	AUTO(buf_done) struct buf frame = BUF_INIT;
 	if (relay->orphaned)
 		return;
@@ -96,11 +138,124 @@ static void on_output(void *arg, enum fleet_type type, const void *data, size_t 
 	send_up(relay, &frame);
 }
 
-static void on_agent_ended(void *arg, const struct exit_status *status)
+static void pass_on(struct stream *stream, size_t len)
 {
-	struct relay *relay = arg;
-	hosted_free(relay->hosted);
-	relay->hosted = NULL;
+	struct hosted_agent *agent = stream->agent;
+	if (len == 0)
+		return;
+	pass_up(agent->relay, stream->type, buf_data(&stream->partial), len);
+	buf_consume(&stream->partial, len);
+}
+
+/* Up to the end of the last line, so that lines of different hosts do not mix. A carriage return
+ * ends one, too. */
+static size_t whole_lines(const struct buf *partial)
+{
+	for (size_t len = buf_len(partial); len > 0; len--)
+		if (strchr("\n\r", buf_data(partial)[len - 1]) && buf_data(partial)[len - 1])
+			return len;
+	return 0;
+}
+
+static ssize_t stream_read(struct stream *stream)
+{
+	ssize_t n = read(stream->fd, buf_reserve(&stream->partial, CHUNK), CHUNK);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	buf_commit(&stream->partial, (size_t)n);
+	pass_on(stream, buf_len(&stream->partial) > CHUNK ? buf_len(&stream->partial)
+							  : whole_lines(&stream->partial));
+	return n;
+}
+
+static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct stream *stream = arg;
+	ssize_t n = stream_read(stream);
+	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
+		event_del(&stream->readable);
+	const struct timeval soon = clock_timeval(PARTIAL_NS);
+	if (buf_len(&stream->partial) > 0)
+		event_add(&stream->impatient, &soon);
+}
+
+static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct stream *stream = arg;
+	pass_on(stream, buf_len(&stream->partial));
+}
+
+static void stream_open(struct stream *stream, struct hosted_agent *agent, enum fleet_type type,
+			int fd)
+{
+	*stream = (struct stream){ .agent = agent, .type = type, .fd = fd };
+	fd_set_nonblock(fd, true);
+	event_assign(&stream->readable, agent->relay->base, fd, EV_READ | EV_PERSIST, on_readable,
+		     stream);
+	event_assign(&stream->impatient, agent->relay->base, -1, 0, on_impatient, stream);
+	event_add(&stream->readable, NULL);
+}
+
+static void stream_finish(struct stream *stream)
+{
+	for (int i = 0; i < LAST_CHUNKS && stream_read(stream) > 0; i++)
+		;
+	pass_on(stream, buf_len(&stream->partial));
+}
+
+/* ---- the end of the agent ---- */
+
+static void pass_report(struct hosted_agent *agent)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	fd_set_nonblock(agent->report, true);
+	while (buf_len(&text) < REPORT_MAX) {
+		ssize_t n = read(agent->report, buf_reserve(&text, CHUNK), CHUNK);
+		if (n <= 0)
+			break;
+		buf_commit(&text, (size_t)n);
+	}
+	if (buf_len(&text) > 0)
+		pass_up(agent->relay, FLEET_MSG_REPORT, buf_data(&text), buf_len(&text));
+}
+
+static void stream_close(struct stream *stream)
+{
+	event_del(&stream->readable);
+	event_del(&stream->impatient);
+	fd_close(&stream->fd);
+	buf_done(&stream->partial);
+}
+
+/* Without us it sees the end of its lifeline, and stops. */
+static void free_agent(struct hosted_agent *agent)
+{
+	if (!agent)
+		return;
+	event_del(&agent->ended);
+	stream_close(&agent->out);
+	stream_close(&agent->err);
+	fd_close(&agent->pidfd);
+	fd_close(&agent->lifeline);
+	fd_close(&agent->report);
+	free(agent);
+}
+
+static void signal_agent(struct hosted_agent *agent, int signal)
+{
+	if (agent->pid)
+		pidfd_send_signal(agent->pidfd, signal, NULL, 0);
+}
+
+static void leave(struct relay *relay)
+{
+	event_base_loopbreak(relay->base);
+}
+
+static void agent_ended(struct relay *relay, const struct exit_status *status)
+{
+	free_agent(relay->agent);
+	relay->agent = NULL;
 	AUTO(buf_done) struct buf frame = BUF_INIT;
 	fleet_put_agent(&frame, relay->host, status);
 	send_up(relay, &frame);
@@ -108,27 +263,130 @@ static void on_agent_ended(void *arg, const struct exit_status *status)
 		leave(relay);
 }
 
-static const struct hosted_handler hosted_handler = { .on_output = on_output,
-						      .on_ended = on_agent_ended };
+static void on_ended(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct hosted_agent *agent = arg;
+	int status = child_wait(agent->pid);
+	agent->pid = 0;
+	stream_finish(&agent->out);
+	stream_finish(&agent->err);
+	pass_report(agent);
+	struct exit_status ended = status >= 0 ? exit_status_from_wait(status)
+					       : (struct exit_status){ .kind = EXIT_UNKNOWN };
+	agent_ended(agent->relay, &ended);
+}
+
+/* ---- the start of the agent ---- */
+
+static void make_env(const struct fleet_start *start, const char *name, struct strv *env)
+{
+	strv_add_all(env, environ);
+	for (size_t i = 0; i < start->env.count; i++) {
+		const char *sign = strchr(start->env.items[i], '=');
+		if (!sign)
+			continue;
+		AUTO_FREE char *variable =
+			mem_strndup(start->env.items[i], (size_t)(sign - start->env.items[i]));
+		env_set(env, variable, sign + 1);
+	}
+	env_set(env, FLEET_VARIABLE, name);
+}
+
+/* The user's options come after those of the host, and so win; those of the starter come last. */
+static void make_argv(const struct fleet_start *start, const struct place *place, struct strv *argv)
+{
+	bool batch = str_eq(start->place.items[2], "batch");
+	strv_add(argv, "/proc/self/exe");
+	strv_add(argv, start->place.items[2]);
+	if (place->slots)
+		strv_take(argv, mem_printf(batch ? "-j%u" : "--nproc-per-node=%u", place->slots));
+	if (place->node_rank >= 0 && !batch)
+		strv_take(argv, mem_printf("--node-rank=%d", place->node_rank));
+	strv_add_all(argv, strv_argv(&start->options));
+	if (batch)
+		return;
+	strv_add(argv, "--");
+	strv_add_all(argv, strv_argv(&start->command));
+}
+
+/* A pipe that already has the token in it: no other process of this user can read that, as it could
+ * an environment. */
+static int offer_token(const char *token, int *ret_fd, struct err *err)
+{
+	AUTO(fd_close) int in = -1;
+	int r = fd_open_pipe(ret_fd, &in, err);
+	if (r < 0)
+		return r;
+	r = fd_write_all(in, token, strlen(token));
+	return r < 0 ? err_set(err, -r, "token: %m") : 0;
+}
+
+static int spawn_agent(const struct fleet_start *start, const struct place *place,
+		       struct piped *ret_piped, int *ret_lifeline, int *ret_report, struct err *err)
+{
+	AUTO(fd_close) int token = -1, lifeline = -1, held = -1, report = -1, reports = -1;
+	AUTO(strv_done) struct strv argv = STRV_INIT, env = STRV_INIT;
+	int r;
+	if ((r = offer_token(start->place.items[1], &token, err)) < 0 ||
+	    (r = fd_open_pipe(&lifeline, &held, err)) < 0 ||
+	    (r = fd_open_pipe(&report, &reports, err)) < 0)
+		return r;
+	make_argv(start, place, &argv);
+	make_env(start, place->name, &env);
+	const int extra[] = { token, lifeline, reports };
+	static_assert(FLEET_FD_TOKEN == 3 && FLEET_FD_LIFELINE == 4 && FLEET_FD_REPORT == 5,
+		      "as they are listed");
+	const struct piped_spec spec = { .argv = strv_argv(&argv),
+					 .envp = strv_argv(&env),
+					 .cwd = start->place.items[0],
+					 .deaf = true,
+					 .extra = extra,
+					 .extra_count = ARRAY_LEN(extra) };
+	r = piped_start(&spec, ret_piped, err);
+	if (r < 0)
+		return err_wrap(err, "in %s", start->place.items[0]);
+	*ret_lifeline = fd_take(&held);
+	*ret_report = fd_take(&report);
+	return 0;
+}
+
+static int start_agent(struct relay *relay, const struct fleet_start *start, struct err *err)
+{
+	struct piped piped;
+	int lifeline = -1, report = -1;
+	int r = spawn_agent(start, &relay->place, &piped, &lifeline, &report, err);
+	if (r < 0)
+		return r;
+	struct hosted_agent *agent = NEW(struct hosted_agent);
+	*agent = (struct hosted_agent){ .relay = relay,
+					.pid = piped.pid,
+					.pidfd = piped.pidfd,
+					.lifeline = lifeline,
+					.report = report };
+	stream_open(&agent->out, agent, FLEET_MSG_OUT, piped.out);
+	stream_open(&agent->err, agent, FLEET_MSG_ERR, piped.err);
+	event_assign(&agent->ended, relay->base, piped.pidfd, EV_READ, on_ended, agent);
+	event_add(&agent->ended, NULL);
+	relay->agent = agent;
+	return 0;
+}
 
 /* An agent that cannot be started has ended. */
 static void say_not_started(struct relay *relay, const struct err *err)
 {
-	AUTO_FREE char *line = mem_printf("muster: %s: error: %s\n", relay->name, err->msg);
-	on_output(relay, FLEET_MSG_ERR, line, strlen(line));
-	on_agent_ended(relay,
-		       &(struct exit_status){ .kind = EXIT_CODE, .value = EXIT_CODE_NOT_FOUND });
+	AUTO_FREE char *line = mem_printf("muster: %s: error: %s\n", relay->place.name, err->msg);
+	pass_up(relay, FLEET_MSG_ERR, line, strlen(line));
+	agent_ended(relay,
+		    &(struct exit_status){ .kind = EXIT_CODE, .value = EXIT_CODE_NOT_FOUND });
 }
 
 static void start(struct relay *relay, const struct fleet_msg *msg)
 {
 	AUTO(fleet_start_done) struct fleet_start what = FLEET_START_INIT;
 	struct err err = ERR_INIT;
-	if (relay->hosted || fleet_start_of(msg, &what) < 0)
+	if (relay->agent || fleet_start_of(msg, &what) < 0)
 		return;
-	relay->place.name = relay->name;
-	if (hosted_start(relay->base, &what, &relay->place, &hosted_handler, relay, &relay->hosted,
-			 &err) < 0)
+	if (start_agent(relay, &what, &err) < 0)
 		say_not_started(relay, &err);
 }
 
@@ -153,9 +411,8 @@ static void take_place(struct relay *relay, const struct fleet_msg *msg)
 	if (fleet_texts(msg, &slots, &texts) < 0 || texts.count != 2 ||
 	    str_to_i64(texts.items[0], &rank) < 0)
 		return;
-	relay->place = (struct hosted_place){ .slots = slots, .node_rank = (int32_t)rank };
-	free(relay->name);
-	relay->name = mem_strdup(texts.items[1]);
+	free(relay->place.name);
+	relay->place = (struct place){ slots, (int32_t)rank, mem_strdup(texts.items[1]) };
 }
 
 static void take_own(struct relay *relay, const struct fleet_msg *msg)
@@ -176,8 +433,8 @@ static void take_own(struct relay *relay, const struct fleet_msg *msg)
 		start(relay, msg);
 		break;
 	case FLEET_MSG_SIGNAL:
-		if (relay->hosted && fleet_number(msg, &number) == 0)
-			hosted_signal(relay->hosted, (int)number);
+		if (relay->agent && fleet_number(msg, &number) == 0)
+			signal_agent(relay->agent, (int)number);
 		break;
 	case FLEET_MSG_BEAT:
 	default:
@@ -215,12 +472,12 @@ static void on_end(void *arg, const char *why UNUSED)
 	relay->orphaned = true;
 	event_del(&relay->silence);
 	branches_done(&relay->branches);
-	if (!relay->hosted) {
+	if (!relay->agent) {
 		leave(relay);
 		return;
 	}
-	hosted_hold(relay->hosted, false);
-	hosted_signal(relay->hosted, SIGTERM);
+	hold_agent(relay->agent, false);
+	signal_agent(relay->agent, SIGTERM);
 }
 
 static void on_silence(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -307,7 +564,7 @@ int relay_main(int argc, char **argv)
 			       .up = CHANNEL_INIT,
 			       .place = { .node_rank = -1 } };
 	signal(SIGPIPE, SIG_IGN);
-	relay.name = mem_strdup("");
+	relay.place.name = mem_strdup("");
 	relay.base = event_base_new();
 	if (!relay.base || take_connection(&relay) < 0)
 		return EXIT_CODE_SYSTEM;
@@ -319,6 +576,6 @@ int relay_main(int argc, char **argv)
 	channel_close(&relay.up);
 	branches_done(&relay.branches);
 	event_base_free(relay.base);
-	free(relay.name);
+	free(relay.place.name);
 	return EXIT_CODE_OK;
 }

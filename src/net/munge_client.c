@@ -1,20 +1,174 @@
 #include "net/munge_client.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "net/munge_client_child.h"
 
+#define LIBRARY "libmunge.so.2"
+#define QUESTIONS_FD 3
 #define TRY_MS 5000 /* for a daemon that does not answer */
+
+/* A question to the child, one packet. */
+struct munge_client_question {
+	bool check; /* else sign */
+	unsigned char digest[MUNGE_CLIENT_DIGEST_SIZE];
+	char credential[FRAME_CREDENTIAL_MAX]; /* to check */
+};
+
+/* ---- the child, which calls the library ---- */
+
+/* From munge.h, so that muster is built without it: these are part of the library's interface. */
+#define MUNGE_SUCCESS 0
+#define MUNGE_UID_RESTRICTION 9 /* who may decode a credential */
+typedef void munge_ctx;
+
+static struct {
+	munge_ctx *(*ctx_create)(void);
+	int (*ctx_set)(munge_ctx *ctx, int option, ...);
+	int (*encode)(char **credential, munge_ctx *ctx, const void *data, int len);
+	int (*decode)(const char *credential, munge_ctx *ctx, void **data, int *len, uid_t *uid,
+		      gid_t *gid);
+	const char *(*ctx_strerror)(munge_ctx *ctx);
+	munge_ctx *ctx;
+} lib;
+
+PRINTF_LIKE(2, 3)
+static void refuse(struct munge_client_answer *answer, const char *fmt, ...)
+{
+	va_list args;
+	answer->ok = false;
+	va_start(args, fmt);
+	vsnprintf(answer->text, sizeof(answer->text), fmt, args);
+	va_end(args);
+}
+
+/* False: the answer says why. */
+static bool load(struct munge_client_answer *answer)
+{
+	if (lib.ctx)
+		return true;
+	void *library = dlopen(LIBRARY, RTLD_NOW);
+	if (!library) {
+		refuse(answer, "%s", dlerror());
+		return false;
+	}
+	*(void **)&lib.ctx_create = dlsym(library, "munge_ctx_create");
+	*(void **)&lib.ctx_set = dlsym(library, "munge_ctx_set");
+	*(void **)&lib.encode = dlsym(library, "munge_encode");
+	*(void **)&lib.decode = dlsym(library, "munge_decode");
+	*(void **)&lib.ctx_strerror = dlsym(library, "munge_ctx_strerror");
+	if (!lib.ctx_create || !lib.ctx_set || !lib.encode || !lib.decode || !lib.ctx_strerror) {
+		refuse(answer, LIBRARY " is not the library of munge");
+		return false;
+	}
+	lib.ctx = lib.ctx_create();
+	if (!lib.ctx || lib.ctx_set(lib.ctx, MUNGE_UID_RESTRICTION, geteuid()) != MUNGE_SUCCESS) {
+		refuse(answer, "munge: cannot restrict credentials to this user");
+		lib.ctx = NULL;
+	}
+	return lib.ctx != NULL;
+}
+
+static void refuse_as_munge(struct munge_client_answer *answer)
+{
+	const char *why = lib.ctx_strerror(lib.ctx);
+	refuse(answer, "munge: %s", why ? why : "it failed");
+}
+
+static void sign(const struct munge_client_question *question, struct munge_client_answer *answer)
+{
+	char *credential = NULL;
+	if (lib.encode(&credential, lib.ctx, question->digest, MUNGE_CLIENT_DIGEST_SIZE) !=
+	    MUNGE_SUCCESS)
+		refuse_as_munge(answer);
+	else if (strlen(credential) >= sizeof(answer->text))
+		refuse(answer, "munge: the credential is too long");
+	else
+		strcpy(answer->text, credential);
+	free(credential);
+}
+
+static void check(const struct munge_client_question *question, struct munge_client_answer *answer)
+{
+	void *data = NULL;
+	int len = 0;
+	uid_t uid;
+	gid_t gid;
+	if (lib.decode(question->credential, lib.ctx, &data, &len, &uid, &gid) != MUNGE_SUCCESS)
+		refuse_as_munge(answer);
+	else if (uid != geteuid())
+		refuse(answer, "it belongs to user %u, not to %u", uid, geteuid());
+	else if (len != MUNGE_CLIENT_DIGEST_SIZE ||
+		 memcmp(data, question->digest, MUNGE_CLIENT_DIGEST_SIZE) != 0)
+		refuse(answer, "its credential is for another connection");
+	free(data);
+}
+
+static _Noreturn void answer_all(pid_t parent, int fd)
+{
+	struct munge_client_question question;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it died before the line above */
+		_exit(1);
+	dup2(fd, QUESTIONS_FD);
+	close_range(QUESTIONS_FD + 1, ~0U, 0);
+	while (recv(QUESTIONS_FD, &question, sizeof(question), 0) == sizeof(question)) {
+		struct munge_client_answer answer = { .ok = true };
+		if (load(&answer)) {
+			if (question.check)
+				check(&question, &answer);
+			else
+				sign(&question, &answer);
+		}
+		if (send(QUESTIONS_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+/* Starts it: our end of a socket that keeps packets apart, on which each question gets one
+ * munge_client_answer. It ends when the socket is closed, and with us. */
+static int start_child(pid_t *ret_pid, int *ret_fd, struct err *err)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, errno, "socketpair: %m");
+	AUTO(fd_close) int ours = pair[0];
+	AUTO(fd_close) int theirs = pair[1];
+	pid_t parent = getpid(), pid = child_fork();
+	if (pid < 0)
+		return err_set(err, errno, "fork: %m");
+	if (pid == 0)
+		answer_all(parent, theirs);
+	*ret_pid = pid;
+	*ret_fd = fd_take(&ours);
+	return 0;
+}
+
+static void stop_child(pid_t pid, int *fd)
+{
+	kill(pid, SIGKILL);
+	child_wait(pid);
+	fd_close(fd);
+}
+
+/* ---- in muster ---- */
 
 struct munge_client_request {
 	struct list queue;
@@ -38,7 +192,7 @@ int munge_client_try(struct err *err)
 {
 	pid_t pid;
 	int fd;
-	int r = munge_client_child_start(&pid, &fd, err);
+	int r = start_child(&pid, &fd, err);
 	if (r < 0)
 		return r;
 	const struct munge_client_question question = { .check = false };
@@ -48,7 +202,7 @@ int munge_client_try(struct err *err)
 	    poll(&poll_fd, 1, TRY_MS) <= 0 ||
 	    recv(fd, &answer, sizeof(answer), 0) != sizeof(answer))
 		snprintf(answer.text, sizeof(answer.text), "munge does not answer");
-	munge_client_child_stop(pid, &fd);
+	stop_child(pid, &fd);
 	return answer.ok ? 0 : err_set(err, ENOENT, "%s", answer.text);
 }
 
@@ -57,7 +211,7 @@ static void drop_child(struct munge_client *munge)
 	if (munge->fd < 0)
 		return;
 	event_del(&munge->readable);
-	munge_client_child_stop(munge->pid, &munge->fd);
+	stop_child(munge->pid, &munge->fd);
 	munge->asked = munge->abandoned = false;
 }
 
@@ -104,7 +258,7 @@ static int need_child(struct munge_client *munge, struct err *err)
 {
 	if (munge->fd >= 0)
 		return 0;
-	int r = munge_client_child_start(&munge->pid, &munge->fd, err);
+	int r = start_child(&munge->pid, &munge->fd, err);
 	if (r < 0)
 		return r;
 	event_assign(&munge->readable, munge->base, munge->fd, EV_READ | EV_PERSIST, on_readable,

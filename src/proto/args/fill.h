@@ -2,8 +2,38 @@
 #ifndef PROTO_ARGS_FILL_H
 #define PROTO_ARGS_FILL_H
 
-#include "proto/args/arg_template.h"
+#include "base/buf.h"
+#include "proto/args/sources.h"
 #include "proto/orders.h"
+
+/* Templates: text with places for arguments, as in GNU parallel and hyperfine.
+ *
+ *     {}  {.}  {/}  {//}  {/.}      all arguments; without extension, base name, directory, base
+ *                                   name without extension
+ *     {1} {2/} {-1}                 one of them, from the front or from the end, in any form
+ *     {name} {name.}                a column named by --header, or a parameter
+ *     {#}  {%}                      the number of the order, the slot it runs in
+ *
+ * Other braces stay as they are, but "{= perl =}" is refused. */
+struct arg_template {
+	const char *text;
+	const char *replace;		/* stands for "{}" (-I); NULL: "{}" */
+	const struct strv *names;	/* of the row's columns; may be NULL */
+	const struct strv *param_names; /* of the parameters; may be NULL */
+	bool raw;			/* arguments are put in as they are, else quoted */
+	bool context;			/* -X: the word around {} is repeated for every argument */
+	bool closed;			/* nothing is appended when {} is missing */
+};
+
+/* What a template is filled with. Parameters are never quoted: hyperfine does not. */
+struct arg_values {
+	const struct arg_row *row, *params; /* `params` may be NULL */
+	size_t number;			    /* of the order, from 1 */
+};
+
+/* Appends the text; "{%}" becomes ORDER_SLOT_MARK. Returns whether there was one. */
+bool arg_template_expand(const struct arg_template *template, const struct arg_values *values,
+			 struct buf *out);
 
 #define ARG_LINE_MAX 131000 /* bytes of a command; the kernel takes 128 KiB as one argument */
 

@@ -1,8 +1,10 @@
 /* The accepting side: from a connection to an authenticated agent. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/acceptor.h"
 #include "base/mem.h"
+#include "base/peer_user.h"
 #include "net/link_private.h"
 
 struct link_listener {
@@ -102,8 +104,35 @@ static void drop_oldest(struct link_listener *listener)
 	link_drop(oldest);
 }
 
+static void send_refusal(int fd, enum frame_refusal reason, const char *text)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	frame_put_opening(&out);
+	frame_put_refused(&out, reason, text);
+	send(fd, buf_data(&out), buf_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Who has a token or munge proves more than the kernel can tell. */
+static bool is_stranger(struct link_listener *listener, int fd, const struct addr *peer)
+{
+	char text[PEER_USER_TEXT_MAX];
+	if (listener->self->token || listener->self->munge || !peer_is_other_user(fd, text))
+		return false;
+	if (*text) {
+		send_refusal(fd, REFUSAL_TOKEN,
+			     "it accepts only its own user's processes of this host; "
+			     "use a token");
+		report(listener, peer, text);
+	}
+	return true;
+}
+
 void link_listener_adopt(struct link_listener *listener, int fd, const struct addr *peer)
 {
+	if (is_stranger(listener, fd, peer)) {
+		close(fd);
+		return;
+	}
 	if (listener->stranger_count >= LINK_STRANGERS_MAX)
 		drop_oldest(listener);
 	struct link *link =
@@ -131,11 +160,8 @@ static bool make_room(void *arg)
 static void on_refused(void *arg, int fd, const struct sockaddr_storage *storage)
 {
 	struct addr peer = addr_of_peer(storage);
-	AUTO(buf_done) struct buf out = BUF_INIT;
-	frame_put_opening(&out);
-	frame_put_refused(&out, REFUSAL_BUSY,
-			  "it has no descriptor left; raise its hard limit of open files");
-	send(fd, buf_data(&out), buf_len(&out), MSG_NOSIGNAL | MSG_DONTWAIT);
+	send_refusal(fd, REFUSAL_BUSY,
+		     "it has no descriptor left; raise its hard limit of open files");
 	report(arg, &peer, "no descriptor is left for it; raise the hard limit of open files");
 }
 

@@ -12,6 +12,7 @@
 #include "base/acceptor.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/peer_user.h"
 #include "base/random.h"
 
 #define SCRATCH_SIZE ((size_t)256 << 10) /* most requests fit: read once, parsed in place */
@@ -395,9 +396,24 @@ static void add_conn(struct store_server *server, int fd, const struct addr *pee
 	settle(conn, 0);
 }
 
+/* One that has left already says nothing that anybody waits for. */
+static bool is_stranger(struct store_server *server, int fd, const struct addr *peer)
+{
+	char text[PEER_USER_TEXT_MAX];
+	if (server->config.any_user || !peer_is_other_user(fd, text))
+		return false;
+	if (*text)
+		report(server, peer, text);
+	else
+		server->dropped++;
+	return true;
+}
+
 void store_server_adopt(struct store_server *server, int fd, const struct addr *peer)
 {
 	AUTO(fd_close) int owned_fd = fd;
+	if (is_stranger(server, fd, peer))
+		return;
 	if (server->config.on_connect && !server->config.on_connect(server->config.arg, peer))
 		server->dropped++;
 	else if (server->connection_count >= server->config.connections_max)

@@ -31,6 +31,7 @@ struct store_server_config {
 	 * longer only as far as STORE_RATE_MIN allows. */
 	uint64_t stall_ns;
 
+	bool any_user; /* of this host may connect, not only this one and root (base/peer_user.h) */
 	/* May this peer connect? NULL: yes. */
 	bool (*on_connect)(void *arg, const struct addr *peer);
 	/* A client was dropped or refused, and why; not called for those that just leave, and at

@@ -218,6 +218,7 @@ int round_store_begin(struct round_store *store, bool serve, struct err *err)
 			return r;
 	}
 	struct store_server_config config = STORE_SERVER_CONFIG_DEFAULT;
+	config.any_user = store->access == STORE_ACCESS_ANY;
 	config.on_connect = on_connect;
 	config.on_drop = on_drop;
 	config.arg = store;

@@ -3,14 +3,16 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
 import able
-from tree import clean_env
-from waits import DEADLINE, wait_for
+from tree import MUSTER, clean_env
+from waits import DEADLINE, read_line, wait_for
 
 
 @pytest.fixture
@@ -109,3 +111,90 @@ def test_a_log_directory_that_is_sticky_will_do(muster, theirs):
     logs.chmod(0o777)
     assert "chmod +t" in muster("run", f"--log-dir={logs}", "--redirects=3", "true").stderr
     shutil.rmtree(logs)
+
+
+@pytest.fixture
+def program(theirs):
+    """The program where the other user can run it."""
+    return shutil.copy(MUSTER, theirs.parent / "muster")
+
+
+def kv(program, address, *words, before=able.NOBODY):
+    """`muster kv` of the other user, or of root."""
+    host, port = address.rsplit(":", 1)
+    return subprocess.run([*before, program, "kv", *words], env=clean_env(MASTER_ADDR=host, MASTER_PORT=port, ASAN_OPTIONS="detect_leaks=0"),
+                          text=True, capture_output=True, timeout=DEADLINE)
+
+
+TELLS = "echo $MASTER_ADDR:$MASTER_PORT; read"
+
+
+@pytest.mark.parametrize("option", ["", "--rdzv-backend=static"])
+def test_the_workers_store_is_for_this_user_and_root(start, program, port, option):
+    static = [option, f"--rdzv-endpoint={port.endpoint}", "--nnodes=1"] if option else []
+    job = start("run", *static, "bash", "-c", TELLS, stdin=subprocess.PIPE)
+    address = read_line(job).strip()
+    for words in ("set", "evil", "pickled"), ("get", "evil"):
+        refused = kv(program, address, "--timeout=2s", *words)
+        assert refused.returncode != 0, refused
+    assert kv(program, address, "set", "good", "1", before=()).returncode == 0
+    assert kv(program, address, "get", "good", before=()).stdout == "1\n"
+    error = job.communicate("\n", timeout=DEADLINE)[1]
+    assert job.returncode == 0
+    assert "it is of user 65534 of this host; MUSTER_ANY_USER=1 lets all in" in error
+
+
+@pytest.mark.parametrize("option, variables", [("--store-access=any", {}), ("--store-access=members", {"MUSTER_ANY_USER": "1"})])
+def test_the_workers_store_can_be_opened_to_all_users(start, program, option, variables):
+    job = start("run", option, "bash", "-c", TELLS, stdin=subprocess.PIPE, env=clean_env(**variables))
+    address = read_line(job).strip()
+    assert kv(program, address, "set", "good", "1").returncode == 0
+    assert job.communicate("\n", timeout=DEADLINE)[1] == ""
+
+
+def test_root_uses_the_store_of_another_users_job(start, program, theirs):
+    able.need(*able.NOBODY, program, "--version")
+    job = start(*able.NOBODY[1:], program, "run", "bash", "-c", TELLS, stdin=subprocess.PIPE, cwd="/", program=able.NOBODY[0])
+    address = read_line(job).strip()
+    assert kv(program, address, "set", "good", "1", before=()).returncode == 0
+    assert kv(program, address, "get", "good").stdout == "1\n"
+    job.communicate("\n", timeout=DEADLINE)
+    assert job.returncode == 0
+
+
+def test_a_worker_that_has_become_another_user_uses_the_store(start, program):
+    job = start("run", *able.NOBODY, program, "kv", "set", "good", "1", cwd="/")
+    assert job.wait(timeout=DEADLINE) == 0, job.stderr.read()
+
+
+def test_who_sends_and_leaves_at_once_has_said_nothing(start, program, tmp_path):
+    """The kernel does not know any more whose such a connection was; the job is stopped while it comes."""
+    job = start("run", "bash", "-c", TELLS, stdin=subprocess.PIPE)
+    address = read_line(job).strip()
+    job.send_signal(signal.SIGSTOP)
+    send = r"""
+import encodings.idna, os, socket, struct, sys  # while root may read them
+os.setuid(65534)
+host, port = sys.argv[1].rsplit(":", 1)
+for linger in (0, 1):
+    with socket.create_connection((host, int(port))) as peer:
+        if linger:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        text = lambda word: struct.pack("<Q", len(word)) + word
+        peer.sendall(b"\0" + struct.pack("<I", 0x3C85F7CE) + b"\1" + text(b"/evil") + text(b"pickled"))
+"""
+    subprocess.run([sys.executable, "-c", send, address], check=True)
+    job.send_signal(signal.SIGCONT)
+    assert kv(program, address, "set", "good", "1", before=()).returncode == 0
+    assert kv(program, address, "keys", before=()).stdout == "good\n"
+    job.communicate("\n", timeout=DEADLINE)
+
+
+def test_agents_of_another_user_do_not_join_a_job_without_a_token(start, program, port):
+    ours = start("run", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-id=job", "true")
+    theirs = [*able.NOBODY, program, "run", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-id=job", "true"]
+    refused = subprocess.run(theirs, env=clean_env(ASAN_OPTIONS="detect_leaks=0"), text=True, capture_output=True, timeout=DEADLINE, cwd="/")
+    assert refused.returncode == 125 and "it accepts only its own user's processes of this host; use a token" in refused.stderr, refused
+    assert ours.poll() is None
+    second = start("run", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-id=job", "true")
+    assert (second.wait(timeout=DEADLINE), ours.wait(timeout=DEADLINE)) == (0, 0)

@@ -10,28 +10,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* A round may form while there is no warden: its workers, and what is asked for them, wait for the
- * next one. */
-static bool must_wait(const struct job *job, const struct group_event *event)
-{
-	return !job->warden && (job->held_count > 0 || event->type == GROUP_EV_START);
-}
-
 void job_push_group(struct job *job, struct group_event event)
 {
-	if (must_wait(job, &event)) {
-		ARRAY_RESERVE(job->held, job->held_count, job->held_cap);
-		job->held[job->held_count++] = event;
-		return;
-	}
-	ARRAY_RESERVE(job->queue, job->queued, job->cap);
-	job->queue[job->queued++] = (struct pending){ .for_group = true, .group = event };
+	const struct job_event pushed = { .for_group = true, .group = event };
+	if (!job->warden && event.type == GROUP_EV_START)
+		holdback_begin(&job->holdback, HOLD_FOR_WARDEN);
+	holdback_push(&job->holdback, &pushed, &job->queue);
 }
 
 void job_push_node(struct job *job, struct node_event event)
 {
-	ARRAY_RESERVE(job->queue, job->queued, job->cap);
-	job->queue[job->queued++] = (struct pending){ .for_group = false, .node = event };
+	const struct job_event pushed = { .for_group = false, .node = event };
+	holdback_push(&job->holdback, &pushed, &job->queue);
 }
 
 void job_push_agent(struct job *job, struct agent_event event)
@@ -39,11 +29,17 @@ void job_push_agent(struct job *job, struct agent_event event)
 	job_push_node(job, (struct node_event){ .type = NODE_EV_HOST, .agent = event });
 }
 
+void job_release(struct job *job, enum hold why)
+{
+	holdback_release(&job->holdback, why, &job->queue);
+}
+
 /* ---- the loop ---- */
 
 static void arm_timer(struct job *job)
 {
-	uint64_t deadline_ns = node_deadline_ns(&job->node);
+	uint64_t deadline_ns =
+		MIN(node_deadline_ns(&job->node), parting_deadline_ns(&job->parting));
 	if (!job->ended)
 		deadline_ns = MIN(deadline_ns, group_deadline_ns(&job->group));
 	if (deadline_ns == NS_NEVER) {
@@ -54,23 +50,13 @@ static void arm_timer(struct job *job)
 	event_add(job->timer, &left);
 }
 
-static void take_steps(struct job *job)
-{
-	for (size_t i = 0; i < job->queued; i++) {
-		struct pending pending = job->queue[i];
-		if (pending.for_group)
-			job_step_group(job, &pending.group);
-		else
-			job_step_node(job, &pending.node);
-	}
-	job->queued = 0;
-}
-
 void job_pump(struct job *job)
 {
-	take_steps(job);
+	if (!job_drive(&job->queue, job_take, job))
+		return;
 	job_log_stepped(job);
-	take_steps(job);
+	job_drive(&job->queue, job_take, job);
+	happening_flush(&job->telling);
 	arm_timer(job);
 }
 
@@ -89,9 +75,7 @@ static void on_clear(void *arg)
 	job->workers.warden = job->warden;
 	preload_start(job->workers.preload, job->warden);
 	job_push_group(job, (struct group_event){ GROUP_EV_LOST });
-	for (size_t i = 0; i < job->held_count; i++)
-		job_push_group(job, job->held[i]);
-	job->held_count = 0;
+	job_release(job, HOLD_FOR_WARDEN);
 	job_pump(job);
 }
 
@@ -122,7 +106,8 @@ static void worker_started(struct job *job, size_t rank, const struct warden_eve
 {
 	job->workers.pids[rank] = event->pid;
 	guard_set_warden(job->guard, warden_pid(job->warden));
-	TELL(&job->telling, HAPPENED_WORKER_STARTED, .rank = rank, .when_ns = event->ns);
+	guard_started(job->guard, rank, event->pid);
+	TELL_LATER(&job->telling, HAPPENED_WORKER_STARTED, .rank = rank, .when_ns = event->ns);
 	job_push_group(job, (struct group_event){ GROUP_EV_SPAWNED, .rank = rank,
 						  .when_ns = event->ns });
 }
@@ -130,27 +115,12 @@ static void worker_started(struct job *job, size_t rank, const struct warden_eve
 static void worker_exited(struct job *job, size_t rank, const struct warden_event *event)
 {
 	job->workers.usages[rank] = event->usage;
-	TELL(&job->telling, HAPPENED_WORKER_EXITED, .rank = rank, .ended = event);
-	struct group_event ended = { GROUP_EV_EXITED, .rank = rank, .status = event->status,
-				     .when_ns = event->ns };
-	bool explained = job->group.state == GROUP_ACTIVE &&
-			 guard_explain_end(job->guard, rank, &event->status);
-	if (!explained && !job->end_count) {
-		job_push_group(job, ended);
-		return;
-	}
-	ARRAY_RESERVE(job->ends, job->end_count, job->end_cap);
-	job->ends[job->end_count++] = ended;
-}
-
-void job_release_ends(struct job *job)
-{
-	for (size_t i = 0; i < job->end_count; i++)
-		job_push_group(job, job->ends[i]);
-	job->end_count = 0;
-	if (job->end_empty)
-		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
-	job->end_empty = false;
+	TELL_LATER(&job->telling, HAPPENED_WORKER_EXITED, .rank = rank, .ended = event);
+	guard_ended(job->guard, rank);
+	if (job->group.state == GROUP_ACTIVE && guard_explain_end(job->guard, rank, &event->status))
+		holdback_begin(&job->holdback, HOLD_FOR_EXPLANATION);
+	job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = rank,
+						  .status = event->status, .when_ns = event->ns });
 }
 
 static void take_worker_event(struct job *job, const struct warden_event *event)
@@ -170,8 +140,8 @@ static void take_worker_event(struct job *job, const struct warden_event *event)
 
 static void warden_lost(struct job *job)
 {
-	job_release_ends(job);
-	TELL(&job->telling, HAPPENED_WARDEN_LOST);
+	job_release(job, HOLD_FOR_EXPLANATION);
+	TELL_LATER(&job->telling, HAPPENED_WARDEN_LOST);
 	preload_lost(job->workers.preload);
 	sweeper_start(job->sweeper, job->warden);
 	job->warden = NULL;
@@ -189,15 +159,10 @@ static void take_warden_event(struct job *job, const struct warden_event *event)
 		take_worker_event(job, event);
 		break;
 	case WARDEN_EMPTY:
-		/* All workers of this host have ended: the explanation may still need other hosts'.
-		 */
-		if (job->end_count)
-			job->end_empty = true;
-		else
-			job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
+		job_push_group(job, (struct group_event){ GROUP_EV_EMPTY });
 		break;
 	case WARDEN_SURVIVOR:
-		TELL(&job->telling, HAPPENED_SURVIVOR, .ended = event);
+		TELL_LATER(&job->telling, HAPPENED_SURVIVOR, .ended = event);
 		job_push_group(job,
 			       (struct group_event){ GROUP_EV_SURVIVOR, .error = event->error });
 		break;
@@ -217,7 +182,7 @@ static void on_warden(struct warden *warden, void *arg)
 	uint64_t began_ns = clock_now_ns();
 	while (warden == job->warden && warden_next(warden, &event))
 		take_warden_event(job, &event);
-	TELL(&job->telling, HAPPENED_WARDEN_HEARD, .since_ns = began_ns);
+	TELL_LATER(&job->telling, HAPPENED_WARDEN_HEARD, .since_ns = began_ns);
 	job_pump(job);
 }
 
@@ -401,15 +366,15 @@ static void tear_down(struct job *job)
 	wiring_free(job->wiring);
 	routes_done(&job->routes);
 	node_done(&job->node);
-	node_actions_done(&job->spare);
+	node_actions_done(&job->actions);
 	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
 	workers_done(&job->workers);
 	group_done(&job->group);
-	free(job->queue);
-	free(job->held);
-	free(job->ends);
+	job_queue_done(&job->queue);
+	holdback_done(&job->holdback);
+	free(job->telling.later);
 	warden_free(job->warden); /* waits for its end */
 	signals_close(&job->signals);
 }

@@ -30,7 +30,7 @@ static void tell_failed(struct job *job, size_t rank)
 		.local_rank = (int32_t)rank,
 		.pid = job->workers.pids[rank],
 	};
-	TELL(&job->telling, HAPPENED_GROUP_FAILED, .rank = rank);
+	TELL_LATER(&job->telling, HAPPENED_GROUP_FAILED, .rank = rank);
 	job_push_agent(job, event);
 }
 
@@ -39,7 +39,9 @@ static void tell_gone(struct job *job)
 	struct err err = ERR_INIT;
 	if (job_offer_store(job, &err) < 0)
 		log_info("%s", err.msg);
+	/* Nothing is left to be signalled, and the next round overwrites what listeners read. */
 	TELL(&job->telling, HAPPENED_GROUP_GONE);
+	guard_gone(job->guard);
 	struct step_progress_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
 				    .left = notice_left(job),
@@ -54,7 +56,7 @@ static void tell_stuck(struct job *job)
 	size_t rank = 0;
 	while (rank + 1 < job->group.count && job->group.workers[rank].state == WORKER_ENDED)
 		rank++;
-	TELL(&job->telling, HAPPENED_GROUP_STUCK);
+	TELL_LATER(&job->telling, HAPPENED_GROUP_STUCK);
 	job_push_agent(job, (struct agent_event){
 				    .type = AGENT_GROUP_STUCK,
 				    .cause = { .local_rank = (int32_t)rank,
@@ -65,7 +67,8 @@ static void tell_stuck(struct job *job)
 
 void job_not_started(struct job *job, size_t rank, int error, const struct err *why)
 {
-	TELL(&job->telling, HAPPENED_WORKER_NOT_STARTED, .rank = rank, .why = why);
+	TELL_LATER(&job->telling, HAPPENED_WORKER_NOT_STARTED, .rank = rank, .why = why);
+	guard_not_started(job->guard);
 	job_push_group(job,
 		       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = error });
 }
@@ -114,7 +117,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		tell_failed(job, action->rank);
 		break;
 	case GROUP_DO_TELL_DONE:
-		TELL(&job->telling, HAPPENED_GROUP_DONE);
+		TELL_LATER(&job->telling, HAPPENED_GROUP_DONE);
 		job_part(job, (struct agent_event){ .type = AGENT_GROUP_DONE,
 						    .left = notice_left(job) });
 		break;
@@ -127,13 +130,12 @@ static void act_group(struct job *job, const struct group_action *action)
 	}
 }
 
-void job_step_group(struct job *job, const struct group_event *event)
+static void step_group(struct job *job, const struct group_event *event)
 {
-	struct group_actions actions = { 0 };
+	AUTO(group_actions_done) struct group_actions actions = { 0 };
 	group_step(&job->group, event, clock_now_ns(), &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		act_group(job, &actions.items[i]);
-	group_actions_done(&actions);
 }
 
 /* ---- the node's actions ---- */
@@ -141,8 +143,9 @@ void job_step_group(struct job *job, const struct group_event *event)
 static void start_group(struct job *job, const struct msg_formed *formed, struct ballot ballot)
 {
 	uint64_t now_ns = clock_now_ns();
+	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
 	if (history_last(&job->result->history))
-		TELL(&job->telling, HAPPENED_RESTART, .restarts = formed->restarts);
+		TELL_LATER(&job->telling, HAPPENED_RESTART, .restarts = formed->restarts);
 	job->no_store = ERR_INIT;
 	if (round_store_begin(&job->store, formed->hosts_store, &job->no_store) < 0)
 		log_error("%s", job->no_store.msg);
@@ -152,8 +155,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 		measuring_stop(job->measuring);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
-	TELL(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
-	job_push_group(job, (struct group_event){ GROUP_EV_START, .count = job->config->nproc });
+	TELL_LATER(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
 	notice_begin(job);
 	job_log_round(job);
 	gait_begin(job);
@@ -164,8 +166,8 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
  * by who asked for them; that of the guard is not one of the user. */
 static void tell_stopped(struct job *job, int signal)
 {
-	if (job->node.agent.noticed && !job->result->history.stop_signal)
-		TELL(&job->telling, HAPPENED_STOP_REQUESTED, .signal = signal);
+	if (job->node.agent.noticed && !job->stop_told)
+		job_tell_stop(job, signal);
 }
 
 static void end_job(struct job *job, const struct outcome *outcome, bool linked)
@@ -182,6 +184,24 @@ static void end_job(struct job *job, const struct outcome *outcome, bool linked)
 	warden_close(job->warden); /* it ends while the last output is written */
 }
 
+static void stop_group(struct job *job, const struct agent_action *action)
+{
+	job_release(job, HOLD_FOR_EXPLANATION);
+	job_push_group(job,
+		       (struct group_event){
+			       GROUP_EV_STOP,
+			       .signal = action->signal ? action->signal : job->group.stop_signal,
+			       .grace_ns = job->config->shutdown_ns,
+		       });
+	notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
+	if (action->why == GROUP_STOP_SIGNAL)
+		tell_stopped(job, action->signal);
+	if (*action->blame.text && !*job->blame.text)
+		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED, .text = action->blame.text);
+	TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING,
+		   .cause = action->has_cause ? &action->cause : NULL);
+}
+
 static void act_host(struct job *job, const struct agent_action *action, bool linked)
 {
 	switch (action->type) {
@@ -189,26 +209,13 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 		start_group(job, &action->formed, action->ballot);
 		break;
 	case AGENT_GROUP_STOP:
-		job_release_ends(job);
-		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
-		if (action->why == GROUP_STOP_SIGNAL)
-			tell_stopped(job, action->signal);
-		if (*action->blame.text && !*job->blame.text)
-			TELL(&job->telling, HAPPENED_HANG_EXPLAINED, .text = action->blame.text);
-		TELL(&job->telling, HAPPENED_GROUP_STOPPING,
-		     .cause = action->has_cause ? &action->cause : NULL);
-		job_push_group(job, (struct group_event){
-					    GROUP_EV_STOP,
-					    .signal = action->signal ? action->signal
-								     : job->group.stop_signal,
-					    .grace_ns = job->config->shutdown_ns,
-				    });
+		stop_group(job, action);
 		break;
 	case AGENT_GROUP_KILL:
-		job_release_ends(job);
-		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
-		TELL(&job->telling, HAPPENED_GROUP_STOPPING);
+		job_release(job, HOLD_FOR_EXPLANATION);
 		job_push_group(job, (struct group_event){ GROUP_EV_KILL });
+		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
+		TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING);
 		break;
 	case AGENT_CHECK:
 		job_check(job);
@@ -239,18 +246,16 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
  * place. Without one this node cannot take part. */
 static void place_store(struct job *job, uint64_t link)
 {
-	struct err err = ERR_INIT;
 	char host[ADDR_HOST_MAX];
 	struct addr addr;
-	int r = wiring_place(job->wiring, link, host, &addr, &err);
+	int r = wiring_place(job->wiring, link, host, &addr, &job->no_place);
 	if (r == 0)
-		r = round_store_place(&job->store, host, &addr, &err);
+		r = round_store_place(&job->store, host, &addr, &job->no_place);
 	if (r == 0)
-		r = job_offer_store(job, &err);
+		r = job_offer_store(job, &job->no_place);
 	if (r < 0)
-		job_step_node(job, &(struct node_event){
-					   .type = NODE_EV_HOST,
-					   .agent = { .type = AGENT_BARRED, .text = err.msg } });
+		job_push_agent(job, (struct agent_event){ .type = AGENT_BARRED,
+							  .text = job->no_place.msg });
 }
 
 static void take_question(struct job *job, const struct msg *msg)
@@ -278,18 +283,22 @@ static void act_node(struct job *job, const struct node_action *action)
 		wiring_act(job->wiring, action);
 }
 
-void job_step_node(struct job *job, const struct node_event *event)
+static void step_node(struct job *job, const struct node_event *event)
 {
-	struct node_actions actions = job->spare; /* an action may lead to another step */
-	job->spare = NODE_ACTIONS_INIT;
 	uint64_t now_ns = clock_now_ns();
 	node_set_wall(&job->node, clock_wall_shift(clock_wall_ns(), now_ns));
-	node_step(&job->node, event, now_ns, &actions);
-	for (size_t i = 0; i < actions.count; i++)
-		act_node(job, &actions.items[i]);
-	node_actions_done(&job->spare);
-	job->spare = actions;
-	node_actions_clear(&job->spare);
+	node_step(&job->node, event, now_ns, &job->actions);
+	for (size_t i = 0; i < job->actions.count; i++)
+		act_node(job, &job->actions.items[i]);
+	node_actions_clear(&job->actions);
 	if (job->wiring)
 		wiring_stepped(job->wiring, now_ns);
+}
+
+void job_take(void *arg, const struct job_event *event)
+{
+	if (event->for_group)
+		step_group(arg, &event->group);
+	else
+		step_node(arg, &event->node);
 }

@@ -14,8 +14,8 @@
 static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int signal, bool final)
 {
 	struct job *job = arg;
-	TELL(&job->telling, HAPPENED_WORKER_CONDEMNED, .rank = rank, .reason = reason,
-	     .signal = signal);
+	TELL_LATER(&job->telling, HAPPENED_WORKER_CONDEMNED, .rank = rank, .reason = reason,
+		   .signal = signal);
 	job_push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
 						  .signal = signal });
 	if (final)
@@ -70,7 +70,7 @@ static void keep_stacks(void *arg, const char *stacks, const char *collectives,
 static void on_end_explained(void *arg)
 {
 	struct job *job = arg;
-	job_release_ends(job);
+	job_release(job, HOLD_FOR_EXPLANATION);
 	job_pump(job);
 }
 
@@ -105,9 +105,15 @@ int job_start_guard(struct job *job, struct err *err)
 	return r;
 }
 
+void job_tell_stop(struct job *job, int signal)
+{
+	job->stop_told = true;
+	TELL_LATER(&job->telling, HAPPENED_STOP_REQUESTED, .signal = signal);
+}
+
 void job_stop(struct job *job, int signal)
 {
-	TELL(&job->telling, HAPPENED_STOP_REQUESTED, .signal = signal);
+	job_tell_stop(job, signal);
 	job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED, .signal = signal });
 }
 
@@ -137,7 +143,7 @@ static bool on_restart_asked(void *arg)
 	struct job *job = arg;
 	if (job->node.agent.state != AGENT_RUNNING || job->group.state != GROUP_ACTIVE)
 		return false;
-	TELL(&job->telling, HAPPENED_RESTART_REQUESTED);
+	TELL_LATER(&job->telling, HAPPENED_RESTART_REQUESTED);
 	job_push_agent(job, (struct agent_event){ .type = AGENT_RESTART_REQUESTED });
 	job_pump(job);
 	return true;
@@ -154,7 +160,7 @@ static bool on_notice_asked(void *arg, enum plan_kind kind)
 static void on_node_event(void *arg, const struct node_event *event)
 {
 	struct job *job = arg;
-	job_step_node(job, event);
+	job_push_node(job, *event);
 	job_pump(job);
 }
 

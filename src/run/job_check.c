@@ -20,10 +20,8 @@ static void on_checked(void *arg, const struct check_list *results, const char *
 		check_changes_add(&job->counters, &all);
 		check_digest_make(&all, &digest);
 	}
-	/* Not queued: the digest is only borrowed. */
-	job_step_node(job, &(struct node_event){ .type = NODE_EV_HOST,
-						 .agent = { .type = AGENT_CHECKED,
-							    .digest = results ? &digest : NULL } });
+	job_push_agent(job, (struct agent_event){ .type = AGENT_CHECKED,
+						  .digest = results ? &digest : NULL });
 	job_pump(job);
 }
 

@@ -11,6 +11,7 @@
 #include "run/ask/answers.h"
 #include "run/ask/own_question.h"
 #include "core/lines/parting.h"
+#include "core/node/holdback.h"
 #include "run/checks/measuring.h"
 #include "run/checks/recheck.h"
 #include "run/job.h"
@@ -25,15 +26,6 @@
 #include "run/tell/pages.h"
 #include "run/workers.h"
 #include "sys/sweeper.h"
-
-/* A queued step of either machine. */
-struct pending {
-	bool for_group;
-	union {
-		struct group_event group;
-		struct node_event node;
-	};
-};
 
 struct job {
 	const struct run_config *config;
@@ -59,49 +51,43 @@ struct job {
 
 	struct group group;
 	struct node node;
-	struct node_actions spare; /* memory for the next step */
-	struct routes routes;	   /* who takes what the node sends */
-	struct wiring *wiring;	   /* to other hosts; NULL: the job is on this one alone */
-	struct pending *queue;	   /* steps to take, in order */
-	size_t queued, cap;
+	struct node_actions actions; /* of its last step */
+	struct routes routes;	     /* who takes what the node sends */
+	struct wiring *wiring;	     /* to other hosts; NULL: the job is on this one alone */
+	struct job_queue queue;	     /* for both machines */
+	struct holdback holdback;
 
-	struct sweeper *sweeper;  /* after the death of a warden */
-	struct group_event *held; /* until there is a warden again */
-	size_t held_count, held_cap;
-	/* Ends of workers that are being explained: the group does not know of them yet. */
-	struct group_event *ends;
-	size_t end_count, end_cap;
-	bool end_empty;		     /* and no worker is left here */
+	struct sweeper *sweeper;     /* after the death of a warden */
 	struct recheck *recheck;     /* NULL until this node checks itself again */
 	struct measuring *measuring; /* NULL: this node does not measure wires */
 	struct check_counters counters;
 	struct log_sender *log_sender; /* both NULL without --job-log */
 	struct log_writer *log_writer;
 	struct parting parting;
-	struct agent_event partings[2]; /* that wait for the log */
-	size_t parting_count;
-	struct event *part_timer;
 	struct err no_store; /* why the current round has no store here, though it should */
-	bool ended;	     /* the agent has left; only output is left to write */
+	struct err no_place; /* why this host can give no address of a store */
+	bool stop_told;
+	bool ended; /* the agent has left; only output is left to write */
 };
 
 /* ---- job.c ---- */
 
-/* Queues a step for the next job_pump(). */
+/* Queues an event for the next job_pump(), or holds it back. */
 void job_push_group(struct job *job, struct group_event event);
 void job_push_node(struct job *job, struct node_event event);
 void job_push_agent(struct job *job, struct agent_event event); /* as NODE_EV_HOST */
 
-/* Tells the group of ends that were held back until they were explained. */
-void job_release_ends(struct job *job);
+/* What was held back is queued. */
+void job_release(struct job *job, enum hold why);
 
-/* Takes all queued steps, including those they cause, then waits for the next event. */
+/* Has the machines take all queued events, including those that this causes; then tells what
+ * happened and waits for the next event. */
 void job_pump(struct job *job);
 
 /* ---- job_act.c ---- */
 
-void job_step_group(struct job *job, const struct group_event *event);
-void job_step_node(struct job *job, const struct node_event *event);
+/* Steps one of the machines and carries out its actions: only job_pump() calls it. */
+void job_take(void *arg, const struct job_event *event);
 
 /* Opens the workers' store of the next round and has the node told its address; ends the one of the
  * last round. */
@@ -131,7 +117,7 @@ void job_log_asked(struct job *job); /* the coordinator asks for the lines of th
 /* Queues this step of the agent, the end of the group, once what the workers printed is taken. */
 void job_part(struct job *job, struct agent_event event);
 
-/* Something has happened. May queue steps. */
+/* Something has happened. May queue events. */
 void job_log_stepped(struct job *job);
 
 /* Ends the log; appends what is missing in it. */
@@ -145,6 +131,7 @@ void job_open_askers(struct job *job); /* after the pages */
 void job_join_others(struct job *job);
 int job_open_store(struct job *job, struct err *err);
 void job_stop(struct job *job, int signal);
+void job_tell_stop(struct job *job, int signal); /* it has been requested */
 void job_on_lifeline(evutil_socket_t fd, short what, void *arg);
 
 #endif

@@ -71,7 +71,7 @@ void notice_show(struct job *job, const struct stop_plan *plan)
 	job->notice.has_told = false;
 	worker_pages_show(guard_pages(job->guard), plan_word(plan));
 	if (plan->phase == PLAN_COMMITTED)
-		TELL(&job->telling, HAPPENED_AGREED, .plan = plan);
+		TELL_LATER(&job->telling, HAPPENED_AGREED, .plan = plan);
 	/* After the workers can see it, so that who goes on nevertheless is found. */
 	if (plan->phase != PLAN_NONE)
 		tell(job, &(struct plan_positions[]){ look(job) }[0]);
@@ -95,7 +95,7 @@ bool notice_give(struct job *job, enum plan_kind kind, int signal)
 	/* Another host may have got notice before us. */
 	if (job->node.agent.noticed)
 		return true;
-	TELL(&job->telling, HAPPENED_NOTICE, .notice = { kind, signal });
+	TELL_LATER(&job->telling, HAPPENED_NOTICE, .notice = { kind, signal });
 	/* Those that do not leave in time are stopped as SIGTERM would. */
 	job_push_agent(job, (struct agent_event){ .type = AGENT_NOTICE,
 						  .kind = kind,

@@ -2,6 +2,11 @@
  * is a listener with a function for each happening that it handles. One table (happening.c) lists
  * the listeners, in the order of their calls.
  *
+ * Telling takes long: lines are formatted, events written. So what is to be done comes first, such
+ * as signalling the other workers when one has died: TELL_LATER() keeps what happened until
+ * happening_flush(), in order. Listeners read the data of the job only then; what they need of it
+ * must still be there.
+ *
  * Listeners record, print and count. They decide nothing and push no step to the machines. */
 #ifndef RUN_TELL_HAPPENING_H
 #define RUN_TELL_HAPPENING_H
@@ -46,7 +51,7 @@ enum happening_kind {
 	HAPPENING_COUNT,
 };
 
-/* All pointers are borrowed for the call. */
+/* All pointers are borrowed for the call; TELL_LATER() copies what they point to. */
 struct happening {
 	enum happening_kind kind;
 	uint64_t when_ns; /* 0: now */
@@ -58,6 +63,7 @@ struct happening {
 		const struct outcome *outcome;
 		const struct cause *cause;
 		const struct err *why;
+		const void *data; /* each of these */
 		uint64_t since_ns;
 		uint64_t id;
 		uint32_t restarts;
@@ -81,7 +87,7 @@ struct happening {
 	};
 };
 
-/* The data that listeners read and write. */
+/* The data that listeners read and write, and what is to be told to them. */
 struct telling {
 	/* Borrowed, for as long as this is used. */
 	const struct run_config *config;
@@ -97,6 +103,9 @@ struct telling {
 	struct trainer *trainer; /* NULL: nobody wants to be told of the progress */
 	uint64_t cause_id;  /* the start that failed first in the last failed attempt; 0: none */
 	bool cause_drained; /* all that it wrote has been read */
+
+	struct happening *later;
+	size_t later_count, later_cap;
 };
 
 typedef void happening_fn(struct telling *telling, const struct happening *happening);
@@ -106,12 +115,21 @@ struct listener {
 	happening_fn *on[HAPPENING_COUNT];		    /* NULL: does not care */
 };
 
-extern const struct listener listen_log, listen_history, listen_steps, listen_guard, listen_output,
+extern const struct listener listen_log, listen_history, listen_steps, listen_output,
 	listen_torch_metrics, listen_events, listen_torch_events, listen_trainer;
 
+/* At once, after what waits. */
 void happening_tell(struct telling *telling, const struct happening *happening);
+
+/* Only of kinds that happening.c can copy. */
+void happening_tell_later(struct telling *telling, const struct happening *happening);
+
+/* Tells what waits. */
+void happening_flush(struct telling *telling);
 
 #define TELL(telling, what, ...) \
 	happening_tell(telling, &(struct happening){ .kind = (what), __VA_ARGS__ })
+#define TELL_LATER(telling, what, ...) \
+	happening_tell_later(telling, &(struct happening){ .kind = (what), __VA_ARGS__ })
 
 #endif

@@ -7,8 +7,10 @@ import subprocess
 
 import pytest
 
+import able
 from proc import alive
 from tree import MUSTER, clean_env
+from waits import DEADLINE, wait_for
 
 SH = ("run", "--no-python")
 
@@ -34,6 +36,21 @@ def test_restart_succeeds_and_the_job_with_it(muster, tmp_path):
     script = '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; [ $RANK = 0 ] && exit 3; exec sleep 600'
     job = muster("run", "--nproc-per-node=2", "--max-restarts=1", "bash", "-c", script)
     assert job.returncode == 0, job.stderr
+
+
+def test_the_other_workers_are_signalled_before_a_death_is_told(tmp_path):
+    """Between the news of the death and the signal the job calls nothing but the warden: it writes, formats and tells after it."""
+    able.need("strace", "-o", "/dev/null", "true")
+    calls, to_warden = tmp_path / "calls", {"sendmsg", "kill", "pidfd_send_signal"}
+    script = f"[ $RANK = 1 ] && exec sleep 600; until [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 3"
+    with subprocess.Popen(["strace", "-o", calls, MUSTER, *SH, "--nproc-per-node=2", f"--log-dir={tmp_path}/log", "bash", "-c", script],
+                          env=clean_env()) as tracer:
+        wait_for(lambda: "".join(f.read_text() for f in tmp_path.rglob("events.jsonl")).count("worker.started") == 2, "both workers")
+        (tmp_path / "go").touch()
+        assert tracer.wait(DEADLINE) == 3
+    # A request to the warden ends with the signal's number, as a native int.
+    before = calls.read_text().partition(r'\17\0\0\0", iov_len')[0].rpartition("recvmsg(")[2].splitlines()[1:]
+    assert before and {call.partition("(")[0] for call in before} <= to_warden, before
 
 
 def test_exit_codes_not_worth_a_restart_end_the_job(muster, tmp_path):

@@ -21,34 +21,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/unix_socket.h"
+#include "net/http_private.h"
 
 #define ANSWER_MAX (16 << 20)
 #define BUSY_SHARE 50 /* the part of the time that tellings may take: one in so many */
 #define LISTEN_FLAGS (LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC)
 
-struct http_server {
-	const struct http_route *routes;
-	void *arg;
-	struct evhttp *public,
-		*private; /* one each, so that a handler knows which one a request used */
-	char *unix_path;
-	struct event_base *base;
-	struct evconnlistener *public_listener; /* `public` owns it */
-	struct event *rested;
-	unsigned waiting; /* TCP clients that have had no answer yet, since the last rest */
-	char token[HTTP_TOKEN_MAX]; /* "": none was made */
-	struct list streams;
-	size_t stream_count;
-};
-
 /* ---- requests ---- */
-
-static void on_answered(struct evhttp_request *request UNUSED, void *arg)
-{
-	struct http_server *server = arg;
-	if (server->waiting > 0)
-		server->waiting--;
-}
 
 static void send_reply(struct evhttp_request *request, struct http_reply *reply)
 {
@@ -109,9 +88,7 @@ static void open_stream(struct http_server *server, const struct http_route *rou
 					.connection = evhttp_request_get_connection(request) };
 	list_append(&server->streams, &stream->link);
 	server->stream_count++;
-	if (server->waiting > 0)
-		server->waiting--;
-	evhttp_request_set_on_complete_cb(request, NULL, NULL);
+	http_clients_release(&server->clients, stream->connection);
 	evhttp_connection_set_closecb(stream->connection, on_stream_closed, stream);
 	evhttp_add_header(headers, "Content-Type", "text/event-stream");
 	evhttp_add_header(headers, "Cache-Control", "no-store");
@@ -230,54 +207,9 @@ static void finish_streams(struct http_server *server)
 
 /* ---- answers ---- */
 
-/* The token of guarded routes, made when it is first asked for. Until then they refuse everybody.
- */
-static const char *token_of(struct http_server *server)
-{
-	unsigned char random[HTTP_TOKEN_BYTES];
-	if (!*server->token) {
-		randombytes_buf(random, sizeof(random));
-		sodium_bin2hex(server->token, sizeof(server->token), random, sizeof(random));
-	}
-	return server->token;
-}
-
-/* Whether it stands for all interfaces; browsers need a name then. */
-static bool is_any(const struct addr *address)
-{
-	char text[ADDR_TEXT_MAX];
-	addr_format_ip(address, text);
-	return str_eq(text, "0.0.0.0") || str_eq(text, "::");
-}
-
-void http_page_address(struct http_server *server, const struct addr *there, const char *host,
-		       struct buf *out)
-{
-	char text[ADDR_TEXT_MAX];
-	addr_format(there, text);
-	if (is_any(there) && *host)
-		buf_printf(out, "http://%.200s:%u", host, addr_port(there));
-	else
-		buf_printf(out, "http://%s", text);
-	buf_printf(out, "/#token=%s", token_of(server));
-}
-
-static bool has_token(const struct http_server *server, struct evhttp_request *request)
-{
-	static const char scheme[] = "Bearer ";
-	const char *text =
-		evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-	if (!*server->token || !text || !str_starts(text, scheme))
-		return false;
-	text += strlen(scheme);
-	return strlen(text) == strlen(server->token) &&
-	       sodium_memcmp(text, server->token, strlen(server->token)) == 0;
-}
-
 /* NULL: the reply says why. */
-static const struct http_route *choose(const struct http_server *server,
-				       struct evhttp_request *request, bool private,
-				       struct http_reply *reply)
+static const struct http_route *choose(struct http_server *server, struct evhttp_request *request,
+				       bool private, struct http_reply *reply)
 {
 	enum evhttp_cmd_type method = evhttp_request_get_command(request);
 	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request));
@@ -288,10 +220,7 @@ static const struct http_route *choose(const struct http_server *server,
 	if (!route) {
 		reply->code = known ? 405 : 404;
 		buf_append_str(&reply->body, known ? "not with this method\n" : "no such page\n");
-	} else if (route->guarded && !private && !has_token(server, request)) {
-		reply->code = 401;
-		buf_append_str(&reply->body, "the token is missing or wrong; 'muster dash JOB' "
-					     "prints an address with it\n");
+	} else if (!private && !http_may_have(server, request, route, reply)) {
 		return NULL;
 	} else if (route->open && server->stream_count >= HTTP_STREAMS_MAX) {
 		reply->code = 503;
@@ -325,7 +254,6 @@ static void handle(struct http_server *server, struct evhttp_request *request, b
 
 static void on_public(struct evhttp_request *request, void *arg)
 {
-	evhttp_request_set_on_complete_cb(request, on_answered, arg);
 	handle(arg, request, false);
 }
 
@@ -363,26 +291,6 @@ static void on_accept_error(struct evconnlistener *listener, void *arg UNUSED)
 			&rest);
 }
 
-/* Too many clients wait for an answer: no more are let in for as long as a silent one is kept, so
- * that these are gone by then. */
-static struct bufferevent *on_connection(struct event_base *base, void *arg)
-{
-	struct http_server *server = arg;
-	const struct timeval rest = { .tv_sec = HTTP_PATIENCE_S };
-	if (++server->waiting == HTTP_CONNECTIONS_MAX) {
-		evconnlistener_disable(server->public_listener);
-		event_add(server->rested, &rest);
-	}
-	return bufferevent_socket_new(base, -1, 0);
-}
-
-static void on_rested(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct http_server *server = arg;
-	server->waiting = 0;
-	evconnlistener_enable(server->public_listener);
-}
-
 struct http_server *http_server_new(struct event_base *base, const struct http_route *routes,
 				    void *arg)
 {
@@ -391,10 +299,10 @@ struct http_server *http_server_new(struct event_base *base, const struct http_r
 	server->arg = arg;
 	server->base = base;
 	list_init(&server->streams);
-	server->rested = evtimer_new(base, on_rested, server);
+	http_clients_init(&server->clients, base);
 	server->public = new_evhttp(base, on_public, server);
 	server->private = new_evhttp(base, on_private, server);
-	evhttp_set_bevcb(server->public, on_connection, server);
+	evhttp_set_bevcb(server->public, http_clients_add, &server->clients);
 	return server;
 }
 
@@ -403,7 +311,7 @@ void http_server_free(struct http_server *server)
 	if (!server)
 		return;
 	finish_streams(server);
-	event_free(server->rested);
+	http_clients_done(&server->clients);
 	evhttp_free(server->public);
 	evhttp_free(server->private);
 	if (server->unix_path)
@@ -421,7 +329,7 @@ static int accept_on(struct http_server *server, struct evhttp *http, int *fd, s
 	fd_take(fd); /* libevent closes it */
 	evconnlistener_set_error_cb(listener, on_accept_error);
 	if (http == server->public)
-		server->public_listener = listener;
+		server->clients.listener = listener;
 	return 0;
 }
 

@@ -3,8 +3,9 @@
  * Routes are a table. Private ones are served on Unix sockets only, where file permissions control
  * access; guarded ones need the server's token in the header "Authorization: Bearer TOKEN", which
  * no other site can make a browser send. Nothing here blocks the loop: slow clients are
- * disconnected after HTTP_PATIENCE_S. Over TCP at most HTTP_CONNECTIONS_MAX unanswered clients are
- * accepted within that time; later ones wait in the queue.
+ * disconnected after HTTP_PATIENCE_S. Over TCP at most HTTP_CONNECTIONS_MAX clients wait for an
+ * answer at a time (fewer where descriptors are few): the oldest silent one makes room for the
+ * next.
  *
  * A route may open a stream instead: the answer has no end, and http_stream_send() adds to it. */
 #ifndef NET_HTTP_H
@@ -22,7 +23,7 @@
 #define HTTP_PATIENCE_S 5
 #define HTTP_HEADERS_MAX 8192
 #define HTTP_BODY_MAX 4096
-#define HTTP_CONNECTIONS_MAX 64 /* over TCP */
+#define HTTP_CONNECTIONS_MAX 128 /* over TCP */
 #define HTTP_STREAMS_MAX 16
 #define HTTP_BEHIND_MAX ((size_t)1 << 20)
 #define HTTP_FEED_PERIOD_NS NS_PER_S /* between two tellings, at least */

@@ -7,11 +7,14 @@ import os
 import pathlib
 import resource
 import select
+import selectors
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -276,16 +279,86 @@ def test_a_crowd_at_the_port_costs_neither_log_lines_nor_restarts(start, tmp_pat
     job = start("run", "--max-restarts=1", f"--http={port.number}", "bash", "-c", script, stderr=subprocess.PIPE,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
     wait_for(lambda: ("127.0.0.1", port.number) in listeners(job.pid), "the port")
+    first = None
     with contextlib.ExitStack() as stack:
         for _ in range(400):
             idle = stack.enter_context(socket.socket())
             idle.setblocking(False)
             idle.connect_ex(("127.0.0.1", port.number))
-        wait_for(lambda: open_files(job.pid) > 64, "connections")
+            first = first or idle
+        assert select.select([first], [], [], DEADLINE)[0], "the oldest is still there"
         assert open_files(job.pid) < 128
         (tmp_path / "go").write_text("\n")
         assert job.wait(60) == 0
     assert len(job.stderr.read().splitlines()) < 20
+
+
+@contextlib.contextmanager
+def flood(port, count, first=b""):
+    """So many connections that send no more than this; those that are closed are replaced at once. Sees how many it was."""
+    done, replaced = threading.Event(), []
+
+    def connect(selector):
+        peer = socket.socket()
+        peer.setblocking(False)
+        peer.connect_ex(("127.0.0.1", port))
+        selector.register(peer, selectors.EVENT_READ | (selectors.EVENT_WRITE if first else 0))
+
+    def hold():
+        with selectors.DefaultSelector() as selector:
+            for _ in range(count):
+                connect(selector)
+            while not done.is_set():
+                for key, events in selector.select(0.05):
+                    with contextlib.suppress(OSError):
+                        if events & selectors.EVENT_WRITE:
+                            key.fileobj.send(first)
+                            selector.modify(key.fileobj, selectors.EVENT_READ)
+                            continue
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    replaced.append(1)
+                    connect(selector)
+            for key in list(selector.get_map().values()):
+                key.fileobj.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield replaced
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("count, first", [(128, b""), (200, b""), (1000, b""), (200, b"GET /livez HTTP/1.1\r\nHos")])
+def test_probes_are_answered_however_many_connections_idle(job, count, first):
+    """Half of the probes at least before the server gives up a silent connection (5 s): they do not wait for that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip(f"this process may have {hard} descriptors only")
+    port, took = job().port, []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    try:
+        with flood(port, count, first) as replaced:
+            wait_for(lambda: len(replaced) >= 64, "the flood to be more than the server keeps")
+            for _ in range(11):
+                began = time.monotonic()
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=DEADLINE) as answer:
+                    assert answer.status == 200
+                took.append(time.monotonic() - began)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    print(f"{count} idle connections: the slowest probe took {max(took):.3f} s")
+    assert statistics.median(took) < 5, took
+
+
+def test_an_answer_that_nobody_reads_keeps_no_probe_waiting(job):
+    """Clients that ask for much and take nothing."""
+    port = job("--nproc-per-node=8", command=("bash", "-c", "printf %4000d 1; sleep 100")).port
+    with flood(port, 200, b"GET /api/state HTTP/1.0\r\n\r\n"):
+        for _ in range(5):
+            assert get(port, "/livez")[0] == 200
 
 
 def test_without_descriptors_the_port_rests_and_says_nothing(start, port):

@@ -260,7 +260,14 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	on_event(arg, &(struct node_event){ .type = NODE_EV_TIMER });
 }
 
-static const struct callers_handler handler = { .on_event = on_event,
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct session *session = arg;
+	callers_node_standing(&session->node, ret_standing);
+}
+
+static const struct callers_handler handler = { .standing = standing,
+						.on_event = on_event,
 						.on_turned_away = on_turned_away };
 
 /* ---- at work ---- */
@@ -338,7 +345,7 @@ static void coordinate(struct session *session, int listen_fd, const struct addr
 	node_init(&session->node, &config);
 	session->timer = evtimer_new(session->base, on_timer, session);
 	session->callers = callers_new(session->base, CALLERS_ELSEWHERE, listen_fd, self,
-				       &session->node, &session->routes, &handler, session);
+				       &session->routes, &handler, session);
 	on_event(session, &(struct node_event){ .type = NODE_EV_START });
 	serve(session, addr, self);
 	say_left_out(session);

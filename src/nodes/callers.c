@@ -16,17 +16,18 @@ struct caller {
 
 struct callers {
 	enum callers_kind kind;
-	const struct node *node;
 	struct routes *routes;
 	const struct callers_handler *handler;
 	void *arg;
 	struct link_listener *listener;
 	struct list all;
+	size_t count;
 };
 
 static void forget(struct caller *caller)
 {
 	routes_close(caller->callers->routes, &caller->route);
+	caller->callers->count--;
 	list_unlink(&caller->in_all);
 	free(caller);
 }
@@ -35,6 +36,12 @@ static void send_msg(void *arg, const struct msg *msg)
 {
 	const struct caller *caller = arg;
 	link_send(caller->link, msg);
+}
+
+static void send_work(void *arg, const void *data, size_t len)
+{
+	const struct caller *caller = arg;
+	link_send_work(caller->link, data, len);
 }
 
 static void hang_up(void *arg)
@@ -93,6 +100,19 @@ static void on_msg(void *arg, struct link *link, const struct msg *msg)
 	}
 }
 
+static void on_work(void *arg, struct link *link UNUSED, const void *data, size_t len)
+{
+	struct caller *caller = arg;
+	const struct callers *callers = caller->callers;
+	caller->joined = true;
+	callers->handler->on_work(callers->arg, caller->route.id, data, len);
+}
+
+/* A host of a batch has nothing to say in messages. */
+static void ignore_msg(void *arg UNUSED, struct link *link UNUSED, const struct msg *msg UNUSED)
+{
+}
+
 static void on_down(void *arg, struct link *link, const struct link_end *end)
 {
 	struct caller *caller = arg;
@@ -108,12 +128,19 @@ static void on_down(void *arg, struct link *link, const struct link_end *end)
 }
 
 static const struct link_handler link_handler = { .on_msg = on_msg, .on_down = on_down };
+static const struct link_handler host_handler = { .on_msg = ignore_msg,
+						  .on_down = on_down,
+						  .on_work = on_work };
 
 static bool is_welcome(const struct callers *callers, const struct link *link)
 {
+	struct frame_standing standing = { .coordinates = false };
 	if (callers->kind == CALLERS_HERE)
 		return link_is_asker(link);
-	return node_coordinates(callers->node);
+	if (callers->kind == CALLERS_HOSTS && link_is_asker(link))
+		return false;
+	callers->handler->standing(callers->arg, &standing);
+	return standing.coordinates;
 }
 
 static bool on_agent(void *arg, struct link *link)
@@ -121,21 +148,25 @@ static bool on_agent(void *arg, struct link *link)
 	struct callers *callers = arg;
 	if (!is_welcome(callers, link))
 		return false;
+	bool host = callers->kind == CALLERS_HOSTS;
 	struct caller *caller = NEW(struct caller);
-	*caller = (struct caller){ .callers = callers,
-				   .link = link,
-				   .route = { send_msg, hang_up, caller } };
+	*caller =
+		(struct caller){ .callers = callers,
+				 .link = link,
+				 .route = { send_msg, hang_up, caller, host ? send_work : NULL } };
 	list_append(&callers->all, &caller->in_all);
+	callers->count++;
 	routes_open(callers->routes, &caller->route);
-	link_set_handler(link, &link_handler, caller);
+	link_set_handler(link, host ? &host_handler : &link_handler, caller);
+	if (host)
+		callers->handler->on_host(callers->arg, caller->route.id, link_peer_name(link));
 	return true;
 }
 
 static void on_probe(void *arg, struct frame_standing *ret_standing)
 {
 	const struct callers *callers = arg;
-	ret_standing->coordinates = node_coordinates(callers->node);
-	ret_standing->ballot = node_ballot(callers->node);
+	callers->handler->standing(callers->arg, ret_standing);
 }
 
 static void on_turned_away(void *arg, const struct addr *peer, const char *why)
@@ -153,13 +184,12 @@ static const struct link_listener_handler listener_handler = {
 };
 
 struct callers *callers_new(struct event_base *base, enum callers_kind kind, int listen_fd,
-			    const struct link_self *self, const struct node *node,
-			    struct routes *routes, const struct callers_handler *handler, void *arg)
+			    const struct link_self *self, struct routes *routes,
+			    const struct callers_handler *handler, void *arg)
 {
 	struct callers *callers = NEW(struct callers);
 	*callers = (struct callers){
 		.kind = kind,
-		.node = node,
 		.routes = routes,
 		.handler = handler,
 		.arg = arg,
@@ -186,6 +216,11 @@ void callers_free(struct callers *callers)
 void callers_adopt(struct callers *callers, int fd, const struct addr *peer)
 {
 	link_listener_adopt(callers->listener, fd, peer);
+}
+
+size_t callers_count(const struct callers *callers)
+{
+	return callers->count + link_listener_strangers(callers->listener);
 }
 
 void callers_hang_up_all(struct callers *callers)

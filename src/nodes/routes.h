@@ -1,6 +1,6 @@
-/* Who takes what the node sends on a link, by the id of the link. Agents elsewhere, commands that
- * ask, questions of this process and the link to the coordinator elsewhere all get their ids here,
- * so no two share one and none is used again. */
+/* Who takes what this process sends on a link, by the id of the link. Agents elsewhere, commands
+ * that ask, questions of this process and the link to the coordinator elsewhere all get their ids
+ * here, so no two share one and none is used again. */
 #ifndef NODES_ROUTES_H
 #define NODES_ROUTES_H
 
@@ -19,6 +19,8 @@ struct route {
 	void (*send)(void *arg, const struct msg *msg);
 	void (*hang_up)(void *arg); /* the route is closed already; NULL: there is no peer */
 	void *arg;
+	/* Bytes of a batch; NULL: the link carries messages alone. */
+	void (*send_work)(void *arg, const void *data, size_t len);
 	uint64_t id;
 };
 
@@ -30,5 +32,9 @@ void routes_done(struct routes *routes);
 /* SEND, and HANG_UP of a link; false: it is another action. Where the link has ended meanwhile
  * nothing happens. */
 bool routes_act(struct routes *routes, const struct node_action *action);
+
+/* The same without a node. */
+void routes_hang_up(struct routes *routes, uint64_t link);
+void routes_send_work(struct routes *routes, uint64_t link, const void *data, size_t len);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "net/shared_port.h"
 #include "net/munge_client.h"
+#include "net/token.h"
 #include "nodes/callers.h"
 #include "nodes/discovery.h"
 #include "nodes/notes.h"
@@ -30,6 +31,7 @@ struct wiring {
 	struct discovery *discovery;
 	bool connecting;   /* the node wants a link, and its target is not known yet */
 	struct link *link; /* to a coordinator elsewhere, or on the way to it */
+	bool up;	   /* it stands, and its owner knows */
 	struct routes *routes;
 	struct route route; /* of `link` once it is up, or of the last one */
 
@@ -55,12 +57,19 @@ static void send_up(void *arg, const struct msg *msg)
 	link_send(w->link, msg);
 }
 
+static void send_work_up(void *arg, const void *data, size_t len)
+{
+	const struct wiring *w = arg;
+	link_send_work(w->link, data, len);
+}
+
 static void hang_up_own(void *arg)
 {
 	struct wiring *w = arg;
 	if (w->link)
 		link_hang_up(w->link);
 	w->link = NULL;
+	w->up = false;
 	w->connecting = false;
 }
 
@@ -77,6 +86,7 @@ static void on_up(void *arg, struct link *link)
 	}
 	log_info("linked to the coordinator at %s", link_peer_name(link));
 	routes_open(w->routes, &w->route);
+	w->up = true;
 	tell(w, &(struct node_event){
 			.type = NODE_EV_LINK_UP, .link = w->route.id, .can = link_peer_can(link) });
 }
@@ -96,18 +106,20 @@ static void on_barred(void *arg, const char *text)
 static void on_down(void *arg, struct link *link UNUSED, const struct link_end *end)
 {
 	struct wiring *w = arg;
+	bool was_up = w->up;
 	w->link = NULL;
+	w->up = false;
 	routes_close(w->routes, &w->route);
-	if (w->route.id && w->node->link == w->route.id) {
-		log_warn("lost the coordinator: %s", end->text);
+	if (was_up) {
 		tell(w, &(struct node_event){ .type = NODE_EV_LINK_DOWN,
 					      .link = w->route.id,
-					      .dead = end->dead });
+					      .dead = end->dead,
+					      .why = end->text });
 		return;
 	}
 	tell(w, &(struct node_event){ .type = NODE_EV_NOT_LINKED });
 	/* With endpoints, probes find out whether another one is right. */
-	if (end->kind == LINK_REFUSED && w->node->config.kind == NODE_ARBITER)
+	if (end->kind == LINK_REFUSED && w->rdzv->kind == RENDEZVOUS_PROGRAM)
 		on_barred(w, end->text);
 	else
 		log_info("%s", end->text);
@@ -119,7 +131,50 @@ static const struct link_handler link_handler = {
 	.on_down = on_down,
 };
 
-/* ---- agents elsewhere ---- */
+static void on_work(void *arg, struct link *link UNUSED, const void *data, size_t len)
+{
+	struct wiring *w = arg;
+	w->handler->on_work(w->arg, w->route.id, data, len);
+}
+
+static void on_drained(void *arg, struct link *link UNUSED)
+{
+	struct wiring *w = arg;
+	w->handler->on_drained(w->arg);
+}
+
+static void ignore_msg(void *arg UNUSED, struct link *link UNUSED, const struct msg *msg UNUSED)
+{
+}
+
+/* Of a host of a batch, which says nothing in messages. */
+static const struct link_handler work_handler = {
+	.on_up = on_up,
+	.on_msg = ignore_msg,
+	.on_down = on_down,
+	.on_work = on_work,
+	.on_drained = on_drained,
+};
+
+/* ---- those elsewhere ---- */
+
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct wiring *w = arg;
+	w->handler->standing(w->arg, ret_standing);
+}
+
+static void on_host(void *arg, uint64_t link, const char *name)
+{
+	const struct wiring *w = arg;
+	w->handler->on_host(w->arg, link, name);
+}
+
+static void on_work_of_host(void *arg, uint64_t link, const void *data, size_t len)
+{
+	const struct wiring *w = arg;
+	w->handler->on_work(w->arg, link, data, len);
+}
 
 static void on_event(void *arg, const struct node_event *event)
 {
@@ -131,7 +186,10 @@ static void on_turned_away(void *arg UNUSED, const char *name, const char *why)
 	log_warn("rejected %s: %s", name, why);
 }
 
-static const struct callers_handler callers_handler = { .on_event = on_event,
+static const struct callers_handler callers_handler = { .standing = standing,
+							.on_event = on_event,
+							.on_host = on_host,
+							.on_work = on_work_of_host,
 							.on_turned_away = on_turned_away };
 
 static void on_agent_calls(void *arg, int fd, const struct addr *peer)
@@ -154,9 +212,10 @@ static const struct shared_port_handler shared_port_handler = { .on_agent = on_a
 static void warn_of_strangers(const struct wiring *w, const struct addr *addr)
 {
 	if (!w->self.token && !w->self.munge && !w->rdzv->no_guard && !addr_is_loopback(addr))
-		log_warn("there is no token: any process that can reach %s can join this job; set "
-			 "MUSTER_TOKEN or --rdzv-conf token_file=FILE on all nodes",
-			 w->place.host);
+		log_warn("there is no token: any process that can reach %s can %s; "
+			 "set " TOKEN_VARIABLE
+			 " or --rdzv-conf token_file=FILE, the same on all hosts",
+			 w->place.host, w->handler->risk);
 }
 
 static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
@@ -170,8 +229,8 @@ static void on_listen(void *arg, int listen_fd, const struct addr_name *name)
 		w->port = shared_port_new(w->base, listen_fd, &shared_port_handler, w);
 		listen_fd = -1;
 	}
-	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, listen_fd, &w->self, w->node,
-				 w->routes, &callers_handler, w);
+	w->callers = callers_new(w->base, w->handler->on_work ? CALLERS_HOSTS : CALLERS_ELSEWHERE,
+				 listen_fd, &w->self, w->routes, &callers_handler, w);
 }
 
 static void on_target(void *arg, const struct link_target *target)
@@ -180,7 +239,8 @@ static void on_target(void *arg, const struct link_target *target)
 	if (!w->connecting)
 		return;
 	w->connecting = false;
-	w->link = link_connect(w->base, &w->self, target, &link_handler, w);
+	w->link = link_connect(w->base, &w->self, target,
+			       w->handler->on_work ? &work_handler : &link_handler, w);
 }
 
 static const struct discovery_handler discovery_handler = {
@@ -282,6 +342,21 @@ int wiring_place(const struct wiring *w, uint64_t link, char host[ADDR_HOST_MAX]
 	return 0;
 }
 
+size_t wiring_unsent(const struct wiring *w)
+{
+	return w->up ? link_unsent(w->link) : 0;
+}
+
+size_t wiring_caller_count(const struct wiring *w)
+{
+	return w->callers ? callers_count(w->callers) : 0;
+}
+
+void wiring_tried(const struct wiring *w, struct buf *out)
+{
+	w->discovery->ops->explain(w->discovery, out);
+}
+
 /* ---- waiting ---- */
 
 static void on_say(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -290,7 +365,7 @@ static void on_say(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
 	uint64_t now_ns = clock_now_ns();
 	bool private = w->node->link >= NODE_LOCAL_LINK && addr_is_loopback(&w->place_addr);
-	w->discovery->ops->explain(w->discovery, &tried);
+	wiring_tried(w, &tried);
 	if (waiting_say(&w->waiting, &w->node->agent, buf_str(&tried),
 			private ? w->place.host : NULL, now_ns, &text))
 		log_warn("%s", buf_str(&text));
@@ -313,7 +388,7 @@ void wiring_explain(const struct wiring *w, bool linked, struct outcome *outcome
 	AUTO(buf_done) struct buf tried = BUF_INIT, text = BUF_INIT;
 	if (outcome->kind != OUTCOME_TIMED_OUT)
 		return;
-	w->discovery->ops->explain(w->discovery, &tried);
+	wiring_tried(w, &tried);
 	waiting_in_vain(&w->node->agent, linked, buf_str(&tried), &text);
 	snprintf(outcome->text, sizeof(outcome->text), "%s", buf_str(&text));
 }
@@ -355,7 +430,7 @@ struct wiring *wiring_new(struct event_base *base, const struct rendezvous *rdzv
 		.arg = arg,
 		.base = base,
 		.routes = routes,
-		.route = { send_up, hang_up_own, w },
+		.route = { send_up, hang_up_own, w, send_work_up },
 		.waiting = WAITING_INIT,
 		.self = { .run_id = rdzv->run_id,
 			  .token = rdzv->has_token ? &rdzv->token : NULL,

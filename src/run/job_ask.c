@@ -195,6 +195,12 @@ int job_open_pages(struct job *job, struct err *err)
 
 /* ---- questions to the whole job ---- */
 
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct job *job = arg;
+	callers_node_standing(&job->node, ret_standing);
+}
+
 static void on_asker_turned_away(void *arg UNUSED, const char *name UNUSED, const char *why)
 {
 	log_info("rejected a command on this host: %s", why);
@@ -208,6 +214,7 @@ static void on_log_sent(void *arg)
 void job_open_askers(struct job *job)
 {
 	static const struct callers_handler handler = {
+		.standing = standing,
 		.on_event = on_node_event,
 		.on_turned_away = on_asker_turned_away,
 	};
@@ -228,8 +235,8 @@ void job_open_askers(struct job *job)
 	if (fd < 0)
 		return;
 	job->ask_self = (struct link_self){ .run_id = job->config->run_id };
-	job->askers = callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->node,
-				  &job->routes, &handler, job);
+	job->askers = callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->routes,
+				  &handler, job);
 }
 
 /* ---- the other nodes ---- */
@@ -240,10 +247,20 @@ static void on_store_client(void *arg, int fd, const struct addr *peer)
 	round_store_adopt(&job->store, fd, peer);
 }
 
+static void on_others_event(void *arg, const struct node_event *event)
+{
+	const struct job *job = arg;
+	if (event->type == NODE_EV_LINK_DOWN && event->link == job->node.link)
+		log_warn("lost the coordinator: %s", event->why);
+	on_node_event(arg, event);
+}
+
 void job_join_others(struct job *job)
 {
 	static const struct wiring_handler handler = {
-		.on_event = on_node_event,
+		.risk = "join this job",
+		.standing = standing,
+		.on_event = on_others_event,
 		.on_store_client = on_store_client,
 	};
 	struct node_config config;

@@ -165,7 +165,15 @@ static void on_turned_away(void *arg UNUSED, const char *name UNUSED, const char
 {
 }
 
-static const struct callers_handler handler = { on_event, on_turned_away };
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct world *w = arg;
+	callers_node_standing(&w->node, ret_standing);
+}
+
+static const struct callers_handler handler = { .standing = standing,
+						.on_event = on_event,
+						.on_turned_away = on_turned_away };
 
 /* ---- the world ---- */
 
@@ -203,8 +211,7 @@ static void world_init(struct world *w, uint32_t nodes)
 	config.coordinator.id = 1;
 	node_init(&w->node, &config);
 	w->hosts[w->count++] = (struct host){ .world = w };
-	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, fd, &w->self, &w->node, &w->routes,
-				 &handler, w);
+	w->callers = callers_new(w->base, CALLERS_ELSEWHERE, fd, &w->self, &w->routes, &handler, w);
 }
 
 static void coordinate(struct world *w)

@@ -77,6 +77,28 @@ TEST(a_link_is_hung_up_once_and_takes_nothing_after_that)
 	routes_done(&routes);
 }
 
+static void take_work(void *arg, const void *data, size_t len)
+{
+	struct taker *taker = arg;
+	ck_assert(len == 4 && memcmp(data, "work", len) == 0);
+	taker->sent++;
+}
+
+TEST(bytes_of_a_batch_go_to_links_that_carry_them)
+{
+	struct routes routes = ROUTES_INIT;
+	struct taker a, b;
+	open_one(&routes, &a);
+	open_one(&routes, &b)->route.send_work = take_work;
+	routes_send_work(&routes, a.route.id, "work", 4);
+	routes_send_work(&routes, b.route.id, "work", 4);
+	ck_assert(a.sent == 0 && b.sent == 1);
+	routes_hang_up(&routes, b.route.id);
+	routes_send_work(&routes, b.route.id, "work", 4);
+	ck_assert(b.hung_up == 1 && b.sent == 1);
+	routes_done(&routes);
+}
+
 TEST(what_is_not_for_a_link_is_left_to_others)
 {
 	struct routes routes = ROUTES_INIT;

@@ -104,7 +104,7 @@ void dealer_send(struct dealer *dealer, uint64_t link, struct work_msg msg)
 	struct many *many = dealer->many;
 	work_put(&data, &msg);
 	if (link != MANY_LOCAL_LINK) {
-		crew_peer_send(many->crew, link, buf_data(&data), buf_len(&data));
+		peer_links_send_to(many->links, link, buf_data(&data), buf_len(&data));
 		return;
 	}
 	buf_append(&many->to_post, buf_data(&data), buf_len(&data));
@@ -371,11 +371,11 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 				       .len = buf_len(&text) });
 }
 
-/* The crew does not tell us that a link is down which we have hung up. */
+/* Nobody tells us that a link is down which we have hung up. */
 static void hang_up(struct dealer *dealer, uint64_t link)
 {
 	struct peer *peer = find_peer(dealer, link);
-	crew_peer_hang_up(dealer->many->crew, link);
+	peer_links_hang_up_on(dealer->many->links, link);
 	if (peer && peer == dealer->taking)
 		peer->gone = true;
 	else if (peer)
@@ -603,7 +603,7 @@ void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t 
 	if (got >= 0 && r >= 0)
 		return;
 	log_warn("%s is dropped: %s", peer->name, err.msg);
-	crew_peer_hang_up(dealer->many->crew, link);
+	peer_links_hang_up_on(dealer->many->links, link);
 	dealer_down(dealer, link, false);
 }
 

@@ -37,7 +37,7 @@ void many_end(struct many *many, int code)
 			 "s",
 			 (double)many->rdzv->close_timeout_ns / NS_PER_S);
 		wait_ns = many->rdzv->close_timeout_ns;
-	} else if (many->dealer && crew_caller_count(many->crew) > 0) {
+	} else if (many->dealer && peer_links_caller_count(many->links) > 0) {
 		wait_ns = LEAVE_NS;
 	}
 	struct timeval wait = clock_left(wait_ns, 0);
@@ -57,7 +57,7 @@ static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO(buf_done) struct buf tried = BUF_INIT;
 	AUTO_FREE char *why = NULL;
 	bool orphan = post_had_coordinator(many->post);
-	crew_explain(many->crew, &tried);
+	peer_links_explain(many->links, &tried);
 	why = mem_printf(!orphan && !many->withdrew ? "found no coordinator: %s"
 			 : many->withdrew ? "the coordinator is out of reach, and it or its host "
 					    "still has the result file: %s"
@@ -74,7 +74,7 @@ static void on_hint(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO(buf_done) struct buf tried = BUF_INIT;
 	if (many->over || many->dealer || post_had_coordinator(many->post))
 		return;
-	crew_explain(many->crew, &tried);
+	peer_links_explain(many->links, &tried);
 	uint64_t all_ns = many->rdzv->join_timeout_ns, waited_ns = MIN(HINT_NS, all_ns / 2);
 	log_warn("found no coordinator so far: %s; it has not begun, or the batch is over; giving "
 		 "up in %.0f s",
@@ -100,7 +100,7 @@ static void withdraw(struct many *many, const char *why)
 	if (!many->withdrew)
 		log_warn("%s, so this host does not take over: searching for its coordinator", why);
 	many->withdrew = true;
-	crew_withdraw(many->crew);
+	peer_links_withdraw(many->links);
 }
 
 static void on_coordinate(void *arg)
@@ -171,7 +171,7 @@ static void on_peer_down(void *arg, uint64_t id, bool dead)
 	struct many *many = arg;
 	if (many->dealer)
 		dealer_down(many->dealer, id, dead);
-	if (many->over && crew_caller_count(many->crew) == 0 &&
+	if (many->over && peer_links_caller_count(many->links) == 0 &&
 	    !(many->dealer && dealer_is_awaited(many->dealer)))
 		event_base_loopbreak(runner_base(many->runner));
 }
@@ -214,7 +214,7 @@ static void on_barred(void *arg, const char *why)
 	fail(arg, EXIT_CODE_SYSTEM, why);
 }
 
-static const struct crew_handler crew_handler = {
+static const struct peer_links_handler peer_links_handler = {
 	.risk = "give orders to the hosts of this batch",
 	.on_coordinate = on_coordinate,
 	.on_superseded = on_superseded,
@@ -255,7 +255,7 @@ static void begin(void *arg, struct runner *runner)
 	wait_for_coordinator(many, many->rdzv->join_timeout_ns);
 	struct timeval hint = clock_left(MIN(HINT_NS, many->rdzv->join_timeout_ns / 2), 0);
 	event_add(many->hint, &hint);
-	many->crew = crew_new(runner_base(runner), many->rdzv, &crew_handler, many);
+	many->links = peer_links_new(runner_base(runner), many->rdzv, &peer_links_handler, many);
 }
 
 static void started(void *arg, const struct batch_order *order)
@@ -311,8 +311,8 @@ static void close_all(void *arg)
 	struct many *many = arg;
 	dealer_free(many->dealer);
 	many->dealer = NULL;
-	crew_free(many->crew);
-	many->crew = NULL;
+	peer_links_free(many->links);
+	many->links = NULL;
 	post_free(many->post);
 	many->post = NULL;
 	event_free(many->deliver);

@@ -1,5 +1,6 @@
 /* A batch on many hosts: this process runs orders that a coordinator gives it, and may be that
- * coordinator itself. core/deal decides; crew.h has the connections; the runner runs the orders. */
+ * coordinator itself. core/deal decides; nodes/peer_links.h has the connections; the runner runs
+ * the orders. */
 #ifndef BATCH_MANY_MANY_H
 #define BATCH_MANY_MANY_H
 

@@ -5,14 +5,14 @@
 
 #include <event2/event.h>
 
-#include "nodes/crew.h"
+#include "nodes/peer_links.h"
 #include "batch/many/many.h"
 #include "batch/ending.h"
 #include "batch/runner.h"
 #include "core/deal/hand.h"
 #include "proto/deal/work_msg.h"
 
-#define MANY_LOCAL_LINK 1 /* of the host in the coordinator's process */
+#define MANY_LOCAL_LINK UINT64_MAX /* of the host in the coordinator's process */
 
 struct dealer;
 struct post;
@@ -26,7 +26,7 @@ struct many {
 	char name[WORK_NAME_MAX]; /* of this host */
 	uint64_t period_ns, lease_ns, lost_ns;
 	struct runner *runner; /* while the loop runs */
-	struct crew *crew;
+	struct peer_links *links;
 	struct post *post;
 	struct dealer *dealer;			  /* NULL: the coordinator is elsewhere */
 	struct buf to_dealer, to_post;		  /* between the two, if both are here */

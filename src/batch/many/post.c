@@ -119,7 +119,7 @@ static void send_bytes(struct post *post, const struct buf *data)
 		buf_append(&many->to_dealer, buf_data(data), buf_len(data));
 		event_active(many->deliver, EV_TIMEOUT, 0);
 	} else {
-		crew_send(many->crew, buf_data(data), buf_len(data));
+		peer_links_send(many->links, buf_data(data), buf_len(data));
 	}
 }
 
@@ -134,7 +134,7 @@ static bool has_room(const struct post *post)
 {
 	const struct many *many = post->many;
 	return many->dealer ? buf_len(&many->to_dealer) < UNSENT_MAX
-			    : crew_unsent(many->crew) < UNSENT_MAX;
+			    : peer_links_unsent(many->links) < UNSENT_MAX;
 }
 
 /* The next piece of its output; false when there is none left. */
@@ -358,7 +358,7 @@ static void act(struct post *post, const struct hand_action *action)
 	case HAND_DO_HANG_UP:
 		log_warn("the coordinator does not answer: searching for it again");
 		many_orphaned(post->many);
-		crew_hang_up(post->many->crew);
+		peer_links_hang_up(post->many->links);
 		break;
 	}
 }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "core/checks/assembly.h"
 #include "core/worker/exit_code.h"
-#include "nodes/crew.h"
+#include "nodes/peer_links.h"
 #include "proto/checks/check_json.h"
 
 #define MESSAGE_MAX ((size_t)1 << 20) /* what one host tells another */
@@ -29,7 +29,7 @@ struct meeting_hall {
 	const struct doctor_meet *meet;
 	const struct check_list *results; /* of this host */
 	struct event_base *base;
-	struct crew *crew;
+	struct peer_links *links;
 	struct event *late, *enough;
 	struct assembly assembly;
 	struct map peers; /* id -> struct inbox */
@@ -65,7 +65,7 @@ static void tell(struct meeting_hall *hall)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	check_json_write_all(hall->meet->name, hall->results, &text);
 	buf_append_char(&text, '\0');
-	crew_send(hall->crew, buf_data(&text), buf_len(&text));
+	peer_links_send(hall->links, buf_data(&text), buf_len(&text));
 	say(hall, "the table of all %u hosts is shown at %s", hall->meet->nodes,
 	    hall->meet->rdzv.endpoint_text);
 }
@@ -75,7 +75,7 @@ static void send_verdict(struct meeting_hall *hall, uint64_t peer)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	check_json_write_verdict(hall->meet->name, hall->assembly.worst, &text);
 	buf_append_char(&text, '\0');
-	crew_peer_send(hall->crew, peer, buf_data(&text), buf_len(&text));
+	peer_links_send_to(hall->links, peer, buf_data(&text), buf_len(&text));
 }
 
 static void say_came(struct meeting_hall *hall, const char *name)
@@ -95,7 +95,7 @@ static void act(struct meeting_hall *hall, const struct assembly_action *action)
 	case ASSEMBLY_VERDICT:
 		return send_verdict(hall, action->peer);
 	case ASSEMBLY_HANG_UP:
-		crew_peer_hang_up(hall->crew, action->peer);
+		peer_links_hang_up_on(hall->links, action->peer);
 		return inbox_free(map_remove(&hall->peers, &action->peer, sizeof(action->peer)));
 	case ASSEMBLY_GIVE_UP:
 		say(hall, "%s; this is what was found here", action->why);
@@ -224,11 +224,11 @@ static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct meeting_hall *hall = arg;
 	AUTO(buf_done) struct buf tried = BUF_INIT;
-	crew_explain(hall->crew, &tried);
+	peer_links_explain(hall->links, &tried);
 	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_TIMER, .why = buf_str(&tried) });
 }
 
-static const struct crew_handler crew_handler = {
+static const struct peer_links_handler peer_links_handler = {
 	.risk = "pose as one of the hosts, and say what its checks found",
 	.on_coordinate = on_coordinate,
 	.on_superseded = on_superseded,
@@ -272,9 +272,9 @@ int doctor_meet(const struct command *self, const struct doctor_meet *meet, uint
 		say(&hall, "meets %u hosts at %s", meet->nodes, meet->rdzv.endpoint_text);
 	struct timeval left = clock_left(assembly_deadline_ns(&hall.assembly), clock_now_ns());
 	event_add(hall.late, &left);
-	hall.crew = crew_new(hall.base, &meet->rdzv, &crew_handler, &hall);
+	hall.links = peer_links_new(hall.base, &meet->rdzv, &peer_links_handler, &hall);
 	event_base_dispatch(hall.base);
-	crew_free(hall.crew);
+	peer_links_free(hall.links);
 	event_free(hall.late);
 	event_free(hall.enough);
 	event_base_free(hall.base);

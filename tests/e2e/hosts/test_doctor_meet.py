@@ -83,7 +83,7 @@ def test_a_host_with_another_token_is_turned_away(make_lab):
     first, other = start(one, 2, PATIENT, FEW), start(two, 2, PATIENT, FEW, MUSTER_TOKEN="other")
     assert other.wait() == 91, other.text()
     assert re.search(r"refused the connection: .*token.*; this is what was found here\n", other.text()), other.text()
-    first.says("turned away ")
+    first.says("rejected ")
     first.signal(signal.SIGINT)
     assert first.wait() == 91 and table(first.text())[0] == "reached   1 of 2 ok; bad: (missing 1)", first.text()
 

@@ -2,11 +2,12 @@
 #
 #   make            build/muster
 #   make run        the main job on a small example (installs what it needs)
-#   make test       every test                       (installs what it needs)
+#   make test       every test                       (installs what it needs, and says first what that will take)
 #   make check      C unit tests, simulator, layers: the inner loop, under a minute
+#   make e2e        every end-to-end test            (installs what it needs)
 #   make format     every C file as .clang-format says
 #   make soak       a million simulated worlds, and hours of chaos with real processes
-#   make fuzz       the fuzz targets, FUZZ_SECONDS each
+#   make fuzz       the fuzz targets, FUZZ_SECONDS each     (this and make soak install clang)
 #   make mutants    changes src/core in COUNT=2000 places, one at a time, and lists what no test notices: SEED=1 FILES=
 #   make bench      muster and its peers side by side
 #   make install    PREFIX=/usr/local, LIBDIR=PREFIX/lib, DESTDIR=; make uninstall takes it away
@@ -55,7 +56,7 @@ endif
 # found, mapped and bound each time, nor copied with its forks. `make SHARED=1` has the linker take the shared ones, as
 # it does where an archive is missing and with a sanitizer.
 archives := libevent_extra.a libevent_core.a libsodium.a
-missing_archives := $(filter $(archives),$(foreach archive,$(archives),$(shell $(CC) -print-file-name=$(archive))))
+missing_archives := $(filter $(archives),$(foreach archive,$(archives),$(shell $(CC) -print-file-name=$(archive) 2>/dev/null)))
 ifeq ($(have_packages)$(SHARED)$(SAN)$(missing_archives),yes)
 PROGRAM_LIBS := -Wl,-Bstatic $(archives:%=-l:%) -Wl,-Bdynamic
 else
@@ -75,7 +76,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all static docs deb test-packages test-compat run test check format mutants soak fuzz bench install uninstall clean help deps-build deps-test deps-bench unit wheel-files
+.PHONY: all static docs deb test-packages test-compat run test check e2e format mutants soak fuzz bench install uninstall clean help deps-build deps-test deps-fuzz deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -155,6 +156,14 @@ $(BUILD)/unit.a: $(unit_library)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 
+# Fuzz targets, as tests of their corpora.
+corpus_objects := $(patsubst tests/fuzz/%.c,$(BUILD)/obj/corpus/%.o,$(wildcard tests/fuzz/*.c))
+$(BUILD)/unit/corpus: $(corpus_objects)
+$(BUILD)/obj/corpus/%.o: tests/fuzz/%.c tests/lib/corpus.h
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/lib -DTARGET=$* -include tests/lib/corpus.h $(CFLAGS) -Wno-unused-function $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
 # What coordinator_cost_test.c counts: these call it at the start of each basic block.
 counted := $(addprefix core/rounds/,accord admission advance closing coordinator coordinator_step formation inspection losses \
 	pacing pairing roster) core/checks/clocks core/checks/fitness core/checks/peers core/pace/straggler base/heap base/map
@@ -226,23 +235,29 @@ $(completions): $(BUILD)/muster scripts/completion
 	$(Q)scripts/completion $(shell) $(BUILD)/muster >$@.new
 	$(Q)mv $@.new $@
 
-deps-build deps-test deps-bench: deps-%:
+deps-build deps-test deps-fuzz deps-bench: deps-%:
 	@scripts/deps $*
 
-# These three install first, then start make again: the package flags are read when it starts.
+# These install first, then start make again: the package flags are read when it starts.
 parallel = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+run_tests = BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run
 run: deps-build
 	@$(MAKE) $(parallel) --no-print-directory all
 	@scripts/demo $(BUILD)/muster $(BUILD)/demo
 
-test: deps-test
-	@$(MAKE) $(parallel) --no-print-directory all unit helpers fuzzers completions
-	@scripts/venv $(VENV)
-	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run test
+test:
+	@$(run_tests) plan
+	@scripts/deps test
+	@JOBS=$(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))) $(run_tests) test
 
 check:
 	@$(MAKE) $(parallel) --no-print-directory all unit
-	@BUILD=$(BUILD) SAN=$(SAN) tests/run check
+	@$(run_tests) check
+
+e2e: deps-test
+	@$(MAKE) $(parallel) --no-print-directory e2e-files
+	@scripts/venv $(VENV)
+	@$(run_tests) e2e
 
 format:
 	@scripts/format
@@ -257,14 +272,18 @@ bench: deps-bench
 	@scripts/venv $(VENV)
 	@BUILD=$(BUILD) VENV=$(VENV) bench/run
 
-soak: all helpers fuzzers
+soak: deps-test deps-fuzz
+	@$(MAKE) $(parallel) --no-print-directory all helpers fuzzers
 	@scripts/venv $(VENV)
-	@BUILD=$(BUILD) VENV=$(VENV) SAN=$(SAN) tests/run soak
+	@$(run_tests) soak
 
-fuzz: fuzzers
+fuzz: deps-fuzz
+	@$(MAKE) $(parallel) --no-print-directory fuzzers
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
 
-.PHONY: helpers fuzzers completions
+.PHONY: helpers fuzzers completions e2e-files
+# A mistake is seeded into deal_sim by a test from end to end.
+e2e-files: all helpers completions $(BUILD)/unit/deal_sim
 completions: $(completions)
 unit: $(unit_tests)
 helpers: $(helpers)
@@ -326,4 +345,4 @@ clean:
 help:
 	@sed -n 's/^#   /  /p' Makefile
 
--include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d $(BUILD)/obj/unit/lib/*.d $(BUILD)/obj/counted/*/*.d $(BUILD)/obj/counted/*/*/*.d)
+-include $(objects:.o=.d) $(library_objects:.o=.d) $(wildcard $(BUILD)/obj/libexec/*.d) $(fuzz_objects:.o=.d) $(wildcard $(BUILD)/obj/unit/*.d $(BUILD)/obj/unit/lib/*.d $(BUILD)/obj/corpus/*.d $(BUILD)/obj/counted/*/*.d $(BUILD)/obj/counted/*/*/*.d)

@@ -82,7 +82,8 @@ static void act_host(struct play *p, const struct agent_action *action)
 		p->exited = true;
 		break;
 	case AGENT_PEERS:
-	case AGENT_CHECK: /* a check that never answers: the agent has a deadline */
+	case AGENT_CHECK: /* what never answers: the agent has a deadline */
+	case AGENT_MEASURE:
 	case AGENT_PLAN:
 	case AGENT_LATE:
 		break;

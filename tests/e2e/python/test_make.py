@@ -27,7 +27,7 @@ def files(directory):
 
 def test_help_names_what_there_is():
     named = re.findall(r"^ +make (\w+)", make("help").stdout, re.M)
-    assert {"run", "test", "check", "install", "clean", "help"} <= set(named)
+    assert {"run", "test", "check", "e2e", "install", "clean", "help"} <= set(named)
 
 
 def test_uninstall_takes_away_all_that_install_has_put(tmp_path):
@@ -115,6 +115,22 @@ def test_check_without_its_packages_names_them(bare, tmp_path):
     (tmp_path / "bin/pkg-config").write_text(f'#!/bin/sh\n[ "$*" != "--exists check" ] && exec {shutil.which("pkg-config")} "$@"\n')
     done = make("unit", check=False, env=bare)
     assert done.returncode != 0 and re.search(r"apt-get install.* check ", done.stderr)
+
+
+def test_without_a_compiler_nothing_is_said_before_its_package_is_named():
+    assert make("help", "CC=no-such-compiler").stderr == ""
+
+
+def test_what_make_test_will_take_is_said_where_nothing_is_installed(bare, tmp_path):
+    done = subprocess.run([ROOT / "tests/run", "plan"], env=dict(bare, BUILD=str(tmp_path / "build"), VENV=str(tmp_path / "venv")),
+                          capture_output=True, text=True, check=True, timeout=5 * DEADLINE)
+    assert done.stderr == ""
+    sources = len([path for path in (ROOT / "src").rglob("*.c")])
+    assert re.match(r"make test: about \d+ minutes", done.stdout)
+    assert "libevent-dev" in done.stdout and "clang-format" in done.stdout and " clang " not in done.stdout
+    assert f"{tmp_path}/venv: 2 GB" in done.stdout
+    assert int(re.search(r"(\d+) files to compile", done.stdout)[1]) > sources
+    assert int(re.search(r"tests +(\d+)", done.stdout)[1]) > 1000
 
 
 def test_building_a_wheel_without_make_says_what_is_missing(tmp_path):

@@ -120,6 +120,24 @@ static void paired(uint64_t link)
 						 .latency_ns = 1000 } });
 }
 
+static void arrive_as_spare(uint64_t link)
+{
+	arrive(nodes + link);
+}
+
+static void cut_spare(uint64_t link)
+{
+	link_down(nodes + link, false);
+}
+
+static void blame_next(uint64_t link)
+{
+	struct msg msg = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	msg.failed.blame =
+		(struct blame){ .named = true, .exclude = true, .rank = (uint32_t)(nodes - link) };
+	receive(link, &msg);
+}
+
 static void timer_event(UNUSED uint64_t link)
 {
 	event(COORDINATOR_TIMER, 0);
@@ -167,11 +185,16 @@ static void start(enum quorum_rule quorum)
 	begin(&config, 1, (uint32_t)nodes);
 }
 
+static void measure_pairs(void)
+{
+	for (int rounds = 0; c.pairing.active && rounds < 10; rounds++)
+		each("PAIRED", paired);
+}
+
 static void form(const char *name)
 {
 	each(name, arrive);
-	for (int rounds = 0; c.pairing.active && rounds < 10; rounds++)
-		each("PAIRED", paired);
+	measure_pairs();
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	ck_assert_uint_eq(c.roster.heard.nodes, nodes);
 }
@@ -244,16 +267,68 @@ static void take_over(void)
 	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
 }
 
-TEST(an_event_costs_at_most_the_logarithm_of_the_nodes)
+/* Agents that come while it gathers, and then more than there are places; one of many failures
+ * blames each of them. */
+static void surplus(void)
 {
-	for (nodes = MIN_NODES; nodes <= MAX_NODES; nodes *= 10, size_index++) {
-		one_life();
-		losses_of(cut, "LINK_DOWN");
-		losses_of(reset, "LINK_DOWN, reset");
-		losses_of(leave_busy, "LEAVE, running");
-		take_over();
-	}
-	/* The logarithm of 100,000 is 1.67 times that of 1,000. */
+	start(QUORUM_ANY);
+	nodes--;
+	each("JOIN", arrive);
+	each("PING, gathering", ping_far);
+	nodes++;
+	arrive(nodes);
+	measure_pairs();
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	each("JOIN, spare", arrive_as_spare);
+	each("PING", ping_far);
+	each("LINK_DOWN, spare", cut_spare);
+	each("FAILED, with blame", blame_next);
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
+	each("JOIN, after blame", arrive);
+	measure_pairs();
+	ck_assert_uint_eq(c.roster.heard.nodes,
+			  nodes - 1); /* without the one that was blamed first */
+}
+
+/* All fall silent at once; without a lease, too. */
+static void silence(void)
+{
+	start(QUORUM_ANY);
+	form("JOIN");
+	now_ns += 100000 * NS_PER_S;
+	blocks = 0;
+	event(COORDINATOR_TIMER, 0);
+	count("silence, for each node", nodes);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	start(QUORUM_LEASE);
+	form("JOIN");
+	now_ns = c.until_ns;
+	blocks = 0;
+	event(COORDINATOR_TIMER, 0);
+	count("end of the lease, for each node", nodes);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+}
+
+static void cut_off(void)
+{
+	losses_of(cut, "LINK_DOWN");
+}
+
+static void reset_all(void)
+{
+	losses_of(reset, "LINK_DOWN, reset");
+}
+
+static void all_leave(void)
+{
+	losses_of(leave_busy, "LEAVE, running");
+}
+
+/* The logarithm of 100,000 is 1.67 times that of 1,000. */
+static void cost_is_logarithmic(void life(void))
+{
+	for (nodes = MIN_NODES; nodes <= MAX_NODES; nodes *= 10, size_index++)
+		life();
 	bool good = true;
 	for (size_t i = 0; i < cost_count; i++) {
 		const double *cost = costs[i].each;
@@ -264,4 +339,39 @@ TEST(an_event_costs_at_most_the_logarithm_of_the_nodes)
 		good &= fits;
 	}
 	ck_assert(good);
+}
+
+TEST(an_event_of_a_job_costs_at_most_the_logarithm_of_its_nodes)
+{
+	cost_is_logarithmic(one_life);
+}
+
+TEST(a_lost_connection_costs_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(cut_off);
+}
+
+TEST(a_reset_costs_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(reset_all);
+}
+
+TEST(a_leave_costs_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(all_leave);
+}
+
+TEST(a_join_after_a_takeover_costs_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(take_over);
+}
+
+TEST(an_agent_without_a_place_costs_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(surplus);
+}
+
+TEST(silence_of_all_costs_each_at_most_the_logarithm_of_the_nodes)
+{
+	cost_is_logarithmic(silence);
 }

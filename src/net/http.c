@@ -349,9 +349,11 @@ int http_address_parse(const char *text, struct addr *ret_addr, struct err *err)
 	return 0;
 }
 
-int http_listen_tcp(struct http_server *server, const struct addr *address,
+int http_listen_tcp(struct http_server *server, const struct addr *address, enum http_access access,
 		    struct addr *ret_address, struct err *err)
 {
+	server->access = access;
+	server->beyond_loopback = !addr_is_loopback(address);
 	AUTO(fd_close) int fd = addr_listen(address, err);
 	if (fd < 0)
 		return fd;

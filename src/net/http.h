@@ -23,6 +23,7 @@
 #define HTTP_PATIENCE_S 5
 #define HTTP_HEADERS_MAX 8192
 #define HTTP_BODY_MAX 4096
+#define HTTP_HOST_MAX 256
 #define HTTP_CONNECTIONS_MAX 128 /* over TCP */
 #define HTTP_STREAMS_MAX 16
 #define HTTP_BEHIND_MAX ((size_t)1 << 20)
@@ -50,6 +51,9 @@ struct http_route {
 	bool post;    /* POST instead of GET and HEAD */
 	bool private; /* on Unix sockets only */
 	bool guarded; /* over TCP only with the token */
+	/* Over TCP with the token, or, with HTTP_OPEN, for those who ask for it at this host's
+	 * address or name. */
+	bool scraped;
 	void (*handle)(void *arg, struct http_reply *reply);
 	/* Instead: the stream is open from now on, until http_streams_next() does not list it any
 	 * more. */
@@ -118,8 +122,13 @@ uint64_t http_feed_tell(const struct http_feed *feed, uint64_t began_ns);
  * 127.0.0.1. Port 0: any. */
 int http_address_parse(const char *text, struct addr *ret_addr, struct err *err);
 
-/* Tells where it listens. */
-int http_listen_tcp(struct http_server *server, const struct addr *address,
+enum http_access {
+	HTTP_OPEN,     /* for everybody who reaches it */
+	HTTP_OWN_USER, /* for processes of this user and root, as far as the kernel can tell */
+};
+
+/* Once for each server. Tells where it listens. */
+int http_listen_tcp(struct http_server *server, const struct addr *address, enum http_access access,
 		    struct addr *ret_address, struct err *err);
 int http_listen_unix(struct http_server *server, const char *path, struct err *err);
 

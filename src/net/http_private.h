@@ -39,6 +39,8 @@ struct http_server {
 	char *unix_path;
 	struct event_base *base;
 	struct http_clients clients;
+	enum http_access access;
+	bool beyond_loopback;	    /* where it listens */
 	char token[HTTP_TOKEN_MAX]; /* "": none was made */
 	struct list streams;
 	size_t stream_count;

@@ -118,7 +118,7 @@ static int listen_and_say(struct batch_page *page, const struct addr *address, s
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	char host[HOST_MAX] = "";
 	struct addr there;
-	int r = http_listen_tcp(page->server, address, &there, err);
+	int r = http_listen_tcp(page->server, address, HTTP_OPEN, &there, err);
 	if (r < 0)
 		return err_wrap(err, "--http");
 	gethostname(host, sizeof(host) - 1);

@@ -455,8 +455,8 @@ static const struct http_route routes[] = {
 	{ .path = "/healthz", .handle = show_health },
 	{ .path = "/livez", .handle = show_health },
 	{ .path = "/readyz", .handle = show_ready },
-	{ .path = "/metrics", .handle = show_metrics },
-	{ .path = "/api/state", .handle = show_state },
+	{ .path = "/metrics", .scraped = true, .handle = show_metrics },
+	{ .path = "/api/state", .scraped = true, .handle = show_state },
 	{ .path = "/api/stop", .post = true, .private = true, .handle = take_stop },
 	{ .path = "/api/restart", .post = true, .private = true, .handle = take_restart },
 	{ .path = "/api/leave", .post = true, .private = true, .handle = take_leave },
@@ -475,8 +475,8 @@ int pages_open(struct pages *pages, struct err *err)
 	if (!pages->config->http)
 		return 0;
 	bool required = !pages->config->http_by_torch;
-	int r = http_listen_tcp(pages->server, &pages->config->http_addr, &pages->address,
-				required ? err : &trouble);
+	int r = http_listen_tcp(pages->server, &pages->config->http_addr, HTTP_OPEN,
+				&pages->address, required ? err : &trouble);
 	if (r < 0 && required)
 		return err_wrap(err, "--http");
 	if (r < 0) {

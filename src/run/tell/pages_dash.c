@@ -285,8 +285,9 @@ void pages_tell_address(void *arg, struct http_reply *reply)
 	struct pages *pages = arg;
 	struct err err = ERR_INIT;
 	struct addr any;
-	if (!pages->listens && (http_address_parse("0", &any, &err) < 0 ||
-				http_listen_tcp(pages->server, &any, &pages->address, &err) < 0)) {
+	if (!pages->listens &&
+	    (http_address_parse("0", &any, &err) < 0 ||
+	     http_listen_tcp(pages->server, &any, HTTP_OWN_USER, &pages->address, &err) < 0)) {
 		reply->code = 503;
 		buf_printf(&reply->body, "%s\n", err.msg);
 		return;

@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 import able
+from page import Page
 from tree import MUSTER, clean_env
 from waits import DEADLINE, read_line, wait_for
 
@@ -198,3 +199,33 @@ def test_agents_of_another_user_do_not_join_a_job_without_a_token(start, program
     assert ours.poll() is None
     second = start("run", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-id=job", "true")
     assert (second.wait(timeout=DEADLINE), ours.wait(timeout=DEADLINE)) == (0, 0)
+
+
+ASK = r"""
+exec 3<>"/dev/tcp/${1/://}"
+printf 'GET %s HTTP/1.0\r\nAuthorization: Bearer %s\r\n\r\n' "$2" "$3" >&3
+cat <&3"""
+
+
+def test_the_page_of_a_job_is_for_this_user_and_root(start, theirs):
+    """Whether the other user has the token or not: the page was not asked for at a port that others may use."""
+    with tempfile.TemporaryDirectory(prefix="m") as runtime:
+        env = clean_env(XDG_RUNTIME_DIR=runtime)
+        job = start("run", "--rdzv-id=train", "bash", "-c", TELLS, stdin=subprocess.PIPE, env=env)
+        read_line(job)
+        page = Page("train", env)
+        for path in "/", "/livez", "/metrics", "/api/state", "/api/stream":
+            for token in "", page.token:
+                refused = as_nobody(ASK, page.url.removeprefix("http://"), path, token).stdout
+                assert "403" in refused.splitlines()[0] and "it is of user 65534 of this host" in refused
+        assert page.request("/api/state", token=page.token)[0] == 200
+        job.communicate("\n", timeout=DEADLINE)
+
+
+def test_a_port_that_was_asked_for_is_for_all_users(start, port, theirs):
+    job = start("run", f"--http={port.number}", "bash", "-c", TELLS, stdin=subprocess.PIPE)
+    read_line(job)
+    for path in "/livez", "/metrics", "/api/state":
+        assert "200" in as_nobody(ASK, port.endpoint, path, "").stdout.splitlines()[0]
+    assert "401" in as_nobody(ASK, port.endpoint, "/api/stream", "").stdout.splitlines()[0]
+    job.communicate("\n", timeout=DEADLINE)

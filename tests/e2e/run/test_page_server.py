@@ -42,9 +42,10 @@ def test_the_page_is_served_to_all_and_data_only_with_the_token(job):
         assert "default-src 'none'" in headers["Content-Security-Policy"] and headers["X-Content-Type-Options"] == "nosniff"
         assert "unsafe" not in headers["Content-Security-Policy"]
     for token in None, "", "0" * 32, page.token[:-1], page.token + "0":
-        for path in "/api/stream", "/api/log":
+        for path in "/api/stream", "/api/log", "/api/state", "/metrics":
             assert page.request(path, token=token)[0] == 401
         assert page.request("/api/do", "POST", token, b'{"do":"stop"}')[0] == 401
+    assert page.request("/api/state", token=page.token)[0] == page.request("/metrics", token=page.token)[0] == 200
     assert page.request("/api/do", token=page.token)[0] == 405
     assert page.request("/api/stream", "POST", page.token, b"")[0] == 405
     assert page.request("/api/dash", "POST", page.token, b"")[0] == 404  # on the private socket only

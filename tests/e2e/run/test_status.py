@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import http.client
 import json
 import os
 import pathlib
@@ -69,6 +70,24 @@ def test_probes_answer_and_unknown_pages_do_not(job):
     assert get(process.port, "/nothing")[0] == 404
     assert get(process.port, "/healthz", "POST")[0] == 405
     assert get(process.port, "/api/stop", "POST")[0] == 404  # never over TCP
+
+
+def test_data_is_for_those_who_ask_for_this_host(job):
+    """A page of another site, whose name leads here, is told by its browser's 'Host:'. Probes are answered whatever it says."""
+    port = job().port
+
+    def code(host, path):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)) as connection:
+            connection.request("GET", path, headers={"Host": host})
+            return connection.getresponse().status
+
+    own = socket.gethostname()
+    for path in "/metrics", "/api/state":
+        for host in f"127.0.0.1:{port}", "localhost", f"LOCALHOST:{port}", "[::1]:1", own:
+            assert code(host, path) == 200, host
+        for host in "evil.example", f"127.0.0.1.evil.example:{port}", f"{own}.evil.example", "localhost.evil", "", "a:b:c":
+            assert code(host, path) == 421, host
+    assert code("evil.example", "/livez") == code("evil.example", "/readyz") == 200
 
 
 def test_health_is_refused_while_there_is_no_warden(job):

@@ -105,3 +105,12 @@ int piped_start(const struct piped_spec *spec, struct piped *ret_piped, struct e
 				     .err = fd_take(&from_err) };
 	return 0;
 }
+
+void piped_done(struct piped *piped)
+{
+	fd_close(&piped->in);
+	fd_close(&piped->out);
+	fd_close(&piped->err);
+	fd_close(&piped->pidfd);
+	*piped = PIPED_INIT;
+}

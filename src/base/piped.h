@@ -31,4 +31,7 @@ struct piped {
  * descriptors. */
 int piped_start(const struct piped_spec *spec, struct piped *ret_piped, struct err *err);
 
+/* Closes the descriptors. */
+void piped_done(struct piped *piped);
+
 #endif

@@ -29,6 +29,17 @@ void job_push_agent(struct job *job, struct agent_event event)
 	job_push_node(job, (struct node_event){ .type = NODE_EV_HOST, .agent = event });
 }
 
+void job_keep_agent_event(void *arg, const struct agent_event *event)
+{
+	job_push_agent(arg, *event);
+}
+
+void job_take_agent_event(void *arg, const struct agent_event *event)
+{
+	job_push_agent(arg, *event);
+	job_pump(arg);
+}
+
 void job_release(struct job *job, enum hold why)
 {
 	holdback_release(&job->holdback, why, &job->queue);
@@ -38,8 +49,7 @@ void job_release(struct job *job, enum hold why)
 
 static void arm_timer(struct job *job)
 {
-	uint64_t deadline_ns =
-		MIN(node_deadline_ns(&job->node), parting_deadline_ns(&job->parting));
+	uint64_t deadline_ns = MIN(node_deadline_ns(&job->node), joblog_deadline_ns(&job->log));
 	if (!job->ended)
 		deadline_ns = MIN(deadline_ns, group_deadline_ns(&job->group));
 	if (deadline_ns == NS_NEVER) {
@@ -50,11 +60,18 @@ static void arm_timer(struct job *job)
 	event_add(job->timer, &left);
 }
 
+static void step_log(struct job *job)
+{
+	if (job->log.sender && joblog_step(&job->log, job->node.coordinator,
+					   answers_log_is_taken(job->answers), clock_now_ns()))
+		job_release(job, HOLD_FOR_LOG);
+}
+
 void job_pump(struct job *job)
 {
 	if (!job_drive(&job->queue, job_take, job))
 		return;
-	job_log_stepped(job);
+	step_log(job);
 	job_drive(&job->queue, job_take, job);
 	happening_flush(&job->telling);
 	arm_timer(job);
@@ -217,11 +234,11 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 				event_base_loopbreak(job->base);
 				break;
 			}
-			if (!notice_signal(job, taken.signal))
+			if (!notice_signal(&job->notice, taken.signal))
 				job_stop(job, taken.signal);
 			break;
 		case SIGNAL_RELAY:
-			if (!notice_signal(job, taken.signal))
+			if (!notice_signal(&job->notice, taken.signal))
 				relay(job, &taken);
 			break;
 		case SIGNAL_SUSPEND:
@@ -245,7 +262,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			log_warn("%s", event.text);
 			break;
 		case OUTPUT_LINES:
-			log_sender_wake(job->log_sender);
+			log_sender_wake(job->log.sender);
 			break;
 		case OUTPUT_FINISHED:
 			pages_complete(&job->pages);
@@ -253,7 +270,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			break;
 		}
 	}
-	if (job->log_sender)
+	if (job->log.sender)
 		job_pump(job);
 }
 
@@ -323,9 +340,9 @@ static int set_up(struct job *job, struct err *err)
 	job->telling.trainer = trainer_new(job->base, &job->telling.steps);
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
 	job_join_others(job);
-	r = job_open_pages(job, err);
 	job_open_log(job);
-	job_open_askers(job);
+	r = job_open_pages(job, err);
+	job_open_answers(job);
 	return r < 0 ? r : job_open_store(job, err);
 }
 
@@ -342,20 +359,18 @@ static void tear_down(struct job *job)
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
 	sweeper_free(job->sweeper);
-	recheck_free(job->recheck);
-	measuring_free(job->measuring);
+	host_checks_done(&job->checks);
 	TELL(&job->telling, HAPPENED_JOB_ENDED);
 	events_close(&job->telling.events);
 	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);
 	answers_free(job->answers);
-	job_close_log(job);
-	callers_free(job->askers);
+	joblog_close(&job->log);
 	if (job->base)
 		link_drop_lingering(job->base);
 	pages_close(&job->pages);
 	steps_done(&job->telling.steps);
 	notice_done(&job->notice);
-	gait_free(job->gait);
+	pace_report_free(job->pace);
 	guard_free(job->guard);
 	own_question_free(job->asker);
 	preload_free(job->workers.preload);
@@ -388,7 +403,6 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.signals.fd = -1,
 		.store = ROUND_STORE_INIT,
 		.routes = ROUTES_INIT,
-		.counters = config->counters,
 		.telling = {
 			.config = config,
 			.workers = &job.workers,
@@ -404,7 +418,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		job_pump(&job);
 		event_base_dispatch(job.base);
 		output_missing(job.output, &ret_result->missing);
-		job_log_missing(&job, &ret_result->missing);
+		joblog_finish(&job.log, &ret_result->missing);
 	}
 	tear_down(&job);
 	history_end(&ret_result->history, clock_now_ns());

@@ -34,6 +34,15 @@ static void tell_failed(struct job *job, size_t rank)
 	job_push_agent(job, event);
 }
 
+/* Queues this step of the agent, the end of the group, once what the workers printed is taken. */
+static void push_end(struct job *job, struct agent_event event)
+{
+	event.left = notice_left(&job->notice);
+	if (joblog_ended(&job->log, clock_now_ns()))
+		holdback_begin(&job->holdback, HOLD_FOR_LOG);
+	job_push_agent(job, event);
+}
+
 static void tell_gone(struct job *job)
 {
 	struct err err = ERR_INIT;
@@ -44,10 +53,9 @@ static void tell_gone(struct job *job)
 	guard_gone(job->guard);
 	struct step_progress_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
-				    .left = notice_left(job),
 				    .reached = span.workers ? span.most + 1 : 0 };
 	guard_kept(job->guard, gone.kept);
-	job_part(job, gone);
+	push_end(job, gone);
 }
 
 /* A process neither dies nor may be killed: this host can start nothing any more. */
@@ -118,8 +126,7 @@ static void act_group(struct job *job, const struct group_action *action)
 		break;
 	case GROUP_DO_TELL_DONE:
 		TELL_LATER(&job->telling, HAPPENED_GROUP_DONE);
-		job_part(job, (struct agent_event){ .type = AGENT_GROUP_DONE,
-						    .left = notice_left(job) });
+		push_end(job, (struct agent_event){ .type = AGENT_GROUP_DONE });
 		break;
 	case GROUP_DO_TELL_GONE:
 		tell_gone(job);
@@ -151,14 +158,13 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 		log_error("%s", job->no_store.msg);
 	answers_round_ends(job->answers);
 	job->blame = (struct blame){ .named = false };
-	if (job->measuring)
-		measuring_stop(job->measuring);
+	host_checks_stop_measuring(&job->checks);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
 	TELL_LATER(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
-	notice_begin(job);
-	job_log_round(job);
-	gait_begin(job);
+	notice_begin(&job->notice);
+	joblog_round(&job->log);
+	pace_report_begin(job->pace, guard_flight(job->guard).dir);
 	answers_round_begins(job->answers);
 }
 
@@ -193,7 +199,7 @@ static void stop_group(struct job *job, const struct agent_action *action)
 			       .signal = action->signal ? action->signal : job->group.stop_signal,
 			       .grace_ns = job->config->shutdown_ns,
 		       });
-	notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
+	notice_show(&job->notice, &(struct stop_plan){ .phase = PLAN_NONE });
 	if (action->why == GROUP_STOP_SIGNAL)
 		tell_stopped(job, action->signal);
 	if (*action->blame.text && !*job->blame.text)
@@ -214,20 +220,20 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 	case AGENT_GROUP_KILL:
 		job_release(job, HOLD_FOR_EXPLANATION);
 		job_push_group(job, (struct group_event){ GROUP_EV_KILL });
-		notice_show(job, &(struct stop_plan){ .phase = PLAN_NONE });
+		notice_show(&job->notice, &(struct stop_plan){ .phase = PLAN_NONE });
 		TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING);
 		break;
 	case AGENT_CHECK:
-		job_check(job);
+		host_checks_begin(&job->checks);
 		break;
 	case AGENT_MEASURE:
-		job_measure(job, &action->msg.pair);
+		host_checks_measure(&job->checks, &action->msg.pair);
 		break;
 	case AGENT_PLAN:
-		notice_show(job, &action->plan);
+		notice_show(&job->notice, &action->plan);
 		break;
 	case AGENT_LATE:
-		gait_late(job, &action->late);
+		pace_report_late(job->pace, &action->late);
 		break;
 	case AGENT_EXIT:
 		end_job(job, &action->outcome, linked);
@@ -261,18 +267,17 @@ static void place_store(struct job *job, uint64_t link)
 static void take_question(struct job *job, const struct msg *msg)
 {
 	if (msg->type == MSG_QUESTION && msg->question.ask.kind == ASK_JOB_LOG)
-		job_log_asked(job);
+		joblog_asked(&job->log);
 	answers_take(job->answers, msg);
 }
 
 static void act_node(struct job *job, const struct node_action *action)
 {
 	if (action->type == NODE_DO_NOTE && action->note.kind == NOTE_FORMED &&
-	    job->node.coordinator)
+	    job->node.coordinator) {
 		node_table_update(&job->result->history.nodes, job->node.coordinator);
-	if (action->type == NODE_DO_NOTE && action->note.kind == NOTE_FORMED &&
-	    job->node.coordinator && job->log_writer)
-		log_writer_formed(job->log_writer);
+		joblog_formed(&job->log);
+	}
 	if (action->type == NODE_DO_HOST)
 		act_host(job, &action->agent, action->linked);
 	else if (action->type == NODE_DO_PLACE_STORE)

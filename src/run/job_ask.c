@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/unix_socket.h"
 
 /* ---- verdicts of the guard ---- */
 
@@ -76,7 +75,47 @@ static void on_end_explained(void *arg)
 
 static void on_page_made(void *arg)
 {
-	gait_wake(arg);
+	const struct job *job = arg;
+	pace_report_wake(job->pace);
+}
+
+static void on_looked(void *arg)
+{
+	job_pump(arg);
+}
+
+static void on_straggler(void *arg, size_t rank, const struct straggler_news *news, const char *why,
+			 const char *group)
+{
+	struct job *job = arg;
+	TELL(&job->telling, HAPPENED_STRAGGLER, .rank = rank, .straggler = { news, why, group });
+}
+
+static void open_page_readers(struct job *job)
+{
+	struct worker_pages *pages = guard_pages(job->guard);
+	pages->on_made = on_page_made;
+	pages->arg = job;
+	job->pace = pace_report_new(&(struct pace_report_spec){
+		.base = job->base,
+		.group = &job->group,
+		.workers = &job->workers,
+		.pages = pages,
+		.on_event = job_keep_agent_event,
+		.on_looked = on_looked,
+		.on_straggler = on_straggler,
+		.arg = job,
+	});
+	job->notice = (struct notice){
+		.base = job->base,
+		.group = &job->group,
+		.agent = &job->node.agent,
+		.pages = pages,
+		.telling = &job->telling,
+		.left_ns = job->config->notice_ns,
+		.on_event = job_take_agent_event,
+		.arg = job,
+	};
 }
 
 int job_start_guard(struct job *job, struct err *err)
@@ -97,11 +136,8 @@ int job_start_guard(struct job *job, struct err *err)
 	job->telling.steps = (struct steps){ .workers = &job->workers,
 					     .output = job->output,
 					     .guard = job->guard };
-	if (r == 0) {
-		job->gait = gait_new(job);
-		guard_pages(job->guard)->on_made = on_page_made;
-		guard_pages(job->guard)->arg = job;
-	}
+	if (r == 0)
+		open_page_readers(job);
 	return r;
 }
 
@@ -152,9 +188,7 @@ static bool on_restart_asked(void *arg)
 static bool on_notice_asked(void *arg, enum plan_kind kind)
 {
 	struct job *job = arg;
-	bool given = notice_give(job, kind, 0);
-	job_pump(job);
-	return given;
+	return notice_give(&job->notice, kind, 0);
 }
 
 static void on_node_event(void *arg, const struct node_event *event)
@@ -179,6 +213,7 @@ int job_open_pages(struct job *job, struct err *err)
 		.torch = &job->telling.torch,
 		.steps = &job->telling.steps,
 		.routes = &job->routes,
+		.log_sender = job->log.sender,
 		.log_dir = job->result->logdir.run,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
@@ -195,31 +230,24 @@ int job_open_pages(struct job *job, struct err *err)
 
 /* ---- questions to the whole job ---- */
 
-static void standing(void *arg, struct frame_standing *ret_standing)
-{
-	const struct job *job = arg;
-	callers_node_standing(&job->node, ret_standing);
-}
-
-static void on_asker_turned_away(void *arg UNUSED, const char *name UNUSED, const char *why)
-{
-	log_info("rejected a command on this host: %s", why);
-}
-
 static void on_log_sent(void *arg)
 {
 	job_pump(arg);
 }
 
-void job_open_askers(struct job *job)
+void job_open_log(struct job *job)
 {
-	static const struct callers_handler handler = {
-		.standing = standing,
-		.on_event = on_node_event,
-		.on_turned_away = on_asker_turned_away,
-	};
+	const struct run_config *config = job->config;
+	if (config->job_log)
+		joblog_open(&job->log, job->base, config->job_log,
+			    config->streams.output.log_max_size, job->output, &job->routes,
+			    &(struct own_question_hooks){ on_node_event, job });
+}
+
+void job_open_answers(struct job *job)
+{
 	const struct answers_hooks hooks = {
-		.on_piece = on_node_event,
+		.on_event = on_node_event,
 		.on_stop = on_stop_asked,
 		.on_restart = on_restart_asked,
 		.on_notice = on_notice_asked,
@@ -229,14 +257,8 @@ void job_open_askers(struct job *job)
 	struct err err = ERR_INIT;
 	job->answers = answers_new(job->base, &job->node, &job->pages, &hooks);
 	AUTO_FREE char *path = guard_file(job->guard, ANSWERS_SOCKET);
-	int fd = path ? unix_listen(path, SOCK_STREAM, &err) : -1;
-	if (path && fd < 0)
+	if (path && answers_listen(job->answers, path, job->config->run_id, &job->routes, &err) < 0)
 		log_warn("commands on this host cannot ask the whole job: %s", err.msg);
-	if (fd < 0)
-		return;
-	job->ask_self = (struct link_self){ .run_id = job->config->run_id };
-	job->askers = callers_new(job->base, CALLERS_HERE, fd, &job->ask_self, &job->routes,
-				  &handler, job);
 }
 
 /* ---- the other nodes ---- */
@@ -255,6 +277,12 @@ static void on_others_event(void *arg, const struct node_event *event)
 	on_node_event(arg, event);
 }
 
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct job *job = arg;
+	callers_node_standing(&job->node, ret_standing);
+}
+
 void job_join_others(struct job *job)
 {
 	static const struct wiring_handler handler = {
@@ -265,7 +293,11 @@ void job_join_others(struct job *job)
 	};
 	struct node_config config;
 	own_node_configure(job->config, &config);
-	job_open_measuring(job, &config.agent.node);
+	job->checks = (struct host_checks){ .base = job->base,
+					    .config = job->config,
+					    .on_event = job_take_agent_event,
+					    .arg = job };
+	host_checks_open(&job->checks, &config.agent.node);
 	node_init(&job->node, &config);
 	if (config.kind == NODE_ALONE)
 		return;

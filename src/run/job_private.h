@@ -1,6 +1,5 @@
-/* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c),
- * checks between attempts (job_check.c), requests to the job (job_ask.c), and its one log
- * (job_log.c). */
+/* Shared by the files of the job: the loop (job.c), actions of the machines (job_act.c), and
+ * requests to the job (job_ask.c). Its parts do not know of it: each takes what it uses. */
 #ifndef RUN_JOB_PRIVATE_H
 #define RUN_JOB_PRIVATE_H
 
@@ -10,16 +9,13 @@
 #include "nodes/wiring.h"
 #include "run/ask/answers.h"
 #include "run/ask/own_question.h"
-#include "core/lines/parting.h"
 #include "core/node/holdback.h"
-#include "run/checks/measuring.h"
-#include "run/checks/recheck.h"
+#include "run/checks/host_checks.h"
 #include "run/job.h"
-#include "run/joblog/log_sender.h"
-#include "run/joblog/log_writer.h"
+#include "run/joblog/joblog.h"
 #include "run/notice.h"
 #include "run/own_node.h"
-#include "run/gait.h"
+#include "run/pace/pace_report.h"
 #include "run/round_store.h"
 #include "sys/signals.h"
 #include "run/tell/happening.h"
@@ -39,14 +35,12 @@ struct job {
 	struct guard *guard;
 	struct pages pages;
 	struct answers *answers;
-	struct callers *askers;	    /* commands on this host; NULL: there is no private directory */
-	struct link_self ask_self;  /* to them */
 	struct own_question *asker; /* to other hosts; NULL: there are none */
 	struct blame blame;	    /* of the round that runs */
 	struct workers workers;
 	struct telling telling;
 	struct notice notice;
-	struct gait *gait; /* NULL without a guard */
+	struct pace_report *pace; /* NULL without a guard */
 	struct round_store store;
 
 	struct group group;
@@ -57,13 +51,9 @@ struct job {
 	struct job_queue queue;	     /* for both machines */
 	struct holdback holdback;
 
-	struct sweeper *sweeper;     /* after the death of a warden */
-	struct recheck *recheck;     /* NULL until this node checks itself again */
-	struct measuring *measuring; /* NULL: this node does not measure wires */
-	struct check_counters counters;
-	struct log_sender *log_sender; /* both NULL without --job-log */
-	struct log_writer *log_writer;
-	struct parting parting;
+	struct sweeper *sweeper; /* after the death of a warden */
+	struct host_checks checks;
+	struct joblog log;
 	struct err no_store; /* why the current round has no store here, though it should */
 	struct err no_place; /* why this host can give no address of a store */
 	bool stop_told;
@@ -76,6 +66,11 @@ struct job {
 void job_push_group(struct job *job, struct group_event event);
 void job_push_node(struct job *job, struct node_event event);
 void job_push_agent(struct job *job, struct agent_event event); /* as NODE_EV_HOST */
+
+/* For parts of the job, which have an event for the agent: the latter has it taken at once, the
+ * former with the next job_pump(). */
+void job_keep_agent_event(void *job, const struct agent_event *event);
+void job_take_agent_event(void *job, const struct agent_event *event);
 
 /* What was held back is queued. */
 void job_release(struct job *job, enum hold why);
@@ -96,38 +91,12 @@ int job_offer_store(struct job *job, struct err *err);
 /* `why`: it could not even be asked for; NULL: the start failed. */
 void job_not_started(struct job *job, size_t rank, int error, const struct err *why);
 
-/* ---- job_check.c ---- */
-
-/* AGENT_CHECK: begins the checks between two attempts; AGENT_CHECKED follows. */
-void job_check(struct job *job);
-
-/* Listens for nodes that measure the wire to this one, if the user wants wires measured. */
-void job_open_measuring(struct job *job, struct node_info *node);
-
-/* AGENT_MEASURE: begins to measure; AGENT_MEASURED follows. */
-void job_measure(struct job *job, const struct msg_pair *pair);
-
-/* ---- job_log.c ---- */
-
-void job_open_log(struct job *job); /* after the pages */
-void job_close_log(struct job *job);
-void job_log_round(struct job *job); /* a round begins here */
-void job_log_asked(struct job *job); /* the coordinator asks for the lines of this host */
-
-/* Queues this step of the agent, the end of the group, once what the workers printed is taken. */
-void job_part(struct job *job, struct agent_event event);
-
-/* Something has happened. May queue events. */
-void job_log_stepped(struct job *job);
-
-/* Ends the log; appends what is missing in it. */
-void job_log_missing(struct job *job, struct buf *missing);
-
 /* ---- job_ask.c ---- */
 
 int job_start_guard(struct job *job, struct err *err);
 int job_open_pages(struct job *job, struct err *err);
-void job_open_askers(struct job *job); /* after the pages */
+void job_open_log(struct job *job);	/* before the pages */
+void job_open_answers(struct job *job); /* after them */
 void job_join_others(struct job *job);
 int job_open_store(struct job *job, struct err *err);
 void job_stop(struct job *job, int signal);

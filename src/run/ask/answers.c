@@ -5,7 +5,10 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/unix_socket.h"
+#include "nodes/callers.h"
 #include "proto/stacks/stack_json.h"
 #include "run/ask/answer_logs.h"
 #include "run/explanation.h"
@@ -40,6 +43,8 @@ struct answers {
 	struct answers_hooks hooks;
 	struct list open;
 	struct event *soon;
+	struct callers *callers; /* commands on this host; NULL: they cannot ask */
+	struct link_self self;	 /* to them */
 };
 
 static void end_answer(struct answer *answer)
@@ -266,7 +271,7 @@ static bool send_pieces(struct answer *answer)
 			.piece = bytes_of(buf_data(&answer->text) + answer->sent, len),
 		};
 		answer->sent += len;
-		answers->hooks.on_piece(answers->hooks.arg,
+		answers->hooks.on_event(answers->hooks.arg,
 					&(struct node_event){ .type = NODE_EV_PIECE, .msg = &msg });
 		if (last)
 			return true;
@@ -373,10 +378,45 @@ struct answers *answers_new(struct event_base *base, const struct node *node,
 	return answers;
 }
 
+static void standing(void *arg, struct frame_standing *ret_standing)
+{
+	const struct answers *answers = arg;
+	callers_node_standing(answers->node, ret_standing);
+}
+
+static void on_caller_event(void *arg, const struct node_event *event)
+{
+	const struct answers *answers = arg;
+	answers->hooks.on_event(answers->hooks.arg, event);
+}
+
+static void on_turned_away(void *arg UNUSED, const char *name UNUSED, const char *why)
+{
+	log_info("rejected a command on this host: %s", why);
+}
+
+int answers_listen(struct answers *answers, const char *path, const char *run_id,
+		   struct routes *routes, struct err *err)
+{
+	static const struct callers_handler handler = {
+		.standing = standing,
+		.on_event = on_caller_event,
+		.on_turned_away = on_turned_away,
+	};
+	int fd = unix_listen(path, SOCK_STREAM, err);
+	if (fd < 0)
+		return fd;
+	answers->self = (struct link_self){ .run_id = run_id };
+	answers->callers = callers_new(answers->base, CALLERS_HERE, fd, &answers->self, routes,
+				       &handler, answers);
+	return 0;
+}
+
 void answers_free(struct answers *answers)
 {
 	if (!answers)
 		return;
+	callers_free(answers->callers);
 	list_foreach(it, &answers->open) end_answer(list_entry(it, struct answer, link));
 	event_free(answers->soon);
 	free(answers);

@@ -15,8 +15,8 @@
 struct answers;
 
 struct answers_hooks {
-	/* The next piece of an answer: a NODE_EV_PIECE. Step the node now. */
-	void (*on_piece)(void *arg, const struct node_event *event);
+	/* The next piece of an answer, or what arrives from an asker: step the node now. */
+	void (*on_event)(void *arg, const struct node_event *event);
 	void (*on_stop)(void *arg);
 	bool (*on_restart)(void *arg); /* false: no round is running */
 	/* false: no worker here asks for it, or no round is running */
@@ -30,6 +30,10 @@ struct answers_hooks {
 struct answers *answers_new(struct event_base *base, const struct node *node,
 			    const struct pages *pages, const struct answers_hooks *hooks);
 void answers_free(struct answers *answers); /* NULL is fine */
+
+/* Lets commands on this host ask, at this socket. `run_id` is borrowed. */
+int answers_listen(struct answers *answers, const char *path, const char *run_id,
+		   struct routes *routes, struct err *err);
 
 /* A NODE_DO_ASKED: QUESTION or GRANT. Calls no hook before the loop's next turn. */
 void answers_take(struct answers *answers, const struct msg *msg);

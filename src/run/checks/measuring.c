@@ -33,11 +33,7 @@ static void forget_child(struct measuring *m)
 	if (m->on_end)
 		event_free(m->on_end);
 	m->on_end = NULL;
-	fd_close(&m->child.in);
-	fd_close(&m->child.out);
-	fd_close(&m->child.err);
-	fd_close(&m->child.pidfd);
-	m->child = PIPED_INIT;
+	piped_done(&m->child);
 }
 
 void measuring_stop(struct measuring *m)

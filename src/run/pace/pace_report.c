@@ -1,0 +1,213 @@
+#include "run/pace/pace_report.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "core/pace/host_steps.h"
+#include "run/pace/flights.h"
+#include "sys/strain_read.h"
+
+#define NAMED_MAX 8 /* causes */
+
+struct paced {	       /* one worker */
+	uint64_t seen; /* steps that it had told at the last look */
+	/* Its counters at the last two readings; at_ns 0: not read yet. */
+	struct strain before, last;
+	/* What says that it holds the others up: groups of collectives; 0: its steps. */
+	uint64_t named[NAMED_MAX];
+	size_t named_count;
+};
+
+struct pace_report {
+	struct pace_report_spec spec;
+	struct event *timer;
+	struct paced *paced; /* by local rank */
+	size_t count;
+	struct host_steps steps;
+	uint64_t counters_ns; /* when to read the counters again */
+	struct flights *flights;
+};
+
+void pace_report_free(struct pace_report *report)
+{
+	if (!report)
+		return;
+	flights_free(report->flights);
+	free(report->paced);
+	event_free(report->timer);
+	host_steps_done(&report->steps);
+	free(report);
+}
+
+static bool workers_run(void *arg)
+{
+	const struct pace_report *report = arg;
+	const struct group *group = report->spec.group;
+	return group->state == GROUP_ACTIVE && group->count == report->count;
+}
+
+static bool runs(const struct pace_report *report, size_t rank)
+{
+	return report->spec.group->workers[rank].state == WORKER_RUNNING;
+}
+
+/* Takes the steps that a worker has told since the last look. */
+static bool look_at(struct pace_report *report, size_t rank)
+{
+	const struct worker_page *page = worker_pages_get(report->spec.pages, rank);
+	return page && runs(report, rank) &&
+	       host_steps_look(&report->steps, (uint32_t)rank, page, &report->paced[rank].seen);
+}
+
+/* If it is time to. */
+static void read_counters(void *arg)
+{
+	struct pace_report *report = arg;
+	uint64_t now_ns = clock_now_ns();
+	if (now_ns < report->counters_ns)
+		return;
+	report->counters_ns = now_ns + PACE_COUNTERS_NS;
+	for (size_t i = 0; i < report->count; i++) {
+		struct paced *paced = &report->paced[i];
+		if (!runs(report, i))
+			continue;
+		paced->before = paced->last;
+		strain_read(report->spec.workers->pids[i], &paced->last);
+	}
+}
+
+static void look_again(const struct pace_report *report, uint64_t period_ns)
+{
+	struct timeval period = clock_timeval(period_ns);
+	event_add(report->timer, &period);
+}
+
+static void tell(const struct pace_report *report, const struct agent_event *event)
+{
+	report->spec.on_event(report->spec.arg, event);
+}
+
+static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct pace_report *report = arg;
+	struct host_steps *steps = &report->steps;
+	bool any = false;
+	if (!workers_run(report))
+		return;
+	steps->told_count = 0;
+	for (size_t i = 0; i < report->count; i++)
+		any |= look_at(report, i);
+	if (any)
+		read_counters(report);
+	look_again(report, any ? PACE_LOOK_NS : PACE_IDLE_NS);
+	if (steps->told_count == 0)
+		return;
+	tell(report, &(struct agent_event){ .type = AGENT_PACE,
+					    .marks = steps->told,
+					    .mark_count = steps->told_count });
+	report->spec.on_looked(report->spec.arg);
+}
+
+void pace_report_begin(struct pace_report *report, const char *records)
+{
+	const struct worker_round *round = &report->spec.workers->round;
+	free(report->paced);
+	event_del(report->timer);
+	report->count = round->local_world_size;
+	report->paced = mem_alloc(report->count * sizeof(*report->paced));
+	host_steps_begin(&report->steps, round->rank_base, round->local_world_size,
+			 round->group_world_size);
+	report->counters_ns = 0;
+	flights_begin(report->flights, records, round);
+}
+
+void pace_report_wake(struct pace_report *report)
+{
+	/* A single worker has nobody to keep pace with. */
+	if (report->spec.workers->round.world_size > 1 &&
+	    !event_pending(report->timer, EV_TIMEOUT, NULL))
+		look_again(report, PACE_LOOK_NS);
+}
+
+/* What happened to the worker of late, over PACE_SPAN_NS at least; NULL: that is not known. */
+static char *explain(const struct pace_report *report, size_t rank)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	const struct paced *paced = &report->paced[rank];
+	const struct strain *before = paced->before.at_ns ? &paced->before : &paced->last;
+	struct strain now;
+	strain_read(report->spec.workers->pids[rank], &now);
+	if (!before->at_ns || now.at_ns < before->at_ns + PACE_SPAN_NS)
+		return NULL;
+	strain_explain(before, &now, (uint32_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), &text);
+	return mem_strdup(buf_str(&text));
+}
+
+/* Returns whether the worker is named now and was not before, or the other way round. */
+static bool turns(struct paced *paced, const struct straggler_news *news)
+{
+	size_t count = paced->named_count, at = 0;
+	while (at < count && paced->named[at] != news->group)
+		at++;
+	if (news->begins && at == count && count < NAMED_MAX)
+		paced->named[paced->named_count++] = news->group;
+	else if (!news->begins && at < count)
+		paced->named[at] = paced->named[--paced->named_count];
+	return (count == 0) != (paced->named_count == 0);
+}
+
+void pace_report_late(struct pace_report *report, const struct straggler_news *news)
+{
+	uint32_t base = report->spec.workers->round.rank_base;
+	if (news->rank < base || news->rank - base >= report->count)
+		return;
+	size_t rank = news->rank - base;
+	if (!turns(&report->paced[rank], news))
+		return;
+	AUTO_FREE char *why = news->begins ? explain(report, rank) : NULL;
+	const char *group = news->group ? flights_group(report->flights, news->group) : NULL;
+	report->spec.on_straggler(report->spec.arg, rank, news, why ? why : "", group ? group : "");
+}
+
+/* ---- the order of arrival at collectives ---- */
+
+static void on_news(void *arg, const struct straggler_news *news)
+{
+	pace_report_late(arg, news);
+}
+
+static void on_marks(void *arg, const struct arrival_group *group, uint64_t error_ns)
+{
+	tell(arg, &(struct agent_event){ .type = AGENT_PACE,
+					 .marks = group->marks,
+					 .mark_count = group->mark_count,
+					 .group = group->key,
+					 .size = group->size,
+					 .error_ns = error_ns });
+}
+
+static void on_done(void *arg)
+{
+	struct pace_report *report = arg;
+	report->spec.on_looked(report->spec.arg);
+}
+
+struct pace_report *pace_report_new(const struct pace_report_spec *spec)
+{
+	struct pace_report *report = NEW(struct pace_report);
+	const struct flights_hooks hooks = {
+		.runs = workers_run,
+		.on_look = read_counters,
+		.on_news = on_news,
+		.on_marks = on_marks,
+		.on_done = on_done,
+		.arg = report,
+	};
+	*report = (struct pace_report){
+		.spec = *spec,
+		.timer = evtimer_new(spec->base, on_look, report),
+		.flights = flights_new(spec->base, &hooks),
+	};
+	return report;
+}

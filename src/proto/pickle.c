@@ -14,7 +14,11 @@ struct item {
 	enum item_kind kind;
 	unsigned depth; /* of lists and dicts inside each other */
 	struct buf json;
+	size_t held; /* bytes that it is charged with */
 };
+
+/* What an item takes without the text that its JSON may grow to. */
+#define ITEM_COST (sizeof(struct item) + 64)
 
 struct machine {
 	const unsigned char *pos, *end;
@@ -22,7 +26,9 @@ struct machine {
 	size_t count, cap;
 	struct item *memo; /* what cannot be referred to has the kind ITEM_MARK */
 	size_t memo_count, memo_cap;
-	size_t bytes; /* of JSON, counted where a short operation can make much of it */
+	size_t held;   /* bytes of all items */
+	size_t copied; /* bytes, ever: a short operation can copy much */
+	size_t copied_max;
 	struct err *err;
 };
 
@@ -41,13 +47,38 @@ static void machine_done(struct machine *m)
 	free(m->memo);
 }
 
+static void charge(struct machine *m, struct item *item, size_t bytes)
+{
+	item->held += bytes;
+	m->held += bytes;
+}
+
+static void release(struct machine *m, struct item *item)
+{
+	m->held -= item->held;
+	item->held = 0;
+	buf_done(&item->json);
+}
+
+static void add_json(struct machine *m, struct item *item, const struct buf *json)
+{
+	buf_append(&item->json, buf_data(json), buf_len(json));
+	charge(m, item, buf_len(json));
+}
+
+static void copy_json(struct machine *m, struct item *item, const struct buf *json)
+{
+	add_json(m, item, json);
+	m->copied += buf_len(json);
+}
+
 static struct item *push(struct machine *m, enum item_kind kind, const char *json)
 {
 	ARRAY_RESERVE(m->stack, m->count, m->cap);
 	struct item *item = &m->stack[m->count++];
 	*item = (struct item){ .kind = kind, .json = BUF_INIT };
 	buf_append_str(&item->json, json);
-	m->bytes += buf_len(&item->json);
+	charge(m, item, ITEM_COST);
 	return item;
 }
 
@@ -121,8 +152,10 @@ static int take_text(struct machine *m, size_t size)
 		return broken(m, "a text is truncated or has a NUL in it");
 	AUTO_FREE char *text = mem_strndup((const char *)m->pos, len);
 	m->pos += len;
-	struct json_out out = JSON_OUT(&push(m, ITEM_TEXT, "")->json);
+	struct item *item = push(m, ITEM_TEXT, "");
+	struct json_out out = JSON_OUT(&item->json);
 	json_out_text(&out, NULL, text);
+	charge(m, item, buf_len(&item->json));
 	return 0;
 }
 
@@ -136,7 +169,7 @@ static int put_memo(struct machine *m, uint64_t index)
 	}
 	const struct item *top = &m->stack[m->count - 1];
 	struct item *slot = &m->memo[index];
-	buf_clear(&slot->json);
+	release(m, slot);
 	slot->kind = ITEM_MARK;
 	bool open = top->kind == ITEM_LIST || top->kind == ITEM_DICT;
 	/* One without members gets them later, when this copy does not learn of them. */
@@ -144,18 +177,20 @@ static int put_memo(struct machine *m, uint64_t index)
 		return 0;
 	slot->kind = top->kind;
 	slot->depth = top->depth;
-	buf_append(&slot->json, buf_data(&top->json), buf_len(&top->json));
-	m->bytes += open ? buf_len(&top->json) : 0;
-	return m->bytes > PICKLE_JSON_MAX ? broken(m, "it is too long") : 0;
+	charge(m, slot, ITEM_COST);
+	copy_json(m, slot, &top->json);
+	return 0;
 }
 
 static int get_memo(struct machine *m, uint64_t index)
 {
 	if (index >= m->memo_count || m->memo[index].kind == ITEM_MARK)
 		return broken(m, "it refers to a list or dict that had no members");
-	struct item *slot = &m->memo[index];
-	push(m, slot->kind, buf_str(&slot->json))->depth = slot->depth;
-	return m->bytes > PICKLE_JSON_MAX ? broken(m, "it is too long") : 0;
+	const struct item *slot = &m->memo[index];
+	struct item *item = push(m, slot->kind, "");
+	item->depth = slot->depth;
+	copy_json(m, item, &slot->json);
+	return 0;
 }
 
 static int find_mark(const struct machine *m, size_t *ret_mark)
@@ -189,9 +224,9 @@ static int fill(struct machine *m, struct item *into, size_t first)
 			return broken(m, "it is too deep");
 		if (buf_len(&into->json) > 1)
 			buf_append_char(&into->json, dict && !key ? ':' : ',');
-		buf_append(&into->json, buf_data(&item->json), buf_len(&item->json));
+		add_json(m, into, &item->json);
 		buf_append_str(&into->json, closing(item->kind));
-		buf_done(&item->json);
+		release(m, item);
 	}
 	m->count = first;
 	return 0;
@@ -207,7 +242,7 @@ static int add_members(struct machine *m, size_t last, enum item_kind kind)
 		return broken(m, "members of something that is not there");
 	int r = fill(m, &m->stack[mark - 1], last == 0 ? mark + 1 : mark);
 	if (r == 0 && last == 0)
-		buf_done(&m->stack[--m->count].json); /* the mark */
+		release(m, &m->stack[--m->count]); /* the mark */
 	return r;
 }
 
@@ -218,14 +253,15 @@ static int make_tuple(struct machine *m, size_t last, bool marked)
 	if (marked ? find_mark(m, &first) < 0 : m->count < last)
 		return broken(m, "a tuple lacks members");
 	struct item tuple = { .kind = ITEM_LIST, .json = BUF_INIT };
+	charge(m, &tuple, ITEM_COST);
 	buf_append_char(&tuple.json, '[');
 	int r = fill(m, &tuple, first + marked);
 	if (r < 0) {
-		buf_done(&tuple.json);
+		release(m, &tuple);
 		return r;
 	}
 	if (marked)
-		buf_done(&m->stack[--m->count].json);
+		release(m, &m->stack[--m->count]);
 	ARRAY_RESERVE(m->stack, m->count, m->cap);
 	m->stack[m->count++] = tuple;
 	return 0;
@@ -331,6 +367,8 @@ static int run(struct machine *m, struct buf *ret_json)
 			int r = step(m, op);
 			if (r < 0)
 				return r;
+			if (m->held > PICKLE_HELD_MAX || m->copied > m->copied_max)
+				return broken(m, "it is too long");
 			continue;
 		}
 		if (m->count != 1 || m->stack[0].kind == ITEM_MARK)
@@ -345,7 +383,10 @@ static int run(struct machine *m, struct buf *ret_json)
 
 int pickle_to_json(const void *data, size_t len, struct buf *ret_json, struct err *err)
 {
-	struct machine m = { .pos = data, .end = (const unsigned char *)data + len, .err = err };
+	struct machine m = { .pos = data,
+			     .end = (const unsigned char *)data + len,
+			     .copied_max = PICKLE_JSON_MAX + len,
+			     .err = err };
 	int r = run(&m, ret_json);
 	machine_done(&m);
 	return r;

@@ -13,8 +13,11 @@
 #define PICKLE_DEPTH_MAX 16
 #define PICKLE_MEMO_MAX 65536
 #define PICKLE_JSON_MAX ((size_t)64 << 20)
+#define PICKLE_HELD_MAX (2 * PICKLE_JSON_MAX) /* of values and what it remembers of them */
 
-/* Replaces what is in `ret_json`. -EPROTO: it is not such a pickle. */
+/* Replaces what is in `ret_json`. Holds no more than PICKLE_HELD_MAX bytes (and as much again while
+ * one value is copied), and copies no more than PICKLE_JSON_MAX and the pickle's own length,
+ * however much a short one refers to. -EPROTO: it is not such a pickle. */
 int pickle_to_json(const void *data, size_t len, struct buf *ret_json, struct err *err);
 
 #endif

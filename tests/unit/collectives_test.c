@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -634,6 +635,35 @@ TEST(a_pickle_may_refer_to_whole_lists_and_dicts)
 	ck_assert_str_eq(buf_str(&json),
 			 "[{\"a\":1},{\"a\":1},[{\"a\":1},{\"a\":1}],[{\"a\":1},{\"a\":1}]]");
 	ck_assert_int_eq(pickle_to_json(early, sizeof(early) - 1, &json, &err), -EPROTO);
+}
+
+/* A text of 1 MB, then so many operations. */
+static int read_bomb(const char *op, size_t len, size_t count)
+{
+	enum { TEXT = 1 << 20 };
+	AUTO(buf_done) struct buf pickle = BUF_INIT, json = BUF_INIT;
+	buf_append(&pickle, "X\0\0\x10\0", 5);
+	memset(buf_reserve(&pickle, TEXT), 'x', TEXT);
+	buf_commit(&pickle, TEXT);
+	for (size_t i = 0; i < count; i++)
+		buf_append(&pickle, op, len);
+	buf_append_char(&pickle, '.');
+	return pickle_to_json(buf_data(&pickle), buf_len(&pickle), &json, NULL);
+}
+
+TEST(a_pickle_takes_no_more_memory_than_it_may_hold)
+{
+	enum { LESS_THAN_KB = 1 << 20 };
+	struct rusage usage;
+	ck_assert_int_eq(read_bomb("\x94", 1, 60000), -EPROTO);	    /* MEMOIZE */
+	ck_assert_int_eq(read_bomb("q\0", 2, 1000000), -EPROTO);    /* BINPUT 0 */
+	ck_assert_int_eq(read_bomb("q\0h\0", 4, 1000000), -EPROTO); /* and BINGET 0 */
+	ck_assert_int_eq(read_bomb("N", 1, 20000000), -EPROTO);
+	ck_assert_int_eq(read_bomb("]", 1, 20000000), -EPROTO);
+	ck_assert_int_eq(read_bomb("(", 1, 20000000), -EPROTO);
+	ck_assert_int_eq(read_bomb("", 0, 0), 0);
+	getrusage(RUSAGE_SELF, &usage);
+	ck_assert_int_lt(usage.ru_maxrss, LESS_THAN_KB);
 }
 
 TEST(a_pickle_that_calls_anything_is_refused)

@@ -197,7 +197,7 @@ MUTANTS = {
     "end-of-an-askers-link-not-passed-on": [("node_asks.c", "\telse if (node->asking)\n\t\tasking_asker_down", "\telse if (false)\n\t\tasking_asker_down")],
     # leaving and saving together
     "agreed-without-all-votes": [
-        ("accord.c", "\t\t    (vote->serial != plan->serial || vote->phase != plan->phase ||\n\t\t     vote->step != plan->step))", "\t\t    vote->serial != plan->serial)"),
+        ("accord.c", "\tc->accord.voted = 0;\n", ""),
     ],
     "a-refusal-counts-as-a-vote": [("accord.c", "\telse if (furthest(c) > plan->step)\n\t\tpropose(s);\n", "")],
     "a-save-that-is-agreed-on-is-abandoned": [("accord.c", "accord->plan.phase == PLAN_COMMITTED) {\n\t\taccord->leave_wanted", "false) {\n\t\taccord->leave_wanted")],

@@ -34,7 +34,7 @@ class Cell:
     def __init__(self, kind, user, programs):
         self.kind, self.user, self.programs = kind, user, programs
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="torture-"))
-        self.dir.chmod(0o777)
+        self.dir.chmod(0o1777)  # a plain user writes here, and root refuses a log directory that others could replace
         self.record = self.dir / "record"
         self.mark = f"TORTURE_MARK={uuid.uuid4().hex}"
         self.process = None

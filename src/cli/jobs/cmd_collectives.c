@@ -114,6 +114,10 @@ static int show(const struct command *self, const struct collectives_options *o,
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	forensics_collectives(forensics, &text);
 	forensics_laggards(forensics, &text);
+	if (forensics->count == 0) {
+		fprintf(stderr, "%s: none of these workers runs now\n", command_title(self));
+		return EXIT_CODE_FAILED;
+	}
 	if (!any_record(forensics)) {
 		fprintf(stderr, "%s: %sstart the job with 'muster run --flight-recorder'\n",
 			command_title(self), buf_str(&text));

@@ -297,9 +297,20 @@ def test_a_worker_whose_python_lacks_the_package_is_read(hang, ask, env):
 
 def test_without_torch_the_command_says_what_is_missing(start, muster, env):
     start("run", "--flight-recorder", f"--rdzv-id={JOB}", "sh", "-c", "echo up; exec sleep 100", env=env).stdout.readline()
+    # The worker may speak before its muster has heard that it runs.
+    wait_for(lambda: json.loads(muster("status", "--json", JOB, env=env).stdout)[0]["workers"][0]["state"] == "running", "a running worker")
     shown = muster("collectives", JOB, env=env)
     assert shown.returncode == 1 and shown.stdout == ""
     assert "has not imported torch.distributed" in shown.stderr and "--flight-recorder" in shown.stderr
+
+
+def test_a_job_whose_workers_have_not_started_says_so(start, muster, env, port):
+    process = start("run", "--flight-recorder", "--nnodes=2", f"--rdzv-endpoint={port.endpoint}", f"--rdzv-id={JOB}", "--no-python", "true", env=env)
+    wait_for(lambda: muster("status", JOB, env=env).returncode == 0, "a job that waits for its second node")
+    shown = muster("collectives", "--here", JOB, env=env)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (1, "", "muster collectives: none of these workers runs now\n")
+    process.terminate()
+    process.wait(timeout=DEADLINE)
 
 
 def test_the_server_of_the_recorder_adds_no_line_to_the_output(muster, place, env):

@@ -4,7 +4,7 @@
     libexec/muster/*                the programs it starts
     lib/muster/*                    shared libraries, once scripts/repair-wheel has put them there
     site-packages/muster/           the package, with libmuster in it
-    site-packages/muster.pth        what looks at uncaught exceptions in workers
+    site-packages/muster.pth        what runs at Python's start: uncaught exceptions in workers, torchrun's place
 
 The first three go below the prefix of the environment (the wheel's "data"), where they keep their
 places relative to each other.

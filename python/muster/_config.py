@@ -14,6 +14,15 @@ DEFAULT_SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 START_METHODS = ("spawn", "fork", "forkserver")
 
 
+def signals_of(text: str) -> list[signal.Signals]:
+    """Those of signals_to_handle."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in signal.Signals.__members__]
+    if unknown:
+        raise ValueError(f"signals_to_handle: no such signal: {', '.join(unknown)}")
+    return [signal.Signals[name] for name in names]
+
+
 class Std(IntFlag):
     """Which of a worker's streams."""
 
@@ -128,12 +137,7 @@ class LaunchConfig:
         self.signals()
 
     def signals(self) -> list[signal.Signals]:
-        """Those of signals_to_handle."""
-        names = [name.strip() for name in self.signals_to_handle.split(",") if name.strip()]
-        unknown = [name for name in names if name not in signal.Signals.__members__]
-        if unknown:
-            raise ValueError(f"signals_to_handle: no such signal: {', '.join(unknown)}")
-        return [signal.Signals[name] for name in names]
+        return signals_of(self.signals_to_handle)
 
     def options(self) -> list[str]:
         """The options of `muster run` that mean this."""
@@ -152,8 +156,8 @@ class LaunchConfig:
             ("redirects", _mask(specs._redirects, self.nproc_per_node)),
             ("tee", _mask(specs._tee, self.nproc_per_node)),
             ("local-ranks-filter", _list(specs._local_ranks_filter)),
-            ("duplicate-stdout-filters", _filters(self.duplicate_stdout_filters)),
-            ("duplicate-stderr-filters", _filters(self.duplicate_stderr_filters)),
+            ("duplicate-stdout-filters", filters_text(self.duplicate_stdout_filters)),
+            ("duplicate-stderr-filters", filters_text(self.duplicate_stderr_filters)),
             *self._rendezvous(),
         ]
         flags = ["--virtual-local-rank"] if self.virtual_local_rank else []
@@ -194,7 +198,7 @@ def _list(numbers: set[int] | None) -> str | None:
     return ",".join(map(str, sorted(numbers))) if numbers else None
 
 
-def _filters(texts: list[str] | None) -> str | None:
+def filters_text(texts: list[str] | None) -> str | None:
     return ",".join(text.replace(",", ",,") for text in texts) if texts else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pathlib
 import pickle
@@ -39,22 +40,34 @@ def _by_value(call: tuple[Callable[..., Any], tuple[Any, ...]], why: str) -> byt
         import cloudpickle  # type: ignore[import-untyped]
     except ImportError:
         raise pickle.PicklingError(f"{why}: {HINT}") from None
-    return cloudpickle.dumps(call)
+    try:
+        return cloudpickle.dumps(call)
+    except Exception as e:  # whatever the objects in it raise
+        raise pickle.PicklingError(f"{type(e).__name__}: {e}") from e
+
+
+class _Writer(pickle.Pickler):
+    """Refuses what is in __main__, where no worker would find it."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if getattr(obj, "__module__", None) == "__main__" and hasattr(obj, "__qualname__"):
+            raise pickle.PicklingError("there is no script to load the function from")
+        return NotImplemented
 
 
 def _pack(function: Callable[..., Any], args: tuple[Any, ...], main: tuple[str, str] | None) -> bytes:
     """By reference as multiprocessing does; by value if workers could not find it by name."""
-    if main is None and getattr(function, "__module__", None) == "__main__":
-        return _by_value((function, args), "there is no script to load the function from")
+    data = io.BytesIO()
     try:
-        return pickle.dumps((function, args))
+        (pickle.Pickler if main else _Writer)(data).dump((function, args))
+        return data.getvalue()
     except (pickle.PicklingError, AttributeError, TypeError) as e:
         return _by_value((function, args), str(e))
 
 
-def send(directory: str, function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+def send(directory: str, function: Callable[..., Any], args: Sequence[Any], by_value: bool = False) -> list[str]:
     """Writes the call into the directory and returns the command that executes it."""
-    main = _main_place()
+    main = None if by_value else _main_place()
     entry = {"path": sys.path, "argv": sys.argv, "main": main, "call": _pack(function, tuple(args), main)}
     with open(os.path.join(directory, "entry"), "wb") as file:
         pickle.dump(entry, file)

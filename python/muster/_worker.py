@@ -32,9 +32,20 @@ def _load_main(place: tuple[str, str] | None) -> None:
     _function.loading = None
 
 
+def _pickled(value: object) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        if "cloudpickle" not in sys.modules:
+            raise
+    import cloudpickle  # type: ignore[import-untyped]  # the function came by value, and with it the class of its result
+
+    return cloudpickle.dumps(value)
+
+
 def _save(path: str, value: object) -> None:
     with open(f"{path}.part", "wb") as file:
-        pickle.dump(value, file)
+        file.write(_pickled(value))
     os.replace(f"{path}.part", path)
 
 

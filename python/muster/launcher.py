@@ -17,14 +17,14 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
-from muster import _function
+from muster import _function, errors
 from muster._config import DefaultLogsSpecs, LaunchConfig, Std
-from muster._job import Job, JobResult
-from muster.errors import ERROR_FILE, ChildFailedError, ProcessFailure, SignalException
+from muster._job import Job, JobResult, WorkerEnd
+from muster.errors import ChildFailedError, ProcessFailure, SignalException
 
 __all__ = [
     "ChildFailedError",
@@ -40,7 +40,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-NOT_EXECUTABLE, NOT_FOUND = 126, 127  # exit codes of the program
+TIMEOUT, NOT_EXECUTABLE, NOT_FOUND = 124, 126, 127  # exit codes of the program
 
 Entrypoint = Union[Callable[..., Any], str]
 
@@ -77,6 +77,13 @@ class elastic_launch:
 
 def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[Any]) -> dict[int, Any]:
     """What elastic_launch does, as a function."""
+    return launch(config, entrypoint, args)
+
+
+def launch(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[Any], kinds: Any = errors,
+           by_value: bool = False) -> dict[int, Any]:
+    """The same with other classes for the errors, those of `kinds`. `by_value`: nothing of the launching script is
+    loaded in workers, a function takes along what it uses of it. Raises pickle.PicklingError before anything runs."""
     _function.refuse_nesting()
     config.check()
     if not config.run_id:
@@ -85,19 +92,14 @@ def launch_agent(config: LaunchConfig, entrypoint: Entrypoint, args: Sequence[An
     name = _get_entrypoint_name(entrypoint, args)
     with tempfile.TemporaryDirectory(prefix="muster_") as scratch:
         if callable(entrypoint):
-            command = _function.send(scratch, entrypoint, args)
+            command = _function.send(scratch, entrypoint, args, by_value)
         elif entrypoint:
             command = [str(entrypoint), *map(str, args)]
         else:
             raise ValueError("there is no entry point")
-        result, notes = _run(config, command)
-        if notes.stops:
-            stop = notes.stops[0]
-            raise SignalException(f"Process {os.getpid()} got signal: {int(stop)}", sigval=stop)
-        if result.exit_code != 0:
-            raise _error_of(result, name, command[0], notes.problem)
+        workers = run(command, config.options(), config.signals(), name, kinds, _environment(config), config.on_event)
         return {worker.rank: _function.receive(scratch, worker.rank) if callable(entrypoint) else None
-                for worker in result.workers}
+                for worker in workers}
 
 
 def _get_entrypoint_name(entrypoint: Entrypoint | None, args: Sequence[Any]) -> str:
@@ -126,25 +128,36 @@ class _Notes:
             self.problem = event.get("detail", "")
 
 
-def _run(config: LaunchConfig, command: Sequence[str]) -> tuple[JobResult, _Notes]:
-    """Follows the job to its end."""
+def run(command: Sequence[str], options: Sequence[str], signals: Sequence[signal.Signals], name: str, kinds: Any,
+        env: Mapping[str, str | None], on_event: Callable[[dict[str, Any]], None] | None = None) -> list[WorkerEnd]:
+    """Follows a job to its end, and returns the workers of this host if it ended well."""
     notes = _Notes()
 
-    def on_event(event: dict[str, Any]) -> None:
+    def note(event: dict[str, Any]) -> None:
         notes.take(event)
-        if config.on_event:
-            config.on_event(event)
+        if on_event:
+            on_event(event)
 
-    with Job(command, config.options(), _environment(config)) as job, \
-         _handling(config.signals(), job, notes.stops):
-        return job.follow(on_event), notes
+    with Job(command, options, env) as job, _handling(signals, job, notes.stops):
+        result = job.follow(note)
+    if notes.stops:
+        stop = notes.stops[0]
+        raise kinds.SignalException(f"Process {os.getpid()} got signal: {int(stop)}", sigval=stop)
+    if result.exit_code != 0:
+        raise _error_of(result, name, command[0], notes.problem, kinds)
+    return result.workers
+
+
+def own_environment() -> dict[str, str | None]:
+    """Changes to our environment for the program and the workers."""
+    env: dict[str, str | None] = {errors.ERROR_FILE: None}  # ours; the workers get one each
+    if "PYTHON_EXEC" not in os.environ:
+        env["PYTHON_EXEC"] = sys.executable
+    return env
 
 
 def _environment(config: LaunchConfig) -> dict[str, str | None]:
-    """Changes to our environment for the program and the workers."""
-    env: dict[str, str | None] = {ERROR_FILE: None}  # ours; the workers get one each
-    if "PYTHON_EXEC" not in os.environ:
-        env["PYTHON_EXEC"] = sys.executable
+    env = own_environment()
     if config.log_line_prefix_template is not None:
         env["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = config.log_line_prefix_template
     return env
@@ -174,26 +187,28 @@ def _handling(signals: Sequence[signal.Signals], job: Job, stops: list[signal.Si
 # -- failing --
 
 
-def _error_of(result: JobResult, name: str, program: str, problem: str) -> Exception:
+def _error_of(result: JobResult, name: str, program: str, problem: str, kinds: Any) -> Exception:
     started = not any(worker.first and not worker.pid for worker in result.workers)
-    failures = _failures(result)
+    failures = _failures(result, kinds)
     if failures and started:
-        return ChildFailedError(name, failures)
+        return kinds.ChildFailedError(name, failures)
     if result.exit_code == NOT_FOUND:
         return FileNotFoundError(errno.ENOENT, problem or "no such script or program", program)
     if result.exit_code == NOT_EXECUTABLE:
         return PermissionError(errno.EACCES, problem or "cannot be executed", program)
+    if result.exit_code == TIMEOUT and hasattr(kinds, "RendezvousTimeoutError"):
+        return kinds.RendezvousTimeoutError(str(LaunchError(TIMEOUT, problem)))
     return LaunchError(result.exit_code, problem)
 
 
-def _failures(result: JobResult) -> dict[int, ProcessFailure]:
+def _failures(result: JobResult, kinds: Any) -> dict[int, Any]:
     """The workers that failed, the first one in front: the order decides between equal seconds."""
     ended = sorted((w for w in result.workers if w.exitcode != 0), key=lambda w: (not w.first, w.ended))
-    return {worker.rank: _failure(worker) for worker in ended}
+    return {worker.rank: _failure(worker, kinds) for worker in ended}
 
 
-def _failure(worker: Any) -> ProcessFailure:
-    failure = ProcessFailure(worker.local_rank, worker.pid, worker.exitcode, worker.error_file)
+def _failure(worker: WorkerEnd, kinds: Any) -> Any:
+    failure = kinds.ProcessFailure(worker.local_rank, worker.pid, worker.exitcode, worker.error_file)
     if failure.error_file != worker.error_file and worker.ended:
         failure.timestamp = int(worker.ended)
     return failure

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/hosts.h"
 #include "cli/run_opts.h"
+#include "cli/stand_in.h"
 #include "core/host/engine.h"
 #include "core/host/hostlist.h"
 #include "core/rounds/job_exit.h"
@@ -388,11 +389,24 @@ static void drop_unread(struct run_options *o, const struct opt_seen *seen)
 		rdzv->master_addr = NULL;
 }
 
+/* argv[first] is the command. */
+static int resolve_entry(const struct run_options *o, const struct stand_in *stand_in, char **argv,
+			 int first, struct entry *entry, struct err *err)
+{
+	AUTO(strv_done) struct strv args = STRV_INIT;
+	if (stand_in_passes_rank(stand_in) && !o->use_env)
+		strv_add(&args, "--local-rank=${local_rank}");
+	strv_add_all(&args, run_opts_args(argv, first));
+	return entry_resolve(entry_kind_of(o), argv[first], strv_argv(&args), entry, err);
+}
+
 static int run_main(const struct command *self, int argc, char **argv)
 {
 	struct run_options o = run_options_default;
 	struct opt_seen seen;
 	int first, status;
+	AUTO(stand_in_done) struct stand_in stand_in;
+	stand_in_take(&stand_in);
 	if (!command_parse(self, &o, argc, argv, &seen, &first, &status))
 		return status;
 	if (first >= argc && seen.took_last)
@@ -405,6 +419,13 @@ static int run_main(const struct command *self, int argc, char **argv)
 					   "no command given: a script, a module or a program, "
 					   "such as '%s --nproc-per-node=4 train.py'",
 					   command_title(self));
+	const char *why = stand_in_why_not(&o);
+	if (why && stand_in.python)
+		return stand_in_leave(&stand_in, argv, why);
+	if (o.logs_specs)
+		return command_usage_error(
+			self, "--logs-specs: '%.64s' is a Python plug-in, which torchrun loads",
+			o.logs_specs);
 	drop_unread(&o, &seen);
 	AUTO_FREE char *fleet_host = hosts_take_name();
 	if (!fleet_host && (o.hosts.list || o.hosts.file))
@@ -422,8 +443,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 		return EXIT_CODE_SYSTEM;
 	}
 	config.fleet_host = fleet_host;
-	r = entry_resolve(entry_kind_of(&o), argv[first], run_opts_args(argv, first), &config.entry,
-			  &err);
+	r = resolve_entry(&o, &stand_in, argv, first, &config.entry, &err);
 	if (r < 0)
 		return entry_error(r, &err);
 	if (config.preload && !config.entry.python) {

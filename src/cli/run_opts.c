@@ -3,8 +3,6 @@
 #include "base/str.h"
 #include "watch/flight_fetch.h"
 
-#define LATER_PLUGIN "it names a Python plug-in"
-
 static const char *const start_methods[] = { "spawn", "fork", "forkserver", NULL };
 static const char *const numa_bindings[] = { "node", "socket", "exclusive", "core-complex", NULL };
 static const char *const bad_nodes[] = {
@@ -183,9 +181,8 @@ const struct opt run_opts[] = {
 		"one log of what all hosts print, written where the coordinator is"),
 	OPT_SIZE("log-max-size", NULL, O, log_max_size, "SIZE",
 		 "begin a log file again at this size, the full one set aside as FILE.1"),
-	{ OPT_FIELD(OPT_TYPE_STR, "logs-specs", NULL, O, logs_specs, "NAME",
-		    "a Python plug-in for logs"),
-	  .later = LATER_PLUGIN },
+	OPT_STR("logs-specs", NULL, O, logs_specs, "NAME",
+		"refused: a Python plug-in for logs, which torchrun loads"),
 	OPT_STR("event-log-handler", "PET_EVENT_LOG_HANDLER", O, event_log_handler, "NAME",
 		"where torch's events go: null (default) or console (stderr)"),
 

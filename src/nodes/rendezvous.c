@@ -164,9 +164,10 @@ static int parse_endpoints(const char *text, uint16_t default_port, struct rende
 
 /* ---- backends ---- */
 
-static int choose_c10d(const struct rendezvous_options *options, uint32_t max_nodes,
-		       struct rendezvous *rdzv, struct err *err)
+static int choose_c10d(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		       uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
+	(void)conf;
 	int r = parse_endpoints(options->endpoint, RENDEZVOUS_C10D_PORT, rdzv, err);
 	if (r < 0)
 		return r;
@@ -208,9 +209,11 @@ static int static_endpoint(const struct rendezvous_options *options, struct rend
 }
 
 /* With one node it only gives the address of the workers' store. */
-static int choose_static(const struct rendezvous_options *options, uint32_t max_nodes,
+static int choose_static(const struct rendezvous_options *options,
+			 const struct rendezvous_conf *conf, uint32_t max_nodes,
 			 struct rendezvous *rdzv, struct err *err)
 {
+	(void)conf;
 	if (rdzv->node_rank < 0)
 		rdzv->node_rank = 0;
 	if (max_nodes == 1)
@@ -221,16 +224,17 @@ static int choose_static(const struct rendezvous_options *options, uint32_t max_
 	return static_endpoint(options, rdzv, err);
 }
 
-static int choose_unnamed(const struct rendezvous_options *options, uint32_t max_nodes,
+static int choose_unnamed(const struct rendezvous_options *options,
+			  const struct rendezvous_conf *conf, uint32_t max_nodes,
 			  struct rendezvous *rdzv, struct err *err)
 {
 	if (is_given(options->endpoint)) {
 		rdzv->backend = "c10d";
-		return choose_c10d(options, max_nodes, rdzv, err);
+		return choose_c10d(options, conf, max_nodes, rdzv, err);
 	}
 	if (is_given(options->master_addr) || options->master_port != RENDEZVOUS_PORT_UNSET ||
 	    rdzv->node_rank >= 0)
-		return choose_static(options, max_nodes, rdzv, err);
+		return choose_static(options, conf, max_nodes, rdzv, err);
 	if (max_nodes > 1)
 		return err_set(err, EINVAL,
 			       "--nnodes: '%.64s': several nodes need --rdzv-endpoint=HOST, the "
@@ -242,12 +246,47 @@ static int choose_unnamed(const struct rendezvous_options *options, uint32_t max
 }
 
 static int choose_etcd(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
-		       struct rendezvous *rdzv, struct err *err)
+		       uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
 {
+	(void)max_nodes;
 	rdzv->kind = RENDEZVOUS_PROGRAM;
 	rdzv->is_etcd = true;
 	rendezvous_etcd_host(options->endpoint, rdzv->program_reaches);
 	return rendezvous_etcd_args(options->endpoint, conf, &rdzv->program, err);
+}
+
+static int choose_exec(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		       uint32_t max_nodes, struct rendezvous *rdzv, struct err *err)
+{
+	(void)conf, (void)max_nodes, (void)err;
+	rdzv->kind = RENDEZVOUS_PROGRAM;
+	strv_add(&rdzv->program, options->backend + strlen(EXEC_PREFIX));
+	return 0;
+}
+
+static const struct backend {
+	const char *name;
+	int (*choose)(const struct rendezvous_options *options, const struct rendezvous_conf *conf,
+		      uint32_t max_nodes, struct rendezvous *rdzv, struct err *err);
+} backends[] = { { "static", choose_static },
+		 { "c10d", choose_c10d },
+		 { "etcd", choose_etcd },
+		 { "etcd-v2", choose_etcd } },
+  backend_exec = { EXEC_PREFIX, choose_exec };
+
+static const struct backend *find_backend(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(backends); i++)
+		if (str_eq(name, backends[i].name))
+			return &backends[i];
+	if (str_starts(name, EXEC_PREFIX) && name[strlen(EXEC_PREFIX)])
+		return &backend_exec;
+	return NULL;
+}
+
+bool rendezvous_has_backend(const char *name)
+{
+	return find_backend(name) != NULL;
 }
 
 static int choose_backend(const struct rendezvous_options *options,
@@ -265,19 +304,11 @@ static int choose_backend(const struct rendezvous_options *options,
 	}
 	rdzv->backend = "static";
 	if (!is_given(name))
-		return choose_unnamed(options, max_nodes, rdzv, err);
+		return choose_unnamed(options, conf, max_nodes, rdzv, err);
 	rdzv->backend = name;
-	if (str_eq(name, "static"))
-		return choose_static(options, max_nodes, rdzv, err);
-	if (str_eq(name, "c10d"))
-		return choose_c10d(options, max_nodes, rdzv, err);
-	if (str_eq(name, "etcd") || str_eq(name, "etcd-v2"))
-		return choose_etcd(options, conf, rdzv, err);
-	if (str_starts(name, EXEC_PREFIX) && name[strlen(EXEC_PREFIX)]) {
-		rdzv->kind = RENDEZVOUS_PROGRAM;
-		strv_add(&rdzv->program, name + strlen(EXEC_PREFIX));
-		return 0;
-	}
+	const struct backend *backend = find_backend(name);
+	if (backend)
+		return backend->choose(options, conf, max_nodes, rdzv, err);
 	return err_set(
 		err, EINVAL,
 		"--rdzv-backend: '%.64s' is not one of c10d, static, etcd, etcd-v2, exec:PROGRAM",

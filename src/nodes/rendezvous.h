@@ -77,6 +77,9 @@ struct rendezvous {
 
 #define RENDEZVOUS_INIT ((struct rendezvous){ .kind = RENDEZVOUS_LOCAL, .node_rank = -1 })
 
+/* Whether muster has a backend of that name (`exec:PROGRAM` counts as one). */
+bool rendezvous_has_backend(const char *name);
+
 /* -EINVAL: a usage error; any other code: a system error, such as a token file that cannot be read.
  * Takes MUSTER_TOKEN out of the environment, so that no child inherits it. */
 int rendezvous_make(const struct rendezvous_options *options, uint32_t min_nodes,

@@ -26,14 +26,6 @@ static const char *const names[] = {
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
 
-static void put_metrics(struct json_out *out, const struct event_body *body)
-{
-	json_out_open(out, "metrics", '{');
-	for (size_t i = 0; i < body->metric_count; i++)
-		json_out_int(out, body->metrics[i].name, body->metrics[i].value);
-	json_out_close(out, '}');
-}
-
 /* Numbers that no event has as 0. */
 static void put_number_if(struct json_out *out, const char *name, uint64_t value)
 {
@@ -79,8 +71,6 @@ static void put_body(struct json_out *out, const struct event_body *body)
 		put_text_if(out, "group", body->group);
 		json_out_int(out, "lag_us", (int64_t)body->lag_us);
 	}
-	if (body->metrics)
-		put_metrics(out, body);
 	if (body->status) {
 		json_out_int(out, "user_us", (int64_t)body->user_us);
 		json_out_int(out, "system_us", (int64_t)body->system_us);

@@ -42,13 +42,6 @@ struct event_head {
 };
 
 #define EVENT_NO_RANK (-1)
-#define EVENT_NUMBER_NAME_MAX 128
-
-struct event_number {
-	char name[EVENT_NUMBER_NAME_MAX];
-	int64_t value;
-};
-
 /* Members that only some events have; those left at zero (rank: EVENT_NO_RANK) are not written. */
 struct event_body {
 	int64_t rank;
@@ -65,9 +58,7 @@ struct event_body {
 	const char *status;   /* "exit code 3", "SIGKILL" */
 	const int *exit_code; /* NULL: none */
 	const char *signal;
-	const char *error_file;		    /* the file for an exception of the worker */
-	const struct event_number *metrics; /* of a whole job; NULL: none */
-	size_t metric_count;
+	const char *error_file;		   /* the file for an exception of the worker */
 	const uint64_t *step, *saved_step; /* of a worker that told them; NULL: none */
 	const uint64_t *kept_step;	   /* of the state that all ranks have kept; NULL: none */
 	/* Of a straggler; written where it is of steps, or of collectives of a group. */

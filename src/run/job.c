@@ -196,10 +196,8 @@ static void on_warden(struct warden *warden, void *arg)
 {
 	struct job *job = arg;
 	struct warden_event event;
-	uint64_t began_ns = clock_now_ns();
 	while (warden == job->warden && warden_next(warden, &event))
 		take_warden_event(job, &event);
-	TELL_LATER(&job->telling, HAPPENED_WARDEN_HEARD, .since_ns = began_ns);
 	job_pump(job);
 }
 

@@ -210,7 +210,6 @@ int job_open_pages(struct job *job, struct err *err)
 		.guard = job->guard,
 		.agent = &job->node.agent,
 		.store = &job->store,
-		.torch = &job->telling.torch,
 		.steps = &job->telling.steps,
 		.routes = &job->routes,
 		.log_sender = job->log.sender,

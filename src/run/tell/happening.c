@@ -8,8 +8,8 @@
 /* The log first: it asks whether this is the first stop, which the history is about to record. Then
  * the history: what the others say depends on it. */
 static const struct listener *const listeners[] = {
-	&listen_log,	       &listen_history, &listen_steps,	      &listen_output,
-	&listen_torch_metrics, &listen_events,	&listen_torch_events, &listen_trainer,
+	&listen_log,	&listen_history,      &listen_steps,   &listen_output,
+	&listen_events, &listen_torch_events, &listen_trainer,
 };
 
 static void tell(struct telling *telling, const struct happening *happening)

@@ -15,7 +15,6 @@
 #include "run/guard.h"
 #include "run/tell/events.h"
 #include "run/tell/steps.h"
-#include "run/tell/torch_metrics.h"
 #include "run/tell/trainer.h"
 #include "run/workers.h"
 
@@ -45,9 +44,8 @@ enum happening_kind {
 	HAPPENED_GROUP_STUCK,
 	HAPPENED_SURVIVOR, /* ended: a process outlives the killing */
 	HAPPENED_WARDEN_LOST,
-	HAPPENED_WARDEN_HEARD, /* since_ns: its news were looked at from then to now */
-	HAPPENED_JOB_DECIDED,  /* outcome: the agent has left, only output is left to write */
-	HAPPENED_JOB_ENDED,    /* the loop is over */
+	HAPPENED_JOB_DECIDED, /* outcome: the agent has left, only output is left to write */
+	HAPPENED_JOB_ENDED,   /* the loop is over */
 	HAPPENING_COUNT,
 };
 
@@ -64,7 +62,6 @@ struct happening {
 		const struct cause *cause;
 		const struct err *why;
 		const void *data; /* each of these */
-		uint64_t since_ns;
 		uint64_t id;
 		uint32_t restarts;
 		const struct stop_plan *plan;
@@ -98,7 +95,6 @@ struct telling {
 	struct guard *guard; /* NULL until it is made: no worker is started before */
 
 	struct events events;
-	struct torch_metrics torch;
 	struct steps steps;
 	struct trainer *trainer; /* NULL: nobody wants to be told of the progress */
 	uint64_t cause_id;  /* the start that failed first in the last failed attempt; 0: none */
@@ -115,8 +111,8 @@ struct listener {
 	happening_fn *on[HAPPENING_COUNT];		    /* NULL: does not care */
 };
 
-extern const struct listener listen_log, listen_history, listen_steps, listen_output,
-	listen_torch_metrics, listen_events, listen_torch_events, listen_trainer;
+extern const struct listener listen_log, listen_history, listen_steps, listen_output, listen_events,
+	listen_torch_events, listen_trainer;
 
 /* At once, after what waits. */
 void happening_tell(struct telling *telling, const struct happening *happening);

@@ -170,11 +170,7 @@ static void on_gone(struct telling *telling, const struct happening *happening U
 
 static void on_job_ended(struct telling *telling, const struct happening *happening UNUSED)
 {
-	struct event_number metrics[TORCH_METRICS_MAX];
-	size_t count = torch_metrics_list(&telling->torch, telling->history, telling->config->role,
-					  telling->config->max_restarts, metrics);
-	events_add(&telling->events, EVENT_JOB_ENDED,
-		   EVENTS_ALL(.pid = getpid(), .metrics = metrics, .metric_count = count));
+	events_add(&telling->events, EVENT_JOB_ENDED, EVENTS_ALL(.pid = getpid()));
 }
 
 const struct listener listen_events = {

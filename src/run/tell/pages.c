@@ -322,43 +322,6 @@ static void restart_metrics(const struct pages *pages, struct buf *out)
 	one(out, METRIC_MAX_RESTARTS, pages->config->max_restarts);
 }
 
-/* Torch's metrics about the current state; the run is over before those about its end could be
- * scraped. */
-static void torch_metrics(const struct pages *pages, struct buf *out)
-{
-	static const char *const states[] = { "init", "healthy", "failed", "succeeded", "stopped" };
-	const struct group *group = pages->group;
-	const struct history_attempt *last = history_last(pages->history);
-	const char *now = all_run(pages)	       ? "healthy"
-			  : group->failed	       ? "failed"
-			  : !last		       ? "init"
-			  : last->end == ATTEMPT_DONE  ? "succeeded"
-			  : group->state == GROUP_IDLE ? "stopped"
-						       : "init";
-	const char *role = pages->config->role;
-	uint32_t used = pages_restarts(pages), max = pages->config->max_restarts;
-	metrics_begin(out, METRIC_TORCH_REMAINING);
-	metrics_sample(out, METRIC_TORCH_REMAINING, max - MIN(max, used),
-		       METRICS_LABELS("role", role));
-	metrics_begin(out, METRIC_TORCH_STATE);
-	for (size_t i = 0; i < ARRAY_LEN(states); i++)
-		metrics_sample(out, METRIC_TORCH_STATE, str_eq(states[i], now),
-			       METRICS_LABELS("role", role, "state", states[i]));
-	metrics_begin(out, METRIC_TORCH_CALLS);
-	for (size_t i = 0; i < TORCH_CALL_COUNT; i++) {
-		const char *name = torch_call_name((enum torch_call)i);
-		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].success,
-			       METRICS_LABELS("name", name, "result", "success"));
-		metrics_sample(out, METRIC_TORCH_CALLS, (double)pages->torch->calls[i].failure,
-			       METRICS_LABELS("name", name, "result", "failure"));
-	}
-	metrics_begin(out, METRIC_TORCH_CALL_MS);
-	for (size_t i = 0; i < TORCH_CALL_COUNT; i++)
-		metrics_sample(out, METRIC_TORCH_CALL_MS,
-			       (double)(pages->torch->calls[i].duration_ns / NS_PER_MS),
-			       METRICS_LABELS("name", torch_call_name((enum torch_call)i)));
-}
-
 static void store_metrics(const struct pages *pages, struct buf *out)
 {
 	uint64_t executed[C10D_QUERY_COUNT];
@@ -398,7 +361,6 @@ static void show_metrics(void *arg, struct http_reply *reply)
 	one(out, METRIC_MEMBERS, pages->workers->round.group_world_size);
 	one(out, METRIC_WORLD_SIZE, pages->workers->round.world_size);
 	restart_metrics(pages, out);
-	torch_metrics(pages, out);
 	failures_by_reason(pages, out);
 	for (enum metric metric = METRIC_WORKER_UP; metric <= METRIC_WORKER_HEARTBEATS; metric++)
 		per_worker(pages, out, metric);

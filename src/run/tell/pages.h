@@ -8,7 +8,6 @@
 #include "net/http.h"
 #include "run/dash/dash.h"
 #include "run/tell/steps.h"
-#include "run/tell/torch_metrics.h"
 #include "run/workers.h"
 
 #define PAGES_NO_NOTICE \
@@ -29,7 +28,6 @@ struct pages {
 	struct guard *guard;
 	const struct agent *agent;
 	const struct round_store *store;
-	const struct torch_metrics *torch;
 	const struct steps *steps;
 	struct routes *routes;
 	const char *log_dir;

@@ -37,31 +37,6 @@ def test_a_job_with_a_restart_tells_its_story(muster, tmp_path):
     assert log.read_text() == text
 
 
-CALLS = [f"SimpleElasticAgent.{name}" for name in ("run", "_rendezvous", "_assign_worker_ranks", "_initialize_workers",
-                                                   "_restart_workers")]
-CALLS += [f"LocalElasticAgent.{name}" for name in ("_start_workers", "_stop_workers", "_monitor_workers")]
-RUN = ["remaining_restarts", "run_total", "run_success_with_retries", "run_success_no_retries", "run_failed_with_retries",
-       "run_failed_no_retries", "flakiness"]
-
-
-@pytest.mark.parametrize("script, code, run", [
-    ("exit 0", 0, [3, 1, 0, 1, 0, 0, 0]),
-    ("[ $TORCHELASTIC_RESTART_COUNT = 1 ]", 0, [2, 1, 1, 0, 0, 0, 25]),
-    ("exit 4", 4, [0, 1, 0, 0, 1, 0, 100]),
-])
-def test_the_last_event_has_all_of_torchs_metrics(muster, script, code, run):
-    done = muster("run", "--role=trainer", "--max-restarts=3", "--events=-", "sh", "-c", script)
-    assert done.returncode == code, done.stderr
-    metrics = json.loads(done.stdout.splitlines()[-1])["metrics"]
-    assert list(metrics) == [f"{call}.{what}" for call in CALLS for what in ("success", "failure", "duration.ms")] + [
-        f"workers.trainer.{name}" for name in RUN]
-    assert [metrics[f"workers.trainer.{name}"] for name in RUN] == run
-    rounds = 4 - run[0]
-    assert metrics["SimpleElasticAgent._rendezvous.success"] == metrics["LocalElasticAgent._start_workers.success"] == rounds
-    assert metrics["SimpleElasticAgent._restart_workers.success"] == rounds - 1
-    assert metrics["SimpleElasticAgent.run.success"] == 1
-
-
 def test_events_can_go_to_a_descriptor(muster):
     done = muster("run", "--events=-", "true")
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "job.ended"

@@ -115,11 +115,7 @@ def test_the_real_prometheus_parser_reads_the_metrics(job):
     assert value("muster_worker_resident_bytes", rank="1")[0] > 0
     assert families["muster_restarts"].type == "counter"
     assert value("muster_ballot_round") == [1] and value("muster_ballot_epoch")[0] > 0
-    assert value("torchelastic_workers_remaining_restarts", role="default") == [0]
-    assert value("torchelastic_workers_state", state="healthy") == [1] and sum(value("torchelastic_workers_state")) == 1
-    assert value("torchelastic_calls", name="SimpleElasticAgent._rendezvous", result="success") == [1]
-    assert value("torchelastic_call_duration_milliseconds", name="LocalElasticAgent._start_workers")[0] >= 0
-    assert len(families) >= 28
+    assert len(families) >= 24
 
 
 def test_metrics_after_a_restart_tell_its_cause_what_workers_used_and_the_stores_work(job):
@@ -148,7 +144,6 @@ time.sleep(100)
     now = values()
     assert now[("muster_restarts_total", "exit")] == 1 and now[("muster_restarts_total", "hang")] == 0
     assert now[("muster_restarts_used",)] == 1
-    assert now[("torchelastic_workers_remaining_restarts", "default")] == 1
     assert now[("muster_store_requests_total", "VALIDATE")] >= 1 and now[("muster_store_requests_total", "BARRIER")] == 0
     assert now[("muster_store_connections",)] >= 1
     assert now[("muster_worker_cpu_seconds_total", "0", "0")] > 0

@@ -357,7 +357,7 @@ static void tear_down(struct job *job)
 	if (job->on_lifeline)
 		event_free(job->on_lifeline);
 	sweeper_free(job->sweeper);
-	host_checks_done(&job->checks);
+	job_checks_done(&job->checks);
 	TELL(&job->telling, HAPPENED_JOB_ENDED);
 	events_close(&job->telling.events);
 	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);

@@ -158,7 +158,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 		log_error("%s", job->no_store.msg);
 	answers_round_ends(job->answers);
 	job->blame = (struct blame){ .named = false };
-	host_checks_stop_measuring(&job->checks);
+	job_checks_stop_measuring(&job->checks);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
 	TELL_LATER(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
@@ -224,10 +224,10 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 		TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING);
 		break;
 	case AGENT_CHECK:
-		host_checks_begin(&job->checks);
+		job_checks_begin(&job->checks);
 		break;
 	case AGENT_MEASURE:
-		host_checks_measure(&job->checks, &action->msg.pair);
+		job_checks_measure(&job->checks, &action->msg.pair);
 		break;
 	case AGENT_PLAN:
 		notice_show(&job->notice, &action->plan);

@@ -292,11 +292,11 @@ void job_join_others(struct job *job)
 	};
 	struct node_config config;
 	own_node_configure(job->config, &config);
-	job->checks = (struct host_checks){ .base = job->base,
-					    .config = job->config,
-					    .on_event = job_take_agent_event,
-					    .arg = job };
-	host_checks_open(&job->checks, &config.agent.node);
+	job->checks = (struct job_checks){ .base = job->base,
+					   .config = job->config,
+					   .on_event = job_take_agent_event,
+					   .arg = job };
+	job_checks_open(&job->checks, &config.agent.node);
 	node_init(&job->node, &config);
 	if (config.kind == NODE_ALONE)
 		return;

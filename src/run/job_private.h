@@ -10,7 +10,7 @@
 #include "run/ask/answers.h"
 #include "run/ask/own_question.h"
 #include "core/node/holdback.h"
-#include "run/checks/host_checks.h"
+#include "run/checks/job_checks.h"
 #include "run/job.h"
 #include "run/joblog/joblog.h"
 #include "run/notice.h"
@@ -52,7 +52,7 @@ struct job {
 	struct holdback holdback;
 
 	struct sweeper *sweeper; /* after the death of a warden */
-	struct host_checks checks;
+	struct job_checks checks;
 	struct joblog log;
 	struct err no_store; /* why the current round has no store here, though it should */
 	struct err no_place; /* why this host can give no address of a store */

@@ -4,8 +4,10 @@
 #define RUN_JOBLOG_JOBLOG_H
 
 #include "core/lines/parting.h"
+#include "run/ask/own_question.h"
 #include "run/joblog/log_sender.h"
-#include "run/joblog/log_writer.h"
+
+struct log_writer;
 
 /* All 0: there is no --job-log. */
 struct joblog {

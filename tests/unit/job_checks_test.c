@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "loop.h"
 #include "proto/checks/check_json.h"
-#include "run/checks/host_checks.h"
+#include "run/checks/job_checks.h"
 
 static void print_result(void)
 {
@@ -37,7 +37,7 @@ __attribute__((constructor)) static void be_doctor(int argc, char **argv)
 struct host {
 	struct event_base *base;
 	struct run_config config;
-	struct host_checks checks;
+	struct job_checks checks;
 	struct check_digest digest;
 	int checked; /* times */
 	bool known;
@@ -63,17 +63,17 @@ static void open_host(struct host *host)
 	struct node_info node = { .pair_port = 0 };
 	*host = (struct host){ .base = event_base_new(),
 			       .config.entry = { .path = "true", .title = "true" } };
-	host->checks = (struct host_checks){
+	host->checks = (struct job_checks){
 		.base = host->base, .config = &host->config, .on_event = on_event, .arg = host
 	};
 	log_set_sink(drop_line, NULL);
-	host_checks_open(&host->checks, &node);
+	job_checks_open(&host->checks, &node);
 	ck_assert_uint_eq(node.pair_port, 0); /* nobody wants wires measured */
 }
 
 static void close_host(struct host *host)
 {
-	host_checks_done(&host->checks);
+	job_checks_done(&host->checks);
 	log_set_sink(NULL, NULL);
 	event_base_free(host->base);
 }
@@ -82,14 +82,14 @@ TEST(what_the_checker_finds_reaches_the_node_once)
 {
 	struct host host;
 	open_host(&host);
-	host_checks_begin(&host.checks);
-	host_checks_begin(&host.checks); /* one is under way */
+	job_checks_begin(&host.checks);
+	job_checks_begin(&host.checks); /* one is under way */
 	WAIT_FOR(&host, host.checked);
 	ck_assert(host.known);
 	ck_assert(host.digest.bad);
 	ck_assert_int_eq(event_base_loop(host.base, 0), 1); /* no event is left in it */
 	ck_assert_int_eq(host.checked, 1);
-	host_checks_begin(&host.checks);
+	job_checks_begin(&host.checks);
 	WAIT_FOR(&host, host.checked == 2);
 	close_host(&host);
 }
@@ -99,7 +99,7 @@ TEST(a_checker_that_prints_garbage_says_nothing_about_the_host)
 	struct host host;
 	setenv("GARBAGE", "1", 1);
 	open_host(&host);
-	host_checks_begin(&host.checks);
+	job_checks_begin(&host.checks);
 	WAIT_FOR(&host, host.checked);
 	ck_assert(!host.known);
 	close_host(&host);
@@ -109,7 +109,7 @@ TEST(a_job_that_ends_meanwhile_ends_the_checker)
 {
 	struct host host;
 	open_host(&host);
-	host_checks_begin(&host.checks);
+	job_checks_begin(&host.checks);
 	pid_t checker = host.checks.child.pid;
 	ck_assert_int_gt(checker, 0);
 	close_host(&host);

@@ -1,4 +1,4 @@
-#include "run/checks/host_checks.h"
+#include "run/checks/job_checks.h"
 
 #include <event2/event.h>
 #include <signal.h>
@@ -14,14 +14,14 @@
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define CHUNK 4096
 
-static void tell(const struct host_checks *checks, const struct agent_event *event)
+static void tell(const struct job_checks *checks, const struct agent_event *event)
 {
 	checks->on_event(checks->arg, event);
 }
 
 /* ---- between two attempts ---- */
 
-static void forget_child(struct host_checks *checks)
+static void forget_child(struct job_checks *checks)
 {
 	if (checks->on_output)
 		event_free(checks->on_output);
@@ -33,7 +33,7 @@ static void forget_child(struct host_checks *checks)
 }
 
 /* False: nothing more can be read now. */
-static bool read_some(struct host_checks *checks)
+static bool read_some(struct job_checks *checks)
 {
 	struct buf *output = &checks->output;
 	ssize_t n = read(checks->child.out, buf_reserve(output, CHUNK), CHUNK);
@@ -44,12 +44,12 @@ static bool read_some(struct host_checks *checks)
 
 static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct host_checks *checks = arg;
+	struct job_checks *checks = arg;
 	if (!read_some(checks))
 		event_del(checks->on_output);
 }
 
-static void tell_checked(struct host_checks *checks, const struct check_list *results)
+static void tell_checked(struct job_checks *checks, const struct check_list *results)
 {
 	struct check_digest digest;
 	AUTO(check_list_done) struct check_list all = CHECK_LIST_INIT;
@@ -63,7 +63,7 @@ static void tell_checked(struct host_checks *checks, const struct check_list *re
 
 static void on_end(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct host_checks *checks = arg;
+	struct job_checks *checks = arg;
 	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
 	struct err err = checks->failed;
 	bool read = false;
@@ -83,7 +83,7 @@ static void on_end(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	tell(checks, &(struct agent_event){ .type = AGENT_CHECKED, .digest = NULL });
 }
 
-static int start(struct host_checks *checks, struct err *err)
+static int start(struct job_checks *checks, struct err *err)
 {
 	AUTO(strv_done) struct strv argv = STRV_INIT;
 	preflight_command(checks->config, &argv);
@@ -101,7 +101,7 @@ static int start(struct host_checks *checks, struct err *err)
 	return 0;
 }
 
-void host_checks_begin(struct host_checks *checks)
+void job_checks_begin(struct job_checks *checks)
 {
 	static const struct timeval now = { 0, 0 };
 	log_info("checking this node before the next attempt");
@@ -126,7 +126,7 @@ static void on_measured(void *arg, const struct msg_paired *paired, const char *
 	tell(arg, &(struct agent_event){ .type = AGENT_MEASURED, .paired = *paired });
 }
 
-static void open_measuring(struct host_checks *checks, struct node_info *node)
+static void open_measuring(struct job_checks *checks, struct node_info *node)
 {
 	const struct run_config *config = checks->config;
 	struct err err = ERR_INIT;
@@ -138,19 +138,19 @@ static void open_measuring(struct host_checks *checks, struct node_info *node)
 	node->pair_ms = preflight_pair_ms(config);
 }
 
-void host_checks_measure(struct host_checks *checks, const struct msg_pair *pair)
+void job_checks_measure(struct job_checks *checks, const struct msg_pair *pair)
 {
 	if (checks->measuring)
 		measuring_start(checks->measuring, pair);
 }
 
-void host_checks_stop_measuring(struct host_checks *checks)
+void job_checks_stop_measuring(struct job_checks *checks)
 {
 	if (checks->measuring)
 		measuring_stop(checks->measuring);
 }
 
-void host_checks_open(struct host_checks *checks, struct node_info *node)
+void job_checks_open(struct job_checks *checks, struct node_info *node)
 {
 	checks->counters = checks->config->counters;
 	checks->child = PIPED_INIT;
@@ -159,7 +159,7 @@ void host_checks_open(struct host_checks *checks, struct node_info *node)
 		open_measuring(checks, node);
 }
 
-void host_checks_done(struct host_checks *checks)
+void job_checks_done(struct job_checks *checks)
 {
 	if (checks->child.pid) {
 		kill(checks->child.pid, SIGKILL);

@@ -3,15 +3,15 @@
  *
  * A child, `muster doctor --json`, does the former: this process has threads, and its loop must not
  * wait for anything. rule: checking */
-#ifndef RUN_CHECKS_HOST_CHECKS_H
-#define RUN_CHECKS_HOST_CHECKS_H
+#ifndef RUN_CHECKS_JOB_CHECKS_H
+#define RUN_CHECKS_JOB_CHECKS_H
 
 #include "base/piped.h"
 #include "core/rounds/agent.h"
 #include "run/checks/measuring.h"
 #include "run/config.h"
 
-struct host_checks {
+struct job_checks {
 	/* Borrowed, for as long as this is used. */
 	struct event_base *base;
 	const struct run_config *config;
@@ -29,14 +29,14 @@ struct host_checks {
 
 /* Fill in the borrowed part first. Listens for nodes that measure the wire to this one, if the user
  * wants wires measured, and sets where and for how long in `node`. */
-void host_checks_open(struct host_checks *checks, struct node_info *node);
-void host_checks_done(struct host_checks *checks); /* ends the children */
+void job_checks_open(struct job_checks *checks, struct node_info *node);
+void job_checks_done(struct job_checks *checks); /* ends the children */
 
 /* AGENT_CHECK: begins the checks between two attempts, unless they are under way. */
-void host_checks_begin(struct host_checks *checks);
+void job_checks_begin(struct job_checks *checks);
 
 /* AGENT_MEASURE: begins to measure; the next round begins, and measuring ends. */
-void host_checks_measure(struct host_checks *checks, const struct msg_pair *pair);
-void host_checks_stop_measuring(struct host_checks *checks);
+void job_checks_measure(struct job_checks *checks, const struct msg_pair *pair);
+void job_checks_stop_measuring(struct job_checks *checks);
 
 #endif

@@ -163,6 +163,7 @@ static void say(struct session *session, const struct note *note)
 		log_error("another coordinator has taken over this job");
 		break;
 	case NOTE_COORDINATES:
+	case NOTE_LEASE: /* no arbiter chooses it */
 	case NOTE_STAYS: /* has no workers */
 	case NOTE_KIND_COUNT:
 		break;

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/rounds/fence.h"
 #include "core/worker/exit_code.h"
 #include "proto/discovery_line.h"
 
@@ -17,8 +18,6 @@
 #define DEFAULT_PREFIX "/muster/"
 #define DEFAULT_TTL_S 10
 #define TTL_S_MAX 3600
-#define FENCE_TTLS 3 /* a lease that fences lasts as many times as long as workers live alone */
-#define FENCE_TTLS_MIN 2
 #define ENDPOINTS_MAX 64
 #define PASSWORD_MAX 4096
 #define TIMEOUTS_PER_TTL 5 /* a lease outlives a few endpoints that do not answer */
@@ -131,11 +130,11 @@ static void take_fence(struct etcd_options *options, bool has_ttl)
 	const char *text = getenv("MUSTER_DISCOVERY_FENCE");
 	uint64_t fence_s;
 	if (!text || str_to_u64(text, &fence_s) < 0 || fence_s < 1 ||
-	    fence_s > TTL_S_MAX / FENCE_TTLS)
+	    fence_s > TTL_S_MAX / FENCE_LEASE_TIMES)
 		return;
 	if (!has_ttl)
-		options->ttl_s = FENCE_TTLS * fence_s;
-	options->fences = options->ttl_s >= FENCE_TTLS_MIN * fence_s;
+		options->ttl_s = fence_lease_s(fence_s);
+	options->fences = fence_is_covered(fence_s, options->ttl_s);
 }
 
 static int check(struct etcd_options *options, const struct typed *typed, struct err *err)

@@ -91,6 +91,7 @@ static void describe(const struct note *note, struct buf *out)
 	case NOTE_UNFIT:
 	case NOTE_DIFFERENT:
 	case NOTE_CLOCK:
+	case NOTE_LEASE:
 		buf_append_str(out, note->refused);
 		return;
 	case NOTE_LATE:

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "core/rounds/fence.h"
 #include "core/rounds/finder.h"
 #include "net/munge_client.h"
 #include "nodes/rendezvous_conf.h"
@@ -114,8 +115,6 @@ static void rendezvous_etcd_unused(const struct rendezvous_conf *conf)
 #define JOIN_TIMEOUT_NS (600 * NS_PER_S)
 #define STATIC_TIMEOUT_NS (900 * NS_PER_S)
 #define FAILOVER_AFTER_NS (10 * NS_PER_S)
-#define LEASE_PERIODS 4 /* the coordinator waits one period longer */
-#define NODES_PER_PERIOD_S 2000
 #define EXEC_PREFIX "exec:"
 
 static uint64_t given_or(uint64_t value, uint64_t otherwise)
@@ -386,7 +385,7 @@ static void take_times(const struct rendezvous_conf *conf, struct rendezvous *rd
 	rdzv->period_ns = given_or(conf->keep_alive_ns, 0);
 	/* torchrun counts a node as dead after this many periods of silence; our agent gives up one
 	 * earlier. */
-	uint64_t attempts = given_or(conf->keep_alive_attempts, LEASE_PERIODS + 1);
+	uint64_t attempts = given_or(conf->keep_alive_attempts, FENCE_LEASE_PERIODS + 1);
 	rdzv->lease_periods = (uint32_t)MAX(attempts - 1, 1);
 	if (conf->timeout_ns != RENDEZVOUS_CONF_UNSET && !by_timeout)
 		log_debug("--rdzv-conf: 'timeout' has no effect with %s: see join_timeout",
@@ -454,7 +453,5 @@ void rendezvous_done(struct rendezvous *rdzv)
 
 uint64_t rendezvous_period_ns(const struct rendezvous *rdzv, uint32_t max_nodes)
 {
-	if (rdzv->period_ns)
-		return rdzv->period_ns;
-	return MAX(NS_PER_S, max_nodes * (NS_PER_S / NODES_PER_PERIOD_S));
+	return rdzv->period_ns ? rdzv->period_ns : fence_period_ns(max_nodes);
 }

@@ -272,6 +272,7 @@ static void say(const struct note *note)
 		[NOTE_NEEDED] = { LOG_WARN, "is not fit, but takes part: too few others are here" },
 		[NOTE_CLOCK] = { LOG_WARN, "has a wrong clock: " },
 		[NOTE_DIFFERENT] = { LOG_WARN, "the nodes differ: " },
+		[NOTE_LEASE] = { LOG_WARN, "no round forms: " },
 		[NOTE_LATE] = { LOG_WARN, "holds the others up: " },
 		[NOTE_IN_STEP] = { LOG_INFO, "keeps up again: " },
 		[NOTE_CLOSED] = { LOG_INFO, "" },

@@ -1,11 +1,14 @@
 /* The arbiter: an election service with leases. It can be cut off like any host, and its messages
  * can be late. */
 #include "base/clock.h"
+#include "core/rounds/fence.h"
 #include "sim/world.h"
 
-static uint64_t ttl_ns(const struct world *world)
+uint64_t arbiter_ttl_ns(const struct world *world)
 {
-	return world->fenced ? ARBITER_FENCE_TTL_NS : ARBITER_TTL_NS;
+	if (!world->fenced)
+		return ARBITER_TTL_NS;
+	return fence_lease_s((host_death_ns(world, 0) + NS_PER_S - 1) / NS_PER_S) * NS_PER_S;
 }
 
 static bool arbiter_sees(const struct world *world, const struct host *host)
@@ -22,7 +25,7 @@ static void announce(struct world *world, struct host *host)
 	event->epoch = world->arbiter_epoch;
 	event->past = world->arbiter_past;
 	if (world->fenced && host->index == world->arbiter_leader)
-		event->until_ns = world_local_ns(world, host) + ttl_ns(world);
+		event->until_ns = world_local_ns(world, host) + arbiter_ttl_ns(world);
 }
 
 void arbiter_elect(struct world *world)
@@ -32,8 +35,8 @@ void arbiter_elect(struct world *world)
 		    leader->generation == world->arbiter_generation;
 	if (seen)
 		world->arbiter_seen_ns = world->now_ns;
-	if (!seen &&
-	    (!world->arbiter_epoch || world->now_ns > world->arbiter_seen_ns + ttl_ns(world))) {
+	if (!seen && (!world->arbiter_epoch ||
+		      world->now_ns > world->arbiter_seen_ns + arbiter_ttl_ns(world))) {
 		uint32_t from = world->options.faults
 					? (uint32_t)rng_range(&world->rng, 0, world->count - 1)
 					: 0;

@@ -166,7 +166,7 @@ static bool is_unaware(struct world *world, const struct host *host, bool first)
 	const struct round_record *base =
 		check_round(world, host->node.coordinator->roster.base.ballot);
 	return first || (base && base->unaware && base->term == host->term &&
-			 world->now_ns < host->term_ns + host_death_ns(world));
+			 world->now_ns < host->term_ns + host_longest_death_ns(world));
 }
 
 static void check_no_older_workers(struct world *world, const struct round_record *round,

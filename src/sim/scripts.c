@@ -339,11 +339,11 @@ static void strike_fence(struct world *world, struct host *host)
 		if (other->group_alive)
 			continue;
 		host_end_process(world, other, false);
-		world_at(world, world->now_ns + ARBITER_FENCE_TTL_NS - 2 * NS_PER_S, HAPPEN_BOOT,
+		world_at(world, world->now_ns + arbiter_ttl_ns(world) - 2 * NS_PER_S, HAPPEN_BOOT,
 			 i);
 	}
 	strike_at(world, host,
-		  world->now_ns + ARBITER_FENCE_TTL_NS -
+		  world->now_ns + arbiter_ttl_ns(world) -
 			  rng_range(&world->rng, 1000, 2000) * NS_PER_MS);
 }
 

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/rounds/fence.h"
 #include "sim/world.h"
 
 #define SIM_GRACE_NS (5 * NS_PER_S) /* between the stop signal and the kill */
-#define LEASE_PERIODS 4
-#define SIM_TERMS_MAX 256 /* of one process as coordinator: room for its ids */
+#define SIM_TERMS_MAX 256	    /* of one process as coordinator: room for its ids */
 
 static void rearm(struct world *world, struct host *host)
 {
@@ -299,15 +299,23 @@ void host_tell(struct world *world, struct host *host, const struct agent_event 
 
 /* ---- processes ---- */
 
-static uint64_t period_ns(const struct world *world)
+/* Where an arbiter's lease decides, agents differ a little in it, which the lease covers. */
+#define PERIODS 5
+static uint64_t period_ns(const struct world *world, uint32_t index)
 {
-	return MAX(NS_PER_S, world->max_nodes * (NS_PER_S / 2000));
+	uint64_t usual_ns = fence_period_ns(world->max_nodes);
+	return world->fenced ? usual_ns + usual_ns * (index % PERIODS) / 10 : usual_ns;
 }
 
-uint64_t host_death_ns(const struct world *world)
+uint64_t host_death_ns(const struct world *world, uint32_t index)
 {
-	return node_death_ns(&(struct node_info){ .period_ns = period_ns(world),
-						  .lease_periods = LEASE_PERIODS });
+	return node_death_ns(&(struct node_info){ .period_ns = period_ns(world, index),
+						  .lease_periods = FENCE_LEASE_PERIODS });
+}
+
+uint64_t host_longest_death_ns(const struct world *world)
+{
+	return host_death_ns(world, PERIODS - 1);
 }
 
 static struct agent_config agent_config(struct world *world, const struct host *host)
@@ -320,8 +328,8 @@ static struct agent_config agent_config(struct world *world, const struct host *
 			  .node_rank = host->node_rank,
 			  .max_restarts = world->max_restarts,
 			  .by_progress = world->by_progress,
-			  .period_ns = period_ns(world),
-			  .lease_periods = LEASE_PERIODS },
+			  .period_ns = period_ns(world, host->index),
+			  .lease_periods = FENCE_LEASE_PERIODS },
 		.join_timeout_ns = world->join_timeout_ns,
 	};
 	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % SIM_ROLES);

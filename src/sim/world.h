@@ -321,7 +321,8 @@ uint64_t world_ns(const struct world *world, const struct host *host, uint64_t l
 /* host.c */
 void host_boot(struct world *world, struct host *host);
 /* How long workers may live without answers of their coordinator. */
-uint64_t host_death_ns(const struct world *world);
+uint64_t host_death_ns(const struct world *world, uint32_t index);
+uint64_t host_longest_death_ns(const struct world *world);
 void host_end_process(struct world *world, struct host *host,
 		      bool power); /* power: no peer is notified */
 void host_step(struct world *world, struct host *host, const struct node_event *event);
@@ -385,7 +386,7 @@ void scripts_strike(struct world *world, struct host *host);  /* as it asked for
 /* arbiter.c */
 #define ARBITER_TICK_NS NS_PER_S
 #define ARBITER_TTL_NS (10 * NS_PER_S)
-#define ARBITER_FENCE_TTL_NS (15 * NS_PER_S) /* three times as long as workers may live alone */
+uint64_t arbiter_ttl_ns(const struct world *world);
 void arbiter_elect(struct world *world);
 void arbiter_heard(struct world *world, struct host *host, const struct happening_event *event);
 void arbiter_record(struct world *world, struct host *host, const struct recorded_end *end);

@@ -1,6 +1,8 @@
 /* The coordinator: an arbiter's lease. */
 #include "unit.h"
 
+#include <string.h>
+
 #include "coordinator_rig.h"
 
 #define LEASE (15 * NS_PER_S)
@@ -163,4 +165,63 @@ TEST(an_agent_of_a_job_whose_end_is_on_record_is_told_so)
 	ck_assert_uint_eq(c.roster.count, 0);
 	join(2); /* it knows nothing of that job, and begins another */
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+static void join_with_period(uint64_t link, uint64_t period_ns)
+{
+	struct node_info node = node_of(link);
+	node.period_ns = period_ns;
+	receive(link, &(struct msg){ .type = MSG_JOIN,
+				     .join = { .node = &node, .memory = { .group_rank = -1 } } });
+}
+
+TEST(an_agent_whose_workers_may_outlive_the_lease_is_refused_and_the_round_goes_on)
+{
+	begin_leased(4);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	join_with_period(2, 10 * NS_PER_S);
+	ck_assert_uint_eq(sent(MSG_REFUSED), 1);
+	ck_assert_ptr_nonnull(strstr(actions.items[0].msg.refused.text, "keep_alive_interval"));
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.fence_ns, FENCE);
+	join_with_period(3, 7 * NS_PER_S / 5); /* half of the lease covers it */
+	ck_assert_uint_eq(sent(MSG_REFUSED), 0);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(an_agent_that_was_let_in_before_is_not_refused_for_its_keep_alive)
+{
+	begin_leased(4);
+	struct memory memory = remembering((struct ballot){ 6, 4 }, 2);
+	struct node_info node = node_of(1);
+	node.period_ns = 10 * NS_PER_S;
+	receive(1, &(struct msg){ .type = MSG_JOIN,
+				  .ballot = memory.heard.ballot,
+				  .join = { .node = &node, .memory = memory } });
+	ck_assert_uint_eq(sent(MSG_REFUSED), 0);
+	ck_assert_uint_eq(c.roster.count, 1);
+}
+
+/* A lease that this process's own settings make too short. */
+TEST(a_lease_that_holds_a_round_back_is_noted_once)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.epoch = 7;
+	config.last_call_ns = 0;
+	config.until_ns = 1000 * NS_PER_S + 4 * NS_PER_S;
+	config.fence_ns = FENCE;
+	begin(&config, 1, 2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	ck_assert_ptr_nonnull(noted(NOTE_LEASE));
+	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, "too short"));
+	timer();
+	ck_assert_ptr_null(noted(NOTE_LEASE));
+	renew_lease();
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	wait_until(c.until_ns - FENCE, 1);
+	join(1);
+	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, "not renewed"));
 }

@@ -86,6 +86,7 @@ void node_begin_coordinator(struct step *s, uint64_t epoch, int32_t index)
 	struct coordinator_config config = node->config.coordinator;
 	config.epoch = epoch;
 	config.until_ns = node->search.term.until_ns;
+	config.fence_ns = node_death_ns(&node->config.agent.node);
 	config.past = node->search.term.past;
 	config.after_ns = node->workers_until_ns;
 	config.index = index;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/rounds/closing.h"
+#include "core/rounds/fence.h"
 #include "core/rounds/formation.h"
 
 static struct msg *send_refused(struct step *s, uint64_t link, const char *name,
@@ -61,12 +62,30 @@ static void correct_job(struct step *s)
 	learn_job(c, join->node);
 }
 
-/* Returns the reason to refuse, or REFUSED_REASON_COUNT. rule: node-rank */
-static enum refusal check_join(const struct coordinator *c, const struct node_info *node,
-			       char *text)
+/* One agent with a long keep-alive must not make the lease too short for all. A coordinator with a
+ * longer lease may have let it in before. rule: fence */
+static bool outlives_lease(const struct coordinator *c, const struct msg_join *join)
 {
+	uint64_t death_ns = node_death_ns(join->node);
+	return formation_by_lease(c) && death_ns > c->fence_ns &&
+	       ballot_is_none(join->memory.heard.ballot) &&
+	       !fence_is_covered(death_ns, c->lease_ns);
+}
+
+/* Returns the reason to refuse, or REFUSED_REASON_COUNT. rule: node-rank */
+static enum refusal check_join(const struct coordinator *c, const struct msg_join *join, char *text)
+{
+	const struct node_info *node = join->node;
 	if (!same_job(c, node)) {
 		other_job_text(text, c->min_nodes, c->max_nodes, node->min_nodes, node->max_nodes);
+		return REFUSED_NODES;
+	}
+	if (outlives_lease(c, join)) {
+		snprintf(text, MSG_TEXT_MAX,
+			 "its workers may live %.1f s without an answer, those of this job %.1f s, "
+			 "which its lease covers; give all the same keep_alive_interval",
+			 (double)node_death_ns(node) / (double)NS_PER_S,
+			 (double)c->fence_ns / (double)NS_PER_S);
 		return REFUSED_NODES;
 	}
 	if (node->node_rank < 0)
@@ -86,12 +105,12 @@ static enum refusal check_join(const struct coordinator *c, const struct node_in
 static bool refuse(struct step *s)
 {
 	char text[MSG_TEXT_MAX];
-	const struct node_info *node = s->event->msg->join.node;
-	enum refusal reason = check_join(s->c, node, text);
+	const struct msg_join *join = &s->event->msg->join;
+	enum refusal reason = check_join(s->c, join, text);
 	if (reason == REFUSED_REASON_COUNT)
 		return false;
-	struct msg *msg = send_refused(s, s->event->link, node->name, reason, text);
-	step_raise(msg, s->event->msg->join.memory.heard.ballot);
+	struct msg *msg = send_refused(s, s->event->link, join->node->name, reason, text);
+	step_raise(msg, join->memory.heard.ballot);
 	return true;
 }
 

@@ -1,8 +1,11 @@
 #include "core/rounds/advance.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "core/rounds/accord.h"
 #include "core/rounds/closing.h"
+#include "core/rounds/fence.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
 #include "core/rounds/pairing.h"
@@ -56,6 +59,7 @@ static void form(struct step *s)
 	step_forget_round(s);
 	c->last_call_ns = NS_NEVER;
 	c->regather_ns = 0;
+	c->lease_noted = false;
 	step_set_state(s, COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c->roster.count; i++)
 		if (c->roster.members[i]->in_round) {
@@ -171,14 +175,34 @@ static bool left(const struct coordinator *c)
 	return false;
 }
 
+/* Nodes enough are here, but their workers could outlive the lease. rule: fence */
+static void note_lease(struct step *s)
+{
+	struct coordinator *c = s->c;
+	if (c->holds_lease || c->lease_noted || !formation_by_lease(c) ||
+	    roster_usable(&c->roster) < c->min_nodes)
+		return;
+	c->lease_noted = true;
+	struct note *note = step_note(s, NOTE_LEASE, NULL);
+	snprintf(note->refused, sizeof(note->refused),
+		 fence_is_covered(c->fence_ns, c->lease_ns)
+			 ? "the lease of %.1f s is not renewed, and workers may live %.1f s "
+			   "without an answer; is what chooses the coordinator alive?"
+			 : "the lease of %.1f s is too short, because workers may live %.1f s "
+			   "without an answer; make it longer, or keep_alive_interval shorter",
+		 (double)c->lease_ns / (double)NS_PER_S, (double)c->fence_ns / (double)NS_PER_S);
+}
+
 static void regather(struct step *s)
 {
 	struct coordinator *c = s->c;
 	if (roster_ready(&c->roster) == 0 || !reassembled(s))
 		return;
 	bool has_quorum = formation_has_quorum(c);
-	if (!has_quorum && !formation_heard_is_void(c))
+	if (!has_quorum && !formation_heard_is_void(c)) {
+		note_lease(s);
 		return;
+	}
 	/* A void round decides nothing, unless its coordinator has made a ruling: agents that are
 	 * not here may have acted on that. */
 	c->failed &= has_quorum;
@@ -214,8 +238,12 @@ static void advance_gathering(struct step *s)
 		c->last_call_ns = NS_NEVER;
 		return;
 	}
-	if (last_call_over(s) && formation_has_quorum(c))
+	if (!last_call_over(s))
+		return;
+	if (formation_has_quorum(c))
 		form(s);
+	else
+		note_lease(s);
 }
 
 /* Gathers newcomers for a while and lets them in together, but not once a member is done.

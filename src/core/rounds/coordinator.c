@@ -343,6 +343,7 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 		.config = *config,
 		.epoch = config->epoch,
 		.until_ns = config->until_ns,
+		.fence_ns = config->fence_ns,
 		.moved_ns = config->after_ns,
 		.coordinator_index = -1,
 		.last_call_ns = NS_NEVER,

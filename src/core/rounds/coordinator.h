@@ -33,6 +33,7 @@ struct coordinator_config {
 	enum quorum_rule quorum;
 	uint64_t epoch;	   /* from an arbiter (etcd, exec); 0: one above the highest heard */
 	uint64_t until_ns; /* the end of the arbiter's lease; 0: none. LEASE renews it */
+	uint64_t fence_ns; /* how long workers may live without our answers, by our own settings */
 	uint64_t after_ns; /* workers of this process's last coordinator may live until then */
 	struct recorded_end past; /* as the arbiter had it when this coordinator was chosen */
 	uint64_t id;		  /* random, not 0 or all ones: identifies the coordinator */
@@ -198,8 +199,10 @@ struct coordinator {
 	char difference[MSG_TEXT_MAX]; /* the last one that was noted */
 	/* The arbiter's lease. */
 	uint64_t until_ns; /* 0: there never was one */
-	uint64_t fence_ns; /* how long workers may live without our answers */
+	uint64_t lease_ns; /* the longest that was left of it */
+	uint64_t fence_ns; /* how long workers of members may live without our answers */
 	bool holds_lease;  /* in this step: it lasts longer than that */
+	bool lease_noted;  /* that it holds a round back */
 	bool recording;	   /* RECORD is under way */
 	bool recorded;	   /* the arbiter knows the ruling */
 	/* Deadlines, one per thing we wait for. Those at or before timer_ns have already been

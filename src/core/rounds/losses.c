@@ -131,10 +131,16 @@ static bool lasts(const struct coordinator *c, uint64_t now_ns)
 	return ns_add(now_ns, c->fence_ns) < c->until_ns;
 }
 
+static void look_at_lease(struct coordinator *c, uint64_t now_ns)
+{
+	c->lease_ns = MAX(c->lease_ns, c->until_ns - MIN(now_ns, c->until_ns));
+	c->holds_lease = lasts(c, now_ns);
+}
+
 void losses_keep_fence(struct step *s)
 {
 	struct coordinator *c = s->c;
-	c->holds_lease = lasts(c, s->now_ns);
+	look_at_lease(c, s->now_ns);
 	bool has_workers = c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING ||
 			   (c->state == COORDINATOR_CLOSING && roster_busy(&c->roster) > 0);
 	if (formation_by_lease(c) && !c->holds_lease && has_workers)
@@ -145,7 +151,7 @@ void losses_renew(struct step *s)
 {
 	struct coordinator *c = s->c;
 	c->until_ns = MAX(c->until_ns, s->event->until_ns);
-	c->holds_lease = lasts(c, s->now_ns);
+	look_at_lease(c, s->now_ns);
 	c->recording = false; /* the last RECORD may be lost */
 	advance_job(s);
 }

@@ -281,7 +281,7 @@ struct msg_closed {
 };
 
 enum refusal {
-	REFUSED_NODES,	   /* MIN:MAX differs */
+	REFUSED_NODES,	   /* MIN:MAX differs, or the lease does not cover its keep-alive */
 	REFUSED_NODE_RANK, /* another live agent holds this node rank, or it is not below MAX */
 	REFUSED_REASON_COUNT,
 };

@@ -19,6 +19,7 @@ enum note_kind {
 	NOTE_NEEDED,	  /* name: it is in the round although it is not fit */
 	NOTE_DIFFERENT,	  /* refused: a fact that no majority of the nodes agrees on */
 	NOTE_CLOCK,	  /* name, refused: its wall clock is wrong, by how much. rule: clocks */
+	NOTE_LEASE,	  /* refused: the arbiter's lease holds a round back. rule: fence */
 	NOTE_LATE,	  /* name, late: one of its workers holds the others up */
 	NOTE_IN_STEP,	  /* name, late: it no longer does */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */

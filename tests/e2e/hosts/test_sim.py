@@ -278,6 +278,12 @@ def test_thousands_of_agents_form_one_round():
     assert "1 rounds" in result.stdout
 
 
+def test_the_arbiters_lease_grows_with_the_job():
+    """As that of the program does: agents of a large job live longer without an answer."""
+    result = sim(MUSTER, "--agents=10000", "--seed=424230", "--coordination=arbiter")
+    assert result.returncode == 0, result.stdout
+
+
 def test_a_question_costs_each_agent_the_same_however_many_there_are():
     """Messages per agent and pieces on their way to the asker: from one size on, they do not grow with the job."""
     costs = []

@@ -24,6 +24,17 @@ static void describe_end(const struct cause *cause, struct buf *out)
 	case FAILURE_HANG:
 		buf_append_str(out, "no sign of life");
 		return;
+	case FAILURE_ABORT:
+		buf_append_str(out, "MPI_Abort, ");
+		exit_status_describe(&cause->status, out);
+		return;
+	case FAILURE_UNFINALIZED:
+		buf_append_str(out, "no MPI_Finalize, ");
+		exit_status_describe(&cause->status, out);
+		return;
+	case FAILURE_PMI:
+		buf_append_str(out, "it broke the protocol between MPI and its launcher");
+		return;
 	case FAILURE_REASON_COUNT:
 		return;
 	}

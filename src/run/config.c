@@ -447,6 +447,18 @@ static int check_numbers(const struct run_options *options, struct err *err)
 	return 0;
 }
 
+static int choose_mpi(const struct run_options *options, struct run_config *config, struct err *err)
+{
+	bool alone = config->max_nodes == 1;
+	config->mpi = (enum run_mpi)options->mpi;
+	if (config->env_kinds & PROGRAM_MPI && alone)
+		config->mpi = RUN_MPI_PMI;
+	if (config->mpi != RUN_MPI_NONE && !alone)
+		return err_set(err, EINVAL, "--mpi serves jobs on one host; --nnodes=%s has more",
+			       options->rdzv.nnodes);
+	return 0;
+}
+
 static int parse_progress(const struct run_options *options, struct run_config *config,
 			  struct err *err)
 {
@@ -515,7 +527,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
-	    (r = check_flight(options, err)) < 0 ||
+	    (r = choose_mpi(options, &config, err)) < 0 || (r = check_flight(options, err)) < 0 ||
 	    (r = choose_http(options->http, &config, err)) < 0 ||
 	    (r = parse_progress(options, &config, err)) < 0 ||
 	    (r = check_preload(options->preload, err)) < 0 ||

@@ -136,7 +136,8 @@ static void worker_exited(struct job *job, size_t rank, const struct warden_even
 	guard_ended(job->guard, rank);
 	if (job->group.state == GROUP_ACTIVE && guard_explain_end(job->guard, rank, &event->status))
 		holdback_begin(&job->holdback, HOLD_FOR_EXPLANATION);
-	job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = rank,
+	enum failure_reason reason = mpi_ended(job->workers.mpi, rank, &event->status);
+	job_push_group(job, (struct group_event){ GROUP_EV_EXITED, .rank = rank, .reason = reason,
 						  .status = event->status, .when_ns = event->ns });
 }
 
@@ -335,6 +336,7 @@ static int set_up(struct job *job, struct err *err)
 	r = job_start_guard(job, err);
 	if (r < 0)
 		return r;
+	job_open_mpi(job);
 	job->telling.trainer = trainer_new(job->base, &job->telling.steps);
 	group_init(&job->group, SIGTERM, job->config->shutdown_ns);
 	job_join_others(job);
@@ -383,6 +385,7 @@ static void tear_down(struct job *job)
 	round_store_done(&job->store);
 	if (job->base)
 		event_base_free(job->base);
+	mpi_free(job->workers.mpi);
 	workers_done(&job->workers);
 	group_done(&job->group);
 	job_queue_done(&job->queue);

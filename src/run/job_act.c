@@ -51,6 +51,7 @@ static void tell_gone(struct job *job)
 	/* Nothing is left to be signalled, and the next round overwrites what listeners read. */
 	TELL(&job->telling, HAPPENED_GROUP_GONE);
 	guard_gone(job->guard);
+	mpi_end(job->workers.mpi);
 	struct step_progress_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
 				    .reached = span.workers ? span.most + 1 : 0 };
@@ -161,6 +162,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 	job_checks_stop_measuring(&job->checks);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
+	mpi_begin(job->workers.mpi, formed, ballot, job->store.host);
 	TELL_LATER(&job->telling, HAPPENED_ROUND_FORMED, .formed = formed, .when_ns = now_ns);
 	notice_begin(&job->notice);
 	joblog_round(&job->log);

@@ -91,6 +91,10 @@ int job_offer_store(struct job *job, struct err *err);
 /* `why`: it could not even be asked for; NULL: the start failed. */
 void job_not_started(struct job *job, size_t rank, int error, const struct err *why);
 
+/* ---- job_mpi.c ---- */
+
+void job_open_mpi(struct job *job); /* after the loop */
+
 /* ---- job_ask.c ---- */
 
 int job_start_guard(struct job *job, struct err *err);

@@ -38,6 +38,7 @@ struct preflight {
 
 enum run_bad_node { RUN_BAD_NODE_PARK, RUN_BAD_NODE_LEAVE };
 
+enum run_mpi { RUN_MPI_NONE, RUN_MPI_PMI };
 enum run_style { RUN_STYLE_MUSTER, RUN_STYLE_TORCHRUN, RUN_STYLE_NONE };
 enum run_capture { RUN_CAPTURE_AUTO, RUN_CAPTURE_ALWAYS, RUN_CAPTURE_NEVER };
 enum run_usr { RUN_USR_AUTO, RUN_USR_IGNORE, RUN_USR_DEFAULT };
@@ -88,6 +89,7 @@ struct run_options {
 	const char *bind; /* NULL: not given */
 	bool show_binding, dry_run;
 	unsigned env_kinds; /* enum program_kind, as bits */
+	int mpi;	    /* enum run_mpi */
 	const char *signals_to_handle;
 	uint64_t shutdown_ns; /* NS_NEVER: not given */
 	uint64_t notice_ns;   /* for workers to leave together; 0: they are not asked to */

@@ -575,7 +575,7 @@ static const char *rank_of(char *const *env)
 
 static bool must_start_cold(const struct preload *preload, const struct spawn_spec *spec)
 {
-	if (preload->state == PRELOAD_OFF)
+	if (preload->state == PRELOAD_OFF || spec->extra_fd > 0)
 		return true;
 	AUTO(buf_done) struct buf why = BUF_INIT;
 	if (!preload_env_differs(spec->envp, strv_argv(&preload->env), &why))

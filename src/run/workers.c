@@ -151,6 +151,10 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		return r;
 	AUTO(fd_close) int out = fds[OUTPUT_STDOUT];
 	AUTO(fd_close) int errors = fds[OUTPUT_STDERR];
+	AUTO(fd_close) int mpi = -1;
+	r = mpi_prepare(workers->mpi, local_rank, &workers->env, &mpi, err);
+	if (r < 0)
+		return r;
 	bool reads =
 		workers->stdin_is_ours && (local_rank == 0 || config->stdin_mode == RUN_STDIN_ALL);
 
@@ -161,6 +165,7 @@ int workers_spawn(struct workers *workers, uint32_t local_rank, struct err *err)
 		.argv = strv_argv(&argv),
 		.envp = strv_argv(&workers->env),
 		.nofile_soft = workers->nofile_soft,
+		.extra_fd = MAX(mpi, 0),
 		.ignores_usr = config->workers_ignore_usr,
 		.stdio = { reads ? SPAWN_INHERIT : SPAWN_NULL, out >= 0 ? out : SPAWN_INHERIT,
 			   errors >= 0 ? errors : SPAWN_INHERIT },

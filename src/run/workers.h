@@ -11,6 +11,7 @@
 #include "run/config.h"
 #include "run/tell/history.h"
 #include "run/logdir.h"
+#include "run/mpi/mpi.h"
 #include "run/preload.h"
 #include "run/worker_env.h"
 #include "sys/output.h"
@@ -23,6 +24,7 @@ struct workers {
 	struct logdir *logdir;
 	struct guard *guard;
 	struct warden *warden;	 /* the current one: job.c replaces it when it dies */
+	struct mpi *mpi;	 /* NULL: they are not served */
 	struct preload *preload; /* NULL: there are no warm workers */
 
 	struct worker_round round; /* the current one */

@@ -68,7 +68,9 @@ static int set_stdio(const struct spawn_spec *spec)
 	for (int i = 0; i < 3; i++)
 		if (spec->stdio[i] >= 0 && dup2(spec->stdio[i], i) < 0)
 			return -1;
-	return 0;
+	if (spec->extra_fd == SPAWN_EXTRA)
+		return fcntl(SPAWN_EXTRA, F_SETFD, 0);
+	return spec->extra_fd > 0 && dup2(spec->extra_fd, SPAWN_EXTRA) < 0 ? -1 : 0;
 }
 
 static bool join_cgroup(int cgroup_fd)

@@ -16,12 +16,15 @@ enum spawn_stdio {
 	SPAWN_INHERIT = -2, /* the agent's descriptor when it made the warden (warden.h) */
 };
 
+#define SPAWN_EXTRA 3 /* the number that `extra_fd` has in the program */
+
 struct spawn_spec {
 	const char *path; /* executed as given: no search in PATH */
 	char *const *argv;
 	char *const *envp;
 	const char *cwd;		/* NULL: the parent's */
 	int stdio[3];			/* descriptors, or enum spawn_stdio */
+	int extra_fd;			/* the program has it as SPAWN_EXTRA; 0: none */
 	const cpu_set_t *cpus;		/* NULL: the parent's */
 	size_t cpus_size;		/* bytes */
 	int mem_mode;			/* MPOL_* of <linux/mempolicy.h>; 0: the parent's */

@@ -431,6 +431,8 @@ int warden_spawn(struct warden *warden, uint64_t id, const struct spawn_spec *sp
 			fds[fd_count++] = spec->stdio[i];
 	if (spec->group_fd > 0)
 		fds[fd_count++] = spec->group_fd;
+	if (spec->extra_fd > 0)
+		fds[fd_count++] = spec->extra_fd;
 	wire_begin(&warden->wire, REQUEST_SPAWN);
 	request_spawn_put(&warden->wire.out, id, spec, flags);
 	int r = send_frame(warden, fds, fd_count);

@@ -130,9 +130,10 @@ static int resolve_stdio(const struct wardship *ward, const struct wire_frame *f
 				 : head->stdio[i] == SPAWN_INHERIT ? ward->stdio[i]
 								   : SPAWN_NULL;
 	}
-	if (head->has_group && next >= frame->fd_count)
+	if (next + head->has_group + head->has_extra > frame->fd_count)
 		return frame->fds_lost ? -EMFILE : -EPROTO;
-	spec->group_fd = head->has_group ? frame->fds[next] : 0;
+	spec->group_fd = head->has_group ? frame->fds[next++] : 0;
+	spec->extra_fd = head->has_extra ? frame->fds[next] : 0;
 	return 0;
 }
 

@@ -26,6 +26,7 @@ void request_spawn_put(struct buf *out, uint64_t id, const struct spawn_spec *sp
 		.ignores_usr = spec->ignores_usr,
 		.group_only = spec->group_only,
 		.has_group = spec->group_fd > 0,
+		.has_extra = spec->extra_fd > 0,
 	};
 	size_t at = buf_len(out);
 	buf_append(out, &head, sizeof(head));

@@ -41,7 +41,7 @@ struct request_spawn {
 	int stdio[3];
 	unsigned flags;
 	bool has_cwd, ignores_usr, group_only;
-	bool has_group; /* one more descriptor, behind the others */
+	bool has_group, has_extra; /* one more descriptor each, behind the others */
 };
 
 /* With WARDEN_SAME neither environment nor descriptors of stdio are in it. */

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define WIRE_FDS_MAX 4
+#define WIRE_FDS_MAX 5
 
 /* The descriptors of one frame. */
 struct wire_fds {

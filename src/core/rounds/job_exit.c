@@ -31,7 +31,7 @@ static int code_of_cause(const struct cause *cause)
 	if (is_watchdog(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
 		return EXIT_CODE_FAILED;
 	int code = exit_status_shell_code(&cause->status);
-	return code ? code : EXIT_CODE_FAILED; /* a watchdog gave it up, then it ended with 0 */
+	return code ? code : EXIT_CODE_FAILED; /* it was given up, then it ended with 0 */
 }
 
 int job_exit_code(enum outcome_kind kind, int stop_signal, const struct cause *first)

@@ -8,8 +8,14 @@
 #include "base/mem.h"
 
 static const char *const reason_names[] = {
-	[FAILURE_EXIT] = "exit",   [FAILURE_SPAWN] = "spawn", [FAILURE_WARDEN] = "warden",
-	[FAILURE_TIMER] = "timer", [FAILURE_HANG] = "hang",
+	[FAILURE_EXIT] = "exit",
+	[FAILURE_SPAWN] = "spawn",
+	[FAILURE_WARDEN] = "warden",
+	[FAILURE_TIMER] = "timer",
+	[FAILURE_HANG] = "hang",
+	[FAILURE_ABORT] = "abort",
+	[FAILURE_UNFINALIZED] = "unfinalized",
+	[FAILURE_PMI] = "pmi",
 };
 static_assert(ARRAY_LEN(reason_names) == FAILURE_REASON_COUNT, "every reason needs a name");
 
@@ -103,7 +109,8 @@ static struct worker *note_end(struct step *s)
 {
 	struct worker *worker = event_worker(s);
 	worker->state = WORKER_ENDED;
-	worker->status = s->event->status;
+	if (!worker->condemned || worker->status.kind == EXIT_UNKNOWN)
+		worker->status = s->event->status; /* otherwise another one counts */
 	worker->ended_ns = s->event->when_ns;
 	s->group->alive--;
 	return worker;
@@ -146,8 +153,12 @@ static void on_spawn_failed(struct step *s)
 
 static void on_exited(struct step *s)
 {
-	const struct worker *worker = note_end(s);
-	if (!exit_status_ok(&worker->status)) {
+	struct worker *worker = note_end(s);
+	if (s->event->reason != FAILURE_EXIT) {
+		worker->condemned = true;
+		worker->reason = s->event->reason;
+	}
+	if (worker->condemned || !exit_status_ok(&worker->status)) {
 		fail(s, s->event->rank);
 	} else if (s->group->alive == 0) {
 		enter(s, GROUP_LINGERING, ns_add(s->now_ns, GROUP_LINGER_NS));
@@ -164,6 +175,7 @@ static void on_expired(struct step *s)
 		return;
 	worker->condemned = true;
 	worker->reason = s->event->reason;
+	worker->status = s->event->status;
 	worker->ended_ns = s->now_ns;
 	fail(s, s->event->rank);
 	act(s, GROUP_DO_SIGNAL_MAIN, s->event->rank, s->event->signal);

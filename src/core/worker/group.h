@@ -40,15 +40,23 @@ enum group_state {
 
 /* Why a worker counts as failed. */
 enum failure_reason {
-	FAILURE_EXIT,	/* it ended with an exit code or by a signal */
-	FAILURE_SPAWN,	/* it could not be started: `spawn_errno` */
-	FAILURE_WARDEN, /* the warden died, so how the worker ended is unknown */
-	FAILURE_TIMER,	/* a watchdog expired */
-	FAILURE_HANG,	/* no sign of life for too long */
+	FAILURE_EXIT,	     /* it ended with an exit code or by a signal */
+	FAILURE_SPAWN,	     /* it could not be started: `spawn_errno` */
+	FAILURE_WARDEN,	     /* the warden died, so how the worker ended is unknown */
+	FAILURE_TIMER,	     /* a watchdog expired */
+	FAILURE_HANG,	     /* no sign of life for too long */
+	FAILURE_ABORT,	     /* it asked for the end of the job: MPI_Abort */
+	FAILURE_UNFINALIZED, /* it ended, with whatever code, between MPI_Init and MPI_Finalize */
+	FAILURE_PMI,	     /* it sent its launcher what no MPI library sends */
 	FAILURE_REASON_COUNT,
 };
 
 const char *failure_reason_name(enum failure_reason reason);
+
+static inline bool failure_reason_is_mpi(enum failure_reason reason)
+{
+	return reason >= FAILURE_ABORT;
+}
 
 struct worker {
 	enum worker_state {
@@ -85,8 +93,12 @@ enum group_event_type {
 	GROUP_EV_START, /* .count workers */
 	GROUP_EV_SPAWNED,
 	GROUP_EV_SPAWN_FAILED, /* .rank, .error */
-	GROUP_EV_EXITED,       /* .rank, .status, .when_ns: the true time of death */
-	GROUP_EV_EXPIRED,      /* .rank, .reason, .signal: a watchdog gave it up */
+	/* .rank, .status, .when_ns: the true time of death; .reason: 0, or why it has failed
+	 * whatever its status is */
+	GROUP_EV_EXITED,
+	/* .rank, .reason, .signal: a watchdog gave it up, or MPI in it; .status: the one that
+	 * counts, whatever it ends with; unknown: that */
+	GROUP_EV_EXPIRED,
 	/* .error: a process could not be killed; EPERM: we may not kill it */
 	GROUP_EV_SURVIVOR,
 	GROUP_EV_EMPTY,	 /* the warden has no descendant left */

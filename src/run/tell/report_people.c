@@ -26,6 +26,9 @@ static const char *const phrases[] = {
 	[FAILURE_WARDEN] = "ended unseen",
 	[FAILURE_TIMER] = "was ended by its watchdog, with",
 	[FAILURE_HANG] = "showed no sign of life and was ended, with",
+	[FAILURE_ABORT] = "called MPI_Abort, with",
+	[FAILURE_UNFINALIZED] = "ended without MPI_Finalize, with",
+	[FAILURE_PMI] = "broke the protocol between MPI and its launcher",
 };
 static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a phrase");
 
@@ -45,7 +48,8 @@ static void label(const struct printer *p, const char *name)
 static void say_how(struct buf *out, const struct history_failure *failure)
 {
 	buf_append_str(out, phrases[failure->reason]);
-	if (failure->reason == FAILURE_SPAWN || failure->reason == FAILURE_WARDEN)
+	if (failure->reason == FAILURE_SPAWN || failure->reason == FAILURE_WARDEN ||
+	    failure->reason == FAILURE_PMI)
 		return;
 	buf_append_char(out, ' ');
 	exit_status_describe(&failure->status, out);
@@ -167,7 +171,8 @@ static void say_collectives(const struct printer *p, const struct history_attemp
 	text_clean(&clean, attempt->collectives, strlen(attempt->collectives));
 	const char *rest = buf_str(&clean);
 	size_t len;
-	label(p, "collective");
+	const struct history_failure *cause = history_cause(attempt);
+	label(p, cause && failure_reason_is_mpi(cause->reason) ? "MPI" : "collective");
 	for (const char *line; (line = str_split(&rest, '\n', &len));)
 		if (len)
 			buf_printf(p->out, "%s%.*s\n", line == buf_str(&clean) ? "" : INDENT,

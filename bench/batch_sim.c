@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 
 #define ORDERS 200
 #define CORES 8
@@ -54,15 +54,18 @@ struct look {
 static uint64_t play(struct look looks[3])
 {
 	struct corepool pool;
+	struct worklist list;
 	struct batch batch;
 	struct batch_actions actions = { .items = NULL };
-	struct batch_opts opts = { .jobs = CORES, .deadline_ns = NS_NEVER, .groups = GROUPS };
+	struct batch_opts opts = { .jobs = CORES,
+				   .list = { .deadline_ns = NS_NEVER, .groups = GROUPS } };
 	struct batch_event event = { .type = BATCH_START };
 	uint64_t ends[CORES], now = 0;
 	bool ended = false;
 	memset(ends, 0xff, sizeof(ends));
 	corepool_init_anonymous(&pool, CORES);
-	batch_init(&batch, &opts, &pool, orders, ORDERS);
+	worklist_init(&list, &opts.list, orders, ORDERS);
+	batch_init(&batch, &opts, &pool, &list);
 	while (!ended) {
 		actions.count = 0;
 		batch_step(&batch, &event, now, &actions);
@@ -73,7 +76,7 @@ static uint64_t play(struct look looks[3])
 			ended = ended || action->type == BATCH_END;
 		}
 		for (unsigned i = 0; looks && i < 3; i++)
-			if (looks[i].at_ns == 0 && batch.ok >= ORDERS * (i + 1) / 4)
+			if (looks[i].at_ns == 0 && list.ok >= ORDERS * (i + 1) / 4)
 				looks[i] = (struct look){ now, batch_eta(&batch, now) };
 		int first = 0;
 		for (int i = 1; i < CORES; i++)
@@ -92,6 +95,7 @@ static uint64_t play(struct look looks[3])
 					      .empty = true };
 	}
 	batch_done(&batch);
+	worklist_done(&list);
 	corepool_done(&pool);
 	batch_actions_done(&actions);
 	return now;

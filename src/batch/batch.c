@@ -401,15 +401,20 @@ static struct batch_opts make_opts(const struct setup *setup)
 {
 	const struct batch_config *config = setup->config;
 	struct batch_opts opts = {
+		.list = {
+			.order = (enum schedule_order)config->order,
+			.seed = (uint64_t)config->seed,
+			.halt = config->halt,
+			.deadline_ns = config->deadline_ns
+				? clock_now_ns() + config->deadline_ns : NS_NEVER,
+			.open = config->args.pipe || setup->many,
+			.groups = setup->many ? 0 : setup->group_count,
+			.gates = setup->gate_count,
+		},
 		.jobs = setup->plan.jobs,
-		.order = (enum schedule_order)config->order,
-		.seed = (uint64_t)config->seed,
 		.retry_on = config->retry_on,
 		.retry_delay_ns = config->retry_delay_ns,
 		.timeout_ladder = config->ladder,
-		.halt = config->halt,
-		.deadline_ns =
-			config->deadline_ns ? clock_now_ns() + config->deadline_ns : NS_NEVER,
 		.ignore_exit = config->ignore_failure,
 		.start_delay_ns = config->delay_ns,
 		.memory_free = config->memory_free,
@@ -417,14 +422,11 @@ static struct batch_opts make_opts(const struct setup *setup)
 		.memory_period_ns = config->watch_memory && !memory_base_kills_all(&setup->memory)
 					    ? MEMORY_PERIOD_NS
 					    : 0,
-		.open = config->args.pipe || setup->many,
-		.groups = setup->many ? 0 : setup->group_count,
 		.ahead = setup->ring ? MIN(setup->plan.jobs, START_RING_PLACES / 2) : 0,
-		.gates = setup->gate_count,
 	};
 	if (setup->many) { /* the coordinator sees to these */
-		opts.halt = (struct halt_rule){ .when = HALT_NEVER };
-		opts.deadline_ns = NS_NEVER;
+		opts.list.halt = (struct halt_rule){ .when = HALT_NEVER };
+		opts.list.deadline_ns = NS_NEVER;
 	}
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
 		opts.hooks[i] = config->hooks[i] != NULL;
@@ -640,6 +642,8 @@ static int load_list(void *arg, bool again, struct many_list *ret_list, struct e
 					.todo = setup->todo,
 					.count = setup->todo_count,
 					.already_done = setup->already_done,
+					.groups = setup->group_count,
+					.gates = setup->gate_count,
 					.variant_step = setup->pairs,
 					.variants = setup->variants,
 					.journal = &setup->journal };

@@ -8,7 +8,7 @@
 #include "batch/args/options.h"
 #include "batch/measure.h"
 #include "core/fleet/hosts_options.h"
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 #include "core/batch/batch_rules.h"
 #include "core/host/corepool.h"
 #include "core/batch/repeat.h"

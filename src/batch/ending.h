@@ -7,7 +7,7 @@
 #include <sodium.h>
 
 #include "base/list.h"
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 #include "proto/orders.h"
 #include "proto/result.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "batch/config.h"
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 #include "core/host/topology.h"
 
 struct batch_plan {

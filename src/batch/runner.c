@@ -305,7 +305,8 @@ static int init(struct runner *runner, const struct runner_job *job)
 	struct err err = ERR_INIT;
 	if (job->config->line_buffer && live_new(runner->base, &runner->live, &err) < 0)
 		log_warn("outputs are shown when their orders end: %s", err.msg);
-	batch_init(&runner->batch, &job->opts, &job->plan->pool, job->batch_orders, job->count);
+	worklist_init(&runner->list, &job->opts.list, job->batch_orders, job->count);
+	batch_init(&runner->batch, &job->opts, &job->plan->pool, &runner->list);
 	runner->places = mem_alloc((size_t)job->plan->jobs * sizeof(*runner->places));
 	for (int i = 0; i < job->plan->jobs; i++) {
 		place_init(&runner->places[i], runner, i);
@@ -331,6 +332,7 @@ static void done(struct runner *runner)
 		place_done(&runner->places[i]);
 	free(runner->places);
 	batch_done(&runner->batch);
+	worklist_done(&runner->list);
 	batch_actions_done(&runner->actions);
 	batch_queue_done(&runner->queue);
 	launcher_done(&runner->launcher);

@@ -55,6 +55,7 @@ struct place {
 struct runner {
 	const struct runner_job *job;
 	struct event_base *base;
+	struct worklist list;
 	struct batch batch;
 	struct batch_actions actions;
 	struct batch_queue queue;

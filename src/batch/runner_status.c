@@ -52,14 +52,14 @@ static uint64_t current_eta(struct runner *runner, uint64_t now)
 
 static struct batch_sum sum_of(struct runner *runner)
 {
-	const struct batch *batch = &runner->batch;
-	return (struct batch_sum){ .ok = batch->ok,
-				   .failed = batch->failed,
-				   .skipped = batch->skipped,
-				   .total = batch->total,
-				   .running = (uint64_t)batch->running,
-				   .open = batch->opts.open && !batch->closed,
-				   .stop = batch->stop,
+	const struct worklist *list = &runner->list;
+	return (struct batch_sum){ .ok = list->ok,
+				   .failed = list->failed,
+				   .skipped = list->skipped,
+				   .total = list->total,
+				   .running = (uint64_t)runner->batch.running,
+				   .open = worklist_is_open(list),
+				   .stop = list->stop,
 				   .stop_signal = runner->stop_signal,
 				   .left_ns = NS_NEVER };
 }
@@ -150,11 +150,11 @@ static const struct order *order_at(void *arg, size_t index)
 /* Orders are skipped without an event of their own, when their canary has failed. */
 static void tell_skipped(const struct runner *runner, struct roster *roster)
 {
-	const struct batch *batch = &runner->batch;
-	if (batch->skipped == roster_count(roster, ROSTER_SKIPPED))
+	const struct worklist *list = &runner->list;
+	if (list->skipped == roster_count(roster, ROSTER_SKIPPED))
 		return;
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->orders[i].state == BATCH_SKIPPED)
+	for (size_t i = 0; i < list->count; i++)
+		if (list->orders[i].state == BATCH_SKIPPED)
 			roster_skipped(roster, i);
 }
 

@@ -4,6 +4,7 @@
 
 struct corepool pool;
 struct batch batch;
+struct worklist list;
 struct batch_order orders[64];
 struct batch_actions wanted;
 
@@ -11,8 +12,8 @@ struct batch_opts batch_options(void)
 {
 	struct batch_opts opts = { .jobs = 2,
 				   .retry_on = retry_rule_any(),
-				   .deadline_ns = NS_NEVER,
-				   .order = SCHEDULE_LISTED };
+				   .list.deadline_ns = NS_NEVER,
+				   .list.order = SCHEDULE_LISTED };
 	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
 	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
 	return opts;
@@ -26,12 +27,14 @@ void batch_make(const struct batch_opts *opts, int cores, size_t count)
 		orders[i].item.width = MAX(orders[i].item.width, 1);
 		orders[i].runs = MAX(orders[i].runs, 1);
 	}
-	batch_init(&batch, opts, &pool, orders, count);
+	worklist_init(&list, &opts->list, orders, count);
+	batch_init(&batch, opts, &pool, &list);
 }
 
 void batch_end(void)
 {
 	batch_done(&batch);
+	worklist_done(&list);
 	corepool_done(&pool);
 	batch_actions_done(&wanted);
 }

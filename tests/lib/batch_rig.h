@@ -3,12 +3,13 @@
 #define BATCH_RIG_H
 
 #include "base/clock.h"
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 
 #define S NS_PER_S
 
 extern struct corepool pool;
 extern struct batch batch;
+extern struct worklist list;
 extern struct batch_order orders[64];
 extern struct batch_actions wanted; /* since the last batch_told() */
 

@@ -25,6 +25,7 @@ static void kill_coordinator(struct world *w)
 	w->outcome->takeovers++;
 	w->alive = false;
 	deal_done(&w->deal);
+	worklist_done(&w->list);
 	for (size_t i = 0; i < w->waiting_count; i++)
 		free(w->waiting[i]);
 	w->waiting_count = 0;

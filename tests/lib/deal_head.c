@@ -16,12 +16,13 @@ static bool is_able(const struct world *w, const struct host *host, uint32_t ord
 static void check_overtaking(struct world *w, struct host *host, uint32_t given)
 {
 	uint32_t first = UINT32_MAX;
-	for (size_t i = 0; first == UINT32_MAX && i < w->deal.count && w->index[i] < given; i++)
-		if (w->deal.orders[i].state == DEAL_WAITING && is_able(w, host, w->index[i]))
+	for (size_t i = 0; first == UINT32_MAX && i < w->list.count && w->index[i] < given; i++)
+		if (w->orders[i].state == BATCH_QUEUED && is_able(w, host, w->index[i]))
 			first = w->index[i];
 	host->overtaken = first == host->first ? host->overtaken + 1 : 1;
 	host->first = first;
-	if (first != UINT32_MAX && host->overtaken > (uint32_t)(DEAL_OVERTAKE * host->facts.cores))
+	if (first != UINT32_MAX &&
+	    host->overtaken > (uint32_t)(SCHEDULE_OVERTAKE * host->facts.cores))
 		deal_wrong(w, "order %u waits for ever for %s", first, host->name);
 }
 
@@ -149,12 +150,16 @@ void deal_head_begin(struct world *w, bool again)
 		if (w->finals[i])
 			continue;
 		w->index[count] = (uint32_t)i;
-		w->orders[count++] = (struct deal_order){ .key = i, .kind = w->kind_of[i] };
+		w->orders[count++] =
+			(struct batch_order){ .item = { .index = (uint32_t)i,
+							.width = deal_needed(w, (uint32_t)i)->width,
+							.kind = w->kind_of[i] },
+					      .runs = 1 };
 	}
+	const struct worklist_opts opts = { .order = SCHEDULE_LISTED, .deadline_ns = NS_NEVER };
 	struct deal_config config = { .lost_after_ns = LOST_NS,
 				      .hold_until_ns = again ? w->now_ns + LOST_NS : 0,
 				      .patience_ns = 1000 * LOST_NS,
-				      .deadline_ns = NS_NEVER,
 				      .max_hosts = HOSTS_MAX - 1,
 				      .retry_lost = true };
 	w->term++;
@@ -162,17 +167,18 @@ void deal_head_begin(struct world *w, bool again)
 	w->frozen = false;
 	w->timer_ns = NS_NEVER;
 	w->ok = w->failed = 0;
-	deal_init(&w->deal, &config, w->orders, count, w->kinds, KINDS);
+	worklist_init(&w->list, &opts, w->orders, count);
+	deal_init(&w->deal, &config, &w->list, w->kinds, KINDS);
 	deal_head_step(w, &(struct deal_event){ DEAL_EV_START });
 	if (w->stopped)
-		deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = DEAL_STOP,
-							.why = DEAL_WHY_USER });
+		deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_STOP,
+							.why = BATCH_STOP_INTERRUPT });
 }
 
 /* The numbers of its orders are those of the list; those of a coordinator's are its own. */
 static uint32_t own_number(const struct world *w, uint32_t listed)
 {
-	for (size_t i = 0; i < w->deal.count; i++)
+	for (size_t i = 0; i < w->list.count; i++)
 		if (w->index[i] == listed)
 			return (uint32_t)i;
 	return UINT32_MAX;

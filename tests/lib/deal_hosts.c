@@ -125,7 +125,7 @@ static void host_act(struct world *w, int number, const struct hand_action *acti
 		m.final =
 			lease && lease->state == HAND_ENDED && action->number + 1 == lease->results;
 		m.ok = m.final && !w->fails[action->order];
-		m.unrun = m.final && host->hand.stop >= DEAL_STOP;
+		m.unrun = m.final && host->hand.stop >= WORKLIST_STOP;
 		deal_to_coordinator(w, number, &m);
 		break;
 	}
@@ -156,7 +156,7 @@ static void host_act(struct world *w, int number, const struct hand_action *acti
 	case HAND_DO_FORGET:
 		break;
 	case HAND_DO_STOP:
-		for (size_t i = host->task_count; action->stop >= DEAL_STOP && i > 0; i--) {
+		for (size_t i = host->task_count; action->stop >= WORKLIST_STOP && i > 0; i--) {
 			uint32_t lease = host->tasks[i - 1].lease;
 			erase_task(host, lease);
 			deal_host_step(w, number,

@@ -215,8 +215,8 @@ static void happen(struct world *w, struct event *event)
 	case AT_STOP:
 		w->stopped = true;
 		if (w->alive)
-			deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = DEAL_STOP,
-								.why = DEAL_WHY_USER });
+			deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_STOP,
+								.why = BATCH_STOP_INTERRUPT });
 		break;
 	}
 }
@@ -303,7 +303,7 @@ static void check_end(struct world *w)
 	uint64_t work = 0, longest = 0;
 	int64_t cores = 0;
 	if (!w->over)
-		deal_wrong(w, "it does not end: %zu wait, %zu are given", w->deal.waiting,
+		deal_wrong(w, "it does not end: %zu wait, %zu are given", w->list.schedule.queued,
 			   w->deal.given);
 	for (size_t i = 0; i < w->order_count && !w->rules->stop; i++)
 		if (w->finals[i] != 1)
@@ -314,11 +314,11 @@ static void check_end(struct world *w)
 	}
 	for (int i = 0; i < w->host_count; i++)
 		cores += w->hosts[i].facts.cores;
-	if (w->alive && (w->deal.ok != w->ok || w->deal.failed != w->failed))
+	if (w->alive && (w->list.ok != w->ok || w->list.failed != w->failed))
 		deal_wrong(w,
 			   "of %llu that went well and %llu that did not it counts %llu and %llu",
 			   (unsigned long long)w->ok, (unsigned long long)w->failed,
-			   (unsigned long long)w->deal.ok, (unsigned long long)w->deal.failed);
+			   (unsigned long long)w->list.ok, (unsigned long long)w->list.failed);
 	/* Widths leave gaps, hosts come a little late, and the last one may begin last. */
 	if (w->rules->efficient && w->now_ns > 3 * work / (uint64_t)cores + 2 * longest + 400 * MS)
 		deal_wrong(w, "it took %llu ms, for %llu ms of work on %lld cores",
@@ -341,8 +341,10 @@ static void destroy(struct world *w)
 	}
 	for (size_t i = 0; i < w->waiting_count; i++)
 		free(w->waiting[i]);
-	if (w->alive)
+	if (w->alive) {
 		deal_done(&w->deal);
+		worklist_done(&w->list);
+	}
 	free(w);
 }
 

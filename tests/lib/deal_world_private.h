@@ -64,7 +64,7 @@ struct message {
 	uint64_t link, term, cookie;
 	uint32_t order, lease, number, count;
 	bool final, ok, unrun, dead, files;
-	enum deal_stop stop;
+	enum worklist_halt stop;
 	struct agent_id id;
 	uint32_t held[HELD_MAX];
 	size_t held_count;
@@ -144,8 +144,9 @@ struct world {
 	bool alive, frozen, over, stopped;
 	uint64_t term;
 	uint64_t timer_ns;
+	struct worklist list;
 	struct deal deal;
-	struct deal_order orders[ORDERS_MAX];
+	struct batch_order orders[ORDERS_MAX];
 	uint32_t index[ORDERS_MAX]; /* of its orders in the list */
 	struct deal_kind kinds[KINDS];
 	struct message *at_hand;

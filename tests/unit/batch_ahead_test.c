@@ -97,8 +97,8 @@ TEST(an_order_that_a_slot_has_started_runs_there_and_another_is_laid)
 	ends(1, 0, NULL);
 	ends(0, 0, NULL);
 	ck_assert_str_eq(told(), "finish1=4:ok finish0=5:ok end");
-	ck_assert_uint_eq(batch.ok, 5);
-	ck_assert_uint_eq(batch.failed, 1);
+	ck_assert_uint_eq(list.ok, 5);
+	ck_assert_uint_eq(list.failed, 1);
 	finish();
 }
 
@@ -191,7 +191,7 @@ TEST(a_stop_takes_back_what_lies_ahead_before_it_signals)
 				   .status = { .kind = EXIT_SIGNAL, .value = SIGINT },
 				   .empty = true });
 	ck_assert_str_eq(told(), "finish0=0:killed finish1=2:killed end");
-	ck_assert_uint_eq(batch.ok + batch.failed, 0);
+	ck_assert_uint_eq(list.ok + list.failed, 0);
 	finish();
 }
 
@@ -233,7 +233,7 @@ TEST(a_lost_warden_loses_the_order_that_it_had_taken_too)
 	ck_assert_str_eq(told(), "finish1=1:lost runs1=2 lay=4");
 	step((struct batch_event){ .type = BATCH_LOST, .slot = 1 });
 	ck_assert_str_eq(told(), "finish1=2:lost take-one");
-	ck_assert_uint_eq(batch.failed, 2);
+	ck_assert_uint_eq(list.failed, 2);
 	finish();
 }
 
@@ -261,7 +261,7 @@ static void lays_nothing(const struct batch_opts *opts)
 TEST(nothing_lies_ahead_where_the_end_of_an_order_may_decide_about_the_next)
 {
 	struct batch_opts opts = options();
-	opts.halt = (struct halt_rule){ .when = HALT_SOON, .what = HALT_FAIL, .count = 1 };
+	opts.list.halt = (struct halt_rule){ .when = HALT_SOON, .what = HALT_FAIL, .count = 1 };
 	lays_nothing(&opts);
 	opts = options();
 	opts.start_delay_ns = 1;
@@ -276,10 +276,10 @@ TEST(nothing_lies_ahead_where_the_end_of_an_order_may_decide_about_the_next)
 	opts.memory_period_ns = 1;
 	lays_nothing(&opts);
 	opts = options();
-	opts.gates = 1;
+	opts.list.gates = 1;
 	lays_nothing(&opts);
 	opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	lays_nothing(&opts);
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++) {
 		opts = options();

@@ -11,8 +11,8 @@ static struct batch_opts options(void)
 {
 	struct batch_opts opts = batch_options();
 	opts.retry_delay_ns = S;
-	opts.groups = 1;
-	opts.gates = 4;
+	opts.list.groups = 1;
+	opts.list.gates = 4;
 	return opts;
 }
 
@@ -66,7 +66,7 @@ TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
 	ends(0, 0, false, S);
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
-	ck_assert_uint_eq(batch.ok, 3);
+	ck_assert_uint_eq(list.ok, 3);
 	batch_end();
 }
 
@@ -80,7 +80,7 @@ TEST(a_failure_stops_no_other_order)
 	ends(0, 0, false, S);
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
-	ck_assert_uint_eq(batch.failed, 1);
+	ck_assert_uint_eq(list.failed, 1);
 	batch_end();
 }
 
@@ -142,7 +142,7 @@ TEST(a_retry_waits_for_the_old_tree_and_backs_off)
 	told();
 	ends(0, 1, false, 7 * S);
 	ck_assert_str_eq(told(), "finish0:exit end");
-	ck_assert_uint_eq(batch.failed, 1);
+	ck_assert_uint_eq(list.failed, 1);
 	batch_end();
 }
 
@@ -228,7 +228,7 @@ TEST(halt_follows_gnu_parallel)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct batch_opts opts = options();
-		ck_assert_int_eq(halt_rule_parse(cases[i].rule, &opts.halt, NULL), 0);
+		ck_assert_int_eq(halt_rule_parse(cases[i].rule, &opts.list.halt, NULL), 0);
 		memset(orders, 0, sizeof(orders));
 		begin(&opts, 10);
 		told();
@@ -266,7 +266,7 @@ TEST(the_first_interrupt_stops_and_the_second_kills)
 	ck_assert_str_eq(told(), "kill1");
 	dies(1, SIGKILL, false, 3 * S);
 	ck_assert_str_eq(told(), "finish1:killed end");
-	ck_assert_uint_eq(batch.ok + batch.failed, 0);
+	ck_assert_uint_eq(list.ok + list.failed, 0);
 	batch_end();
 }
 
@@ -285,7 +285,7 @@ TEST(nothing_is_retried_after_a_stop)
 TEST(the_deadline_ends_the_batch)
 {
 	struct batch_opts opts = options();
-	opts.deadline_ns = 5 * S;
+	opts.list.deadline_ns = 5 * S;
 	begin(&opts, 3);
 	told();
 	step(BATCH_TICK, 0, 5 * S);
@@ -353,8 +353,8 @@ TEST(a_canary_goes_first_and_opens_or_closes_the_gate)
 		ck_assert_str_eq(told(), "spawn0");
 		ends(0, code, false, S);
 		ck_assert_str_eq(told(), code ? "finish0:canary end" : "finish0:ok spawn0 spawn1");
-		ck_assert_uint_eq(batch.skipped, code ? 2 : 0);
-		ck_assert_uint_eq(batch.total, 2);
+		ck_assert_uint_eq(list.skipped, code ? 2 : 0);
+		ck_assert_uint_eq(list.total, 2);
 		batch_end();
 	}
 }
@@ -380,7 +380,7 @@ TEST(repetitions_stay_in_their_slot_and_warmups_do_not_count)
 	ends(0, 0, false, S);
 	ck_assert(wanted.items[0].outcome.final);
 	ck_assert_ptr_eq(wanted.items[1].order, &orders[1]);
-	ck_assert_uint_eq(batch.ok, 1);
+	ck_assert_uint_eq(list.ok, 1);
 	batch_end();
 }
 
@@ -452,7 +452,7 @@ TEST(variants_run_in_blocks_with_their_hooks_around_them)
 		ends(0, 0, false, (i + 1) * S);
 	}
 	ck_assert(batch.ended);
-	ck_assert_uint_eq(batch.ok, 1);
+	ck_assert_uint_eq(list.ok, 1);
 	repeat_done(&repeat);
 	batch_end();
 }
@@ -468,7 +468,7 @@ TEST(a_hook_that_fails_fails_its_order_without_a_retry_and_cleanup_still_runs)
 	ck_assert_str_eq(spawned(), "c");
 	ends(0, 0, false, 2 * S);
 	ck_assert(batch.ended);
-	ck_assert_uint_eq(batch.failed, 1);
+	ck_assert_uint_eq(list.failed, 1);
 	batch_end();
 }
 
@@ -480,7 +480,7 @@ TEST(an_interrupt_during_a_hook_is_not_a_result_of_the_order)
 	step(BATCH_INTERRUPT, 0, S);
 	wanted.count = 0;
 	ends(0, 0, false, 2 * S);
-	ck_assert_uint_eq(batch.ok + batch.failed, 0);
+	ck_assert_uint_eq(list.ok + list.failed, 0);
 	ck_assert(batch.ended);
 	batch_end();
 }
@@ -540,7 +540,7 @@ TEST(a_drained_batch_lets_running_orders_end)
 	ends(0, 0, false, S);
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
-	ck_assert_uint_eq(batch.ok, 2);
+	ck_assert_uint_eq(list.ok, 2);
 	batch_end();
 }
 
@@ -554,7 +554,7 @@ TEST(with_ignored_failures_any_exit_code_is_good)
 	ck_assert_str_eq(told(), "finish0:ok");
 	dies(1, SIGSEGV, false, S);
 	ck_assert_str_eq(told(), "finish1:signal end");
-	ck_assert_uint_eq(batch.failed, 1);
+	ck_assert_uint_eq(list.failed, 1);
 	batch_end();
 }
 
@@ -573,7 +573,7 @@ static void offer(struct batch_order *order, uint64_t number, uint64_t now)
 TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 6);
 	ck_assert_str_eq(told(), "fetch");
 	offer(&orders[0], 0, S);
@@ -593,15 +593,15 @@ TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
 	ck_assert_str_eq(told(), "");
 	ends(0, 0, false, 3 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
-	ck_assert_uint_eq(batch.ok, 4);
-	ck_assert_uint_eq(batch.total, 4);
+	ck_assert_uint_eq(list.ok, 4);
+	ck_assert_uint_eq(list.total, 4);
 	batch_end();
 }
 
 TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 2);
 	told();
 	offer(&orders[0], 0, S);
@@ -621,7 +621,7 @@ TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
 TEST(an_open_list_that_is_stopped_asks_for_no_more)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 6);
 	offer(&orders[0], 0, S);
 	told();
@@ -640,7 +640,7 @@ static void discard(struct batch_order *order, uint64_t now)
 TEST(an_order_that_is_discarded_before_its_retry_never_starts_again)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 1);
 	offer(&orders[0], 0, S);
 	ends(0, 1, false, 2 * S);
@@ -658,7 +658,7 @@ TEST(an_order_that_is_discarded_before_its_retry_never_starts_again)
 TEST(an_order_that_is_discarded_in_the_queue_never_starts)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	opts.jobs = 1;
 	begin(&opts, 2);
 	offer(&orders[0], 0, S);
@@ -675,7 +675,7 @@ TEST(an_order_that_is_discarded_in_the_queue_never_starts)
 TEST(an_order_that_is_discarded_while_it_runs_is_killed_and_has_no_result)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 2);
 	offer(&orders[0], 0, S);
 	offer(&orders[1], 1, S);
@@ -694,7 +694,7 @@ TEST(an_order_that_is_discarded_while_it_runs_is_killed_and_has_no_result)
 TEST(an_empty_open_list_ends_at_once)
 {
 	struct batch_opts opts = options();
-	opts.open = true;
+	opts.list.open = true;
 	begin(&opts, 6);
 	step(BATCH_CLOSED, -1, S);
 	ck_assert_str_eq(told(), "fetch end");

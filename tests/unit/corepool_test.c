@@ -237,15 +237,15 @@ static void check_placement(const struct topology *topology, const struct corepo
 	}
 }
 
-static void nothing_queued_fits(const struct schedule *schedule, struct job *jobs, size_t count,
-				const struct corepool *pool)
+static void nothing_queued_fits(const struct schedule *schedule, const struct schedule_taker *taker,
+				struct job *jobs, size_t count, const struct corepool *pool)
 {
 	size_t limit = SCHEDULE_OVERTAKE * (size_t)corepool_max_width(pool);
 	if (schedule->queued == 0)
 		return;
 	/* Everything waits for one that was overtaken too often. */
-	if (schedule->first && schedule->overtaken >= limit) {
-		ck_assert(!corepool_fits(pool, schedule->first->width));
+	if (taker->first && taker->overtaken >= limit) {
+		ck_assert(!corepool_fits(pool, taker->first->width));
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -264,6 +264,7 @@ static void play(const struct topology *topology, unsigned seed)
 	uint64_t now = 0;
 	srand(seed);
 	ck_assert_int_eq(corepool_init(&pool, topology, &(struct corepool_opts){ 0 }, NULL), 0);
+	struct schedule_taker taker = schedule_pool_taker(&pool);
 	memset(jobs, 0, sizeof(jobs));
 	for (uint32_t i = 0; i < JOBS; i++) {
 		jobs[i].item =
@@ -277,12 +278,12 @@ static void play(const struct topology *topology, unsigned seed)
 	while (done < JOBS) {
 		struct placement placement;
 		for (struct schedule_item *item;
-		     (item = schedule_next(&schedule, &pool, &placement));) {
+		     (item = schedule_place(&schedule, &taker, &pool, &placement));) {
 			struct job *job = container_of(item, struct job, item);
 			active[active_count++] = (struct active){ job, placement, now + job->ns };
 			check_placement(topology, &pool, active, active_count);
 		}
-		nothing_queued_fits(&schedule, jobs, JOBS, &pool);
+		nothing_queued_fits(&schedule, &taker, jobs, JOBS, &pool);
 		ck_assert_uint_gt(active_count, 0);
 		size_t first = 0;
 		for (size_t i = 1; i < active_count; i++)

@@ -9,8 +9,9 @@
 #define LOST_NS (5 * NS_PER_S)
 
 struct table {
+	struct worklist list;
 	struct deal deal;
-	struct deal_order orders[ORDERS_MAX];
+	struct batch_order orders[ORDERS_MAX];
 	struct deal_kind kinds[2];
 	struct deal_actions actions;
 };
@@ -19,22 +20,52 @@ static struct deal_config usual(void)
 {
 	return (struct deal_config){ .lost_after_ns = LOST_NS,
 				     .patience_ns = 30 * NS_PER_S,
-				     .deadline_ns = NS_NEVER,
 				     .max_hosts = 2,
 				     .retry_lost = true };
 }
 
+static struct worklist_opts plain(void)
+{
+	return (struct worklist_opts){ .order = SCHEDULE_LISTED,
+				       .deadline_ns = NS_NEVER,
+				       .gates = 2 };
+}
+
+/* Of the orders, what a test has filled in stays. */
+static void list(struct table *t, size_t count, const struct deal_config *config,
+		 const struct worklist_opts *opts)
+{
+	for (size_t i = 0; i < count; i++) {
+		t->orders[i].item.index = (uint32_t)i;
+		t->orders[i].item.width = t->kinds[t->orders[i].item.kind].width;
+		t->orders[i].runs = 1;
+	}
+	worklist_init(&t->list, opts, t->orders, count);
+	deal_init(&t->deal, config, &t->list, t->kinds, 2);
+}
+
 static void begin(struct table *t, size_t count, const struct deal_config *config)
 {
+	const struct worklist_opts opts = plain();
 	*t = (struct table){ .kinds = { { .width = 1 }, { .width = 2 } } };
+	list(t, count, config, &opts);
+}
+
+/* The same orders once more, changed by the test. */
+static void begin_again(struct table *t, size_t count, const struct deal_config *config)
+{
+	const struct worklist_opts opts = plain();
+	deal_done(&t->deal);
+	worklist_done(&t->list);
 	for (size_t i = 0; i < count; i++)
-		t->orders[i].key = i;
-	deal_init(&t->deal, config, t->orders, count, t->kinds, 2);
+		t->orders[i].item.node = HEAP_NODE_INIT;
+	list(t, count, config, &opts);
 }
 
 static void table_done(struct table *t)
 {
 	deal_done(&t->deal);
+	worklist_done(&t->list);
 	deal_actions_done(&t->actions);
 }
 
@@ -84,14 +115,13 @@ TEST(a_host_is_given_what_its_cores_take)
 	AUTO(table_done) struct table t;
 	const struct deal_config config = usual();
 	begin(&t, 3, &config);
-	t.orders[1].kind = 1;
+	t.orders[1].item.kind = 1;
 	/* built again with a wide order in the middle */
-	deal_done(&t.deal);
-	deal_init(&t.deal, &config, t.orders, 3, t.kinds, 2);
+	begin_again(&t, 3, &config);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_WELCOME));
 	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 2); /* the wide one does not fit beside it */
-	ck_assert_int_eq(t.orders[1].state, DEAL_WAITING);
+	ck_assert_int_eq(t.orders[1].state, BATCH_QUEUED);
 }
 
 TEST(a_result_counts_before_it_is_confirmed_and_only_once)
@@ -105,7 +135,7 @@ TEST(a_result_counts_before_it_is_confirmed_and_only_once)
 	ck_assert_int_eq(t.actions.items[0].type, DEAL_DO_COUNT);
 	ck_assert_int_eq(t.actions.items[1].type, DEAL_DO_ACK);
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
-	ck_assert_uint_eq(t.deal.ok, 1);
+	ck_assert_uint_eq(t.list.ok, 1);
 }
 
 TEST(a_lost_order_runs_elsewhere_and_its_late_result_is_noted)
@@ -143,7 +173,7 @@ TEST(an_order_that_had_not_started_is_not_charged_with_the_loss)
 	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
 	ck_assert_ptr_null(find(&t, DEAL_DO_LOSE));
-	ck_assert_uint_eq(t.deal.waiting, 1);
+	ck_assert_uint_eq(t.list.schedule.queued, 1);
 }
 
 TEST(an_order_that_takes_its_hosts_with_it_fails_in_the_end)
@@ -160,7 +190,7 @@ TEST(an_order_that_takes_its_hosts_with_it_fails_in_the_end)
 		ck_assert_int_eq(find(&t, DEAL_DO_LOSE)->final, i == DEAL_LOSSES_MAX);
 	}
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
-	ck_assert_uint_eq(t.deal.failed, 1);
+	ck_assert_uint_eq(t.list.failed, 1);
 }
 
 TEST(without_lost_among_the_reasons_to_retry_the_first_loss_is_final)
@@ -210,10 +240,9 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 	struct deal_config config = usual();
 	static char *const features[] = { "gpu", NULL };
 	begin(&t, 1, &config);
-	t.orders[0].kind = 1;
+	t.orders[0].item.kind = 1;
 	t.kinds[1] = (struct deal_kind){ .width = 1, .needs.features = features };
-	deal_done(&t.deal);
-	deal_init(&t.deal, &config, t.orders, 1, t.kinds, 2);
+	begin_again(&t, 1, &config);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* it has no such feature */
 	ck_assert_uint_eq(find(&t, DEAL_DO_AWAIT)->order, 0);
@@ -244,8 +273,8 @@ TEST(a_wide_order_is_overtaken_by_so_many_and_no_more)
 	const struct deal_config config = usual();
 	begin(&t, 0, &config);
 	for (uint32_t i = 0; i < ORDERS_MAX; i++)
-		t.orders[i] = (struct deal_order){ .key = i, .kind = i == 1 };
-	deal_init(&t.deal, &config, t.orders, ORDERS_MAX, t.kinds, 2);
+		t.orders[i].item.kind = i == 1;
+	begin_again(&t, ORDERS_MAX, &config);
 	hello(&t, 1, 1, NULL, 0);
 	uint32_t ended = 0, given = 0;
 	uint64_t now_ns = NS_PER_S;
@@ -254,7 +283,7 @@ TEST(a_wide_order_is_overtaken_by_so_many_and_no_more)
 		result(&t, now_ns, 0, 1, ended, t.orders[ended].lease);
 		ended += ended == 0 ? 2 : 1;
 	}
-	ck_assert_uint_eq(given, (uint32_t)DEAL_OVERTAKE * 2);
+	ck_assert_uint_eq(given, (uint32_t)SCHEDULE_OVERTAKE * 2);
 	result(&t, now_ns, 0, 1, ended, t.orders[ended].lease);
 	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->order, 1);
 }
@@ -286,8 +315,7 @@ TEST(a_host_with_the_feature_name_or_memory_is_given_the_order)
 		config.max_hosts = 3;
 		begin(&t, 0, &config);
 		t.kinds[0] = cases[i].kind;
-		t.orders[0] = (struct deal_order){ .kind = 0 };
-		deal_init(&t.deal, &config, t.orders, 1, t.kinds, 1);
+		begin_again(&t, 1, &config);
 		hello_as(&t, 1, poor);
 		ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
 		ck_assert_ptr_nonnull(find(&t, DEAL_DO_AWAIT));
@@ -300,10 +328,9 @@ TEST(a_host_with_the_feature_name_or_memory_is_given_the_order)
 static void begin_unfit(struct table *t, const struct deal_config *config)
 {
 	begin(t, 2, config);
-	t->orders[1].kind = 1;
+	t->orders[1].item.kind = 1;
 	t->kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
-	deal_done(&t->deal);
-	deal_init(&t->deal, config, t->orders, 2, t->kinds, 2);
+	begin_again(t, 2, config);
 	hello(t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(t, DEAL_DO_UNFIT));
 }
@@ -387,9 +414,9 @@ TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)
 	ck_assert_uint_gt(t.deal.given, 2);
 	size_t given = t.deal.given;
 	hello(&t, 3 + NS_PER_MS, 2, NULL, 0);
-	ck_assert_uint_eq(t.deal.waiting, 0);
+	ck_assert_uint_eq(t.list.schedule.queued, 0);
 	for (uint32_t i = 0; !find(&t, DEAL_DO_RECALL) && i < ORDERS; i++)
-		if (t.orders[i].state == DEAL_GIVEN && t.orders[i].host == 1)
+		if (t.orders[i].state == BATCH_GIVEN && t.orders[i].host == 1)
 			result(&t, 4 + NS_PER_MS, 1, 2, i, t.orders[i].lease);
 	ck_assert_uint_gt(given, 2);
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_RECALL));
@@ -421,14 +448,14 @@ TEST(a_host_is_asked_to_return_only_what_it_has_not_started)
 TEST(halt_stops_all_hosts)
 {
 	AUTO(table_done) struct table t;
-	struct deal_config config = usual();
-	ck_assert_int_eq(halt_rule_parse("now,success=1", &config.halt, NULL), 0);
+	const struct deal_config config = usual();
 	begin(&t, ORDERS, &config);
+	ck_assert_int_eq(halt_rule_parse("now,success=1", &t.list.opts.halt, NULL), 0);
 	hello(&t, 1, 1, NULL, 0);
 	hello(&t, 1, 2, NULL, 0);
 	result(&t, 2, 0, 1, 0, t.orders[0].lease);
 	ck_assert_uint_eq(count_of(&t, DEAL_DO_STOP), 2);
-	ck_assert_int_eq(t.deal.why, DEAL_WHY_HALT);
+	ck_assert_int_eq(t.list.stop, BATCH_STOP_HALT);
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
 }
 
@@ -618,7 +645,7 @@ TEST(a_host_that_stops_returns_what_has_not_started)
 	AUTO(fist_done) struct fist f;
 	make_fist(&f);
 	poke(&f, 5, (struct hand_event){ HAND_EV_GIVEN, .order = 6, .lease = 8 });
-	poke(&f, 6, (struct hand_event){ HAND_EV_STOP, .stop = DEAL_STOP });
+	poke(&f, 6, (struct hand_event){ HAND_EV_STOP, .stop = WORKLIST_STOP });
 	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_UNQUEUE);
 	ck_assert_int_eq(f.actions.items[1].type, HAND_DO_RETURNED);
 	ck_assert_int_eq(f.actions.items[2].type, HAND_DO_STOP);

@@ -37,11 +37,12 @@ TEST(the_longest_work_starts_first)
 	AUTO(corepool_done) struct corepool pool;
 	struct placement placement;
 	corepool_init_anonymous(&pool, 4);
+	struct schedule_taker taker = schedule_pool_taker(&pool);
 	queue_jobs(&schedule, jobs, 3, SCHEDULE_LONGEST);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[1].item);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[2].item);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[0].item);
-	ck_assert_ptr_null(schedule_next(&schedule, &pool, &placement));
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[1].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[2].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[0].item);
+	ck_assert_ptr_null(schedule_place(&schedule, &taker, &pool, &placement));
 }
 
 TEST(without_history_the_list_is_kept_within_a_width)
@@ -51,10 +52,11 @@ TEST(without_history_the_list_is_kept_within_a_width)
 	AUTO(corepool_done) struct corepool pool;
 	struct placement placement;
 	corepool_init_anonymous(&pool, 4);
+	struct schedule_taker taker = schedule_pool_taker(&pool);
 	queue_jobs(&schedule, jobs, 3, SCHEDULE_LONGEST);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[1].item);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[0].item);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[2].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[1].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[0].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[2].item);
 }
 
 TEST(a_wide_order_at_the_head_does_not_block_narrow_ones)
@@ -64,10 +66,11 @@ TEST(a_wide_order_at_the_head_does_not_block_narrow_ones)
 	AUTO(corepool_done) struct corepool pool;
 	struct placement placement;
 	corepool_init_anonymous(&pool, 2);
+	struct schedule_taker taker = schedule_pool_taker(&pool);
 	queue_jobs(&schedule, jobs, 3, SCHEDULE_LISTED);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[0].item);
-	ck_assert_ptr_eq(schedule_next(&schedule, &pool, &placement), &jobs[2].item);
-	ck_assert_ptr_null(schedule_next(&schedule, &pool, &placement));
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[0].item);
+	ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &placement), &jobs[2].item);
+	ck_assert_ptr_null(schedule_place(&schedule, &taker, &pool, &placement));
 }
 
 TEST(random_order_repeats_with_its_seed)
@@ -141,18 +144,19 @@ TEST(each_wide_order_is_overtaken_as_if_it_were_the_first)
 	AUTO(corepool_done) struct corepool pool;
 	struct placement one, both, narrow;
 	corepool_init_anonymous(&pool, 2);
+	struct schedule_taker taker = schedule_pool_taker(&pool);
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		jobs[i] = (struct job){ { .width = i < 2 ? 2 : 1 }, 10 };
 	queue_jobs(&schedule, jobs, ARRAY_LEN(jobs), SCHEDULE_LISTED);
 	for (size_t wide = 0; wide < 2; wide++) {
 		ck_assert(corepool_take(&pool, 1, &one));
 		for (int i = 0; i < 2 * SCHEDULE_OVERTAKE; i++) {
-			ck_assert_ptr_nonnull(schedule_next(&schedule, &pool, &narrow));
+			ck_assert_ptr_nonnull(schedule_place(&schedule, &taker, &pool, &narrow));
 			corepool_give(&pool, &narrow);
 		}
-		ck_assert_ptr_null(schedule_next(&schedule, &pool, &narrow));
+		ck_assert_ptr_null(schedule_place(&schedule, &taker, &pool, &narrow));
 		corepool_give(&pool, &one);
-		ck_assert_ptr_eq(schedule_next(&schedule, &pool, &both), &jobs[wide].item);
+		ck_assert_ptr_eq(schedule_place(&schedule, &taker, &pool, &both), &jobs[wide].item);
 		corepool_give(&pool, &both);
 	}
 }
@@ -167,6 +171,7 @@ TEST(a_wide_order_is_not_overtaken_for_ever)
 		AUTO(schedule_done) struct schedule schedule = SCHEDULE_INIT;
 		AUTO(corepool_done) struct corepool pool;
 		corepool_init_anonymous(&pool, 2);
+		struct schedule_taker taker = schedule_pool_taker(&pool);
 		for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 			jobs[i] = (struct job){ { .width = 1 }, 10 };
 		jobs[2].item.width = 2;
@@ -176,7 +181,7 @@ TEST(a_wide_order_is_not_overtaken_for_ever)
 		size_t started = 0, wide_at = 0, busy = 0;
 		while (schedule.queued > 0) {
 			struct schedule_item *item =
-				schedule_next(&schedule, &pool, &running[busy]);
+				schedule_place(&schedule, &taker, &pool, &running[busy]);
 			if (item) {
 				started++;
 				busy++;

@@ -3,7 +3,7 @@
 #ifndef BATCH_AHEAD_AHEAD_H
 #define BATCH_AHEAD_AHEAD_H
 
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 #include "sys/start/start_ring.h"
 
 struct ahead {

@@ -69,15 +69,18 @@ static uint32_t kind_for(struct dealer *dealer, size_t number)
 static void make_orders(struct dealer *dealer)
 {
 	const struct batch_config *config = dealer->many->config;
-	dealer->orders = mem_alloc((dealer->list.count + 1) * sizeof(*dealer->orders));
-	for (size_t i = 0; i < dealer->list.count; i++) {
-		const struct batch_order *todo = &dealer->list.todo[i];
-		dealer->orders[i] = (struct deal_order){
-			.key = schedule_key(&todo->item, (enum schedule_order)config->order,
-					    todo->estimate_ns, (uint64_t)config->seed),
-			.kind = kind_for(dealer, i)
-		};
-	}
+	const struct worklist_opts opts = {
+		.order = (enum schedule_order)config->order,
+		.seed = (uint64_t)config->seed,
+		.halt = config->halt,
+		.deadline_ns = config->deadline_ns ? ns_add(clock_now_ns(), config->deadline_ns)
+						   : NS_NEVER,
+		.groups = dealer->list.groups,
+		.gates = dealer->list.gates,
+	};
+	for (size_t i = 0; i < dealer->list.count; i++)
+		dealer->list.todo[i].item.kind = kind_for(dealer, i);
+	worklist_init(&dealer->orders, &opts, dealer->list.todo, dealer->list.count);
 }
 
 /* ---- hosts ---- */
@@ -136,7 +139,8 @@ static void fail(struct dealer *dealer, const struct err *err)
 		return;
 	dealer->broken = true;
 	log_error("%s", err->msg);
-	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = DEAL_KILL, .why = DEAL_WHY_FATAL });
+	step(dealer,
+	     (struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_KILL, .why = BATCH_STOP_FATAL });
 }
 
 static struct got *find_got(struct peer *peer, uint32_t lease)
@@ -247,7 +251,7 @@ static void set_retry(const struct dealer *dealer, uint32_t number, struct endin
 	const struct batch_order *todo = &dealer->list.todo[number];
 	const struct result *result = &ending->result;
 	ending->retry = !ending->final && !ending->unrun && result->reason != REASON_OK;
-	ending->attempts = todo->retries + dealer->orders[number].losses + 1;
+	ending->attempts = todo->retries + dealer->list.todo[number].losses + 1;
 	ending->retry_in_ns =
 		batch_retry_delay_ns(dealer->many->config->retry_delay_ns, result->attempt);
 }
@@ -285,6 +289,8 @@ static void count_result(struct dealer *dealer, uint32_t number)
 		ending.bytes[i] = got->bytes[i];
 	}
 	record(dealer, number, &ending);
+	if (result->reason == REASON_OK && !result->warmup && ending.timed)
+		worklist_learn(&dealer->orders, &dealer->list.todo[number], ending.runtime_ns);
 	if (got)
 		free_got(got);
 }
@@ -298,7 +304,7 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	ending_init_bare(&ending);
 	ending_set_order(result, dealer_order(dealer, number), 0,
 			 dealer->list.todo[number].item.width);
-	result->attempt = (int)MAX(dealer->orders[number].losses, 1);
+	result->attempt = (int)MAX(dealer->list.todo[number].losses, 1);
 	result->reason = reason;
 	result->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
 	result->node = mem_strdup(host_name(dealer, host));
@@ -307,7 +313,7 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	ending.start_wall_ns = clock_wall_ns();
 	ending.final = final;
 	ending.retry = !final;
-	ending.attempts = dealer->list.todo[number].retries + dealer->orders[number].losses + 1;
+	ending.attempts = dealer->list.todo[number].retries + dealer->list.todo[number].losses + 1;
 	record(dealer, number, &ending);
 }
 
@@ -329,7 +335,7 @@ static void end(struct dealer *dealer)
 /* Those that were promised are told that it is over, unless the user wants to leave. */
 bool dealer_is_awaited(const struct dealer *dealer)
 {
-	return deal_absent(&dealer->deal) > 0 && dealer->deal.why == DEAL_WHY_NONE;
+	return deal_absent(&dealer->deal) > 0 && dealer->orders.stop == BATCH_GO;
 }
 
 /* ---- what deal wants ---- */
@@ -338,7 +344,7 @@ bool dealer_is_awaited(const struct dealer *dealer)
 static char *unfit(const struct dealer *dealer, uint32_t number, const char *what)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	const struct deal_kind *kind = &dealer->kinds[dealer->orders[number].kind];
+	const struct deal_kind *kind = &dealer->kinds[dealer->list.todo[number].item.kind];
 	buf_printf(&text, "%s what order ", what);
 	order_append_id(dealer_order(dealer, number), &text);
 	buf_printf(&text, " needs: %d core%s", kind->width, kind->width == 1 ? "" : "s");
@@ -366,7 +372,7 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 		    (struct work_msg){ .type = WORK_GIVE,
 				       .order = action->order,
 				       .lease = action->lease,
-				       .number = dealer->orders[action->order].losses,
+				       .number = dealer->list.todo[action->order].losses,
 				       .text = buf_data(&text),
 				       .len = buf_len(&text) });
 }
@@ -569,7 +575,7 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 	}
 	step(dealer, event);
 	if (msg->type == WORK_STARTED && msg->order < dealer->list.count &&
-	    dealer->orders[msg->order].lease == msg->lease)
+	    dealer->list.todo[msg->order].lease == msg->lease)
 		batch_page_started(dealer->recorder.page, msg->order, peer->name);
 	const struct deal_host *host = &dealer->deal.hosts[peer->host];
 	if (msg->type == WORK_BEAT && host->link == peer->id)
@@ -629,9 +635,11 @@ void dealer_down(struct dealer *dealer, uint64_t link, bool dead)
 						  .dead = dead });
 }
 
-void dealer_stop(struct dealer *dealer, enum deal_stop stop)
+void dealer_stop(struct dealer *dealer, enum worklist_halt stop)
 {
-	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = stop, .why = DEAL_WHY_USER });
+	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = stop,
+					  .why = stop == WORKLIST_DRAIN ? BATCH_STOP_DRAIN
+									: BATCH_STOP_INTERRUPT });
 }
 
 /* ---- life ---- */
@@ -668,14 +676,11 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		.lost_after_ns = many->lost_ns,
 		.hold_until_ns = again ? ns_add(now_ns, many->lost_ns) : 0,
 		.patience_ns = PATIENCE_NS,
-		.deadline_ns = config->deadline_ns ? ns_add(now_ns, config->deadline_ns) : NS_NEVER,
 		.min_hosts = many->rdzv->min_nodes,
 		.max_hosts = many->rdzv->max_nodes,
 		.retry_lost = config->retry_on.reasons[REASON_LOST],
-		.halt = config->halt,
 	};
-	deal_init(&dealer->deal, &deal, dealer->orders, dealer->list.count, dealer->kinds,
-		  dealer->kind_count);
+	deal_init(&dealer->deal, &deal, &dealer->orders, dealer->kinds, dealer->kind_count);
 	r = dealer_open_page(dealer, err);
 	if (r < 0) {
 		dealer_free(dealer);
@@ -698,7 +703,7 @@ void dealer_free(struct dealer *dealer)
 	event_free(dealer->status);
 	deal_done(&dealer->deal);
 	recorder_done(&dealer->recorder);
-	free(dealer->orders);
+	worklist_done(&dealer->orders);
 	free(dealer->kinds);
 	free(dealer);
 }

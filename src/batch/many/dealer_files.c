@@ -261,11 +261,11 @@ int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work
 {
 	if (msg->order >= dealer->list.count || msg->len > WORK_OUTPUT_MAX)
 		return err_set(err, EPROTO, "a file of an unknown order");
-	const struct deal_order *order = &dealer->orders[msg->order];
+	const struct batch_order *order = &dealer->list.todo[msg->order];
 	const struct order_extra *extra = dealer_order(dealer, msg->order)->extra;
 	if (!extra || msg->number >= extra->returns.count)
 		return err_set(err, EPROTO, "a file that no order returns");
-	if (order->state != DEAL_GIVEN || order->lease != msg->lease || order->host != peer->host)
+	if (order->state != BATCH_GIVEN || order->lease != msg->lease || order->host != peer->host)
 		return 0; /* its result will not count, either */
 	struct got *got = dealer_got(peer, msg->lease);
 	struct got_file *file = file_of(got, msg->number, extra->returns.count);

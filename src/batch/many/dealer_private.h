@@ -41,8 +41,8 @@ struct peer {
 struct dealer {
 	struct many *many;
 	struct many_list list;
+	struct worklist orders;
 	struct deal deal;
-	struct deal_order *orders;
 	struct deal_kind *kinds;
 	size_t kind_count, kind_cap;
 	struct event *timer, *status;

@@ -11,32 +11,20 @@
 #define BAR_NS (200 * NS_PER_MS)
 #define STATUS_NS (30 * NS_PER_S)
 
-static uint64_t eta(const struct dealer *dealer, uint64_t elapsed_ns)
-{
-	uint64_t done = dealer->deal.ok + dealer->deal.failed;
-	return done ? elapsed_ns / done * (dealer->deal.count - done) : NS_NEVER;
-}
-
 static struct batch_sum sum_of(const struct dealer *dealer)
 {
-	static const enum batch_stop stops[] = { [DEAL_WHY_USER] = BATCH_STOP_INTERRUPT,
-						 [DEAL_WHY_HALT] = BATCH_STOP_HALT,
-						 [DEAL_WHY_DEADLINE] = BATCH_STOP_DEADLINE,
-						 [DEAL_WHY_FATAL] = BATCH_STOP_FATAL };
 	const struct deal *deal = &dealer->deal;
-	bool drained = deal->why == DEAL_WHY_USER && deal->stop == DEAL_DRAIN;
-	return (struct batch_sum){ .ok = deal->ok,
-				   .failed = deal->failed,
-				   .total = deal->count,
+	const struct worklist *list = &dealer->orders;
+	return (struct batch_sum){ .ok = list->ok,
+				   .failed = list->failed,
+				   .skipped = list->skipped,
+				   .total = list->total,
 				   .running = deal->given,
-				   .stop = dealer->broken ? BATCH_STOP_FATAL
-					   : drained	  ? BATCH_STOP_DRAIN
-							  : stops[deal->why],
+				   .stop = dealer->broken ? BATCH_STOP_FATAL : list->stop,
 				   .stop_signal = runner_stop_signal(dealer->many->runner),
 				   .late = dealer->late,
 				   .hosts = deal_hosts_in(deal, DEAL_HERE),
-				   .left_ns = eta(dealer,
-						  clock_now_ns() - dealer->recorder.start_ns) };
+				   .left_ns = deal_eta(deal, clock_now_ns()) };
 }
 
 void dealer_on_status(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -91,7 +79,7 @@ static const struct order *page_order(void *arg, size_t index)
 static void page_sum(void *arg, struct roster *roster UNUSED, struct roster_sum *ret_sum)
 {
 	const struct dealer *dealer = arg;
-	ret_sum->left_ns = eta(dealer, clock_now_ns() - dealer->recorder.start_ns);
+	ret_sum->left_ns = deal_eta(&dealer->deal, clock_now_ns());
 	ret_sum->before = dealer->list.already_done;
 	ret_sum->jobs = dealer->deal.jobs;
 	ret_sum->hosts = deal_hosts_in(&dealer->deal, DEAL_HERE);

@@ -280,7 +280,9 @@ static uint32_t lease(void *arg, const struct batch_order *order)
 static void signalled(void *arg, int sig)
 {
 	struct many *many = arg;
-	enum deal_stop stop = sig == SIGHUP ? DEAL_DRAIN : many->signals++ ? DEAL_KILL : DEAL_STOP;
+	enum worklist_halt stop = sig == SIGHUP	    ? WORKLIST_DRAIN
+				  : many->signals++ ? WORKLIST_KILL
+						    : WORKLIST_STOP;
 	if (many->over)
 		event_base_loopbreak(runner_base(many->runner));
 	else if (many->dealer)

@@ -10,8 +10,9 @@
 /* What the coordinator works on. All is borrowed. */
 struct many_list {
 	const struct orders *orders;
-	const struct batch_order *todo;
+	struct batch_order *todo;
 	size_t count, already_done;
+	uint32_t groups, gates; /* of them */
 	size_t variant_step; /* from an order of A to that of B, see runner_job; 0: no variants */
 	uint32_t variants;   /* 0: none */
 	struct journal *journal;

@@ -53,7 +53,7 @@ void post_down(struct post *post);
 void post_coordinates(struct post *post);
 int post_take(struct post *post, const void *data, size_t len, struct err *err);
 void post_drained(struct post *post);
-void post_interrupt(struct post *post, enum deal_stop stop);
+void post_interrupt(struct post *post, enum worklist_halt stop);
 void post_job(struct post *post, struct runner_job *job);
 void post_started(struct post *post, const struct batch_order *order);
 void post_ended(struct post *post, struct ending *ending);
@@ -66,7 +66,7 @@ void dealer_free(struct dealer *dealer);
 void dealer_peer(struct dealer *dealer, uint64_t link, const char *name);
 void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t len);
 void dealer_down(struct dealer *dealer, uint64_t link, bool dead);
-void dealer_stop(struct dealer *dealer, enum deal_stop stop);
+void dealer_stop(struct dealer *dealer, enum worklist_halt stop);
 bool dealer_is_awaited(const struct dealer *dealer); /* by hosts that are still to come */
 void dealer_finish(struct dealer *dealer);	     /* says how it ended */
 

@@ -300,11 +300,12 @@ static void fetch_files(struct post *post, uint32_t lease)
 	cargo_fetch(post->cargo, task->order, lease, &extra_of(post, task)->transfer);
 }
 
-static void stop(struct post *post, enum deal_stop how)
+static void stop(struct post *post, enum worklist_halt how)
 {
-	struct batch_event event = { .type = how == DEAL_DRAIN ? BATCH_DRAIN : BATCH_INTERRUPT };
+	struct batch_event event = { .type = how == WORKLIST_DRAIN ? BATCH_DRAIN
+								   : BATCH_INTERRUPT };
 	runner_post(post->many->runner, &event);
-	if (how == DEAL_KILL)
+	if (how == WORKLIST_KILL)
 		runner_post(post->many->runner, &event);
 }
 
@@ -537,10 +538,10 @@ static int take_msg(struct post *post, const struct work_msg *msg, struct err *e
 		event.count = msg->count;
 		break;
 	case WORK_STOP:
-		if (msg->count >= DEAL_STOP_COUNT)
+		if (msg->count >= WORKLIST_HALT_COUNT)
 			return err_set(err, EPROTO, "a STOP of an unknown kind");
 		event.type = HAND_EV_STOP;
-		event.stop = (enum deal_stop)msg->count;
+		event.stop = (enum worklist_halt)msg->count;
 		break;
 	case WORK_ANSWERED:
 		event.type = HAND_EV_ANSWERED;
@@ -601,7 +602,7 @@ void post_coordinates(struct post *post)
 	step(post, (struct hand_event){ HAND_EV_COORDINATES });
 }
 
-void post_interrupt(struct post *post, enum deal_stop how)
+void post_interrupt(struct post *post, enum worklist_halt how)
 {
 	step(post, (struct hand_event){ HAND_EV_STOP, .stop = how });
 }

@@ -2,7 +2,7 @@
 #ifndef BATCH_SHOW_OUTPUT_FILE_H
 #define BATCH_SHOW_OUTPUT_FILE_H
 
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 #include "proto/orders.h"
 
 /* Its path; the caller frees it. `repeated`: the order runs more than once. */

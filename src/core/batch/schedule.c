@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 struct schedule_lane {
+	uint32_t kind;
 	int width;
 	struct heap heap;
 };
@@ -43,36 +44,28 @@ uint64_t schedule_key(const struct schedule_item *item, enum schedule_order orde
 	return UINT64_MAX - work;
 }
 
-static struct schedule_lane *lane_for(struct schedule *schedule, int width)
+static struct schedule_lane *lane_for(struct schedule *schedule, const struct schedule_item *item)
 {
-	for (size_t i = 0; i < schedule->count; i++)
-		if (schedule->lanes[i].width == width)
-			return &schedule->lanes[i];
+	for (size_t i = 0; i < schedule->count; i++) {
+		struct schedule_lane *lane = &schedule->lanes[i];
+		if (lane->kind == item->kind && lane->width == item->width)
+			return lane;
+	}
 	ARRAY_RESERVE(schedule->lanes, schedule->count, schedule->cap);
 	struct schedule_lane *lane = &schedule->lanes[schedule->count++];
-	*lane = (struct schedule_lane){ .width = width, .heap = HEAP_INIT };
+	*lane = (struct schedule_lane){ item->kind, item->width, HEAP_INIT };
 	return lane;
 }
 
 void schedule_add(struct schedule *schedule, struct schedule_item *item, uint64_t key)
 {
-	heap_push(&lane_for(schedule, item->width)->heap, &item->node, key);
+	heap_push(&lane_for(schedule, item)->heap, &item->node, key);
 	schedule->queued++;
 }
 
 void schedule_remove(struct schedule *schedule, struct schedule_item *item)
 {
-	heap_remove(&lane_for(schedule, item->width)->heap, &item->node);
-	schedule->queued--;
-	if (schedule->first == item)
-		schedule->first = NULL;
-}
-
-static void take_out(struct schedule *schedule, struct schedule_item *item)
-{
-	if (!heap_node_queued(&item->node))
-		return;
-	heap_remove(&lane_for(schedule, item->width)->heap, &item->node);
+	heap_remove(&lane_for(schedule, item)->heap, &item->node);
 	schedule->queued--;
 }
 
@@ -81,69 +74,97 @@ static bool earlier(const struct schedule_item *a, const struct schedule_item *b
 	return a->node.key != b->node.key ? a->node.key < b->node.key : a->index < b->index;
 }
 
-/* The one to start among the first of each lane; heads may be NULL. */
-static int choose(struct schedule_item *const *heads, size_t count, const struct corepool *pool)
+/* Of those that can run there: the first in line, and the first that fits now. */
+static struct schedule_item *choose(const struct schedule *schedule,
+				    const struct schedule_taker *taker,
+				    struct schedule_item **ret_first)
 {
-	int best = -1;
-	for (size_t i = 0; i < count; i++) {
-		if (!heads[i] || (best >= 0 && !earlier(heads[i], heads[best])))
+	struct schedule_item *best = NULL, *first = NULL;
+	for (size_t i = 0; i < schedule->count; i++) {
+		struct schedule_item *head = item_of(heap_top(&schedule->lanes[i].heap));
+		bool may_be_best = head && (!best || earlier(head, best));
+		bool may_be_first = head && (!first || earlier(head, first));
+		if (!may_be_best && !may_be_first)
 			continue;
-		if (corepool_fits(pool, heads[i]->width))
-			best = (int)i;
+		enum schedule_fit fit = taker->fit(taker->arg, head);
+		if (fit != SCHEDULE_NEVER && may_be_first)
+			first = head;
+		if (fit == SCHEDULE_NOW && may_be_best)
+			best = head;
 	}
+	*ret_first = first;
 	return best;
 }
 
 /* Whether `chosen` may start now: it is the first in line, or that one has not waited for too many
  * yet. */
-static bool may_pass(struct schedule *schedule, struct schedule_item *const *heads,
-		     const struct schedule_item *chosen, const struct corepool *pool)
+static bool may_pass(struct schedule_taker *taker, const struct schedule_item *first,
+		     const struct schedule_item *chosen)
 {
-	const struct schedule_item *first = chosen;
-	for (size_t i = 0; i < schedule->count; i++)
-		if (heads[i] && earlier(heads[i], first))
-			first = heads[i];
-	if (first != schedule->first)
-		schedule->overtaken = 0;
-	schedule->first = first == chosen ? NULL : first;
+	if (first != taker->first)
+		taker->overtaken = 0;
+	taker->first = first == chosen ? NULL : first;
 	if (first == chosen)
 		return true;
-	if (schedule->overtaken >= SCHEDULE_OVERTAKE * (size_t)corepool_max_width(pool))
+	if (taker->overtaken >= SCHEDULE_OVERTAKE * (size_t)taker->cores)
 		return false;
-	schedule->overtaken++;
+	taker->overtaken++;
 	return true;
 }
 
-struct schedule_item *schedule_next(struct schedule *schedule, struct corepool *pool,
-				    struct placement *ret_placement)
+struct schedule_item *schedule_next(struct schedule *schedule, struct schedule_taker *taker)
 {
-	struct schedule_item *heads[64];
-	AUTO_FREE struct schedule_item **many = NULL;
-	struct schedule_item **all = heads;
-	if (schedule->count > ARRAY_LEN(heads))
-		all = many = NEW_ARRAY(struct schedule_item *, schedule->count);
-	for (size_t i = 0; i < schedule->count; i++)
-		all[i] = item_of(heap_top(&schedule->lanes[i].heap));
-	int best = choose(all, schedule->count, pool);
-	if (best < 0 || !may_pass(schedule, all, all[best], pool))
+	struct schedule_item *first, *best = choose(schedule, taker, &first);
+	if (!best || !may_pass(taker, first, best))
 		return NULL;
-	struct schedule_item *item = all[best];
-	bool taken = corepool_take(pool, item->width, ret_placement);
-	assert(taken);
-	(void)taken;
-	take_out(schedule, item);
+	schedule_remove(schedule, best);
+	return best;
+}
+
+static enum schedule_fit fits_pool(void *arg, const struct schedule_item *item)
+{
+	return corepool_fits(arg, item->width) ? SCHEDULE_NOW : SCHEDULE_LATER;
+}
+
+struct schedule_taker schedule_pool_taker(struct corepool *pool)
+{
+	return (struct schedule_taker){ .fit = fits_pool,
+					.arg = pool,
+					.cores = corepool_max_width(pool) };
+}
+
+struct schedule_item *schedule_place(struct schedule *schedule, struct schedule_taker *taker,
+				     struct corepool *pool, struct placement *ret_placement)
+{
+	struct schedule_item *item = schedule_next(schedule, taker);
+	if (item) {
+		bool taken = corepool_take(pool, item->width, ret_placement);
+		assert(taken);
+		(void)taken;
+	}
 	return item;
 }
 
-struct schedule_item *schedule_first(const struct schedule *schedule)
+static bool any(void *arg UNUSED, const struct schedule_item *item UNUSED)
+{
+	return true;
+}
+
+struct schedule_item *schedule_find(const struct schedule *schedule, schedule_test_fn *what,
+				    void *arg)
 {
 	struct schedule_item *first = NULL;
 	for (size_t i = 0; i < schedule->count; i++) {
 		struct schedule_item *head = item_of(heap_top(&schedule->lanes[i].heap));
-		if (head && (!first || earlier(head, first)))
+		if (head && (!first || earlier(head, first)) && what(arg, head))
 			first = head;
 	}
 	return first;
+}
+
+struct schedule_item *schedule_first(const struct schedule *schedule)
+{
+	return schedule_find(schedule, any, NULL);
 }
 
 /* ---- the rest of the schedule, played ---- */
@@ -162,6 +183,19 @@ struct replay {
 	size_t running_count, running_cap;
 	uint64_t now_ns;
 };
+
+/* Of those that fit, the first in line; -1: none. */
+static int replay_choose(const struct replay *replay)
+{
+	int best = -1;
+	for (size_t i = 0; i < replay->lane_count; i++) {
+		struct schedule_item *head = replay->heads[i];
+		if (head && (best < 0 || earlier(head, replay->heads[best])) &&
+		    corepool_fits(&replay->pool, head->width))
+			best = (int)i;
+	}
+	return best;
+}
 
 static int compare_items(const void *a, const void *b)
 {
@@ -207,7 +241,7 @@ static void replay_done(struct replay *replay)
 /* Starts the next item, if one fits. */
 static bool replay_start(struct replay *replay, schedule_estimate_fn *estimate, void *arg)
 {
-	int best = choose(replay->heads, replay->lane_count, &replay->pool);
+	int best = replay_choose(replay);
 	if (best < 0)
 		return false;
 	struct replay_lane *lane = &replay->lanes[best];

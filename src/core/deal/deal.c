@@ -38,91 +38,88 @@ static struct deal_action *act_on(struct step *s, enum deal_action_type type,
 
 /* ---- orders ---- */
 
-static struct deal_kind *kind_of(const struct deal *deal, const struct deal_order *order)
+static const struct deal_kind *kind_of(const struct deal *deal, const struct batch_order *order)
 {
-	return &deal->kinds[order->kind];
+	return &deal->kinds[order->item.kind];
 }
 
-static void wait_again(struct deal *deal, struct deal_order *order)
+static uint32_t order_number(const struct deal *deal, const struct batch_order *order)
 {
-	order->state = DEAL_WAITING;
+	return (uint32_t)(order - deal->list->orders);
+}
+
+static struct batch_order *order_at(const struct deal *deal, uint32_t number)
+{
+	return &deal->list->orders[number];
+}
+
+static void wait_again(struct deal *deal, struct batch_order *order)
+{
 	order->started = false;
-	heap_push(&kind_of(deal, order)->waiting, &order->node, order->key);
-	deal->waiting++;
+	worklist_enqueue(deal->list, order);
 }
 
-void deal_init(struct deal *deal, const struct deal_config *config, struct deal_order *orders,
-	       size_t count, struct deal_kind *kinds, size_t kind_count)
+void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list,
+	       const struct deal_kind *kinds, size_t kind_count)
 {
-	*deal = (struct deal){ .config = *config,
-			       .orders = orders,
-			       .count = count,
-			       .kinds = kinds,
-			       .kind_count = kind_count };
-	for (size_t i = 0; i < kind_count; i++)
-		kinds[i].waiting = HEAP_INIT;
-	for (size_t i = 0; i < count; i++) {
-		struct deal_order *order = &orders[i];
-		order->losses = 0;
-		order->lease = order->results = 0;
-		order->node = HEAP_NODE_INIT;
-		wait_again(deal, order);
-	}
+	*deal = (struct deal){
+		.config = *config, .list = list, .kinds = kinds, .kind_count = kind_count
+	};
 }
 
 void deal_done(struct deal *deal)
 {
-	for (size_t i = 0; i < deal->kind_count; i++)
-		heap_done(&deal->kinds[i].waiting);
 	for (size_t i = 0; i < deal->host_count; i++) {
 		free(deal->hosts[i].given);
 		free(deal->hosts[i].features);
 	}
 	free(deal->hosts);
-	*deal = (struct deal){ .orders = NULL };
+	*deal = (struct deal){ .list = NULL };
 }
 
 /* Out of the hands of its host. */
-static void take_back(struct deal *deal, struct deal_order *order)
+static void take_back(struct deal *deal, struct batch_order *order)
 {
 	struct deal_host *host = &deal->hosts[order->host];
 	const struct deal_kind *kind = kind_of(deal, order);
 	uint32_t last = host->given[--host->given_count];
 	host->given[order->at] = last;
-	deal->orders[last].at = order->at;
+	order_at(deal, last)->at = order->at;
 	host->started_count -= order->started;
 	host->given_width -= kind->width;
 	host->given_memory -= kind->memory;
 	deal->given--;
 }
 
-static void give(struct step *s, struct deal_host *host, struct deal_order *order)
+static void give(struct step *s, struct deal_host *host, struct batch_order *order)
 {
 	struct deal *deal = s->deal;
 	const struct deal_kind *kind = kind_of(deal, order);
-	order->state = DEAL_GIVEN;
+	order->state = BATCH_GIVEN;
 	order->started = false;
 	order->results = 0;
 	order->lease = ++deal->last_lease;
 	order->host = host_number(deal, host);
 	order->at = (uint32_t)host->given_count;
 	ARRAY_RESERVE(host->given, host->given_count, host->given_cap);
-	host->given[host->given_count++] = (uint32_t)(order - deal->orders);
+	host->given[host->given_count++] = order_number(deal, order);
 	host->given_width += kind->width;
 	host->given_memory += kind->memory;
-	deal->waiting--;
 	deal->given++;
 	if (!host->last_ns)
 		host->last_ns = s->now_ns;
 	struct deal_action *action = act_on(s, DEAL_DO_GIVE, host);
-	action->order = (uint32_t)(order - deal->orders);
+	action->order = order_number(deal, order);
 	action->lease = order->lease;
 }
 
-static void note_started(struct deal_host *host, struct deal_order *order)
+static void note_started(const struct step *s, struct deal_host *host, struct batch_order *order)
 {
-	host->started_count += !order->started;
+	if (order->started)
+		return;
+	host->started_count++;
 	order->started = true;
+	order->since_ns = s->now_ns;
 }
 
 /* ---- stopping ---- */
@@ -130,30 +127,18 @@ static void note_started(struct deal_host *host, struct deal_order *order)
 static void tell_stop(struct step *s, const struct deal_host *host)
 {
 	if (host->state == DEAL_HERE)
-		act_on(s, DEAL_DO_STOP, host)->stop = s->deal->stop;
+		act_on(s, DEAL_DO_STOP, host)->stop = s->deal->list->halt;
 }
 
-static void stop_all(struct step *s, enum deal_stop stop, enum deal_why why)
+/* What the list says of the end. */
+static void heed_stop(struct step *s)
 {
 	struct deal *deal = s->deal;
-	if (stop <= deal->stop)
+	if (deal->list->halt <= deal->told)
 		return;
-	deal->stop = stop;
-	deal->why = MAX(deal->why, why);
+	deal->told = deal->list->halt;
 	for (size_t i = 0; i < deal->host_count; i++)
 		tell_stop(s, &deal->hosts[i]);
-}
-
-/* Counts an order that is over, and checks --halt. */
-static void settle(struct step *s, struct deal_order *order, bool ok)
-{
-	struct deal *deal = s->deal;
-	const struct halt_rule *halt = &deal->config.halt;
-	order->state = DEAL_DONE;
-	*(ok ? &deal->ok : &deal->failed) += 1;
-	if (halt->when != HALT_NEVER && deal->stop == DEAL_GO &&
-	    halt_rule_met(halt, deal->failed, deal->ok, deal->count))
-		stop_all(s, halt->when == HALT_NOW ? DEAL_STOP : DEAL_DRAIN, DEAL_WHY_HALT);
 }
 
 /* ---- giving ---- */
@@ -161,7 +146,7 @@ static void settle(struct step *s, struct deal_order *order, bool ok)
 /* Orders beyond what its cores take. The last ones go to the hosts that can start them. */
 static int64_t ahead(const struct deal *deal, const struct deal_host *host)
 {
-	if (!host->pace_ns || deal->waiting <= deal->jobs)
+	if (!host->pace_ns || deal->list->schedule.queued <= deal->jobs)
 		return 0;
 	return (int64_t)MIN(DEAL_AHEAD_NS / host->pace_ns, (uint64_t)DEAL_AHEAD_MAX);
 }
@@ -184,47 +169,36 @@ static bool has_room(const struct deal *deal, const struct deal_host *host,
 	       (kind->memory == 0 || host->given_memory + kind->memory <= host->facts.memory);
 }
 
-/* The first in line that this host can take, and whether one before it did not fit. */
-static struct deal_order *next_for(const struct deal *deal, const struct deal_host *host,
-				   bool *ret_overtakes)
+struct place {
+	const struct deal *deal;
+	const struct deal_host *host;
+};
+
+static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 {
-	const struct heap_node *best = NULL, *first = NULL;
-	for (size_t i = 0; i < deal->kind_count; i++) {
-		const struct deal_kind *kind = &deal->kinds[i];
-		const struct heap_node *top = heap_top(&kind->waiting);
-		if (!top || !is_able(host, kind))
-			continue;
-		if (!first || top->key < first->key)
-			first = top;
-		if (has_room(deal, host, kind) && (!best || top->key < best->key))
-			best = top;
-	}
-	*ret_overtakes = best != first;
-	return best ? container_of(best, struct deal_order, node) : NULL;
+	const struct place *place = arg;
+	const struct deal_kind *kind = &place->deal->kinds[item->kind];
+	if (!is_able(place->host, kind))
+		return SCHEDULE_NEVER;
+	return has_room(place->deal, place->host, kind) ? SCHEDULE_NOW : SCHEDULE_LATER;
 }
 
 static bool may_give(const struct step *s, const struct deal_host *host)
 {
 	return host->state == DEAL_HERE && !host->spare && !host->recalling &&
-	       s->deal->stop == DEAL_GO && !s->deal->config.hold_until_ns;
+	       s->deal->list->stop == BATCH_GO && !s->deal->config.hold_until_ns;
 }
 
 static void fill_host(struct step *s, struct deal_host *host)
 {
-	struct deal *deal = s->deal;
-	bool overtakes;
-	while (deal->waiting > 0 && may_give(s, host)) {
-		struct deal_order *order = next_for(deal, host, &overtakes);
-		if (!order)
-			return;
-		host->overtaken = overtakes ? host->overtaken + 1 : 0;
-		if (host->overtaken > (uint32_t)(DEAL_OVERTAKE * host->facts.cores)) {
-			host->overtaken--; /* nothing more until the first one fits */
-			return;
-		}
-		heap_remove(&kind_of(deal, order)->waiting, &order->node);
-		give(s, host, order);
-	}
+	struct schedule *schedule = &s->deal->list->schedule;
+	struct place place = { s->deal, host };
+	struct schedule_item *item;
+	host->taker.fit = fit;
+	host->taker.arg = &place;
+	host->taker.cores = host->facts.cores;
+	while (may_give(s, host) && (item = schedule_next(schedule, &host->taker)))
+		give(s, host, container_of(item, struct batch_order, item));
 }
 
 /* What it has beyond what it can run: less than nothing if it can run more. */
@@ -250,7 +224,7 @@ static void recall_some(struct step *s)
 	struct deal *deal = s->deal;
 	struct deal_host *rich = NULL;
 	bool idle = false;
-	if (deal->given == 0 || deal->stop != DEAL_GO || deal->waiting > 0)
+	if (deal->given == 0 || deal->list->stop != BATCH_GO || deal->list->schedule.queued > 0)
 		return;
 	for (size_t i = 0; i < deal->host_count; i++) {
 		struct deal_host *host = &deal->hosts[i];
@@ -268,10 +242,10 @@ static void recall_some(struct step *s)
 /* ---- hosts ---- */
 
 /* What runs there is gone, or will be before anyone else gets it. */
-static void lose_order(struct step *s, const struct deal_host *host, struct deal_order *order)
+static void lose_order(struct step *s, const struct deal_host *host, struct batch_order *order)
 {
 	struct deal *deal = s->deal;
-	bool ran = order->started && deal->stop == DEAL_GO;
+	bool ran = order->started && deal->list->stop == BATCH_GO;
 	take_back(deal, order);
 	if (!ran) {
 		wait_again(deal, order);
@@ -280,10 +254,10 @@ static void lose_order(struct step *s, const struct deal_host *host, struct deal
 	order->losses++;
 	bool final = !deal->config.retry_lost || order->losses >= DEAL_LOSSES_MAX;
 	struct deal_action *action = act_on(s, DEAL_DO_LOSE, host);
-	action->order = (uint32_t)(order - deal->orders);
+	action->order = order_number(deal, order);
 	action->final = final;
 	if (final)
-		settle(s, order, false);
+		worklist_settle(deal->list, order, false);
 	else
 		wait_again(deal, order);
 }
@@ -318,7 +292,7 @@ static void lose_host(struct step *s, struct deal_host *host)
 	host->link = 0;
 	host->recalling = false;
 	while (host->given_count > 0)
-		lose_order(s, host, &s->deal->orders[host->given[host->given_count - 1]]);
+		lose_order(s, host, order_at(s->deal, host->given[host->given_count - 1]));
 	count_hosts(s);
 }
 
@@ -350,7 +324,7 @@ static bool holds(const struct deal_event *hello, uint32_t lease)
 static void miss_orders(struct step *s, const struct deal_host *host)
 {
 	for (size_t i = host->given_count; i > 0; i--) {
-		struct deal_order *order = &s->deal->orders[host->given[i - 1]];
+		struct batch_order *order = order_at(s->deal, host->given[i - 1]);
 		if (holds(s->event, order->lease))
 			continue;
 		take_back(s->deal, order);
@@ -361,7 +335,7 @@ static void miss_orders(struct step *s, const struct deal_host *host)
 static bool has_lease(const struct deal *deal, const struct deal_host *host, uint32_t lease)
 {
 	for (size_t i = 0; i < host->given_count; i++)
-		if (deal->orders[host->given[i]].lease == lease)
+		if (order_at(deal, host->given[i])->lease == lease)
 			return true;
 	return false;
 }
@@ -415,7 +389,7 @@ static void on_hello(struct step *s)
 	for (size_t i = 0; i < event->held_count; i++)
 		if (!has_lease(deal, host, event->held[i]))
 			act_on(s, DEAL_DO_DROP, host)->lease = event->held[i];
-	if (deal->stop != DEAL_GO)
+	if (deal->told != WORKLIST_GO)
 		tell_stop(s, host);
 }
 
@@ -433,13 +407,13 @@ static void on_link_down(struct step *s, struct deal_host *host)
 /* ---- what hosts say about orders ---- */
 
 /* The order if it is this host's, under this lease. */
-static struct deal_order *leased(const struct step *s, const struct deal_host *host)
+static struct batch_order *leased(const struct step *s, const struct deal_host *host)
 {
 	const struct deal_event *event = s->event;
-	if (event->order >= s->deal->count)
+	if (event->order >= s->deal->list->count)
 		return NULL;
-	struct deal_order *order = &s->deal->orders[event->order];
-	bool valid = order->state == DEAL_GIVEN && order->lease == event->lease &&
+	struct batch_order *order = order_at(s->deal, event->order);
+	bool valid = order->state == BATCH_GIVEN && order->lease == event->lease &&
 		     order->host == host_number(s->deal, host);
 	return valid ? order : NULL;
 }
@@ -462,8 +436,8 @@ static void keep_pace(const struct step *s, struct deal_host *host)
 static void on_result(struct step *s, struct deal_host *host)
 {
 	const struct deal_event *event = s->event;
-	struct deal_order *order = leased(s, host);
-	if (!order && event->order >= s->deal->count)
+	struct batch_order *order = leased(s, host);
+	if (!order && event->order >= s->deal->list->count)
 		return;
 	if (!order) {
 		struct deal_action *note = act_on(s, DEAL_DO_NOTE, host);
@@ -478,7 +452,7 @@ static void on_result(struct step *s, struct deal_host *host)
 		return;
 	}
 	order->results++;
-	note_started(host, order);
+	note_started(s, host, order);
 	act_on(s, DEAL_DO_COUNT, host)->order = event->order;
 	ack(s, host);
 	if (!event->final)
@@ -489,12 +463,12 @@ static void on_result(struct step *s, struct deal_host *host)
 	if (event->unrun)
 		wait_again(s->deal, order);
 	else
-		settle(s, order, event->ok);
+		worklist_settle(s->deal->list, order, event->ok);
 }
 
 static void on_returned(struct step *s, const struct deal_host *host)
 {
-	struct deal_order *order = leased(s, host);
+	struct batch_order *order = leased(s, host);
 	if (!order || order->started)
 		return;
 	take_back(s->deal, order);
@@ -519,11 +493,11 @@ static void host_event(struct step *s)
 	if (host->link != s->event->link || host->state != DEAL_HERE)
 		return;
 	host->heard_ns = s->now_ns;
-	struct deal_order *order;
+	struct batch_order *order;
 	switch (s->event->type) {
 	case DEAL_EV_STARTED:
 		if ((order = leased(s, host)))
-			note_started(host, order);
+			note_started(s, host, order);
 		break;
 	case DEAL_EV_RESULT:
 		on_result(s, host);
@@ -554,39 +528,45 @@ static uint64_t lost_at(const struct deal *deal, const struct deal_host *host)
 	return ns_add(host->heard_ns, deal->config.lost_after_ns);
 }
 
-static bool is_fit(const struct deal *deal, const struct deal_kind *kind)
+static bool is_fit(void *arg, const struct schedule_item *item)
 {
+	const struct deal *deal = arg;
 	for (size_t i = 0; i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
-		if (host->state != DEAL_LOST && !host->spare && is_able(host, kind))
+		if (host->state != DEAL_LOST && !host->spare &&
+		    is_able(host, &deal->kinds[item->kind]))
 			return true;
 	}
 	return false;
 }
 
+static bool is_unfit(void *arg, const struct schedule_item *item)
+{
+	return !is_fit(arg, item);
+}
+
+/* The first that waits for a host that is not here. */
+static struct batch_order *first_unfit(struct deal *deal)
+{
+	struct schedule_item *item = schedule_find(&deal->list->schedule, is_unfit, deal);
+	return item ? container_of(item, struct batch_order, item) : NULL;
+}
+
 static void fail_unfit(struct step *s)
 {
 	struct deal *deal = s->deal;
-	for (size_t i = 0; i < deal->kind_count; i++) {
-		struct deal_kind *kind = &deal->kinds[i];
-		struct heap_node *node;
-		while (!is_fit(deal, kind) && (node = heap_pop(&kind->waiting))) {
-			struct deal_order *order = container_of(node, struct deal_order, node);
-			deal->waiting--;
-			act(s, DEAL_DO_UNFIT)->order = (uint32_t)(order - deal->orders);
-			settle(s, order, false);
-		}
+	for (struct batch_order *order; (order = first_unfit(deal));) {
+		worklist_withdraw(deal->list, order);
+		act(s, DEAL_DO_UNFIT)->order = order_number(deal, order);
+		worklist_settle(deal->list, order, false);
 	}
 }
 
-static bool some_unfit(const struct deal *deal)
+static bool some_unfit(struct deal *deal)
 {
-	if (deal->waiting == 0 || deal->given > 0 || deal->stop != DEAL_GO)
-		return false;
-	for (size_t i = 0; i < deal->kind_count; i++)
-		if (deal->kinds[i].waiting.count > 0 && is_fit(deal, &deal->kinds[i]))
-			return false;
-	return true;
+	const struct schedule *schedule = &deal->list->schedule;
+	return schedule->queued > 0 && deal->given == 0 && deal->list->stop == BATCH_GO &&
+	       !schedule_find(schedule, is_fit, deal);
 }
 
 /* All hosts that there can be are here. One that has started again is also among them, until it is
@@ -604,24 +584,17 @@ static bool is_complete(const struct deal *deal)
 	return deal->complete_ns;
 }
 
-/* The first that waits for a host that is not here. */
 static void tell_unfit(struct step *s)
 {
-	const struct deal *deal = s->deal;
-	for (size_t i = 0; i < deal->kind_count; i++) {
-		const struct heap_node *top = heap_top(&deal->kinds[i].waiting);
-		if (!top || is_fit(deal, &deal->kinds[i]))
-			continue;
-		const struct deal_order *order = container_of(top, struct deal_order, node);
-		act(s, DEAL_DO_AWAIT)->order = (uint32_t)(order - deal->orders);
-		return;
-	}
+	const struct batch_order *order = first_unfit(s->deal);
+	if (order)
+		act(s, DEAL_DO_AWAIT)->order = order_number(s->deal, order);
 }
 
 static void watch_unfit(struct step *s)
 {
 	struct deal *deal = s->deal;
-	if (deal->stop == DEAL_GO && is_complete(deal)) {
+	if (deal->list->stop == BATCH_GO && is_complete(deal)) {
 		fail_unfit(s);
 		deal->complete_ns = 0; /* once, until hosts come or are lost */
 	}
@@ -642,14 +615,14 @@ static void on_timer(struct step *s)
 	for (size_t i = 0; i < deal->host_count; i++)
 		if (lost_at(deal, &deal->hosts[i]) <= s->now_ns)
 			lose_host(s, &deal->hosts[i]);
-	if (deal->config.deadline_ns <= s->now_ns && deal->stop == DEAL_GO)
-		stop_all(s, DEAL_STOP, DEAL_WHY_DEADLINE);
+	worklist_tick(deal->list, s->now_ns);
 }
 
 static void maybe_end(struct step *s)
 {
 	struct deal *deal = s->deal;
-	if (deal->ended || deal->given > 0 || (deal->waiting > 0 && deal->stop == DEAL_GO))
+	const struct worklist *list = deal->list;
+	if (deal->ended || deal->given > 0 || (list->stop == BATCH_GO && worklist_has_more(list)))
 		return;
 	deal->ended = true;
 	act(s, DEAL_DO_END);
@@ -677,7 +650,8 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 	}
 	if (deal->config.hold_until_ns <= now_ns)
 		deal->config.hold_until_ns = 0;
-	size_t waiting = deal->waiting;
+	const struct schedule *schedule = &deal->list->schedule;
+	size_t waiting = schedule->queued;
 	switch (event->type) {
 	case DEAL_EV_START:
 		break;
@@ -685,7 +659,7 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 		on_hello(&s);
 		break;
 	case DEAL_EV_STOP:
-		stop_all(&s, event->stop, event->why);
+		worklist_stop(deal->list, event->stop, event->why);
 		break;
 	case DEAL_EV_TIMER:
 		on_timer(&s);
@@ -694,25 +668,27 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 		host_event(&s);
 		break;
 	}
+	heed_stop(&s);
 	/* As a rule a host has room because it has ended something. */
-	bool one = event->type == DEAL_EV_RESULT && deal->waiting <= waiting;
+	bool one = event->type == DEAL_EV_RESULT && schedule->queued <= waiting;
 	if (one && event->host < deal->host_count)
 		fill_host(&s, &deal->hosts[event->host]);
-	for (size_t i = 0; !one && deal->waiting > 0 && i < deal->host_count; i++)
+	for (size_t i = 0; !one && schedule->queued > 0 && i < deal->host_count; i++)
 		fill_host(&s, &deal->hosts[i]);
 	recall_some(&s);
 	watch_unfit(&s);
+	heed_stop(&s);
 	maybe_end(&s);
 }
 
 uint64_t deal_deadline_ns(const struct deal *deal)
 {
-	uint64_t next = deal->stop == DEAL_GO ? deal->config.deadline_ns : NS_NEVER;
+	uint64_t next = worklist_deadline_ns(deal->list);
 	for (size_t i = 0; i < deal->host_count; i++)
 		next = MIN(next, lost_at(deal, &deal->hosts[i]));
 	if (deal->idle_ns)
 		next = MIN(next, ns_add(deal->idle_ns, deal->config.patience_ns));
-	if (deal->given == 0 && deal->waiting > 0 && deal->config.hold_until_ns)
+	if (deal->given == 0 && deal->list->schedule.queued > 0 && deal->config.hold_until_ns)
 		next = MIN(next, deal->config.hold_until_ns);
 	return deal->ended ? NS_NEVER : next;
 }
@@ -729,4 +705,31 @@ size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state)
 	for (size_t i = 0; i < deal->host_count; i++)
 		count += deal->hosts[i].state == state;
 	return count;
+}
+
+static uint64_t left_ns(const struct deal *deal, const struct batch_order *order, uint64_t now_ns)
+{
+	return worklist_left_ns(deal->list, order, order->started ? now_ns - order->since_ns : 0);
+}
+
+/* All hosts together as one pool. What waits at them for its turn is counted as if it ran. */
+uint64_t deal_eta(const struct deal *deal, uint64_t now_ns)
+{
+	AUTO(corepool_done) struct corepool pool = COREPOOL_INIT;
+	AUTO_FREE struct schedule_running *running =
+		NEW_ARRAY(struct schedule_running, deal->given + 1);
+	size_t count = 0, cores = 0;
+	for (size_t i = 0; i < deal->host_count; i++)
+		if (deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare)
+			cores += (size_t)deal->hosts[i].facts.cores;
+	corepool_init_anonymous(&pool, (int)MAX(cores, (size_t)1));
+	for (size_t i = 0; i < deal->list->count && count < deal->given; i++) {
+		const struct batch_order *order = order_at(deal, (uint32_t)i);
+		if (order->state != BATCH_GIVEN)
+			continue;
+		struct schedule_running *one = &running[count++];
+		*one = (struct schedule_running){ .left_ns = left_ns(deal, order, now_ns) };
+		corepool_take(&pool, order->item.width, &one->placement);
+	}
+	return worklist_eta(deal->list, &pool, running, count, (int)MAX(deal->jobs, (size_t)1));
 }

@@ -1,4 +1,4 @@
-/* The orders of a batch on many hosts, as their coordinator has them: who was given what, what came
+/* The hosts of a batch, as their coordinator has them: who was given what of its list, what came
  * back, what was lost. Pure: the shell (src/batch/many) has the links and writes the results.
  *
  *     deal_step(&deal, &event, now_ns, &actions);       // carry the actions out, in order
@@ -20,47 +20,22 @@
 #define CORE_DEAL_DEAL_H
 
 #include "base/actions.h"
-#include "base/heap.h"
-#include "core/batch/batch_rules.h"
 #include "core/deal/needs.h"
+#include "core/dispatch/worklist.h"
 #include "core/rounds/msg.h"
 
 #define DEAL_AHEAD_NS ((uint64_t)100 * 1000000) /* of work, beyond what the cores take */
 #define DEAL_AHEAD_MAX 256			/* orders */
 #define DEAL_LOSSES_MAX 5 /* an order that was lost so often takes its hosts with it */
-#define DEAL_OVERTAKE 8	  /* orders a core that may overtake a wide one, for each host */
 #define DEAL_HOSTS_MAX 65536
 #define DEAL_NO_HOST UINT32_MAX
 
-enum deal_order_state {
-	DEAL_WAITING,
-	DEAL_GIVEN,
-	DEAL_DONE,
-};
-
-/* One order. The caller fills the fields above the line; the machine owns the others. */
-struct deal_order {
-	uint64_t key;  /* smaller ones are given first */
-	uint32_t kind; /* index of its deal_kind */
-	/* --- */
-	uint8_t state;
-	bool started; /* its host said so */
-	uint8_t losses;
-	uint32_t host;	  /* GIVEN: to whom */
-	uint32_t at;	  /* GIVEN: its place in the list of that host */
-	uint32_t lease;	  /* the last one; 0: none yet */
-	uint32_t results; /* that have come under this lease */
-	struct heap_node node;
-};
-
-/* What orders need of a host; those that need the same are of one kind. */
+/* What orders need of a host beyond their width; those that need the same are of one kind. */
 struct deal_kind {
 	int32_t width;	 /* cores */
 	uint64_t memory; /* bytes; 0: any */
 	bool files;	 /* files move with them */
 	struct needs needs;
-	/* --- */
-	struct heap waiting;
 };
 
 /* What a host has. */
@@ -73,23 +48,6 @@ struct deal_facts {
 	const char *features; /* "gpu,ssd"; NULL: none */
 	bool files;	      /* its version can be sent files */
 	bool trees;	      /* and directories */
-};
-
-enum deal_stop {
-	DEAL_GO,
-	DEAL_DRAIN, /* give no more; what runs goes on */
-	DEAL_STOP,  /* stop what runs */
-	DEAL_KILL,
-	DEAL_STOP_COUNT,
-};
-
-/* Why it stops. */
-enum deal_why {
-	DEAL_WHY_NONE,
-	DEAL_WHY_USER,
-	DEAL_WHY_HALT,
-	DEAL_WHY_DEADLINE,
-	DEAL_WHY_FATAL,
 };
 
 enum deal_host_state {
@@ -115,7 +73,7 @@ struct deal_host {
 	uint64_t given_memory;
 	uint64_t heard_ns;
 	uint64_t pace_ns, last_ns; /* between its results; when the last one came */
-	uint32_t overtaken;	   /* orders given past one that did not fit */
+	struct schedule_taker taker;
 	bool recalling;
 	uint64_t done; /* results that counted, for display */
 };
@@ -125,11 +83,9 @@ struct deal_config {
 	uint64_t hold_until_ns; /* give nothing before: hosts of an earlier coordinator may still
 				 * run what they had; 0: at once */
 	uint64_t patience_ns;	/* for a host that can take an order that no host here can */
-	uint64_t deadline_ns;	/* of the whole batch; NS_NEVER: none */
 	uint32_t min_hosts;	/* so many will come, sooner or later; see deal_absent() */
 	uint32_t max_hosts;
 	bool retry_lost; /* orders that were lost run again */
-	struct halt_rule halt;
 };
 
 enum deal_event_type {
@@ -167,8 +123,8 @@ struct deal_event {
 		};
 		bool dead; /* the process at the other end is gone, and so are its orders */
 		struct {
-			enum deal_stop stop;
-			enum deal_why why;
+			enum worklist_halt stop;
+			enum batch_stop why;
 		};
 	};
 };
@@ -196,7 +152,7 @@ struct deal_action {
 	enum deal_action_type type;
 	uint64_t link;
 	uint32_t host, order, lease, number, count;
-	enum deal_stop stop;
+	enum worklist_halt stop;
 	bool final;
 };
 
@@ -204,30 +160,27 @@ ACTIONS_OF(deal);
 
 struct deal {
 	struct deal_config config;
-	struct deal_order *orders;
-	size_t count;
-	struct deal_kind *kinds;
+	struct worklist *list; /* borrowed */
+	const struct deal_kind *kinds;
 	size_t kind_count;
 	struct deal_host *hosts;
 	size_t host_count, host_cap;
 	uint32_t last_lease;
-	size_t waiting, given; /* orders */
-	size_t jobs;	       /* that the hosts can run at a time */
-	uint64_t ok, failed;
+	size_t given; /* orders */
+	size_t jobs;  /* that the hosts can run at a time */
 	/* Since when all hosts that there can be are here; 0: they are not, or it has been told
 	 * which orders fit nowhere. */
 	uint64_t complete_ns;
 	uint64_t idle_ns; /* since when orders wait that no host here can take; 0: none does */
-	enum deal_stop stop;
-	enum deal_why why;
+	enum worklist_halt told; /* to the hosts */
 	bool ended;
 	size_t late; /* hosts that came after that */
 };
 
-/* `orders` and `kinds` are borrowed for the life of the deal; orders that have a result already
- * are not among them. */
-void deal_init(struct deal *deal, const struct deal_config *config, struct deal_order *orders,
-	       size_t count, struct deal_kind *kinds, size_t kind_count);
+/* `list` and `kinds`, by item.kind of its orders, are borrowed for the life of the deal; orders
+ * that have a result already are not in the list. */
+void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list,
+	       const struct deal_kind *kinds, size_t kind_count);
 void deal_done(struct deal *deal);
 
 /* Appends to `actions`. */
@@ -238,6 +191,9 @@ uint64_t deal_deadline_ns(const struct deal *deal);
 
 /* How many hosts are still to come of those that were promised: at the end they are told BYE. */
 uint32_t deal_absent(const struct deal *deal);
+
+/* Time until everything is done; NS_NEVER while there is no estimate. */
+uint64_t deal_eta(const struct deal *deal, uint64_t now_ns);
 
 /* How many hosts are in a state. */
 size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state);

@@ -141,7 +141,7 @@ static void on_given(struct step *s)
 	*lease = (struct hand_lease){ .order = s->event->order,
 				      .lease = s->event->lease,
 				      .state = s->event->files ? HAND_FETCHING : HAND_QUEUED };
-	if (hand->stop == DEAL_GO) {
+	if (hand->stop == WORKLIST_GO) {
 		act_on(s, s->event->files ? HAND_DO_FETCH : HAND_DO_RUN, lease);
 		return;
 	}

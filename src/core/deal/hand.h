@@ -53,7 +53,7 @@ struct hand_event {
 	enum hand_event_type type;
 	uint32_t order, lease, number, count;
 	uint64_t term, cookie;
-	enum deal_stop stop;
+	enum worklist_halt stop;
 	bool final, files;
 };
 
@@ -77,7 +77,7 @@ struct hand_action {
 	enum hand_action_type type;
 	uint32_t order, lease, number;
 	uint64_t cookie;
-	enum deal_stop stop;
+	enum worklist_halt stop;
 };
 
 ACTIONS_OF(hand);
@@ -89,7 +89,7 @@ struct hand {
 	uint64_t hello_ns;    /* when HELLO was sent on this link */
 	uint64_t answered_ns; /* the sending of the last beat that was answered */
 	uint64_t beat_ns;     /* when the next one is due */
-	enum deal_stop stop;
+	enum worklist_halt stop;
 	struct hand_lease *leases;
 	size_t count, cap;
 };

@@ -72,8 +72,8 @@ struct work_msg {
 	/* RESULT, ACK: of the result; OUTPUT: stream; GIVE: attempts before; FETCH, FILE, PIECE: of
 	 * the file, in the order's list */
 	uint32_t number;
-	/* RECALL; STOP: enum deal_stop; BYE: exit code; GIVE: the first run; FETCH: bytes; FILE,
-	 * PIECE: mode of the file */
+	/* RECALL; STOP: enum worklist_halt; BYE: exit code; GIVE: the first run; FETCH: bytes;
+	 * FILE, PIECE: mode of the file */
 	uint32_t count;
 	/* HELLO, WELCOME: term; BEAT: cookie; RESULT: start, wall clock ns; FETCH, FILE, PIECE:
 	 * offset */

@@ -12,55 +12,55 @@ from tree import BUILD, ROOT, SANITIZER
 from waits import DEADLINE
 
 WORLDS = 2000
-CORE = ROOT / "src/core/deal"
+CORE = ROOT / "src/core"
 
-# name: lines of core/deal as they are, and as they are not
+# name: lines of core as they are, and as they are not
 MUTANTS = {
-    "results-of-a-past-lease-count": [("deal.c", "order->state == DEAL_GIVEN && order->lease == event->lease &&", "order->state == DEAL_GIVEN &&")],
-    "orders-of-a-lost-host-are-forgotten": [("deal.c", "\twhile (host->given_count > 0)\n\t\tlose_order", "\twhile (false)\n\t\tlose_order")],
-    "given-up-before-the-lease-ends": [("deal.c", "ns_add(host->heard_ns, deal->config.lost_after_ns)", "ns_add(host->heard_ns, deal->config.lost_after_ns / 2)")],
-    "silence-is-never-a-loss": [("deal.c", "\treturn ns_add(host->heard_ns, deal->config.lost_after_ns);", "\treturn NS_NEVER;")],
-    "a-broken-link-is-a-death": [("deal.c", "\tif (s->event->dead) {", "\tif (true) {")],
-    "orders-that-never-arrived-are-believed": [("deal.c", "\tmiss_orders(s, host);\n", "")],
-    "takeover-without-waiting": [("deal.c", "s->deal->stop == DEAL_GO && !s->deal->config.hold_until_ns;", "s->deal->stop == DEAL_GO;")],
-    "recalled-for-ever": [("deal.c", "\tcase DEAL_EV_RECALLED:\n\t\thost->recalling = false;", "\tcase DEAL_EV_RECALLED:")],
-    "what-is-returned-is-lost": [("deal.c", "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\twait_again(s->deal, order);",
-                                  "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\torder->state = DEAL_DONE;")],
-    "needs-do-not-matter": [("deal.c", "(!needs_any(&kind->needs) ||", "(true ||")],
-    "any-feature-will-do": [("needs.c", "\t\tif (!has_feature(features, *feature))\n\t\t\treturn false;", "\t\tif (false)\n\t\t\treturn false;")],
-    "ends-too-early": [("deal.c", "if (deal->ended || deal->given > 0 ||", "if (deal->ended ||")],
-    "spares-for-ever": [("deal.c", "if (host->spare && used < deal->config.max_hosts) {", "if (host->spare && false) {")],
-    "orders-on-a-host-do-not-share-its-memory": [("deal.c", "host->given_memory + kind->memory <= host->facts.memory", "kind->memory <= host->facts.memory")],
-    "memory-of-orders-that-are-over-is-not-free": [("deal.c", "\thost->given_memory -= kind->memory;\n", "")],
-    "cores-of-orders-that-are-over-are-not-free": [("deal.c", "\thost->given_width -= kind->width;\n", "")],
-    "any-host-is-wide-enough": [("deal.c", "kind->width <= host->facts.max_width &&", "")],
-    "files-for-hosts-that-know-of-none": [("deal.c", "(!kind->files || host->facts.files) &&", "")],
-    "named-hosts-do-not-matter": [("needs.c", "\tbool named = !needs->hosts;", "\tbool named = true;")],
-    "overtaken-without-limit": [("deal.c", "if (host->overtaken > (uint32_t)(DEAL_OVERTAKE * host->facts.cores)) {", "if (false) {")],
-    "what-has-started-is-recalled": [("deal.c", "\treturn MIN(surplus(host), (int64_t)(host->given_count - host->started_count));", "\treturn surplus(host);")],
-    "failures-count-as-good": [("deal.c", "settle(s, order, event->ok);", "settle(s, order, true);")],
-    "the-first-result-of-a-lease-is-its-last": [("deal.c", "\tif (!event->final)\n\t\treturn;\n\thost->done++;", "\thost->done++;")],
-    "a-lease-twice": [("deal.c", "order->lease = ++deal->last_lease;", "order->lease = deal->last_lease += deal->last_lease % 2 + (deal->last_lease < 8);")],
-    "lease-from-the-welcome-on": [("hand.c", "hand->answered_ns = MAX(hand->answered_ns, hand->hello_ns);", "hand->answered_ns = s->now_ns;")],
-    "orders-outlive-the-lease": [("hand.c", "ns_add(hand->answered_ns, hand->config.lease_ns)", "ns_add(hand->answered_ns, ns_add(hand->config.lease_ns, hand->config.lease_ns))")],
-    "results-are-not-sent-again": [("hand.c", "\t\tfor (uint32_t n = lease->confirmed; n < lease->results; n++)\n\t\t\tsend_result(s, lease, n);\n", "")],
-    "orders-of-a-past-coordinator": [("hand.c", "\tif (s->event->term != hand->term) {\n\t\twhile (hand->count > 0)", "\tif (s->event->term != hand->term) {\n\t\twhile (false)")],
-    "no-beats": [("hand.c", "\tact(s, HAND_DO_BEAT)->cookie = s->now_ns;", "")],
-    "recall-is-not-answered": [("hand.c", "\t\tact(s, HAND_DO_RECALLED);", "\t\t(void)0;")],
-    "what-runs-is-returned": [("hand.c", "\t\tif (lease->state > HAND_QUEUED)\n\t\t\tcontinue;", "")],
-    "orders-run-before-their-files-are-there": [("hand.c", "act_on(s, s->event->files ? HAND_DO_FETCH : HAND_DO_RUN, lease);", "act_on(s, HAND_DO_RUN, lease);")],
-    "files-are-not-fetched-again": [("hand.c", "\t\t\tact_on(s, HAND_DO_FETCH, lease); /* what was under way is gone */", "\t\t\t(void)0;")],
-    "no-files-for-anybody": [("deal.c", "\tif (!leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED", "\tif (leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED")],
+    "results-of-a-past-lease-count": [("deal/deal.c", "order->state == BATCH_GIVEN && order->lease == event->lease &&", "order->state == BATCH_GIVEN &&")],
+    "orders-of-a-lost-host-are-forgotten": [("deal/deal.c", "\twhile (host->given_count > 0)\n\t\tlose_order", "\twhile (false)\n\t\tlose_order")],
+    "given-up-before-the-lease-ends": [("deal/deal.c", "ns_add(host->heard_ns, deal->config.lost_after_ns)", "ns_add(host->heard_ns, deal->config.lost_after_ns / 2)")],
+    "silence-is-never-a-loss": [("deal/deal.c", "\treturn ns_add(host->heard_ns, deal->config.lost_after_ns);", "\treturn NS_NEVER;")],
+    "a-broken-link-is-a-death": [("deal/deal.c", "\tif (s->event->dead) {", "\tif (true) {")],
+    "orders-that-never-arrived-are-believed": [("deal/deal.c", "\tmiss_orders(s, host);\n", "")],
+    "takeover-without-waiting": [("deal/deal.c", "s->deal->list->stop == BATCH_GO && !s->deal->config.hold_until_ns;", "s->deal->list->stop == BATCH_GO;")],
+    "recalled-for-ever": [("deal/deal.c", "\tcase DEAL_EV_RECALLED:\n\t\thost->recalling = false;", "\tcase DEAL_EV_RECALLED:")],
+    "what-is-returned-is-lost": [("deal/deal.c", "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\twait_again(s->deal, order);",
+                                  "\tif (!order || order->started)\n\t\treturn;\n\ttake_back(s->deal, order);\n\torder->state = BATCH_FAILED;")],
+    "needs-do-not-matter": [("deal/deal.c", "(!needs_any(&kind->needs) ||", "(true ||")],
+    "any-feature-will-do": [("deal/needs.c", "\t\tif (!has_feature(features, *feature))\n\t\t\treturn false;", "\t\tif (false)\n\t\t\treturn false;")],
+    "ends-too-early": [("deal/deal.c", "if (deal->ended || deal->given > 0 ||", "if (deal->ended ||")],
+    "spares-for-ever": [("deal/deal.c", "if (host->spare && used < deal->config.max_hosts) {", "if (host->spare && false) {")],
+    "orders-on-a-host-do-not-share-its-memory": [("deal/deal.c", "host->given_memory + kind->memory <= host->facts.memory", "kind->memory <= host->facts.memory")],
+    "memory-of-orders-that-are-over-is-not-free": [("deal/deal.c", "\thost->given_memory -= kind->memory;\n", "")],
+    "cores-of-orders-that-are-over-are-not-free": [("deal/deal.c", "\thost->given_width -= kind->width;\n", "")],
+    "any-host-is-wide-enough": [("deal/deal.c", "kind->width <= host->facts.max_width &&", "")],
+    "files-for-hosts-that-know-of-none": [("deal/deal.c", "(!kind->files || host->facts.files) &&", "")],
+    "named-hosts-do-not-matter": [("deal/needs.c", "\tbool named = !needs->hosts;", "\tbool named = true;")],
+    "overtaken-without-limit": [("batch/schedule.c", "if (taker->overtaken >= SCHEDULE_OVERTAKE * (size_t)taker->cores)", "if (false)")],
+    "what-has-started-is-recalled": [("deal/deal.c", "\treturn MIN(surplus(host), (int64_t)(host->given_count - host->started_count));", "\treturn surplus(host);")],
+    "failures-count-as-good": [("deal/deal.c", "worklist_settle(s->deal->list, order, event->ok);", "worklist_settle(s->deal->list, order, true);")],
+    "the-first-result-of-a-lease-is-its-last": [("deal/deal.c", "\tif (!event->final)\n\t\treturn;\n\thost->done++;", "\thost->done++;")],
+    "a-lease-twice": [("deal/deal.c", "order->lease = ++deal->last_lease;", "order->lease = deal->last_lease += deal->last_lease % 2 + (deal->last_lease < 8);")],
+    "lease-from-the-welcome-on": [("deal/hand.c", "hand->answered_ns = MAX(hand->answered_ns, hand->hello_ns);", "hand->answered_ns = s->now_ns;")],
+    "orders-outlive-the-lease": [("deal/hand.c", "ns_add(hand->answered_ns, hand->config.lease_ns)", "ns_add(hand->answered_ns, ns_add(hand->config.lease_ns, hand->config.lease_ns))")],
+    "results-are-not-sent-again": [("deal/hand.c", "\t\tfor (uint32_t n = lease->confirmed; n < lease->results; n++)\n\t\t\tsend_result(s, lease, n);\n", "")],
+    "orders-of-a-past-coordinator": [("deal/hand.c", "\tif (s->event->term != hand->term) {\n\t\twhile (hand->count > 0)", "\tif (s->event->term != hand->term) {\n\t\twhile (false)")],
+    "no-beats": [("deal/hand.c", "\tact(s, HAND_DO_BEAT)->cookie = s->now_ns;", "")],
+    "recall-is-not-answered": [("deal/hand.c", "\t\tact(s, HAND_DO_RECALLED);", "\t\t(void)0;")],
+    "what-runs-is-returned": [("deal/hand.c", "\t\tif (lease->state > HAND_QUEUED)\n\t\t\tcontinue;", "")],
+    "orders-run-before-their-files-are-there": [("deal/hand.c", "act_on(s, s->event->files ? HAND_DO_FETCH : HAND_DO_RUN, lease);", "act_on(s, HAND_DO_RUN, lease);")],
+    "files-are-not-fetched-again": [("deal/hand.c", "\t\t\tact_on(s, HAND_DO_FETCH, lease); /* what was under way is gone */", "\t\t\t(void)0;")],
+    "no-files-for-anybody": [("deal/deal.c", "\tif (!leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED", "\tif (leased(s, host))\n\t\treturn;\n\tstruct deal_action *action = act_on(s, DEAL_DO_FEED")],
 }
 
 
 def compile_mutant(directory, edits):
     for file, line, wrong in edits:
-        changed = directory / file
+        changed = directory / file.replace("/", "-")
         source = (changed if changed.exists() else CORE / file).read_text()
         assert source.count(line) == 1, f"{file} has {source.count(line)} of: {line}"
         changed.write_text(source.replace(line, wrong))
-    sources = sorted({str(directory / file) for file, _, _ in edits})
+    sources = sorted({str(directory / file.replace("/", "-")) for file, _, _ in edits})
     flags = ["-D_GNU_SOURCE", "-std=gnu17", "-O1", "-w", "-I" + str(ROOT / "src"), "-pthread"]
     flags += ["-fsanitize=" + SANITIZER] if SANITIZER else []
     # What the mutant defines is not taken from the archive.

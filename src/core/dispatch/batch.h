@@ -1,60 +1,17 @@
-/* A batch as a state machine: which order runs next and where, what happens when it is too slow,
- * fails, or does not end, and when the batch is over. Pure: the shell (src/batch) starts and
- * signals processes, writes results and keeps the clock.
+/* A batch on this host as a state machine: which order of the list runs next and where, what
+ * happens when it is too slow, fails, or does not end, and when the batch is over. Pure: the shell
+ * (src/batch) starts and signals processes, writes results and keeps the clock.
  *
  *     batch_step(&batch, &event, now_ns, &actions);     // carry the actions out, in order
  *     arm_timer(batch_next_deadline(&batch));           // its expiry is a BATCH_TICK
  *
  * An order runs in a slot, on its own cores, as often as its repetition asks. Its cores become
  * free, and a retry may begin, only when its last process is gone. */
-#ifndef CORE_BATCH_BATCH_H
-#define CORE_BATCH_BATCH_H
+#ifndef CORE_DISPATCH_BATCH_H
+#define CORE_DISPATCH_BATCH_H
 
 #include "base/actions.h"
-#include "core/batch/batch_rules.h"
-#include "core/batch/learned.h"
-#include "core/batch/repeat.h"
-#include "core/batch/schedule.h"
-
-enum batch_order_state {
-	BATCH_QUEUED,
-	BATCH_AHEAD, /* a slot may have started it (BATCH_LAY) */
-	BATCH_HELD,  /* waits for a canary */
-	BATCH_RUNNING,
-	BATCH_WAITING, /* waits for its next attempt */
-	BATCH_OK,
-	BATCH_FAILED,
-	BATCH_SKIPPED, /* its canary failed */
-	BATCH_FREE,    /* of an open list: nothing is in it yet */
-};
-
-/* One order. The caller fills the fields above the line; the machine owns the others. */
-struct batch_order {
-	struct schedule_item item; /* index and width */
-	uint64_t timeout_ns;	   /* 0: none */
-	uint64_t cpu_timeout_ns;   /* 0: none */
-	uint64_t memory_limit;	   /* bytes, of its whole tree; 0: none, or the kernel sees to it */
-	uint64_t estimate_ns;	   /* from history; 0: unknown */
-	uint32_t timeout_percent;  /* of the median; 0: none */
-	uint32_t group;		   /* orders that take about the same time; < batch_opts.groups */
-	uint32_t gate;		   /* held until this gate opens; 0: none */
-	uint32_t opens;		   /* its success opens this gate; 0: none */
-	int32_t retries, runs, warmup;
-	int32_t earlier; /* attempts that were lost elsewhere */
-	int32_t run;	 /* the first run to do: 0, or where an earlier batch stopped */
-	/* decides instead of runs, warmup and run; borrowed; may be NULL */
-	struct repeat *repeat;
-	bool is_canary;	 /* not in the list, so not counted */
-	bool alone;	 /* no slot can start it by itself (BATCH_LAY) */
-	uint64_t number; /* its place among all orders, from 0 */
-	/* --- */
-	uint8_t state;
-	bool is_set_up;	     /* its SETUP has run */
-	int32_t attempt;     /* 1, 2, … */
-	int32_t warmup_left; /* of this attempt's run */
-	uint64_t key;
-	struct heap_node wake;
-};
+#include "core/dispatch/worklist.h"
 
 enum batch_event_type {
 	BATCH_START, /* once */
@@ -165,25 +122,18 @@ ACTIONS_OF(batch);
 QUEUE_OF(batch);
 
 struct batch_opts {
-	int jobs; /* orders at a time, at least 1 */
-	enum schedule_order order;
-	uint64_t seed;
+	struct worklist_opts list; /* for worklist_init() */
+	int jobs;		   /* orders at a time, at least 1 */
 	struct retry_rule retry_on;
 	uint64_t retry_delay_ns; /* doubles with every attempt, up to BATCH_RETRY_DELAY_MAX_NS */
 	struct ladder timeout_ladder;
-	struct ladder stop_ladder; /* Ctrl-C, --halt now, --deadline */
-	struct halt_rule halt;
-	uint64_t deadline_ns;	      /* of the whole batch; NS_NEVER: none */
-	uint32_t groups, gates;	      /* how many of each; number 0 is one of them */
+	struct ladder stop_ladder;    /* Ctrl-C, --halt now, --deadline */
 	bool hooks[BATCH_HOOK_COUNT]; /* which hooks exist */
 	bool ignore_exit;	      /* a run with any exit code is a good one */
 	uint64_t start_delay_ns;      /* between two starts */
 	uint64_t memory_free;	      /* start an order only with this much free; 0: always */
 	uint64_t memory_period_ns;    /* between looks at the memory of an order; 0: none */
 	double load;		      /* and only below this load; 0: always */
-	/* The orders come one by one, and nothing is known of those to come. `orders` are as many
-	 * places, used again when theirs are over, at least 2 for each job. */
-	bool open;
 	/* So many orders may lie ahead (BATCH_LAY), if all orders are plain ones: of one core, run
 	 * once, without a limit, and the end of one decides nothing about the others. 0: none. */
 	int ahead;
@@ -193,48 +143,31 @@ struct batch_opts {
 #define BATCH_CPU_CHECK_MIN_NS ((uint64_t)10 * 1000000)
 #define BATCH_HOST_PERIOD_NS ((uint64_t)1000000000) /* between looks at a host that is too busy */
 
-enum batch_stop {
-	BATCH_GO,
-	BATCH_STOP_DRAIN,
-	BATCH_STOP_HALT,
-	BATCH_STOP_DEADLINE,
-	BATCH_STOP_INTERRUPT,
-	BATCH_STOP_FATAL,
-};
-
 struct batch_slot;
 
 struct batch {
 	struct batch_opts opts;
+	struct worklist *list; /* borrowed */
 	struct corepool *pool; /* borrowed */
-	struct batch_order *orders;
-	size_t count;
-	struct schedule schedule;
-	struct heap waiting;
+	struct schedule_taker taker;
 	struct batch_slot *slots; /* opts.jobs of them */
-	struct learned *learned;  /* one per group; 0: all orders */
-	struct batch_gate {
-		bool open;
-		uint32_t held; /* orders that wait for the gate */
-	} * gates;
 	int running;
 	uint64_t hold_ns; /* start nothing before; 0: nothing is held */
 	bool host_asked, host_ok;
-	bool fetching, closed; /* of an open list: one is asked for; all have come */
-	int ahead;	       /* orders that were laid, and no slot has told that it has them */
-	bool laying, taking;   /* BATCH_LAY, BATCH_TAKE_ONE are not answered yet */
-	bool all_taken;	       /* by slots: nothing lies there, until more is laid */
+	int ahead;	     /* orders that were laid, and no slot has told that it has them */
+	bool laying, taking; /* BATCH_LAY, BATCH_TAKE_ONE are not answered yet */
+	bool all_taken;	     /* by slots: nothing lies there, until more is laid */
 	struct batch_order *unlaid; /* the first in line, but cannot be laid; NULL: none */
+	/* What was done of what the list says. */
+	enum worklist_halt halt;
 	enum batch_stop stop;
-	bool killing; /* a second Ctrl-C, or fatal */
 	bool ended;
-	uint64_t ok, failed, skipped, total; /* orders of the list */
 };
 
-/* `orders` and `pool` are borrowed for the life of the batch; no width may exceed
+/* `pool` and `list` are borrowed for the life of the batch; no width may exceed
  * corepool_max_width(). */
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
-		struct batch_order *orders, size_t count);
+		struct worklist *list);
 void batch_done(struct batch *batch);
 
 void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,

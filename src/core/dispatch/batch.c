@@ -1,43 +1,25 @@
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/batch/batch_private.h"
-
-/* ---- the list ---- */
-
-static void admit(struct batch *batch, struct batch_order *order)
-{
-	order->attempt = 1 + order->earlier;
-	order->warmup_left = order->warmup;
-	/* Those of an open list leave as they came. */
-	order->key = batch->opts.open ? order->number
-				      : schedule_key(&order->item, batch->opts.order,
-						     order->estimate_ns, batch->opts.seed);
-	batch->total += !order->is_canary;
-	if (order->gate && !batch->gates[order->gate].open) {
-		order->state = BATCH_HELD;
-		batch->gates[order->gate].held++;
-	} else {
-		batch_enqueue(batch, order);
-	}
-}
+#include "core/dispatch/batch_private.h"
 
 /* Which order is next, where it runs and whether it may start is the same when a slot finds out by
  * itself. */
-static bool are_plain(const struct batch_opts *opts, const struct batch_order *orders, size_t count)
+static bool are_plain(const struct batch_opts *opts, const struct worklist *list)
 {
-	if (opts->open || opts->start_delay_ns || opts->memory_free || opts->load > 0 ||
-	    opts->memory_period_ns || opts->gates > 0 || opts->halt.when != HALT_NEVER)
+	const struct worklist_opts *rules = &list->opts;
+	if (rules->open || rules->gates > 0 || rules->halt.when != HALT_NEVER ||
+	    opts->start_delay_ns || opts->memory_free || opts->load > 0 || opts->memory_period_ns)
 		return false;
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
 		if (opts->hooks[i])
 			return false;
-	for (size_t i = 0; i < count; i++) {
-		const struct batch_order *order = &orders[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct batch_order *order = &list->orders[i];
 		if (order->item.width != 1 || order->timeout_ns || order->cpu_timeout_ns ||
 		    order->timeout_percent || order->memory_limit || order->retries ||
 		    order->runs > 1 || order->warmup || order->repeat)
@@ -47,28 +29,19 @@ static bool are_plain(const struct batch_opts *opts, const struct batch_order *o
 }
 
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
-		struct batch_order *orders, size_t count)
+		struct worklist *list)
 {
-	*batch = (struct batch){ .opts = *opts, .pool = pool, .orders = orders, .count = count };
-	if (batch->opts.ahead && !are_plain(opts, orders, count))
+	*batch = (struct batch){
+		.opts = *opts, .pool = pool, .list = list, .taker = schedule_pool_taker(pool)
+	};
+	if (batch->opts.ahead && !are_plain(opts, list))
 		batch->opts.ahead = 0;
 	batch->slots = mem_alloc((size_t)opts->jobs * sizeof(*batch->slots));
-	batch->learned = mem_alloc(((size_t)opts->groups + 1) * sizeof(*batch->learned));
-	batch->gates = mem_alloc(((size_t)opts->gates + 1) * sizeof(*batch->gates));
-	for (size_t i = 0; i < count; i++)
-		if (opts->open)
-			orders[i].state = BATCH_FREE;
-		else
-			admit(batch, &orders[i]);
 }
 
 void batch_done(struct batch *batch)
 {
-	schedule_done(&batch->schedule);
-	heap_done(&batch->waiting);
 	free(batch->slots);
-	free(batch->learned);
-	free(batch->gates);
 	*batch = (struct batch){ .slots = NULL };
 }
 
@@ -84,12 +57,13 @@ static struct batch_slot *idle_slot(struct batch *batch)
 
 static bool any_left(const struct batch *batch)
 {
-	return batch->schedule.queued > 0 || batch->ahead > 0 || batch->unlaid;
+	return batch->list->schedule.queued > 0 || batch->ahead > 0 || batch->unlaid;
 }
 
 static bool can_start(const struct batch *batch)
 {
-	return batch->stop == BATCH_GO && batch->running < batch->opts.jobs && any_left(batch);
+	return batch->list->stop == BATCH_GO && batch->running < batch->opts.jobs &&
+	       any_left(batch);
 }
 
 static bool is_guarded(const struct batch *batch)
@@ -145,14 +119,14 @@ static bool wait_for_laid(struct step *s)
 static void lay_ahead(struct step *s)
 {
 	struct batch *batch = s->batch;
-	if (batch->stop != BATCH_GO || batch->ahead >= batch->opts.ahead || batch->laying ||
+	if (batch->list->stop != BATCH_GO || batch->ahead >= batch->opts.ahead || batch->laying ||
 	    batch->taking || batch->unlaid)
 		return;
-	struct schedule_item *item = schedule_first(&batch->schedule);
+	struct schedule_item *item = schedule_first(&batch->list->schedule);
 	struct batch_order *order = item ? container_of(item, struct batch_order, item) : NULL;
 	if (!order || order->alone)
 		return;
-	schedule_remove(&batch->schedule, item);
+	schedule_remove(&batch->list->schedule, item);
 	order->state = BATCH_AHEAD;
 	batch->ahead++;
 	batch->laying = true;
@@ -189,7 +163,8 @@ static void start_orders(struct step *s)
 		if (order && !corepool_take(batch->pool, order->item.width, &placement))
 			return;
 		if (!order)
-			item = schedule_next(&batch->schedule, batch->pool, &placement);
+			item = schedule_place(&batch->list->schedule, &batch->taker, batch->pool,
+					      &placement);
 		if (!order && !item)
 			return;
 		batch->unlaid = NULL;
@@ -209,11 +184,11 @@ static void on_taken_back(struct step *s)
 	if (!order)
 		return;
 	batch->ahead--;
-	if (taking && batch->stop == BATCH_GO && batch->running < batch->opts.jobs &&
+	if (taking && batch->list->stop == BATCH_GO && batch->running < batch->opts.jobs &&
 	    corepool_take(batch->pool, order->item.width, &placement))
 		start_order(s, order, &placement);
 	else
-		batch_enqueue(batch, order);
+		worklist_enqueue(batch->list, order);
 }
 
 static void on_laid(struct step *s)
@@ -223,74 +198,43 @@ static void on_laid(struct step *s)
 		return;
 	s->batch->ahead--;
 	s->event->order->alone = true;
-	if (s->batch->stop == BATCH_GO)
+	if (s->batch->list->stop == BATCH_GO)
 		s->batch->unlaid = s->event->order;
 	else
-		batch_enqueue(s->batch, s->event->order);
+		worklist_enqueue(s->batch->list, s->event->order);
 }
 
-static void wake_orders(struct batch *batch, uint64_t now_ns)
+/* What the list says of the end. */
+static void heed_stop(struct step *s)
 {
-	for (struct heap_node *node; (node = heap_top(&batch->waiting)) && node->key <= now_ns;) {
-		heap_pop(&batch->waiting);
-		batch_enqueue(batch, container_of(node, struct batch_order, wake));
-	}
+	struct batch *batch = s->batch;
+	const struct worklist *list = batch->list;
+	if (list->halt == batch->halt && list->stop == batch->stop)
+		return;
+	batch->halt = list->halt;
+	batch->stop = list->stop;
+	if (batch->ahead > 0)
+		batch_act(s, BATCH_TAKE_ALL, -1);
+	if (batch->halt == WORKLIST_STOP)
+		batch_stop_all(s);
+	else if (batch->halt == WORKLIST_KILL)
+		batch_kill_all(s);
 }
 
 static void on_tick(struct step *s)
 {
-	wake_orders(s->batch, s->now_ns);
-	if (s->batch->opts.deadline_ns <= s->now_ns && s->batch->stop == BATCH_GO)
-		batch_stop_all(s, BATCH_STOP_DEADLINE);
+	worklist_tick(s->batch->list, s->now_ns);
+	heed_stop(s);
 	for (int i = 0; i < s->batch->opts.jobs; i++)
 		batch_slot_event(s, i);
-}
-
-static void on_interrupt(struct step *s)
-{
-	if (s->batch->stop < BATCH_STOP_INTERRUPT)
-		batch_stop_all(s, BATCH_STOP_INTERRUPT);
-	else
-		batch_kill_all(s, BATCH_STOP_INTERRUPT);
-}
-
-/* ---- an open list ---- */
-
-static bool is_open(const struct batch *batch)
-{
-	return batch->opts.open && !batch->closed;
-}
-
-/* A place whose order is over, or that had none. */
-static struct batch_order *free_order(struct batch *batch)
-{
-	for (size_t i = 0; i < batch->count; i++) {
-		struct batch_order *order = &batch->orders[i];
-		if (order->state == BATCH_FREE || order->state == BATCH_OK ||
-		    order->state == BATCH_FAILED)
-			return order;
-	}
-	return NULL;
 }
 
 /* Has one order ahead for every job, so that none waits for the input. */
 static void fetch_more(struct step *s)
 {
-	struct batch *batch = s->batch;
-	if (!is_open(batch) || batch->fetching || batch->stop != BATCH_GO ||
-	    batch->schedule.queued >= (size_t)batch->opts.jobs)
-		return;
-	struct batch_order *order = free_order(batch);
-	if (!order)
-		return;
-	batch->fetching = true;
-	batch_act(s, BATCH_FETCH, -1)->order = order;
-}
-
-static void on_offer(struct step *s)
-{
-	s->batch->fetching = false;
-	admit(s->batch, s->event->order);
+	struct batch_order *order = worklist_fetch(s->batch->list, (size_t)s->batch->opts.jobs);
+	if (order)
+		batch_act(s, BATCH_FETCH, -1)->order = order;
 }
 
 /* Another host has it by now: what runs is of no use. */
@@ -299,10 +243,7 @@ static void on_discard(struct step *s)
 	static const struct ladder at_once = { .steps = { { .sig = SIGKILL } }, .count = 1 };
 	struct batch *batch = s->batch;
 	struct batch_order *order = s->event->order;
-	if (order->state == BATCH_QUEUED)
-		schedule_remove(&batch->schedule, &order->item);
-	else if (order->state == BATCH_WAITING)
-		heap_remove(&batch->waiting, &order->wake);
+	worklist_withdraw(batch->list, order);
 	for (int i = 0; order->state == BATCH_RUNNING && i < batch->opts.jobs; i++)
 		if (batch->slots[i].order == order)
 			batch_slot_stop(s, &batch->slots[i], REASON_KILLED, &at_once);
@@ -312,11 +253,12 @@ static void on_discard(struct step *s)
 
 static void maybe_end(struct step *s)
 {
-	bool more = s->batch->stop == BATCH_GO &&
-		    (any_left(s->batch) || s->batch->waiting.count > 0 || is_open(s->batch));
-	if (s->batch->ended || s->batch->running > 0 || more)
+	struct batch *batch = s->batch;
+	bool more = batch->list->stop == BATCH_GO &&
+		    (any_left(batch) || worklist_has_more(batch->list));
+	if (batch->ended || batch->running > 0 || more)
 		return;
-	s->batch->ended = true;
+	batch->ended = true;
 	batch_act(s, BATCH_END, -1);
 }
 
@@ -334,17 +276,16 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 		on_host(&s);
 		break;
 	case BATCH_OFFER:
-		on_offer(&s);
+		worklist_offer(batch->list, event->order);
 		break;
 	case BATCH_CLOSED:
-		batch->fetching = false;
-		batch->closed = true;
+		worklist_close(batch->list);
 		break;
 	case BATCH_DISCARD:
 		on_discard(&s);
 		break;
 	case BATCH_DRAIN:
-		batch_set_stop(&s, BATCH_STOP_DRAIN);
+		worklist_stop(batch->list, WORKLIST_DRAIN, BATCH_STOP_DRAIN);
 		break;
 	case BATCH_TAKEN_BACK:
 		on_taken_back(&s);
@@ -353,15 +294,16 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 		on_laid(&s);
 		break;
 	case BATCH_INTERRUPT:
-		on_interrupt(&s);
+		worklist_interrupt(batch->list);
 		break;
 	case BATCH_FATAL:
-		batch_kill_all(&s, BATCH_STOP_FATAL);
+		worklist_stop(batch->list, WORKLIST_KILL, BATCH_STOP_FATAL);
 		break;
 	default:
 		batch_slot_event(&s, event->slot);
 		break;
 	}
+	heed_stop(&s);
 	start_orders(&s);
 	lay_ahead(&s);
 	fetch_more(&s);
@@ -370,10 +312,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 
 uint64_t batch_next_deadline(const struct batch *batch)
 {
-	uint64_t next = batch->stop == BATCH_GO ? batch->opts.deadline_ns : NS_NEVER;
-	const struct heap_node *waiting = heap_top(&batch->waiting);
-	if (waiting && batch->stop == BATCH_GO)
-		next = MIN(next, waiting->key);
+	uint64_t next = worklist_deadline_ns(batch->list);
 	if (batch->hold_ns && can_start(batch))
 		next = MIN(next, batch->hold_ns);
 	for (int i = 0; i < batch->opts.jobs; i++)
@@ -397,31 +336,18 @@ const struct batch_order *batch_running(const struct batch *batch, int number,
 	return slot->order;
 }
 
-/* All runs of an order that are still to come. */
-static uint64_t order_estimate(void *arg, const struct schedule_item *item)
-{
-	const struct batch_order *order = container_of(item, const struct batch_order, item);
-	return batch_expected_ns(arg, order) *
-	       (uint64_t)MAX(order->runs - order->run + order->warmup_left, 1);
-}
-
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 {
 	AUTO_FREE struct schedule_running *running =
 		NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
 	size_t count = 0;
-	if (batch->learned[0].count == 0 || is_open(batch))
-		return NS_NEVER;
 	for (int i = 0; i < batch->opts.jobs; i++) {
 		const struct batch_slot *slot = &batch->slots[i];
-		if (slot->state == SLOT_IDLE)
-			continue;
-		uint64_t whole = order_estimate((void *)batch, &slot->order->item);
-		uint64_t passed = now_ns - slot->since_ns;
-		/* One that is over its estimate has more ahead: the longer it took, the more. */
-		uint64_t left = whole > passed ? whole - passed : passed / 10;
-		running[count++] = (struct schedule_running){ slot->placement, left };
+		if (slot->state != SLOT_IDLE)
+			running[count++] = (struct schedule_running){
+				slot->placement,
+				worklist_left_ns(batch->list, slot->order, now_ns - slot->since_ns)
+			};
 	}
-	return schedule_eta(&batch->schedule, batch->pool, running, count, batch->opts.jobs,
-			    order_estimate, (void *)batch);
+	return worklist_eta(batch->list, batch->pool, running, count, batch->opts.jobs);
 }

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/batch/batch_private.h"
+#include "core/dispatch/batch_private.h"
 
 typedef void slot_fn(struct step *s, struct batch_slot *slot);
 
@@ -23,61 +23,12 @@ static int number_of(const struct batch *batch, const struct batch_slot *slot)
 	return (int)(slot - batch->slots);
 }
 
-void batch_enqueue(struct batch *batch, struct batch_order *order)
-{
-	order->state = BATCH_QUEUED;
-	schedule_add(&batch->schedule, &order->item, order->key);
-}
-
-static void open_gate(struct batch *batch, uint32_t gate, bool ok)
-{
-	struct batch_gate *opened = &batch->gates[gate];
-	opened->open = true;
-	for (size_t i = 0; i < batch->count && opened->held > 0; i++) {
-		struct batch_order *order = &batch->orders[i];
-		if (order->state != BATCH_HELD || order->gate != gate)
-			continue;
-		opened->held--;
-		if (ok) {
-			batch_enqueue(batch, order);
-		} else {
-			order->state = BATCH_SKIPPED;
-			batch->skipped += !order->is_canary;
-		}
-	}
-}
-
-/* ---- what times are known ---- */
-
-uint64_t batch_expected_ns(const struct batch *batch, const struct batch_order *order)
-{
-	uint64_t mean = learned_mean(&batch->learned[order->group]);
-	if (order->estimate_ns)
-		return order->estimate_ns;
-	return mean ? mean : learned_mean(&batch->learned[0]);
-}
-
-static uint64_t median_ns(const struct batch *batch, const struct batch_order *order)
-{
-	uint64_t median = learned_median(&batch->learned[order->group]);
-	if (order->estimate_ns)
-		return order->estimate_ns;
-	return median ? median : learned_median(&batch->learned[0]);
-}
-
-static void learn(struct batch *batch, const struct batch_order *order, uint64_t ns)
-{
-	learned_add(&batch->learned[0], ns);
-	if (order->group > 0)
-		learned_add(&batch->learned[order->group], ns);
-}
-
 /* The limit on the wall time of an order; a percentage changes while the batch learns medians. */
 static uint64_t limit_ns(const struct batch *batch, const struct batch_order *order)
 {
 	if (order->timeout_ns)
 		return order->timeout_ns;
-	uint64_t median = order->timeout_percent ? median_ns(batch, order) : 0;
+	uint64_t median = order->timeout_percent ? worklist_median_ns(batch->list, order) : 0;
 	return median ? (uint64_t)((double)median * order->timeout_percent / 100) : NS_NEVER;
 }
 
@@ -159,25 +110,15 @@ void batch_slot_stop(struct step *s, struct batch_slot *slot, enum reason why,
 	climb(s, slot);
 }
 
-void batch_set_stop(struct step *s, enum batch_stop stop)
-{
-	s->batch->stop = MAX(s->batch->stop, stop);
-	if (s->batch->ahead > 0)
-		batch_act(s, BATCH_TAKE_ALL, -1);
-}
-
 /* What a slot starts by itself, it has started before it is signalled. */
-void batch_stop_all(struct step *s, enum batch_stop stop)
+void batch_stop_all(struct step *s)
 {
-	batch_set_stop(s, stop);
 	for (int i = 0; i < s->batch->opts.jobs; i++)
 		batch_slot_stop(s, &s->batch->slots[i], REASON_KILLED, &s->batch->opts.stop_ladder);
 }
 
-void batch_kill_all(struct step *s, enum batch_stop stop)
+void batch_kill_all(struct step *s)
 {
-	batch_set_stop(s, stop);
-	s->batch->killing = true;
 	for (int i = 0; i < s->batch->opts.jobs; i++) {
 		struct batch_slot *slot = &s->batch->slots[i];
 		if (slot->state == SLOT_IDLE)
@@ -223,23 +164,6 @@ uint64_t batch_retry_delay_ns(uint64_t first_ns, int attempt)
 	return MIN(delay, MAX(BATCH_RETRY_DELAY_MAX_NS, first_ns));
 }
 
-/* Counts an order that is over, opens the gate that it guards, and checks --halt. */
-static void settle(struct step *s, struct batch_order *order, bool ok)
-{
-	order->state = ok ? BATCH_OK : BATCH_FAILED;
-	if (!order->is_canary)
-		*(ok ? &s->batch->ok : &s->batch->failed) += 1;
-	if (order->opens)
-		open_gate(s->batch, order->opens, ok);
-	if (s->batch->stop != BATCH_GO || order->is_canary ||
-	    !halt_rule_met(&s->batch->opts.halt, s->batch->failed, s->batch->ok, s->batch->total))
-		return;
-	if (s->batch->opts.halt.when == HALT_NOW)
-		batch_stop_all(s, BATCH_STOP_HALT);
-	else
-		s->batch->stop = BATCH_STOP_HALT;
-}
-
 /* Counts a trial that went well: true if the order must run once more. */
 static bool count_trial(const struct batch_slot *slot)
 {
@@ -263,12 +187,13 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 	struct batch_order *order = slot->order;
 	if (outcome->reason == REASON_OK) {
 		if (count_trial(slot))
-			return s->batch->stop == BATCH_GO;
+			return s->batch->list->stop == BATCH_GO;
 		outcome->final = true;
 		return false;
 	}
 	outcome->retry =
-		s->batch->stop == BATCH_GO && is_run(slot) && order->attempt <= order->retries &&
+		s->batch->list->stop == BATCH_GO && is_run(slot) &&
+		order->attempt <= order->retries &&
 		retry_rule_matches(&s->batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
@@ -276,8 +201,7 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 	}
 	outcome->retry_in_ns = batch_retry_delay_ns(s->batch->opts.retry_delay_ns, order->attempt);
 	order->attempt++;
-	order->state = BATCH_WAITING;
-	heap_push(&s->batch->waiting, &order->wake, ns_add(s->now_ns, outcome->retry_in_ns));
+	worklist_postpone(s->batch->list, order, ns_add(s->now_ns, outcome->retry_in_ns));
 	return false;
 }
 
@@ -335,10 +259,10 @@ static bool pass_hook(struct step *s, struct batch_slot *slot)
 	bool ok = reason_of(s->batch, slot) == REASON_OK;
 	if (slot->hook == BATCH_HOOK_CLEANUP) {
 		leave_slot(s->batch, slot);
-		settle(s, order, slot->order_ok && ok);
+		worklist_settle(s->batch->list, order, slot->order_ok && ok);
 		return true;
 	}
-	if (!ok || s->batch->stop != BATCH_GO)
+	if (!ok || s->batch->list->stop != BATCH_GO)
 		return false;
 	order->is_set_up = order->is_set_up || slot->hook == BATCH_HOOK_SETUP;
 	if (slot->hook == BATCH_HOOK_TIMED) {
@@ -376,7 +300,7 @@ static void finish(struct step *s, struct batch_slot *slot)
 		outcome.reason = REASON_CANARY;
 	}
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
-		learn(s->batch, order, slot->end_ns - slot->start_ns);
+		worklist_learn(s->batch->list, order, slot->end_ns - slot->start_ns);
 	bool again = advance(s, slot, &outcome);
 	outcome.shared = corepool_shared(s->batch->pool, &slot->placement);
 
@@ -388,7 +312,7 @@ static void finish(struct step *s, struct batch_slot *slot)
 		return;
 	}
 	if (outcome.final && s->batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
-	    !s->batch->killing) {
+	    s->batch->list->halt != WORKLIST_KILL) {
 		slot->hook = BATCH_HOOK_CLEANUP;
 		slot->order_ok = outcome.reason == REASON_OK;
 		spawn(s, slot);
@@ -399,7 +323,7 @@ static void finish(struct step *s, struct batch_slot *slot)
 	else
 		leave_slot(s->batch, slot);
 	if (outcome.final)
-		settle(s, order, outcome.reason == REASON_OK);
+		worklist_settle(s->batch->list, order, outcome.reason == REASON_OK);
 	else if (!outcome.retry) /* we stopped it: it counts as not run */
 		order->state = BATCH_HELD;
 }

@@ -1,8 +1,8 @@
 /* What the parts of the machine share: the slots, and one step's view of the batch. */
-#ifndef CORE_BATCH_BATCH_PRIVATE_H
-#define CORE_BATCH_BATCH_PRIVATE_H
+#ifndef CORE_DISPATCH_BATCH_PRIVATE_H
+#define CORE_DISPATCH_BATCH_PRIVATE_H
 
-#include "core/batch/batch.h"
+#include "core/dispatch/batch.h"
 
 enum slot_state {
 	SLOT_IDLE,
@@ -42,22 +42,15 @@ struct step {
 
 /* A new action of this step, zeroed but for these. */
 struct batch_action *batch_act(struct step *s, enum batch_action_type type, int slot);
-/* It may be started. */
-void batch_enqueue(struct batch *batch, struct batch_order *order);
 
 /* batch_slot.c: the life of an order in a slot */
 void batch_slot_begin(struct step *s, struct batch_slot *slot); /* the next trial of its order */
 void batch_slot_event(struct step *s, int number);
 void batch_slot_stop(struct step *s, struct batch_slot *slot, enum reason why,
 		     const struct ladder *ladder);
-/* Nothing starts from now on. */
-void batch_set_stop(struct step *s, enum batch_stop stop);
-void batch_stop_all(struct step *s, enum batch_stop stop);
-void batch_kill_all(struct step *s, enum batch_stop stop);
+void batch_stop_all(struct step *s);
+void batch_kill_all(struct step *s);
 /* When it wants a BATCH_TICK; NS_NEVER: not at all. */
 uint64_t batch_slot_deadline(const struct batch *batch, const struct batch_slot *slot);
-
-/* How long one run takes, from history or from those before; 0: unknown. */
-uint64_t batch_expected_ns(const struct batch *batch, const struct batch_order *order);
 
 #endif

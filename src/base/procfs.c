@@ -234,6 +234,11 @@ static int read_word(pid_t pid, pid_t tid, const char *file, const char *end, ch
 	return 0;
 }
 
+int procfs_title(pid_t pid, char *ret_title, size_t size)
+{
+	return read_word(pid, pid, "cmdline", "", ret_title, size);
+}
+
 void procfs_wchan(pid_t pid, pid_t tid, char *ret_name, size_t size)
 {
 	if (read_word(pid, tid, "wchan", "\n", ret_name, size) < 0 || str_eq(ret_name, "0"))

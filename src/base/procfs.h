@@ -48,6 +48,9 @@ uint64_t procfs_steal_ns(void);
 /* Does the process catch `sig`? False if it is gone. */
 bool procfs_catches(pid_t pid, int sig);
 
+/* The first word of its command line, which daemons may replace by a title; 0 or -errno. */
+int procfs_title(pid_t pid, char *ret_title, size_t size);
+
 /* The path of its program file; "": not told. */
 void procfs_exe(pid_t pid, char *ret_path, size_t size);
 

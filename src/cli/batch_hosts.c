@@ -59,7 +59,7 @@ static int ask_engine(struct batch_config *config, uint32_t *min, uint32_t *max,
 	if (r < 0 && given)
 		return r;
 	if (r < 0)
-		log_debug("this host alone: %s", err->msg);
+		log_warn("this host alone: %s", err->msg);
 	if (r < 0 || !engine->settles || engine->max_nodes <= 1)
 		return 0;
 	*min = engine->min_nodes;

@@ -268,6 +268,21 @@ static bool says_how_nodes_meet(const struct rendezvous_options *options)
 	       options->node_rank != RENDEZVOUS_RANK_UNSET;
 }
 
+/* A place of its own: the endpoints of an engine do not replace it. */
+static bool says_where_nodes_meet(const struct rendezvous_options *options)
+{
+	return is_given(options->endpoint) || is_given(options->master_addr) ||
+	       options->master_port != RENDEZVOUS_PORT_UNSET ||
+	       (is_given(options->backend) && !str_eq(options->backend, "c10d") &&
+		!str_eq(options->backend, "static"));
+}
+
+/* Of the endpoints of an engine: static has one. */
+static void keep_first(char *endpoints)
+{
+	endpoints[strcspn(endpoints, ",")] = '\0';
+}
+
 /* Completes what the user gave with what Slurm or another engine says, if one started us. The texts
  * belong to config->engine. */
 static int ask_engine(struct run_options *options, struct run_config *config, struct err *err)
@@ -278,6 +293,8 @@ static int ask_engine(struct run_options *options, struct run_config *config, st
 		.min_nodes = rdzv->nnodes ? config->min_nodes : 0,
 		.max_nodes = rdzv->nnodes ? config->max_nodes : 0,
 		.rendezvous = says_how_nodes_meet(rdzv),
+		.alone = rdzv->standalone,
+		.place = says_where_nodes_meet(rdzv),
 		.node_rank = rdzv->node_rank != RENDEZVOUS_RANK_UNSET ? rdzv->node_rank : -1,
 	};
 	int r = engine_ask(asked, engine, err);
@@ -287,17 +304,19 @@ static int ask_engine(struct run_options *options, struct run_config *config, st
 		log_info("%s", engine->notice);
 	if (engine->warning)
 		log_warn("%s", engine->warning);
+	rdzv->munge = engine->munge;
 	if (!engine->settles)
 		return 0;
 	config->min_nodes = engine->min_nodes;
 	config->max_nodes = engine->max_nodes;
+	if (engine->endpoint && is_given(rdzv->backend) && str_eq(rdzv->backend, "static"))
+		keep_first(engine->endpoint);
 	if (engine->endpoint)
 		rdzv->endpoint = engine->endpoint;
 	if (engine->master_addr) {
 		rdzv->master_addr = engine->master_addr;
 		rdzv->master_port = engine->master_port;
 	}
-	rdzv->munge = engine->munge;
 	if (engine->node_rank >= 0)
 		rdzv->node_rank = engine->node_rank;
 	if (!is_given(rdzv->id))

@@ -38,7 +38,7 @@ static void detected(void)
 {
 	int r = detect();
 	ck_assert_msg(r == 0, "refused: %s", err.msg);
-	ck_assert_int_eq(engine_is_here(strv_argv(&env)), settings.engine != NULL);
+	ck_assert(settings.engine || !engine_is_here(strv_argv(&env)));
 }
 
 static void refused(const char *message)
@@ -140,11 +140,11 @@ TEST(a_worker_of_another_launcher_is_not_the_step)
 TEST(what_the_user_gives_wins)
 {
 	be_step();
-	asked.rendezvous = true;
+	asked.rendezvous = asked.alone = true;
 	detected();
 	ck_assert(!settings.settles && settings.signaller);
 
-	asked = (struct engine_asked){ .min_nodes = 2, .max_nodes = 2 };
+	asked = (struct engine_asked){ .min_nodes = 2, .max_nodes = 2, .node_rank = -1 };
 	detected();
 	ck_assert_uint_eq(settings.max_nodes, 2);
 	ck_assert_int_eq(settings.node_rank, -1); /* one of three is a spare */
@@ -155,6 +155,81 @@ TEST(what_the_user_gives_wins)
 	ck_assert_uint_eq(settings.max_nodes, 3);
 	ck_assert_str_eq(settings.notice,
 			 "--nnodes: the Slurm step has 3 nodes, so the job has at most 3");
+}
+
+TEST(an_endpoint_replaces_the_endpoints_and_nothing_else)
+{
+	be_step();
+	asked.rendezvous = asked.place = true;
+	detected();
+	ck_assert(settings.settles && settings.munge);
+	ck_assert_ptr_null(settings.endpoint);
+	ck_assert_uint_eq(settings.min_nodes, 3);
+	ck_assert_int_eq(settings.node_rank, 1);
+	ck_assert_str_eq(settings.run_id, "slurm-71.2.0");
+	asked.node_rank = 2;
+	detected();
+	ck_assert_int_eq(settings.node_rank, -1);			     /* the user's stays */
+	asked = (struct engine_asked){ .node_rank = 0, .rendezvous = true }; /* no place */
+	detected();
+	ck_assert_ptr_nonnull(settings.endpoint);
+}
+
+TEST(a_job_with_an_endpoint_may_be_larger_than_the_step)
+{
+	be_step();
+	asked = (struct engine_asked){
+		.min_nodes = 4, .max_nodes = 4, .node_rank = -1, .rendezvous = true, .place = true
+	};
+	detected();
+	ck_assert(!settings.settles && settings.munge);
+	ck_assert_ptr_null(settings.run_id);
+}
+
+static void be_hidden(const char *stepd)
+{
+	strv_done(&env);
+	asked = (struct engine_asked){ .node_rank = -1, .stepd = stepd };
+}
+
+TEST(a_step_without_its_variables_is_refused_unless_the_user_says_all)
+{
+	be_hidden("slurmstepd: [71.2]");
+	ck_assert_int_eq(detect(), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.msg, "this is a step of Slurm ([71.2]), and"));
+	env_set(&env, "SLURM_JOB_ID", "71");
+	ck_assert_int_eq(detect(), -EINVAL);
+	asked.max_nodes = 3;
+	ck_assert_int_eq(detect(), -EINVAL);
+	asked.place = true;
+	detected();
+	asked.place = false;
+	asked.max_nodes = 1;
+	detected();
+	asked.max_nodes = 0;
+	asked.alone = true;
+	detected();
+	asked.alone = false;
+	env_set(&env, "TORCHELASTIC_RUN_ID", "slurm-71.2.0"); /* a worker's job is its own */
+	detected();
+}
+
+TEST(a_batch_script_without_its_variables_is_alone)
+{
+	static const char *const lines[] = { "slurmstepd: [71.batch]",
+					     "slurmstepd: [71.interactive]",
+					     "slurmstepd: [71.extern]",
+					     "slurmstepd",
+					     "[71.]",
+					     "[71.2",
+					     NULL };
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		be_hidden(lines[i]);
+		detected();
+		ck_assert_ptr_null(settings.engine);
+	}
+	be_hidden("slurmstepd: [71+1.0]"); /* of a heterogeneous job */
+	ck_assert_int_eq(detect(), -EINVAL);
 }
 
 TEST(a_step_that_cannot_work_is_refused_with_the_option_to_add)

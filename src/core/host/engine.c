@@ -25,10 +25,12 @@ int engine_detect(char *const *environment, const struct engine_asked *asked,
 {
 	struct engine_settings settings = ENGINE_SETTINGS_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(engines) && !settings.engine; i++) {
-		if (!engines[i]->is_here(environment))
+		const struct engine *engine = engines[i];
+		if (!engine->is_here(environment) &&
+		    !(engine->is_hidden && engine->is_hidden(asked)))
 			continue;
-		settings.engine = engines[i]->name;
-		int r = engines[i]->settle(environment, asked, &settings, err);
+		settings.engine = engine->name;
+		int r = engine->settle(environment, asked, &settings, err);
 		if (r < 0) {
 			engine_settings_done(&settings);
 			return r;

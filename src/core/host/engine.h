@@ -15,9 +15,14 @@
 /* What the user gave, by options or their variables. */
 struct engine_asked {
 	uint32_t min_nodes, max_nodes; /* 0: not given */
-	bool rendezvous;   /* how nodes find each other: endpoint, backend, standalone and so on */
+	bool rendezvous;   /* how nodes find each other: any of the following, a backend, a rank */
+	bool alone;	   /* --standalone */
+	bool place;	   /* where: an endpoint, a master, or a backend that needs another one */
 	int64_t node_rank; /* -1: not given */
 	const char *hosts_file; /* what /etc/hosts says; NULL: nothing */
+	/* the title of the slurmstepd that we descend from, "slurmstepd: [71.2]"; NULL: none is
+	 * seen. The environment may not say that we are in a step */
+	const char *stepd;
 };
 
 /* What the engine adds to it. */
@@ -42,7 +47,7 @@ struct engine_settings {
 
 #define ENGINE_SETTINGS_INIT ((struct engine_settings){ .node_rank = -1 })
 
-/* Whether there is one; only then engine_detect() needs what it is told. */
+/* Whether the environment tells of one; only then engine_detect() needs `hosts_file`. */
 bool engine_is_here(char *const *environment);
 
 /* Finds the engine whose environment this is, if any. -EINVAL: its settings cannot be used, and

@@ -9,6 +9,8 @@ struct engine {
 	const char *name;
 	/* Whether this is its environment. */
 	bool (*is_here)(char *const *environment);
+	/* Whether we are in its job though the environment does not tell; NULL: nobody knows. */
+	bool (*is_hidden)(const struct engine_asked *asked);
 	/* Fills in the settings, which are empty but for the name. What it has filled in when it
 	 * fails is freed. */
 	int (*settle)(char *const *environment, const struct engine_asked *asked,

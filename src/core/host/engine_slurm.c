@@ -50,6 +50,29 @@ static bool is_step(char *const *environment)
 	       env_find(environment, "SLURM_STEP_NODELIST") && !engine_in_worker(environment);
 }
 
+/* "slurmstepd: [71.2]" has a step of srun; the batch script's has "[71.batch]". */
+static bool stepd_has_step(const struct engine_asked *asked)
+{
+	const char *job = asked->stepd ? strchr(asked->stepd, '[') : NULL;
+	const char *dot = job ? strrchr(job, '.') : NULL;
+	size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+	return digits > 0 && dot[1 + digits] == ']';
+}
+
+/* Without the variables of the step each of its nodes would be a job of its own. */
+static int check_hidden(char *const *environment, const struct engine_asked *asked, struct err *err)
+{
+	bool told = asked->alone || asked->max_nodes == 1 || (asked->place && asked->max_nodes > 1);
+	if (!stepd_has_step(asked) || told || engine_in_worker(environment))
+		return 0;
+	return err_set(err, EINVAL,
+		       "this is a step of Slurm (%.60s), and the variables that tell its nodes, "
+		       "SLURM_STEP_NODELIST and others, are missing: do not clear the environment "
+		       "between srun and muster, or give --nnodes=N and --rdzv-endpoint=HOST, or "
+		       "--standalone",
+		       strchr(asked->stepd, '['));
+}
+
 /* "2(x3),1" is two tasks on each of three nodes and one on the fourth. The most of one node. */
 static uint64_t most_tasks(const char *text)
 {
@@ -173,14 +196,23 @@ static int settle_step(char *const *environment, const struct engine_asked *aske
 	    (r = read_number(environment, "SLURM_NODEID", nodes - 1, &rank, err)) < 0 ||
 	    (r = choose_size(asked, nodes, settings, err)) < 0)
 		return r;
-	settings->settles = settings->munge = true;
+	settings->settles = true;
 	settings->run_id = name_run(environment, job, step);
 	/* A spare takes the rank of the node that it stands in for. */
-	if (settings->max_nodes == nodes)
+	if (settings->max_nodes == nodes && asked->node_rank < 0)
 		settings->node_rank = (int64_t)rank;
-	if (nodes > 1)
+	if (nodes > 1 && !asked->place)
 		settings->endpoint = endpoints_of(&first, choose_port(environment, job, step));
 	return 0;
+}
+
+/* What the user gave is complete: the job may have nodes outside of this step, too. */
+static bool goes_beyond(char *const *environment, const struct engine_asked *asked)
+{
+	AUTO(strv_done) struct strv first = STRV_INIT;
+	uint32_t nodes;
+	return asked->place && asked->max_nodes &&
+	       (read_nodes(environment, &first, &nodes, NULL) < 0 || asked->max_nodes > nodes);
 }
 
 static int slurm_settle(char *const *environment, const struct engine_asked *asked,
@@ -188,9 +220,12 @@ static int slurm_settle(char *const *environment, const struct engine_asked *ask
 {
 	settings->signaller = "slurmstepd";
 	settings->more_cpus = "add --cpus-per-task=N or --cpu-bind=none to srun";
-	if (asked->rendezvous || !is_step(environment))
+	if (!is_step(environment))
+		return check_hidden(environment, asked, err);
+	if (asked->alone)
 		return 0;
-	return settle_step(environment, asked, settings, err);
+	settings->munge = true;
+	return goes_beyond(environment, asked) ? 0 : settle_step(environment, asked, settings, err);
 }
 
 int engine_slurm_spread(char *const *environment, struct strv *ret_command, struct err *err)
@@ -227,5 +262,6 @@ int engine_slurm_spread(char *const *environment, struct strv *ret_command, stru
 const struct engine engine_slurm = {
 	.name = "slurm",
 	.is_here = slurm_is_here,
+	.is_hidden = stepd_has_step,
 	.settle = slurm_settle,
 };

@@ -57,6 +57,11 @@ def test_what_is_given_on_the_command_line_wins(cluster, tmp_path):
     assert done.stdout.count("rank 0 of 1") == 2
     done = cluster.run("srun", "-N2", "-w", "node[1-2]", MUSTER, "run", "--rdzv-endpoint=node2:29400", "--nnodes=2", "--rdzv-id=mine", "sh", "-c", WHO)
     assert sorted(places(done.stdout)) == [0, 1] and done.stdout.count("run mine") == 2
+    address = cluster.nodes[0].ipv4
+    for place in (f"--rdzv-endpoint={address}",), ("--rdzv-backend=c10d",), ("--rdzv-backend=static",), (f"--master-addr={address}",):
+        done = cluster.run("srun", "-N3", "-w", "node[1-3]", MUSTER, "run", *place, "sh", "-c", WHO)
+        assert sorted(places(done.stdout)) == [0, 1, 2] and done.stdout.count("run slurm-") == 3, (place, done.stdout)
+        assert "there is no token" not in done.stderr, done.stderr
     end = tmp_path / "end"
     job = cluster.start("srun", "-N4", MUSTER, "run", "--nnodes=3", "sh", "-c", f"{WHO}; until [ -e {end} ]; do sleep 0.05; done")
     job.says("this node waits for a place in it")  # a spare that comes after the end would not hear of it
@@ -71,6 +76,16 @@ def test_what_is_given_on_the_command_line_wins(cluster, tmp_path):
 def test_a_step_that_cannot_work_is_refused_with_the_srun_option(cluster, srun, options, says):
     done = cluster.run("srun", *srun, MUSTER, "run", *options, "echo", "started", check=False)
     assert done.returncode == 2 and says in done.stderr and "started" not in done.stdout
+
+
+@pytest.mark.parametrize("scrubbed", [("env", "-i"), ("env", "-u", "SLURM_STEP_NODELIST", "-u", "SLURM_STEP_ID"),
+                                      ("bash", "-c", 'unset ${!SLURM_*}; "$@"; exit $?', "bash")])
+@pytest.mark.parametrize("options", [(), ("--nnodes=2",)])
+def test_a_step_without_its_variables_is_no_number_of_jobs_of_one(cluster, scrubbed, options):
+    done = cluster.run("srun", "-N2", *scrubbed, MUSTER, "run", *options, "echo", "started", check=False)
+    assert done.returncode == 2 and "this is a step of Slurm ([" in done.stderr and "started" not in done.stdout
+    done = cluster.run("srun", "-N2", *scrubbed, MUSTER, "run", "--standalone", "echo", "started")
+    assert done.stdout.count("started") == 2
 
 
 def test_too_few_cpus_for_the_workers_are_told_with_the_srun_option(cluster):

@@ -660,8 +660,10 @@ static void watch_over(struct wardship *ward)
 			tell_synced(ward);
 		if (ward->agent_gone && (!children || only_strangers_left(ward)))
 			return;
-		if (!ward->agent_gone && wire_flush(&ward->wire) < 0)
-			agent_is_gone(ward);
+		if (!ward->agent_gone && wire_flush(&ward->wire) < 0) {
+			agent_is_gone(ward); /* perhaps the last reason to wait */
+			continue;
+		}
 		wait_for_something(ward);
 		move_newcomers(ward);
 	}

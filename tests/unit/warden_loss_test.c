@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/procfs.h"
 #include "sys/proctree.h"
+#include "sys/warden_proto.h"
 
 TEST(a_killed_warden_is_told_and_what_it_leaves_can_be_swept)
 {
@@ -85,6 +86,20 @@ TEST(a_warden_that_is_stopped_at_its_birth_is_continued)
 	warden_kill_all(warden);
 	await(warden, WARDEN_EMPTY);
 	warden_free(warden);
+}
+
+TEST(a_warden_whose_agent_left_before_its_first_word_exits)
+{
+	int ends[2], life[2];
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	ck_assert_int_eq(pipe2(life, O_CLOEXEC), 0);
+	close(ends[0]);
+	pid_t warden = fork();
+	if (warden == 0)
+		warden_main(&(struct warden_opts){ 0 }, "muster-test", ends[1], life[0], getppid());
+	int status;
+	ck_assert_int_eq(waitpid(warden, &status, 0), warden); /* its agent's pipe stays open */
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(a_warden_that_is_stopped_again_and_again_is_replaced_by_its_heir)

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 static const char *const level_names[] = {
 	[LOG_ERROR] = "error: ",
@@ -80,6 +81,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 	errno = saved; /* for %m */
 	buf_vprintf(&line, fmt, args);
 	va_end(args);
+	utf8_make_rest_printable(&line, 0, "\t\n");
 	buf_append_char(&line, '\n');
 
 	pthread_mutex_lock(&sink_lock);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 bool str_ends(const char *text, const char *suffix)
 {
@@ -202,9 +203,7 @@ int str_to_size(const char *text, uint64_t *ret_bytes)
 
 void str_make_printable(char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
+	text[utf8_make_printable(text, strlen(text), "")] = '\0';
 }
 
 unsigned str_distance(const char *a, const char *b)

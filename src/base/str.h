@@ -40,7 +40,7 @@ int str_to_duration_ns(const char *text, uint64_t *ret_ns);
 /* "4096", "64K", "10M", "2G", also "KiB"/"KB" (both 1024). */
 int str_to_size(const char *text, uint64_t *ret_bytes);
 
-/* Control characters become '?': text from other programs may go to a terminal. */
+/* utf8_make_printable() of a text. */
 void str_make_printable(char *text);
 
 /* Edits (insert, delete, replace, swap neighbours) that turn one text into the other. */

@@ -18,4 +18,15 @@ uint32_t utf8_decode(const void *text, size_t len);
 /* Appends the character with that number. */
 void utf8_append(struct buf *out, uint32_t code);
 
+/* Whether a terminal or an editor would act on it, or show nothing: control characters (C0, DEL,
+ * C1), separators of lines, marks that turn the direction of text, and what is no character. */
+bool utf8_is_unseen(uint32_t code);
+
+/* Puts '?' in the place of each of these but those in `kept`, and of each byte that is not UTF-8:
+ * text from elsewhere may be shown on a terminal. The new length, which is not greater. */
+size_t utf8_make_printable(char *text, size_t len, const char *kept);
+
+/* The same with what stands in `buf` after its first `from` bytes. */
+void utf8_make_rest_printable(struct buf *buf, size_t from, const char *kept);
+
 #endif

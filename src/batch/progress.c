@@ -4,6 +4,7 @@
 #include <wchar.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #define BAR_MIN 10
 #define BAR_MAX 40
@@ -62,7 +63,7 @@ static int put_cells(const char *text, int columns, struct buf *out)
 		wchar_t c;
 		size_t len = mbrtowc(&c, p, (size_t)(end - p), &state);
 		bool bad = len == (size_t)-1 || len == (size_t)-2 || len == 0;
-		int width = bad ? -1 : wcwidth(c);
+		int width = bad || utf8_is_unseen((uint32_t)c) ? -1 : wcwidth(c);
 		if (used + MAX(width, 1) > columns)
 			break;
 		if (width < 0)

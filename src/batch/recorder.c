@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "batch/printer.h"
 #include "core/worker/exit_code.h"
 
@@ -37,6 +38,7 @@ void recorder_done(struct recorder *recorder)
 
 void recorder_say(const struct recorder *recorder, struct buf *text)
 {
+	utf8_make_rest_printable(text, 0, "\t\n");
 	buf_append_char(text, '\n');
 	printer_text(recorder->printer, STDERR_FILENO, buf_data(text), buf_len(text));
 }

@@ -5,7 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "core/worker/exit_code.h"
 
 #define WIDTH_DEFAULT 80
@@ -67,14 +69,39 @@ void command_print_help(const struct command *command, FILE *out)
 		fprintf(out, "\n%s", command->footer);
 }
 
-int command_usage_error(const struct command *command, const char *fmt, ...)
+static void print_safely(FILE *out, const char *before, const char *fmt, va_list args)
 {
-	fprintf(stderr, "%s: ", command_title(command));
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_printf(&text, "%s%s", before, *before ? ": " : "");
+	buf_vprintf(&text, fmt, args);
+	buf_append_str(&text, *before ? "\n" : "");
+	utf8_make_rest_printable(&text, 0, "\t\n");
+	fwrite(buf_data(&text), 1, buf_len(&text), out); /* at once: others write there, too */
+}
+
+void command_print(const char *fmt, ...)
+{
 	va_list args;
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	print_safely(stdout, "", fmt, args);
 	va_end(args);
-	fprintf(stderr, "\ntry '%s --help'\n", command_title(command));
+}
+
+void command_complain(const struct command *command, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	print_safely(stderr, command_title(command), fmt, args);
+	va_end(args);
+}
+
+int command_usage_error(const struct command *command, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	print_safely(stderr, command_title(command), fmt, args);
+	va_end(args);
+	fprintf(stderr, "try '%s --help'\n", command_title(command));
 	return EXIT_CODE_USAGE;
 }
 

@@ -26,6 +26,12 @@ bool command_parse(const struct command *command, void *into, int argc, char **a
 /* Prints "muster NAME: text" and how to get help; returns EXIT_CODE_USAGE. */
 int command_usage_error(const struct command *command, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* For words that may be from elsewhere: run ids, names of hosts and files, what workers print.
+ * What a terminal would act on is shown as '?' (utf8_make_printable). */
+void command_print(const char *fmt, ...) PRINTF_LIKE(1, 2); /* on stdout */
+void command_complain(const struct command *command, const char *fmt, ...)
+	PRINTF_LIKE(2, 3); /* on stderr, as a line after the command's name */
+
 void command_print_help(const struct command *command, FILE *out);
 
 /* Characters in a line of the output: $COLUMNS, else as wide as the terminal; 0: no limit. */

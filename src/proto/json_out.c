@@ -29,10 +29,11 @@ static size_t quote_special(const struct json_out *out, const char *p, size_t le
 		return 1;
 	}
 	size_t len = utf8_len(p, left);
+	uint32_t code = len ? utf8_decode(p, len) : 0;
 	if (len == 0)
 		buf_printf(out->buf, "\\udc%02x", c);
-	else if (c < 0x20 || out->ascii)
-		escape_ascii(out->buf, utf8_decode(p, len));
+	else if (out->ascii || utf8_is_unseen(code))
+		escape_ascii(out->buf, code);
 	else
 		buf_append(out->buf, p, len);
 	return MAX(len, (size_t)1);
@@ -44,7 +45,7 @@ static void quote(const struct json_out *out, const char *text)
 	buf_append_char(out->buf, '"');
 	while (p < end) {
 		const char *run = p;
-		while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
+		while ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f && *p != '"' &&
 		       *p != '\\')
 			p++;
 		buf_append(out->buf, run, (size_t)(p - run));

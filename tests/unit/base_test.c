@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 TEST(buf_keeps_bytes_in_order_through_growth_and_consumption)
 {
@@ -31,6 +32,30 @@ TEST(buf_keeps_bytes_in_order_through_growth_and_consumption)
 			buf_consume(&buf, 1);
 		}
 	}
+}
+
+TEST(what_a_terminal_would_act_on_becomes_a_question_mark)
+{
+	static const char *const cases[][2] = {
+		{ "a\033[31m\nb\tc\177", "a?[31m?b?c?" },
+		{ "\xc2\x9b"
+		  "31m \xc2\x9d"
+		  "0;title\xc2\x9c",
+		  "?31m ?0;title?" },
+		{ "\xe2\x80\xae \xe2\x81\xa6 \xd8\x9c \xe2\x80\xa8 \xef\xbb\xbf", "? ? ? ? ?" },
+		{ "\x9b cut \xe2\x80", "? cut ??" },
+		{ "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0",
+		  "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		AUTO_FREE char *text = mem_strdup(cases[i][0]);
+		str_make_printable(text);
+		ck_assert_str_eq(text, cases[i][1]);
+	}
+	AUTO(buf_done) struct buf buf = BUF_INIT;
+	buf_append_str(&buf, "\033 a\033\n\xc2\x9b");
+	utf8_make_rest_printable(&buf, 2, "\n");
+	ck_assert_str_eq(buf_str(&buf), "\033 a?\n?");
 }
 
 TEST(buf_gives_its_text_away_after_consumption)

@@ -173,6 +173,16 @@ static void write_sample(struct json_out *out)
 	json_out_close(out, '}');
 }
 
+TEST(what_a_terminal_would_act_on_is_written_as_a_number)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct json_out out = JSON_OUT(&text);
+	json_out_text(&out, NULL,
+		      "\x7f \xc2\x85 \xc2\x9b \xe2\x80\xae \xef\xbb\xbf \xef\xbf\xbe \xc2\xa0");
+	ck_assert_str_eq(buf_str(&text),
+			 "\"\\u007f \\u0085 \\u009b \\u202e \\ufeff \\ufffe \xc2\xa0\"");
+}
+
 TEST(the_styles_of_the_writer)
 {
 	static const struct {

@@ -257,6 +257,9 @@ TEST(text_is_harmless_after_cleaning)
 		{ "a\b\ab", "ab" },
 		{ "\xc3\xa9 \xc3 \xed\xa0\x80",
 		  "\xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+		{ "\xc2\x9b"
+		  "31mred \xe2\x80\xaetxt \xe2\x80\x8dok",
+		  "31mred txt \xe2\x80\x8dok" },
 		{ "cut\x1b[3", "cut" },
 		{ "cut\x1b", "cut" },
 	};

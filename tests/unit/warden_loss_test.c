@@ -91,7 +91,8 @@ TEST(a_warden_that_is_stopped_at_its_birth_is_continued)
 TEST(a_warden_whose_agent_left_before_its_first_word_exits)
 {
 	int ends[2], life[2];
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
+			 0);
 	ck_assert_int_eq(pipe2(life, O_CLOEXEC), 0);
 	close(ends[0]);
 	pid_t warden = fork();

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
@@ -55,10 +56,12 @@ static void put_right(struct buf *out, const char *text, size_t width)
 	buf_append_str(out, text);
 }
 
-/* At most `width` cells, cut at the end; a control character must not reach the terminal. */
-static void put_name(struct buf *out, const char *name, size_t width,
+/* At most `width` cells, cut at the end. */
+static void put_name(struct buf *out, const char *text, size_t width,
 		     const struct compare_style *style)
 {
+	AUTO_FREE char *name = mem_strdup(text);
+	str_make_printable(name);
 	size_t total = cells(name), shown = 0;
 	for (const char *at = name; *at; at++) {
 		bool starts = ((unsigned char)*at & 0xC0) != 0x80;
@@ -68,7 +71,7 @@ static void put_name(struct buf *out, const char *name, size_t width,
 			break;
 		}
 		shown += starts;
-		buf_append_char(out, (unsigned char)*at < 0x20 || *at == 0x7F ? '?' : *at);
+		buf_append_char(out, *at);
 	}
 	pad(out, shown, width);
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define TAIL_MAX ((uint64_t)2048)
 #define INDENT "    "
@@ -58,6 +59,7 @@ void failures_add(struct failures *failures, const char *heading, const char *ta
 		return;
 	struct buf text = BUF_INIT;
 	buf_printf(&text, "  %s\n", heading);
+	utf8_make_rest_printable(&text, 0, "\n");
 	if (tail)
 		add_tail(&text, tail);
 	failures->texts[failures->count - 1] = buf_take_str(&text);

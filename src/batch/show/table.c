@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 /* What the ranking needs of an order. */
 struct rank {
@@ -86,6 +87,7 @@ static void put_entry(const struct export_entry *entry, void *arg)
 	struct table *table = arg;
 	AUTO(buf_done) struct buf name = BUF_INIT;
 	export_name(entry, &name);
+	utf8_make_rest_printable(&name, 0, "");
 	if (table->blocks)
 		put_block(table->out, entry, table->count + 1, buf_str(&name));
 	else

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "batch/markup.h"
 #include "proto/json_out.h"
 
@@ -92,6 +93,7 @@ static void put_text_series(const struct trend_series *series, struct buf *out)
 {
 	char level[METRIC_TEXT_MAX];
 	const struct change_points *changes = &series->changes;
+	size_t start = buf_len(out);
 	trend_value(series, newest_level(series), level);
 	buf_printf(out, "%-10s %s  %s %s, ", trend_verdict_name(series->news.verdict), series->name,
 		   trend_metric_title(series), level);
@@ -111,6 +113,7 @@ static void put_text_series(const struct trend_series *series, struct buf *out)
 		trend_spread_text(spread, out);
 		buf_append_char(out, '\n');
 	}
+	utf8_make_rest_printable(out, start, "\n");
 }
 
 static void put_summary(const struct trend *trend, struct buf *out)

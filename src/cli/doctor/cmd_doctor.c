@@ -91,7 +91,7 @@ static void show(const struct check_list *results, bool json)
 		if (label())
 			put_labelled(buf_str(&text), label(), &labelled);
 	}
-	fputs(buf_str(buf_len(&labelled) ? &labelled : &text), stdout);
+	command_print("%s", buf_str(buf_len(&labelled) ? &labelled : &text));
 }
 
 static int check_here(const struct command *self, struct doctor_options *o)

@@ -179,6 +179,6 @@ int doctor_on_hosts(const struct command *self, const struct hosts_options *o,
 		check_json_write_hosts(&across, &text);
 	else
 		across_print(&across, &text);
-	fputs(buf_str(&text), stdout);
+	command_print("%s", buf_str(&text));
 	return across_worst(&across) == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
 }

@@ -36,10 +36,6 @@ struct meeting_hall {
 	struct inbox verdict;
 };
 
-/* A line on stderr, in one piece: others write there, too. */
-#define say(hall, fmt, ...) \
-	fprintf(stderr, "%s: " fmt "\n", command_title((hall)->self), ##__VA_ARGS__)
-
 /* False: it is longer than any that we send. */
 static bool inbox_take(struct inbox *inbox, const void *data, size_t len)
 {
@@ -66,8 +62,8 @@ static void tell(struct meeting_hall *hall)
 	check_json_write_all(hall->meet->name, hall->results, &text);
 	buf_append_char(&text, '\0');
 	peer_links_send(hall->links, buf_data(&text), buf_len(&text));
-	say(hall, "the table of all %u hosts is shown at %s", hall->meet->nodes,
-	    hall->meet->rdzv.endpoint_text);
+	command_complain(hall->self, "the table of all %u hosts is shown at %s", hall->meet->nodes,
+			 hall->meet->rdzv.endpoint_text);
 }
 
 static void send_verdict(struct meeting_hall *hall, uint64_t peer)
@@ -81,8 +77,8 @@ static void send_verdict(struct meeting_hall *hall, uint64_t peer)
 static void say_came(struct meeting_hall *hall, const char *name)
 {
 	if (!hall->meet->by_engine)
-		say(hall, "%s has come, %zu of %u hosts", name, hall->assembly.roll.across.count,
-		    hall->assembly.roll.expected);
+		command_complain(hall->self, "%s has come, %zu of %u hosts", name,
+				 hall->assembly.roll.across.count, hall->assembly.roll.expected);
 }
 
 static void act(struct meeting_hall *hall, const struct assembly_action *action)
@@ -98,7 +94,7 @@ static void act(struct meeting_hall *hall, const struct assembly_action *action)
 		peer_links_hang_up_on(hall->links, action->peer);
 		return inbox_free(map_remove(&hall->peers, &action->peer, sizeof(action->peer)));
 	case ASSEMBLY_GIVE_UP:
-		say(hall, "%s; this is what was found here", action->why);
+		command_complain(hall->self, "%s; this is what was found here", action->why);
 		return;
 	case ASSEMBLY_OVER:
 		event_base_loopbreak(hall->base);
@@ -152,7 +148,7 @@ static void on_peer_bytes(void *arg, uint64_t id, const void *data, size_t len)
 	const char *text = buf_str(&inbox->text);
 	struct err err = ERR_INIT;
 	if (!fits || check_json_read_all(text, buf_len(&inbox->text), &results, &err) < 0) {
-		say(hall, "a host sends %s", fits ? err.msg : "too much");
+		command_complain(hall->self, "a host sends %s", fits ? err.msg : "too much");
 		return step(hall,
 			    &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_BAD, .peer = id });
 	}
@@ -249,7 +245,7 @@ static void show(const struct across *across, bool json)
 		check_json_write_hosts(across, &text);
 	else
 		across_print(across, &text);
-	fputs(buf_str(&text), stdout);
+	command_print("%s", buf_str(&text));
 }
 
 static int exit_code(const struct assembly *assembly)
@@ -269,7 +265,8 @@ int doctor_meet(const struct command *self, const struct doctor_meet *meet, uint
 	hall.late = evtimer_new(hall.base, on_late, &hall);
 	hall.enough = evsignal_new(hall.base, SIGINT, on_enough, &hall);
 	if (!meet->by_engine)
-		say(&hall, "meets %u hosts at %s", meet->nodes, meet->rdzv.endpoint_text);
+		command_complain(self, "meets %u hosts at %s", meet->nodes,
+				 meet->rdzv.endpoint_text);
 	struct timeval left = clock_left(assembly_deadline_ns(&hall.assembly), clock_now_ns());
 	event_add(hall.late, &left);
 	hall.links = peer_links_new(hall.base, &meet->rdzv, &peer_links_handler, &hall);

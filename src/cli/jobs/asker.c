@@ -35,7 +35,7 @@ struct asker {
 
 static void complain(struct asker *asker, int status, const char *why)
 {
-	fprintf(stderr, "%s: %s\n", command_title(asker->self), why);
+	command_complain(asker->self, "%s", why);
 	asker->status = status;
 	event_base_loopbreak(asker->base);
 }
@@ -54,11 +54,8 @@ static void take_reply(struct asker *asker, const struct msg_reply *reply)
 
 static void take_missed(struct asker *asker, const struct msg_missed *missed)
 {
-	char name[ASK_NAME_MAX];
-	snprintf(name, sizeof(name), "%s", missed->name);
-	str_make_printable(name);
-	fprintf(stderr, "%s: no answer from %s: %s\n", command_title(asker->self), name,
-		ask_missed_text(missed->why));
+	command_complain(asker->self, "no answer from %s: %s", missed->name,
+			 ask_missed_text(missed->why));
 	asker->missed++;
 }
 
@@ -218,7 +215,7 @@ int asker_ask(const struct command *self, const struct job_state *job, struct ms
 	int r = job->dir ? connect_here(&asker, job->dir, &err)
 			 : connect_elsewhere(&asker, &job->place, &err);
 	if (r < 0) {
-		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
+		command_complain(self, "%s", err.msg);
 		asker.status = r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_SYSTEM;
 	} else {
 		run(&asker);
@@ -274,9 +271,7 @@ static void sift(const struct command *self, struct host_answers *answers, int *
 			answers->items[kept++] = answer;
 			continue;
 		}
-		AUTO_FREE char *why = mem_strdup(buf_str(&answer.text));
-		str_make_printable(why);
-		fprintf(stderr, "%s: %s: %s\n", command_title(self), answer.name, why);
+		command_complain(self, "%s: %s", answer.name, buf_str(&answer.text));
 		*status = EXIT_CODE_FAILED;
 		buf_done(&answer.text);
 	}

@@ -115,18 +115,18 @@ static int show(const struct command *self, const struct collectives_options *o,
 	forensics_collectives(forensics, &text);
 	forensics_laggards(forensics, &text);
 	if (forensics->count == 0) {
-		fprintf(stderr, "%s: none of these workers runs now\n", command_title(self));
+		command_complain(self, "none of these workers runs now");
 		return EXIT_CODE_FAILED;
 	}
 	if (!any_record(forensics)) {
-		fprintf(stderr, "%s: %sstart the job with 'muster run --flight-recorder'\n",
-			command_title(self), buf_str(&text));
+		command_complain(self, "%sstart the job with 'muster run --flight-recorder'",
+				 buf_str(&text));
 		return EXIT_CODE_FAILED;
 	}
 	if (o->json)
 		print_json(forensics);
 	else
-		fputs(buf_str(&text), stdout);
+		command_print("%s", buf_str(&text));
 	return EXIT_CODE_OK;
 }
 
@@ -162,7 +162,7 @@ static int collect_all(const struct command *self, const struct job_state *job,
 		if (forensics_read(ret_forensics, answer->name, buf_str(&answer->text),
 				   buf_len(&answer->text), &err) == 0)
 			continue;
-		fprintf(stderr, "%s: %s: %s\n", command_title(self), answer->name, err.msg);
+		command_complain(self, "%s: %s", answer->name, err.msg);
 		status = EXIT_CODE_FAILED;
 	}
 	forensics_judge(ret_forensics, (size_t)job_number(job->json, "world_size"), o->patience_ns);
@@ -177,7 +177,7 @@ static bool collect_dumps(const struct command *self, const struct collectives_o
 	struct err err = ERR_INIT;
 	forensics_begin(ret_forensics);
 	if (forensics_read_dumps(ret_forensics, o->dumps, &err) < 0) {
-		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
+		command_complain(self, "%s", err.msg);
 		return false;
 	}
 	forensics_judge(ret_forensics, ret_forensics->count, 0);

@@ -20,6 +20,26 @@
 #include "core/rounds/msg.h"
 #include "core/worker/exit_code.h"
 #include "proto/log_block.h"
+#include "run/tell/text.h"
+
+extern const struct command command_logs;
+
+/* A file or a pipe gets what the worker wrote; a terminal, what it may be shown. */
+static void put_text(const void *text, size_t len)
+{
+	static int terminal = -1;
+	if (terminal < 0)
+		terminal = isatty(STDOUT_FILENO);
+	AUTO(buf_done) struct buf clean = BUF_INIT;
+	if (!terminal) {
+		fwrite(text, 1, len, stdout);
+		return;
+	}
+	text_clean(&clean, text, len);
+	fwrite(buf_data(&clean), 1, buf_len(&clean), stdout);
+	if (len && ((const char *)text)[len - 1] == '\r')
+		putchar('\r'); /* the next line is drawn over this one */
+}
 
 /* ---- showing what hosts send ---- */
 
@@ -52,7 +72,7 @@ static void show_merged(struct log_show *show, uint64_t now_ns)
 		AUTO(buf_done) struct buf ranks = BUF_INIT;
 		merge_line_writers(line, 0, &ranks);
 		printf("[%s] ", buf_str(&ranks));
-		fwrite(line->text, 1, line->len, stdout);
+		put_text(line->text, line->len);
 		if (line->end != LINE_NEWLINE)
 			putchar('\n');
 		merge_line_free(line);
@@ -71,7 +91,7 @@ static void show_line(struct log_show *show, uint32_t rank, const struct line *l
 	}
 	if (!o->raw && !line->continues)
 		printf("[%" PRIu32 "] ", rank);
-	fwrite(line->text, 1, line->len, stdout);
+	put_text(line->text, line->len);
 	if (ends && !o->raw)
 		putchar('\n');
 }
@@ -90,7 +110,7 @@ static struct writer *writer_of(struct log_show *show, const struct log_blocks *
 
 static void take_bytes(struct log_show *show, const struct log_blocks *blocks, struct bytes bytes)
 {
-	if (show->options.raw && !show->options.grep) {
+	if (show->options.raw && !show->options.grep && !isatty(STDOUT_FILENO)) {
 		fwrite(bytes.data, 1, bytes.len, stdout);
 		return;
 	}
@@ -108,8 +128,8 @@ static void log_show_reply(void *arg, const struct msg_reply *reply)
 	if (!reply)
 		return; /* asked again: what was shown stays */
 	if (reply->failed) {
-		fprintf(stderr, "muster logs: %s: %.*s\n", reply->name, (int)reply->piece.len,
-			(const char *)reply->piece.data);
+		command_complain(&command_logs, "%s: %.*s", reply->name, (int)reply->piece.len,
+				 (const char *)reply->piece.data);
 		show->failed = true;
 		return;
 	}
@@ -197,7 +217,7 @@ static void print_line(const struct log_view *view, const struct log_file *file,
 {
 	if (view->only_rank < 0 && !line->continues)
 		printf("[%lld] ", (long long)file->rank);
-	fwrite(line->text, 1, line->len, stdout);
+	put_text(line->text, line->len);
 }
 
 static void finish_file(const struct log_view *view, struct log_file *file)
@@ -391,8 +411,7 @@ static int logs_main(const struct command *self, int argc, char **argv)
 	bool here = (o.narrow.here && job->dir) || !(job_is_wide(job) || o.narrow.host);
 	bool one = ask.ask.rank_count == 1;
 	if (here && one && !has_rank(job->json, ask.ask.ranks[0])) {
-		fprintf(stderr, "%s: no worker on this host has rank %s\n", command_title(self),
-			o.narrow.ranks);
+		command_complain(self, "no worker on this host has rank %s", o.narrow.ranks);
 		return EXIT_CODE_FAILED;
 	}
 	/* Without the agent: it is gone when the last lines are read. */

@@ -204,8 +204,9 @@ static int write_page(const char *path, const struct buf *page, struct err *err)
 static char *default_name(const char *run_id)
 {
 	char *name = mem_printf("%.200s.html", run_id ? run_id : "job");
+	str_make_printable(name);
 	for (char *c = name; *c; c++)
-		if (*c == '/' || (unsigned char)*c < ' ' || (c == name && *c == '.'))
+		if (*c == '/' || *c == '?' || (c == name && *c == '.'))
 			*c = '_';
 	return name;
 }
@@ -237,7 +238,7 @@ static int report_main(const struct command *self, int argc, char **argv)
 		return 1;
 	}
 	if (!cli.output)
-		printf("%s\n", name);
+		command_print("%s\n", name);
 	return 0;
 }
 

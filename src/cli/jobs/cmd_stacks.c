@@ -50,7 +50,7 @@ static int collect_all(const struct command *self, const struct job_state *job, 
 		    stack_json_read(buf_str(&answer->text), buf_len(&answer->text),
 				    wide ? answer->name : NULL, set, &err) == 0)
 			continue;
-		fprintf(stderr, "%s: %s: %s\n", command_title(self), answer->name, err.msg);
+		command_complain(self, "%s: %s", answer->name, err.msg);
 		status = EXIT_CODE_FAILED;
 	}
 	return status;
@@ -68,7 +68,7 @@ static void show(const struct stacks_options *o, const struct stack_set *set)
 	} else {
 		stack_set_print(set, &text);
 	}
-	fputs(buf_str(&text), stdout);
+	command_print("%s", buf_str(&text));
 }
 
 /* This command may not look at the workers itself where only their ancestors may. */
@@ -100,7 +100,7 @@ static int stacks_main(const struct command *self, int argc, char **argv)
 		collect_here(job, o.timeout_ns, &set);
 	show(&o, &set);
 	if (set.count == 0 && status == EXIT_CODE_OK) {
-		fprintf(stderr, "%s: none of these workers runs now\n", command_title(self));
+		command_complain(self, "none of these workers runs now");
 		status = EXIT_CODE_FAILED;
 	}
 	return status;

@@ -20,7 +20,7 @@ extern const struct command command_status;
 static void print_text(struct json_value object, const char *name, int width)
 {
 	AUTO_FREE char *text = json_value_text(json_value_get(object, name));
-	printf("%-*s", width, text ? text : "-");
+	command_print("%-*s", width, text ? text : "-");
 }
 
 static void print_time(struct json_value object, const char *name, int width)
@@ -29,7 +29,7 @@ static void print_time(struct json_value object, const char *name, int width)
 	char text[CLOCK_HUMAN_MAX] = "-";
 	if (value.kind != JSON_NONE)
 		clock_human((uint64_t)(json_value_real(value) * (double)NS_PER_S), text);
-	printf(" %*s", width, text);
+	command_print(" %*s", width, text);
 }
 
 /* Whether the last lines do not fit beside the other columns. */
@@ -54,8 +54,8 @@ static void print_last_line(const char *line, int width)
 {
 	int at = is_narrow(width) ? LAST_LINE_INDENT : LAST_LINE_AT;
 	if (*line)
-		printf("%s%*s", is_narrow(width) ? "\n" : "", is_narrow(width) ? at : 2, "");
-	printf("%.*s\n", width ? cut(line, width - at) : (int)strlen(line), line);
+		command_print("%s%*s", is_narrow(width) ? "\n" : "", is_narrow(width) ? at : 2, "");
+	command_print("%.*s\n", width ? cut(line, width - at) : (int)strlen(line), line);
 }
 
 static double number_or(struct json_value object, const char *name, double otherwise)
@@ -89,18 +89,18 @@ static void print_steps(const struct step_progress_sum *sum)
 {
 	if (sum->count == 0)
 		return;
-	printf("  step %" PRIu64, sum->most);
+	command_print("  step %" PRIu64, sum->most);
 	if (sum->total)
-		printf(" of %" PRIu64, sum->total);
+		command_print(" of %" PRIu64, sum->total);
 	if (sum->rate > 0)
-		printf(", %.3g a second", sum->rate);
+		command_print(", %.3g a second", sum->rate);
 	if (sum->left_s >= 0) {
 		char left[CLOCK_HUMAN_MAX];
 		clock_human((uint64_t)(sum->left_s * (double)NS_PER_S), left);
-		printf(", %s left", left);
+		command_print(", %s left", left);
 	}
 	if (sum->least < sum->most)
-		printf("; rank %" PRId64 " is behind, at %" PRIu64, sum->behind, sum->least);
+		command_print("; rank %" PRId64 " is behind, at %" PRIu64, sum->behind, sum->least);
 	putchar('\n');
 }
 
@@ -117,28 +117,31 @@ static void print_stragglers(struct json_value host)
 			continue;
 		AUTO_FREE char *why = json_value_text(json_value_get(late, "why"));
 		AUTO_FREE char *group = json_value_text(json_value_get(late, "group"));
-		printf("  rank %" PRId64 " holds the others up: last ", job_number(worker, "rank"));
+		command_print("  rank %" PRId64 " holds the others up: last ",
+			      job_number(worker, "rank"));
 		if (json_value_get(late, "of_collectives").kind != JSON_NONE)
-			printf("to %" PRId64 " of %" PRId64 " collectives%s%s%s",
-			       job_number(late, "times_last"), job_number(late, "of_collectives"),
-			       group ? " of group '" : "", group ? group : "", group ? "'" : "");
+			command_print("to %" PRId64 " of %" PRId64 " collectives%s%s%s",
+				      job_number(late, "times_last"),
+				      job_number(late, "of_collectives"),
+				      group ? " of group '" : "", group ? group : "",
+				      group ? "'" : "");
 		else
-			printf("in %" PRId64 " of %" PRId64 " steps",
-			       job_number(late, "times_last"), job_number(late, "of_steps"));
-		printf(", %.1f ms after the others%s%s\n", 1e3 * number_or(late, "lag_s", 0),
-		       why ? "; " : "", why ? why : "");
+			command_print("in %" PRId64 " of %" PRId64 " steps",
+				      job_number(late, "times_last"), job_number(late, "of_steps"));
+		command_print(", %.1f ms after the others%s%s\n", 1e3 * number_or(late, "lag_s", 0),
+			      why ? "; " : "", why ? why : "");
 	}
 }
 
 static void print_worker(struct json_value worker, int width)
 {
-	printf("  %5" PRId64 " %8" PRId64 " ", job_number(worker, "rank"),
-	       job_number(worker, "pid"));
+	command_print("  %5" PRId64 " %8" PRId64 " ", job_number(worker, "rank"),
+		      job_number(worker, "pid"));
 	print_text(worker, "state", 8);
 	print_time(worker, "uptime_s", 12);
 	print_time(worker, "cpu_s", 12);
-	printf(" %8" PRId64 " %7" PRId64, job_number(worker, "resident_bytes") >> 20,
-	       job_number(worker, "timers"));
+	command_print(" %8" PRId64 " %7" PRId64, job_number(worker, "resident_bytes") >> 20,
+		      job_number(worker, "timers"));
 	print_time(worker, "silent_s", 10);
 	AUTO_FREE char *line = json_value_text(json_value_get(worker, "last_line"));
 	print_last_line(line ? line : "", width);
@@ -146,30 +149,31 @@ static void print_worker(struct json_value worker, int width)
 
 static void print_nodes(struct json_value job, int width)
 {
-	printf("%snodes %" PRId64, is_narrow(width) ? "\n  " : "  ", job_number(job, "nodes"));
+	command_print("%snodes %" PRId64, is_narrow(width) ? "\n  " : "  ",
+		      job_number(job, "nodes"));
 }
 
 static void print_sizes(struct json_value job)
 {
 	bool by_progress = json_value_get(job, "restarts_by_progress").kind != JSON_NONE;
-	printf("  workers %" PRId64 "  restarts %" PRId64 "%s %" PRId64 "%s\n",
-	       job_number(job, "world_size"), job_number(job, "restarts"),
-	       by_progress ? ", at most" : " of", job_number(job, "max_restarts"),
-	       by_progress ? " in a row without progress" : "");
+	command_print("  workers %" PRId64 "  restarts %" PRId64 "%s %" PRId64 "%s\n",
+		      job_number(job, "world_size"), job_number(job, "restarts"),
+		      by_progress ? ", at most" : " of", job_number(job, "max_restarts"),
+		      by_progress ? " in a row without progress" : "");
 }
 
 static void print_head(struct json_value job, int width)
 {
 	int64_t rank;
 	print_text(job, "run_id", 0);
-	printf("  pid %" PRId64 "  ", job_number(job, "pid"));
+	command_print("  pid %" PRId64 "  ", job_number(job, "pid"));
 	print_text(job, "state", 0);
-	printf("  up");
+	command_print("  up");
 	print_time(job, "uptime_s", 0);
 	print_nodes(job, width);
 	if (job_number(job, "nodes") > 1 &&
 	    json_value_int(json_value_get(json_value_get(job, "node"), "group_rank"), &rank))
-		printf(" (this is %" PRId64 ")", rank);
+		command_print(" (this is %" PRId64 ")", rank);
 	print_sizes(job);
 }
 
@@ -194,7 +198,7 @@ static void print_log_dir(struct json_value job)
 {
 	AUTO_FREE char *log_dir = json_value_text(json_value_get(job, "log_dir"));
 	if (log_dir)
-		printf("  logs %s\n", log_dir);
+		command_print("  logs %s\n", log_dir);
 }
 
 /* The first line: it has the cause. */
@@ -202,13 +206,13 @@ static void print_hang(struct json_value job)
 {
 	AUTO_FREE char *text = json_value_text(json_value_get(job, "last_hang"));
 	if (text)
-		printf("  last hang: %.*s\n", (int)strcspn(text, "\n"), text);
+		command_print("  last hang: %.*s\n", (int)strcspn(text, "\n"), text);
 }
 
 static void print_titles(int width)
 {
-	printf("  %5s %8s %-8s %12s %12s %8s %7s %10s%s\n", "rank", "pid", "state", "up", "cpu",
-	       "MiB", "timers", "silent", is_narrow(width) ? "" : "  last line");
+	command_print("  %5s %8s %-8s %12s %12s %8s %7s %10s%s\n", "rank", "pid", "state", "up",
+		      "cpu", "MiB", "timers", "silent", is_narrow(width) ? "" : "  last line");
 }
 
 static void print_job(struct json_value job, const struct msg_ask *ask)
@@ -229,15 +233,15 @@ static void print_job(struct json_value job, const struct msg_ask *ask)
 static void print_host(struct json_value state, const struct msg_ask *ask, int width)
 {
 	int64_t rank;
-	printf("  ");
+	command_print("  ");
 	print_text(state, "host", 0);
 	if (json_value_int(json_value_get(json_value_get(state, "node"), "group_rank"), &rank))
-		printf("  node %" PRId64, rank);
+		command_print("  node %" PRId64, rank);
 	else
-		printf("  not in the round");
-	printf("  pid %" PRId64 "  ", job_number(state, "pid"));
+		command_print("  not in the round");
+	command_print("  pid %" PRId64 "  ", job_number(state, "pid"));
 	print_text(state, "state", 0);
-	printf("  up");
+	command_print("  up");
 	print_time(state, "uptime_s", 0);
 	putchar('\n');
 	print_stragglers(state);
@@ -310,10 +314,10 @@ static int show_jobs(const struct command *self, const struct job_list *list, st
 		status = of_job ? of_job : status;
 	}
 	if (list->count == 0 && list->name)
-		fprintf(stderr,
-			"muster status: no such job is running here: %s; 'muster status' lists "
-			"those that are\n",
-			list->name);
+		command_complain(self,
+				 "no such job is running here: %s; 'muster status' lists those "
+				 "that are",
+				 list->name);
 	else if (list->count == 0 && !view->json)
 		puts("no job of this user is running here");
 	return status;

@@ -310,7 +310,7 @@ static int ask_once(struct top *top, const struct command *self)
 {
 	struct err err = ERR_INIT;
 	if (start_asking(top, &err) < 0) {
-		fprintf(stderr, "%s: %s\n", command_title(self), err.msg);
+		command_complain(self, "%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
 	while (read_more(top->child.out, &top->answer))
@@ -319,7 +319,7 @@ static int ask_once(struct top *top, const struct command *self)
 		continue;
 	take_answer(top);
 	if (*top->view.notice && (top->status_code || !top->shown))
-		fprintf(stderr, "%s: %s\n", command_title(self), top->view.notice);
+		command_complain(self, "%s", top->view.notice);
 	return top->status_code;
 }
 

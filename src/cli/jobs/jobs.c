@@ -177,7 +177,8 @@ bool jobs_pick_one(const struct command *self, const struct job_place *place, in
 	jobs_find_at(list, words[0], place);
 	if (list->count == 1)
 		return true;
-	fprintf(stderr, "%s: %s\n", command_title(self),
+	command_complain(
+		self, "%s",
 		list->count ? "several jobs have this name; use the pid"
 			    : "no such job is running here; 'muster status' lists those that are");
 	*ret_status = EXIT_CODE_FAILED;
@@ -197,6 +198,6 @@ int jobs_post(const struct command *self, const struct job_list *list, const cha
 		return EXIT_CODE_OK;
 	}
 	const char *why = code < 0 ? err.msg : buf_str(&body);
-	fprintf(stderr, "%s: %.*s\n", command_title(self), (int)strcspn(why, "\n"), why);
+	command_complain(self, "%.*s", (int)strcspn(why, "\n"), why);
 	return EXIT_CODE_SYSTEM;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "run/tell/error_file.h"
 #include "run/tell/hint.h"
 #include "run/tell/report.h"
@@ -19,6 +20,9 @@
 #define RANKS_SHOWN 8
 #define COMMAND_MAX 200 /* bytes */
 #define INDENT "                  "
+#define BOLD "\033[1m"
+#define BOLD_RED "\033[1;31m"
+#define PLAIN "\033[0m"
 
 static const char *const phrases[] = {
 	[FAILURE_EXIT] = "ended with",
@@ -35,14 +39,31 @@ static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a 
 struct printer {
 	struct buf *out;
 	bool colour;
+	size_t checked; /* bytes of `out` that a terminal may be shown */
 };
 
-static void label(const struct printer *p, const char *name)
+/* Whatever was written since the last call may hold a name or a path with anything in it. */
+static void check_rest(struct printer *p)
 {
+	utf8_make_rest_printable(p->out, p->checked, "\t\n");
+	p->checked = buf_len(p->out);
+}
+
+static void colour(struct printer *p, const char *code)
+{
+	check_rest(p);
 	if (p->colour)
-		buf_printf(p->out, "  \x1b[1m%-14s\x1b[0m  ", name);
-	else
-		buf_printf(p->out, "  %-14s  ", name);
+		buf_append_str(p->out, code);
+	p->checked = buf_len(p->out);
+}
+
+static void label(struct printer *p, const char *name)
+{
+	buf_append_str(p->out, "  ");
+	colour(p, BOLD);
+	buf_printf(p->out, "%-14s", name);
+	colour(p, PLAIN);
+	buf_append_str(p->out, "  ");
 }
 
 static void say_how(struct buf *out, const struct history_failure *failure)
@@ -96,14 +117,12 @@ static void say_command(struct buf *out, const struct entry *entry)
 	buf_printf(out, "%s%s\n", buf_str(&clean), buf_len(&line) > COMMAND_MAX ? "..." : "");
 }
 
-static void say_headline(const struct printer *p, const struct report *report,
+static void say_headline(struct printer *p, const struct report *report,
 			 const struct history_attempt *last, const struct history_failure *cause)
 {
-	if (p->colour)
-		buf_append_str(p->out, "\x1b[1;31m");
+	colour(p, BOLD_RED);
 	buf_append_str(p->out, "muster: job failed");
-	if (p->colour)
-		buf_append_str(p->out, "\x1b[0m");
+	colour(p, PLAIN);
 	buf_printf(p->out, ": rank %u", cause->rank);
 	if (last->world_size)
 		buf_printf(p->out, " of %u", last->world_size);
@@ -145,8 +164,7 @@ static void collect_words(const struct history_failure *cause, const struct erro
 							     : "the end of its stderr");
 }
 
-static void say_words(const struct printer *p, const struct history_failure *cause,
-		      struct buf *words)
+static void say_words(struct printer *p, const struct history_failure *cause, struct buf *words)
 {
 	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
 	AUTO(buf_done) struct buf source = BUF_INIT;
@@ -163,7 +181,7 @@ static void say_words(const struct printer *p, const struct history_failure *cau
 	text_indent(p->out, INDENT, shown);
 }
 
-static void say_collectives(const struct printer *p, const struct history_attempt *attempt)
+static void say_collectives(struct printer *p, const struct history_attempt *attempt)
 {
 	if (!attempt->collectives)
 		return;
@@ -180,7 +198,7 @@ static void say_collectives(const struct printer *p, const struct history_attemp
 }
 
 /* The beginning only: the odd ones come first. All are in the log and in report.json. */
-static void say_stacks(const struct printer *p, const struct history_attempt *attempt)
+static void say_stacks(struct printer *p, const struct history_attempt *attempt)
 {
 	if (!attempt->stacks)
 		return;
@@ -263,7 +281,7 @@ static void say_left_error(struct buf *out, const struct history_failure *failur
 	buf_printf(out, INDENT "rank %u left an error: %s\n", failure->rank, buf_str(&clean));
 }
 
-static void say_others(const struct printer *p, const struct history_attempt *attempt,
+static void say_others(struct printer *p, const struct history_attempt *attempt,
 		       const struct history_failure *cause)
 {
 	bool any = false;
@@ -322,7 +340,7 @@ static void say_last_step(struct buf *out, const struct step_progress_span *step
 	buf_append_char(out, '\n');
 }
 
-static void say_attempts(const struct printer *p, const struct report *report,
+static void say_attempts(struct printer *p, const struct report *report,
 			 const struct history_failure *cause)
 {
 	const struct history *history = report->history;
@@ -351,7 +369,7 @@ static void say_attempts(const struct printer *p, const struct report *report,
 	}
 }
 
-static void say_stopped(const struct printer *p, const struct report *report)
+static void say_stopped(struct printer *p, const struct report *report)
 {
 	const struct history *history = report->history;
 	const struct history_attempt *last = history_last(history);
@@ -413,7 +431,7 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 }
 
 /* Nodes that were not fit, and how to be rid of them. */
-static void say_unfit(const struct printer *p, const struct node_table *nodes)
+static void say_unfit(struct printer *p, const struct node_table *nodes)
 {
 	AUTO(buf_done) struct buf names = BUF_INIT;
 	if (node_table_unfit(nodes, &names) == 0)
@@ -430,17 +448,18 @@ static void say_unfit(const struct printer *p, const struct node_table *nodes)
 
 void report_unfit(const struct report *report, struct buf *out)
 {
-	const struct printer p = { out, false };
+	struct printer p = { out, false, buf_len(out) };
 	AUTO(buf_done) struct buf names = BUF_INIT;
 	if (node_table_unfit(&report->history->nodes, &names) == 0)
 		return;
 	buf_append_str(out, "muster: the job is done, but nodes were not fit\n");
 	say_unfit(&p, &report->history->nodes);
+	check_rest(&p);
 }
 
-void report_people(const struct report *report, bool colour, struct buf *out)
+static void say_all(struct printer *p, const struct report *report)
 {
-	const struct printer p = { out, colour };
+	struct buf *out = p->out;
 	const struct history *history = report->history;
 	const struct history_attempt *last = history_last(history);
 	const struct history_failure *cause = last ? history_cause(last) : NULL;
@@ -453,51 +472,58 @@ void report_people(const struct report *report, bool colour, struct buf *out)
 		return;
 	}
 	if (history->stop_signal) {
-		say_stopped(&p, report);
+		say_stopped(p, report);
 		return;
 	}
 	if (!cause) {
 		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
 		return;
 	}
-	say_headline(&p, report, last, cause);
+	say_headline(p, report, last, cause);
 	if (cause->reason == FAILURE_SPAWN && history->count == 1)
 		return;
-	say_collectives(&p, last);
-	label(&p, "first cause");
+	say_collectives(p, last);
+	label(p, "first cause");
 	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank,
 		   cause->host, (int)cause->pid);
 	say_time(out, history, cause->ended_ns);
 	buf_append_char(out, '\n');
 	if (last->steps.workers) {
-		label(&p, "progress");
+		label(p, "progress");
 		say_last_step(out, &last->steps);
 	}
-	label(&p, "command");
+	label(p, "command");
 	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
 	if (cause->elsewhere) {
-		label(&p, "output");
+		label(p, "output");
 		buf_printf(out, "on %s, in the report of the muster there\n", cause->host);
 	} else {
-		say_words(&p, cause, &words);
+		say_words(p, cause, &words);
 	}
-	say_stacks(&p, last);
-	say_others(&p, last, cause);
-	say_attempts(&p, report, cause);
+	say_stacks(p, last);
+	say_others(p, last, cause);
+	say_attempts(p, report, cause);
 	if (report_has_steps(report)) {
-		label(&p, "goodput");
+		label(p, "goodput");
 		report_goodput_people(report, out);
 	}
-	say_unfit(&p, &history->nodes);
+	say_unfit(p, &history->nodes);
 	if (report->log_dir) {
-		label(&p, "report");
+		label(p, "report");
 		buf_printf(out, "%s/report.json\n", report->log_dir);
 	}
 	char room[512];
 	const char *hint = hint_for(cause, report->config, buf_str(&words), room, sizeof(room));
 	if (hint) {
-		label(&p, "try");
+		label(p, "try");
 		buf_printf(out, "%s\n", hint);
 	}
+}
+
+void report_people(const struct report *report, bool colour, struct buf *out)
+{
+	struct printer p = { out, colour, buf_len(out) };
+	say_all(&p, report);
+	check_rest(&p);
 }

@@ -36,8 +36,9 @@ void text_clean(struct buf *out, const void *data, size_t len)
 	size_t line = buf_len(out);
 	bool redraw = false; /* the next character draws over the line */
 	while (len > 0) {
-		size_t used = *p == 0x1b ? escape_len(p, len) : utf8_len(p, len);
-		bool visible = *p >= 0x20 && *p != 0x7f;
+		bool escape = *p == 0x1b;
+		size_t used = escape ? escape_len(p, len) : utf8_len(p, len);
+		bool visible = !escape && !(used && utf8_is_unseen(utf8_decode(p, used)));
 		if (*p == '\r') {
 			redraw = true;
 		} else if (visible || *p == '\t' || *p == '\n') {

@@ -5,8 +5,8 @@
 #include "base/buf.h"
 
 /* Appends `data` as a terminal would show it, but harmless: drops escape sequences and control
- * characters, keeps only the last state of a line that was redrawn with '\r', and turns bytes that
- * are not UTF-8 into U+FFFD. Tabs and newlines stay. */
+ * characters (utf8_is_unseen), keeps only the last state of a line that was redrawn with '\r', and
+ * turns bytes that are not UTF-8 into U+FFFD. Tabs and newlines stay. */
 void text_clean(struct buf *out, const void *data, size_t len);
 
 /* The last `lines` lines of `text` (a final newline ends a line and begins none). */

@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import pathlib
+import pty
+import re
 import resource
 import select
 import selectors
@@ -219,6 +221,39 @@ def test_a_job_that_is_about_to_listen_is_found():
                     connection.recv(1000)
                     connection.sendall(b'HTTP/1.0 200 OK\r\n\r\n{"run_id": "newborn"}')
                 assert "no such job" not in asker.communicate(timeout=DEADLINE)[1]
+
+
+HOSTILE = "".join(map(chr, (0x1b, 0x7f, 0x85, 0x9b, 0x9d, 0x9c, 0x61c, 0x200e, 0x202e, 0x2028, 0x2066, 0xfeff)))
+
+
+def on_terminal(command, env):
+    """What a command writes to a terminal, on both streams."""
+    ends = pty.openpty()
+    with open(ends[0], "rb", buffering=0) as shown:
+        done = subprocess.run(command, stdin=ends[1], stdout=ends[1], stderr=ends[1], env=dict(env, TERM="xterm"), timeout=DEADLINE)
+        os.close(ends[1])
+        text = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while piece := shown.read(65536):
+                text += piece
+    return done.returncode, text.decode(errors="replace")
+
+
+def test_nothing_that_workers_or_names_say_reaches_a_terminal_as_a_command(job, muster, tmp_path, place):
+    """What colours headings and draws the picture of `top` is muster's own."""
+    name, logs = "evil" + HOSTILE, tmp_path / ("logs" + HOSTILE)
+    process = job(f"--rdzv-id={name}", f"--log-dir={logs}", "--redirects=3",
+                  command=("sh", "-c", f"printf 'seen {HOSTILE}[31m end\\n'; printf 'seen {HOSTILE}[31m end\\n' >&2; sleep 1000 & wait; exit 3"))
+    wait_for(lambda: all("seen" in (worker.get("last_line") or "") for worker in state_of(muster, process)["workers"]), "the workers' lines")
+    own = re.compile(r"\x1b\[[0-9;]*[mHJK]|\x1b\[\?\d+[hl]|[\r\n\t]")
+    commands = [("status",), ("status", "--json"), ("top", "--once"), ("logs",), ("logs", "--rank=0"), ("logs", "--here"), ("stacks",), ("collectives",),
+                ("status", "no" + HOSTILE), ("stop", "no" + HOSTILE), ("logs", "--rank=7"), ("report", str(logs)), ("status", "--nothing" + HOSTILE)]
+    for command in commands:
+        _, text = on_terminal([MUSTER, *command], process.env)
+        assert text and not set(own.sub("", text)) & set(HOSTILE), (command, text)
+    failed, text = on_terminal([MUSTER, "run", f"--rdzv-id={name}2", f"--log-dir={logs}2", "--redirects=3", "--max-restarts=0",
+                                "sh", "-c", f"echo '{HOSTILE}[31m' >&2; exit 3"], dict(process.env))
+    assert failed == 3 and "job failed" in text and not set(own.sub("", text)) & set(HOSTILE), text
 
 
 def test_status_keeps_to_the_columns_that_there_are(job, muster):

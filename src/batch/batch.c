@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -18,8 +19,8 @@
 #include "batch/host.h"
 #include "batch/load.h"
 #include "batch/load_ab.h"
-#include "batch/many/alone.h"
 #include "batch/many/many.h"
+#include "batch/many/order_needs.h"
 #include "batch/runner.h"
 #include "batch/show/table.h"
 #include "core/worker/exit_code.h"
@@ -51,7 +52,8 @@ struct setup {
 	struct pasts history;
 	struct batch_order *todo;
 	size_t todo_count, already_done;
-	struct map groups; /* name -> number as a pointer */
+	struct order_kinds kinds; /* of the orders to do */
+	struct map groups;	  /* name -> number as a pointer */
 	/* the line that a canary runs, or with "auto" what it stands for -> its gate */
 	struct map gates;
 	uint32_t group_count, gate_count;
@@ -66,6 +68,7 @@ struct setup {
 	/* of --ab: as many orders of each variant, A first; 0: there are none */
 	size_t pairs;
 	uint32_t variants;
+	char host_name[NEEDS_NAME_MAX];
 	struct archive_key key; /* under which the result is filed */
 	size_t orders_listed;	/* without variants B and the canary */
 	/* On many hosts: */
@@ -88,6 +91,7 @@ static void setup_done(struct setup *setup)
 	orders_done(&setup->hooks);
 	pasts_done(&setup->history);
 	free(setup->todo);
+	order_kinds_done(&setup->kinds);
 	map_done(&setup->groups);
 	map_done(&setup->gates);
 	plan_done(&setup->plan);
@@ -322,6 +326,7 @@ static void add_todo(struct setup *setup, size_t index)
 	todo.group = number_of(&setup->groups, &setup->group_count, group, IMPLICIT_GROUPS_MAX);
 	set_gate(setup, &todo, index, program);
 	todo.alone = depends_on_slot(order);
+	todo.item.kind = order_kinds_add(&setup->kinds, order, todo.item.width);
 	if (setup->repetitions)
 		set_repeat(setup, &todo, &setup->repetitions[index], setup->variants, index);
 	setup->todo[setup->todo_count++] = todo;
@@ -344,6 +349,7 @@ static void add_canary(struct setup *setup, const char *line, uint32_t gate)
 	todo->warmup = 0;
 	if (!todo->timeout_ns)
 		todo->timeout_ns = CANARY_TIMEOUT_NS;
+	todo->item.kind = order_kinds_add(&setup->kinds, order, todo->item.width);
 }
 
 static void add_canaries(struct setup *setup)
@@ -410,8 +416,16 @@ static struct batch_opts make_opts(const struct setup *setup)
 			.open = config->args.pipe || setup->many,
 			.groups = setup->many ? 0 : setup->group_count,
 			.gates = setup->gate_count,
+			.kinds = setup->many ? NULL : setup->kinds.items,
 		},
 		.jobs = setup->plan.jobs,
+		.facts = {
+			.max_width = corepool_max_width(&setup->plan.pool),
+			.memory = order_kinds_memory(&setup->kinds),
+			.name = setup->host_name,
+			.features = config->features,
+			.files = true, /* nothing has to move */
+		},
 		.retry_on = config->retry_on,
 		.retry_delay_ns = config->retry_delay_ns,
 		.timeout_ladder = config->ladder,
@@ -644,6 +658,7 @@ static int load_list(void *arg, bool again, struct many_list *ret_list, struct e
 					.already_done = setup->already_done,
 					.groups = setup->group_count,
 					.gates = setup->gate_count,
+					.kinds = setup->kinds.items,
 					.variant_step = setup->pairs,
 					.variants = setup->variants,
 					.journal = &setup->journal };
@@ -717,7 +732,7 @@ static int prepare(struct setup *setup, int argc, char *const *argv, struct err 
 	if (r >= 0)
 		r = read_orders(setup, argc, argv, err);
 	if (r >= 0)
-		r = alone_check(&setup->orders, config->features, err);
+		r = order_needs_check(&setup->orders, setup->host_name, config->features, err);
 	if (r < 0)
 		return r;
 	make_todo(setup);
@@ -739,7 +754,11 @@ static void print_commands(const struct setup *setup)
 int batch_run(const struct batch_config *config, int argc, char *const *argv)
 {
 	AUTO(setup_done)
-	struct setup setup = { .config = config, .history = PASTS_INIT, .journal = JOURNAL_INIT };
+	struct setup setup = { .config = config,
+			       .history = PASTS_INIT,
+			       .journal = JOURNAL_INIT,
+			       .host_name = "localhost" };
+	gethostname(setup.host_name, sizeof(setup.host_name) - 1);
 	struct err err = ERR_INIT;
 	int r = prepare(&setup, argc, argv, &err);
 	if (r < 0) {

@@ -17,7 +17,7 @@
 #include "cli/batch_opts.h"
 #include "cli/command.h"
 #include "cli/hosts.h"
-#include "core/deal/needs.h"
+#include "core/dispatch/needs.h"
 #include "core/worker/exit_code.h"
 #include "proto/orders.h"
 

@@ -33,7 +33,7 @@ struct order_extra {
 	struct strv arg_names; /* of each of args, "" for none; empty: none has one */
 	char *tag;	       /* --tagstring, filled in; NULL: none */
 	char *output_path;     /* --results, filled in; NULL: none */
-	/* what it needs of a host, see core/deal/needs.h; not part of its identity */
+	/* what it needs of a host, see core/dispatch/needs.h; not part of its identity */
 	struct strv hosts, features;
 	uint64_t memory; /* bytes; 0: any */
 	/* files that move with it, see core/deal/files.h; not part of its identity */

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/deal/files.h"
-#include "core/deal/needs.h"
+#include "core/dispatch/needs.h"
 #include "proto/json_in.h"
 #include "proto/orders.h"
 

@@ -140,11 +140,11 @@ void deal_head_begin(struct world *w, bool again)
 	size_t count = 0;
 	for (size_t i = 0; i < KINDS; i++) {
 		const struct needed *needed = &w->needs[i];
-		w->kinds[i] = (struct deal_kind){ .width = needed->width,
-						  .memory = needed->memory,
-						  .files = needed->files,
-						  .needs.features = lists[needed->features],
-						  .needs.hosts = needed->named ? hosts : NULL };
+		w->kinds[i] = (struct order_kind){ .width = needed->width,
+						   .memory = needed->memory,
+						   .files = needed->files,
+						   .needs.features = lists[needed->features],
+						   .needs.hosts = needed->named ? hosts : NULL };
 	}
 	for (size_t i = 0; i < w->order_count; i++) {
 		if (w->finals[i])
@@ -156,7 +156,9 @@ void deal_head_begin(struct world *w, bool again)
 							.kind = w->kind_of[i] },
 					      .runs = 1 };
 	}
-	const struct worklist_opts opts = { .order = SCHEDULE_LISTED, .deadline_ns = NS_NEVER };
+	const struct worklist_opts opts = { .order = SCHEDULE_LISTED,
+					    .deadline_ns = NS_NEVER,
+					    .kinds = w->kinds };
 	struct deal_config config = { .lost_after_ns = LOST_NS,
 				      .hold_until_ns = again ? w->now_ns + LOST_NS : 0,
 				      .patience_ns = 1000 * LOST_NS,
@@ -168,7 +170,7 @@ void deal_head_begin(struct world *w, bool again)
 	w->timer_ns = NS_NEVER;
 	w->ok = w->failed = 0;
 	worklist_init(&w->list, &opts, w->orders, count);
-	deal_init(&w->deal, &config, &w->list, w->kinds, KINDS);
+	deal_init(&w->deal, &config, &w->list);
 	deal_head_step(w, &(struct deal_event){ DEAL_EV_START });
 	if (w->stopped)
 		deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_STOP,

@@ -270,7 +270,7 @@ static void draw_host(struct world *w, int number)
 	host->local = number == 0;
 	host->features = rich ? FEATURE_ALL : (unsigned)rng_range(rng, 0, FEATURE_ALL);
 	snprintf(host->name, sizeof(host->name), "node%d", number);
-	host->facts = (struct deal_facts){
+	host->facts = (struct host_facts){
 		.cores = cores,
 		.max_width = cores,
 		.jobs = w->rules->efficient || rng_chance(rng, 70) ? cores : jobs,

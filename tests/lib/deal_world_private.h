@@ -107,7 +107,7 @@ struct host {
 	uint64_t link; /* the present one; 0: none */
 	uint64_t thaw_ns;
 	uint64_t timer_ns; /* when its next AT_HOST_TIMER comes */
-	struct deal_facts facts;
+	struct host_facts facts;
 	unsigned features;
 	char name[8];
 	struct task tasks[HELD_MAX];
@@ -148,7 +148,7 @@ struct world {
 	struct deal deal;
 	struct batch_order orders[ORDERS_MAX];
 	uint32_t index[ORDERS_MAX]; /* of its orders in the list */
-	struct deal_kind kinds[KINDS];
+	struct order_kind kinds[KINDS];
 	struct message *at_hand;
 	struct message *waiting[8192];
 	int waiting_host[8192];

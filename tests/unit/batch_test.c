@@ -100,6 +100,34 @@ TEST(cores_are_free_only_when_the_last_process_is_gone)
 	batch_end();
 }
 
+TEST(orders_start_while_the_memory_that_they_need_is_there)
+{
+	const struct order_kind kinds[] = { { .width = 1, .memory = 60 },
+					    { .width = 1, .memory = 40 },
+					    { .width = 1, .memory = 101 },
+					    { .width = 1 } };
+	static const uint32_t kind_of[] = { 0, 0, 1, 2, 3 };
+	struct batch_opts opts = options();
+	opts.jobs = 4;
+	opts.list.kinds = kinds;
+	opts.facts = (struct host_facts){ .max_width = 4, .memory = 100 };
+	for (size_t i = 0; i < ARRAY_LEN(kind_of); i++)
+		orders[i].item.kind = kind_of[i];
+	batch_make(&opts, 4, ARRAY_LEN(kind_of));
+	step(BATCH_START, -1, 0);
+	ck_assert_str_eq(batch_told(true), "spawn0=0 spawn1=2 spawn2=4");
+	ends(1, 0, false, S);
+	ck_assert_str_eq(batch_told(true), "finish1=2:ok");
+	ends(0, 0, false, S);
+	ck_assert_str_eq(batch_told(true), "finish0=0:ok spawn0=1");
+	ends(0, 0, false, S);
+	ends(2, 0, false, S);
+	/* What needs more than there is waits for a host that has it. */
+	ck_assert_str_eq(batch_told(true), "finish0=1:ok finish2=4:ok");
+	ck_assert_uint_eq(batch.memory, 0);
+	batch_end();
+}
+
 TEST(a_timeout_climbs_the_ladder_and_ends_in_kill)
 {
 	struct batch_opts opts = options();

@@ -12,7 +12,7 @@ struct table {
 	struct worklist list;
 	struct deal deal;
 	struct batch_order orders[ORDERS_MAX];
-	struct deal_kind kinds[2];
+	struct order_kind kinds[2];
 	struct deal_actions actions;
 };
 
@@ -40,8 +40,10 @@ static void list(struct table *t, size_t count, const struct deal_config *config
 		t->orders[i].item.width = t->kinds[t->orders[i].item.kind].width;
 		t->orders[i].runs = 1;
 	}
-	worklist_init(&t->list, opts, t->orders, count);
-	deal_init(&t->deal, config, &t->list, t->kinds, 2);
+	struct worklist_opts with_kinds = *opts;
+	with_kinds.kinds = t->kinds;
+	worklist_init(&t->list, &with_kinds, t->orders, count);
+	deal_init(&t->deal, config, &t->list);
 }
 
 static void begin(struct table *t, size_t count, const struct deal_config *config)
@@ -241,7 +243,7 @@ TEST(orders_go_to_hosts_that_have_what_they_need)
 	static char *const features[] = { "gpu", NULL };
 	begin(&t, 1, &config);
 	t.orders[0].item.kind = 1;
-	t.kinds[1] = (struct deal_kind){ .width = 1, .needs.features = features };
+	t.kinds[1] = (struct order_kind){ .width = 1, .needs.features = features };
 	begin_again(&t, 1, &config);
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE)); /* it has no such feature */
@@ -289,7 +291,7 @@ TEST(a_wide_order_is_overtaken_by_so_many_and_no_more)
 }
 
 /* With what only the coordinator knows of hosts: their names, features and memory. */
-static void hello_as(struct table *t, uint64_t number, struct deal_facts facts)
+static void hello_as(struct table *t, uint64_t number, struct host_facts facts)
 {
 	step(t, 1,
 	     (struct deal_event){ DEAL_EV_HELLO, .link = number, .id = { 1, number },
@@ -299,10 +301,10 @@ static void hello_as(struct table *t, uint64_t number, struct deal_facts facts)
 TEST(a_host_with_the_feature_name_or_memory_is_given_the_order)
 {
 	static char *const hosts[] = { "node7", NULL }, *const features[] = { "gpu", "ssd", NULL };
-	const struct deal_facts poor = { 2, 2, 2, 1000, "node8", "gpu" };
+	const struct host_facts poor = { 2, 2, 2, 1000, "node8", "gpu" };
 	const struct {
-		struct deal_kind kind;
-		struct deal_facts rich;
+		struct order_kind kind;
+		struct host_facts rich;
 	} cases[] = {
 		{ { .width = 1, .memory = 2000 }, { 2, 2, 2, 2000, "b", NULL } },
 		{ { .width = 1, .needs.hosts = hosts }, { 2, 2, 2, 1000, "node7.cluster", NULL } },
@@ -329,7 +331,7 @@ static void begin_unfit(struct table *t, const struct deal_config *config)
 {
 	begin(t, 2, config);
 	t->orders[1].item.kind = 1;
-	t->kinds[1] = (struct deal_kind){ .width = 1, .memory = 5000 };
+	t->kinds[1] = (struct order_kind){ .width = 1, .memory = 5000 };
 	begin_again(t, 2, config);
 	hello(t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(t, DEAL_DO_UNFIT));
@@ -355,7 +357,7 @@ TEST(two_hosts_of_one_name_are_two_when_both_have_lived_long)
 	AUTO(table_done) struct table t;
 	const struct deal_config config = usual();
 	begin_unfit(&t, &config);
-	hello_as(&t, 2, (struct deal_facts){ 2, 2, 2, 1000, .name = "node1" });
+	hello_as(&t, 2, (struct host_facts){ 2, 2, 2, 1000, .name = "node1" });
 	beat(&t, LOST_NS, 0);
 	beat(&t, LOST_NS, 1);
 	beat(&t, 1 + LOST_NS, 0);
@@ -370,7 +372,7 @@ TEST(a_host_that_started_again_is_not_two_of_all_hosts)
 	const struct deal_config config = usual();
 	begin_unfit(&t, &config);
 	/* The process before fell silent without a word. */
-	hello_as(&t, 2, (struct deal_facts){ 2, 2, 2, 1000, .name = "node1" });
+	hello_as(&t, 2, (struct host_facts){ 2, 2, 2, 1000, .name = "node1" });
 	beat(&t, LOST_NS, 1);
 	step(&t, 1 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));

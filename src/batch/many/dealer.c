@@ -16,7 +16,6 @@
 #include "core/worker/exit_code.h"
 
 #define PATIENCE_NS (30 * NS_PER_S) /* for a host that can take an order that none here can */
-#define MEMORY_STEPS 16		    /* between a size and its double */
 
 static void step(struct dealer *dealer, struct deal_event event);
 
@@ -30,42 +29,6 @@ static const struct order *variant_at(const struct dealer *dealer, uint32_t numb
 	       (side < dealer->list.variants ? side * dealer->list.variant_step : 0);
 }
 
-/* Rounded up, so that orders that need about the same are of one kind. */
-static uint64_t round_memory(uint64_t bytes)
-{
-	uint64_t step = 1;
-	while (bytes / step >= MEMORY_STEPS)
-		step *= 2;
-	return (bytes + step - 1) / step * step;
-}
-
-static struct deal_kind kind_of(const struct dealer *dealer, size_t number)
-{
-	const struct order_extra *extra = dealer_order(dealer, (uint32_t)number)->extra;
-	struct deal_kind kind = { .width = dealer->list.todo[number].item.width };
-	if (!extra)
-		return kind;
-	kind.memory = round_memory(extra->memory);
-	kind.files = order_moves_files(dealer_order(dealer, (uint32_t)number));
-	kind.needs.hosts = extra->hosts.count ? strv_argv(&extra->hosts) : NULL;
-	kind.needs.features = extra->features.count ? strv_argv(&extra->features) : NULL;
-	return kind;
-}
-
-static uint32_t kind_for(struct dealer *dealer, size_t number)
-{
-	const struct deal_kind kind = kind_of(dealer, number);
-	for (size_t i = 0; i < dealer->kind_count; i++)
-		if (dealer->kinds[i].width == kind.width &&
-		    dealer->kinds[i].memory == kind.memory &&
-		    dealer->kinds[i].files == kind.files &&
-		    needs_equal(&dealer->kinds[i].needs, &kind.needs))
-			return (uint32_t)i;
-	ARRAY_RESERVE(dealer->kinds, dealer->kind_count, dealer->kind_cap);
-	dealer->kinds[dealer->kind_count] = kind;
-	return (uint32_t)dealer->kind_count++;
-}
-
 static void make_orders(struct dealer *dealer)
 {
 	const struct batch_config *config = dealer->many->config;
@@ -77,9 +40,8 @@ static void make_orders(struct dealer *dealer)
 						   : NS_NEVER,
 		.groups = dealer->list.groups,
 		.gates = dealer->list.gates,
+		.kinds = dealer->list.kinds,
 	};
-	for (size_t i = 0; i < dealer->list.count; i++)
-		dealer->list.todo[i].item.kind = kind_for(dealer, i);
 	worklist_init(&dealer->orders, &opts, dealer->list.todo, dealer->list.count);
 }
 
@@ -98,7 +60,7 @@ static struct peer *find_peer(struct dealer *dealer, uint64_t id)
 
 static const char *host_name(const struct dealer *dealer, uint32_t host)
 {
-	return host < dealer->deal.host_count ? dealer->deal.hosts[host].name : "?";
+	return host < dealer->deal.host_count ? dealer->deal.hosts[host].facts.name : "?";
 }
 
 void dealer_send(struct dealer *dealer, uint64_t link, struct work_msg msg)
@@ -344,7 +306,8 @@ bool dealer_is_awaited(const struct dealer *dealer)
 static char *unfit(const struct dealer *dealer, uint32_t number, const char *what)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
-	const struct deal_kind *kind = &dealer->kinds[dealer->list.todo[number].item.kind];
+	const struct order_kind *kind =
+		worklist_kind(&dealer->orders, &dealer->list.todo[number].item);
 	buf_printf(&text, "%s what order ", what);
 	order_append_id(dealer_order(dealer, number), &text);
 	buf_printf(&text, " needs: %d core%s", kind->width, kind->width == 1 ? "" : "s");
@@ -680,7 +643,7 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		.max_hosts = many->rdzv->max_nodes,
 		.retry_lost = config->retry_on.reasons[REASON_LOST],
 	};
-	deal_init(&dealer->deal, &deal, &dealer->orders, dealer->kinds, dealer->kind_count);
+	deal_init(&dealer->deal, &deal, &dealer->orders);
 	r = dealer_open_page(dealer, err);
 	if (r < 0) {
 		dealer_free(dealer);
@@ -704,6 +667,5 @@ void dealer_free(struct dealer *dealer)
 	deal_done(&dealer->deal);
 	recorder_done(&dealer->recorder);
 	worklist_done(&dealer->orders);
-	free(dealer->kinds);
 	free(dealer);
 }

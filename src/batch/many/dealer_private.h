@@ -43,8 +43,6 @@ struct dealer {
 	struct many_list list;
 	struct worklist orders;
 	struct deal deal;
-	struct deal_kind *kinds;
-	size_t kind_count, kind_cap;
 	struct event *timer, *status;
 	struct list peers;
 	uint64_t term;

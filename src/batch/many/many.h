@@ -13,6 +13,7 @@ struct many_list {
 	struct batch_order *todo;
 	size_t count, already_done;
 	uint32_t groups, gates; /* of them */
+	const struct order_kind *kinds;
 	size_t variant_step; /* from an order of A to that of B, see runner_job; 0: no variants */
 	uint32_t variants;   /* 0: none */
 	struct journal *journal;

@@ -261,7 +261,7 @@ static void send_hello(struct post *post)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	AUTO_FREE struct work_hello *hello = NEW(struct work_hello);
 	hello->id = post->id;
-	hello->facts = (struct deal_facts){ .cores = MAX(corepool_max_width(&plan->pool), 1),
+	hello->facts = (struct host_facts){ .cores = MAX(corepool_max_width(&plan->pool), 1),
 					    .max_width = MAX(corepool_max_width(&plan->pool), 1),
 					    .jobs = plan->jobs,
 					    .memory = procfs_memory_available(),

@@ -1,6 +1,5 @@
 #include "core/deal/deal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +37,9 @@ static struct deal_action *act_on(struct step *s, enum deal_action_type type,
 
 /* ---- orders ---- */
 
-static const struct deal_kind *kind_of(const struct deal *deal, const struct batch_order *order)
+static const struct order_kind *kind_of(const struct deal *deal, const struct batch_order *order)
 {
-	return &deal->kinds[order->item.kind];
+	return worklist_kind(deal->list, &order->item);
 }
 
 static uint32_t order_number(const struct deal *deal, const struct batch_order *order)
@@ -59,19 +58,22 @@ static void wait_again(struct deal *deal, struct batch_order *order)
 	worklist_enqueue(deal->list, order);
 }
 
-void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list,
-	       const struct deal_kind *kinds, size_t kind_count)
+void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list)
 {
-	*deal = (struct deal){
-		.config = *config, .list = list, .kinds = kinds, .kind_count = kind_count
-	};
+	*deal = (struct deal){ .config = *config, .list = list };
+}
+
+static void free_facts(struct deal_host *host)
+{
+	free((char *)host->facts.name);
+	free((char *)host->facts.features);
 }
 
 void deal_done(struct deal *deal)
 {
 	for (size_t i = 0; i < deal->host_count; i++) {
 		free(deal->hosts[i].given);
-		free(deal->hosts[i].features);
+		free_facts(&deal->hosts[i]);
 	}
 	free(deal->hosts);
 	*deal = (struct deal){ .list = NULL };
@@ -81,7 +83,7 @@ void deal_done(struct deal *deal)
 static void take_back(struct deal *deal, struct batch_order *order)
 {
 	struct deal_host *host = &deal->hosts[order->host];
-	const struct deal_kind *kind = kind_of(deal, order);
+	const struct order_kind *kind = kind_of(deal, order);
 	uint32_t last = host->given[--host->given_count];
 	host->given[order->at] = last;
 	order_at(deal, last)->at = order->at;
@@ -94,7 +96,7 @@ static void take_back(struct deal *deal, struct batch_order *order)
 static void give(struct step *s, struct deal_host *host, struct batch_order *order)
 {
 	struct deal *deal = s->deal;
-	const struct deal_kind *kind = kind_of(deal, order);
+	const struct order_kind *kind = kind_of(deal, order);
 	order->state = BATCH_GIVEN;
 	order->started = false;
 	order->results = 0;
@@ -151,17 +153,8 @@ static int64_t ahead(const struct deal *deal, const struct deal_host *host)
 	return (int64_t)MIN(DEAL_AHEAD_NS / host->pace_ns, (uint64_t)DEAL_AHEAD_MAX);
 }
 
-/* Whether it could take such an order if it had nothing else to do. */
-static bool is_able(const struct deal_host *host, const struct deal_kind *kind)
-{
-	return kind->width <= host->facts.max_width && kind->memory <= host->facts.memory &&
-	       (!kind->files || host->facts.files) &&
-	       (!needs_any(&kind->needs) ||
-		needs_met(&kind->needs, host->name, host->features ? host->features : ""));
-}
-
 static bool has_room(const struct deal *deal, const struct deal_host *host,
-		     const struct deal_kind *kind)
+		     const struct order_kind *kind)
 {
 	int64_t more = ahead(deal, host);
 	return (int64_t)host->given_count < host->facts.jobs + more &&
@@ -177,8 +170,8 @@ struct place {
 static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 {
 	const struct place *place = arg;
-	const struct deal_kind *kind = &place->deal->kinds[item->kind];
-	if (!is_able(place->host, kind))
+	const struct order_kind *kind = worklist_kind(place->deal->list, item);
+	if (!needs_host_able(&place->host->facts, kind))
 		return SCHEDULE_NEVER;
 	return has_room(place->deal, place->host, kind) ? SCHEDULE_NOW : SCHEDULE_LATER;
 }
@@ -340,13 +333,12 @@ static bool has_lease(const struct deal *deal, const struct deal_host *host, uin
 	return false;
 }
 
-static void set_facts(struct deal_host *host, const struct deal_facts *facts)
+static void set_facts(struct deal_host *host, const struct host_facts *facts)
 {
+	free_facts(host);
 	host->facts = *facts;
-	snprintf(host->name, sizeof(host->name), "%s", facts->name ? facts->name : "");
-	free(host->features);
-	host->features = facts->features ? mem_strdup(facts->features) : NULL;
-	host->facts.name = host->facts.features = NULL;
+	host->facts.name = mem_strdup(facts->name ? facts->name : "");
+	host->facts.features = facts->features ? mem_strdup(facts->features) : NULL;
 }
 
 /* The coordinator's own process is as old as the deal: none can have been here in its place. */
@@ -355,7 +347,7 @@ static void note_twins(const struct deal *deal, struct deal_host *host)
 	for (size_t i = 0; i < deal->host_count; i++) {
 		struct deal_host *other = &deal->hosts[i];
 		if (other == host || other->state == DEAL_LOST || other->local || host->local ||
-		    strcmp(other->name, host->name) != 0)
+		    strcmp(other->facts.name, host->facts.name) != 0)
 			continue;
 		other->twin = host->twin = true;
 	}
@@ -534,7 +526,7 @@ static bool is_fit(void *arg, const struct schedule_item *item)
 	for (size_t i = 0; i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
 		if (host->state != DEAL_LOST && !host->spare &&
-		    is_able(host, &deal->kinds[item->kind]))
+		    needs_host_able(&host->facts, worklist_kind(deal->list, item)))
 			return true;
 	}
 	return false;

@@ -20,7 +20,6 @@
 #define CORE_DEAL_DEAL_H
 
 #include "base/actions.h"
-#include "core/deal/needs.h"
 #include "core/dispatch/worklist.h"
 #include "core/rounds/msg.h"
 
@@ -29,26 +28,6 @@
 #define DEAL_LOSSES_MAX 5 /* an order that was lost so often takes its hosts with it */
 #define DEAL_HOSTS_MAX 65536
 #define DEAL_NO_HOST UINT32_MAX
-
-/* What orders need of a host beyond their width; those that need the same are of one kind. */
-struct deal_kind {
-	int32_t width;	 /* cores */
-	uint64_t memory; /* bytes; 0: any */
-	bool files;	 /* files move with them */
-	struct needs needs;
-};
-
-/* What a host has. */
-struct deal_facts {
-	int32_t cores;	      /* that orders can have together */
-	int32_t max_width;    /* of one order */
-	int32_t jobs;	      /* orders at a time */
-	uint64_t memory;      /* bytes */
-	const char *name;     /* borrowed during the step, as the next */
-	const char *features; /* "gpu,ssd"; NULL: none */
-	bool files;	      /* its version can be sent files */
-	bool trees;	      /* and directories */
-};
 
 enum deal_host_state {
 	DEAL_HERE,
@@ -63,10 +42,8 @@ struct deal_host {
 	bool spare;		 /* beyond max_hosts: is given nothing */
 	bool local;		 /* in the coordinator's process: cannot fall silent */
 	bool twin;		 /* another had its name: one may be the other, started again */
-	struct deal_facts facts; /* with the two below */
-	char name[NEEDS_NAME_MAX];
-	char *features;
-	uint32_t *given; /* orders */
+	struct host_facts facts; /* its texts are owned */
+	uint32_t *given;	 /* orders */
 	size_t given_count, given_cap;
 	size_t started_count; /* of them */
 	int64_t given_width;
@@ -115,7 +92,7 @@ struct deal_event {
 		};
 		struct {
 			struct agent_id id;
-			struct deal_facts facts;
+			struct host_facts facts;
 			bool local;
 			/* the leases that it has under this coordinator; borrowed */
 			const uint32_t *held;
@@ -161,8 +138,6 @@ ACTIONS_OF(deal);
 struct deal {
 	struct deal_config config;
 	struct worklist *list; /* borrowed */
-	const struct deal_kind *kinds;
-	size_t kind_count;
 	struct deal_host *hosts;
 	size_t host_count, host_cap;
 	uint32_t last_lease;
@@ -177,10 +152,8 @@ struct deal {
 	size_t late; /* hosts that came after that */
 };
 
-/* `list` and `kinds`, by item.kind of its orders, are borrowed for the life of the deal; orders
- * that have a result already are not in the list. */
-void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list,
-	       const struct deal_kind *kinds, size_t kind_count);
+/* `list` is borrowed for the life of the deal; orders that have a result already are not in it. */
+void deal_init(struct deal *deal, const struct deal_config *config, struct worklist *list);
 void deal_done(struct deal *deal);
 
 /* Appends to `actions`. */

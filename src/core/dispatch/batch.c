@@ -7,6 +7,12 @@
 #include "base/mem.h"
 #include "core/dispatch/batch_private.h"
 
+uint64_t batch_memory_of(const struct worklist *list, const struct schedule_item *item)
+{
+	const struct order_kind *kind = worklist_kind(list, item);
+	return kind ? kind->memory : 0;
+}
+
 /* Which order is next, where it runs and whether it may start is the same when a slot finds out by
  * itself. */
 static bool are_plain(const struct batch_opts *opts, const struct worklist *list)
@@ -20,20 +26,33 @@ static bool are_plain(const struct batch_opts *opts, const struct worklist *list
 			return false;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct batch_order *order = &list->orders[i];
-		if (order->item.width != 1 || order->timeout_ns || order->cpu_timeout_ns ||
-		    order->timeout_percent || order->memory_limit || order->retries ||
-		    order->runs > 1 || order->warmup || order->repeat)
+		if (order->item.width != 1 || batch_memory_of(list, &order->item) ||
+		    order->timeout_ns || order->cpu_timeout_ns || order->timeout_percent ||
+		    order->memory_limit || order->retries || order->runs > 1 || order->warmup ||
+		    order->repeat)
 			return false;
 	}
 	return true;
 }
 
+static enum schedule_fit fit(void *arg, const struct schedule_item *item)
+{
+	const struct batch *batch = arg;
+	const struct order_kind *kind = worklist_kind(batch->list, item);
+	if (kind && !needs_host_able(&batch->opts.facts, kind))
+		return SCHEDULE_NEVER;
+	if (kind && kind->memory && batch->memory + kind->memory > batch->opts.facts.memory)
+		return SCHEDULE_LATER;
+	return corepool_fits(batch->pool, item->width) ? SCHEDULE_NOW : SCHEDULE_LATER;
+}
+
 void batch_init(struct batch *batch, const struct batch_opts *opts, struct corepool *pool,
 		struct worklist *list)
 {
-	*batch = (struct batch){
-		.opts = *opts, .pool = pool, .list = list, .taker = schedule_pool_taker(pool)
-	};
+	*batch = (struct batch){ .opts = *opts, .pool = pool, .list = list };
+	batch->taker = (struct schedule_taker){ .fit = fit,
+						.arg = batch,
+						.cores = corepool_max_width(pool) };
 	if (batch->opts.ahead && !are_plain(opts, list))
 		batch->opts.ahead = 0;
 	batch->slots = mem_alloc((size_t)opts->jobs * sizeof(*batch->slots));
@@ -149,6 +168,7 @@ static void start_order(struct step *s, struct batch_order *order,
 	slot->order = order;
 	slot->placement = *placement;
 	s->batch->running++;
+	s->batch->memory += batch_memory_of(s->batch->list, &order->item);
 	note_start(s);
 	batch_slot_begin(s, slot);
 }

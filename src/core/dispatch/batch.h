@@ -126,6 +126,7 @@ struct batch_opts {
 	int jobs;		   /* orders at a time, at least 1 */
 	struct retry_rule retry_on;
 	uint64_t retry_delay_ns; /* doubles with every attempt, up to BATCH_RETRY_DELAY_MAX_NS */
+	struct host_facts facts; /* of this host; its texts are borrowed */
 	struct ladder timeout_ladder;
 	struct ladder stop_ladder;    /* Ctrl-C, --halt now, --deadline */
 	bool hooks[BATCH_HOOK_COUNT]; /* which hooks exist */
@@ -135,7 +136,8 @@ struct batch_opts {
 	uint64_t memory_period_ns;    /* between looks at the memory of an order; 0: none */
 	double load;		      /* and only below this load; 0: always */
 	/* So many orders may lie ahead (BATCH_LAY), if all orders are plain ones: of one core, run
-	 * once, without a limit, and the end of one decides nothing about the others. 0: none. */
+	 * once, without a limit or a need, and the end of one decides nothing about the others. 0:
+	 * none. */
 	int ahead;
 };
 
@@ -152,6 +154,7 @@ struct batch {
 	struct schedule_taker taker;
 	struct batch_slot *slots; /* opts.jobs of them */
 	int running;
+	uint64_t memory;  /* that those need (struct order_kind) */
 	uint64_t hold_ns; /* start nothing before; 0: nothing is held */
 	bool host_asked, host_ok;
 	int ahead;	     /* orders that were laid, and no slot has told that it has them */

@@ -43,6 +43,9 @@ struct step {
 /* A new action of this step, zeroed but for these. */
 struct batch_action *batch_act(struct step *s, enum batch_action_type type, int slot);
 
+/* What it needs, in bytes; 0: it does not say. */
+uint64_t batch_memory_of(const struct worklist *list, const struct schedule_item *item);
+
 /* batch_slot.c: the life of an order in a slot */
 void batch_slot_begin(struct step *s, struct batch_slot *slot); /* the next trial of its order */
 void batch_slot_event(struct step *s, int number);

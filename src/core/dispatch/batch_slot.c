@@ -230,6 +230,7 @@ void batch_slot_begin(struct step *s, struct batch_slot *slot)
 static void leave_slot(struct batch *batch, struct batch_slot *slot)
 {
 	corepool_give(batch->pool, &slot->placement);
+	batch->memory -= batch_memory_of(batch->list, &slot->order->item);
 	slot->state = SLOT_IDLE;
 	slot->order = NULL;
 	slot->hook = BATCH_HOOK_NONE;

@@ -6,14 +6,16 @@
 
 #include "core/batch/batch_rules.h"
 #include "core/batch/learned.h"
+#include "core/dispatch/needs.h"
 #include "core/dispatch/order.h"
 
 struct worklist_opts {
 	enum schedule_order order;
 	uint64_t seed;
 	struct halt_rule halt;
-	uint64_t deadline_ns;	/* of the whole batch; NS_NEVER: none */
-	uint32_t groups, gates; /* how many of each; number 0 is one of them */
+	uint64_t deadline_ns;		/* of the whole batch; NS_NEVER: none */
+	uint32_t groups, gates;		/* how many of each; number 0 is one of them */
+	const struct order_kind *kinds; /* by item.kind, borrowed; NULL: nothing but a width */
 	/* The orders come one by one, and nothing is known of those to come. The list has as many
 	 * places, used again when theirs are over, at least 2 for each that can run. */
 	bool open;
@@ -88,6 +90,13 @@ void worklist_close(struct worklist *list);
 static inline bool worklist_is_open(const struct worklist *list)
 {
 	return list->opts.open && !list->closed;
+}
+
+/* What it needs of a host; NULL: nothing but its width. */
+static inline const struct order_kind *worklist_kind(const struct worklist *list,
+						     const struct schedule_item *item)
+{
+	return list->opts.kinds ? &list->opts.kinds[item->kind] : NULL;
 }
 
 /* Whether any may start, now or later. */

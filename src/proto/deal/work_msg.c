@@ -59,7 +59,7 @@ int work_next(const void *data, size_t len, struct work_msg *ret_msg, size_t *re
 
 static void pack_hello(struct pack *p, struct work_hello *hello)
 {
-	struct deal_facts *facts = &hello->facts;
+	struct host_facts *facts = &hello->facts;
 	pack_u64(p, &hello->id.hi);
 	pack_u64(p, &hello->id.lo);
 	pack_i32(p, &facts->cores);

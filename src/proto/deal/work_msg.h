@@ -92,7 +92,7 @@ int work_next(const void *data, size_t len, struct work_msg *ret_msg, size_t *re
 /* The text of HELLO. Of the facts, those that are numbers. */
 struct work_hello {
 	struct agent_id id;
-	struct deal_facts facts;
+	struct host_facts facts;
 	char name[WORK_NAME_MAX];
 	char features[NEEDS_FEATURES_MAX]; /* "gpu,ssd" */
 	uint32_t held[WORK_HELD_MAX];

@@ -77,3 +77,12 @@ def test_why_there_is_no_cgroup_is_told_once(batch):
 def test_a_limit_that_is_none_is_refused():
     done = subprocess.run([MUSTER, "batch", "--memory-limit=much", "true", ":::", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and "'much' is not max or a size" in done.stderr
+
+
+def test_orders_that_need_most_of_the_memory_do_not_run_together(tmp_path):
+    needed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE") * 6 // 10
+    orders = tmp_path / "orders"
+    orders.write_text("".join(json.dumps({"id": str(n), "memory": needed, "cmd": "mkdir here && sleep 0.2 && rmdir here"}) + "\n" for n in range(3)))
+    done = subprocess.run([MUSTER, "batch", "--jobs=3", "--smt=share", orders], capture_output=True, text=True, env=clean_env(), cwd=tmp_path,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-#include "core/deal/needs.h"
+#include "core/dispatch/needs.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -52,6 +52,14 @@ static void describe_list(char *const *list, const char *one, const char *betwee
 	buf_append_str(out, one);
 	for (char *const *item = list; *item; item++)
 		buf_printf(out, "%s%s", item == list ? " " : between, *item);
+}
+
+bool needs_host_able(const struct host_facts *facts, const struct order_kind *kind)
+{
+	return kind->width <= facts->max_width && kind->memory <= facts->memory &&
+	       (!kind->files || facts->files) &&
+	       (!needs_any(&kind->needs) || needs_met(&kind->needs, facts->name ? facts->name : "",
+						      facts->features ? facts->features : ""));
 }
 
 void needs_describe(const struct needs *needs, struct buf *out)

@@ -13,6 +13,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/piped.h"
 #include "base/str.h"
@@ -164,9 +165,11 @@ static void on_msg(void *arg, const struct fleet_msg *msg)
 {
 	struct branch *branch = arg;
 	struct branches *branches = branch->branches;
-	if (!find(branches, msg->host))
-		map_put(&branches->by_host, &msg->host, sizeof(msg->host), branch);
-	branches->handler->on_msg(branches->arg, msg);
+	if (find(branches, msg->host) == branch)
+		branches->handler->on_msg(branches->arg, msg);
+	else
+		log_debug("host %u speaks for host %u, which is not behind it", branch->host,
+			  msg->host);
 }
 
 /* Without output it is of no use; its end tells why. */
@@ -213,6 +216,18 @@ void branches_drop(struct branches *branches, uint32_t host)
 	struct branch *branch = find(branches, host);
 	if (branch && branch->host == host)
 		drop(branch);
+}
+
+void branches_set_way(struct branches *branches, uint32_t host, int64_t via)
+{
+	struct branch *branch = via >= 0 ? find(branches, (uint32_t)via) : NULL;
+	struct branch *own = find(branches, host);
+	if (own && own->host == host)
+		return; /* reached from here */
+	if (branch)
+		map_put(&branches->by_host, &host, sizeof(host), branch);
+	else
+		map_remove(&branches->by_host, &host, sizeof(host));
 }
 
 void branches_send(struct branches *branches, uint32_t host, const void *data, size_t len)

@@ -13,7 +13,7 @@ struct branch;
 #define BRANCH_TEXT_MAX 256
 
 struct branches_handler {
-	/* From a host of this branch, or behind it. Borrowed for the call. */
+	/* From a host of this branch, or one that it was asked to reach. Borrowed for the call. */
 	void (*on_msg)(void *arg, const struct fleet_msg *msg);
 	/* A host that was to be reached here, or was, is not: why, in the words of ssh. */
 	void (*on_down)(void *arg, uint32_t host, const char *why);
@@ -38,6 +38,10 @@ int branches_reach(struct branches *branches, uint32_t host, char *const *argv, 
 
 /* Ends the connection to a host that was reached here. Nothing is heard of it any more. */
 void branches_drop(struct branches *branches, uint32_t host);
+
+/* The relay at `via` is asked to reach `host`, and speaks for it from now on; -1: no relay does.
+ * What one says for any other host is dropped. */
+void branches_set_way(struct branches *branches, uint32_t host, int64_t via);
 
 void branches_send(struct branches *branches, uint32_t host, const void *data, size_t len);
 void branches_send_all(struct branches *branches, const void *data, size_t len);

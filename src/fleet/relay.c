@@ -442,6 +442,17 @@ static void take_own(struct relay *relay, const struct fleet_msg *msg)
 	}
 }
 
+/* A relay further on is asked to reach a host, or to let go of one. */
+static void note_way(struct relay *relay, const struct fleet_msg *msg)
+{
+	AUTO(strv_done) struct strv argv = STRV_INIT;
+	uint32_t host;
+	if (msg->type == FLEET_MSG_REACH && fleet_texts(msg, &host, &argv) == 0)
+		branches_set_way(&relay->branches, host, msg->host);
+	else if (msg->type == FLEET_MSG_DROP && fleet_number(msg, &host) == 0)
+		branches_set_way(&relay->branches, host, -1);
+}
+
 static void expect_beat(struct relay *relay)
 {
 	const struct timeval silence = clock_timeval(FLEET_SILENCE_NS);
@@ -457,6 +468,7 @@ static void on_msg(void *arg, const struct fleet_msg *msg)
 		take_own(relay, msg);
 	if (msg->host == relay->host)
 		return;
+	note_way(relay, msg);
 	AUTO(buf_done) struct buf frame = BUF_INIT;
 	fleet_put(&frame, msg->type, msg->host, msg->body, msg->len);
 	if (all)

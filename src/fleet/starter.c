@@ -82,6 +82,7 @@ static void reach(struct starter *starter, uint32_t host, int32_t via)
 	if (via != FLEET_SELF) {
 		AUTO(buf_done) struct buf frame = BUF_INIT;
 		fleet_put_texts(&frame, FLEET_MSG_REACH, (uint32_t)via, host, strv_argv(&argv));
+		branches_set_way(&starter->branches, host, via);
 		send_to(starter, (uint32_t)via, &frame);
 	} else if (branches_reach(&starter->branches, host, strv_argv(&argv), &err) < 0) {
 		host_down(starter, host, err.msg);
@@ -96,6 +97,7 @@ static void drop(struct starter *starter, uint32_t host, int32_t via)
 		return;
 	}
 	fleet_put_number(&frame, FLEET_MSG_DROP, (uint32_t)via, host);
+	branches_set_way(&starter->branches, host, -1);
 	send_to(starter, (uint32_t)via, &frame);
 }
 

@@ -2,12 +2,14 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
 import proc
 from crew import Crew
 from sshd import Ssh
+from waits import DEADLINE
 
 SAY = ("bash", "-c", "echo rank $RANK of $WORLD_SIZE local $LOCAL_RANK on $(hostname)")
 
@@ -252,6 +254,46 @@ def test_where_inner_hosts_have_no_key_the_terminal_reaches_all(net):
     assert job.wait() == 0, job.text()
     assert sorted(job.text().splitlines()) == [f"rank {i} of 6 local 0 on node{i + 1}" for i in range(6)]
     net.nothing_left()
+
+
+LIAR = """
+import os, struct, sys
+def frame(kind, host, body=b""):
+    return struct.pack("<IBI", len(body), kind, host) + body
+def texts(number, *words):
+    return struct.pack("<II", number, len(words)) + b"".join(word + b"\\0" for word in words)
+kinds = "REACH DROP PLACE START SIGNAL BEAT UP DOWN OUT ERR REPORT AGENT".split()
+def say(kind, host, body=b""):
+    os.write(1, frame(kinds.index(kind), host, body))
+os.write(1, b"\\nMUSTER FLEET 1\\n")
+say("UP", 1, texts(0, b"0", b""))
+while True:  # until the job starts
+    head = sys.stdin.buffer.read(9)
+    size, kind, host = struct.unpack("<IBI", head)
+    sys.stdin.buffer.read(size)
+    if kinds[kind] == "START":
+        break
+say("OUT", 0, b"a lie of node1\\n")
+say("ERR", 0, b"a lie of node1\\n")
+say("DOWN", 0, texts(0, b"a lie"))
+say("AGENT", 0, struct.pack("<II", 0, 77))
+say("OUT", 1, b"the truth\\n")
+open(sys.argv[1], "w").close()
+"""
+
+
+def test_a_relay_speaks_only_for_the_hosts_behind_it(start, tmp_path, port):
+    """node2 says that node1 prints, was lost and has ended."""
+    lied, ssh, liar = tmp_path / "lied", tmp_path / "myssh", tmp_path / "liar.py"
+    liar.write_text(LIAR)
+    ssh.write_text("#!/bin/sh\nhost=$1; shift\n[ $host = node1 ] && eval \"$@\"\n"
+                   f"exec {sys.executable} {liar} {lied}\n")
+    ssh.chmod(0o755)
+    job = start("run", "--hosts=node1,node2", f"--ssh={ssh}", "--nnodes=1:2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=quorum=any,last_call_timeout=1",
+                "sh", "-c", f"while [ ! -e {lied} ]; do sleep 0.01; done; echo rank $RANK of $WORLD_SIZE")
+    out, err = job.communicate(timeout=DEADLINE)
+    assert (job.returncode, "a lie" in out + err) == (0, False), out + err
+    assert "the truth" in out and "rank 0 of 1" in out, out + err
 
 
 def test_a_command_that_cannot_be_started_is_named(muster):

@@ -178,10 +178,11 @@ $(BUILD)/unit/%: $(BUILD)/obj/unit/%_test.o $(BUILD)/unit.a $(BUILD)/core.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PKG_LIBS) -lcheck -lsubunit -lrt -lm
 
+$(BUILD)/helpers/stats_oracle: $(BUILD)/obj/unit/lib/stats_question.o
 $(BUILD)/helpers/%: tests/helpers/%.c $(BUILD)/core.a
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/core.a $(PKG_LIBS) -lm
+	$(Q)$(CC) $(CPPFLAGS) -Itests/lib $(CFLAGS) $(PKG_CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.o,$^) $(BUILD)/core.a $(PKG_LIBS) -lm
 
 $(BUILD)/bench/%: bench/%.c $(BUILD)/core.a $(BUILD)/libmuster.a
 	@mkdir -p $(@D)

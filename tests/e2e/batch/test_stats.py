@@ -3,6 +3,7 @@
 import itertools
 import math
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from tree import helper
 ORACLE = helper("stats_oracle")
 
 
+def as_line(op, x, a, b):
+    return " ".join([op, repr(x), str(len(a)), str(len(b)), *(f"{float(v)!r}".removesuffix(".0") for v in [*a, *b])])
+
+
 def ask(questions):
     """Sends (op, x, a, b) tuples to the C code in one go; a list of numbers comes back for each."""
-    lines = []
-    for op, x, a, b in questions:
-        values = " ".join(repr(float(v)) for v in [*a, *b])
-        lines.append(f"{op} {x!r} {len(a)} {len(b)} {values}\n")
+    lines = [as_line(*question) + "\n" for question in questions]
     done = subprocess.run([ORACLE], input="".join(lines), text=True, capture_output=True, check=True)
     answers = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
     assert len(answers) == len(questions)
@@ -203,3 +205,121 @@ def test_intervals_cover_the_truth_as_often_as_they_say(n, shape):
     paired = ask([("paired", 0.95, draw(), 1.07 * draw()) for _ in range(2000)])
     covered = np.mean([low <= 1.07 <= high for _, low, high in paired])
     assert covered > 0.94, covered
+
+
+# ---- answers for those who have no SciPy ----
+
+KEPT = Path(__file__).parents[2] / "data/statistics"
+
+
+def rank_limits(m, n, alpha):
+    """How many of the lowest values both tests reject, and the least p, from all that their statistics can be."""
+    signed = np.array([sum(s) for s in itertools.product(*[(0, i + 1) for i in range(m)])])
+    ranks = np.array([sum(c) - m * (m - 1) // 2 for c in itertools.combinations(range(m + n), m)])
+    answer = []
+    for sums, top in ((signed, m * (m + 1) // 2), (ranks, m * n // 2)):
+        rejected = sum(1 for k in range(1, top + 1) if np.mean(sums < k) <= alpha / 2)
+        answer += [rejected, min(1, 2 * np.mean(sums == 0))]
+    return answer
+
+
+def rank_limits_of_large_samples(m, n, alpha):
+    """The same from the normal approximation, with its correction by half a step."""
+    answer = []
+    for mean, variance, least in ((m * (m + 1) / 4, m * (m + 1) * (2 * m + 1) / 24, 2.0 ** -m), (m * n / 2, m * n * (m + n + 1) / 12, 1 / math.comb(m + n, m))):
+        rejected = sum(1 for value in range(int(mean)) if 2 * stats.norm.cdf((value + 0.5 - mean) / math.sqrt(variance)) <= alpha)
+        answer += [rejected, 2 * least]
+    return answer
+
+
+def kept_questions():
+    """(question, SciPy's answer): small ones of all kinds, with ties and without, and a few large ones."""
+    rng = np.random.default_rng(13)
+
+    def values(n, ties=False):
+        return np.round(rng.lognormal(0, 0.5, n) + 0.05, 1 if ties else 4)
+
+    for n in (1, 2, 3, 4, 5, 8, 13, 20):
+        a, q = values(n, n % 2 == 0), round(float(rng.uniform()), 3)
+        yield ("describe", q, a, []), [np.mean(a), np.median(a), np.quantile(a, q), stats.median_abs_deviation(a),
+                                       np.std(a, ddof=1) if n > 1 else 0.0]
+    a = values(7)
+    for q in (0.0, 0.5, 1.0):
+        yield ("describe", q, a, []), [np.mean(a), np.median(a), np.quantile(a, q), stats.median_abs_deviation(a), np.std(a, ddof=1)]
+    for p in (1e-12, 1e-9, 1e-4, 0.01, 0.0243, 0.025, 0.2, 0.42, 0.5, 0.6, 0.9, 0.975, 0.98, 0.999, 1 - 1e-9):
+        z = 10 * p - 5
+        yield ("normal", p, [z], []), [stats.norm.ppf(p), stats.norm.sf(z)]
+    for p, df, t in ((0.05, 1, 0.5), (0.05, 2, 2), (0.01, 2.5, 1), (0.5, 3, 0.1), (0.001, 4, 30), (0.1, 7.3, 1.9), (0.05, 10, -2.2),
+                     (0.9, 12, 0), (0.05, 40, 2.02), (0.2, 150, 1e-3), (0.05, 1000, 3), (0.02, 0.7, 8), (0.05, 5, math.inf)):
+        yield ("student", p, [df, t], []), [stats.t.isf(p / 2, df), 2 * stats.t.sf(abs(t), df)]
+    for n in (3, 5, 6, 7, 8, 9, 12, 17, 40, 101):
+        for confidence in (0.9, 0.95, 0.99):
+            a = values(n)
+            found = stats.quantile_test(a, q=0.0, p=0.5).confidence_interval(confidence)
+            yield ("interval", confidence, a, []), [found.low, found.high]
+    for n in (1, 2, 3, 4, 5, 6, 7, 9, 11):
+        for ties in (False, True):
+            d = np.round(rng.normal(0.4, 1, n), 1) if ties else np.round(rng.normal(0.4, 1, n), 4)
+            used = d[d != 0]
+            if not len(used):
+                yield ("signed", 0.0, d, []), [0, 1, 1]
+                continue
+            ranks = stats.rankdata(np.abs(used))
+            sums = ((np.arange(2 ** len(used))[:, None] >> np.arange(len(used))) & 1) @ ranks
+            seen = ranks[used > 0].sum()
+            yield ("signed", 0.0, d, []), [seen, min(1, 2 * min((sums <= seen).mean(), (sums >= seen).mean())), 1]
+    for n in (49, 50, 51, 80):
+        d = np.round(rng.normal(0.2, 1, n), 4 if n < 51 else 1) + (0.05 if n > 50 else 0)
+        seen = stats.rankdata(np.abs(d))[d > 0].sum()
+        found = stats.wilcoxon(d, method="exact" if n < 51 else "approx", correction=True)
+        yield ("signed", 0.0, d, []), [seen, found.pvalue, n < 51]
+    yield ("signed", 0.0, [0, 0], []), [0, 1, 1]
+    for m, n in ((1, 1), (1, 4), (4, 1), (2, 3), (3, 3), (5, 2), (4, 6), (6, 5)):
+        for ties in (False, True):
+            a, b = (values(m, ties), values(n, ties))
+            ranks = stats.rankdata([*a, *b])
+            sums = np.array([sum(chosen) for chosen in itertools.combinations(ranks, m)])
+            seen = ranks[:m].sum()
+            p = min(1, 2 * min((sums <= seen + 1e-9).mean(), (sums >= seen - 1e-9).mean()))
+            yield ("ranksum", 0.0, a, b), [stats.mannwhitneyu(a, b, method="asymptotic").statistic, p, 1]
+    for m, n, ties in ((50, 50, False), (51, 50, False), (25, 100, False), (60, 40, True), (40, 61, True), (25, 101, False)):
+        a, b = values(m, ties), values(n, ties)
+        exact = m * n <= 2500 and len(set([*a, *b])) == m + n
+        found = stats.mannwhitneyu(a, b, method="exact" if exact else "asymptotic")
+        yield ("ranksum", 0.0, a, b), [found.statistic, found.pvalue, exact]
+    yield ("ranksum", 0.0, [1] * 300, [1] * 300), [45000, 1, 0]
+    for n in (1, 2, 3, 7, 20):
+        p = np.round(rng.beta(0.5, 1, n), 5)
+        yield ("bh", 0.0, p, []), list(stats.false_discovery_control(p, method="bh"))
+    yield ("bh", 0.0, [0.01, math.nan, 0.04, 0.04], []), [0.03, math.nan, 0.04, 0.04]
+    yield ("bh", 0.0, [math.nan], []), [math.nan]
+    for m, n in ((1, 1), (1, 2), (2, 2), (2, 5), (3, 3), (5, 3), (4, 4), (6, 6), (8, 6), (9, 9)):
+        for alpha in (0.01, 0.05, 0.1, 0.5):
+            yield ("limits", alpha, [m, n], []), rank_limits(m, n, alpha)
+    for m, n, alpha in ((51, 50, 0.05), (60, 45, 0.01), (100, 200, 0.1)):
+        yield ("limits", alpha, [m, n], []), rank_limits_of_large_samples(m, n, alpha)
+    for m, n in ((2, 2), (3, 5), (5, 3), (4, 4), (6, 7), (8, 8)):
+        for ties in (False, True):
+            a, b, confidence = values(m, ties), values(n, ties), float(rng.choice([0.9, 0.95, 0.99]))
+            differences = np.subtract.outer(np.log(b), np.log(a)).ravel()
+            ranks = np.array([sum(c) - m * (m - 1) // 2 for c in itertools.combinations(range(m + n), m)])
+            yield ("ratio", confidence, a, b), hodges_lehmann(differences, confidence, lambda k: np.mean(ranks < k))
+    for n in (1, 2, 3, 5, 6, 7, 10, 12):
+        a, b, confidence = values(n), values(n), float(rng.choice([0.9, 0.95, 0.99]))
+        logs = np.log(b / a)
+        averages = [(logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n)]
+        sums = np.array([sum(s) for s in itertools.product(*[(0, i + 1) for i in range(n)])])
+        yield ("paired", confidence, a, b), hodges_lehmann(averages, confidence, lambda k: np.mean(sums < k))
+
+
+def test_answers_that_the_unit_test_expects_are_scipys():
+    lines = KEPT.read_text().splitlines()
+    kept = list(kept_questions())
+    assert [line.partition(" =")[0] for line in lines] == [as_line(*question) for question, _ in kept]
+    for line, (question, theirs) in zip(lines, kept):
+        assert close([float(word) for word in line.partition(" =")[2].split()], [float(v) for v in theirs]), line
+        assert close(ask([question])[0], [float(v) for v in theirs], rel=1e-9), line
+
+
+if __name__ == "__main__":
+    KEPT.write_text("".join(f"{as_line(*question)} = {' '.join(repr(float(v)) for v in theirs)}\n" for question, theirs in kept_questions()))

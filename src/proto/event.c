@@ -22,6 +22,8 @@ static const char *const names[] = {
 	[EVENT_NOTICE_AGREED] = "notice.agreed",
 	[EVENT_STRAGGLER_FOUND] = "straggler.found",
 	[EVENT_STRAGGLER_GONE] = "straggler.gone",
+	[EVENT_STANDSTILL_BEGAN] = "standstill.began",
+	[EVENT_STANDSTILL_ENDED] = "standstill.ended",
 	[EVENT_JOB_ENDED] = "job.ended",
 };
 static_assert(ARRAY_LEN(names) == EVENT_KIND_COUNT, "every event needs a name");
@@ -71,6 +73,8 @@ static void put_body(struct json_out *out, const struct event_body *body)
 		put_text_if(out, "group", body->group);
 		json_out_int(out, "lag_us", (int64_t)body->lag_us);
 	}
+	put_number_if(out, "still_ms", body->still_ms);
+	put_number_if(out, "usual_ms", body->usual_ms);
 	if (body->status) {
 		json_out_int(out, "user_us", (int64_t)body->user_us);
 		json_out_int(out, "system_us", (int64_t)body->system_us);

@@ -24,6 +24,8 @@ enum event_kind {
 	EVENT_NOTICE_AGREED,
 	EVENT_STRAGGLER_FOUND,
 	EVENT_STRAGGLER_GONE,
+	EVENT_STANDSTILL_BEGAN,
+	EVENT_STANDSTILL_ENDED,
 	EVENT_JOB_ENDED,
 	EVENT_KIND_COUNT,
 };
@@ -64,6 +66,7 @@ struct event_body {
 	/* Of a straggler; written where it is of steps, or of collectives of a group. */
 	uint64_t times, of_steps, of_collectives, lag_us;
 	const char *group;			 /* NULL: none */
+	uint64_t still_ms, usual_ms;		 /* of a standstill */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };
 

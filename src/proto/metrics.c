@@ -43,6 +43,9 @@ static const struct {
 				      "up." },
 	[METRIC_LEFT] = { "muster_left_seconds", "gauge",
 			  "Time until the last step, where the number of steps is known." },
+	[METRIC_STANDSTILL] = { "muster_standstill_seconds", "gauge",
+				"How long no worker here has told a step, where that is far longer "
+				"than usual; 0 while steps go on." },
 	[METRIC_TIMERS_ARMED] = { "muster_timers_armed", "gauge", "Watchdog timers armed now." },
 	[METRIC_TIMER_REQUESTS] = { "muster_timer_requests_total", "counter",
 				    "Watchdog requests accepted." },

@@ -371,6 +371,7 @@ static void tear_down(struct job *job)
 	steps_done(&job->telling.steps);
 	notice_done(&job->notice);
 	pace_report_free(job->pace);
+	still_watch_close(&job->still);
 	guard_free(job->guard);
 	own_question_free(job->asker);
 	preload_free(job->workers.preload);

@@ -167,6 +167,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 	notice_begin(&job->notice);
 	joblog_round(&job->log);
 	pace_report_begin(job->pace, guard_flight(job->guard).dir);
+	still_watch_begin(&job->still);
 	answers_round_begins(job->answers);
 }
 

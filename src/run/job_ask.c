@@ -75,8 +75,9 @@ static void on_end_explained(void *arg)
 
 static void on_page_made(void *arg)
 {
-	const struct job *job = arg;
+	struct job *job = arg;
 	pace_report_wake(job->pace);
+	still_watch_wake(&job->still);
 }
 
 static void on_looked(void *arg)
@@ -106,6 +107,7 @@ static void open_page_readers(struct job *job)
 		.on_straggler = on_straggler,
 		.arg = job,
 	});
+	still_watch_open(&job->still, job->base, &job->telling);
 	job->notice = (struct notice){
 		.base = job->base,
 		.group = &job->group,
@@ -135,7 +137,8 @@ int job_start_guard(struct job *job, struct err *err)
 	job->workers.guard = job->telling.guard = job->guard;
 	job->telling.steps = (struct steps){ .workers = &job->workers,
 					     .output = job->output,
-					     .guard = job->guard };
+					     .guard = job->guard,
+					     .group = &job->group };
 	if (r == 0)
 		open_page_readers(job);
 	return r;

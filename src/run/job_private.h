@@ -16,6 +16,7 @@
 #include "run/notice.h"
 #include "run/own_node.h"
 #include "run/pace/pace_report.h"
+#include "run/pace/still_watch.h"
 #include "run/round_store.h"
 #include "sys/signals.h"
 #include "run/tell/happening.h"
@@ -41,6 +42,7 @@ struct job {
 	struct telling telling;
 	struct notice notice;
 	struct pace_report *pace; /* NULL without a guard */
+	struct still_watch still;
 	struct round_store store;
 
 	struct group group;

@@ -52,6 +52,9 @@ function showSpan(s) {
 	return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
 }
 
+/* Of a time that may be short: "0.25 s". */
+const showShort = s => s < 10 ? `${Number(s.toPrecision(2))} s` : showSpan(s);
+
 function showMemory(mib) {
 	return mib < 1024 ? `${mib} MiB` : mib < 1048576 ? `${(mib / 1024).toFixed(1)} GiB` : `${(mib / 1048576).toFixed(2)} TiB`;
 }

@@ -24,7 +24,7 @@ function cards() {
 	if (progress.step !== undefined) {
 		add('Step', showNumber(progress.step), progress.total ? `of ${showNumber(progress.total)}`
 			: progress.most > progress.step ? `the first is at ${showNumber(progress.most)}` : null);
-		add('Steps per second', progress.rate_m ? (progress.rate_m / 1000).toFixed(progress.rate_m < 10000 ? 2 : 0) : '–',
+		add('Steps per second', progress.rate_m && !standsStill() ? (progress.rate_m / 1000).toFixed(progress.rate_m < 10000 ? 2 : 0) : '–',
 			progress.behind === undefined ? null : `rank ${progress.behind} is last`);
 	}
 	if (progress.left_s !== undefined && !board.isOver())
@@ -40,12 +40,30 @@ function cards() {
 	return list;
 }
 
+/* No rank that runs has told a step for far longer than usual. */
+const standsStill = () => !board.isOver() && board.job.state === 'running' && board.progress.still_s > 0;
+
+function drawStill() {
+	const {still_s, usual_ms} = board.progress, id = quote(plain(board.job.run_id || 'JOB'));
+	return [el('h2', {}, `No step for ${showSpan(still_s)} (usually ${showShort(usual_ms / 1000)})`),
+		el('p', {}, 'A long pause or a hang: the view Stacks, ', el('code', {}, `muster stacks ${id}`), ' and, with the flight recorder, ',
+			el('code', {}, `muster collectives ${id}`), ' say where the ranks are and who is missing.')];
+}
+
+function drawStory() {
+	const parts = standsStill() ? drawStill() : [];
+	$('story').hidden = !parts.length;
+	$('story').className = standsStill() ? 'still' : '';
+	$('story').replaceChildren(...parts);
+}
+
 function drawTop() {
-	const job = board.job, state = job.state || '';
+	const job = board.job, state = standsStill() ? 'no step' : job.state || '';
 	$('title').textContent = plain(job.run_id || 'muster');
 	$('state').textContent = state;
-	$('state').className = `badge badge-${state}`;
+	$('state').className = `badge badge-${standsStill() ? 'unknown' : state}`;
 	document.title = `${plain(job.run_id || 'muster')} ${state}`;
+	drawStory();
 	$('cards').replaceChildren(...cards().map(([name, value, note]) =>
 		el('div', {}, el('dt', {}, name), el('dd', {}, String(value)), note ? el('dd', {className: 'note'}, note) : null)));
 }

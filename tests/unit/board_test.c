@@ -191,6 +191,31 @@ TEST(a_board_marks_ranks_whose_host_does_not_answer)
 	board_free(board);
 }
 
+TEST(a_board_says_that_a_job_stands_still_while_none_of_its_ranks_goes_on)
+{
+	struct board *board = board_new();
+	AUTO(buf_done) struct buf still = BUF_INIT, goes_on = BUF_INIT, out = BUF_INIT;
+	buf_append_str(&still, "{\"workers\":[{\"rank\":0,\"state\":\"running\",\"step\":9,"
+			       "\"still_s\":150.5,\"usual_step_s\":0.25},"
+			       "{\"rank\":1,\"state\":\"ended\",\"step\":9}]}");
+	buf_append_str(&goes_on, "{\"workers\":[{\"rank\":2,\"state\":\"running\",\"step\":9}]}");
+	board_begin(board, 3, NS_PER_S, 1000);
+	board_take(board, "a", 0, false, bytes_of(buf_data(&still), buf_len(&still)));
+	board_end(board);
+	board_put_all(board, &out);
+	ck_assert_ptr_nonnull(strstr(buf_str(&out), "\"still_s\":150,\"usual_ms\":250"));
+	ck_assert_int_eq(board->ranks[0].now[BOARD_SILENT], 128);
+	board_begin(board, 3, 2 * NS_PER_S, 2000);
+	board_take(board, "a", 0, false, bytes_of(buf_data(&still), buf_len(&still)));
+	board_take(board, "b", 1, false, bytes_of(buf_data(&goes_on), buf_len(&goes_on)));
+	board_end(board);
+	buf_clear(&out);
+	board_put_all(board, &out);
+	ck_assert_ptr_null(strstr(buf_str(&out), "still_s"));
+	ck_assert_int_eq(board->ranks[0].now[BOARD_SILENT], 128);
+	board_free(board);
+}
+
 TEST(a_board_of_a_job_that_is_over_shows_no_rank_as_running)
 {
 	struct board *board = board_new();

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "proto/step_pattern.h"
 #include "core/worker/goodput.h"
+#include "core/worker/standstill.h"
 #include "core/worker/worker_page.h"
 
 #define S NS_PER_S
@@ -108,6 +109,76 @@ TEST(a_page_full_of_nonsense_is_read_without_harm)
 	worker_page_read(page, &progress);
 	ck_assert_uint_eq(strlen(progress.section), STEP_PROGRESS_SECTION_MAX - 1);
 	free(page);
+}
+
+/* ---- standing still ---- */
+
+TEST(a_worker_stands_still_when_no_step_is_told_for_far_longer_than_usual)
+{
+	struct step_progress progress = told(1, 300, 1, 250 * MS);
+	uint64_t last_ns = progress.last_ns;
+	ck_assert_uint_eq(standstill_usual_ns(&progress), 250 * MS);
+	ck_assert_uint_eq(standstill_of(&progress, last_ns), 0);
+	ck_assert_uint_eq(standstill_of(&progress, last_ns + STANDSTILL_LEAST_NS - 1), 0);
+	ck_assert_uint_eq(standstill_of(&progress, last_ns + 150 * S), 150 * S);
+	ck_assert_uint_eq(standstill_of(&progress, last_ns - 1), 0); /* told meanwhile */
+	progress.total = 2000;
+	ck_assert(standstill_left_s(&progress, last_ns + S) > 0);
+	ck_assert(standstill_left_s(&progress, last_ns + 150 * S) < 0);
+	progress.total = 300; /* it has told its last one */
+	ck_assert_uint_eq(standstill_of(&progress, last_ns + 150 * S), 0);
+}
+
+TEST(slow_steps_are_usual_for_a_worker_that_has_told_them)
+{
+	struct step_progress progress = told(1, 40, 1, 30 * S);
+	ck_assert_uint_eq(standstill_of(&progress, progress.last_ns + 500 * S), 0);
+	ck_assert_uint_eq(standstill_of(&progress, progress.last_ns + 600 * S), 600 * S);
+	progress = told(1, 3, 1, 250 * MS); /* nothing is usual yet */
+	ck_assert_uint_eq(standstill_usual_ns(&progress), 0);
+	ck_assert_uint_eq(standstill_of(&progress, progress.last_ns + 600 * S), 0);
+}
+
+TEST(a_checkpoint_that_was_seen_makes_the_next_one_no_surprise)
+{
+	static struct worker_page page;
+	struct step_progress progress;
+	memset(&page, 0, sizeof(page));
+	for (uint64_t i = 0; i < 60; i++)
+		worker_page_tell(&page, i, i < 30 ? i * S : 90 * S + i * S);
+	worker_page_read(&page, &progress);
+	ck_assert_uint_eq(progress.longest_ns, 91 * S);
+	ck_assert_uint_eq(standstill_usual_ns(&progress), S);
+	ck_assert_uint_eq(standstill_of(&progress, progress.last_ns + 100 * S), 0);
+	ck_assert_uint_eq(standstill_of(&progress, progress.last_ns + 182 * S), 182 * S);
+}
+
+TEST(a_standstill_is_told_once_and_again_only_when_it_is_much_longer)
+{
+	struct standstill standstill = { .told = false };
+	uint64_t lasted_ns;
+	ck_assert_int_eq(standstill_look(&standstill, 0, &lasted_ns), STANDSTILL_NOTHING);
+	ck_assert_int_eq(standstill_look(&standstill, 70 * S, &lasted_ns), STANDSTILL_BEGINS);
+	ck_assert_int_eq(standstill_look(&standstill, 90 * S, &lasted_ns), STANDSTILL_NOTHING);
+	ck_assert_int_eq(standstill_look(&standstill, 0, &lasted_ns), STANDSTILL_ENDS);
+	ck_assert_uint_eq(lasted_ns, 90 * S);
+	ck_assert_int_eq(standstill_look(&standstill, 100 * S, &lasted_ns), STANDSTILL_NOTHING);
+	ck_assert_int_eq(standstill_look(&standstill, 0, &lasted_ns), STANDSTILL_NOTHING);
+	ck_assert_int_eq(standstill_look(&standstill, 150 * S, &lasted_ns), STANDSTILL_NOTHING);
+	ck_assert_int_eq(standstill_look(&standstill, 210 * S, &lasted_ns), STANDSTILL_BEGINS);
+	ck_assert_uint_eq(lasted_ns, 210 * S);
+}
+
+TEST(a_job_goes_on_while_one_of_its_ranks_does)
+{
+	struct step_progress_sum sum = STEP_PROGRESS_SUM_INIT;
+	step_progress_add(&sum, &(struct step_progress_rank){ .still_ns = 90 * S, .usual_ns = S });
+	step_progress_add(&sum, &(struct step_progress_rank){ .ended = true });
+	step_progress_add(&sum, &(struct step_progress_rank){ .still_ns = 80 * S, .usual_ns = MS });
+	ck_assert_uint_eq(sum.still_ns, 80 * S);
+	ck_assert_uint_eq(sum.usual_ns, MS);
+	step_progress_add(&sum, &(struct step_progress_rank){ .still_ns = 0, .usual_ns = S });
+	ck_assert_uint_eq(sum.still_ns, 0);
 }
 
 /* ---- the workers together ---- */

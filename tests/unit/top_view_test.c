@@ -88,6 +88,22 @@ TEST(top_shows_the_steps_that_workers_tell)
 	ck_assert_ptr_nonnull(strstr(buf_str(&two), " of 3  steps 17-19\n"));
 }
 
+TEST(top_says_that_a_job_stands_still)
+{
+	AUTO(top_view_done) struct top_view view = TOP_VIEW_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_append_char(&text, '[');
+	step = ",\"step\":17,\"still_s\":150,\"usual_step_s\":0.25";
+	put_host(&text, "a", "one", 0, 2, 1);
+	take(&view, &text, NS_PER_S);
+	AUTO(buf_done) struct buf picture = drawn(&view, (struct top_screen){ .width = 0 });
+	const char *told =
+		strstr(buf_str(&picture), "  step 17  no step for 2 min 30 s (usually 250 ms)\n");
+	ck_assert_ptr_nonnull(told);
+	ck_assert_ptr_nonnull(strstr(told, " 2 min 30 s        17  line of 1\n"));
+	step = "";
+}
+
 TEST(top_counts_cpu_time_since_the_last_look)
 {
 	AUTO(top_view_done) struct top_view view = TOP_VIEW_INIT;

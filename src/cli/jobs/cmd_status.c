@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "cli/jobs/asker.h"
 #include "core/worker/exit_code.h"
 #include "core/worker/step_progress.h"
@@ -64,6 +65,17 @@ static double number_or(struct json_value object, const char *name, double other
 	return value.kind == JSON_NONE ? otherwise : json_value_real(value);
 }
 
+static uint64_t time_of(struct json_value object, const char *name)
+{
+	return (uint64_t)(number_or(object, name, 0) * (double)NS_PER_S);
+}
+
+static bool is_running(struct json_value worker)
+{
+	AUTO_FREE char *state = json_value_text(json_value_get(worker, "state"));
+	return state && str_eq(state, "running");
+}
+
 /* Adds what the workers of one host say about their steps. */
 static void add_steps(struct json_value host, struct step_progress_sum *sum)
 {
@@ -80,19 +92,35 @@ static void add_steps(struct json_value host, struct step_progress_sum *sum)
 					       .total = (uint64_t)job_number(worker, "total_steps"),
 					       .rate = number_or(worker, "steps_per_s", 0),
 					       .left_s = number_or(worker, "left_s", -1),
+					       .ended = !is_running(worker),
+					       .still_ns = time_of(worker, "still_s"),
+					       .usual_ns = time_of(worker, "usual_step_s"),
 				       });
 	}
 }
 
+static void print_standstill(const struct step_progress_sum *sum, const char *run_id)
+{
+	char lasted[CLOCK_HUMAN_MAX], usual[CLOCK_HUMAN_MAX];
+	if (!sum->still_ns)
+		return;
+	clock_human(sum->still_ns, lasted);
+	clock_human(sum->usual_ns, usual);
+	command_print(
+		"  no step for %s (usually %s): 'muster stacks %s' shows where the workers are, "
+		"'muster collectives %s' who is missing\n",
+		lasted, usual, run_id, run_id);
+}
+
 /* "step 120 of 1000, 3.2 a second, 4m 35s left; rank 3 is behind, at 118". */
-static void print_steps(const struct step_progress_sum *sum)
+static void print_steps(const struct step_progress_sum *sum, struct json_value job)
 {
 	if (sum->count == 0)
 		return;
 	command_print("  step %" PRIu64, sum->most);
 	if (sum->total)
 		command_print(" of %" PRIu64, sum->total);
-	if (sum->rate > 0)
+	if (sum->rate > 0 && !sum->still_ns)
 		command_print(", %.3g a second", sum->rate);
 	if (sum->left_s >= 0) {
 		char left[CLOCK_HUMAN_MAX];
@@ -102,6 +130,8 @@ static void print_steps(const struct step_progress_sum *sum)
 	if (sum->least < sum->most)
 		command_print("; rank %" PRId64 " is behind, at %" PRIu64, sum->behind, sum->least);
 	putchar('\n');
+	AUTO_FREE char *run_id = json_value_text(json_value_get(job, "run_id"));
+	print_standstill(sum, run_id ? run_id : "JOB");
 }
 
 /* "  rank 3 holds the others up: last in 60 of 64 steps, 6.1 ms after the others; …" or "last to 60
@@ -221,7 +251,7 @@ static void print_job(struct json_value job, const struct msg_ask *ask)
 	struct step_progress_sum steps = STEP_PROGRESS_SUM_INIT;
 	add_steps(job, &steps);
 	print_head(job, width);
-	print_steps(&steps);
+	print_steps(&steps, job);
 	print_stragglers(job);
 	print_log_dir(job);
 	print_hang(job);
@@ -282,7 +312,7 @@ static void show_host(struct host_answer *answer, bool first, const struct step_
 		return;
 	if (first && !view->json) {
 		print_wide_head(state, command_width());
-		print_steps(steps);
+		print_steps(steps, state);
 		print_hang(state);
 		print_titles(command_width());
 	}

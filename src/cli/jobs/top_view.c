@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/jobs/jobs.h"
+#include "core/worker/step_progress.h"
 
 #define GRID_LABEL 8   /* characters before the cells of a line */
 #define GRID_WIDTH 100 /* of a screen without limit */
@@ -54,6 +55,7 @@ struct top_job {
 	char *state;
 	int64_t nodes, workers, restarts, max_restarts, hosts;
 	double uptime_s;
+	struct step_progress_sum steps;
 };
 
 struct look {
@@ -132,6 +134,11 @@ static enum cell cell_of(const char *state)
 	return CELL_ENDED;
 }
 
+static uint64_t ns_of(double s)
+{
+	return s > 0 ? (uint64_t)(s * (double)NS_PER_S) : 0;
+}
+
 static void take_worker(struct top_view *view, const struct map *before, size_t job,
 			struct json_value host, struct json_value worker, uint64_t now_ns)
 {
@@ -146,7 +153,7 @@ static void take_worker(struct top_view *view, const struct map *before, size_t 
 		.bytes = job_number(worker, "resident_bytes"),
 		.step = step.kind == JSON_NONE ? UNKNOWN : job_number(worker, "step"),
 		.cell = cell_of(state),
-		.silent_s = real_of(worker, "silent_s"),
+		.silent_s = MAX(real_of(worker, "silent_s"), real_of(worker, "still_s")),
 		.host = text_of(host, "host"),
 		.line = text_of(worker, "last_line"),
 	};
@@ -154,6 +161,15 @@ static void take_worker(struct top_view *view, const struct map *before, size_t 
 			     real_of(worker, "uptime_s"), now_ns);
 	view->has_steps |= row->step != UNKNOWN;
 	view->has_silences |= row->silent_s >= 0;
+	if (row->step != UNKNOWN)
+		step_progress_add(&view->jobs[job].steps,
+				  &(struct step_progress_rank){
+					  .rank = row->rank,
+					  .step = (uint64_t)row->step,
+					  .ended = row->cell == CELL_ENDED,
+					  .still_ns = ns_of(real_of(worker, "still_s")),
+					  .usual_ns = ns_of(real_of(worker, "usual_step_s")),
+				  });
 }
 
 /* Hosts of one job have one run id. */
@@ -172,6 +188,7 @@ static size_t job_of(struct top_view *view, struct json_value host)
 		.restarts = job_number(host, "restarts"),
 		.max_restarts = job_number(host, "max_restarts"),
 		.uptime_s = real_of(host, "uptime_s"),
+		.steps = STEP_PROGRESS_SUM_INIT,
 	};
 	return view->job_count++;
 }
@@ -322,33 +339,36 @@ static void put_line(struct canvas *canvas, const char *text)
 	buf_append_str(canvas->out, terminal ? "\033[m\033[K" : "\n");
 }
 
-/* How far its workers have got: "  step 17", or "  steps 17-19". */
-static char *progress_of(const struct top_row *rows, size_t count)
+/* How far its workers have got: "  step 17", "  steps 17-19" or "  no step for 2 min 30 s". */
+static void put_progress(struct buf *line, const struct step_progress_sum *steps, bool colour)
 {
-	int64_t least = UNKNOWN, most = UNKNOWN;
-	for (size_t i = 0; i < count; i++) {
-		if (rows[i].step == UNKNOWN)
-			continue;
-		least = least == UNKNOWN ? rows[i].step : MIN(least, rows[i].step);
-		most = MAX(most, rows[i].step);
-	}
-	if (least == most)
-		return least == UNKNOWN ? mem_strdup("") : mem_printf("  step %" PRId64, least);
-	return mem_printf("  steps %" PRId64 "-%" PRId64, least, most);
+	char lasted[CLOCK_HUMAN_MAX], usual[CLOCK_HUMAN_MAX];
+	if (!steps->count)
+		return;
+	buf_printf(line,
+		   steps->least < steps->most ? "  steps %" PRIu64 "-%" PRIu64 : "  step %" PRIu64,
+		   steps->least, steps->most);
+	if (!steps->still_ns)
+		return;
+	clock_human(steps->still_ns, lasted);
+	clock_human(steps->usual_ns, usual);
+	buf_printf(line, "  %sno step for %s (usually %s)%s", colour ? "\033[1;33m" : "", lasted,
+		   usual, colour ? "\033[m" : "");
 }
 
-static void put_job(struct canvas *canvas, const struct top_job *job, const struct top_row *rows,
-		    size_t count)
+static void put_job(struct canvas *canvas, const struct top_job *job)
 {
-	AUTO_FREE char *progress = progress_of(rows, count);
+	AUTO(buf_done) struct buf line = BUF_INIT;
 	char up[CLOCK_HUMAN_MAX] = "-";
 	if (job->uptime_s >= 0)
 		clock_human((uint64_t)(job->uptime_s * (double)NS_PER_S), up);
-	AUTO_FREE char *text = mem_printf("%s  %s  up %s  hosts %" PRId64 "  workers %" PRId64
-					  "  restarts %" PRId64 " of %" PRId64 "%s",
-					  job->run_id, job->state, up, MAX(job->nodes, job->hosts),
-					  job->workers, job->restarts, job->max_restarts, progress);
-	put_line(canvas, text);
+	buf_printf(&line,
+		   "%s  %s  up %s  hosts %" PRId64 "  workers %" PRId64 "  restarts %" PRId64
+		   " of %" PRId64,
+		   job->run_id, job->state, up, MAX(job->nodes, job->hosts), job->workers,
+		   job->restarts, job->max_restarts);
+	put_progress(&line, &job->steps, canvas->screen.colour);
+	put_line(canvas, buf_str(&line));
 }
 
 /* The one of these rows that needs attention most: it does not run, or uses the least CPU. */
@@ -402,7 +422,7 @@ static void put_jobs(struct canvas *canvas, struct top_view *view)
 		size_t from = at;
 		while (at < view->row_count && view->rows[at].job == i)
 			at++;
-		put_job(canvas, &view->jobs[i], &view->rows[from], at - from);
+		put_job(canvas, &view->jobs[i]);
 		put_grid(canvas, &view->rows[from], at - from);
 	}
 }

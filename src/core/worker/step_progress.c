@@ -50,6 +50,16 @@ static void add_next(struct step_progress_sum *sum, const struct step_progress_r
 	sum->saved = MIN(sum->saved, worker->saved);
 }
 
+static void add_standstill(struct step_progress_sum *sum, const struct step_progress_rank *worker)
+{
+	if (worker->ended)
+		return;
+	if (sum->running++ == 0 || worker->still_ns < sum->still_ns) {
+		sum->still_ns = worker->still_ns;
+		sum->usual_ns = worker->usual_ns;
+	}
+}
+
 void step_progress_add(struct step_progress_sum *sum, const struct step_progress_rank *worker)
 {
 	/* The rank is kept while all are equal, too: a later one may be ahead of it. */
@@ -59,6 +69,7 @@ void step_progress_add(struct step_progress_sum *sum, const struct step_progress
 		add_next(sum, worker);
 	sum->total = MAX(sum->total, worker->total);
 	sum->left_s = MAX(sum->left_s, worker->left_s);
+	add_standstill(sum, worker);
 }
 
 void step_progress_span_add(struct step_progress_span *span, const struct step_progress *worker)

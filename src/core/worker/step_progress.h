@@ -20,6 +20,7 @@ struct step_progress {
 	uint64_t first_step;
 	uint64_t first_ns, last_ns; /* monotonic; when it told the first and the last one */
 	uint64_t oldest_ns;	    /* of those among the last STEP_PROGRESS_TIMES */
+	uint64_t longest_ns;	    /* between two of these */
 	char section[STEP_PROGRESS_SECTION_MAX]; /* what it is doing now; "": it has not said */
 };
 
@@ -40,6 +41,11 @@ struct step_progress_sum {
 	int64_t behind;	      /* the rank with the least; -1: none is behind the others */
 	bool has_saved;
 	uint64_t saved; /* the last step that all of them have saved */
+	/* The shortest time that any of those that run has told no step for, if that is far longer
+	 * than usual for each (standstill.h); 0: one goes on, or none runs. */
+	uint64_t still_ns;
+	uint64_t usual_ns; /* between two steps of that one */
+	size_t running;
 };
 
 #define STEP_PROGRESS_SUM_INIT ((struct step_progress_sum){ .left_s = -1, .behind = -1 })
@@ -51,6 +57,8 @@ struct step_progress_rank {
 	double rate, left_s;
 	bool has_saved;
 	uint64_t saved;
+	bool ended;
+	uint64_t still_ns, usual_ns; /* as above; 0: it goes on */
 };
 
 void step_progress_add(struct step_progress_sum *sum, const struct step_progress_rank *worker);

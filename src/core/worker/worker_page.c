@@ -39,6 +39,19 @@ static uint64_t read_word(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static uint64_t longest_between(const struct worker_page *page, uint64_t told)
+{
+	uint64_t longest_ns = 0, kept = MIN(told, (uint64_t)STEP_PROGRESS_TIMES);
+	uint64_t before = read_word(&page->times[(told - kept + 1) % STEP_PROGRESS_TIMES]);
+	for (uint64_t i = 1; i < kept; i++) {
+		uint64_t at = read_word(&page->times[(told - kept + 1 + i) % STEP_PROGRESS_TIMES]);
+		if (at > before)
+			longest_ns = MAX(longest_ns, at - before);
+		before = at;
+	}
+	return longest_ns;
+}
+
 static void read_steps(const struct worker_page *page, uint64_t told, struct step_progress *ret)
 {
 	ret->told = told;
@@ -49,6 +62,7 @@ static void read_steps(const struct worker_page *page, uint64_t told, struct ste
 	ret->oldest_ns = told > STEP_PROGRESS_TIMES
 				 ? read_word(&page->times[(told + 1) % STEP_PROGRESS_TIMES])
 				 : ret->first_ns;
+	ret->longest_ns = longest_between(page, told);
 }
 
 static void read_section(const struct worker_page *page, char ret_name[STEP_PROGRESS_SECTION_MAX])

@@ -63,14 +63,14 @@ void board_begin(struct board *board, size_t world_size, uint64_t now_ns, uint64
 	board->next_host = 0;
 	board->now_ns = now_ns;
 	board->wall_ms = wall_ms;
-	board->rate = board->left_s = -1;
+	board->rate = board->left_s = board->still_s = -1;
 	board->total = 0;
 }
 
 /* A worker as its host tells it. */
 struct told_worker {
 	int64_t rank, pid, step, bytes;
-	double cpu_s, silent_s;
+	double cpu_s, silent_s, still_s, usual_s;
 	bool failed;
 	enum board_state state;
 };
@@ -122,6 +122,10 @@ static void read_worker(struct json_value object, struct told_worker *ret)
 			ret->cpu_s = real_of(member);
 		else if (str_eq(name, "silent_s"))
 			ret->silent_s = real_of(member);
+		else if (str_eq(name, "still_s"))
+			ret->still_s = real_of(member);
+		else if (str_eq(name, "usual_step_s"))
+			ret->usual_s = real_of(member);
 		else if (str_eq(name, "failed"))
 			ret->failed = json_value_is_true(member);
 		else if (str_eq(name, "state"))
@@ -173,12 +177,16 @@ static bool take_worker(struct board *board, struct json_value object)
 	rank->now[BOARD_MEMORY] = calm(rank->now[BOARD_MEMORY], memory, 2);
 	rank->now[BOARD_HOST] = (int64_t)board->next_host;
 	rank->now[BOARD_PID] = worker.pid;
-	rank->now[BOARD_SILENT] = runs ? round_silence(worker.silent_s) : 0;
+	rank->now[BOARD_SILENT] = runs ? round_silence(MAX(worker.silent_s, worker.still_s)) : 0;
 	rank->now[BOARD_STATE] = worker.failed ? BOARD_FAILED : worker.state;
 	rank->step = worker.step;
 	rank->cpu_s = worker.cpu_s;
 	rank->seen_ns = board->now_ns;
 	rank->heard = true;
+	if (runs && worker.step >= 0 && (board->still_s < 0 || worker.still_s < board->still_s)) {
+		board->still_s = worker.still_s;
+		board->usual_s = worker.usual_s;
+	}
 	return true;
 }
 
@@ -273,6 +281,10 @@ static void put_progress(struct board *board, int64_t most, int64_t behind)
 			json_out_int(&out, "left_s", (int64_t)board->left_s);
 		if (most > board->base)
 			json_out_int(&out, "behind", behind);
+		if (board->still_s > 0) {
+			json_out_int(&out, "still_s", (int64_t)board->still_s);
+			json_out_int(&out, "usual_ms", (int64_t)MIN(board->usual_s * 1000, 1e12));
+		}
 	}
 	json_out_close(&out, '}');
 }

@@ -29,7 +29,9 @@ enum board_column {
 	BOARD_CPU,    /* per cent of one CPU */
 	BOARD_MEMORY, /* MiB */
 	BOARD_STEP,   /* above the least; -1: it tells none */
-	BOARD_SILENT, /* seconds, rounded down to a power of 2; 0: less than 4, or unknown */
+	/* seconds without a sign of life, or a step where that is far longer than usual, rounded
+	 * down to a power of 2; 0: less than 4, or unknown */
+	BOARD_SILENT,
 	BOARD_COLUMN_COUNT,
 };
 
@@ -86,7 +88,9 @@ struct board {
 	uint64_t sample_every_ms;
 	bool sampled;	     /* the last sample is not told yet */
 	double rate, left_s; /* steps per second; negative: unknown */
-	int64_t total;	     /* steps; 0: unknown */
+	double still_s; /* as in struct step_progress_sum; negative: none runs that tells steps */
+	double usual_s;
+	int64_t total; /* steps; 0: unknown */
 };
 
 struct board *board_new(void);

@@ -12,6 +12,7 @@
 #define RUN_TELL_HAPPENING_H
 
 #include "core/rounds/agent.h"
+#include "core/worker/standstill.h"
 #include "run/guard.h"
 #include "run/tell/events.h"
 #include "run/tell/steps.h"
@@ -34,9 +35,10 @@ enum happening_kind {
 	HAPPENED_HANG_EXPLAINED,   /* text: what the flight records of all ranks say, lines */
 	HAPPENED_STOP_REQUESTED,   /* signal: muster must end */
 	HAPPENED_RESTART_REQUESTED,
-	HAPPENED_NOTICE,    /* notice: the workers of the job are to leave or to save together */
-	HAPPENED_AGREED,    /* plan: they do so after its step */
-	HAPPENED_STRAGGLER, /* rank, straggler: it holds the others up, or no longer does */
+	HAPPENED_NOTICE,     /* notice: the workers of the job are to leave or to save together */
+	HAPPENED_AGREED,     /* plan: they do so after its step */
+	HAPPENED_STRAGGLER,  /* rank, straggler: it holds the others up, or no longer does */
+	HAPPENED_STANDSTILL, /* standstill: the steps of this host's workers stopped, or go on */
 	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
 	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
 	HAPPENED_GROUP_DONE,
@@ -74,6 +76,11 @@ struct happening {
 			const char *why;   /* as far as the kernel knows; "": it is not known */
 			const char *group; /* of collectives; "": not known, or of steps */
 		} straggler;
+		struct {
+			enum standstill_news news;
+			uint64_t lasted_ns, usual_ns, step;
+			bool first_host; /* of the job */
+		} standstill;
 		struct {
 			enum failure_reason reason;
 			int signal;

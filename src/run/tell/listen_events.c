@@ -146,6 +146,15 @@ static void on_straggler(struct telling *telling, const struct happening *happen
 		   &body);
 }
 
+static void on_standstill(struct telling *telling, const struct happening *happening)
+{
+	const bool begins = happening->standstill.news == STANDSTILL_BEGINS;
+	events_add(&telling->events, begins ? EVENT_STANDSTILL_BEGAN : EVENT_STANDSTILL_ENDED,
+		   EVENTS_ALL(.step = &happening->standstill.step,
+			      .still_ms = happening->standstill.lasted_ns / NS_PER_MS,
+			      .usual_ms = happening->standstill.usual_ns / NS_PER_MS));
+}
+
 static void on_failed(struct telling *telling, const struct happening *happening)
 {
 	const struct worker *worker = &telling->group->workers[happening->rank];
@@ -189,6 +198,7 @@ const struct listener listen_events = {
 		[HAPPENED_NOTICE] = on_notice,
 		[HAPPENED_AGREED] = on_agreed,
 		[HAPPENED_STRAGGLER] = on_straggler,
+		[HAPPENED_STANDSTILL] = on_standstill,
 		[HAPPENED_GROUP_FAILED] = on_failed,
 		[HAPPENED_GROUP_DONE] = on_done,
 		[HAPPENED_GROUP_GONE] = on_gone,

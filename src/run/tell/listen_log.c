@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "run/tell/happening.h"
@@ -79,6 +80,25 @@ static void on_straggler(struct telling *telling UNUSED, const struct happening 
 		log_info("rank %u keeps up with the others again", news->rank);
 }
 
+/* All hosts of a job stand still together: one of them says it. */
+static void on_standstill(struct telling *telling, const struct happening *happening)
+{
+	enum log_level level = happening->standstill.first_host ? LOG_WARN : LOG_INFO;
+	char lasted[CLOCK_HUMAN_MAX], usual[CLOCK_HUMAN_MAX];
+	bool records = guard_flight(telling->guard).dir;
+	clock_human(happening->standstill.lasted_ns, lasted);
+	clock_human(happening->standstill.usual_ns, usual);
+	if (happening->standstill.news == STANDSTILL_ENDS)
+		log_at(level, "steps go on after %s without one", lasted);
+	else
+		log_at(level,
+		       "no step for %s (usually %s), the last one is %" PRIu64
+		       "; 'muster %s %s' shows %s",
+		       lasted, usual, happening->standstill.step,
+		       records ? "collectives" : "stacks", telling->config->run_id,
+		       records ? "who is missing" : "where the workers are");
+}
+
 static void on_explained(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const char *rest = happening->text;
@@ -110,6 +130,7 @@ const struct listener listen_log = {
 		[HAPPENED_NOTICE] = on_notice,
 		[HAPPENED_AGREED] = on_agreed,
 		[HAPPENED_STRAGGLER] = on_straggler,
+		[HAPPENED_STANDSTILL] = on_standstill,
 		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_SURVIVOR] = on_survivor,
 		[HAPPENED_WARDEN_LOST] = on_warden_lost,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/worker/standstill.h"
 #include "proto/metrics.h"
 #include "run/tell/text.h"
 
@@ -95,6 +96,19 @@ static size_t count(const struct steps *steps)
 	return steps->read ? steps->workers->config->nproc : 0;
 }
 
+static bool has_ended(const struct steps *steps, size_t local_rank)
+{
+	return steps->group && local_rank < steps->group->count &&
+	       steps->group->workers[local_rank].state == WORKER_ENDED;
+}
+
+/* A worker that has ended stands still for good, and nobody waits for its steps. */
+static uint64_t still_ns(const struct steps *steps, size_t local_rank,
+			 const struct step_progress *progress, uint64_t now_ns)
+{
+	return has_ended(steps, local_rank) ? 0 : standstill_of(progress, now_ns);
+}
+
 struct step_progress_sum steps_sum(const struct steps *steps, uint64_t now_ns)
 {
 	struct step_progress_sum sum = STEP_PROGRESS_SUM_INIT;
@@ -108,9 +122,12 @@ struct step_progress_sum steps_sum(const struct steps *steps, uint64_t now_ns)
 						  .step = progress.step,
 						  .total = progress.total,
 						  .rate = step_progress_rate(&progress, now_ns),
-						  .left_s = step_progress_left_s(&progress, now_ns),
+						  .left_s = standstill_left_s(&progress, now_ns),
 						  .has_saved = progress.has_saved,
 						  .saved = progress.saved,
+						  .ended = has_ended(steps, i),
+						  .still_ns = still_ns(steps, i, &progress, now_ns),
+						  .usual_ns = standstill_usual_ns(&progress),
 					  });
 	}
 	return sum;
@@ -139,6 +156,18 @@ static void put_int_if(struct json_out *out, const char *key, uint64_t value, bo
 		json_out_int(out, key, (int64_t)MIN(value, (uint64_t)INT64_MAX));
 }
 
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+/* For how long no step was told, where that is far longer than usual, and what is usual. */
+static void put_standstill(struct json_out *out, uint64_t for_ns, uint64_t usual_ns)
+{
+	put_real_if(out, "still_s", seconds(for_ns), for_ns);
+	put_real_if(out, "usual_step_s", seconds(usual_ns), for_ns);
+}
+
 void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now_ns,
 		      struct json_out *out)
 {
@@ -153,13 +182,14 @@ void steps_put_worker(const struct steps *steps, size_t local_rank, uint64_t now
 	if (!progress.told)
 		return;
 	double rate = step_progress_rate(&progress, now_ns),
-	       left_s = step_progress_left_s(&progress, now_ns);
+	       left_s = standstill_left_s(&progress, now_ns);
 	put_int_if(out, "step", progress.step, true);
 	put_int_if(out, "total_steps", progress.total, progress.total);
 	put_real_if(out, "steps_per_s", rate, rate > 0);
 	put_real_if(out, "left_s", left_s, left_s >= 0);
-	put_real_if(out, "step_age_s",
-		    (double)(now_ns - MIN(now_ns, progress.last_ns)) / (double)NS_PER_S, true);
+	put_real_if(out, "step_age_s", seconds(now_ns - MIN(now_ns, progress.last_ns)), true);
+	put_standstill(out, still_ns(steps, local_rank, &progress, now_ns),
+		       standstill_usual_ns(&progress));
 }
 
 void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out *out)
@@ -175,6 +205,7 @@ void steps_put_host(const struct steps *steps, uint64_t now_ns, struct json_out 
 	put_real_if(out, "left_s", sum.left_s, sum.left_s >= 0);
 	put_int_if(out, "behind", (uint64_t)sum.behind, sum.least < sum.most);
 	put_int_if(out, "saved_step", sum.saved, sum.has_saved);
+	put_standstill(out, sum.still_ns, sum.usual_ns);
 	json_out_close(out, '}');
 }
 
@@ -187,7 +218,7 @@ void steps_put_straggler(const struct steps *steps, size_t local_rank, struct js
 	json_out_int(out, "times_last", late->news.times);
 	json_out_int(out, late->news.group ? "of_collectives" : "of_steps", late->news.of);
 	json_out_text_if(out, "group", late->group);
-	json_out_real(out, "lag_s", (double)late->news.lag_ns / (double)NS_PER_S);
+	json_out_real(out, "lag_s", seconds(late->news.lag_ns));
 	json_out_text_if(out, "why", late->why);
 	json_out_close(out, '}');
 }
@@ -239,4 +270,7 @@ void steps_put_metrics(const struct steps *steps, struct buf *out)
 	metrics_begin(out, METRIC_LEFT);
 	if (sum.left_s >= 0)
 		metrics_sample(out, METRIC_LEFT, sum.left_s, METRICS_NO_LABELS);
+	metrics_begin(out, METRIC_STANDSTILL);
+	if (sum.count)
+		metrics_sample(out, METRIC_STANDSTILL, seconds(sum.still_ns), METRICS_NO_LABELS);
 }

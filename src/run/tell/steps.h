@@ -14,6 +14,7 @@ struct steps {
 	const struct workers *workers;
 	const struct output *output;
 	const struct guard *guard;
+	const struct group *group; /* NULL: all run */
 
 	/* by local rank: what the output of a worker said, once it has been read to its end */
 	struct step_progress *read;

@@ -5,11 +5,13 @@ import os
 import re
 import subprocess
 import textwrap
+import urllib.request
 
 import pytest
 
+from page import Page, board_of
 from tree import MUSTER, python_env
-from waits import DEADLINE
+from waits import DEADLINE, read_line
 
 JOB = f"steps-{os.getpid()}"  # its tests may run side by side, one in each process
 
@@ -146,6 +148,66 @@ def test_steps_count_as_life(tmp_path):
             muster.step(number)
             time.sleep(0.02)
         """, "--start-timeout=60", "--hang-timeout=2")
+
+
+# Steps that the worker says it told every 0.25 s until 100 s ago, and then others when "go" is there.
+STANDS_STILL = """
+    import ctypes, os, sys, time
+    from muster._native import library
+
+    address = ctypes.c_void_p()
+    assert library().muster_page(ctypes.byref(address)) == 0
+    page = memoryview((ctypes.c_char * 4096).from_address(address.value)).cast("B").cast("Q")
+
+    def tell(step, when):
+        if step == 1:
+            page[6], page[7] = step, when
+        page[64 + (step & 63)] = when
+        page[3], page[4] = step, 2000
+        page[2] = step
+
+    last = time.monotonic_ns() - 100 * 10**9
+    for step in range(1, 301):
+        tell(step, last - (300 - step) * 250 * 10**6)
+    print("told", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+    tell(301, time.monotonic_ns())
+    while not os.path.exists("end"):
+        time.sleep(0.05)
+"""
+
+
+def test_a_job_that_stands_still_says_so_everywhere(start, tmp_path, port):
+    (tmp_path / "worker.py").write_text(textwrap.dedent(STANDS_STILL))
+    process = start("run", f"--rdzv-id={JOB}", f"--http={port.endpoint}", "--events=events.jsonl", "worker.py",
+                    env=python_env())
+    assert read_line(process) == "told\n"
+
+    def look(*command):
+        return subprocess.run([MUSTER, *command], env=python_env(), capture_output=True, text=True, timeout=DEADLINE).stdout
+
+    pause = r"no step for 1 min \d+ s \(usually 250 ms\)"
+    shown = look("status", JOB)
+    assert re.search(rf"^  step 300 of 2000\n  {pause}: 'muster stacks {JOB}' shows where", shown, re.M), shown
+    [host] = json.loads(look("status", "--json", JOB))
+    assert host["progress"]["still_s"] > 90 and host["progress"]["usual_step_s"] == 0.25 and "left_s" not in host["progress"]
+    assert re.search(rf"  step 300  {pause}$", look("top", "--once", JOB), re.M)
+    metrics = urllib.request.urlopen(f"http://{port.endpoint}/metrics", timeout=DEADLINE).read().decode()
+    assert float(re.search(r"^muster_standstill_seconds ([\d.]+)$", metrics, re.M)[1]) > 90
+    with Page(str(process.pid), python_env()).stream() as events:
+        assert board_of(events, lambda board: board.progress.get("still_s", 0) > 90).progress["usual_ms"] == 250
+
+    assert re.fullmatch(rf"muster: warning: {pause}, the last one is 300; 'muster stacks {JOB}' shows where the workers are\n",
+                        read_line(process, "stderr"))
+    (tmp_path / "go").touch()
+    assert re.fullmatch(r"muster: warning: steps go on after 1 min \d+ s without one\n", read_line(process, "stderr"))
+    assert "no step for" not in look("status", JOB)
+    (tmp_path / "end").touch()
+    assert process.wait(DEADLINE) == 0
+    told = [event for event in map(json.loads, (tmp_path / "events.jsonl").read_text().splitlines()) if "standstill" in event["event"]]
+    assert [event["event"] for event in told] == ["standstill.began", "standstill.ended"]
+    assert told[0]["step"] == 300 and told[0]["usual_ms"] == 250 and told[0]["still_ms"] > 90_000
 
 
 def test_a_forked_child_tells_steps_of_its_worker(tmp_path):

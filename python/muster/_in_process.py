@@ -49,7 +49,11 @@ def _kinds() -> types.SimpleNamespace:
             return ProcessFailure(local_rank, pid, exitcode, "")
 
     return types.SimpleNamespace(SignalException=SignalException, ChildFailedError=ChildFailedError, ProcessFailure=failure,
-                                 RendezvousTimeoutError=RendezvousTimeoutError)
+                                 RendezvousTimeoutError=RendezvousTimeoutError, UsageError=UsageError)
+
+
+class UsageError(launcher.LaunchError, ValueError):
+    """What muster refuses; torch's launcher raises ValueError for what it refuses."""
 
 
 # -- torch.distributed.run.run(args) --
@@ -71,12 +75,14 @@ def run(original: Callable[..., Any], args: Namespace) -> Any:
 def _words(args: Namespace) -> tuple[list[str], dict[str, str | None]]:
     """The options that mean the namespace, and changes to the environment: a value that is neither given nor the default
     has been taken back by the program, so the PET_ variable that has it must not bring it back."""
-    from torch.distributed.run import get_args_parser
+    from torch.distributed.run import determine_local_world_size, get_args_parser
 
     words: list[str] = []
     env: dict[str, str | None] = {}
     for action in get_args_parser()._actions:
         value = getattr(args, action.dest, action.default)
+        if action.dest == "nproc_per_node":
+            value = determine_local_world_size(str(value))  # devices, as the torch of this process counts them
         if not action.option_strings or action.dest == "help" or _is_same(value, action.default):
             continue
         name = next(option for option in action.option_strings if option.startswith("--"))

@@ -40,7 +40,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-TIMEOUT, NOT_EXECUTABLE, NOT_FOUND = 124, 126, 127  # exit codes of the program
+USAGE, TIMEOUT, NOT_EXECUTABLE, NOT_FOUND = 2, 124, 126, 127  # exit codes of the program
 
 Entrypoint = Union[Callable[..., Any], str]
 
@@ -198,6 +198,8 @@ def _error_of(result: JobResult, name: str, program: str, problem: str, kinds: A
         return PermissionError(errno.EACCES, problem or "cannot be executed", program)
     if result.exit_code == TIMEOUT and hasattr(kinds, "RendezvousTimeoutError"):
         return kinds.RendezvousTimeoutError(str(LaunchError(TIMEOUT, problem)))
+    if result.exit_code == USAGE and hasattr(kinds, "UsageError"):
+        return kinds.UsageError(USAGE, problem)
     return LaunchError(result.exit_code, problem)
 
 

@@ -295,6 +295,25 @@ def test_failures_are_torchs_own(script):
     assert stopped == ["torch", signal.SIGTERM] and "124" in timeout
 
 
+def test_what_is_refused_is_an_error_of_the_kind_that_torch_raises(script):
+    """And devices are counted by the torch of the calling process, which may know more of them than muster."""
+    refused, unknown, *_, said, _ = script("""
+        import torch, torch.distributed.run as torchrun
+        from unittest import mock
+        try:
+            torchrun.main(["--no_python", "--module", "w.py"])
+        except ValueError as e:
+            show([e.exit_code, isinstance(e, RuntimeError)])
+        try:
+            torchrun.main(["--nproc_per_node=unknown", "w.py"])
+        except ValueError as e:
+            show(str(e))
+        with mock.patch("torch.cuda.is_available", return_value=True), mock.patch("torch.cuda.device_count", return_value=3):
+            torchrun.main(["--nproc_per_node=gpu", "w.py"])
+        """)
+    assert refused == [2, True] and "unknown" in unknown and said == by_muster(world=3)
+
+
 LAUNCH = """
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch, launch_agent
 def config(nproc=2, **more):

@@ -8,6 +8,7 @@ void batch_config_init(struct batch_config *config)
 	*config = (struct batch_config){
 		.args = { .max_args = -1, .max_lines = -1 },
 		.cores = 1,
+		.files.limit = RETURN_LIMIT_DEFAULT,
 		.reserve = -1,
 		.seed = 1,
 		.confidence = REPEAT_CONFIDENCE,

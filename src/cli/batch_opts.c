@@ -538,6 +538,8 @@ const struct opt batch_opts[] = {
 	OPT_LIST("tf", struct batch_config, files.transfer, "FILE", "the same as --transferfile"),
 	OPT_LIST("return", struct batch_config, files.returns, "FILE",
 		 "fetch this file from the host of an order, after it has run"),
+	OPT_SIZE("return-limit", NULL, struct batch_config, files.limit, "SIZE",
+		 "what a host may send of one order, output and files (default 10G; 0: no limit)"),
 	OPT_CALL("trc", NULL, struct batch_config, files, parse_trc, "FILE",
 		 "the same as --transfer --return FILE --cleanup"),
 	OPT_STR("rdzv-endpoint", NULL, struct batch_config, meeting.endpoint, "HOST[:PORT][,...]",

@@ -10,7 +10,10 @@ struct file_options {
 	struct strv transfer, returns; /* templates of paths */
 	bool args;		       /* --transfer: the arguments are such files */
 	bool cleanup;
+	uint64_t limit; /* bytes that a host may send of one order, output and files */
 };
+
+#define RETURN_LIMIT_DEFAULT ((uint64_t)10 << 30)
 
 static inline bool file_options_given(const struct file_options *files)
 {

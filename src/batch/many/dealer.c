@@ -127,11 +127,14 @@ struct got *dealer_got(struct peer *peer, uint32_t lease)
 	return got;
 }
 
-static int take_output(struct peer *peer, const struct work_msg *msg, struct err *err)
+static int take_output(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
+		       struct err *err)
 {
 	if (msg->number > 1)
 		return err_set(err, EPROTO, "output of an unknown stream");
 	struct got *got = dealer_got(peer, msg->lease);
+	if (!dealer_may_take(dealer, got, msg->len))
+		return 0;
 	int *fd = &got->fds[msg->number];
 	if (*fd < 0 && (*fd = file_temporary(err)) < 0)
 		return *fd;
@@ -503,7 +506,7 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		break;
 	case WORK_OUTPUT:
 		event.type = DEAL_EV_BEAT;
-		int r = take_output(peer, msg, err);
+		int r = take_output(dealer, peer, msg, err);
 		if (r == -EPROTO)
 			return r;
 		if (r < 0)

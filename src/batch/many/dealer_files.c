@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,16 @@ static int write_piece(struct got_file *file, const struct work_msg *msg, struct
 	return 0;
 }
 
+bool dealer_may_take(struct dealer *dealer, struct got *got, size_t len)
+{
+	uint64_t limit = dealer->many->config->files.limit;
+	if (!got->trouble && limit && got->size + len > limit)
+		got->trouble =
+			mem_printf("what it sends is more than --return-limit=%" PRIu64, limit);
+	got->size += len;
+	return !got->trouble;
+}
+
 int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
 		     struct err *err)
 {
@@ -271,7 +282,7 @@ int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work
 	struct got_file *file = file_of(got, msg->number, extra->returns.count);
 	const char *path = extra->returns.items[msg->number];
 	struct err why = ERR_INIT;
-	if (got->trouble)
+	if (!dealer_may_take(dealer, got, msg->len))
 		return 0;
 	int r = msg->value == 0 ? begin_file(file, path, &why) : 0;
 	if (r >= 0 && (msg->value != file->bytes || file->file.fd < 0))

@@ -24,7 +24,8 @@ struct got {
 	uint64_t bytes[2];
 	struct got_file *files; /* by their numbers in the order's list; NULL: none came */
 	size_t file_count;
-	char *trouble; /* why a file cannot be written; NULL: none */
+	uint64_t size; /* of all */
+	char *trouble; /* why it cannot be taken; NULL: none */
 };
 
 struct peer {
@@ -72,6 +73,8 @@ int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work
 		     struct err *err);
 int dealer_place_files(struct got *got, struct err *err); /* the result counts */
 void dealer_drop_files(struct got *got);
+/* Whether the order may still send `len` bytes; if not, its run fails. */
+bool dealer_may_take(struct dealer *dealer, struct got *got, size_t len);
 void dealer_mark_directory(struct dealer *dealer);
 void dealer_unmark_directory(struct dealer *dealer);
 

@@ -225,6 +225,20 @@ def test_an_order_that_fails_returns_what_it_made(far):
     assert (far.home / "log").read_text() == "log\n"
 
 
+@pytest.mark.parametrize("command", ["head -c 1000000 /dev/zero >big", "echo x >big; head -c 1000000 /dev/zero"])
+def test_what_a_host_sends_of_one_order_has_a_limit(far, command):
+    (far.directory / "list").write_text(away('"id": "much"', f'"cmd": "{command}"', '"return": "big"') +
+                                        away('"id": "fits"', '"cmd": "head -c 200000 /dev/zero >fits"', '"return": "fits"'))
+    far.add("other")
+    limit = "--return-limit=300K"
+    first = far.coordinate(limit, far.directory / "list")
+    assert [far.start("other", limit, "--features=far", far.directory / "list").wait(), first.wait()] == [1, 1]
+    by_id = {line["id"]: line for line in far.lines()}
+    assert by_id["fits"]["reason"] == "ok" and (far.home / "fits").stat().st_size == 200000
+    assert by_id["much"]["missing"]["files"] == "what it sends is more than --return-limit=307200", by_id["much"]
+    assert by_id["much"]["reason"] == "files" and not (far.home / "big").exists()
+
+
 def test_a_full_disk_at_the_host_fails_the_order(far):
     """A limit on the size of files stands for it."""
     (far.home / "big").write_bytes(bytes(8 << 20))

@@ -30,13 +30,25 @@ static void line(struct buf *out, unsigned depth, const char *fmt, ...)
 	buf_append_char(out, '\n');
 }
 
-/* A JSON text is one of YAML, too. */
+/* A JSON text is one of YAML, too: what YAML does not allow in it, json_out writes as a number. */
 static void text_line(struct buf *out, unsigned depth, const char *before, const char *text)
 {
 	buf_printf(out, "%*s%s", (int)(2 * depth), "", before);
 	struct json_out json = JSON_OUT(out);
 	json_out_text(&json, NULL, text);
 	buf_append_char(out, '\n');
+}
+
+/* In a command Kubernetes makes $ of $$, and of $(NAME) the value of that variable. */
+static void argument_line(struct buf *out, unsigned depth, const char *argument)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	for (const char *c = argument; *c; c++) {
+		if (*c == '$' && (c[1] == '$' || c[1] == '('))
+			buf_append_char(&text, '$');
+		buf_append_char(&text, *c);
+	}
+	text_line(out, depth, "- ", buf_str(&text));
 }
 
 /* Workers that leave together may take all of the notice before the stop begins. */
@@ -58,7 +70,7 @@ static void put_command(struct buf *out, unsigned depth, const struct manifest *
 	if (m->kind != MANIFEST_TRAINJOB && !m->own_exit_map)
 		line(out, depth, "- --exit-map=%s", exit_rows[EXIT_REASON_BAD_NODE].name);
 	for (char *const *arg = m->args; *arg; arg++)
-		text_line(out, depth, "- ", *arg);
+		argument_line(out, depth, *arg);
 }
 
 static void put_env(struct buf *out, unsigned depth, const struct manifest *m)
@@ -67,7 +79,7 @@ static void put_env(struct buf *out, unsigned depth, const struct manifest *m)
 	line(out, depth, "- name: MUSTER_TOKEN");
 	line(out, depth + 1, "valueFrom:");
 	line(out, depth + 2, "secretKeyRef:");
-	line(out, depth + 3, "name: %s-token", m->name);
+	line(out, depth + 3, "name: \"%s-token\"", m->name);
 	line(out, depth + 3, "key: token");
 }
 
@@ -206,7 +218,7 @@ static void put_job_spec(struct buf *out, unsigned depth, const struct manifest 
 	line(out, depth + 1, "spec:");
 	line(out, depth + 2, "restartPolicy: Never");
 	if (m->kind == MANIFEST_JOB)
-		line(out, depth + 2, "subdomain: %s", m->name);
+		text_line(out, depth + 2, "subdomain: ", m->name);
 	line(out, depth + 2, "terminationGracePeriodSeconds: %" PRIu64, grace_s(m));
 	line(out, depth + 2, "containers:");
 	put_container(out, depth + 2, m);
@@ -219,9 +231,9 @@ static void put_head(struct buf *out, const char *version, const char *kind,
 	line(out, 0, "apiVersion: %s", version);
 	line(out, 0, "kind: %s", kind);
 	line(out, 0, "metadata:");
-	line(out, 1, "name: %s", m->name);
+	text_line(out, 1, "name: ", m->name);
 	if (m->name_space)
-		line(out, 1, "namespace: %s", m->name_space);
+		text_line(out, 1, "namespace: ", m->name_space);
 	line(out, 0, "spec:");
 }
 
@@ -232,7 +244,7 @@ static void put_service(struct buf *out, const struct manifest *m)
 	line(out, 1, "clusterIP: None");
 	line(out, 1, "publishNotReadyAddresses: true");
 	line(out, 1, "selector:");
-	line(out, 2, "job-name: %s", m->name);
+	text_line(out, 2, "job-name: ", m->name);
 	line(out, 1, "ports:");
 	line(out, 1, "- name: muster");
 	line(out, 2, "port: %d", MANIFEST_PORT);
@@ -290,7 +302,7 @@ static void put_trainjob(struct buf *out, const struct manifest *m)
 {
 	put_head(out, "trainer.kubeflow.org/v1alpha1", "TrainJob", m);
 	line(out, 1, "runtimeRef:");
-	line(out, 2, "name: %s", m->runtime);
+	text_line(out, 2, "name: ", m->runtime);
 	line(out, 1, "trainer:");
 	line(out, 2, "numNodes: %u", m->nodes);
 	text_line(out, 2, "image: ", m->image);
@@ -323,14 +335,23 @@ static int check_name(const char *what, const char *name, struct err *err)
 		       what, name, MANIFEST_NAME_MAX);
 }
 
+static int check_text(const char *what, const char *text, struct err *err)
+{
+	if (!text || utf8_valid(text, strlen(text)))
+		return 0;
+	return err_set(err, EINVAL, "%s is not UTF-8, and cannot be written into a manifest", what);
+}
+
 static int check_texts(const struct manifest *m, struct err *err)
 {
-	for (char *const *arg = m->args; *arg; arg++)
-		if (!utf8_valid(*arg, strlen(*arg)))
-			return err_set(err, EINVAL,
-				       "an argument is not UTF-8, and cannot be written into a "
-				       "manifest");
-	return 0;
+	int r;
+	if ((r = check_text("--image", m->image, err)) < 0 ||
+	    (r = check_text("--cpu", m->cpu, err)) < 0 ||
+	    (r = check_text("--memory", m->memory, err)) < 0)
+		return r;
+	for (char *const *arg = m->args; r == 0 && *arg; arg++)
+		r = check_text("an argument", *arg, err);
+	return r;
 }
 
 int manifest_write(const struct manifest *m, struct buf *out, struct err *err)

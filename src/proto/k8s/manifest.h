@@ -33,8 +33,8 @@ struct manifest {
 	char *const *args;    /* of muster run: options, command, arguments */
 };
 
-/* Appends the manifest as YAML. -EINVAL: a name that Kubernetes does not allow, or an argument that
- * is not UTF-8. */
+/* Appends the manifest as YAML. -EINVAL: a name that Kubernetes does not allow, or a text that
+ * is not UTF-8. Any other text is what the container gets. */
 int manifest_write(const struct manifest *manifest, struct buf *out, struct err *err);
 
 #endif

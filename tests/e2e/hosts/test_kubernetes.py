@@ -3,6 +3,7 @@
 import http.server
 import json
 import pathlib
+import random
 import re
 import ssl
 import subprocess
@@ -48,6 +49,54 @@ def test_a_job_is_valid(options, command, version):
         validate.validate(document, version, strict=True)
     job = documents[1]["spec"]["template"]["spec"]["containers"][0]
     assert job["command"][-len(command):] == list(command)
+
+
+ODD = ("", "\x01", "\t", "\n", "\r", "\x1b", "\x7f", "\x80", "\x85", "\x9b", "\xa0", "\u061c", "\u2028", "\u2029", "\u202e", "\ufeff", "\ufffe", "\uffff",
+       "\U0001f600", "\U0001fffe", "\U0010ffff", "é", "$", "$$", "$(HOME)", "$$(HOME)", "(", ")", "\\", "'", '"', "#", ":", "- ", "&a", "*a", "!!int", "|", ">",
+       "%", "@", "`", "{", "}", "[", "]", ",", "?", "~", "null", "on", "No", "0x1f", "1e3", "1_000", "0o7", "12:30", "2026-11-19", "=", "<<", " ", "x")
+
+
+def expanded(text):
+    """What Kubernetes makes of a word of a command (third_party/forked/golang/expansion), of which it knows no variable."""
+    out, at = "", 0
+    while at < len(text):
+        pair = text[at:at + 2]
+        if pair == "$$":
+            out, at = out + "$", at + 2
+        elif pair == "$(" and ")" in text[at:]:
+            out, at = out + "VALUE", text.index(")", at) + 1
+        else:
+            out, at = out + text[at], at + 1
+    return out
+
+
+@pytest.mark.parametrize("kind", ["job", "jobset", "trainjob"])
+def test_two_parsers_give_back_every_byte(kind):
+    """One is YAML 1.1, one 1.2."""
+    ruamel = pytest.importorskip("ruamel.yaml")
+    draw = random.Random(7)
+    words = list(ODD) + ["".join(draw.choices(ODD, k=draw.randrange(1, 9))) for _ in range(400)]
+    text = k8s(f"--kind={kind}", "--name=on", "--namespace=null", "--runtime=no", "--cpu=1e3", "--memory=0x1f", command=("prog", *words))
+    for parsed in list(yaml.safe_load_all(text)), list(ruamel.YAML(typ="safe", pure=True).load_all(text)):
+        job = parsed[-1]
+        (command,) = [node for node in walk(job) if isinstance(node, list) and node[:2] == ["muster", "run"]]
+        assert [expanded(word) for word in command[-len(words):]] == words
+        assert (job["metadata"]["name"], job["metadata"]["namespace"]) == ("on", "null")
+        assert {"cpu": "1e3", "memory": "0x1f"} in list(walk(job))
+        assert all(isinstance(key, str) for node in walk(job) if isinstance(node, dict) for key in node)
+        assert {"name": "on-token", "key": "token"} in list(walk(job))
+
+
+def walk(node):
+    yield node
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from walk(part)
+
+
+def test_what_no_manifest_can_say_is_refused():
+    for words in (["--image=i", "--", b"a\xff"], [b"--image=\x9b", "--", "x"], ["--image=i", b"--cpu=\xc3", "--", "x"]):
+        done = subprocess.run([MUSTER, "k8s", *words], capture_output=True, env=clean_env())
+        assert done.returncode == 2 and b"is not UTF-8, and cannot be written into a manifest" in done.stderr, done.stderr
 
 
 def missing(wanted, known, path=""):

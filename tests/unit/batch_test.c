@@ -61,9 +61,14 @@ TEST(orders_fill_the_slots_and_the_next_starts_when_one_ends)
 	struct batch_opts opts = options();
 	begin(&opts, 3);
 	ck_assert_str_eq(told(), "spawn0 spawn1");
-	ends(1, 0, false, S);
+	uint64_t since_ns;
+	ck_assert_ptr_eq(batch_running(&batch, 1, &since_ns), &orders[1]);
+	ends(1, 0, false, 2 * S);
+	ck_assert_uint_eq(wanted.items[0].outcome.start_ns, S);
+	ck_assert_uint_eq(wanted.items[0].outcome.end_ns, 2 * S);
 	ck_assert_str_eq(told(), "finish1:ok spawn1");
 	ends(0, 0, false, S);
+	ck_assert_ptr_null(batch_running(&batch, 0, &since_ns));
 	ends(1, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok finish1:ok end");
 	ck_assert_uint_eq(list.ok, 3);
@@ -382,6 +387,11 @@ TEST(a_canary_goes_first_and_opens_or_closes_the_gate)
 		ends(0, code, false, S);
 		ck_assert_str_eq(told(), code ? "finish0:canary end" : "finish0:ok spawn0 spawn1");
 		ck_assert_uint_eq(list.skipped, code ? 2 : 0);
+		ck_assert_uint_eq(list.ok, 0);
+		ck_assert_uint_eq(list.failed, 0);
+		ck_assert_uint_eq(list.gates[1].held, 0);
+		ck_assert_uint_eq(list.learned[0].count,
+				  0); /* how long others take it does not say */
 		ck_assert_uint_eq(list.total, 2);
 		batch_end();
 	}
@@ -555,6 +565,122 @@ TEST(a_guarded_batch_looks_at_the_host_before_every_start)
 	ends(0, 0, false, S);
 	ck_assert_str_eq(told(), "finish0:ok");
 	ck_assert(!batch.ended);
+	batch_end();
+}
+
+TEST(either_limit_guards_a_batch)
+{
+	for (int i = 0; i < 2; i++) {
+		struct batch_opts opts = options();
+		opts.memory_free = i ? 100 : 0;
+		opts.load = i ? 0 : 0.5;
+		begin(&opts, 1);
+		ck_assert_str_eq(told(), "host");
+		ck_assert(!batch_waits_for_host(&batch)); /* it is not known yet */
+		host_is(i ? 99 : 0, i ? 100 : 0.5, 0);
+		ck_assert_str_eq(told(), "");
+		ck_assert(batch_waits_for_host(&batch));
+		step(BATCH_TICK, 0, BATCH_HOST_PERIOD_NS);
+		ck_assert_str_eq(told(), "host");
+		ck_assert(!batch_waits_for_host(&batch));
+		host_is(100, 0.4, S);
+		ck_assert_str_eq(told(), "spawn0");
+		ck_assert(!batch_waits_for_host(&batch)); /* nothing is left to start */
+		batch_end();
+	}
+}
+
+TEST(a_batch_whose_slots_are_taken_does_not_wait_for_the_host)
+{
+	struct batch_opts opts = options();
+	opts.jobs = 1;
+	opts.memory_free = 100;
+	opts.start_delay_ns = S;
+	begin(&opts, 2);
+	host_is(100, 0, 0);
+	ck_assert_str_eq(told(), "host spawn0");
+	ck_assert_uint_gt(batch.hold_ns, 0);
+	ck_assert(!batch_waits_for_host(&batch));
+	batch_end();
+}
+
+TEST(cpu_time_of_a_pinned_order_is_that_of_its_cores)
+{
+	static const struct {
+		int cores, cpus;
+		uint64_t first_look_ns;
+	} cases[] = { { 2, 1, 10 * S }, { 2, 0, 5 * S }, { 1, 0, 10 * S } };
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct batch_opts opts = options();
+		orders[0].cpu_timeout_ns = 10 * S;
+		batch_make(&opts, cases[i].cores, 1);
+		pool.units[0].cpu_count = cases[i].cpus;
+		step(BATCH_START, 0, 0);
+		ck_assert_uint_eq(batch_next_deadline(&batch), cases[i].first_look_ns);
+		told();
+		batch_end();
+	}
+	orders[0].cpu_timeout_ns = 0;
+}
+
+TEST(an_order_that_has_ended_well_is_good_though_all_is_killed_before_its_last_process_is_gone)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_CLEANUP] = true;
+	begin(&opts, 1);
+	ends(0, 0, true, S);
+	ck_assert_str_eq(told(), "spawn0 kill0");
+	step(BATCH_FATAL, -1, S);
+	ck_assert_str_eq(told(), "kill0");
+	step(BATCH_EMPTY, 0, 2 * S);
+	ck_assert_str_eq(told(), "finish0:ok end"); /* nor is there time to clean up */
+	ck_assert_uint_eq(list.ok, 1);
+	batch_end();
+}
+
+TEST(an_end_that_nobody_knows_is_a_lost_one)
+{
+	struct batch_opts opts = options();
+	begin(&opts, 1);
+	told();
+	batch_tell(&(struct batch_event){ .type = BATCH_EXITED,
+					  .slot = 0,
+					  .status = { .kind = EXIT_UNKNOWN },
+					  .empty = true },
+		   S);
+	ck_assert_str_eq(told(), "finish0:lost end");
+	batch_end();
+}
+
+TEST(a_batch_that_is_drained_during_a_hook_does_not_run_the_order)
+{
+	struct batch_opts opts = options();
+	opts.hooks[BATCH_HOOK_PREPARE] = true;
+	begin(&opts, 1);
+	told();
+	step(BATCH_DRAIN, -1, S);
+	ends(0, 0, false, 2 * S);
+	ck_assert_str_eq(told(), "finish0:killed end");
+	ck_assert_uint_eq(list.ok + list.failed, 0);
+	batch_end();
+}
+
+TEST(what_a_precision_is_measured_from_are_the_durations_of_runs)
+{
+	struct batch_opts opts = options();
+	struct repeat_rules rules;
+	struct repeat repeat;
+	repeat_rules_init(&rules);
+	rules.precision = 0.01;
+	repeat_init(&repeat, &rules);
+	orders[0].repeat = &repeat;
+	begin(&opts, 1);
+	ends(0, 0, false, 5 * S);
+	ck_assert_uint_eq(repeat.wall_count[0], 1);
+	ck_assert_double_eq(repeat.walls[0][0], (double)S);
+	told();
+	orders[0].repeat = NULL;
+	repeat_done(&repeat);
 	batch_end();
 }
 
@@ -768,6 +894,7 @@ TEST(a_run_that_is_slowed_down_has_a_timed_one_before_it_whose_times_count)
 	ck_assert_int_eq(wanted.items[0].outcome.trial.hook, BATCH_HOOK_NONE);
 	told();
 	ends(0, 0, false, 40 * S);
+	ck_assert_uint_eq(wanted.items[0].outcome.start_ns, S);
 	ck_assert_uint_eq(wanted.items[0].outcome.end_ns, 2 * S);
 	ck_assert_str_eq(told(), "finish0:ok end");
 	batch_end();

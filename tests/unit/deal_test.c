@@ -1,6 +1,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "core/deal/files.h"
 #include "core/deal/hand.h"
 
@@ -481,6 +482,8 @@ TEST(a_host_that_comes_when_all_is_over_is_told_so)
 	ck_assert_uint_eq(find(&t, DEAL_DO_BYE)->link, 2);
 	ck_assert_uint_eq(deal_absent(&t.deal), 0);
 	ck_assert_uint_eq(deal_hosts_in(&t.deal, DEAL_HERE), 1);
+	ck_assert_uint_eq(deal_hosts_in(&t.deal, DEAL_LOST), 1); /* it takes no part */
+	ck_assert_uint_eq(t.deal.late, 1);
 }
 
 TEST(a_new_coordinator_gives_nothing_while_orders_of_the_old_one_may_run)
@@ -495,6 +498,191 @@ TEST(a_new_coordinator_gives_nothing_while_orders_of_the_old_one_may_run)
 	ck_assert_uint_eq(deal_deadline_ns(&t.deal), LOST_NS);
 	step(&t, LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_GIVE));
+}
+
+TEST(the_pace_of_a_host_is_the_time_between_its_results)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 3, &config);
+	hello(&t, 1, 1, NULL, 0);
+	step(&t, 50,
+	     (struct deal_event){ DEAL_EV_RETURNED, .link = 1, .order = 1,
+				  .lease = t.orders[1].lease });
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 1); /* which is no result */
+	result(&t, 101, 0, 1, 0, t.orders[0].lease);
+	ck_assert_uint_eq(t.deal.hosts[0].pace_ns, 100);
+	ck_assert_uint_eq(t.deal.hosts[0].done, 1);
+}
+
+TEST(a_host_whose_places_are_taken_asks_for_nothing_though_it_has_cores)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, ORDERS, &config);
+	hello(&t, 1, 1, NULL, 0);
+	result(&t, 1 + NS_PER_MS, 0, 1, 0, t.orders[0].lease); /* and is given some ahead */
+	step(&t, 2 + NS_PER_MS,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = 2, .id = { 1, 2 },
+				  .facts = { 4, 4, 2, 1000, .name = "narrow" } });
+	for (uint32_t i = 0; t.list.schedule.queued > 0 && i < ORDERS; i++)
+		if (t.orders[i].state == BATCH_GIVEN && t.orders[i].host == 0)
+			result(&t, 3 + NS_PER_MS, 0, 1, i, t.orders[i].lease);
+	ck_assert_uint_eq(t.list.schedule.queued, 0);
+	ck_assert_int_eq(t.deal.hosts[1].facts.jobs, (int)t.deal.hosts[1].given_count);
+	ck_assert_ptr_null(find(&t, DEAL_DO_RECALL));
+}
+
+TEST(what_ran_when_all_was_stopped_is_not_charged_with_the_loss_of_its_host)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	step(&t, 2, (struct deal_event){ DEAL_EV_STARTED, .link = 1, .lease = t.orders[0].lease });
+	step(&t, 3,
+	     (struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_STOP,
+				  .why = BATCH_STOP_INTERRUPT });
+	ck_assert_int_eq(find(&t, DEAL_DO_STOP)->stop, WORKLIST_STOP);
+	step(&t, 4, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	ck_assert_ptr_null(find(&t, DEAL_DO_LOSE));
+	ck_assert_uint_eq(t.list.failed, 0);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_END), 1);
+	beat(&t, 5, 0);
+	ck_assert_uint_eq(t.actions.count, 0); /* it ends once */
+}
+
+TEST(only_hosts_that_are_told_to_stop_hear_of_it)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 2, &config);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_STOP));
+	step(&t, 2,
+	     (struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_DRAIN, .why = BATCH_STOP_DRAIN });
+	hello(&t, 3, 2, NULL, 0);
+	ck_assert_int_eq(find(&t, DEAL_DO_STOP)->stop, WORKLIST_DRAIN);
+	ck_assert_uint_eq(find(&t, DEAL_DO_STOP)->link, 2);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+}
+
+TEST(a_lost_host_takes_no_place_and_has_none_when_it_is_back)
+{
+	AUTO(table_done) struct table t;
+	struct deal_config config = usual();
+	config.max_hosts = 1;
+	begin(&t, ORDERS, &config);
+	hello(&t, 1, 1, NULL, 0);
+	hello(&t, 1, 2, NULL, 0); /* a spare, which is lost */
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .host = 1, .link = 2, .dead = true });
+	hello(&t, 3, 3, NULL, 0);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	step(&t, 4, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->link, 3);
+	ck_assert_uint_eq(t.deal.jobs, 2);
+	hello(&t, 5, 11, NULL, 0);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_WELCOME));
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	ck_assert_uint_eq(t.deal.jobs, 2);
+}
+
+TEST(a_host_that_is_silent_for_too_long_is_hung_up_on)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	hello(&t, 1, 1, NULL, 0);
+	step(&t, 1 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_uint_eq(find(&t, DEAL_DO_HANG_UP)->link, 1);
+	step(&t, 2 + LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_uint_eq(t.actions.count, 0); /* once */
+	/* One whose link is gone already is only lost. */
+	hello(&t, 3 + LOST_NS, 2, NULL, 0);
+	step(&t, 4 + LOST_NS, (struct deal_event){ DEAL_EV_LINK_DOWN, .host = 1, .link = 2 });
+	step(&t, 4 + 2 * LOST_NS, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_HOST_LOST));
+	ck_assert_ptr_null(find(&t, DEAL_DO_HANG_UP));
+}
+
+TEST(the_own_host_is_never_another_that_started_again)
+{
+	for (uint64_t local = 1; local <= 2; local++) {
+		AUTO(table_done) struct table t;
+		const struct deal_config config = usual();
+		begin(&t, 2, &config);
+		t.orders[1].item.kind = 1;
+		t.kinds[1] = (struct order_kind){ .width = 1, .memory = 5000 };
+		begin_again(&t, 2, &config);
+		for (uint64_t number = 1; number <= 2; number++)
+			step(&t, 1,
+			     (struct deal_event){ DEAL_EV_HELLO, .link = number,
+						  .id = { 1, number }, .local = number == local,
+						  .facts = { 2, 2, 2, 1000, .name = "one" } });
+		ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
+	}
+}
+
+TEST(a_lost_process_keeps_no_order_waiting_for_hosts_that_are_all_here)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin_unfit(&t, &config);
+	hello_as(&t, 2, (struct host_facts){ 2, 2, 2, 1000, .name = "node1" });
+	step(&t, 2, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1, .dead = true });
+	hello_as(&t, 3, (struct host_facts){ 2, 2, 2, 1000, .name = "node3" });
+	beat(&t, LOST_NS, 2);
+	beat(&t, LOST_NS, 1);
+	ck_assert_ptr_null(find(&t, DEAL_DO_UNFIT));
+	beat(&t, 2 + LOST_NS, 1);
+	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
+}
+
+TEST(no_more_hosts_than_the_limit_are_taken)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	t.deal.hosts = NEW_ARRAY(struct deal_host, DEAL_HOSTS_MAX);
+	t.deal.host_cap = t.deal.host_count = DEAL_HOSTS_MAX;
+	for (uint32_t i = 0; i < DEAL_HOSTS_MAX; i++)
+		t.deal.hosts[i] = (struct deal_host){ .id = { 2, i }, .state = DEAL_LOST };
+	hello(&t, 1, 7, NULL, 0);
+	ck_assert_uint_eq(t.actions.count, 1);
+	ck_assert_uint_eq(find(&t, DEAL_DO_HANG_UP)->link, 7);
+	ck_assert_uint_eq(t.deal.host_count, DEAL_HOSTS_MAX);
+}
+
+TEST(what_comes_on_another_link_than_the_hosts_is_nothing)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 3, &config);
+	hello(&t, 1, 1, NULL, 0);
+	uint32_t lease = t.orders[1].lease;
+	result(&t, 2, 0, 99, 1, lease);
+	ck_assert_uint_eq(t.actions.count, 0);
+	step(&t, 3, (struct deal_event){ DEAL_EV_LINK_DOWN, .link = 1 });
+	result(&t, 4, 0, 0, 1, lease); /* no link at all is not the one it has not */
+	ck_assert_uint_eq(t.actions.count, 0);
+	ck_assert_uint_eq(t.deal.hosts[0].heard_ns, 3);
+	hello(&t, 5, 11, &lease, 1);
+	result(&t, 6, 0, 11, 1, lease);
+	ck_assert_uint_eq(find(&t, DEAL_DO_COUNT)->order, 1);
+	result(&t, 7, 0, 11, 1, lease); /* once more */
+	ck_assert_uint_eq(find(&t, DEAL_DO_NOTE)->order, 1);
+	ck_assert_uint_eq(find(&t, DEAL_DO_NOTE)->lease, lease);
+}
+
+TEST(a_lone_own_host_waits_for_no_time)
+{
+	AUTO(table_done) struct table t;
+	const struct deal_config config = usual();
+	begin(&t, 1, &config);
+	step(&t, 1,
+	     (struct deal_event){ DEAL_EV_HELLO, .link = 1, .id = { 1, 1 }, .local = true,
+				  .facts = { 2, 2, 2, 1000 } });
+	ck_assert_uint_eq(deal_deadline_ns(&t.deal), NS_NEVER);
 }
 
 /* ---- the host's side ---- */
@@ -654,4 +842,81 @@ TEST(a_host_that_stops_returns_what_has_not_started)
 	poke(&f, 7, (struct hand_event){ HAND_EV_GIVEN, .order = 6, .lease = 9 });
 	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_RETURNED);
 	ck_assert_uint_eq(f.actions.count, 1);
+}
+
+TEST(a_second_welcome_on_a_link_changes_nothing)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_WELCOME, .term = 2 });
+	ck_assert_uint_eq(f.actions.count, 0);
+	ck_assert_uint_eq(f.hand.count, 1);
+	poke(&f, 6, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 7, (struct hand_event){ HAND_EV_WELCOME, .term = 2 }); /* and without a link */
+	ck_assert_uint_eq(f.actions.count, 0);
+	ck_assert_uint_eq(f.hand.count, 1);
+}
+
+TEST(an_order_that_runs_is_told_again_on_the_next_link)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 6, (struct hand_event){ HAND_EV_LINK_UP });
+	poke(&f, 7, (struct hand_event){ HAND_EV_WELCOME, .term = 1 });
+	ck_assert_uint_eq(f.actions.count, 1);
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_STARTED);
+	ck_assert_uint_eq(f.actions.items[0].lease, 7);
+}
+
+TEST(an_order_is_taken_once_and_only_after_the_welcome)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_GIVEN, .order = 5, .lease = 7 });
+	ck_assert_uint_eq(f.actions.count, 0);
+	poke(&f, 6, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 7, (struct hand_event){ HAND_EV_LINK_UP });
+	poke(&f, 8, (struct hand_event){ HAND_EV_GIVEN, .order = 6, .lease = 8 });
+	ck_assert_uint_eq(f.actions.count, 0);
+	ck_assert_uint_eq(f.hand.count, 1);
+}
+
+TEST(as_many_orders_are_returned_as_are_recalled)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	for (uint32_t lease = 8; lease < 11; lease++)
+		poke(&f, 5, (struct hand_event){ HAND_EV_GIVEN, .order = lease, .lease = lease });
+	poke(&f, 6, (struct hand_event){ HAND_EV_RECALL, .count = 2 });
+	ck_assert_uint_eq(f.actions.count, 5); /* UNQUEUE and RETURNED of each, and the end */
+	ck_assert_uint_eq(f.actions.items[0].lease, 10); /* the last first */
+	ck_assert_uint_eq(f.actions.items[2].lease, 9);
+	ck_assert_int_eq(f.actions.items[4].type, HAND_DO_RECALLED);
+	ck_assert_uint_eq(f.hand.count, 2);
+}
+
+TEST(a_host_beats_when_a_beat_is_due_and_it_has_a_link)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 1 + NS_PER_S, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_uint_eq(f.actions.count, 0);
+	poke(&f, 2 + NS_PER_S, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_uint_eq(f.actions.count, 1);
+	ck_assert_uint_eq(hand_deadline_ns(&f.hand), 2 + 2 * NS_PER_S);
+	poke(&f, 3 + NS_PER_S, (struct hand_event){ HAND_EV_LINK_DOWN });
+	poke(&f, 3 + 2 * NS_PER_S, (struct hand_event){ HAND_EV_TIMER });
+	ck_assert_uint_eq(f.actions.count, 0);
+}
+
+TEST(an_order_that_is_anothers_is_discarded_without_a_word)
+{
+	AUTO(fist_done) struct fist f;
+	make_fist(&f);
+	poke(&f, 5, (struct hand_event){ HAND_EV_DROP, .lease = 7 });
+	ck_assert_uint_eq(f.actions.count, 1);
+	ck_assert_int_eq(f.actions.items[0].type, HAND_DO_DISCARD);
+	poke(&f, 6, (struct hand_event){ HAND_EV_DROP, .lease = 7 });
+	ck_assert_uint_eq(f.actions.count, 0);
 }

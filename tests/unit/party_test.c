@@ -51,7 +51,9 @@ TEST(a_host_without_an_endpoint_probes_and_connects_to_the_one_that_coordinates)
 	ck_assert_uint_eq(party_deadline_ns(&party), NS_NEVER);
 	step((struct party_event){ .type = PARTY_EV_LISTENING, .index = -1 });
 	ck_assert_uint_eq(actions.count, 2);
-	ck_assert(did(PARTY_DO_PROBE));
+	ck_assert_int_eq(actions.items[0].type, PARTY_DO_PROBE);
+	ck_assert_int_eq(actions.items[0].index, 0);
+	ck_assert_int_eq(actions.items[1].index, 1);
 	answer(1, FINDER_COORDINATES);
 	ck_assert(did(PARTY_DO_CONNECT));
 	ck_assert_int_eq(actions.items[0].index, 1);

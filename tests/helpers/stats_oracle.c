@@ -10,7 +10,7 @@ int main(void)
 	char *line = NULL;
 	size_t cap = 0;
 	struct stats_question question;
-	double answer[STATS_VALUES_MAX];
+	double answer[STATS_ANSWER_MAX];
 	const char *rest;
 	while (getline(&line, &cap, stdin) > 0) {
 		if (!stats_question_parse(line, &question, &rest))

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "core/batch/any_change.h"
+#include "core/batch/noise.h"
+#include "core/batch/serial.h"
 #include "core/batch/stats.h"
 #include "core/batch/stats_interval.h"
 #include "core/batch/stats_rank.h"
@@ -101,7 +104,58 @@ static size_t limits(const struct stats_question *q, double *answer)
 	return 4;
 }
 
-size_t stats_question_answer(struct stats_question *q, double answer[STATS_VALUES_MAX])
+/* The normal scores of the ranks, the chance of a change and that of a split, given X. */
+static size_t change(const struct stats_question *q, double *answer)
+{
+	AUTO(any_change_table_done) struct any_change_table table = ANY_CHANGE_TABLE_INIT;
+	double sorted[STATS_VALUES_MAX];
+	any_change_scores(q->a, q->m, &table, answer, sorted);
+	for (size_t i = 1; i < q->m; i++)
+		if (sorted[i] < sorted[i - 1])
+			return 0;
+	answer[q->m] = any_change_p(answer, q->m, q->x);
+	answer[q->m + 1] = any_change_split_p(answer, q->m, q->x);
+	return q->m + 2;
+}
+
+/* Of neighbours, and what it does to the mean of X of them. */
+static size_t serial(const struct stats_question *q, double *answer)
+{
+	struct serial_evidence evidence = { .values = 0 };
+	answer[0] = serial_correlation(q->a, q->m, &answer[1]);
+	serial_gather(&evidence, q->a, q->m);
+	answer[2] = serial_drift(&evidence);
+	answer[3] = evidence.products;
+	answer[4] = serial_inflation(answer[0], q->x);
+	return 5;
+}
+
+/* The second sample, if any, is CPU time; X runs met a load. */
+static size_t noise(const struct stats_question *q, double *answer)
+{
+	struct noise_facts facts = { .values = q->a, .cpu = q->n ? q->b : NULL, .n = q->m };
+	struct noise_report report;
+	facts.disturbed[NOISE_LOAD] = (size_t)q->x;
+	noise_judge(&facts, &report);
+	const double all[] = { report.spread,
+			       report.cpu_spread,
+			       report.cpu_steadier,
+			       report.drift,
+			       report.drift_p,
+			       report.drifts,
+			       report.waves,
+			       (double)report.outliers,
+			       report.many_outliers,
+			       (double)report.runs_for_1,
+			       report.smallest,
+			       report.grade,
+			       report.advise[NOISE_LOAD],
+			       report.advise[NOISE_GOVERNOR] };
+	memcpy(answer, all, sizeof(all));
+	return ARRAY_LEN(all);
+}
+
+size_t stats_question_answer(struct stats_question *q, double answer[STATS_ANSWER_MAX])
 {
 	if (!strcmp(q->op, "bh")) {
 		stats_benjamini_hochberg(q->a, q->m, answer);
@@ -115,6 +169,12 @@ size_t stats_question_answer(struct stats_question *q, double answer[STATS_VALUE
 		return student(q, answer);
 	if (!strcmp(q->op, "limits"))
 		return limits(q, answer);
+	if (!strcmp(q->op, "change"))
+		return change(q, answer);
+	if (!strcmp(q->op, "serial"))
+		return serial(q, answer);
+	if (!strcmp(q->op, "noise"))
+		return noise(q, answer);
 	stats_sort(q->a, q->m);
 	stats_sort(q->b, q->n);
 	if (!strcmp(q->op, "describe"))

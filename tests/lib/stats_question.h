@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #define STATS_VALUES_MAX 1000
+#define STATS_ANSWER_MAX (STATS_VALUES_MAX + 2)
 
 /* A line is "OP X M N a1..aM b1..bN" (X: a quantile, a confidence, ... where the operation has
  * one). */
@@ -22,6 +23,6 @@ bool stats_question_parse(const char *line, struct stats_question *ret_question,
 			  const char **ret_rest);
 
 /* How many numbers the answer has; 0: no such operation. Sorts the samples. */
-size_t stats_question_answer(struct stats_question *question, double answer[STATS_VALUES_MAX]);
+size_t stats_question_answer(struct stats_question *question, double answer[STATS_ANSWER_MAX]);
 
 #endif

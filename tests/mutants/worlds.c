@@ -23,7 +23,12 @@ static void play(const struct sim_options *options, uint64_t first, uint64_t cou
 
 WORLDS(worlds_without_faults, 1, 20, .faults = false)
 WORLDS(worlds_with_faults, 1, 100, .faults = true)
-WORLDS(more_worlds_with_faults, 101, 200, .faults = true)
+WORLDS(more_worlds_with_faults, 101, 1000, .faults = true)
+WORLDS(many_worlds_with_faults, 1101, 5000, .faults = true)
 WORLDS(worlds_with_notices, 1, 100, .faults = true, .notices = true)
+WORLDS(more_worlds_with_notices, 101, 2000, .faults = true, .notices = true)
 WORLDS(worlds_with_checks, 1, 50, .checks = true)
+WORLDS(more_worlds_with_checks, 51, 500, .checks = true)
+WORLDS(worlds_with_checks_and_faults, 1, 1000, .faults = true, .checks = true)
 WORLDS(worlds_with_pace, 1, 100, .faults = true, .pace = true)
+WORLDS(more_worlds_with_pace, 101, 1000, .faults = true, .pace = true)

@@ -19,7 +19,7 @@ static bool is_close(double ours, double theirs)
 static void check_line(const char *line)
 {
 	struct stats_question question;
-	double answer[STATS_VALUES_MAX];
+	double answer[STATS_ANSWER_MAX];
 	const char *rest;
 	ck_assert_msg(stats_question_parse(line, &question, &rest), "%s", line);
 	size_t count = stats_question_answer(&question, answer);

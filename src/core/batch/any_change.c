@@ -75,6 +75,8 @@ static void table_fit(struct any_change_table *table, size_t n)
 
 static double table_quantile(struct any_change_table *table, size_t k)
 {
+	if (k == table->n) /* the middle: equal values have nothing that scaling could make large */
+		return 0;
 	if (isnan(table->quantiles[k]))
 		table->quantiles[k] = stats_normal_quantile((double)k / (2 * (double)table->n));
 	return table->quantiles[k];
@@ -224,6 +226,7 @@ double any_change_p(const double *scores, size_t n, double correlation)
 	if (n > CLEAN_MAX)
 		return p;
 	double worth = 1 / serial_inflation(correlation, count);
-	double split = (double)clean_split(scores, n);
-	return MIN(p, clean_split_p((size_t)(count * worth), (size_t)(split * worth)));
+	size_t split = clean_split(scores, n);
+	double side = (double)MIN(split, n - split); /* the same from both ends */
+	return MIN(p, clean_split_p((size_t)(count * worth), (size_t)(side * worth)));
 }

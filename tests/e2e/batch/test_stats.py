@@ -207,6 +207,134 @@ def test_intervals_cover_the_truth_as_often_as_they_say(n, shape):
     assert covered > 0.94, covered
 
 
+# ---- what SciPy does not have, written a second time ----
+
+
+def inflation(rho, length):
+    """Of the variance of a mean of `length` values of an AR(1) process, from the sum of all correlations."""
+    if length <= 60:
+        return 1 + 2 * sum((1 - k / length) * rho**k for k in range(1, int(length)))
+    return (1 + rho) / (1 - rho) - 2 * rho * (1 - rho**length) / (length * (1 - rho) ** 2)
+
+
+def correlation(values, apart):
+    away = values - values.mean()
+    return (away[apart:] * away[: len(away) - apart]).sum() / (away**2).sum()
+
+
+def serial(values, length):
+    n = len(values)
+    if np.ptp(values) == 0:
+        return [0, 0, 0, 0, 1]
+    first, second = (n * correlation(values, 1) + 1) / max(n - 3, 1), correlation(values, 2)
+    waves = first
+    if min(first, second) >= 2.5 / math.sqrt(n) and second > first * first:
+        raised = 1 + 2 * first / (1 - min(second / first, 0.95))
+        waves = (raised - 1) / (raised + 1)
+    products = n * correlation(values, 1) + 1 if n >= 5 else 0
+    drift = products / n if products > 3.5 * math.sqrt(n) and products / n > 0.15 else 0
+    rho = min(max(first, 0), 0.95)
+    return [rho, min(max(waves, 0), 0.95), drift, products, inflation(rho, length)]
+
+
+def change(values, rho):
+    """Scores of the ranks, the chance of any stretch or split, and of a split alone."""
+    n = len(values)
+    scores = stats.norm.ppf((stats.rankdata(values) - 0.5) / n)
+    scores = np.zeros(n) if np.ptp(values) == 0 else scores * math.sqrt(n / (scores**2).sum())
+    sums = np.concatenate([[0], np.cumsum(scores - scores.mean())])
+    known = max(n - inflation(rho, n), 1) / n
+
+    def found(z, chances):
+        return min(1, 2 * chances * (1 + z * z) * stats.norm.sf(z))
+
+    def lighter(p):
+        return p ** (1 + 10 / n)
+
+    split = 1
+    for i in range(1, n):
+        short = min(i, n - i)
+        variance = short * (n - short) / (n * known)
+        if sums[i] ** 2 >= 4 * variance:
+            split = min(split, found(abs(sums[i]) / math.sqrt(variance * inflation(rho, short)), 2 * math.log(n)))
+    p, step = split, 2
+    while step <= n / 2:
+        length = int(step)
+        largest = max(abs(sums[i] - sums[i - length]) for i in range(length, n + 1))
+        error = math.sqrt(length * (n - length) / (n * known) * inflation(rho, length))
+        p = min(p, found(largest / error, max(1, math.log2(n) - 2) * n / length))
+        step = max(step * math.sqrt(2), step + 1)
+    p = lighter(p)
+    if n <= 32:
+        clean = [min(i, n - i) for i in range(1, n) if scores[:i].max() < scores[i:].min() or scores[:i].min() > scores[i:].max()]
+        worth = 1 / inflation(rho, n)
+        count, at = int(n * worth), int(max(clean, default=0) * worth)
+        if 1 <= at < count:  # all ways to be as rare: a side is above or below, on the left or the right
+            p = min(p, sum((2 if 2 * k == count else 4) / math.comb(count, k) for k in range(min(at, count - at), count // 2 + 1)))
+    return [*scores, p, lighter(split)]
+
+
+def noise(values, cpu, loaded):
+    n = len(values)
+
+    def spread_of(sample):
+        return stats.median_abs_deviation(sample, scale="normal") / np.median(sample) if np.median(sample) > 0 else 0
+
+    spread, cpu_spread = spread_of(values), spread_of(cpu) if len(cpu) else 0
+    half = n // 2
+    first, second = values[:half], values[n - half :]
+    drift = np.median(second) / np.median(first) - 1
+    (_, p, _), = ask([("ranksum", 0.0, sorted(first), sorted(second))])
+    drifts = p < 0.01 and abs(drift) > spread
+    waves = serial(values, 1)[2]
+    outliers = sum(abs(values / np.median(values) - 1) > 5 * spread)
+    kept = max(1 - 2 * outliers / n, 0.1)
+    pair = stats.norm.ppf(0.975) * math.sqrt(2) * spread
+    fair = spread > 0.01 or outliers / n > 0.1 or drifts or waves > 0
+    grade = 2 if spread > 0.05 or outliers / n > 0.25 else int(fair)
+    return [spread, cpu_spread, 0 < cpu_spread < spread / 2 and spread > 0.01, drift, p, drifts, waves, outliers, outliers / n > 0.1,
+            math.ceil((pair / 0.01) ** 2 / kept), pair / math.sqrt(10 * kept), grade, grade > 0 and loaded >= n / 10 and loaded > 0, 0]
+
+
+def of_our_own():
+    """Questions that these answer: series with steps, waves, ties and outliers."""
+    rng = np.random.default_rng(14)
+
+    def walk(n, rho, sigma=0.03):
+        values = rng.normal(0, sigma, n)
+        for i in range(1, n):
+            values[i] += rho * values[i - 1]
+        return np.round(1 + values, 4)
+
+    for n, rho in ((4, 0), (5, 0.5), (6, -0.8), (9, 0.2), (14, 0), (25, 0.9), (40, 0.6), (60, 0), (90, 0.95), (300, 0.1)):
+        for length in (1, 2, 7, 100):
+            a = walk(n, rho) if length > 1 else np.round(walk(n, rho) + np.repeat(rng.normal(0, 0.1, (n + 9) // 10), 10)[:n], 4)
+            yield ("serial", float(length), a, []), serial(a, length)
+    yield ("serial", 3.0, [2.0] * 6, []), serial(np.array([2.0] * 6), 3)
+    for n in (4, 7, 8, 10, 12, 13, 20, 24, 25, 31, 32, 33, 60, 110):
+        for size, rho in ((0, 0.0), (0.05, 0.0), (0.2, 0.3), (-0.3, 0.0)):
+            a = walk(n, 0)
+            at = int(rng.integers(1, n))
+            a[at:] = np.round(a[at:] + size, 4)
+            if n % 4 == 0:
+                a = np.round(a, 2)
+            if n in (13, 60):
+                a[at:] = np.round(a[at:] - size, 4)
+                a[n // 3 : n // 2] += size
+            yield ("change", rho, a, []), change(a, rho)
+    yield ("change", 0.0, [3.0] * 12, []), change(np.array([3.0] * 12), 0.0)
+    for n, sigma, far, slope, cpu_sigma, loaded in (
+            (10, 0.002, 0, 0, 0, 0), (10, 0.02, 0, 0, 0.004, 1), (11, 0.02, 1, 0, 0.03, 1), (20, 0.004, 3, 0, 0.001, 2), (20, 0.004, 2, 0, 0, 1),
+            (20, 0.004, 6, 0, 0, 20), (24, 0.003, 0, 0.003, 0, 3), (30, 0.08, 0, 0, 0.01, 2), (31, 0.011, 1, 0, 0.004, 4), (40, 0.002, 0, 0.0002, 0, 4),
+            (40, 0.003, 5, -0.004, 0.002, 0), (60, 0.004, 0, 0, 0.004, 60), (21, 0.004, 5, 0, 0, 2), (40, 0.03, 9, 0, 0.001, 3)):
+        a = np.round(1 + rng.normal(0, sigma, n) + slope * np.arange(n), 5)
+        a[rng.choice(n, far, replace=False)] += 0.5
+        cpu = np.round(1 + rng.normal(0, cpu_sigma, n), 5) if cpu_sigma else np.array([])
+        yield ("noise", float(loaded), a, cpu), noise(a, cpu, loaded)
+    a = np.round(1 + 0.006 * np.sin(np.arange(60) / 4) + rng.normal(0, 0.001, 60), 5)
+    yield ("noise", 6.0, a, []), noise(a, np.array([]), 6)
+
+
 # ---- answers for those who have no SciPy ----
 
 KEPT = Path(__file__).parents[2] / "data/statistics"
@@ -310,6 +438,7 @@ def kept_questions():
         averages = [(logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n)]
         sums = np.array([sum(s) for s in itertools.product(*[(0, i + 1) for i in range(n)])])
         yield ("paired", confidence, a, b), hodges_lehmann(averages, confidence, lambda k: np.mean(sums < k))
+    yield from of_our_own()
 
 
 def test_answers_that_the_unit_test_expects_are_scipys():

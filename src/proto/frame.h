@@ -27,7 +27,7 @@
 #include "core/rounds/finder.h"
 
 #define FRAME_MAJOR 2  /* other majors do not understand each other */
-#define FRAME_MINOR 12 /* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MINOR 13 /* later ones add bytes at the end of bodies, and types of frames */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3

@@ -7,12 +7,12 @@
 #include "proto/pack.h"
 
 /* A field that is added to one of these must also be packed below and drawn in the test. */
-static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 424 &&
-		      sizeof(struct cause) == 120 && sizeof(struct round_ref) == 24 &&
+static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 304 &&
+		      sizeof(struct cause) == 792 && sizeof(struct round_ref) == 24 &&
 		      sizeof(struct stall) == 16 && sizeof(struct kept) == 56 &&
-		      sizeof(struct msg_join) == 440 && sizeof(struct msg_formed) == 368 &&
-		      sizeof(struct msg_failed) == 392 && sizeof(struct msg_stop) == 400 &&
-		      sizeof(struct msg_leave) == 8 && sizeof(struct msg_closed) == 136 &&
+		      sizeof(struct msg_join) == 1112 && sizeof(struct msg_formed) == 368 &&
+		      sizeof(struct msg_failed) == 792 && sizeof(struct msg_stop) == 808 &&
+		      sizeof(struct msg_leave) == 8 && sizeof(struct msg_closed) == 808 &&
 		      sizeof(struct msg_refused) == 164 && sizeof(struct msg_ping) == 32 &&
 		      sizeof(struct msg_pong) == 96 && sizeof(struct msg_peers) == 546 &&
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
@@ -116,7 +116,46 @@ static void pack_node(struct pack *p, struct node_info *node)
 	pack_addrs(p, node->addrs, &node->addr_count, MSG_ADDRS_MAX);
 }
 
-static void pack_memory(struct pack *p, struct memory *memory)
+/* As much of it as there is room for before `after` bytes that follow: in the longest JOIN it has
+ * to give way. */
+static void pack_part(struct pack *p, char *text, size_t size, size_t after)
+{
+	char part[UINT8_MAX + 1];
+	size_t room = (size_t)(p->end - p->at);
+	if (!p->writing) {
+		pack_text(p, text, size);
+		return;
+	}
+	pack_require(p, room > after);
+	size_t len = p->bad ? 0 : MIN(strnlen(text, size), MIN(room - after - 1, UINT8_MAX));
+	memcpy(part, text, len);
+	part[len] = '\0';
+	pack_text(p, part, sizeof(part));
+}
+
+#define ACCOUNT_MIN (1 + 4 + 8 + 8 + 1 + 1) /* without its texts */
+
+static void pack_blame(struct pack *p, struct blame *blame)
+{
+	pack_bool(p, &blame->named);
+	pack_u32(p, &blame->rank);
+	pack_bool(p, &blame->exclude);
+	pack_part(p, blame->text, sizeof(blame->text), ACCOUNT_MIN);
+}
+
+/* What earlier versions do not know of a cause. They know no later reasons, so the field that they
+ * read has one of theirs. */
+static void pack_account(struct pack *p, struct cause *cause)
+{
+	PACK_ENUM(p, cause->reason, FAILURE_REASON_COUNT);
+	pack_u32(p, &cause->world_size);
+	pack_u64(p, &cause->lived_ns);
+	pack_u64(p, &cause->wall_ns);
+	pack_part(p, cause->words, sizeof(cause->words), 1);
+	pack_part(p, cause->report, sizeof(cause->report), 0);
+}
+
+static void pack_memory(struct pack *p, struct memory *memory, struct cause *cause)
 {
 	pack_round_ref(p, &memory->heard);
 	pack_round_ref(p, &memory->base);
@@ -130,7 +169,7 @@ static void pack_memory(struct pack *p, struct memory *memory)
 	pack_u32(p, &memory->restarts);
 	PACK_ENUM(p, memory->work, WORK_STATE_COUNT);
 	PACK_ENUM(p, memory->ruling, RULING_COUNT);
-	pack_cause(p, &memory->cause);
+	pack_cause(p, cause);
 }
 
 /* What later minor versions added at the end of bodies; left alone in those of earlier ones. */
@@ -209,7 +248,7 @@ static void pack_join(struct pack *p, struct msg *msg)
 {
 	pack_u32(p, &msg->join.attempt);
 	pack_node(p, (struct node_info *)msg->join.node); /* of the decoder, or left alone */
-	pack_memory(p, &msg->join.memory);
+	pack_memory(p, &msg->join.memory, &msg->join.cause);
 	if (!pack_more(p))
 		return;
 	pack_bool(p, (bool *)&msg->join.node->by_progress);
@@ -223,22 +262,19 @@ static void pack_join(struct pack *p, struct msg *msg)
 		pack_bool(p, &msg->join.memory.left);
 	if (pack_more(p))
 		pack_pairing(p, (struct node_info *)msg->join.node);
-}
-
-static void pack_blame(struct pack *p, struct blame *blame)
-{
-	if (!pack_more(p))
-		return;
-	pack_bool(p, &blame->named);
-	pack_u32(p, &blame->rank);
-	pack_bool(p, &blame->exclude);
-	pack_text(p, blame->text, sizeof(blame->text));
+	if (pack_more(p)) {
+		pack_blame(p, &msg->join.cause.blame);
+		pack_account(p, &msg->join.cause);
+	}
 }
 
 static void pack_failed(struct pack *p, struct msg *msg)
 {
 	pack_cause(p, &msg->failed.cause);
-	pack_blame(p, &msg->failed.blame);
+	if (pack_more(p))
+		pack_blame(p, &msg->failed.cause.blame);
+	if (pack_more(p))
+		pack_account(p, &msg->failed.cause);
 }
 
 static void pack_done(struct pack *p, struct msg *msg)
@@ -295,9 +331,12 @@ static void pack_stop(struct pack *p, struct msg *msg)
 	PACK_ENUM(p, msg->stop.why, STOP_WHY_COUNT);
 	PACK_ENUM(p, msg->stop.ruling, RULING_COUNT);
 	pack_cause(p, &msg->stop.cause);
-	pack_blame(p, &msg->stop.blame);
+	if (pack_more(p))
+		pack_blame(p, &msg->stop.cause.blame);
 	if (pack_more(p))
 		pack_bool(p, &msg->stop.left);
+	if (pack_more(p))
+		pack_account(p, &msg->stop.cause);
 }
 
 static void pack_closed(struct pack *p, struct msg *msg)
@@ -310,6 +349,10 @@ static void pack_closed(struct pack *p, struct msg *msg)
 		pack_bool(p, &msg->closed.stalled);
 	if (pack_more(p))
 		pack_bool(p, &msg->closed.left);
+	if (pack_more(p)) {
+		pack_blame(p, &msg->closed.cause.blame);
+		pack_account(p, &msg->closed.cause);
+	}
 }
 
 static void pack_refused(struct pack *p, struct msg *msg)

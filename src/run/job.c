@@ -50,6 +50,7 @@ void job_release(struct job *job, enum hold why)
 static void arm_timer(struct job *job)
 {
 	uint64_t deadline_ns = MIN(node_deadline_ns(&job->node), joblog_deadline_ns(&job->log));
+	deadline_ns = MIN(deadline_ns, job->words_ns);
 	if (!job->ended)
 		deadline_ns = MIN(deadline_ns, group_deadline_ns(&job->group));
 	if (deadline_ns == NS_NEVER) {
@@ -104,6 +105,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		job_push_group(job, (struct group_event){ GROUP_EV_TIMER });
 	if (node_deadline_ns(&job->node) <= now_ns)
 		job_push_node(job, (struct node_event){ .type = NODE_EV_TIMER });
+	job_take_words(job);
 	job_pump(job);
 }
 
@@ -256,6 +258,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		switch (event.type) {
 		case OUTPUT_DRAINED:
 			TELL(&job->telling, HAPPENED_WORKER_DRAINED, .id = event.id);
+			job_take_words(job);
 			break;
 		case OUTPUT_TROUBLE:
 			log_warn("%s", event.text);
@@ -269,8 +272,7 @@ static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			break;
 		}
 	}
-	if (job->log.sender)
-		job_pump(job);
+	job_pump(job);
 }
 
 /* ---- beginning and end ---- */
@@ -403,6 +405,7 @@ int job_run(const struct run_config *config, struct job_result *ret_result, stru
 		.config = config,
 		.result = ret_result,
 		.signals.fd = -1,
+		.words_ns = NS_NEVER,
 		.store = ROUND_STORE_INIT,
 		.routes = ROUTES_INIT,
 		.telling = {

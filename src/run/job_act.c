@@ -1,10 +1,14 @@
 /* Carries out the actions of the job's two machines: the group's workers, the node's rounds. */
 #include "run/job_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "run/tell/text.h"
 
 int job_offer_store(struct job *job, struct err *err)
 {
@@ -17,21 +21,58 @@ int job_offer_store(struct job *job, struct err *err)
 
 /* ---- the group's actions ---- */
 
+#define WORDS_NS (NS_PER_S / 2) /* for the last words, which a paused terminal holds up */
+
 static void tell_failed(struct job *job, size_t rank)
 {
 	const struct worker *worker = &job->group.workers[rank];
+	const struct history *history = &job->result->history;
+	struct cause *cause = &job->cause;
+	cause->reason = worker->reason;
+	cause->status = worker->status;
+	cause->spawn_errno = worker->spawn_errno;
+	cause->local_rank = (int32_t)rank;
+	cause->pid = job->workers.pids[rank];
+	cause->lived_ns = worker->started_ns ? worker->ended_ns - worker->started_ns : 0;
+	cause->wall_ns = worker->ended_ns + history->wall_offset_ns;
 	struct agent_event event = { .type = AGENT_GROUP_FAILED,
-				     .died_ns = worker->ended_ns,
-				     .blame = &job->blame };
-	event.cause = (struct cause){
-		.reason = worker->reason,
-		.status = worker->status,
-		.spawn_errno = worker->spawn_errno,
-		.local_rank = (int32_t)rank,
-		.pid = job->workers.pids[rank],
-	};
+				     .cause = *cause,
+				     .leaves = job->leaves,
+				     .died_ns = worker->ended_ns };
 	TELL_LATER(&job->telling, HAPPENED_GROUP_FAILED, .rank = rank);
 	job_push_agent(job, event);
+}
+
+static bool words_wait(const struct job *job)
+{
+	const struct group *group = &job->group;
+	return group->failed && job->workers.keeps_tail[group->first][OUTPUT_STDERR] &&
+	       !job->telling.cause_drained;
+}
+
+/* What the worker that failed first wrote last, for people on all hosts. */
+static void find_words(struct job *job)
+{
+	AUTO(buf_done) struct buf tail = BUF_INIT, clean = BUF_INIT;
+	const struct group *group = &job->group;
+	struct cause *cause = &job->cause;
+	if (!group->failed)
+		return;
+	cause->status = group->workers[group->first].status;
+	if (cause->reason == FAILURE_SPAWN)
+		return;
+	output_tail(job->output, job->telling.cause_id, OUTPUT_STDERR, &tail);
+	text_clean(&clean, buf_data(&tail), buf_len(&tail));
+	text_last_words(buf_str(&clean), cause->words, sizeof(cause->words));
+}
+
+void job_take_words(struct job *job)
+{
+	if (job->words_ns == NS_NEVER || (words_wait(job) && clock_now_ns() < job->words_ns))
+		return;
+	job->words_ns = NS_NEVER;
+	find_words(job);
+	job_release(job, HOLD_FOR_WORDS);
 }
 
 /* Queues this step of the agent, the end of the group, once what the workers printed is taken. */
@@ -54,8 +95,15 @@ static void tell_gone(struct job *job)
 	mpi_end(job->workers.mpi);
 	struct step_progress_span span = steps_span(&job->telling.steps);
 	struct agent_event gone = { .type = AGENT_GROUP_GONE,
-				    .reached = span.workers ? span.most + 1 : 0 };
+				    .reached = span.workers ? span.most + 1 : 0,
+				    .ended = &job->cause };
 	guard_kept(job->guard, gone.kept);
+	if (words_wait(job)) {
+		job->words_ns = ns_add(clock_now_ns(), WORDS_NS);
+		holdback_begin(&job->holdback, HOLD_FOR_WORDS);
+	} else {
+		find_words(job);
+	}
 	push_end(job, gone);
 }
 
@@ -74,10 +122,21 @@ static void tell_stuck(struct job *job)
 			    });
 }
 
+static void explain_spawn(struct job *job, int error, const struct err *why)
+{
+	struct err err = ERR_INIT;
+	if (!why)
+		entry_explain_spawn(&job->config->entry, error, &err);
+	snprintf(job->cause.words, sizeof(job->cause.words), "%s", why ? why->msg : err.msg);
+	str_make_printable(job->cause.words);
+}
+
 void job_not_started(struct job *job, size_t rank, int error, const struct err *why)
 {
 	TELL_LATER(&job->telling, HAPPENED_WORKER_NOT_STARTED, .rank = rank, .why = why);
 	guard_not_started(job->guard);
+	if (!*job->cause.words)
+		explain_spawn(job, error, why);
 	job_push_group(job,
 		       (struct group_event){ GROUP_EV_SPAWN_FAILED, .rank = rank, .error = error });
 }
@@ -148,6 +207,17 @@ static void step_group(struct job *job, const struct group_event *event)
 
 /* ---- the node's actions ---- */
 
+/* Of a failure of this round, what is known before: where there is more to read. */
+static void begin_cause(struct job *job)
+{
+	const char *dir = job->result->logdir.run;
+	struct cause *cause = &job->cause;
+	*cause = (struct cause){ .reason = FAILURE_EXIT };
+	job->leaves = false;
+	if (dir && strlen(dir) + sizeof("/report.json") <= sizeof(cause->report))
+		snprintf(cause->report, sizeof(cause->report), "%s/report.json", dir);
+}
+
 static void start_group(struct job *job, const struct msg_formed *formed, struct ballot ballot)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -158,7 +228,7 @@ static void start_group(struct job *job, const struct msg_formed *formed, struct
 	if (round_store_begin(&job->store, formed->hosts_store, &job->no_store) < 0)
 		log_error("%s", job->no_store.msg);
 	answers_round_ends(job->answers);
-	job->blame = (struct blame){ .named = false };
+	begin_cause(job);
 	job_checks_stop_measuring(&job->checks);
 	guard_keep(job->guard, ballot, &formed->kept);
 	workers_begin(&job->workers, formed);
@@ -205,8 +275,9 @@ static void stop_group(struct job *job, const struct agent_action *action)
 	notice_show(&job->notice, &(struct stop_plan){ .phase = PLAN_NONE });
 	if (action->why == GROUP_STOP_SIGNAL)
 		tell_stopped(job, action->signal);
-	if (*action->blame.text && !*job->blame.text)
-		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED, .text = action->blame.text);
+	if (action->has_cause && *action->cause.blame.text && !*job->cause.blame.text)
+		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED,
+			   .text = action->cause.blame.text);
 	TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING,
 		   .cause = action->has_cause ? &action->cause : NULL);
 }

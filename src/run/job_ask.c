@@ -15,11 +15,12 @@ static void on_condemned(void *arg, size_t rank, enum failure_reason reason, int
 	struct job *job = arg;
 	TELL_LATER(&job->telling, HAPPENED_WORKER_CONDEMNED, .rank = rank, .reason = reason,
 		   .signal = signal);
+	if (final && job->config->guard.hang_action == HANG_ACTION_STOP)
+		job->cause.no_restart = true;
+	else
+		job->leaves |= final;
 	job_push_group(job, (struct group_event){ GROUP_EV_EXPIRED, .rank = rank, .reason = reason,
 						  .signal = signal });
-	if (final)
-		job_push_agent(job, (struct agent_event){ .type = AGENT_STOP_REQUESTED,
-							  .signal = SIGTERM });
 	job_pump(job);
 }
 
@@ -63,7 +64,7 @@ static void keep_stacks(void *arg, const char *stacks, const char *collectives,
 	TELL(&job->telling, HAPPENED_STACKS_READ, .text = stacks);
 	if (*collectives)
 		TELL(&job->telling, HAPPENED_HANG_EXPLAINED, .text = collectives);
-	job->blame = *blame;
+	job->cause.blame = *blame;
 }
 
 static void on_end_explained(void *arg)

@@ -19,9 +19,9 @@ static void on_failed(void *arg, size_t rank, enum failure_reason reason,
 	int signal = reason == FAILURE_ABORT ? SIGTERM : SIGKILL;
 	if (job->group.state != GROUP_ACTIVE)
 		return;
-	if (!*job->blame.text) {
-		snprintf(job->blame.text, sizeof(job->blame.text), "%s", text);
-		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED, .text = job->blame.text);
+	if (!*job->cause.blame.text) {
+		snprintf(job->cause.blame.text, sizeof(job->cause.blame.text), "%s", text);
+		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED, .text = job->cause.blame.text);
 	}
 	TELL_LATER(&job->telling, HAPPENED_WORKER_CONDEMNED, .rank = rank, .reason = reason,
 		   .signal = signal);

@@ -37,7 +37,7 @@ struct job {
 	struct pages pages;
 	struct answers *answers;
 	struct own_question *asker; /* to other hosts; NULL: there are none */
-	struct blame blame;	    /* of the round that runs */
+	struct cause cause; /* of the round that runs: blame, words and report are known here */
 	struct workers workers;
 	struct telling telling;
 	struct notice notice;
@@ -59,7 +59,10 @@ struct job {
 	struct err no_store; /* why the current round has no store here, though it should */
 	struct err no_place; /* why this host can give no address of a store */
 	bool stop_told;
-	bool ended; /* the agent has left; only output is left to write */
+	bool leaves; /* a worker of the round that runs is in state D: rule: stuck */
+	uint64_t
+		words_ns; /* when the end of the group is told without the last words of a worker */
+	bool ended;	  /* the agent has left; only output is left to write */
 };
 
 /* ---- job.c ---- */
@@ -82,6 +85,10 @@ void job_release(struct job *job, enum hold why);
 void job_pump(struct job *job);
 
 /* ---- job_act.c ---- */
+
+/* The output of a worker has been read to its end, or it takes too long: if the end of the group
+ * waits for that, it is told. */
+void job_take_words(struct job *job);
 
 /* Steps one of the machines and carries out its actions: only job_pump() calls it. */
 void job_take(void *arg, const struct job_event *event);

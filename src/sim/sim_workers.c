@@ -106,7 +106,8 @@ static void tell_failed(struct world *world, struct host *host, size_t rank)
 	/* Records blame some rank, perhaps of another host, for every fourth failure. */
 	const struct blame blame = { .named = true,
 				     .rank = (uint32_t)(worker->ended_ns >> 4 & 15),
-				     .exclude = (worker->ended_ns & 3) == 0 };
+				     .exclude = (worker->ended_ns & 3) == 0,
+				     .text = "a rank never came" };
 	check_round(world, host->group_ballot)->failed++;
 	host_tell(world, host,
 		  &(struct agent_event){ .type = AGENT_GROUP_FAILED,
@@ -114,9 +115,9 @@ static void tell_failed(struct world *world, struct host *host, size_t rank)
 						    .status = worker->status,
 						    .spawn_errno = worker->spawn_errno,
 						    .local_rank = (int32_t)rank,
-						    .pid = 1 },
-					 .died_ns = worker->ended_ns,
-					 .blame = &blame });
+						    .pid = 1,
+						    .blame = blame },
+					 .died_ns = worker->ended_ns });
 }
 
 /* 1 + the highest step of the workers of this host in their round. */

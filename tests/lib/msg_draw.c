@@ -58,6 +58,14 @@ static int32_t draw_rank(void)
 	return (int32_t)upto(INT32_MAX) - (int32_t)below(2);
 }
 
+static void draw_blame(struct blame *blame)
+{
+	blame->named = below(2);
+	blame->rank = (uint32_t)draw();
+	blame->exclude = below(2);
+	draw_text(blame->text, sizeof(blame->text));
+}
+
 static void draw_cause(struct cause *cause)
 {
 	cause->reason = (enum failure_reason)below(FAILURE_REASON_COUNT);
@@ -72,14 +80,12 @@ static void draw_cause(struct cause *cause)
 	cause->no_restart = below(2);
 	cause->age_ns = upto(UINT64_MAX);
 	draw_text(cause->name, sizeof(cause->name));
-}
-
-static void draw_blame(struct blame *blame)
-{
-	blame->named = below(2);
-	blame->rank = (uint32_t)draw();
-	blame->exclude = below(2);
-	draw_text(blame->text, sizeof(blame->text));
+	cause->world_size = (uint32_t)draw();
+	cause->lived_ns = draw();
+	cause->wall_ns = draw();
+	draw_blame(&cause->blame);
+	draw_text(cause->words, sizeof(cause->words));
+	draw_text(cause->report, sizeof(cause->report));
 }
 
 static struct msg_addr draw_addr(void)
@@ -170,7 +176,6 @@ static void draw_memory(struct memory *memory)
 	memory->work = (enum work_state)below(WORK_STATE_COUNT);
 	memory->ruling = (enum ruling)below(RULING_COUNT);
 	memory->left = below(2);
-	draw_cause(&memory->cause);
 }
 
 static void draw_formed(struct msg_formed *formed)
@@ -283,10 +288,10 @@ void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
 		msg->join.node = node;
 		msg->join.attempt = (uint32_t)draw();
 		draw_memory(&msg->join.memory);
+		draw_cause(&msg->join.cause);
 		break;
 	case MSG_FAILED:
 		draw_cause(&msg->failed.cause);
-		draw_blame(&msg->failed.blame);
 		break;
 	case MSG_DONE:
 		msg->done.left = below(2);
@@ -363,7 +368,6 @@ void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
 		msg->stop.why = (enum stop_why)below(STOP_WHY_COUNT);
 		msg->stop.ruling = (enum ruling)below(RULING_COUNT);
 		draw_cause(&msg->stop.cause);
-		draw_blame(&msg->stop.blame);
 		msg->stop.left = below(2);
 		break;
 	case MSG_CLOSED:

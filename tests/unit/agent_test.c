@@ -356,13 +356,62 @@ TEST(what_is_known_of_a_hang_goes_with_the_failure_and_comes_with_the_stop)
 {
 	const struct blame blame = { .named = true, .rank = 5, .text = "rank 5 never came" };
 	enter(AGENT_RUNNING);
-	step(&(struct agent_event){ .type = AGENT_GROUP_FAILED, .blame = &blame });
+	step(&(struct agent_event){ .type = AGENT_GROUP_FAILED, .cause = { .blame = blame } });
 	ck_assert_int_eq(actions.items[0].msg.type, MSG_FAILED);
-	ck_assert_str_eq(actions.items[0].msg.failed.blame.text, blame.text);
+	ck_assert_str_eq(actions.items[0].msg.failed.cause.blame.text, blame.text);
 	enter(AGENT_RUNNING);
-	receive(&(struct msg){ .type = MSG_STOP, .ballot = round_1, .stop = { .blame = blame } });
+	receive(&(struct msg){
+		.type = MSG_STOP, .ballot = round_1, .stop = { .cause = { .blame = blame } } });
 	ck_assert_int_eq(actions.items[0].type, AGENT_GROUP_STOP);
-	ck_assert_str_eq(actions.items[0].blame.text, blame.text);
+	ck_assert_str_eq(actions.items[0].cause.blame.text, blame.text);
+}
+
+TEST(the_join_after_a_failure_brings_what_is_known_of_it_by_then)
+{
+	const struct cause ended = { .status = { EXIT_SIGNAL, 9, false },
+				     .words = "ValueError: boom",
+				     .report = "/tmp/logs/report.json" };
+	enter(AGENT_RUNNING);
+	step(&(struct agent_event){ .type = AGENT_GROUP_FAILED,
+				    .cause = { .reason = FAILURE_HANG, .local_rank = 1 },
+				    .died_ns = now_ns });
+	ck_assert_uint_eq(actions.items[0].msg.failed.cause.world_size, 8);
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE, .ended = &ended });
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_JOIN);
+	const struct cause *told = &actions.items[0].msg.join.cause;
+	ck_assert_int_eq(told->rank, 5);
+	ck_assert_int_eq(told->status.value, 9);
+	ck_assert_str_eq(told->words, ended.words);
+	ck_assert_str_eq(told->report, ended.report);
+}
+
+/* A worker in state D: a new one on this host would hang, too. */
+static const struct msg_failed *fail_for_good(uint32_t min_nodes)
+{
+	enter(AGENT_RUNNING);
+	agent.config.node.min_nodes = min_nodes;
+	step(&(struct agent_event){ .type = AGENT_GROUP_FAILED,
+				    .cause = { .reason = FAILURE_HANG },
+				    .died_ns = now_ns,
+				    .leaves = true });
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_FAILED);
+	return &actions.items[0].msg.failed;
+}
+
+TEST(a_host_that_can_start_nothing_leaves_a_job_that_can_go_on_without_it)
+{
+	ck_assert(!fail_for_good(1)->cause.no_restart);
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE });
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_LEAVE);
+	ck_assert_int_eq(actions.items[0].msg.leave.why, LEAVE_STUCK);
+	ck_assert(actions.items[2].outcome.stuck);
+}
+
+TEST(a_host_that_can_start_nothing_ends_a_job_that_needs_all)
+{
+	ck_assert(fail_for_good(2)->cause.no_restart);
+	step(&(struct agent_event){ .type = AGENT_GROUP_GONE });
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_JOIN);
 }
 
 TEST(every_event_in_every_state_does_what_the_table_says)

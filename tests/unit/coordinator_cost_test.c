@@ -133,7 +133,7 @@ static void cut_spare(uint64_t link)
 static void blame_next(uint64_t link)
 {
 	struct msg msg = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
-	msg.failed.blame =
+	msg.failed.cause.blame =
 		(struct blame){ .named = true, .exclude = true, .rank = (uint32_t)(nodes - link) };
 	receive(link, &msg);
 }

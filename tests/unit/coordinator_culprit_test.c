@@ -112,10 +112,10 @@ static void report_hang(bool exclude)
 	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
 	struct node_info culprit = node_of(2);
 	const struct member *member = roster_by_id(&c.roster, culprit.id);
-	failed.failed.blame = (struct blame){ .named = true,
-					      .rank = member->rank_base + 1,
-					      .exclude = exclude,
-					      .text = "rank 3 never came" };
+	failed.failed.cause.blame = (struct blame){ .named = true,
+						    .rank = member->rank_base + 1,
+						    .exclude = exclude,
+						    .text = "rank 3 never came" };
 	receive(1, &failed);
 }
 
@@ -124,11 +124,11 @@ TEST(all_members_are_told_who_held_the_others_up)
 	enter(COORDINATOR_RUNNING);
 	report_hang(false);
 	ck_assert_uint_eq(sent(MSG_STOP), 1);
-	ck_assert_str_eq(actions.items[0].msg.stop.blame.text, "rank 3 never came");
+	ck_assert_str_eq(actions.items[0].msg.stop.cause.blame.text, "rank 3 never came");
 	join(1);
 	join(2);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
-	ck_assert_str_eq(c.blame.text, "");
+	ck_assert_str_eq(c.cause.blame.text, "");
 }
 
 TEST(a_spare_replaces_the_host_of_the_culprit_if_that_is_asked_for)

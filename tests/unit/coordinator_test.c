@@ -1,6 +1,7 @@
 /* The coordinator: every cell of its table, and how rounds form and end. */
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "coordinator_rig.h"
@@ -153,6 +154,57 @@ TEST(the_earliest_death_is_the_first_cause_whichever_report_comes_first)
 	failed.failed.cause = (struct cause){ .pid = 22, .age_ns = 5 * NS_PER_S };
 	receive(2, &failed);
 	ck_assert_int_eq(c.cause.pid, 22);
+}
+
+/* `link` joins after its worker `pid` has failed, as it says now. */
+static void join_failed(uint64_t link, const struct cause *cause)
+{
+	struct memory memory = memory_of(link);
+	memory.work = WORK_FAILED;
+	struct node_info node = node_of(link);
+	receive(link, &(struct msg){ .type = MSG_JOIN,
+				     .join = { .node = &node,
+					       .attempt = 1,
+					       .memory = memory,
+					       .cause = *cause } });
+}
+
+TEST(the_ruling_carries_all_that_is_known_of_its_cause)
+{
+	enter(COORDINATOR_RUNNING);
+	struct cause cause = { .pid = 11,
+			       .name = "node1",
+			       .no_restart = true,
+			       .blame = { .text = "rank 1 never came" } };
+	receive(1, &(struct msg){ .type = MSG_FAILED,
+				  .ballot = c.roster.heard.ballot,
+				  .failed = { cause } });
+	cause.status = (struct exit_status){ EXIT_SIGNAL, 9, false };
+	snprintf(cause.words, sizeof(cause.words), "ValueError: boom");
+	join(2);
+	join_failed(1, &cause);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	ck_assert_uint_eq(sent(MSG_STOP), 2);
+	for (size_t i = 0; i < actions.count; i++) {
+		const struct cause *told = &actions.items[i].msg.stop.cause;
+		ck_assert_str_eq(told->words, cause.words);
+		ck_assert_str_eq(told->blame.text, cause.blame.text);
+		ck_assert_int_eq(told->status.value, 9);
+	}
+}
+
+TEST(a_report_that_knows_less_takes_nothing_back)
+{
+	enter(COORDINATOR_RUNNING);
+	struct cause cause = { .pid = 11, .name = "node1", .no_restart = true };
+	receive(1, &(struct msg){ .type = MSG_FAILED,
+				  .ballot = c.roster.heard.ballot,
+				  .failed = { cause } });
+	snprintf(cause.words, sizeof(cause.words), "ValueError: boom");
+	join_failed(1, &cause);
+	*cause.words = '\0';
+	join_failed(2, &cause);
+	ck_assert_str_eq(c.cause.words, "ValueError: boom");
 }
 
 TEST(a_change_of_members_costs_nothing)

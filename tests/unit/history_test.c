@@ -62,6 +62,19 @@ TEST(what_the_coordinator_names_replaces_what_the_group_named)
 	ck_assert_int_eq(end(ATTEMPT_FAILED, OUTCOME_FAILED), 9);
 }
 
+TEST(what_is_ruled_later_is_what_counts)
+{
+	begin();
+	struct cause there = { .reason = FAILURE_HANG, .rank = 7, .pid = 101 };
+	snprintf(there.name, sizeof(there.name), "another");
+	history_blame(&history, &there, 90);
+	there.status = (struct exit_status){ EXIT_SIGNAL, SIGKILL, false };
+	history_blame(&history, &there, 95);
+	ck_assert_uint_eq(history_last(&history)->count, 1);
+	ck_assert_int_eq(history_cause(history_last(&history))->status.value, SIGKILL);
+	ck_assert_int_eq(end(ATTEMPT_FAILED, OUTCOME_FAILED), 128 + SIGKILL);
+}
+
 TEST(exit_code_forgets_earlier_attempts)
 {
 	begin();

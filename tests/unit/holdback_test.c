@@ -113,6 +113,19 @@ TEST(the_end_of_a_group_waits_for_the_log_and_a_failure_does_not)
 	ck_assert_str_eq(heard(&held), "");
 }
 
+TEST(the_end_of_a_group_waits_for_the_last_words_of_a_worker_and_for_the_log)
+{
+	AUTO(held_done) struct held held = HELD_INIT;
+	holdback_begin(&held.holdback, HOLD_FOR_WORDS);
+	holdback_begin(&held.holdback, HOLD_FOR_LOG);
+	push_agent(&held, AGENT_GROUP_FAILED);
+	push_agent(&held, AGENT_GROUP_GONE);
+	holdback_release(&held.holdback, HOLD_FOR_LOG, &held.queue);
+	ck_assert_str_eq(heard(&held), "failed");
+	holdback_release(&held.holdback, HOLD_FOR_WORDS, &held.queue);
+	ck_assert_str_eq(heard(&held), "gone");
+}
+
 TEST(what_waits_for_two_things_waits_for_both)
 {
 	AUTO(held_done) struct held held = HELD_INIT;

@@ -774,7 +774,8 @@ TEST(a_coordinator_apart_ends_with_the_job)
 	ck_assert_uint_eq(actions.count, 0);
 	struct node_info info = config_of(0).node;
 	struct memory memory = { .group_rank = -1, .coordinator_index = -1 };
-	struct msg msg = { .type = MSG_JOIN, .join = { &info, 1, memory } };
+	struct msg msg = { .type = MSG_JOIN,
+			   .join = { .node = &info, .attempt = 1, .memory = memory } };
 	step(&(struct node_event){
 		.type = NODE_EV_MSG, .link = OTHER, .msg = &msg, .greeted_ns = now_ns });
 	const struct msg *formed = &find(NODE_DO_SEND)->msg;
@@ -782,11 +783,12 @@ TEST(a_coordinator_apart_ends_with_the_job)
 	struct ballot ballot = formed->ballot;
 	memory_enter(&memory, &(struct round_ref){ ballot, 1 }, &formed->formed.base);
 	memory.work = WORK_FAILED;
-	memory.cause = (struct cause){ .status = { EXIT_CODE, 3, false } };
-	other_says(
-		(struct msg){ .type = MSG_FAILED, .ballot = ballot, .failed = { memory.cause } });
+	struct cause cause = { .status = { EXIT_CODE, 3, false } };
+	other_says((struct msg){ .type = MSG_FAILED, .ballot = ballot, .failed = { cause } });
 	memory.ruling = RULING_FAILED;
-	msg = (struct msg){ .type = MSG_JOIN, .ballot = ballot, .join = { &info, 1, memory } };
+	msg = (struct msg){ .type = MSG_JOIN,
+			    .ballot = ballot,
+			    .join = { &info, 1, memory, cause } };
 	step(&(struct node_event){
 		.type = NODE_EV_MSG, .link = OTHER, .msg = &msg, .greeted_ns = now_ns });
 	ck_assert_int_eq(node.coordinator->state, COORDINATOR_CLOSED);

@@ -247,6 +247,29 @@ TEST(text_tail_counts_lines)
 	ck_assert_str_eq(text_tail("\n", 3), "\n");
 }
 
+TEST(last_words_are_the_exception_or_the_last_line)
+{
+	static const char *const cases[][2] = {
+		{ "", "" },
+		{ "\n  \n", "" },
+		{ "one\n  two \n\n", "two" },
+		{ "Traceback (most recent call last):\n  File \"a.py\"\n    raise\n"
+		  "ValueError: boom\nsome noise at exit\n",
+		  "ValueError: boom" },
+		{ "Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 1\n\n"
+		  "During handling of the above exception, another exception occurred:\n\n"
+		  "Traceback (most recent call last):\n  File \"a.py\"\nOSError: 2\n",
+		  "OSError: 2" },
+		{ "Traceback (most recent call last):\n  File \"a.py\"\n", "" },
+		{ "0123456789012345678\xc3\xa9tait", "0123456789012345678" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char words[21];
+		text_last_words(cases[i][0], words, sizeof(words));
+		ck_assert_str_eq(words, cases[i][1]);
+	}
+}
+
 TEST(text_is_harmless_after_cleaning)
 {
 	static const char *const cases[][2] = {

@@ -59,6 +59,25 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 	}
 }
 
+static void fill_checks(struct check_digest *checks)
+{
+	checks->figure_count = DIGEST_FIGURES_MAX;
+	for (size_t i = 0; i < DIGEST_FIGURES_MAX; i++) {
+		memset(checks->figures[i].name, 'f', DIGEST_NAME_MAX - 1);
+		checks->figures[i].name[DIGEST_NAME_MAX - 1] = '\0';
+		checks->figures[i].value = 1;
+	}
+	checks->fact_count = DIGEST_FACTS_MAX;
+	for (size_t i = 0; i < DIGEST_FACTS_MAX; i++) {
+		memset(checks->facts[i].name, 'n', DIGEST_NAME_MAX - 1);
+		memset(checks->facts[i].value, 'v', DIGEST_FACT_MAX - 1);
+		checks->facts[i].name[DIGEST_NAME_MAX - 1] = '\0';
+		checks->facts[i].value[DIGEST_FACT_MAX - 1] = '\0';
+	}
+	memset(checks->finding, 't', sizeof(checks->finding) - 1);
+	checks->finding[sizeof(checks->finding) - 1] = '\0';
+}
+
 TEST(the_largest_message_fits_into_a_frame)
 {
 	struct node_info node;
@@ -72,10 +91,24 @@ TEST(the_largest_message_fits_into_a_frame)
 	node.addr_count = MSG_ADDRS_MAX;
 	for (size_t i = 0; i < MSG_ADDRS_MAX; i++)
 		node.addrs[i].family = 6;
-	memset(msg.join.memory.cause.name, 'c', sizeof(msg.join.memory.cause.name) - 1);
+	fill_checks(&node.checks);
+	struct cause *cause = &msg.join.cause;
+	memset(cause->name, 'c', sizeof(cause->name) - 1);
+	memset(cause->blame.text, 'b', sizeof(cause->blame.text) - 1);
+	memset(cause->words, 'w', sizeof(cause->words) - 1);
+	memset(cause->report, 'r', sizeof(cause->report) - 1);
 	AUTO(buf_done) struct buf bytes = BUF_INIT;
 	put(&msg, &bytes);
-	ck_assert_uint_le(buf_len(&bytes), FRAME_HEADER_SIZE + FRAME_BODY_MAX);
+	ck_assert_uint_le(buf_len(&bytes), FRAME_HEADER_SIZE + FRAME_BODY_MAX - FRAME_TAG_SIZE);
+	/* What there was no room for is cut, not refused. */
+	struct frame frame = split(&bytes);
+	struct node_info got_node;
+	struct msg got;
+	ck_assert_int_eq(round_msg_decode(&frame, &got_node, &got, NULL), 0);
+	ck_assert_uint_lt(strlen(got.join.cause.report), strlen(cause->report));
+	ck_assert_int_eq(strncmp(got.join.cause.blame.text, cause->blame.text,
+				 strlen(got.join.cause.blame.text)),
+			 0);
 }
 
 /* Whatever a receiver would refuse is refused by the sender already; what a hostile sender sends

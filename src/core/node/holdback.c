@@ -23,6 +23,7 @@ static bool (*const waits[])(const struct job_event *event) = {
 	[HOLD_FOR_WARDEN] = is_of_group,
 	[HOLD_FOR_EXPLANATION] = is_end_of_worker,
 	[HOLD_FOR_LOG] = is_end_of_group,
+	[HOLD_FOR_WORDS] = is_end_of_group,
 };
 static_assert(ARRAY_LEN(waits) == HOLD_COUNT, "every hold keeps some events");
 

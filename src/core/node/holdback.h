@@ -30,6 +30,8 @@ enum hold {
 	/* What the workers printed last is on its way to the job's log (core/lines/parting.h): the
 	 * node does not know that they have ended. */
 	HOLD_FOR_LOG,
+	/* What the worker that failed first wrote last is still being read. */
+	HOLD_FOR_WORDS,
 	HOLD_COUNT,
 };
 

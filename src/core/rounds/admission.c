@@ -186,11 +186,12 @@ static void learn_work(struct step *s, const struct member *member)
 {
 	struct coordinator *c = s->c;
 	const struct memory *memory = &member->memory;
+	const struct cause *cause = &s->event->msg->join.cause;
 	if (!roster_in_heard(&c->roster, member) ||
 	    !ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
 		return;
 	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
-		step_note_cause(s, &memory->cause, member->died_ns);
+		step_note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
 	if (memory->work == WORK_FAILED && !c->own)
 		c->failed = true;
 }

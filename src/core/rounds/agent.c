@@ -47,12 +47,13 @@ static void send_join(struct step *s)
 {
 	struct agent *agent = s->agent;
 	if (agent->memory.work == WORK_FAILED && agent->died_ns)
-		agent->memory.cause.age_ns = s->now_ns - agent->died_ns;
+		agent->cause.age_ns = s->now_ns - agent->died_ns;
 	agent->attempt += !agent->joined;
 	struct msg *msg = agent_send(s, MSG_JOIN);
 	msg->join = (struct msg_join){ .node = &agent->config.node,
 				       .attempt = agent->attempt,
-				       .memory = agent->memory };
+				       .memory = agent->memory,
+				       .cause = agent->cause };
 	if (!agent->joined) {
 		/* The lease begins with this JOIN, which the coordinator must answer. */
 		agent->joined = true;
@@ -83,24 +84,38 @@ static void remember_failure(struct step *s)
 	struct cause cause = s->event->cause;
 	cause.group_rank = (int32_t)agent->formed.group_rank;
 	cause.rank = (int32_t)agent->formed.rank_base + cause.local_rank;
-	cause.no_restart = policy_is_final(&agent->config.no_restart_on, &cause);
+	cause.world_size = agent->formed.world_size;
+	cause.no_restart |= policy_is_final(&agent->config.no_restart_on, &cause);
+	if (s->event->type == AGENT_GROUP_FAILED && s->event->leaves)
+		agent->leaves = agent->config.node.min_nodes < agent->config.node.max_nodes;
+	/* Where the others cannot go on without this host, the job ends. */
+	cause.no_restart |= s->event->leaves && !agent->leaves;
 	cause.age_ns = s->now_ns - MIN(s->event->died_ns, s->now_ns);
 	memcpy(cause.name, agent->config.node.name, sizeof(cause.name));
 	agent->died_ns = s->event->died_ns;
 	agent->failed = true;
 	agent->memory.work = WORK_FAILED;
-	agent->memory.cause = cause;
+	agent->cause = cause;
 }
 
 static void report_failure(struct step *s)
 {
 	remember_failure(s);
-	if (!s->agent->linked)
+	if (s->agent->linked)
+		agent_send(s, MSG_FAILED)->failed.cause = s->agent->cause;
+}
+
+/* What was known of the failed worker when it failed is all that others need to stop. Now that it
+ * is gone, there is more to tell. */
+static void complete_cause(struct agent *agent, const struct cause *ended)
+{
+	struct cause *cause = &agent->cause;
+	if (!ended || agent->memory.work != WORK_FAILED || !agent->died_ns)
 		return;
-	struct msg_failed *failed = &agent_send(s, MSG_FAILED)->failed;
-	failed->cause = s->agent->memory.cause;
-	if (s->event->blame)
-		failed->blame = *s->event->blame;
+	if (ended->status.kind != EXIT_UNKNOWN && !agent->leaves)
+		cause->status = ended->status;
+	memcpy(cause->words, ended->words, sizeof(cause->words));
+	memcpy(cause->report, ended->report, sizeof(cause->report));
 }
 
 static bool note_stop(struct step *s)
@@ -114,7 +129,7 @@ static bool note_stop(struct step *s)
 		memory->ruling = stop->ruling;
 		memory->left |= stop->left && stop->ruling == RULING_DONE;
 		if (stop->ruling == RULING_FAILED && memory->work != WORK_FAILED)
-			memory->cause = stop->cause;
+			s->agent->cause = stop->cause;
 	}
 	return true;
 }
@@ -187,6 +202,7 @@ static void joined_formed(struct step *s)
 	memory->restarts = formed->restarts;
 	memory->stall = formed->stall;
 	memory_keep(memory, formed);
+	memset(&agent->cause, 0, sizeof(agent->cause));
 	agent->died_ns = 0;
 	agent->failed = false;
 	agent->alive = true;
@@ -225,7 +241,6 @@ static void running_stop(struct step *s)
 	struct agent_action *action = agent_group_stop(s, GROUP_STOP_ROUND, 0);
 	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
 	action->cause = stop->cause;
-	action->blame = stop->blame;
 	agent_set_state(s->agent, AGENT_STOPPING);
 }
 
@@ -247,7 +262,7 @@ static void rejoin_now(struct step *s)
 /* Another attempt may follow: the job has restarts left, as far as this agent knows. */
 static bool may_go_on(const struct agent *agent)
 {
-	return agent->memory.ruling == RULING_NONE && !agent->memory.cause.no_restart &&
+	return agent->memory.ruling == RULING_NONE && !agent->cause.no_restart &&
 	       (agent->config.node.by_progress ||
 		agent->formed.restarts < agent->formed.max_restarts);
 }
@@ -481,16 +496,32 @@ static void running_gone(struct step *s)
 	rejoin(s);
 }
 
+/* This host joins no further round. For the others that is the loss of a member, or no loss if our
+ * workers were done. rule: stuck */
+static void leave_stuck(struct step *s)
+{
+	struct outcome outcome = agent_outcome(s->agent, OUTCOME_FAILED);
+	outcome.stuck = true;
+	agent_send_leave(s, LEAVE_STUCK);
+	agent_exit(s, &outcome);
+}
+
 static void stopping_gone(struct step *s)
 {
 	s->agent->alive = false;
-	rejoin(s);
+	if (s->agent->leaves)
+		leave_stuck(s);
+	else
+		rejoin(s);
 }
 
 static void dropping_gone(struct step *s)
 {
 	s->agent->alive = false;
-	agent_set_state(s->agent, AGENT_SEEKING);
+	if (s->agent->leaves)
+		leave_stuck(s);
+	else
+		agent_set_state(s->agent, AGENT_SEEKING);
 }
 
 static void waiting_gone(struct step *s)
@@ -504,16 +535,12 @@ static void ending_gone(struct step *s)
 	close_now(s);
 }
 
-/* This host has a process that cannot be killed: it joins no further round. For the others that is
- * the loss of a member, or no loss if our workers were done. rule: stuck */
+/* It has a process that cannot be killed. */
 static void busy_stuck(struct step *s)
 {
 	if (s->agent->memory.work != WORK_FAILED)
 		remember_failure(s);
-	struct outcome outcome = agent_outcome(s->agent, OUTCOME_FAILED);
-	outcome.stuck = true;
-	agent_send_leave(s, LEAVE_STUCK);
-	agent_exit(s, &outcome);
+	leave_stuck(s);
 }
 
 static void ending_stuck(struct step *s)
@@ -744,6 +771,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, uint64_t n
 		agent->memory.left |= event->left;
 		agent->workers_left = event->left;
 		memcpy(agent->memory.kept.states, event->kept, sizeof(event->kept));
+		complete_cause(agent, event->ended);
 	}
 	if (event->type == AGENT_CHECKED)
 		take_checks(agent, event->digest);

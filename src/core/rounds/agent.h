@@ -87,12 +87,12 @@ struct agent_event {
 	union {
 		const struct msg *msg; /* MSG: borrowed */
 		struct {
-			/* GROUP_FAILED, GROUP_STUCK: reason, status, local rank, pid; the rest is
-			 * filled in */
+			/* GROUP_FAILED, GROUP_STUCK: reason, status, local rank, pid, no_restart
+			 * and what is for people; the rest is filled in */
 			struct cause cause;
 			uint64_t died_ns; /* monotonic time of the death */
-			/* GROUP_FAILED: what is known beyond it; borrowed; NULL: nothing */
-			const struct blame *blame;
+			/* GROUP_FAILED: new workers on this host would fail, too. rule: stuck */
+			bool leaves;
 		};
 		struct {
 			int signal; /* STOP_REQUESTED, NOTICE */
@@ -118,6 +118,9 @@ struct agent_event {
 			uint64_t reached;
 			/* GROUP_GONE: what all of them have committed */
 			struct kept_state kept[KEPT_STATES];
+			/* GROUP_GONE after FAILED: status, words and report of that worker, as
+			 * they are known now; borrowed; NULL: no more than then */
+			const struct cause *ended;
 		};
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
@@ -196,7 +199,6 @@ struct agent_action {
 			/* a failure on some node ends the round; what is known of it */
 			bool has_cause;
 			struct cause cause;
-			struct blame blame;
 		};
 		struct outcome outcome;
 		struct stop_plan plan;
@@ -213,22 +215,24 @@ struct agent {
 	struct memory memory;
 	struct msg_formed formed; /* the round of the group, while there is one */
 	bool linked;
-	bool joined;	  /* JOIN was sent on this link */
-	uint32_t can;	  /* the coordinator of this link, as in core/rounds/msg.h */
-	uint32_t attempt; /* number of this link */
-	bool superseded;  /* the coordinator of this link is; leave it when no round runs */
-	bool formed_here; /* the coordinator at the other end formed memory.heard */
-	bool alive;	  /* the group may have processes */
-	int signal;	  /* of the first stop request, or of the notice */
-	uint64_t died_ns; /* of memory.cause, if the failure was on this host */
-	uint32_t present; /* agents at the coordinator, from its last PONG */
-	uint32_t missing; /* for a majority, likewise */
+	bool joined;	    /* JOIN was sent on this link */
+	uint32_t can;	    /* the coordinator of this link, as in core/rounds/msg.h */
+	uint32_t attempt;   /* number of this link */
+	bool superseded;    /* the coordinator of this link is; leave it when no round runs */
+	bool formed_here;   /* the coordinator at the other end formed memory.heard */
+	bool alive;	    /* the group may have processes */
+	int signal;	    /* of the first stop request, or of the notice */
+	struct cause cause; /* as in struct msg_join */
+	uint64_t died_ns;   /* of `cause`, if the failure was on this host */
+	uint32_t present;   /* agents at the coordinator, from its last PONG */
+	uint32_t missing;   /* for a majority, likewise */
 	uint64_t next_ping_ns;
 	uint64_t stamp;		   /* of the last PONG on this link */
 	struct clock_offset clock; /* of the coordinator of this link */
 	int64_t wall_shift_ns;	   /* of this host; 0: not known */
 	uint64_t answered_ns;	   /* when we sent the last PING that was answered */
 	uint64_t join_deadline_ns; /* NS_NEVER while a round runs */
+	bool leaves;		   /* the job, once the workers are gone. rule: stuck */
 	bool failed;		   /* a failure ended the last round: check before JOIN */
 	uint64_t check_deadline_ns;
 	uint32_t pair_serial;	/* of the PAIR that is under way; 0: none */

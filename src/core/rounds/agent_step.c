@@ -62,7 +62,7 @@ struct outcome agent_outcome(const struct agent *agent, enum outcome_kind kind)
 	struct outcome outcome = { .kind = kind, .restarts = agent->memory.restarts };
 	if (agent->memory.work == WORK_FAILED || agent->memory.ruling == RULING_FAILED) {
 		outcome.has_cause = true;
-		outcome.cause = agent->memory.cause;
+		outcome.cause = agent->cause;
 	}
 	return outcome;
 }

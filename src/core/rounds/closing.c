@@ -33,13 +33,14 @@ void closing_send(struct step *s, const struct member *member)
 void closing_send_past(struct step *s)
 {
 	const struct recorded_end *past = &s->c->config.past;
-	const struct memory *memory = &s->event->msg->join.memory;
+	const struct msg_join *join = &s->event->msg->join;
+	const struct memory *memory = &join->memory;
 	struct msg *msg = step_send(s, s->event->link, MSG_CLOSED);
 	step_raise(msg, memory->heard.ballot);
 	msg->closed = (struct msg_closed){ .ruling = past->ruling,
 					   .restarts = memory->restarts,
 					   .left = memory->left && past->ruling == RULING_DONE,
-					   .cause = memory->cause };
+					   .cause = join->cause };
 	if (past->ruling == RULING_FAILED && memory->work != WORK_FAILED)
 		msg->closed.cause = (struct cause){ .status = { .kind = EXIT_UNKNOWN } };
 }

@@ -102,24 +102,16 @@ static void exclude_culprit(struct step *s, uint32_t rank)
 	}
 }
 
-static void note_blame(struct step *s, const struct blame *blame)
-{
-	struct coordinator *c = s->c;
-	if (c->blame.named || *c->blame.text)
-		return;
-	c->blame = *blame;
-	if (blame->named && blame->exclude)
-		exclude_culprit(s, blame->rank);
-}
-
 static bool note_failure(struct step *s)
 {
 	const struct cause *cause = &s->event->msg->failed.cause;
 	struct member *member = sender_in_round(s);
 	if (!member || !(step_stoppable(member) || member->status == MEMBER_STOPPING))
 		return false;
+	bool known = step_is_blamed(s->c);
 	step_note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
-	note_blame(s, &s->event->msg->failed.blame);
+	if (!known && cause->blame.named && cause->blame.exclude)
+		exclude_culprit(s, cause->blame.rank);
 	if (step_stoppable(member))
 		roster_set_status(&s->c->roster, member, MEMBER_STOPPING);
 	return true;

@@ -184,8 +184,7 @@ struct coordinator {
 	/* Its failure. */
 	bool failed; /* a worker's failure ended it, not a change of members */
 	bool has_cause;
-	struct cause cause; /* the earliest death */
-	struct blame blame; /* the first that a report had */
+	struct cause cause; /* the earliest death; its blame is the first that a report had */
 	uint64_t died_ns;
 	uint32_t restarts;
 	struct stall stall;

@@ -63,7 +63,6 @@ void step_send_stop(struct step *s, const struct member *member, enum stop_why w
 		.why = why,
 		.ruling = s->c->ruling,
 		.cause = s->c->cause,
-		.blame = s->c->blame,
 		.left = s->c->left,
 	};
 }
@@ -71,11 +70,15 @@ void step_send_stop(struct step *s, const struct member *member, enum stop_why w
 void step_note_cause(struct step *s, const struct cause *cause, uint64_t died_ns)
 {
 	struct coordinator *c = s->c;
-	if (c->has_cause && c->died_ns <= died_ns)
-		return;
-	c->has_cause = true;
-	c->cause = *cause;
-	c->died_ns = died_ns;
+	struct blame blame = step_is_blamed(c) ? c->cause.blame : cause->blame;
+	bool same = c->has_cause && cause_is_same(cause, &c->cause);
+	bool better = same ? *cause->words || !*c->cause.words : died_ns < c->died_ns;
+	if (!c->has_cause || better) {
+		c->died_ns = same ? MIN(died_ns, c->died_ns) : died_ns;
+		c->has_cause = true;
+		c->cause = *cause;
+	}
+	c->cause.blame = blame;
 }
 
 void step_forget_round(struct step *s)
@@ -84,7 +87,6 @@ void step_forget_round(struct step *s)
 	c->failed = false;
 	c->has_cause = false;
 	memset(&c->cause, 0, sizeof(c->cause));
-	memset(&c->blame, 0, sizeof(c->blame));
 	c->ruling = RULING_NONE;
 	c->settled = false;
 	c->stalled = false;

@@ -32,6 +32,12 @@ void step_set_state(struct step *s, enum coordinator_state state);
 /* The earliest death is the first cause, whichever report came first. rule: first-cause */
 void step_note_cause(struct step *s, const struct cause *cause, uint64_t died_ns);
 
+/* Some report has told what the flight records say. */
+static inline bool step_is_blamed(const struct coordinator *c)
+{
+	return c->cause.blame.named || *c->cause.blame.text;
+}
+
 /* The round is past: its failure and its ruling no longer count. */
 void step_forget_round(struct step *s);
 

@@ -50,6 +50,12 @@ void node_add_addr(struct node_info *node, const struct msg_addr *addr)
 	node->addrs[0] = *addr;
 }
 
+bool cause_is_same(const struct cause *a, const struct cause *b)
+{
+	return a->reason == b->reason && a->rank == b->rank && a->pid == b->pid &&
+	       strcmp(a->name, b->name) == 0;
+}
+
 void memory_hear(struct memory *memory, const struct round_ref *heard)
 {
 	memory->heard = *heard;
@@ -76,7 +82,6 @@ void memory_enter(struct memory *memory, const struct round_ref *heard,
 	memory->work = WORK_IDLE;
 	memory->ruling = RULING_NONE;
 	memory->left = false;
-	memset(&memory->cause, 0, sizeof(memory->cause));
 }
 
 void memory_keep(struct memory *memory, const struct msg_formed *formed)

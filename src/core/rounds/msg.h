@@ -39,6 +39,8 @@
 #define MSG_NAME_MAX 65
 #define MSG_TEXT_MAX 160
 #define MSG_BLAME_MAX 256
+#define MSG_WORDS_MAX 192
+#define MSG_PLACE_MAX 192
 #define MSG_ADDRS_MAX 16
 #define MSG_NODES_MAX 1000000
 #define MSG_NPROC_MAX 1000000
@@ -105,7 +107,17 @@ struct round_ref {
 	uint32_t nodes;
 };
 
-/* Why a worker, and so a round, failed. */
+/* What the flight records of all ranks say about a failure (core/collectives/join.h). All 0:
+ * nothing. */
+struct blame {
+	bool named; /* `rank` holds the others up */
+	uint32_t rank;
+	bool exclude;		  /* leave its host out of later rounds. rule: culprit */
+	char text[MSG_BLAME_MAX]; /* for people; "": none */
+};
+
+/* Why a worker, and so a round, failed. What is known later, such as the words, comes with the JOIN
+ * of its agent: see cause_is_same(). */
 struct cause {
 	enum failure_reason reason;
 	struct exit_status status;
@@ -117,21 +129,22 @@ struct cause {
 	bool no_restart; /* the agent's policy says: final */
 	uint64_t age_ns; /* since the death, when the message was made */
 	char name[MSG_NAME_MAX];
+	/* For people, the same on all hosts. rule: one-cause */
+	uint32_t world_size; /* of the round; filled in by the agent core */
+	uint64_t lived_ns;   /* from its start to its death; 0: it was not started */
+	uint64_t wall_ns;    /* when it died, by the wall clock of its host; 0: not known */
+	struct blame blame;
+	char words[MSG_WORDS_MAX];  /* its exception, else the last line that it printed */
+	char report[MSG_PLACE_MAX]; /* the file on its host that has more; "": there is none */
 };
+
+/* Both are about the death of the same worker, told at different times. */
+bool cause_is_same(const struct cause *a, const struct cause *b);
 
 /* How far failed attempts got. */
 struct stall {
 	uint64_t reached;  /* 1 + the highest step of any attempt that is over; 0: none told one */
 	uint32_t attempts; /* that failed one after the other without a new step */
-};
-
-/* What the flight records of all ranks say about a failure (core/collectives/join.h). All 0:
- * nothing. */
-struct blame {
-	bool named; /* `rank` holds the others up */
-	uint32_t rank;
-	bool exclude;		  /* leave its host out of later rounds. rule: culprit */
-	char text[MSG_BLAME_MAX]; /* for people; "": none */
 };
 
 /* How the workers of the last round ended here. */
@@ -178,7 +191,6 @@ struct memory {
 	enum work_state work; /* in `heard`; idle if not a member */
 	bool left;	      /* its workers, as agreed, after saving; or so the ruling says */
 	enum ruling ruling;   /* on `heard` */
-	struct cause cause;   /* of WORK_FAILED here, or of RULING_FAILED */
 };
 
 static inline bool memory_was_in(const struct memory *memory, struct ballot ballot)
@@ -209,6 +221,7 @@ struct msg_join {
 	/* counts the agent's links: messages of an older one may arrive later. rule: link-count */
 	uint32_t attempt;
 	struct memory memory;
+	struct cause cause; /* of WORK_FAILED here, or of RULING_FAILED */
 };
 
 struct msg_formed {
@@ -229,7 +242,6 @@ struct msg_formed {
 
 struct msg_failed {
 	struct cause cause;
-	struct blame blame;
 };
 
 struct msg_done {
@@ -246,9 +258,8 @@ enum stop_why {
 struct msg_stop {
 	enum stop_why why;
 	enum ruling ruling;
-	struct cause cause; /* of RULING_FAILED */
-	struct blame blame;
-	bool left; /* RULING_DONE: workers left as agreed, after saving */
+	struct cause cause; /* of STOP_FAILURE and RULING_FAILED */
+	bool left;	    /* RULING_DONE: workers left as agreed, after saving */
 };
 
 enum leave_why {

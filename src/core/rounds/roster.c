@@ -253,7 +253,6 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 	set_link(roster, member, link);
 	member->memory = join->memory;
 	member->attempt = join->attempt;
-	member->died_ns = now_ns - MIN(now_ns, join->memory.cause.age_ns);
 	member->status = MEMBER_READY;
 	member->left = false;
 	member->elsewhere = false;

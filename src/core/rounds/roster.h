@@ -35,7 +35,6 @@ struct member {
 	char *why;	  /* it is not fit; NULL: it is */
 	bool excluded;	  /* it never gets workers. rule: excluded */
 	struct memory memory; /* from its JOIN, and as FORMED will have changed it */
-	uint64_t died_ns;     /* of memory.cause, on the coordinator's clock */
 	uint64_t arrival;     /* order of first JOIN */
 	uint64_t heard_ns;    /* when its last message came, however long that was under way */
 	/* it has answered a message that we sent then, so it was with us later than that.

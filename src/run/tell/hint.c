@@ -89,7 +89,8 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 	if (failure->reason == FAILURE_WARDEN)
 		return "the parent process of the workers was killed; how they ended is unknown";
 	if (failure->reason == FAILURE_TIMER || failure->reason == FAILURE_HANG)
-		return "its stack is in the messages above";
+		return failure->elsewhere ? "its stack is in the report of its host"
+					  : "its stack is in the messages above";
 	for (size_t i = 0; i < ARRAY_LEN(by_text); i++) {
 		if (!strstr(text, by_text[i].text))
 			continue;

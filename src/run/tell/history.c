@@ -35,6 +35,7 @@ static void attempt_done(struct history_attempt *attempt)
 	free(attempt->stacks);
 	free(attempt->left);
 	free(attempt->collectives);
+	free(attempt->ruled);
 }
 
 void history_done(struct history *history)
@@ -133,6 +134,9 @@ void history_blame(struct history *history, const struct cause *cause, uint64_t 
 	if (!history_last(history))
 		history_begin_attempt(history, 0, 0, now_ns);
 	struct history_attempt *attempt = history_last(history);
+	if (!attempt->ruled)
+		attempt->ruled = NEW(struct cause);
+	*attempt->ruled = *cause;
 	for (size_t i = 0; i < attempt->count; i++)
 		attempt->failures[i].first = false;
 	struct history_failure *failure = find_local(history, cause);
@@ -140,6 +144,8 @@ void history_blame(struct history *history, const struct cause *cause, uint64_t 
 		failure = history_add(history);
 		snprintf(failure->host, sizeof(failure->host), "%s", cause->name);
 		failure->elsewhere = true;
+	}
+	if (failure->elsewhere) {
 		failure->rank = (uint32_t)MAX(cause->rank, 0);
 		failure->local_rank = (uint32_t)MAX(cause->local_rank, 0);
 		failure->group_rank = (uint32_t)MAX(cause->group_rank, 0);
@@ -175,7 +181,9 @@ int history_exit_code(const struct history *history, enum outcome_kind kind)
 	const struct history_attempt *last = history_last(history);
 	const struct history_failure *first = last ? history_cause(last) : NULL;
 	struct cause cause = { 0 };
-	if (first)
+	if (last && last->ruled)
+		cause = *last->ruled;
+	else if (first)
 		cause = (struct cause){ .reason = first->reason,
 					.status = first->status,
 					.spawn_errno = first->spawn_errno };

@@ -53,7 +53,8 @@ struct history_attempt {
 	struct history_failure *failures; /* in the order of their deaths */
 	size_t count, cap;
 	struct step_progress_span steps; /* of the workers of this host */
-	struct history_left *left;	 /* those that left as agreed, by rank */
+	struct cause *ruled; /* what the coordinator says ended it; NULL: nothing, or not yet */
+	struct history_left *left; /* those that left as agreed, by rank */
 	size_t left_count;
 	char *stacks;	   /* of all workers before one was given up; NULL: not read */
 	char *collectives; /* what their flight records said then; NULL: not read */

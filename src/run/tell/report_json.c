@@ -120,6 +120,35 @@ static void put_left(struct json_out *out, const struct history_attempt *attempt
 	json_out_close(out, ']');
 }
 
+/* The cause that all hosts agree on, the same in the reports of all. rule: one-cause */
+static void put_ruled(struct json_out *out, const struct cause *ruled)
+{
+	char when[CLOCK_ISO_MAX];
+	json_out_open(out, "first_cause", '{');
+	json_out_int(out, "rank", ruled->rank);
+	json_out_int(out, "local_rank", ruled->local_rank);
+	json_out_int(out, "group_rank", ruled->group_rank);
+	json_out_int(out, "world_size", ruled->world_size);
+	json_out_text(out, "host", ruled->name);
+	json_out_int(out, "pid", ruled->pid);
+	json_out_text(out, "reason", failure_reason_name(ruled->reason));
+	put_status(out, &ruled->status);
+	if (ruled->wall_ns) {
+		clock_iso(ruled->wall_ns, when);
+		json_out_text(out, "ended", when);
+	}
+	if (ruled->lived_ns)
+		json_out_int(out, "duration_ns", (int64_t)ruled->lived_ns);
+	json_out_bool(out, "no_restart", ruled->no_restart);
+	if (*ruled->words)
+		json_out_text(out, "words", ruled->words);
+	if (*ruled->blame.text)
+		json_out_text(out, "collectives", ruled->blame.text);
+	if (*ruled->report)
+		json_out_text(out, "report", ruled->report);
+	json_out_close(out, '}');
+}
+
 static void put_attempt(struct json_out *out, const struct report *report,
 			const struct history_attempt *attempt)
 {
@@ -171,6 +200,8 @@ void report_json(const struct report *report, int exit_code, struct buf *text)
 		json_out_int(out, "stop_signal", history->stop_signal);
 	put_time(out, "started", history, history->started_ns);
 	put_time(out, "ended", history, history->ended_ns);
+	if (report->outcome && report->outcome->has_cause)
+		put_ruled(out, &report->outcome->cause);
 	json_out_text(out, "program", config->entry.path);
 	json_out_list(out, "command", &config->entry.argv);
 	if (history->forgotten.count)

@@ -66,14 +66,18 @@ static void label(struct printer *p, const char *name)
 	buf_append_str(p->out, "  ");
 }
 
-static void say_how(struct buf *out, const struct history_failure *failure)
+static void say_end(struct buf *out, enum failure_reason reason, const struct exit_status *status)
 {
-	buf_append_str(out, phrases[failure->reason]);
-	if (failure->reason == FAILURE_SPAWN || failure->reason == FAILURE_WARDEN ||
-	    failure->reason == FAILURE_PMI)
+	buf_append_str(out, phrases[reason]);
+	if (reason == FAILURE_SPAWN || reason == FAILURE_WARDEN || reason == FAILURE_PMI)
 		return;
 	buf_append_char(out, ' ');
-	exit_status_describe(&failure->status, out);
+	exit_status_describe(status, out);
+}
+
+static void say_how(struct buf *out, const struct history_failure *failure)
+{
+	say_end(out, failure->reason, &failure->status);
 }
 
 static void say_duration(struct buf *out, uint64_t from_ns, uint64_t to_ns)
@@ -92,9 +96,9 @@ static void say_life(struct buf *out, const struct history_failure *failure)
 	say_duration(out, failure->started_ns, failure->ended_ns);
 }
 
-static void say_time(struct buf *out, const struct history *history, uint64_t when_ns)
+static void say_time(struct buf *out, uint64_t wall_ns)
 {
-	time_t seconds = (time_t)((when_ns + history->wall_offset_ns) / NS_PER_S);
+	time_t seconds = (time_t)(wall_ns / NS_PER_S);
 	struct tm tm;
 	char text[32];
 	localtime_r(&seconds, &tm);
@@ -117,12 +121,37 @@ static void say_command(struct buf *out, const struct entry *entry)
 	buf_printf(out, "%s%s\n", buf_str(&clean), buf_len(&line) > COMMAND_MAX ? "..." : "");
 }
 
-static void say_headline(struct printer *p, const struct report *report,
-			 const struct history_attempt *last, const struct history_failure *cause)
+static void say_failed(struct printer *p)
 {
 	colour(p, BOLD_RED);
 	buf_append_str(p->out, "muster: job failed");
 	colour(p, PLAIN);
+}
+
+/* All hosts make it of the same cause, so that it is the same everywhere. rule: one-cause */
+static void say_ruled(struct buf *out, const struct cause *ruled)
+{
+	buf_printf(out, ": rank %d of %u on %s ", ruled->rank, ruled->world_size, ruled->name);
+	say_end(out, ruled->reason, &ruled->status);
+	if (ruled->reason == FAILURE_SPAWN)
+		buf_printf(out, ": %s",
+			   *ruled->words ? ruled->words : strerror(ruled->spawn_errno));
+	else if (ruled->lived_ns) {
+		buf_append_str(out, " after ");
+		say_duration(out, 0, ruled->lived_ns);
+	}
+	buf_append_char(out, '\n');
+}
+
+static void say_headline(struct printer *p, const struct report *report,
+			 const struct history_attempt *last, const struct history_failure *cause)
+{
+	say_failed(p);
+	if (last->ruled && last->ruled->world_size && report->config->max_nodes > 1 &&
+	    !report->config->fleet_host) {
+		say_ruled(p->out, last->ruled);
+		return;
+	}
 	buf_printf(p->out, ": rank %u", cause->rank);
 	if (last->world_size)
 		buf_printf(p->out, " of %u", last->world_size);
@@ -179,6 +208,16 @@ static void say_words(struct printer *p, const struct history_failure *cause, st
 	if (shown > text)
 		buf_append_str(p->out, INDENT "...\n");
 	text_indent(p->out, INDENT, shown);
+}
+
+static void say_words_elsewhere(struct printer *p, const struct history_failure *cause,
+				const struct cause *ruled)
+{
+	label(p, "output");
+	buf_printf(p->out, "on %s, in %s\n", cause->host,
+		   *ruled->report ? ruled->report : "the report of the muster there");
+	if (*ruled->words && cause->reason != FAILURE_SPAWN)
+		text_indent(p->out, INDENT, ruled->words);
 }
 
 static void say_collectives(struct printer *p, const struct history_attempt *attempt)
@@ -486,7 +525,8 @@ static void say_all(struct printer *p, const struct report *report)
 	label(p, "first cause");
 	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank,
 		   cause->host, (int)cause->pid);
-	say_time(out, history, cause->ended_ns);
+	bool told = last->ruled && last->ruled->wall_ns;
+	say_time(out, told ? last->ruled->wall_ns : cause->ended_ns + history->wall_offset_ns);
 	buf_append_char(out, '\n');
 	if (last->steps.workers) {
 		label(p, "progress");
@@ -496,8 +536,8 @@ static void say_all(struct printer *p, const struct report *report)
 	say_command(out, &report->config->entry);
 	AUTO(buf_done) struct buf words = BUF_INIT;
 	if (cause->elsewhere) {
-		label(p, "output");
-		buf_printf(out, "on %s, in the report of the muster there\n", cause->host);
+		say_words_elsewhere(p, cause, last->ruled);
+		buf_append_str(&words, last->ruled->words);
 	} else {
 		say_words(p, cause, &words);
 	}

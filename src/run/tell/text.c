@@ -1,7 +1,9 @@
 #include "run/tell/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "base/utf8.h"
 
 /* The length of the escape sequence at `p`: ESC [ … letter, ESC ] … BEL or ST, ESC and one more. */
@@ -76,6 +78,34 @@ void text_indent(struct buf *out, const char *prefix, const char *text)
 		buf_printf(out, "%s%.*s\n", len ? prefix : "", (int)len, text);
 		text += len + (text[len] == '\n');
 	}
+}
+
+void text_last_words(const char *text, char *ret_words, size_t size)
+{
+	static const char traceback[] = "Traceback (most recent call last):";
+	const char *words = "", *rest = text;
+	size_t words_len = 0, len;
+	bool in_traceback = false, is_exception = false;
+	for (const char *line; (line = str_split(&rest, '\n', &len));) {
+		bool begins = len == sizeof(traceback) - 1 && memcmp(line, traceback, len) == 0;
+		bool indented = len > 0 && (*line == ' ' || *line == '\t');
+		const char *trimmed = str_trim(line, &len);
+		if (begins) {
+			in_traceback = true;
+		} else if (len > 0 && !(in_traceback && indented)) {
+			if (in_traceback || !is_exception) {
+				words = trimmed;
+				words_len = len;
+			}
+			is_exception |= in_traceback;
+			in_traceback = false;
+		}
+	}
+	if (words_len >= size)
+		for (words_len = size - 1; words_len > 0 && !utf8_valid(words, words_len);)
+			words_len--;
+	snprintf(ret_words, size, "%.*s", (int)words_len, words);
+	str_make_printable(ret_words);
 }
 
 size_t text_width(const char *text, size_t len)

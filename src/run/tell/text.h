@@ -15,6 +15,10 @@ const char *text_tail(const char *text, unsigned lines);
 /* Appends `text` with `prefix` before each line and a newline after the last. */
 void text_indent(struct buf *out, const char *prefix, const char *text);
 
+/* Of the last lines of a program, cleaned: the one that says why it ended. That is the exception in
+ * the last traceback of Python, else the last line that is not empty; cut to `size`. */
+void text_last_words(const char *text, char *ret_words, size_t size);
+
 /* Characters, not bytes. */
 size_t text_width(const char *text, size_t len);
 

@@ -28,6 +28,20 @@ enum batch_exit {
 	BATCH_EXIT_PARALLEL, /* the number of those that failed */
 };
 
+struct ending;
+
+/* Each of many hosts is given one order, and runs its own instead. */
+struct batch_part {
+	const char *host;  /* the name of this one */
+	const char *order; /* that it runs, as a line of a list */
+	const char *risk;  /* what a stranger could do without a token, for the warning */
+	/* Where it is coordinated: what came of an order, in place of showing its output; and that
+	 * nothing else will come. Returns the exit code of all hosts, every time it is asked. */
+	void (*on_ending)(void *arg, struct ending *ending);
+	int (*on_end)(void *arg);
+	void *arg;
+};
+
 struct batch_config {
 	/* Where the orders come from. */
 	bool allow_duplicates, retry_failed, resume;
@@ -100,7 +114,8 @@ struct batch_config {
 	int hosts_fd;
 
 	/* For a part of muster that runs a batch. */
-	const char *const *ab_dirs; /* where A, B, … run; NULL: here */
+	const char *const *ab_dirs;    /* where A, B, … run; NULL: here */
+	const struct batch_part *part; /* NULL: it is for people */
 
 	/* For a program that runs us. Descriptors; -1: none. */
 	int64_t notify;	  /* gets a byte for every line of the result file */

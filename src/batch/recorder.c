@@ -194,7 +194,10 @@ static int write_log(struct recorder *recorder, const struct ending *ending, str
 
 static void show(struct recorder *recorder, struct ending *ending)
 {
-	bool kept = recorder->config->results || ending->hidden;
+	const struct batch_part *part = recorder->config->part;
+	bool kept = recorder->config->results || ending->hidden || part;
+	if (part)
+		part->on_ending(part->arg, ending);
 	for (int i = 0; i < 2 && !kept; i++)
 		outputs_add(recorder->outputs, ending->order, i + 1, ending->tag, &ending->fds[i],
 			    ending->shown[i], ending->bytes[i]);
@@ -337,6 +340,9 @@ static int parallel_code(const struct recorder *recorder, const struct batch_sum
 
 int recorder_exit_code(const struct recorder *recorder, const struct batch_sum *sum)
 {
+	const struct batch_part *part = recorder->config->part;
+	if (part)
+		return part->on_end(part->arg);
 	if (sum->stop == BATCH_STOP_FATAL)
 		return EXIT_CODE_SYSTEM;
 	if (sum->stop == BATCH_STOP_INTERRUPT || sum->stop == BATCH_STOP_DRAIN)

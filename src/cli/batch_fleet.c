@@ -119,7 +119,7 @@ _Noreturn static void be_starter(const struct batch_config *config, const struct
 					  .program = program,
 					  .token = fleet->token,
 					  .endpoint = "",
-					  .batch = true,
+					  .what = "batch",
 					  .options = &fleet->options,
 					  .conf = fleet->conf,
 					  .run_id = fleet->run_id,

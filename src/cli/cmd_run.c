@@ -134,6 +134,7 @@ static int run_on_hosts(const struct command *self, const struct run_options *o,
 	AUTO(hostfile_done) struct hostfile hosts = HOSTFILE_INIT;
 	struct err err = ERR_INIT;
 	struct starter_config config = { .hosts = &hosts,
+					 .what = "run",
 					 .fanout = (uint32_t)o->hosts.fanout,
 					 .timeout_ns = o->hosts.timeout_ns,
 					 .ssh = o->hosts.ssh };

@@ -34,8 +34,8 @@
 #define REPORT_MAX ((size_t)1 << 20)
 #define PARTIAL_NS (100 * NS_PER_MS) /* how long a line without an end is kept */
 
-/* The agent that is started here: `muster run` or `muster batch` with the starter's options, whose
- * output goes up in whole lines. */
+/* The agent that is started here: `muster run`, `muster batch` or `muster doctor` with the
+ * starter's options, whose output goes up in whole lines. */
 struct stream {
 	struct hosted_agent *agent;
 	enum fleet_type type;
@@ -58,7 +58,7 @@ struct hosted_agent {
 struct place {
 	uint32_t slots;	   /* 0: as the options say */
 	int32_t node_rank; /* -1: any */
-	char *name;	   /* of the host, for people */
+	char *name;	   /* what the agent is told: that of the host, for people */
 };
 
 struct relay {
@@ -295,15 +295,16 @@ static void make_env(const struct fleet_start *start, const char *name, struct s
 /* The user's options come after those of the host, and so win; those of the starter come last. */
 static void make_argv(const struct fleet_start *start, const struct place *place, struct strv *argv)
 {
-	bool batch = str_eq(start->place.items[2], "batch");
+	const char *what = start->place.items[2];
+	bool run = str_eq(what, "run");
 	strv_add(argv, "/proc/self/exe");
-	strv_add(argv, start->place.items[2]);
-	if (place->slots)
-		strv_take(argv, mem_printf(batch ? "-j%u" : "--nproc-per-node=%u", place->slots));
-	if (place->node_rank >= 0 && !batch)
+	strv_add(argv, what);
+	if (place->slots && !str_eq(what, "doctor"))
+		strv_take(argv, mem_printf(run ? "--nproc-per-node=%u" : "-j%u", place->slots));
+	if (place->node_rank >= 0 && run)
 		strv_take(argv, mem_printf("--node-rank=%d", place->node_rank));
 	strv_add_all(argv, strv_argv(&start->options));
-	if (batch)
+	if (!run)
 		return;
 	strv_add(argv, "--");
 	strv_add_all(argv, strv_argv(&start->command));
@@ -374,7 +375,9 @@ static int start_agent(struct relay *relay, const struct fleet_start *start, str
 /* An agent that cannot be started has ended. */
 static void say_not_started(struct relay *relay, const struct err *err)
 {
-	AUTO_FREE char *line = mem_printf("muster: %s: error: %s\n", relay->place.name, err->msg);
+	const char *name = relay->place.name;
+	AUTO_FREE char *line =
+		mem_printf("muster: %.*s: error: %s\n", (int)strcspn(name, ","), name, err->msg);
 	pass_up(relay, FLEET_MSG_ERR, line, strlen(line));
 	agent_ended(relay,
 		    &(struct exit_status){ .kind = EXIT_CODE, .value = EXIT_CODE_NOT_FOUND });

@@ -29,54 +29,31 @@ static void add_options(const struct ssh_config *config, struct strv *argv)
 
 /* For whatever login shell the user has there. The program of the same path, where it is, fits
  * best: the path of a login shell may lack it, or have another version. */
-static char *remote_command(const char *program, const char *dir, const struct strv *env,
-			    const struct strv *words)
+static char *remote_command(const char *program, const char *index)
 {
 	AUTO(buf_done) struct buf inner = BUF_INIT, outer = BUF_INIT;
 	buf_append_str(&inner, "p=");
 	shell_quote(&inner, program);
-	buf_append_str(&inner, "; [ -x \"$p\" ] || p=muster; ");
-	if (dir) {
-		buf_append_str(&inner, "cd ");
-		shell_quote(&inner, dir);
-		buf_append_str(&inner, " || exit; ");
-	}
-	buf_append_str(&inner, "exec ");
-	for (size_t i = 0; env && i < env->count; i++) {
-		buf_append_str(&inner, i ? " " : "env ");
-		shell_quote(&inner, env->items[i]);
-	}
-	buf_append_str(&inner, env && env->count ? " \"$p\"" : "\"$p\"");
-	for (size_t i = 0; i < words->count; i++) {
-		buf_append_char(&inner, ' ');
-		shell_quote(&inner, words->items[i]);
-	}
+	buf_printf(&inner, "; [ -x \"$p\" ] || p=muster; exec \"$p\" " FLEET_COMMAND " %s", index);
 	buf_append_str(&outer, "exec /bin/sh -c ");
 	shell_quote(&outer, buf_str(&inner));
 	return buf_take_str(&outer);
 }
 
-void ssh_command_in(const struct ssh_config *config, const char *host, const char *dir,
-		    const struct strv *env, const struct strv *words, struct strv *argv)
+void ssh_command(const struct ssh_config *config, const char *host, uint32_t index,
+		 struct strv *argv)
 {
+	AUTO_FREE char *number = mem_printf("%u", index);
 	if (ssh_is_here(host)) {
 		strv_add(argv, config->program);
-		strv_add_all(argv, words->items);
+		strv_add(argv, FLEET_COMMAND);
+		strv_add(argv, number);
 		return;
 	}
 	shell_split_plain(config->command, argv);
 	add_options(config, argv);
 	strv_add(argv, host);
-	strv_take(argv, remote_command(config->program, dir, env, words));
-}
-
-void ssh_command(const struct ssh_config *config, const char *host, uint32_t index,
-		 struct strv *argv)
-{
-	AUTO(strv_done) struct strv words = STRV_INIT;
-	strv_add(&words, FLEET_COMMAND);
-	strv_take(&words, mem_printf("%u", index));
-	ssh_command_in(config, host, NULL, NULL, &words, argv);
+	strv_take(argv, remote_command(config->program, number));
 }
 
 bool ssh_is_here(const char *host)

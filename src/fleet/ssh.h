@@ -14,11 +14,6 @@ struct ssh_config {
 void ssh_command(const struct ssh_config *config, const char *host, uint32_t index,
 		 struct strv *argv);
 
-/* The same for another command of ours, which runs in the directory `dir` with the variables `env`
- * ("NAME=value") besides those of the login. On this host it has our own, whatever these say. */
-void ssh_command_in(const struct ssh_config *config, const char *host, const char *dir,
-		    const struct strv *env, const struct strv *words, struct strv *argv);
-
 /* True for this host: its relay needs no ssh. */
 bool ssh_is_here(const char *host);
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "core/fleet/host_env.h"
 #include "core/fleet/fleet.h"
 #include "core/worker/exit_code.h"
@@ -25,7 +26,7 @@
 
 /* What is known of a host beyond core/fleet. */
 struct place {
-	char why[BRANCH_TEXT_MAX];    /* it is down */
+	char why[STARTER_TEXT_MAX];   /* it is down */
 	char address[ADDR_TEXT_MAX];  /* where a coordinator could listen; "": nowhere */
 	enum fleet_nearness nearness; /* of that address */
 	char report;		      /* the first byte of its report; '\0': there was none */
@@ -62,6 +63,11 @@ static void send_to(struct starter *starter, uint32_t host, const struct buf *fr
 static void send_all(struct starter *starter, const struct buf *frame)
 {
 	branches_send_all(&starter->branches, buf_data(frame), buf_len(frame));
+}
+
+static bool is_run(const struct starter *starter)
+{
+	return str_eq(starter->config->what, "run");
 }
 
 static void step(struct starter *starter, struct fleet_event event);
@@ -106,6 +112,13 @@ static void tell(struct starter *starter, const struct fleet_action *action)
 	const struct place *place = &starter->places[action->host];
 	const char *name = host_name(starter, action->host);
 	char timeout[CLOCK_HUMAN_MAX];
+	if (starter->config->answers) {
+		struct starter_answer *answer = &starter->config->answers[action->host];
+		answer->lost = true;
+		answer->late = action->late;
+		snprintf(answer->why, sizeof(answer->why), "%s", place->why);
+		return;
+	}
 	clock_human(starter->config->timeout_ns, timeout);
 	if (action->lost)
 		log_warn("lost %s: %s", name, *place->why ? place->why : "the way to it is lost");
@@ -118,6 +131,8 @@ static void tell(struct starter *starter, const struct fleet_action *action)
 static void say_too_few(const struct starter *starter)
 {
 	const struct fleet *fleet = &starter->fleet;
+	if (starter->config->answers)
+		return;
 	if (fleet->started)
 		log_error("%u hosts are left, and the job needs %u: stopping it",
 			  fleet_count(fleet, FLEET_RUNS), fleet->config.min_nodes);
@@ -135,7 +150,9 @@ static void send_place(struct starter *starter, uint32_t host, int32_t rank)
 	AUTO(buf_done) struct buf frame = BUF_INIT;
 	char number[16];
 	snprintf(number, sizeof(number), "%d", rank);
-	char *texts[] = { number, (char *)host_name(starter, host), NULL };
+	const struct starter_answer *answers = starter->config->answers;
+	const char *name = answers ? answers[host].name : host_name(starter, host);
+	char *texts[] = { number, (char *)name, NULL };
 	fleet_put_texts(&frame, FLEET_MSG_PLACE, host, starter->config->hosts->items[host].slots,
 			texts);
 	send_to(starter, host, &frame);
@@ -146,7 +163,7 @@ static void send_places(struct starter *starter)
 {
 	const struct fleet *fleet = &starter->fleet;
 	uint32_t runs = fleet_count(fleet, FLEET_RUNS);
-	bool ordered = fleet->config.min_nodes == runs && fleet->nodes == runs;
+	bool ordered = is_run(starter) && fleet->config.min_nodes == runs && fleet->nodes == runs;
 	int32_t rank = 0;
 	for (uint32_t i = 0; i < fleet->config.hosts; i++)
 		if (fleet->hosts[i].state == FLEET_RUNS)
@@ -170,7 +187,9 @@ static void add_options(const struct starter *starter, const char *endpoints, st
 	const struct starter_config *config = starter->config;
 	const struct fleet *fleet = &starter->fleet;
 	strv_add_all(options, strv_argv(config->options));
-	if (!config->batch)
+	if (str_eq(config->what, "doctor"))
+		return;
+	if (is_run(starter))
 		strv_take(options,
 			  mem_printf("--nnodes=%u:%u", MIN(fleet->config.min_nodes, fleet->nodes),
 				     fleet->nodes));
@@ -192,8 +211,8 @@ static void fill_start(const struct starter *starter, const char *endpoints,
 	AUTO_FREE char *cwd = getcwd(NULL, 0);
 	strv_add(&start->place, cwd ? cwd : "/");
 	strv_add(&start->place, starter->config->token);
-	if (starter->config->batch)
-		strv_add(&start->place, "batch");
+	if (!is_run(starter))
+		strv_add(&start->place, starter->config->what);
 	add_options(starter, endpoints, &start->options);
 	strv_add_all(&start->command, strv_argv(starter->config->command));
 	for (char **variable = environ; *variable; variable++)
@@ -322,6 +341,12 @@ static void on_signal(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* ---- what relays say ---- */
 
+static void keep_output(struct starter_answer *answer, size_t out, const void *data, size_t len)
+{
+	struct buf *kept = &answer->outs[out];
+	buf_append(kept, data, MIN(len, STARTER_OUTPUT_MAX - buf_len(kept)));
+}
+
 static void show(struct starter *starter, size_t out, const void *data, size_t len)
 {
 	nonblocking_out_write(&starter->outs[out], data, len);
@@ -366,6 +391,11 @@ static void take_up(struct starter *starter, const struct fleet_msg *msg)
 	if (fleet_texts(msg, &ignored, &texts) < 0 || texts.count != 2)
 		return;
 	log_info("%s is up with muster %s", host_name(starter, msg->host), texts.items[0]);
+	if (starter->config->answers) {
+		struct starter_answer *answer = &starter->config->answers[msg->host];
+		snprintf(answer->version, sizeof(answer->version), "%s", texts.items[0]);
+		str_make_printable(answer->version);
+	}
 	if (addr_name_parse(texts.items[1], 0, &name, NULL) == 0 &&
 	    addr_from_ip(name.host, name.port, &addr) == 0) {
 		snprintf(place->address, sizeof(place->address), "%s", texts.items[1]);
@@ -379,7 +409,9 @@ static void take_agent(struct starter *starter, const struct fleet_msg *msg)
 	struct exit_status status;
 	if (fleet_agent(msg, &status) < 0)
 		return;
-	if (status.kind != EXIT_CODE) {
+	if (starter->config->answers) {
+		starter->config->answers[msg->host].status = status;
+	} else if (status.kind != EXIT_CODE) {
 		AUTO(buf_done) struct buf how = BUF_INIT;
 		exit_status_describe(&status, &how);
 		log_warn("the agent on %s ended with %s", host_name(starter, msg->host),
@@ -398,6 +430,15 @@ static void take_down(struct starter *starter, const struct fleet_msg *msg)
 		host_down(starter, msg->host, texts.items[0]);
 }
 
+static void take_output(struct starter *starter, const struct fleet_msg *msg)
+{
+	size_t out = msg->type == FLEET_MSG_ERR;
+	if (starter->config->answers)
+		keep_output(&starter->config->answers[msg->host], out, msg->body, msg->len);
+	else
+		show(starter, out, msg->body, msg->len);
+}
+
 static void on_msg(void *arg, const struct fleet_msg *msg)
 {
 	struct starter *starter = arg;
@@ -411,10 +452,8 @@ static void on_msg(void *arg, const struct fleet_msg *msg)
 		take_down(starter, msg);
 		break;
 	case FLEET_MSG_OUT:
-		show(starter, 0, msg->body, msg->len);
-		break;
 	case FLEET_MSG_ERR:
-		show(starter, 1, msg->body, msg->len);
+		take_output(starter, msg);
 		break;
 	case FLEET_MSG_REPORT:
 		keep_report(starter, msg);
@@ -471,7 +510,7 @@ static int set_up(struct starter *starter, struct err *err)
 
 static void say_end(struct starter *starter)
 {
-	if (starter->code == 0 || starter->config->batch)
+	if (starter->code == 0 || !is_run(starter))
 		return;
 	if (buf_len(&starter->report) > 0)
 		show(starter, 1, buf_data(&starter->report), buf_len(&starter->report));
@@ -496,6 +535,13 @@ static void tear_down(struct starter *starter)
 	free(starter->places);
 }
 
+void starter_answer_done(struct starter_answer *answer)
+{
+	free(answer->name);
+	buf_done(&answer->outs[0]);
+	buf_done(&answer->outs[1]);
+}
+
 int starter_run(const struct starter_config *config, struct err *err)
 {
 	struct starter starter = { .config = config, .signals.fd = -1, .code = EXIT_CODE_SYSTEM };
@@ -505,7 +551,8 @@ int starter_run(const struct starter_config *config, struct err *err)
 							   .min_nodes = config->min_nodes,
 							   .max_nodes = config->max_nodes,
 							   .fanout = config->fanout,
-							   .timeout_ns = config->timeout_ns });
+							   .timeout_ns = config->timeout_ns,
+							   .run_ns = config->run_ns });
 	for (uint32_t i = 0; i < config->hosts->count; i++)
 		if (ssh_is_here(config->hosts->items[i].name))
 			fleet_keep_near(&starter.fleet, i);

@@ -1,7 +1,6 @@
-/* The connections of hosts that work for one of them, those of a batch or of `muster doctor`: the
- * search for the coordinator (core/dispatch/party.h) over the sockets that nodes of a job have
- * (nodes/wiring.h), and a stream of bytes in both directions. What they mean is decided
- * elsewhere. */
+/* The connections of hosts that work for one of them, those of a batch: the search for the
+ * coordinator (core/dispatch/party.h) over the sockets that nodes of a job have (nodes/wiring.h),
+ * and a stream of bytes in both directions. What they mean is decided elsewhere. */
 #ifndef NODES_PEER_LINKS_H
 #define NODES_PEER_LINKS_H
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "core/checks/across.h"
 
 static struct check_result result_of(const char *name)
@@ -133,4 +134,69 @@ TEST(a_check_that_a_host_makes_twice_counts_by_the_worse)
 	check_list_add(&list, &well);
 	across_add(&across, "a", &list);
 	ck_assert_ptr_nonnull(strstr(table(&across, &text), "storage   0 of 1 ok; bad: a\n"));
+}
+
+/* Those that came, all well, and the table of `expected`. */
+static const char *table_of(struct across *across, const char *const *came, size_t count,
+			    uint32_t expected, const struct strv *names, struct buf *text)
+{
+	for (size_t i = 0; i < count; i++)
+		add(across, came[i], 3, "2.13", NULL);
+	across_add_missing(across, expected, names, 60 * NS_PER_S, "start it there");
+	return table(across, text);
+}
+
+TEST(hosts_that_did_not_come_are_named_where_their_names_are_known)
+{
+	AUTO(across_done) struct across across = ACROSS_INIT;
+	AUTO(strv_done) struct strv names = STRV_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	static const char *const came[] = { "node10", "node1" };
+	for (int i = 1; i <= 4; i++)
+		strv_add(&names, (const char *[]){ "node1", "node2", "node4", "node10" }[i - 1]);
+	const char *shown = table_of(&across, came, ARRAY_LEN(came), 4, &names, &text);
+	ck_assert_ptr_nonnull(strstr(shown, "reached   2 of 4 ok; bad: node2,node4\n"));
+	ck_assert_ptr_nonnull(strstr(shown, "bad      node2,node4: reached: it did not come within "
+					    "60 s; node1,node10 did\n"
+					    "         remedy: start it there\n"));
+	ck_assert_str_eq(across.items[3].name, "node10");
+}
+
+TEST(hosts_without_a_known_name_are_counted_as_missing)
+{
+	AUTO(across_done) struct across across = ACROSS_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	static const char *const came[] = { "a" };
+	const char *shown = table_of(&across, came, 1, 3, &STRV_INIT, &text);
+	ck_assert_ptr_nonnull(strstr(
+		shown, "bad      (missing 1),(missing 2): reached: it did not come within 60 s; "
+		       "a did\n"));
+	ck_assert_ptr_nonnull(strstr(shown, "3 hosts: 2 bad"));
+}
+
+TEST(hosts_that_came_under_other_names_leave_the_number_right)
+{
+	AUTO(across_done) struct across across = ACROSS_INIT;
+	AUTO(strv_done) struct strv names = STRV_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	static const char *const came[] = { "localhost" };
+	strv_add(&names, "node1");
+	strv_add(&names, "node2");
+	ck_assert_ptr_nonnull(
+		strstr(table_of(&across, came, 1, 2, &names, &text), "2 hosts: 1 bad"));
+	ck_assert_uint_eq(across.count, 2);
+}
+
+TEST(a_long_list_of_those_who_came_is_cut)
+{
+	AUTO(across_done) struct across across = ACROSS_INIT;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	for (int i = 0; i < 99; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "n%d", i);
+		add(&across, name, 3, "2.13", NULL);
+	}
+	static const char *const came[] = { "n99" };
+	ck_assert_ptr_nonnull(strstr(table_of(&across, came, 1, 101, &STRV_INIT, &text),
+				     ",n15 and 84 more did\n"));
 }

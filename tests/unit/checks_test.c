@@ -331,30 +331,6 @@ TEST(the_results_of_a_doctor_are_read)
 				 -EPROTO);
 }
 
-TEST(a_host_tells_its_name_and_hears_the_verdict)
-{
-	static const char *const others[] = {
-		"", "[]", "{}", "{\"state\":\"fine\"}", "{\"state\":1}", "bad"
-	};
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	enum check_state worst = CHECK_STATE_COUNT;
-	char name[8];
-	check_json_write_verdict("node1", CHECK_WARNING, &text);
-	ck_assert_int_eq(check_json_read_verdict(buf_str(&text), buf_len(&text), &worst, NULL), 0);
-	ck_assert_int_eq(worst, CHECK_WARNING);
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		ck_assert_int_eq(check_json_read_verdict(others[i], strlen(others[i]), &worst,
-							 NULL),
-				 -EPROTO);
-	check_json_host(buf_str(&text), buf_len(&text), name, sizeof(name));
-	ck_assert_str_eq(name, "node1");
-	check_json_host("[]", 2, name, sizeof(name));
-	ck_assert_str_eq(name, "");
-	static const char odd[] = "{\"host\":\"no\\u001bde-of-a-long-name\"}";
-	check_json_host(odd, strlen(odd), name, sizeof(name));
-	ck_assert_str_eq(name, "no?de-o");
-}
-
 TEST(the_longest_that_checks_take_depends_on_which_are_asked_for)
 {
 	struct checks_spec spec = { .which = "limits", .devices = CHECKS_ANY_DEVICES };
@@ -370,20 +346,4 @@ TEST(the_longest_that_checks_take_depends_on_which_are_asked_for)
 	ck_assert_uint_eq(checks_longest_ns(&spec), 3 * NS_PER_S);
 	spec.which = ""; /* none */
 	ck_assert_uint_eq(checks_longest_ns(&spec), 0);
-}
-
-TEST(the_results_of_a_doctor_are_found_after_what_a_login_shell_prints)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	AUTO(check_list_done) struct check_list list = CHECK_LIST_INIT, read = CHECK_LIST_INIT;
-	struct check_result result = { .name = "limits", .state = CHECK_WARNING };
-	check_list_add(&list, &result);
-	buf_append_str(&text, "Welcome {friend}\nno newline");
-	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text), &read, NULL), -EPROTO);
-	check_json_write_all("node1", &list, &text);
-	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text), &read, NULL), 0);
-	ck_assert_uint_eq(read.count, 1);
-	ck_assert_int_eq(read.items[0].state, CHECK_WARNING);
-	ck_assert_int_eq(check_json_find_all(buf_str(&text), buf_len(&text) - 3, &read, NULL),
-			 -EPROTO);
 }

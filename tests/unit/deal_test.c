@@ -920,3 +920,31 @@ TEST(an_order_that_is_anothers_is_discarded_without_a_word)
 	poke(&f, 6, (struct hand_event){ HAND_EV_DROP, .lease = 7 });
 	ck_assert_uint_eq(f.actions.count, 0);
 }
+
+TEST(where_each_host_is_given_one_order_the_others_wait_for_hosts_to_come)
+{
+	struct table t;
+	struct deal_config config = usual();
+	config.once = true;
+	config.retry_lost = false;
+	config.max_hosts = 3;
+	begin(&t, 3, &config);
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 1);
+	result(&t, 2, 0, 1, 0, 1);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 0);
+	step(&t, 3 + 60 * NS_PER_S, (struct deal_event){ DEAL_EV_TIMER });
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_UNFIT) + count_of(&t, DEAL_DO_AWAIT), 0);
+	uint64_t now_ns = 4 + 60 * NS_PER_S;
+	hello(&t, now_ns, 2, NULL, 0);
+	uint32_t lease = find(&t, DEAL_DO_GIVE)->lease;
+	hello(&t, now_ns, 3, NULL, 0);
+	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 1);
+	/* What never arrived is given again, to a host that has had none. */
+	step(&t, now_ns, (struct deal_event){ DEAL_EV_LINK_DOWN, .host = 1, .link = 2 });
+	hello(&t, now_ns, 12, NULL, 0);
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_GIVE));
+	ck_assert_uint_ne(find(&t, DEAL_DO_GIVE)->lease, lease);
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->link, 12);
+	table_done(&t);
+}

@@ -381,3 +381,27 @@ TEST(what_describes_a_host_or_a_session_is_not_exported)
 	for (size_t i = 0; i < ARRAY_LEN(shared); i++)
 		ck_assert_msg(fleet_exports(shared[i]), "%s", shared[i]);
 }
+
+TEST(a_host_whose_agent_does_not_end_in_time_is_lost_and_ends_nothing_else)
+{
+	now_ns = NS_PER_S;
+	fleet_init(&fleet, &(struct fleet_config){ .hosts = 2,
+						   .min_nodes = 1,
+						   .max_nodes = 2,
+						   .fanout = 2,
+						   .timeout_ns = TIMEOUT_NS,
+						   .run_ns = 3 * NS_PER_S });
+	step((struct fleet_event){ FLEET_EV_BEGIN });
+	up(0);
+	now_ns += NS_PER_S;
+	up(1);
+	ck_assert_uint_eq(fleet_deadline_ns(&fleet), now_ns + 3 * NS_PER_S);
+	agent(0, EXIT_CODE, 0);
+	now_ns += 3 * NS_PER_S;
+	step((struct fleet_event){ FLEET_EV_TIMER });
+	ck_assert_ptr_nonnull(find(FLEET_DO_DROP, 1));
+	ck_assert(find(FLEET_DO_TELL, 1)->late);
+	ck_assert_ptr_null(find(FLEET_DO_TELL, 0));
+	ck_assert_int_eq(end_code(), 0);
+	finish();
+}

@@ -645,6 +645,7 @@ int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct
 		.min_hosts = many->rdzv->min_nodes,
 		.max_hosts = many->rdzv->max_nodes,
 		.retry_lost = config->retry_on.reasons[REASON_LOST],
+		.once = config->part,
 	};
 	deal_init(&dealer->deal, &deal, &dealer->orders);
 	r = dealer_open_page(dealer, err);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,13 +58,17 @@ static void on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	AUTO(buf_done) struct buf tried = BUF_INIT;
 	AUTO_FREE char *why = NULL;
 	bool orphan = post_had_coordinator(many->post);
+	const char *resume = many->config->part ? "" : "; --resume goes on with what is written";
 	peer_links_explain(many->links, &tried);
-	why = mem_printf(!orphan && !many->withdrew ? "found no coordinator: %s"
-			 : many->withdrew ? "the coordinator is out of reach, and it or its host "
-					    "still has the result file: %s"
-					  : "the coordinator is gone, and no host takes over: %s; "
-					    "--resume goes on with what is written",
-			 buf_str(&tried));
+	if (many->withdrew)
+		why = mem_printf("the coordinator is out of reach, and it or its host still has "
+				 "the result file: %s",
+				 buf_str(&tried));
+	else if (orphan)
+		why = mem_printf("the coordinator is gone, and no host takes over: %s%s",
+				 buf_str(&tried), resume);
+	else
+		why = mem_printf("found no coordinator: %s", buf_str(&tried));
 	fail(many, orphan ? EXIT_CODE_SYSTEM : EXIT_CODE_TIMEOUT, why);
 }
 
@@ -214,8 +219,9 @@ static void on_barred(void *arg, const char *why)
 	fail(arg, EXIT_CODE_SYSTEM, why);
 }
 
+#define RISK "give orders to the hosts of this batch"
+
 static const struct peer_links_handler peer_links_handler = {
-	.risk = "give orders to the hosts of this batch",
 	.on_coordinate = on_coordinate,
 	.on_superseded = on_superseded,
 	.on_up = on_up,
@@ -255,7 +261,9 @@ static void begin(void *arg, struct runner *runner)
 	wait_for_coordinator(many, many->rdzv->join_timeout_ns);
 	struct timeval hint = clock_left(MIN(HINT_NS, many->rdzv->join_timeout_ns / 2), 0);
 	event_add(many->hint, &hint);
-	many->links = peer_links_new(runner_base(runner), many->rdzv, &peer_links_handler, many);
+	many->handler = peer_links_handler;
+	many->handler.risk = many->config->part ? many->config->part->risk : RISK;
+	many->links = peer_links_new(runner_base(runner), many->rdzv, &many->handler, many);
 }
 
 static void started(void *arg, const struct batch_order *order)
@@ -276,13 +284,15 @@ static uint32_t lease(void *arg, const struct batch_order *order)
 	return post_lease(many->post, order);
 }
 
-/* Ctrl-C: first stops, second kills. A host that does not coordinate leaves alone. */
+/* Ctrl-C: first stops, or with orders of our own starts no more, second kills. A host that does not
+ * coordinate leaves alone. */
 static void signalled(void *arg, int sig)
 {
 	struct many *many = arg;
+	enum worklist_halt first = many->config->part ? WORKLIST_DRAIN : WORKLIST_STOP;
 	enum worklist_halt stop = sig == SIGHUP	    ? WORKLIST_DRAIN
 				  : many->signals++ ? WORKLIST_KILL
-						    : WORKLIST_STOP;
+						    : first;
 	if (many->over)
 		event_base_loopbreak(runner_base(many->runner));
 	else if (many->dealer)
@@ -363,7 +373,9 @@ struct many *many_new(const struct batch_config *config, const struct rendezvous
 	many->period_ns = rendezvous_period_ns(rdzv, rdzv->max_nodes);
 	many->lease_ns = many->period_ns * rdzv->lease_periods;
 	many->lost_ns = many->lease_ns + many->period_ns;
-	if (gethostname(many->name, sizeof(many->name) - 1) < 0 || !*many->name)
+	if (config->part)
+		snprintf(many->name, sizeof(many->name), "%s", config->part->host);
+	else if (gethostname(many->name, sizeof(many->name) - 1) < 0 || !*many->name)
 		strcpy(many->name, "localhost");
 	many->post = post_new(many);
 	return many;

@@ -26,6 +26,7 @@ struct many {
 	char name[WORK_NAME_MAX]; /* of this host */
 	uint64_t period_ns, lease_ns, lost_ns;
 	struct runner *runner; /* while the loop runs */
+	struct peer_links_handler handler;
 	struct peer_links *links;
 	struct post *post;
 	struct dealer *dealer;			  /* NULL: the coordinator is elsewhere */

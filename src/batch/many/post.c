@@ -480,7 +480,9 @@ static int take_order(struct post *post, const struct work_msg *msg, struct err 
 {
 	AUTO(orders_done) struct orders list = ORDERS_INIT;
 	struct task *task = free_task(post);
-	int r = work_get_orders(msg->text, msg->len, &list, err);
+	const struct batch_part *part = post->many->config->part;
+	int r = part ? orders_add_line(&list, part->order, strlen(part->order), 0, err)
+		     : work_get_orders(msg->text, msg->len, &list, err);
 	if (r < 0)
 		return r;
 	if (list.count > post->variants)

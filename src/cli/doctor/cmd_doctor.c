@@ -5,22 +5,13 @@
 
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/doctor/doctor_hosts.h"
-#include "cli/doctor/doctor_meet.h"
+#include "cli/doctor/doctor_many.h"
 #include "core/worker/exit_code.h"
 #include "proto/checks/check_json.h"
-#include "sys/checks/checks.h"
 
 #define HOST_MAX 256
 
 extern const struct command command_doctor;
-
-struct doctor_options {
-	struct checks_spec spec;
-	struct hosts_options hosts;
-	struct doctor_meet meet;
-	bool json;
-};
 
 static const struct opt doctor_opts[] = {
 	OPT_STR("checks", NULL, struct doctor_options, spec.which, "quick|full|NAME[,NAME...]",
@@ -49,15 +40,15 @@ static const struct opt doctor_opts[] = {
 		"command that reaches a host, with its options (default ssh)"),
 	OPT_DURATION("ssh-timeout", NULL, struct doctor_options, hosts.timeout_ns, "TIME",
 		     "how long a host may take besides its checks (default 30 s)"),
-	OPT_STR("nnodes", NULL, struct doctor_options, meet.options.nnodes, "N",
+	OPT_STR("nnodes", NULL, struct doctor_options, meeting.nnodes, "N",
 		"show one table for the N hosts on which this is typed"),
-	OPT_STR("rdzv-endpoint", NULL, struct doctor_options, meet.options.endpoint, "HOST[:PORT]",
+	OPT_STR("rdzv-endpoint", NULL, struct doctor_options, meeting.endpoint, "HOST[:PORT]",
 		"with --nnodes: where they meet, and the table is shown; the same on all of them"),
-	OPT_STR("rdzv-id", NULL, struct doctor_options, meet.options.id, "ID",
+	OPT_STR("rdzv-id", NULL, struct doctor_options, meeting.id, "ID",
 		"a name for this meeting, if there are several at the same place"),
-	OPT_STR("rdzv-conf", NULL, struct doctor_options, meet.options.conf, "KEY=VALUE,...",
+	OPT_STR("rdzv-conf", NULL, struct doctor_options, meeting.conf, "KEY=VALUE,...",
 		"further settings, such as token_file=FILE, as in muster run"),
-	OPT_DURATION("meet-timeout", NULL, struct doctor_options, meet.timeout_ns, "TIME",
+	OPT_DURATION("meet-timeout", NULL, struct doctor_options, meet_timeout_ns, "TIME",
 		     "how long hosts may take to come besides their checks (default 60 s)"),
 	OPT_FLAG("json", NULL, struct doctor_options, json,
 		 "for programs: an object with the results"),
@@ -94,25 +85,33 @@ static void show(const struct check_list *results, bool json)
 	command_print("%s", buf_str(buf_len(&labelled) ? &labelled : &text));
 }
 
-static int check_here(const struct command *self, struct doctor_options *o)
+static int check_here(const struct command *self, const struct doctor_options *o)
 {
 	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
 	struct err err = ERR_INIT;
-	int status = doctor_meet_plan(self, &o->meet, &o->spec);
-	if (status != 0)
-		return status;
-	uint64_t begin_ns = clock_now_ns();
 	if (checks_run(&o->spec, &results, &err) < 0)
 		return command_usage_error(self, "%s", err.msg);
-	if (o->meet.nodes > 1) {
-		status = doctor_meet(self, &o->meet, begin_ns, &results, o->json);
-		if (status < 0)
-			show(&results, o->json);
-		return status < 0 ? EXIT_CODE_BAD_NODE : status;
-	}
 	if (results.count)
 		show(&results, o->json);
 	return check_list_worst(&results) == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
+}
+
+static int check(const struct command *self, struct doctor_options *o)
+{
+	AUTO(doctor_meeting_done) struct doctor_meeting meeting = DOCTOR_MEETING_INIT;
+	struct err err = ERR_INIT;
+	int status = doctor_plan(self, o, &meeting);
+	if (status != 0)
+		return status;
+	if (meeting.nodes == 1)
+		return check_here(self, o);
+	if (checks_check_spec(&o->spec, &err) < 0)
+		return command_usage_error(self, "%s", err.msg);
+	status = doctor_meet(self, o, &meeting);
+	if (status >= 0)
+		return status;
+	check_here(self, o);
+	return EXIT_CODE_BAD_NODE;
 }
 
 static int doctor_main(const struct command *self, int argc, char **argv)
@@ -120,22 +119,24 @@ static int doctor_main(const struct command *self, int argc, char **argv)
 	struct doctor_options o = {
 		.spec = { .devices = CHECKS_ANY_DEVICES },
 		.hosts = { .ssh = "ssh", .timeout_ns = HOSTS_TIMEOUT_NS, .fanout = 1 },
-		.meet = DOCTOR_MEET_INIT,
+		.meeting = { .conf = "",
+			     .node_rank = RENDEZVOUS_RANK_UNSET,
+			     .master_port = RENDEZVOUS_PORT_UNSET },
+		.meet_timeout_ns = DOCTOR_MEET_NS,
 	};
 	int first, status;
 	if (!command_parse(self, &o, argc, argv, NULL, &first, &status))
 		return status;
+	doctor_take_place(&o.spec);
 	if (first < argc)
 		status = command_usage_error(self, "unexpected argument '%s'", argv[first]);
-	else if ((o.hosts.list || o.hosts.file) &&
-		 (o.meet.options.nnodes || o.meet.options.endpoint))
+	else if ((o.hosts.list || o.hosts.file) && (o.meeting.nnodes || o.meeting.endpoint))
 		status = command_usage_error(self, "--hosts starts muster on all hosts, and with "
 						   "--nnodes somebody else does: choose one");
 	else if (o.hosts.list || o.hosts.file)
-		status = doctor_on_hosts(self, &o.hosts, &o.spec, o.json);
+		status = doctor_on_hosts(self, &o);
 	else
-		status = check_here(self, &o);
-	doctor_meet_done(&o.meet);
+		status = check(self, &o);
 	strv_done(&o.spec.dirs);
 	strv_done(&o.spec.checks);
 	strv_done(&o.spec.reach);

@@ -1,286 +1,252 @@
-#include "cli/doctor/doctor_meet.h"
-
+/* `muster doctor` where something else starts it on each host, in a step of Slurm or with --nnodes:
+ * a batch in which each host is given one order. Whatever that says, a host runs its own checks, so
+ * who poses as one that shows the table cannot make it run anything else. */
 #include <errno.h>
-#include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/map.h"
+#include "base/env.h"
+#include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
-#include "core/checks/assembly.h"
+#include "base/str.h"
+#include "batch/config.h"
+#include "batch/ending.h"
+#include "cli/doctor/doctor_many.h"
+#include "core/host/hostlist.h"
 #include "core/worker/exit_code.h"
-#include "nodes/peer_links.h"
-#include "proto/checks/check_json.h"
+#include "proto/json_out.h"
+#include "run/config.h"
 
-#define MESSAGE_MAX ((size_t)1 << 20) /* what one host tells another */
+#define HOST_MAX 256
+#define RUN_ID "doctor" /* unless the user or Slurm names it */
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define GRACE_NS (10 * NS_PER_S) /* for the order and its result to arrive */
+#define REMEDY \
+	"start muster doctor there, too, with the same --rdzv-endpoint and token; if it runs " \
+	"there, see what it says"
 
-/* A text ends with a NUL, of which JSON has none. */
-struct inbox {
-	struct buf text;
-	bool whole;
-};
+extern char **environ;
 
-/* Turns what happens into events of the assembly, which decides. */
-struct meeting_hall {
+void doctor_meeting_done(struct doctor_meeting *meeting)
+{
+	free(meeting->name);
+	free(meeting->endpoint);
+	strv_done(&meeting->names);
+	engine_settings_done(&meeting->engine);
+	rendezvous_done(&meeting->rdzv);
+	*meeting = DOCTOR_MEETING_INIT;
+}
+
+/* ---- how many there are, and where they meet ---- */
+
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
+/* The nodes of the step of Slurm that we are in. What cannot be used there, such as two tasks on a
+ * node, leaves this host alone. */
+static void ask_slurm(struct doctor_options *o, struct doctor_meeting *meeting,
+		      const struct engine_asked *asked)
+{
+	struct engine_settings *engine = &meeting->engine;
+	struct err err = ERR_INIT;
+	uint32_t count;
+	int r = engine_detect(environ, asked, engine, &err);
+	if (r < 0)
+		log_warn("the nodes of this step are not compared: %s", err.msg);
+	if (r < 0 || !engine->engine || !str_eq(engine->engine, "slurm") || !engine->settles ||
+	    engine->max_nodes <= 1)
+		return;
+	meeting->nodes = engine->max_nodes;
+	meeting->by_engine = true;
+	/* The first node shows the table: only it can. */
+	meeting->endpoint = mem_strndup(engine->endpoint, strcspn(engine->endpoint, ","));
+	o->meeting.endpoint = meeting->endpoint;
+	o->meeting.munge = engine->munge;
+	if (!is_given(o->meeting.id))
+		o->meeting.id = engine->run_id;
+	if (hostlist_expand(env_find(environ, "SLURM_STEP_NODELIST"), HOSTLIST_HOSTS_MAX,
+			    &meeting->names, &count, NULL) < 0 ||
+	    count != meeting->nodes)
+		strv_done(&meeting->names);
+}
+
+static char *own_name(const struct doctor_meeting *meeting)
+{
+	char name[HOST_MAX] = "";
+	const char *node = meeting->by_engine ? getenv("SLURMD_NODENAME") : NULL;
+	if (gethostname(name, sizeof(name) - 1) < 0 || !*name)
+		strcpy(name, "localhost");
+	return mem_strdup(is_given(node) ? node : name);
+}
+
+static int count_hosts(const struct command *self, struct doctor_options *o,
+		       struct doctor_meeting *meeting)
+{
+	const struct rendezvous_options *options = &o->meeting;
+	bool given = is_given(options->nnodes), told = is_given(options->endpoint);
+	uint32_t min = 1, max = 1;
+	struct err err = ERR_INIT;
+	if (given && run_nodes_parse(options->nnodes, &min, &max, &err) < 0)
+		return command_usage_error(self, "%s", err.msg);
+	if (told && !given)
+		return command_usage_error(self, "--rdzv-endpoint needs --nnodes=N, the number of "
+						 "hosts on which this is typed");
+	if (told)
+		meeting->nodes = max;
+	else if (!given || max > 1)
+		ask_slurm(o, meeting,
+			  &(struct engine_asked){ .min_nodes = given ? min : 0,
+						  .max_nodes = given ? max : 0,
+						  .node_rank = -1 });
+	if (given && max > 1 && meeting->nodes == 1)
+		return command_usage_error(self,
+					   "--nnodes: '%.64s': several hosts need "
+					   "--rdzv-endpoint=HOST, the same on all of them",
+					   options->nnodes);
+	return 0;
+}
+
+int doctor_plan(const struct command *self, struct doctor_options *o,
+		struct doctor_meeting *meeting)
+{
+	struct err err = ERR_INIT;
+	size_t own = 0;
+	int r = count_hosts(self, o, meeting);
+	if (r != 0 || meeting->nodes == 1)
+		return r;
+	r = rendezvous_make(&o->meeting, meeting->nodes, meeting->nodes, &meeting->rdzv, &err);
+	if (r == -EINVAL)
+		return command_usage_error(self, "%s", err.msg);
+	if (r < 0) {
+		log_error("%s", err.msg);
+		return EXIT_CODE_SYSTEM;
+	}
+	meeting->rdzv.run_id = is_given(o->meeting.id) ? o->meeting.id : RUN_ID;
+	meeting->rdzv.lookup_delay_ns = meeting->engine.lookup_delay_ns;
+	meeting->name = own_name(meeting);
+	while (own < meeting->names.count && !str_eq(meeting->names.items[own], meeting->name))
+		own++;
+	if (own < meeting->names.count)
+		doctor_add_reach(&o->spec.reach, &meeting->names, own);
+	return 0;
+}
+
+/* ---- the table, on the host that shows it ---- */
+
+struct meet {
 	const struct command *self;
-	const struct doctor_meet *meet;
-	const struct check_list *results; /* of this host */
-	struct event_base *base;
-	struct peer_links *links;
-	struct event *late, *enough;
-	struct assembly assembly;
-	struct map peers; /* id -> struct inbox */
-	struct inbox verdict;
+	const struct doctor_options *o;
+	const struct doctor_meeting *meeting;
+	uint64_t begin_ns;
+	struct across across;
+	int code; /* of the table; -1: it is not shown */
 };
 
-/* False: it is longer than any that we send. */
-static bool inbox_take(struct inbox *inbox, const void *data, size_t len)
+static void read_output(int fd, struct buf *ret_text)
 {
-	const char *end = memchr(data, '\0', len);
-	if (inbox->whole)
-		return true;
-	inbox->whole = end;
-	buf_append(&inbox->text, data, end ? (size_t)(end - (const char *)data) : len);
-	return buf_len(&inbox->text) <= MESSAGE_MAX;
+	if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0)
+		fd_read_all(fd, OUTPUT_MAX, ret_text, NULL);
 }
 
-static void inbox_free(struct inbox *inbox)
+static void on_ending(void *arg, struct ending *ending)
 {
-	if (inbox)
-		buf_done(&inbox->text);
-	free(inbox);
+	struct meet *meet = arg;
+	const struct result *result = &ending->result;
+	const char *name = result->node ? result->node : "?";
+	AUTO(buf_done) struct buf output = BUF_INIT, errors = BUF_INIT;
+	const char *why = env_get(&result->missing, "run");
+	read_output(ending->fds[0], &output);
+	read_output(ending->fds[1], &errors);
+	doctor_add(&meet->across, name, &output, &errors,
+		   why ? why : "it did not tell what it found", REMEDY);
+	if (result->reason != REASON_LOST && !meet->meeting->by_engine)
+		command_complain(meet->self, "%s has come, %zu of %u hosts", name,
+				 meet->across.count, meet->meeting->nodes);
 }
 
-/* ---- what the assembly wants ---- */
-
-static void tell(struct meeting_hall *hall)
+static int on_end(void *arg)
 {
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	check_json_write_all(hall->meet->name, hall->results, &text);
-	buf_append_char(&text, '\0');
-	peer_links_send(hall->links, buf_data(&text), buf_len(&text));
-	command_complain(hall->self, "the table of all %u hosts is shown at %s", hall->meet->nodes,
-			 hall->meet->rdzv.endpoint_text);
-}
-
-static void send_verdict(struct meeting_hall *hall, uint64_t peer)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	check_json_write_verdict(hall->meet->name, hall->assembly.worst, &text);
-	buf_append_char(&text, '\0');
-	peer_links_send_to(hall->links, peer, buf_data(&text), buf_len(&text));
-}
-
-static void say_came(struct meeting_hall *hall, const char *name)
-{
-	if (!hall->meet->by_engine)
-		command_complain(hall->self, "%s has come, %zu of %u hosts", name,
-				 hall->assembly.roll.across.count, hall->assembly.roll.expected);
-}
-
-static void act(struct meeting_hall *hall, const struct assembly_action *action)
-{
-	switch (action->type) {
-	case ASSEMBLY_TELL:
-		return tell(hall);
-	case ASSEMBLY_CAME:
-		return say_came(hall, action->name);
-	case ASSEMBLY_VERDICT:
-		return send_verdict(hall, action->peer);
-	case ASSEMBLY_HANG_UP:
-		peer_links_hang_up_on(hall->links, action->peer);
-		return inbox_free(map_remove(&hall->peers, &action->peer, sizeof(action->peer)));
-	case ASSEMBLY_GIVE_UP:
-		command_complain(hall->self, "%s; this is what was found here", action->why);
-		return;
-	case ASSEMBLY_OVER:
-		event_base_loopbreak(hall->base);
-		return;
+	struct meet *meet = arg;
+	const struct doctor_meeting *meeting = meet->meeting;
+	if (meet->code < 0) {
+		across_add_missing(&meet->across, meeting->nodes, &meeting->names,
+				   clock_now_ns() - meet->begin_ns, REMEDY);
+		across_compare(&meet->across);
+		meet->code = doctor_show(&meet->across, meet->o->json);
+		fflush(stdout);
 	}
+	return meet->code;
 }
 
-static void step(struct meeting_hall *hall, const struct assembly_event *event)
+/* ---- the batch ---- */
+
+static void put_order(const struct checks_spec *spec, struct buf *out)
 {
-	AUTO(assembly_actions_done) struct assembly_actions actions = { .items = NULL };
-	uint64_t now_ns = clock_now_ns();
-	assembly_step(&hall->assembly, event, now_ns, &actions);
-	for (size_t i = 0; i < actions.count; i++)
-		act(hall, &actions.items[i]);
-	struct timeval left = clock_left(assembly_deadline_ns(&hall->assembly), now_ns);
-	event_add(hall->late, &left);
+	AUTO(strv_done) struct strv words = STRV_INIT;
+	struct json_out json = JSON_OUT(out);
+	checks_words(spec, &words);
+	json_out_open(&json, NULL, '{');
+	json_out_open(&json, "cmd", '[');
+	json_out_text(&json, NULL, "/proc/self/exe");
+	json_out_text(&json, NULL, "doctor");
+	for (size_t i = 0; i < words.count; i++)
+		json_out_text(&json, NULL, words.items[i]);
+	json_out_close(&json, ']');
+	json_out_close(&json, '}');
 }
 
-/* ---- what happens ---- */
-
-static void on_coordinate(void *arg)
+static int run_batch(struct meet *meet, struct rendezvous *rdzv)
 {
-	struct meeting_hall *hall = arg;
-	AUTO(check_list_done) struct check_list own = CHECK_LIST_INIT;
-	event_add(hall->enough, NULL);
-	for (size_t i = 0; i < hall->results->count; i++)
-		check_list_add(&own, &hall->results->items[i]);
-	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_COORDINATE,
-					     .name = hall->meet->name,
-					     .results = &own });
-}
-
-static void on_peer(void *arg, uint64_t id, const char *name)
-{
-	struct meeting_hall *hall = arg;
-	map_put(&hall->peers, &id, sizeof(id), NEW(struct inbox));
-	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER, .peer = id, .name = name });
-}
-
-static void on_peer_bytes(void *arg, uint64_t id, const void *data, size_t len)
-{
-	struct meeting_hall *hall = arg;
-	struct inbox *inbox = map_get(&hall->peers, &id, sizeof(id));
-	AUTO(check_list_done) struct check_list results = CHECK_LIST_INIT;
-	char name[ACROSS_NAME_MAX];
-	if (!inbox || inbox->whole)
-		return;
-	bool fits = inbox_take(inbox, data, len);
-	if (fits && !inbox->whole)
-		return;
-	const char *text = buf_str(&inbox->text);
-	struct err err = ERR_INIT;
-	if (!fits || check_json_read_all(text, buf_len(&inbox->text), &results, &err) < 0) {
-		command_complain(hall->self, "a host sends %s", fits ? err.msg : "too much");
-		return step(hall,
-			    &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_BAD, .peer = id });
-	}
-	check_json_host(text, buf_len(&inbox->text), name, sizeof(name));
-	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_TOLD,
-					     .peer = id,
-					     .name = name,
-					     .results = &results });
-}
-
-static void on_peer_down(void *arg, uint64_t id, bool dead UNUSED)
-{
-	struct meeting_hall *hall = arg;
-	inbox_free(map_remove(&hall->peers, &id, sizeof(id)));
-	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_PEER_DOWN, .peer = id });
-}
-
-/* Ctrl-C: whoever has not come is not waited for. */
-static void on_enough(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_ENOUGH });
-}
-
-static void on_up(void *arg)
-{
-	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_UP });
-}
-
-static void on_bytes(void *arg, const void *data, size_t len)
-{
-	struct meeting_hall *hall = arg;
-	struct inbox *inbox = &hall->verdict;
-	struct assembly_event event = { .type = ASSEMBLY_EV_VERDICT };
-	struct err err = ERR_INIT;
-	bool fits = inbox_take(inbox, data, len);
-	if (fits && !inbox->whole)
-		return;
-	if (!fits) {
-		event.type = ASSEMBLY_EV_BARRED;
-		event.why = "the host that shows the table sends too much";
-	} else if (check_json_read_verdict(buf_str(&inbox->text), buf_len(&inbox->text),
-					   &event.worst, &err) < 0) {
-		event.type = ASSEMBLY_EV_BARRED;
-		event.why = err.msg;
-	}
-	step(hall, &event);
-}
-
-static void on_down(void *arg, const char *why)
-{
-	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_DOWN, .why = why });
-}
-
-static void on_barred(void *arg, const char *why)
-{
-	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_BARRED, .why = why });
-}
-
-static void on_superseded(void *arg)
-{
-	step(arg, &(struct assembly_event){ .type = ASSEMBLY_EV_SUPERSEDED });
-}
-
-static void on_drained(void *arg UNUSED)
-{
-}
-
-static void on_late(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct meeting_hall *hall = arg;
-	AUTO(buf_done) struct buf tried = BUF_INIT;
-	peer_links_explain(hall->links, &tried);
-	step(hall, &(struct assembly_event){ .type = ASSEMBLY_EV_TIMER, .why = buf_str(&tried) });
-}
-
-static const struct peer_links_handler peer_links_handler = {
-	.risk = "pose as one of the hosts, and say what its checks found",
-	.on_coordinate = on_coordinate,
-	.on_superseded = on_superseded,
-	.on_up = on_up,
-	.on_down = on_down,
-	.on_bytes = on_bytes,
-	.on_drained = on_drained,
-	.on_peer = on_peer,
-	.on_peer_bytes = on_peer_bytes,
-	.on_peer_down = on_peer_down,
-	.on_barred = on_barred,
-};
-
-static void show(const struct across *across, bool json)
-{
-	AUTO(buf_done) struct buf text = BUF_INIT;
-	if (json)
-		check_json_write_hosts(across, &text);
-	else
-		across_print(across, &text);
-	command_print("%s", buf_str(&text));
-}
-
-static int exit_code(const struct assembly *assembly)
-{
-	if (assembly->gave_up)
-		return -1;
-	return assembly->worst == CHECK_BAD ? EXIT_CODE_BAD_NODE : EXIT_CODE_OK;
-}
-
-int doctor_meet(const struct command *self, const struct doctor_meet *meet, uint64_t begin_ns,
-		const struct check_list *results, bool json)
-{
-	struct meeting_hall hall = {
-		.self = self, .meet = meet, .results = results, .base = event_base_new()
+	AUTO(batch_config_done) struct batch_config config;
+	AUTO(strv_done) struct strv words = STRV_INIT;
+	AUTO(buf_done) struct buf order = BUF_INIT;
+	uint64_t wait_ns = ns_add(meet->o->meet_timeout_ns, checks_longest_ns(&meet->o->spec));
+	put_order(&meet->o->spec, &order);
+	const struct batch_part part = {
+		.host = meet->meeting->name,
+		.order = buf_str(&order),
+		.risk = "pose as one of the hosts, and say what its checks found",
+		.on_ending = on_ending,
+		.on_end = on_end,
+		.arg = meet
 	};
-	assembly_init(&hall.assembly, meet->nodes, &meet->names, begin_ns, meet->wait_ns);
-	hall.late = evtimer_new(hall.base, on_late, &hall);
-	hall.enough = evsignal_new(hall.base, SIGINT, on_enough, &hall);
-	if (!meet->by_engine)
-		command_complain(self, "meets %u hosts at %s", meet->nodes,
-				 meet->rdzv.endpoint_text);
-	struct timeval left = clock_left(assembly_deadline_ns(&hall.assembly), clock_now_ns());
-	event_add(hall.late, &left);
-	hall.links = peer_links_new(hall.base, &meet->rdzv, &peer_links_handler, &hall);
-	event_base_dispatch(hall.base);
-	peer_links_free(hall.links);
-	event_free(hall.late);
-	event_free(hall.enough);
-	event_base_free(hall.base);
-	if (assembly_shows(&hall.assembly))
-		show(&hall.assembly.roll.across, json);
-	int code = exit_code(&hall.assembly);
-	map_foreach(entry, &hall.peers) inbox_free(entry->value);
-	map_done(&hall.peers);
-	buf_done(&hall.verdict.text);
-	assembly_done(&hall.assembly);
-	return code;
+	batch_config_init(&config);
+	config.jobs = config.runs = 1;
+	config.place = BATCH_PLACE_NONE;
+	config.quiet = true;
+	config.retry_on = (struct retry_rule){ .code_count = 0 };
+	config.deadline_ns = ns_add(wait_ns, GRACE_NS);
+	config.part = &part;
+	rdzv->join_timeout_ns = wait_ns;
+	config.rdzv = rdzv;
+	strv_add(&words, ":");
+	strv_add(&words, ":::");
+	for (uint32_t i = 0; i < meet->meeting->nodes; i++)
+		strv_take(&words, mem_printf("%u", i));
+	return batch_run(&config, (int)words.count, words.items);
+}
+
+int doctor_meet(const struct command *self, const struct doctor_options *o,
+		const struct doctor_meeting *meeting)
+{
+	struct meet meet = { self, o, meeting, clock_now_ns(), ACROSS_INIT, -1 };
+	struct rendezvous rdzv = meeting->rdzv;
+	if (!meeting->by_engine)
+		command_complain(self, "meets %u hosts at %s", meeting->nodes, rdzv.endpoint_text);
+	int code = run_batch(&meet, &rdzv);
+	across_done(&meet.across);
+	if (meet.code >= 0 || code >= EXIT_CODE_SIGNAL_BASE)
+		return code;
+	if (code == EXIT_CODE_OK || code == EXIT_CODE_BAD_NODE)
+		command_complain(self, "the table of all %u hosts is shown at %s", meeting->nodes,
+				 rdzv.endpoint_text);
+	else
+		command_complain(self, "no host shows a table; this is what is found here");
+	return code == EXIT_CODE_OK || code == EXIT_CODE_BAD_NODE ? code : -1;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/checks/figure.h"
@@ -13,6 +14,26 @@
 #define ROWS_MAX 64 /* different checks of all hosts; a user's own beyond that have no row */
 #define NAME_WIDTH_MAX 24
 #define GIB (1024.0 * 1024.0 * 1024.0)
+
+/* Names of hosts with commas between them, the first of them. */
+struct name_list {
+	struct buf text;
+	size_t count;
+};
+
+static void add_name(struct name_list *list, const char *name)
+{
+	if (list->count++ < ACROSS_NAMES_SHOWN)
+		buf_printf(&list->text, "%s%s", list->count > 1 ? "," : "", name);
+}
+
+static void put_names(struct name_list *list, struct buf *out)
+{
+	buf_append_str(out, buf_str(&list->text));
+	if (list->count > ACROSS_NAMES_SHOWN)
+		buf_printf(out, " and %zu more", list->count - ACROSS_NAMES_SHOWN);
+	buf_done(&list->text);
+}
 
 void across_done(struct across *across)
 {
@@ -48,6 +69,58 @@ void across_add_lost(struct across *across, const char *name, const char *remedy
 	struct check_result reached = { .name = ACROSS_REACHED };
 	check_find(&reached, CHECK_BAD, remedy, "%s", why);
 	check_list_add(&host->results, &reached);
+}
+
+/* ---- those that are missing ---- */
+
+static bool has_come(const struct across *across, const char *name)
+{
+	for (size_t i = 0; i < across->count; i++)
+		if (str_eq(across->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* "it did not come within 60 s; node1,node2 did", the first of them. */
+static char *say_missing(const struct across *across, uint64_t waited_ns)
+{
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	struct name_list came = { .count = 0 };
+	buf_printf(&text, "it did not come within %.3g s", (double)waited_ns / (double)NS_PER_S);
+	for (size_t i = 0; i < across->count; i++)
+		add_name(&came, across->items[i].name);
+	buf_append_str(&text, came.count ? "; " : "");
+	put_names(&came, &text);
+	buf_append_str(&text, came.count ? " did" : "");
+	return buf_take_str(&text);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strverscmp(((const struct across_host *)a)->name,
+			  ((const struct across_host *)b)->name);
+}
+
+static void sort(struct across *across)
+{
+	if (across->count > 1)
+		qsort(across->items, across->count, sizeof(across->items[0]), compare_names);
+}
+
+void across_add_missing(struct across *across, uint32_t expected, const struct strv *names,
+			uint64_t waited_ns, const char *remedy)
+{
+	sort(across);
+	AUTO_FREE char *why = say_missing(across, waited_ns);
+	for (size_t i = 0; i < names->count && across->count < expected; i++)
+		if (!has_come(across, names->items[i]))
+			across_add_lost(across, names->items[i], remedy, why);
+	for (int number = 1; across->count < expected; number++) {
+		char name[32];
+		snprintf(name, sizeof(name), "(missing %d)", number);
+		across_add_lost(across, name, remedy, why);
+	}
+	sort(across);
 }
 
 /* ---- the hosts with each other ---- */
@@ -93,26 +166,6 @@ enum check_state across_worst(const struct across *across)
 }
 
 /* ---- the table ---- */
-
-/* Names of hosts with commas between them, the first of them. */
-struct name_list {
-	struct buf text;
-	size_t count;
-};
-
-static void add_name(struct name_list *list, const char *name)
-{
-	if (list->count++ < ACROSS_NAMES_SHOWN)
-		buf_printf(&list->text, "%s%s", list->count > 1 ? "," : "", name);
-}
-
-static void put_names(struct name_list *list, struct buf *out)
-{
-	buf_append_str(out, buf_str(&list->text));
-	if (list->count > ACROSS_NAMES_SHOWN)
-		buf_printf(out, " and %zu more", list->count - ACROSS_NAMES_SHOWN);
-	buf_done(&list->text);
-}
 
 struct rows {
 	const char *names[ROWS_MAX];

@@ -6,6 +6,7 @@
 #ifndef CORE_CHECKS_ACROSS_H
 #define CORE_CHECKS_ACROSS_H
 
+#include "base/strv.h"
 #include "core/checks/check.h"
 
 #define ACROSS_REACHED "reached"
@@ -32,6 +33,11 @@ void across_add(struct across *across, const char *name, struct check_list *resu
 
 /* One that could not be asked. */
 void across_add_lost(struct across *across, const char *name, const char *remedy, const char *why);
+
+/* Nobody else comes of the `expected` hosts: names those that are missing, as far as `names` (of
+ * all of them, or empty) tells, and puts all in the order of their names. */
+void across_add_missing(struct across *across, uint32_t expected, const struct strv *names,
+			uint64_t waited_ns, const char *remedy);
 
 /* Compares those that answered; once, after all were added. */
 void across_compare(struct across *across);

@@ -162,6 +162,11 @@ static bool has_room(const struct deal *deal, const struct deal_host *host,
 	       (kind->memory == 0 || host->given_memory + kind->memory <= host->facts.memory);
 }
 
+static bool has_had_one(const struct deal *deal, const struct deal_host *host)
+{
+	return deal->config.once && host->given_count + host->done > 0;
+}
+
 struct place {
 	const struct deal *deal;
 	const struct deal_host *host;
@@ -171,7 +176,7 @@ static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 {
 	const struct place *place = arg;
 	const struct order_kind *kind = worklist_kind(place->deal->list, item);
-	if (!needs_host_able(&place->host->facts, kind))
+	if (has_had_one(place->deal, place->host) || !needs_host_able(&place->host->facts, kind))
 		return SCHEDULE_NEVER;
 	return has_room(place->deal, place->host, kind) ? SCHEDULE_NOW : SCHEDULE_LATER;
 }
@@ -525,7 +530,7 @@ static bool is_fit(void *arg, const struct schedule_item *item)
 	const struct deal *deal = arg;
 	for (size_t i = 0; i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
-		if (host->state != DEAL_LOST && !host->spare &&
+		if (host->state != DEAL_LOST && !host->spare && !has_had_one(deal, host) &&
 		    needs_host_able(&host->facts, worklist_kind(deal->list, item)))
 			return true;
 	}
@@ -590,7 +595,7 @@ static void watch_unfit(struct step *s)
 		fail_unfit(s);
 		deal->complete_ns = 0; /* once, until hosts come or are lost */
 	}
-	if (!some_unfit(deal)) {
+	if (deal->config.once || !some_unfit(deal)) {
 		deal->idle_ns = 0;
 	} else if (!deal->idle_ns) {
 		deal->idle_ns = s->now_ns;

@@ -63,6 +63,7 @@ struct deal_config {
 	uint32_t min_hosts;	/* so many will come, sooner or later; see deal_absent() */
 	uint32_t max_hosts;
 	bool retry_lost; /* orders that were lost run again */
+	bool once;	 /* each host is given one order; the others wait for hosts to come */
 };
 
 enum deal_event_type {

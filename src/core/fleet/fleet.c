@@ -40,11 +40,16 @@ uint32_t fleet_count(const struct fleet *fleet, enum fleet_state state)
 	return count;
 }
 
+static bool is_timed(const struct fleet_host *host)
+{
+	return host->state == FLEET_REACHING || host->state == FLEET_RUNS;
+}
+
 uint64_t fleet_deadline_ns(const struct fleet *fleet)
 {
 	uint64_t deadline_ns = fleet->over ? NS_NEVER : fleet->grace_ns;
 	for (uint32_t i = 0; !fleet->over && i < fleet->config.hosts; i++)
-		if (fleet->hosts[i].state == FLEET_REACHING)
+		if (is_timed(&fleet->hosts[i]))
 			deadline_ns = MIN(deadline_ns, fleet->hosts[i].deadline_ns);
 	return deadline_ns;
 }
@@ -186,17 +191,22 @@ static void end(struct fleet *fleet, int code, struct fleet_actions *actions)
 	act(actions, (struct fleet_action){ FLEET_DO_END, .code = code });
 }
 
-static void start(struct fleet *fleet, struct fleet_actions *actions)
+static void start(struct fleet *fleet, uint64_t now_ns, struct fleet_actions *actions)
 {
+	uint64_t run_ns = fleet->config.run_ns ? fleet->config.run_ns : NS_NEVER;
 	uint32_t up = fleet_count(fleet, FLEET_UP);
 	if (up < fleet->config.min_nodes) {
 		act(actions, (struct fleet_action){ FLEET_DO_TOO_FEW });
 		end(fleet, EXIT_CODE_TIMEOUT, actions);
 		return;
 	}
-	for (uint32_t i = 0; i < fleet->config.hosts; i++)
-		if (fleet->hosts[i].state == FLEET_UP)
-			fleet->hosts[i].state = FLEET_RUNS;
+	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
+		struct fleet_host *host = &fleet->hosts[i];
+		if (host->state != FLEET_UP)
+			continue;
+		host->state = FLEET_RUNS;
+		host->deadline_ns = ns_add(now_ns, run_ns);
+	}
 	fleet->started = true;
 	fleet->nodes = MIN(up, fleet->config.max_nodes);
 	act(actions, (struct fleet_action){ FLEET_DO_START });
@@ -239,7 +249,7 @@ static void go_on(struct fleet *fleet, uint64_t now_ns, struct fleet_actions *ac
 	if (!fleet->started) {
 		reach(fleet, now_ns, actions);
 		if (!fleet_count(fleet, FLEET_WAITS) && !fleet_count(fleet, FLEET_REACHING))
-			start(fleet, actions);
+			start(fleet, now_ns, actions);
 		return;
 	}
 	if (!fleet_count(fleet, FLEET_RUNS))
@@ -293,7 +303,7 @@ static void on_timer(struct fleet *fleet, uint64_t now_ns, struct fleet_actions 
 {
 	for (uint32_t i = 0; i < fleet->config.hosts; i++) {
 		struct fleet_host *host = &fleet->hosts[i];
-		if (host->state != FLEET_REACHING || host->deadline_ns > now_ns)
+		if (!is_timed(host) || host->deadline_ns > now_ns)
 			continue;
 		drop(i, host->via, actions);
 		fail(fleet, i, true, actions);

@@ -26,6 +26,7 @@ struct fleet_config {
 	uint32_t max_nodes; /* more are spares */
 	uint32_t fanout;
 	uint64_t timeout_ns; /* from the attempt to reach a host to its answer */
+	uint64_t run_ns;     /* for agents to end, from the start on; 0: any time */
 };
 
 enum fleet_state {
@@ -50,7 +51,7 @@ struct fleet_host {
 	enum fleet_state state;
 	int32_t via;	      /* who reaches it: a host, or FLEET_SELF */
 	bool tree;	      /* the starter has not tried itself yet */
-	uint64_t deadline_ns; /* of the attempt */
+	uint64_t deadline_ns; /* of the attempt, or of its agent */
 	struct exit_status status;
 	enum fleet_scope scope;
 	uint32_t order; /* of its end among the others */
@@ -101,7 +102,7 @@ struct fleet_action {
 	int32_t via;
 	int signal;
 	int code;
-	bool late; /* TELL: there was no answer in time */
+	bool late; /* TELL: there was no answer, or no end, in time */
 	bool lost;
 };
 

@@ -175,45 +175,6 @@ int check_json_read_all(const char *text, size_t len, struct check_list *ret_res
 	return 0;
 }
 
-int check_json_find_all(const char *text, size_t len, struct check_list *ret_results,
-			struct err *err)
-{
-	const char *begin = memmem(text, len, JSON_BEGIN, strlen(JSON_BEGIN));
-	if (!begin)
-		return err_set(err, EPROTO, "not the results of checks");
-	return check_json_read_all(begin, len - (size_t)(begin - text), ret_results, err);
-}
-
-void check_json_host(const char *text, size_t len, char *ret_name, size_t size)
-{
-	struct json_value all;
-	ret_name[0] = '\0';
-	if (json_value_parse(text, len, &all) == 0 && all.kind == JSON_OBJECT)
-		copy_text(all, "host", ret_name, size);
-}
-
-void check_json_write_verdict(const char *host, enum check_state worst, struct buf *buf)
-{
-	struct json_out out = JSON_OUT(buf);
-	json_out_open(&out, NULL, '{');
-	json_out_text(&out, "host", host);
-	json_out_text(&out, "state", check_state_name(worst));
-	json_out_close(&out, '}');
-}
-
-int check_json_read_verdict(const char *text, size_t len, enum check_state *ret_worst,
-			    struct err *err)
-{
-	struct json_value all;
-	if (json_value_parse(text, len, &all) < 0 || all.kind != JSON_OBJECT)
-		return err_set(err, EPROTO, "not the verdict on many hosts");
-	enum check_state worst = read_state(all);
-	if (worst == CHECK_STATE_COUNT)
-		return err_set(err, EPROTO, "a verdict without a state");
-	*ret_worst = worst;
-	return 0;
-}
-
 bool check_json_figures(const char *text, size_t len, struct check_result *result)
 {
 	struct json_value all, member;

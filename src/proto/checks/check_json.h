@@ -24,18 +24,6 @@ void check_json_write_hosts(const struct across *across, struct buf *out);
 int check_json_read_all(const char *text, size_t len, struct check_list *ret_results,
 			struct err *err);
 
-/* The same with whatever a login shell prints before it. */
-int check_json_find_all(const char *text, size_t len, struct check_list *ret_results,
-			struct err *err);
-
-/* The name in such an object, printable; "": it has none. */
-void check_json_host(const char *text, size_t len, char *ret_name, size_t size);
-
-/* What the host that shows the table of all tells the others: its name, and the worst state. */
-void check_json_write_verdict(const char *host, enum check_state worst, struct buf *out);
-int check_json_read_verdict(const char *text, size_t len, enum check_state *ret_worst,
-			    struct err *err);
-
 /* What a user's own check prints: an object of names and numbers, {"gemm_tflops": 312.5}. Adds
  * them; false: it is not such a text. Members that are not numbers are left out. */
 bool check_json_figures(const char *text, size_t len, struct check_result *result);

@@ -174,6 +174,7 @@ int fleet_start_of(const struct fleet_msg *msg, struct fleet_start *ret_start)
 	if (!p.bad && str_eq(ret_start->place.items[2], "run"))
 		pack_require(&p, ret_start->command.count > 0);
 	else if (!p.bad)
-		pack_require(&p, str_eq(ret_start->place.items[2], "batch"));
+		pack_require(&p, str_eq(ret_start->place.items[2], "batch") ||
+					 str_eq(ret_start->place.items[2], "doctor"));
 	return result(&p);
 }

@@ -65,7 +65,7 @@ struct fleet_msg {
 
 /* What every agent is started with. */
 struct fleet_start {
-	struct strv place;   /* working directory, token, "run" or "batch" */
+	struct strv place;   /* working directory, token, "run", "batch" or "doctor" */
 	struct strv options; /* of that; each host's own come in front */
 	struct strv command; /* of a run */
 	struct strv env;     /* in addition to the host's own, and instead of it */

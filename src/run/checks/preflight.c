@@ -105,31 +105,13 @@ uint16_t preflight_pair_ms(const struct run_config *config)
 										    : PAIR_MS_QUICK;
 }
 
-static void add_word(struct strv *argv, const char *option, const char *value)
-{
-	AUTO_FREE char *word = mem_printf("--%s=%s", option, value);
-	strv_add(argv, word);
-}
-
 void preflight_command(const struct run_config *config, struct strv *argv)
 {
 	struct checks_spec spec;
 	fill(config, &spec);
 	strv_add(argv, "/proc/self/exe");
 	strv_add(argv, "doctor");
-	strv_add(argv, "--json");
-	strv_add(argv, "--nnodes=1"); /* in a step of Slurm, too */
-	add_word(argv, "checks", spec.which);
-	if (spec.script)
-		add_word(argv, "script", spec.script);
-	if (spec.python)
-		add_word(argv, "python", spec.python);
-	if (spec.limits)
-		add_word(argv, "limits", spec.limits);
-	for (size_t i = 0; i < spec.dirs.count; i++)
-		add_word(argv, "dir", spec.dirs.items[i]);
-	for (size_t i = 0; i < spec.checks.count; i++)
-		add_word(argv, "check", spec.checks.items[i]);
+	checks_words(&spec, argv);
 	strv_done(&spec.dirs);
 	strv_done(&spec.checks);
 }

@@ -396,6 +396,36 @@ uint64_t checks_longest_ns(const struct checks_spec *spec)
 	return ns_add(all_ns, group_ns);
 }
 
+static void add_word(struct strv *words, const char *option, const char *value)
+{
+	if (value)
+		strv_take(words, mem_printf("--%s=%s", option, value));
+}
+
+static void add_each(struct strv *words, const char *option, const struct strv *values)
+{
+	for (size_t i = 0; i < values->count; i++)
+		add_word(words, option, values->items[i]);
+}
+
+void checks_words(const struct checks_spec *spec, struct strv *words)
+{
+	strv_add(words, "--json");
+	strv_add(words, "--nnodes=1"); /* also in a step of Slurm */
+	add_word(words, "checks", spec->which);
+	add_each(words, "dir", &spec->dirs);
+	add_each(words, "reach", &spec->reach);
+	add_each(words, "check", &spec->checks);
+	if (spec->devices != CHECKS_ANY_DEVICES)
+		strv_take(words, mem_printf("--devices=%lld", (long long)spec->devices));
+	add_word(words, "script", spec->script);
+	add_word(words, "python", spec->python);
+	add_word(words, "limits", spec->limits);
+	if (spec->timeout_ns)
+		strv_take(words, mem_printf("--timeout=%.3f",
+					    (double)spec->timeout_ns / (double)NS_PER_S));
+}
+
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err)
 {
 	AUTO(strv_done) struct strv dirs = STRV_INIT;

@@ -36,6 +36,9 @@ int checks_check_spec(const struct checks_spec *spec, struct err *err);
 /* The longest that checks_run() takes. */
 uint64_t checks_longest_ns(const struct checks_spec *spec);
 
+/* The words of `muster doctor --json` on one host that makes these checks, but for `dirs_later`. */
+void checks_words(const struct checks_spec *spec, struct strv *words);
+
 /* -EINVAL: `which` names a check that there is not, or `limits` are none. */
 int checks_run(const struct checks_spec *spec, struct check_list *ret_results, struct err *err);
 

@@ -60,7 +60,7 @@ def test_programs_get_all_hosts_as_json_and_healthy_ones_end_with_0(make_lab):
 def test_ctrl_c_shows_those_who_came_and_counts_the_others(make_lab):
     one, two = make_lab(2).hosts
     first, other = start(one, 4, PATIENT, FEW), start(two, 4, PATIENT, FEW)
-    first.says("node2 has come, 2 of 4 hosts")
+    first.says("2 of 4 hosts")
     first.signal(signal.SIGINT)
     assert (first.wait(), other.wait()) == (91, 91), first.text() + other.text()
     assert table(first.text())[0] == "reached   2 of 4 ok; bad: (missing 1),(missing 2)"
@@ -72,7 +72,7 @@ def test_hosts_that_do_not_meet_show_what_they_found_in_time(make_lab):
     one, two = make_lab(2).hosts
     other = start(two, 2, *NOT_LONG)
     assert other.wait() == 91, other.text()
-    assert re.search(r"found no host that shows the table: .*node1:29411.*refused; this is what was found here\n.*limits", other.text())
+    assert re.search(r"found no coordinator: .*node1:29411.*refused\n.*no host shows a table; this is what is found here\n.*limits", other.text())
     first = start(one, 2, *NOT_LONG)
     assert first.wait() == 91, first.text()
     assert table(first.text())[0] == "reached   1 of 2 ok; bad: (missing 1)"
@@ -82,7 +82,7 @@ def test_a_host_with_another_token_is_turned_away(make_lab):
     one, two = make_lab(2).hosts
     first, other = start(one, 2, PATIENT, FEW), start(two, 2, PATIENT, FEW, MUSTER_TOKEN="other")
     assert other.wait() == 91, other.text()
-    assert re.search(r"refused the connection: .*token.*; this is what was found here\n", other.text()), other.text()
+    assert re.search(r"refused the connection: .*token.*\n.*; this is what is found here\n", other.text()), other.text()
     first.says("rejected ")
     first.signal(signal.SIGINT)
     assert first.wait() == 91 and table(first.text())[0] == "reached   1 of 2 ok; bad: (missing 1)", first.text()
@@ -94,7 +94,18 @@ def test_the_loss_of_the_host_that_shows_the_table_ends_the_others(make_lab):
     first.says("node2 has come")
     first.kill()
     assert other.wait() == 91, other.text()
-    assert re.search("the host that shows the table is gone: .*; this is what was found here\n.*shm", other.text()), other.text()
+    assert re.search("the coordinator is gone, .*refused\n.*; this is what is found here\n.*shm", other.text()), other.text()
+
+
+def test_a_host_makes_its_own_checks_whatever_it_is_ordered(make_lab):
+    one, two = make_lab(2).hosts
+    made, orders = (one.lab.directory / name for name in ("made", "orders.jsonl"))
+    orders.write_text(json.dumps({"cmd": f"touch {made}", "hosts": "node2"}) + "\n")
+    batch = one.start(MUSTER, "batch", "--rdzv-endpoint=node1:29411", "--rdzv-id=doctor", orders, env=clean_env(MUSTER_TOKEN="quiet"))
+    other = start(two, 2, PATIENT, "--checks=limits")
+    other.wait()
+    batch.wait()
+    assert '"name": "limits"' in batch.text() and not made.exists(), batch.text() + other.text()
 
 
 def test_options_that_do_not_fit_are_refused(muster):

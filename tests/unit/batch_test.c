@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 static struct batch_opts options(void)
 {
@@ -243,6 +246,44 @@ TEST(only_the_reasons_asked_for_are_retried)
 	}
 }
 
+TEST(a_rule_of_retries_is_refused_by_the_word_that_is_wrong)
+{
+	static const char *const wrong[] = { "ok",	"killed", "canary",   "exit=0", "exit=256",
+					     "exit=-1", "exit=x", "timeout,", "nothing" };
+	struct retry_rule rule;
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		ck_assert_msg(retry_rule_parse(wrong[i], &rule, NULL) == -EINVAL, "%s", wrong[i]);
+	char text[RETRY_CODES_MAX * 10] = "exit=255";
+	for (int i = 1; i < RETRY_CODES_MAX; i++)
+		snprintf(text + strlen(text), 12, ",exit=%d", i);
+	ck_assert_int_eq(retry_rule_parse(text, &rule, NULL), 0);
+	ck_assert_uint_eq(rule.code_count, RETRY_CODES_MAX);
+	strcat(text, ",exit=9");
+	struct err err = ERR_INIT;
+	ck_assert_int_eq(retry_rule_parse(text, &rule, &err), -EINVAL);
+	AUTO_FREE char *said = mem_printf("more than %d exit codes", RETRY_CODES_MAX);
+	ck_assert_str_eq(err.msg, said);
+}
+
+TEST(a_ladder_has_a_limited_number_of_signals_and_ends_in_kill)
+{
+	static const char *const wrong[] = { "",	   "TERM",
+					     "TERM,1000",  "TERM,x,KILL",
+					     "FOO,1,KILL", "TERM,86400001,KILL" };
+	struct ladder ladder;
+	char text[LADDER_MAX * 8 + 16] = "";
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		ck_assert_msg(ladder_parse(wrong[i], &ladder, NULL) == -EINVAL, "%s", wrong[i]);
+	ck_assert_int_eq(ladder_parse("TERM,86400000,KILL", &ladder, NULL), 0);
+	for (int i = 1; i < LADDER_MAX; i++)
+		strcat(text, "TERM,1,");
+	AUTO_FREE char *most = mem_printf("%sKILL", text);
+	AUTO_FREE char *more = mem_printf("%sTERM,1,KILL", text);
+	ck_assert_int_eq(ladder_parse(most, &ladder, NULL), 0);
+	ck_assert_uint_eq(ladder.count, LADDER_MAX);
+	ck_assert_int_eq(ladder_parse(more, &ladder, NULL), -EINVAL);
+}
+
 TEST(halt_follows_gnu_parallel)
 {
 	static const struct {
@@ -258,6 +299,10 @@ TEST(halt_follows_gnu_parallel)
 		{ "never", { 1 }, "finish0:exit spawn0" },
 		{ "soon,fail=20%", { 1, 1 }, "finish0:exit" },
 		{ "2", { 1 }, "finish0:exit signal1:2" },
+		{ "1", { 1 }, "finish0:exit" },
+		{ "0", { 1 }, "finish0:exit spawn0" },
+		{ "-1", { 0 }, "finish0:ok" },
+		{ "-2", { 0 }, "finish0:ok signal1:2" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct batch_opts opts = options();
@@ -265,10 +310,9 @@ TEST(halt_follows_gnu_parallel)
 		memset(orders, 0, sizeof(orders));
 		begin(&opts, 10);
 		told();
-		int last = strstr(cases[i].rule, "2") && !strstr(cases[i].rule, "=1") &&
-					   cases[i].rule[0] != '2'
-				   ? 1
-				   : 0;
+		bool short_form = !strchr(cases[i].rule, ',');
+		int last =
+			strstr(cases[i].rule, "2") && !strstr(cases[i].rule, "=1") && !short_form;
 		for (int n = 0; n <= last; n++) {
 			told();
 			ends(0, cases[i].codes[n], false, S);

@@ -159,6 +159,69 @@ TEST(without_a_difference_there_is_nothing_to_search)
 	bisect_done(&bisect);
 }
 
+TEST(a_search_takes_at_most_the_pairs_that_the_rule_allows)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.05, .max_pairs = 9 };
+	struct bisect bisect;
+	struct bisect_step end;
+	struct history history = { .first_bad = COMMITS, .change = 1.02 };
+	bisect_init(&bisect, COMMITS, &rule);
+	ck_assert_uint_eq(bisect.rule.max_pairs, 9);
+	ck_assert_uint_le(play(&bisect, &history, 5, &end), 9);
+	bisect_done(&bisect);
+	rule.max_pairs = 0;
+	bisect_init(&bisect, COMMITS, &rule);
+	ck_assert_uint_eq(bisect.rule.max_pairs, BISECT_MAX_PAIRS);
+	bisect_done(&bisect);
+}
+
+TEST(a_commit_that_fails_at_either_end_ends_the_search)
+{
+	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.05, .exact = true };
+	struct bisect bisect;
+	struct bisect_step step;
+	for (size_t end = 0; end < COMMITS; end += COMMITS - 1) {
+		bisect_init(&bisect, COMMITS, &rule);
+		bisect_next(&bisect, &step);
+		ck_assert_int_eq(step.type, BISECT_BUILD);
+		ck_assert_uint_eq(step.commit, 0);
+		bisect_built(&bisect, 0, true);
+		ck_assert_int_eq(bisect.commits[0].state, BISECT_GOOD);
+		bisect_built(&bisect, COMMITS - 1, true);
+		ck_assert_int_eq(bisect.commits[COMMITS - 1].state, BISECT_BUILT);
+		bisect_failed(&bisect, end);
+		bisect_next(&bisect, &step);
+		ck_assert_int_eq(step.type, BISECT_DONE);
+		ck_assert_int_eq(step.result, BISECT_BROKEN);
+		bisect_done(&bisect);
+	}
+}
+
+TEST(a_disturbed_pair_decides_nothing_and_the_interval_has_the_mean)
+{
+	struct bisect_rule rule = { .confidence = 0.95, .min_change = 0.5 };
+	struct bisect bisect;
+	bisect_init(&bisect, 2, &rule);
+	bisect_built(&bisect, 0, true);
+	bisect_built(&bisect, 1, true);
+	static const double slower[] = { 1.10, 1.11, 1.12, 1.11, 1.10, 1.12, 1.11, 40 };
+	for (size_t i = 0; i < ARRAY_LEN(slower); i++)
+		bisect_measured(&bisect, 1, 1, slower[i]);
+	const struct bisect_commit *commit = &bisect.commits[1];
+	/* Without a quarter at each end: 1.11 four times, 1.12 in place of what is above. */
+	ck_assert_double_eq_tol(commit->mean, (3 * log(1.11) + log(1.12)) / 4, 1e-12);
+	ck_assert_double_eq_tol(log(commit->ratio.high) - commit->mean,
+				commit->mean - log(commit->ratio.low), 1e-12);
+	/* Tukey and McLaughlin: 1.11 in place of both ends below, 1.12 above; 3 degrees of freedom
+	 */
+	double a = log(1.11), b = log(1.12), mean = (5 * a + 3 * b) / 8;
+	double spread = sqrt((5 * (a - mean) * (a - mean) + 3 * (b - mean) * (b - mean)) / 7);
+	double error = spread / (0.5 * sqrt(8));
+	ck_assert_double_eq_tol(log(commit->ratio.high) - commit->mean, error * 3.182446305284263,
+				1e-9);
+	bisect_done(&bisect);
+}
+
 TEST(builds_ahead_are_those_that_can_be_asked_for_next)
 {
 	struct bisect_rule rule = { .confidence = 0.99, .min_change = 0.001, .exact = true };

@@ -210,3 +210,15 @@ TEST(agrees_with_a_plain_list_under_random_operations)
 		ck_assert_uint_eq(deadlines_next(&d), next);
 	}
 }
+
+TEST(arms_renewals_and_releases_are_counted)
+{
+	AUTO(deadlines_done) struct deadlines d = DEADLINES_INIT;
+	acquire(&d, 7, "a", 100);
+	struct deadline *again = deadlines_acquire(&d, 7, "a", DEADLINE_RENEW, SIGKILL, 300, 42);
+	ck_assert_uint_eq(again->armed_ns, 42); /* since when a report counts */
+	ck_assert(deadlines_release(&d, 7, "a"));
+	ck_assert(!deadlines_release(&d, 7, "a"));
+	ck_assert_uint_eq(d.armed_total, 2);
+	ck_assert_uint_eq(d.released_total, 1);
+}

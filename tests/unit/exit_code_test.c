@@ -116,3 +116,10 @@ TEST(the_reason_tells_a_used_budget_from_a_first_failure_and_a_final_one)
 	outcome.kind = OUTCOME_UNKNOWN;
 	ck_assert_int_eq(job_exit_reason(&outcome, SIGTERM), EXIT_REASON_DONE);
 }
+
+TEST(zero_is_a_code_that_can_be_mapped)
+{
+	ck_assert_int_eq(mapped("0=7", EXIT_REASON_CAUSE, 0), 7);
+	ck_assert_int_eq(mapped("255=7", EXIT_REASON_CAUSE, 255), 7);
+	ck_assert_int_eq(mapped("0=7", EXIT_REASON_CAUSE, 256), 256);
+}

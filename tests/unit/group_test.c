@@ -317,6 +317,10 @@ TEST(lost_warden_makes_unknown_ends_but_keeps_known_ones)
 	STEP(&group, "tell-failed:1 tell-gone", GROUP_EV_LOST);
 	ck_assert_int_eq(group.workers[1].status.kind, EXIT_UNKNOWN);
 	ck_assert_int_eq(group.workers[1].reason, FAILURE_WARDEN);
+	ck_assert(!group.workers[1].stopped);
+	ck_assert_uint_eq(group.workers[1].started_ns, NOW - SECOND);
+	ck_assert(group.failed);
+	ck_assert_uint_eq(group.first, 1);
 	ck_assert(exit_status_ok(&group.workers[0].status));
 	group_done(&group);
 }
@@ -379,4 +383,60 @@ TEST(watchdog_condemns_one_worker_and_it_stays_the_cause)
 	ck_assert(!group.workers[0].stopped);
 	ck_assert_int_eq(group.workers[0].reason, FAILURE_TIMER);
 	group_done(&group);
+}
+
+TEST(workers_that_a_lost_warden_had_stopped_are_no_cause)
+{
+	struct group group;
+	make(&group, GROUP_STOPPING);
+	STEP(&group, "tell-gone", GROUP_EV_LOST);
+	ck_assert(!group.failed);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert(group.workers[i].stopped);
+	group_done(&group);
+}
+
+TEST(a_worker_that_could_not_be_started_has_no_exit_status)
+{
+	struct group group;
+	group_init(&group, SIGTERM, GRACE);
+	START(&group, 1);
+	STEP(&group, "tell-failed:0 kill-all", GROUP_EV_SPAWN_FAILED, .rank = 0, .error = ENOENT,
+	     .status = exit_3);
+	ck_assert_int_eq(group.workers[0].status.kind, EXIT_UNKNOWN);
+	ck_assert_int_eq(group.workers[0].reason, FAILURE_SPAWN);
+	ck_assert_int_eq(group.workers[0].spawn_errno, ENOENT);
+	group_done(&group);
+}
+
+TEST(a_watchdog_cannot_condemn_a_worker_that_has_ended)
+{
+	struct group group;
+	make(&group, GROUP_ACTIVE);
+	EXITED(&group, "", 0, exit_0);
+	STEP(&group, "", GROUP_EV_EXPIRED, .rank = 0, .reason = FAILURE_TIMER, .signal = SIGKILL);
+	ck_assert_int_eq(group.state, GROUP_ACTIVE);
+	group_done(&group);
+}
+
+TEST(a_failed_start_during_the_kill_asks_for_no_second_one)
+{
+	struct group group;
+	group_init(&group, SIGTERM, GRACE);
+	START(&group, 1);
+	STEP(&group, "kill-all", GROUP_EV_KILL);
+	STEP(&group, "", GROUP_EV_SPAWN_FAILED, .rank = 0, .error = ENOENT);
+	group_done(&group);
+}
+
+TEST(every_reason_of_a_failure_has_a_name)
+{
+	for (int i = 0; i < FAILURE_REASON_COUNT; i++) {
+		ck_assert_ptr_nonnull(failure_reason_name((enum failure_reason)i));
+		for (int j = 0; j < i; j++)
+			ck_assert_str_ne(failure_reason_name((enum failure_reason)i),
+					 failure_reason_name((enum failure_reason)j));
+	}
+	ck_assert_str_eq(failure_reason_name(FAILURE_EXIT), "exit");
+	ck_assert_str_eq(failure_reason_name(FAILURE_ABORT), "abort");
 }

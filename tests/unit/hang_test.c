@@ -67,3 +67,12 @@ TEST(nothing_asked_for_means_no_looking)
 		S / 2);
 	ck_assert_uint_eq(hang_period_ns(&(struct hang_policy){ .silent_ns = 3600 * S }), S);
 }
+
+TEST(a_worker_that_is_not_stuck_is_never_said_to_be)
+{
+	struct hang_policy policy = { .uninterruptible_ns = 10 * S };
+	struct hang hang;
+	hang_begin(&hang, 100 * S);
+	ck_assert_int_eq(hang_look(&hang, &policy, 1, false, 200 * S, &since_ns), HANG_NONE);
+	ck_assert_uint_eq(since_ns, 200 * S);
+}

@@ -208,6 +208,36 @@ TEST(marks_of_ranks_make_marks_of_hosts_and_those_the_mark_of_a_job)
 	ck_assert_ptr_null(step_marks_add(&job, &here, 4)); /* told twice */
 }
 
+TEST(steps_that_go_backwards_are_not_read)
+{
+	static struct worker_page back;
+	struct step_times times;
+	worker_page_tell(&back, 10, NS_PER_MS);
+	worker_page_tell(&back, 5, 2 * NS_PER_MS);
+	ck_assert(!step_times_read(&back, &times));
+}
+
+TEST(a_mark_takes_an_empty_place_before_that_of_an_older_step)
+{
+	struct step_marks job = { 0 };
+	for (uint64_t step = 0; step < 2; step++) {
+		struct step_mark one = mark_of(step, 0, step);
+		ck_assert_ptr_null(step_marks_add(&job, &one, 2));
+	}
+	struct step_mark two = mark_of(0, 1, 5);
+	ck_assert_ptr_nonnull(step_marks_add(&job, &two, 2));
+}
+
+TEST(more_ranks_than_there_are_leave_the_mark_as_it_was)
+{
+	struct step_marks job = { 0 };
+	struct step_mark two = { .step = 7, .last_ns = 10, .mean_ns = 10, .rank = 0, .ranks = 2 };
+	struct step_mark one = mark_of(7, 2, 5);
+	ck_assert_ptr_null(step_marks_add(&job, &two, 3));
+	ck_assert_ptr_null(step_marks_add(&job, &two, 3)); /* a host tells twice */
+	ck_assert_ptr_nonnull(step_marks_add(&job, &one, 3));
+}
+
 TEST(steps_that_never_become_complete_make_room)
 {
 	struct step_marks job = { 0 };
@@ -349,4 +379,12 @@ TEST(what_stands_out_explains_a_lag)
 		"waited for memory from the disk");
 	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 2 * NS_PER_S }), "its work"));
 	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 0 }), "its work"));
+}
+
+TEST(counters_that_have_gone_back_explain_nothing)
+{
+	AUTO(buf_done) struct buf out = BUF_INIT;
+	const struct strain before = { .at_ns = NS_PER_S, .wait_ns = NS_PER_S };
+	strain_explain(&before, &(struct strain){ .at_ns = 2 * NS_PER_S }, 2, &out);
+	ck_assert_ptr_nonnull(strstr(buf_str(&out), "its work"));
 }

@@ -133,3 +133,12 @@ TEST(workers_have_left_if_all_saved_or_ended_well)
 	plan_count(NULL, false, &leavers);
 	ck_assert(!plan_all_left(&leavers));
 }
+
+TEST(a_first_plan_to_save_is_not_one_that_was_carried_out)
+{
+	fresh_page();
+	const struct stop_plan plan = { 0, PLAN_COMMITTED, PLAN_SAVE, 1 };
+	atomic_store(&page.plan, plan_word(&plan));
+	ck_assert_int_eq(plan_ask(&page, 5, true, &seen), PLAN_ACT);
+	ck_assert_int_eq(plan_ask(&page, 6, true, &seen), PLAN_GO_ON);
+}

@@ -103,3 +103,14 @@ TEST(pace_allows_a_burst_and_then_one_per_interval)
 	ck_assert_uint_eq(pace_earliest_ns(&pace, 0), now_ns + 60);
 	ck_assert_uint_eq(pace_earliest_ns(&pace, 1), now_ns + 120);
 }
+
+TEST(a_rank_that_there_is_not_is_nobodys)
+{
+	struct ranks_node nodes[] = {
+		{ .node_rank = -5, .last_rank = -2, .nproc = 1, .role = "" },
+		{ .node_rank = 7, .last_rank = 2, .nproc = 1, .role = "" },
+	};
+	ck_assert_uint_eq(ranks_assign(nodes, 2), 2);
+	ck_assert_uint_eq(nodes[0].group_rank, 0);
+	ck_assert_uint_eq(nodes[1].group_rank, 1);
+}

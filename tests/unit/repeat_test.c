@@ -142,3 +142,61 @@ TEST(runs_that_do_not_count_bring_no_precision)
 	ck_assert(isinf(repeat_reach(&repeat)));
 	repeat_done(&repeat);
 }
+
+TEST(runs_and_blocks_have_numbers_and_warmups_are_numbered_apart)
+{
+	struct repeat_rules rules = rules_of(4, 2, 2);
+	struct repeat repeat;
+	struct repeat_step step;
+	static const struct {
+		uint32_t run;
+		int32_t block;
+		char variant;
+	} expected[] = {
+		{ 0, -1, 'A' }, { 0, -1, 'B' }, { 1, -1, 'A' }, { 1, -1, 'B' }, /* warm up */
+		{ 0, 0, 'A' },	{ 0, 0, 'B' },	{ 1, 1, 'B' },	{ 1, 1, 'A' },
+		{ 2, 2, 'A' },	{ 2, 2, 'B' },	{ 3, 3, 'B' },	{ 3, 3, 'A' },
+	};
+	repeat_init(&repeat, &rules);
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+		ck_assert(repeat_next(&repeat, &step));
+		ck_assert_int_eq(step.warmup, i < 4);
+		ck_assert_uint_eq(step.run, expected[i].run);
+		ck_assert_int_eq(step.block, expected[i].block);
+		ck_assert_int_eq(step.variant, expected[i].variant);
+		repeat_record(&repeat, 1, true);
+	}
+	ck_assert(!repeat_next(&repeat, &step));
+	ck_assert_uint_eq(repeat.wall_count[0], 0); /* nobody asks for a precision */
+	repeat_done(&repeat);
+}
+
+TEST(a_block_is_finished_whatever_ends_the_runs)
+{
+	struct repeat_rules rules = rules_of(0, 0, 3);
+	char text[STEPS_MAX];
+	rules.min_runs = rules.max_runs = 5;
+	play(&rules, 1, text);
+	ck_assert_uint_eq(strlen(text), 15);
+	rules.min_runs = 10;
+	rules.max_runs = 0;
+	play(&rules, 10 * NS_PER_S, text);
+	ck_assert_uint_eq(strlen(text) % 3, 0);
+	ck_assert_uint_eq(strlen(text), 30);
+}
+
+TEST(many_runs_are_kept_for_a_precision)
+{
+	struct repeat_rules rules = rules_of(300, 0, 0);
+	struct repeat repeat;
+	rules.precision = 0.01;
+	repeat_init(&repeat, &rules);
+	for (uint64_t i = 0; i < 300; i++)
+		repeat_record(&repeat, i, true);
+	ck_assert_uint_eq(repeat.wall_count[0], 300);
+	for (uint64_t i = 0; i < 300; i++)
+		ck_assert_double_eq(repeat.walls[0][i], (double)i);
+	ck_assert_uint_ge(repeat.wall_cap[0], 300);
+	ck_assert_uint_le(repeat.wall_cap[0], 512); /* doubled as it grows */
+	repeat_done(&repeat);
+}

@@ -186,7 +186,7 @@ TEST(backoff_is_initial_and_cap)
 TEST(exit_set_holds_codes_ranges_and_signals)
 {
 	struct exit_set set;
-	ck_assert_int_eq(exit_set_parse("2,64-78,SIGSEGV,bus", &set, &err), 0);
+	ck_assert_int_eq(exit_set_parse("2,64-78,SIGSEGV,bus,hup,0,63", &set, &err), 0);
 	const struct {
 		struct exit_status status;
 		bool in;
@@ -196,14 +196,25 @@ TEST(exit_set_holds_codes_ranges_and_signals)
 		{ { EXIT_CODE, 79, false }, false },	  { { EXIT_CODE, SIGSEGV, false }, false },
 		{ { EXIT_SIGNAL, SIGSEGV, true }, true }, { { EXIT_SIGNAL, SIGBUS, false }, true },
 		{ { EXIT_SIGNAL, 2, false }, false },	  { { EXIT_UNKNOWN, 2, false }, false },
+		{ { EXIT_SIGNAL, 1, false }, true },	  { { EXIT_SIGNAL, 0, false }, false },
+		{ { EXIT_SIGNAL, 65, false }, false },	  { { EXIT_SIGNAL, 64, false }, false },
+		{ { EXIT_CODE, 0, false }, true },	  { { EXIT_CODE, 63, false }, true },
+		{ { EXIT_CODE, 256, false }, false },	  { { EXIT_CODE, -1, false }, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		ck_assert_msg(exit_set_contains(&set, &cases[i].status) == cases[i].in, "case %zu",
 			      i);
-	static const char *const bad[] = {
-		"256",	  "5-2", "-3", "1,,2",
-		"SIGFOO", "3-",	 "1x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	};
+	static const char *const bad[] = { "256",
+					   "5-2",
+					   "-3",
+					   "1,,2",
+					   "SIGFOO",
+					   "3-",
+					   "1x",
+					   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+					   "EXIT",
+					   "RTMAX+1",
+					   "00000000000000000000000000000002" };
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		ck_assert_msg(exit_set_parse(bad[i], &set, &err) == -EINVAL, "%s", bad[i]);
 	ck_assert_int_eq(exit_set_parse("", &set, &err), 0);

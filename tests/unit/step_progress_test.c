@@ -288,6 +288,41 @@ TEST(wrong_times_of_workers_do_not_make_more_time)
 			  5 * S);
 }
 
+TEST(the_wait_for_the_next_attempt_counts_once)
+{
+	struct goodput goodput;
+	goodput_begin(&goodput, S);
+	goodput_end(&goodput, 3 * S);
+	goodput_end(&goodput, 5 * S);
+	ck_assert_uint_eq(goodput.wait_ns, 4 * S);
+	ck_assert_uint_eq(goodput.total_ns, 4 * S);
+}
+
+TEST(an_attempt_that_repeats_one_step_has_spent_all_its_time_on_that)
+{
+	struct goodput goodput;
+	struct step_progress_span first = {
+		.workers = 1, .first_step = 1, .most = 11, .first_ns = S, .last_ns = 11 * S
+	};
+	struct step_progress_span one = {
+		.workers = 1, .first_step = 5, .most = 5, .first_ns = 12 * S, .last_ns = 15 * S
+	};
+	goodput_begin(&goodput, 0);
+	goodput_add(&goodput, 0, 12 * S, &first);
+	goodput_add(&goodput, 12 * S, 16 * S, &one);
+	ck_assert_uint_eq(goodput.again, 0);
+	ck_assert_uint_eq(goodput.again_ns, 3 * S);
+	ck_assert_uint_eq(goodput.steps_ns, 10 * S);
+}
+
+TEST(steps_that_go_backwards_have_no_rate)
+{
+	struct step_progress odd = {
+		.told = 3, .first_step = 9, .step = 4, .oldest_ns = S, .last_ns = 3 * S
+	};
+	ck_assert_double_eq(step_progress_rate(&odd, 3 * S), 0);
+}
+
 /* ---- what a worker says in its output ---- */
 
 /* The step in `line`; -1: none. */

@@ -2,6 +2,9 @@
  * does not keep to the protocol. */
 #include "unit.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/pmi/pair.h"
 #include "core/pmi/pmi.h"
 
@@ -147,6 +150,9 @@ TEST(an_abort_has_its_code_and_its_text)
 	ck_assert_uint_eq(last(&world)->rank, 1);
 	ck_assert_int_eq(last(&world)->code, 7);
 	ck_assert_str_eq(last(&world)->text, "out of luck");
+	size_t count = world.actions.count;
+	ck_assert_str_eq(said(&world, 1, "cmd=get_appnum\n"), ""); /* nothing more is heard of it */
+	ck_assert_uint_eq(world.actions.count, count);
 }
 
 TEST(a_rank_in_a_barrier_may_abort)
@@ -223,6 +229,123 @@ TEST(a_rank_that_breaks_the_protocol_is_blamed_and_heard_no_more)
 	}
 }
 
+TEST(a_rank_is_told_to_say_init_first_whatever_it_asks)
+{
+	static const char *const names[] = {
+		"get_maxes",	     "get_appnum",  "get_my_kvsname",
+		"get_universe_size", "put",	    "get",
+		"barrier_in",	     "finalize",    "publish_name",
+		"unpublish_name",    "lookup_name", "create_kvs",
+		"destroy_kvs",	     "getbyidx",    "spawn",
+	};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO(world_done) struct world world;
+		char line[64], blame[64];
+		begin(&world, 1, 1, 0);
+		snprintf(line, sizeof(line), "cmd=%s\n", names[i]);
+		snprintf(blame, sizeof(blame), "it asked for %s without init", names[i]);
+		ck_assert_str_eq(said(&world, 0, line), "");
+		ck_assert_int_eq(last(&world)->type, PMI_DO_BLAME);
+		ck_assert_str_eq(last(&world)->text, blame);
+	}
+	static const char *const early[] = { "singinit", "init" };
+	for (size_t i = 0; i < ARRAY_LEN(early); i++) {
+		AUTO(world_done) struct world world;
+		char line[64];
+		begin(&world, 1, 1, 0);
+		snprintf(line, sizeof(line), "cmd=%s\n", early[i]);
+		said(&world, 0, line);
+		ck_assert_int_eq(last(&world)->type, PMI_DO_WRITE);
+	}
+}
+
+TEST(what_follows_a_barrier_in_one_piece_is_answered_to_its_rank)
+{
+	AUTO(world_done) struct world world;
+	begin(&world, 2, 1, 0);
+	init_all(&world);
+	said(&world, 0, "cmd=barrier_in\n");
+	ck_assert_str_eq(said(&world, 1, "cmd=barrier_in\ncmd=get_appnum\n"),
+			 "cmd=barrier_out rc=0\ncmd=appnum appnum=0\n");
+	ck_assert_str_eq(hears(&world, 0), "cmd=barrier_out rc=0\n");
+}
+
+TEST(pairs_have_a_limit_in_all)
+{
+	AUTO(world_done) struct world world;
+	begin(&world, 1, 1, 0);
+	init_all(&world);
+	char value[PMI_VALUE_MAX + 1], line[2 * PMI_VALUE_MAX];
+	memset(value, 'v', PMI_VALUE_MAX);
+	value[PMI_VALUE_MAX] = '\0';
+	size_t room = PMI_PAIRS_MAX / (PMI_VALUE_MAX + 16);
+	for (size_t i = 0; i < room + 200; i++) {
+		snprintf(line, sizeof(line), "cmd=put kvsname=k key=%08zu value=%s\n", i, value);
+		const char *answer = said(&world, 0, line);
+		world.actions.count = 0;
+		if (strstr(answer, "rc=1")) {
+			ck_assert_str_eq(answer, "cmd=put_result rc=1 msg=no_room\n");
+			ck_assert_uint_gt(i, room - 200);
+			return;
+		}
+	}
+	ck_abort_msg("all found room");
+}
+
+TEST(names_have_a_limit_in_all)
+{
+	AUTO(world_done) struct world world;
+	begin(&world, 1, 1, 0);
+	init_all(&world);
+	char port[PMI_LINE_MAX - 99], line[PMI_LINE_MAX];
+	memset(port, 'p', sizeof(port) - 1);
+	port[sizeof(port) - 1] = '\0';
+	size_t room = PMI_PAIRS_MAX / (sizeof(port) + 20);
+	for (size_t i = 0; i < room + 100; i++) {
+		snprintf(line, sizeof(line), "cmd=publish_name service=%08zu port=%s\n", i, port);
+		said(&world, 0, line);
+		world.actions.count = 0;
+		ck_assert_uint_le(world.pmi.size, PMI_PAIRS_MAX);
+	}
+	ck_assert_uint_gt(world.pmi.size, PMI_PAIRS_MAX - 2 * sizeof(port));
+	ck_assert_ptr_nonnull(
+		strstr(said(&world, 0, "cmd=lookup_name service=00000000\n"), "rc=0"));
+	snprintf(line, sizeof(line), "cmd=lookup_name service=%08zu\n", room + 99);
+	ck_assert_ptr_nonnull(strstr(said(&world, 0, line), "rc=-1"));
+}
+
+TEST(a_key_has_fewer_bytes_than_its_limit)
+{
+	for (size_t len = PMI_KEY_MAX - 1; len <= PMI_KEY_MAX; len++) {
+		AUTO(world_done) struct world world;
+		char key[PMI_KEY_MAX + 1], line[200];
+		memset(key, 'a', len);
+		key[len] = '\0';
+		begin(&world, 1, 1, 0);
+		init_all(&world);
+		snprintf(line, sizeof(line), "cmd=put kvsname=k key=%s value=1\n", key);
+		ck_assert_str_eq(said(&world, 0, line),
+				 len < PMI_KEY_MAX ? "cmd=put_result rc=0 msg=success\n"
+						   : "cmd=put_result rc=1 msg=wrong_name_or_key\n");
+	}
+}
+
+TEST(a_line_beyond_the_limit_is_refused_though_it_ends)
+{
+	for (int more = 0; more < 2; more++) {
+		AUTO(world_done) struct world world;
+		AUTO(buf_done) struct buf line = BUF_INIT;
+		begin(&world, 1, 1, 0);
+		init_all(&world);
+		buf_append_str(&line, "cmd=get_appnum x=");
+		while (buf_len(&line) < PMI_LINE_MAX + (size_t)more)
+			buf_append_char(&line, 'x');
+		buf_append_char(&line, '\n');
+		said(&world, 0, buf_str(&line));
+		ck_assert_int_eq(last(&world)->type, more ? PMI_DO_BLAME : PMI_DO_WRITE);
+	}
+}
+
 TEST(a_line_without_an_end_is_cut_off_at_the_limit)
 {
 	AUTO(world_done) struct world world;
@@ -283,6 +406,7 @@ TEST(a_barrier_over_hosts_ends_with_the_union)
 	bring(&b, 0, &all);
 	ck_assert_int_eq(last(&a)->type, PMI_DO_FENCE);
 	ck_assert_uint_eq(last(&a)->seq, 1);
+	ck_assert_uint_eq(last(&a)->rank, 0); /* it is nobody's */
 	said(&b, 0, "cmd=put kvsname=k key=from-b value=2\ncmd=barrier_in\n");
 	buf_clear(&all);
 	add_pairs(&all, &a);
@@ -315,9 +439,29 @@ TEST(hosts_of_different_sizes_are_mapped_in_the_order_of_their_ranks)
 		"cmd=get_result rc=0 msg=success value=(vector,(0,2,4),(2,1,2),(3,1,1))\n");
 }
 
+TEST(a_mapping_that_is_too_long_is_left_to_the_library)
+{
+	AUTO(world_done) struct world world;
+	AUTO(buf_done) struct buf all = BUF_INIT;
+	char key[32], count[8];
+	begin(&world, 1, 200, 0);
+	add_pairs(&all, &world);
+	for (uint32_t i = 1, base = 1; i < 200; base += 1 + i % 2, i++) {
+		snprintf(key, sizeof(key), "PMI_host.%u", base);
+		snprintf(count, sizeof(count), "%u", 1 + i % 2);
+		pair_put(&all, bytes_str(key), bytes_str(count));
+	}
+	bring(&world, 0, &all);
+	init_all(&world);
+	ck_assert_str_eq(said(&world, 0, "cmd=get kvsname=k key=PMI_process_mapping\n"),
+			 "cmd=get_result rc=-1 msg=too_long value=unknown\n");
+}
+
 TEST(damaged_pairs_from_another_host_are_left_out)
 {
-	struct bytes rest = bytes_of("\1\0\377\377ab", 6), key, value;
+	struct bytes rest = bytes_of("", 0), key, value;
+	ck_assert_int_eq(pair_next(&rest, &key, &value), 0);
+	rest = bytes_of("\1\0\377\377ab", 6);
 	ck_assert_int_lt(pair_next(&rest, &key, &value), 0);
 	rest = bytes_of("\1\0", 2);
 	ck_assert_int_lt(pair_next(&rest, &key, &value), 0);

@@ -9,6 +9,10 @@
 #include "base/random.h"
 #include "base/str.h"
 
+#define HIDDEN_TEXT_MAX ((FRAME_TEXT_MAX - 1) / 2) /* it goes as hexadecimal digits */
+#define HIDDEN_NAME_MAX 40
+#define HEX_DIGITS "0123456789abcdef"
+
 static enum frame_auth auth_of(const struct link_self *self)
 {
 	return self->token ? AUTH_TOKEN : self->munge ? AUTH_MUNGE : AUTH_NONE;
@@ -33,15 +37,11 @@ static enum token_direction peers_direction(const struct greeting *greeting)
 	return greeting->accepting ? TOKEN_OF_CONNECTING : TOKEN_OF_ACCEPTING;
 }
 
-static void put_hello(struct greeting *greeting, enum frame_role role, struct buf *out)
+/* Where both prove themselves, the name of the run goes with the proof, for the peer's eyes only.
+ */
+static bool hides_run(const struct greeting *greeting)
 {
-	struct frame_hello *hello = &greeting->hello;
-	hello->role = role;
-	hello->auth = auth_of(greeting->self);
-	random_bytes(hello->nonce, FRAME_NONCE_SIZE);
-	snprintf(hello->version, sizeof(hello->version), "%s", MUSTER_VERSION);
-	snprintf(hello->run_id, sizeof(hello->run_id), "%s", greeting->self->run_id);
-	frame_put_hello(out, hello);
+	return auth_of(greeting->self) != AUTH_NONE && greeting->minor >= FRAME_MINOR_HIDES;
 }
 
 /* Munge: a key for this connection. */
@@ -51,14 +51,34 @@ static void put_key(struct greeting *greeting, struct buf *out)
 	frame_put_key(out, &greeting->pair.public);
 }
 
+static void make_hello(struct greeting *greeting, enum frame_role role)
+{
+	struct frame_hello *hello = &greeting->hello;
+	hello->role = role;
+	hello->auth = auth_of(greeting->self);
+	random_bytes(hello->nonce, FRAME_NONCE_SIZE);
+	snprintf(hello->version, sizeof(hello->version), "%s", MUSTER_VERSION);
+	snprintf(hello->run_id, sizeof(hello->run_id), "%s", greeting->self->run_id);
+}
+
+static void put_hello(struct greeting *greeting, struct buf *out)
+{
+	struct frame_hello hello = greeting->hello;
+	if (hides_run(greeting))
+		memset(hello.run_id, 0, sizeof(hello.run_id));
+	frame_put_hello(out, &hello);
+	if (hello.auth == AUTH_MUNGE)
+		put_key(greeting, out);
+}
+
 void greeting_connect(struct greeting *greeting, const struct link_self *self, enum frame_role role,
 		      struct buf *out)
 {
 	*greeting = (struct greeting){ .self = self, .state = GREETING_OPENING };
 	frame_put_opening(out);
-	put_hello(greeting, role, out);
-	if (greeting->hello.auth == AUTH_MUNGE)
-		put_key(greeting, out);
+	make_hello(greeting, role);
+	if (greeting->hello.auth == AUTH_NONE)
+		put_hello(greeting, out); /* else when it is known what the peer understands */
 }
 
 void greeting_accept(struct greeting *greeting, const struct link_self *self)
@@ -98,8 +118,49 @@ void greeting_refuse(struct greeting *greeting, enum frame_refusal reason, const
 	fail(greeting, end_of(reason), "%s", text);
 }
 
+/* Says which runs they are, to a peer that has proved itself and to nobody else. */
+static void put_other_run(struct greeting *greeting, const char *text, struct buf *out)
+{
+	AUTO(buf_done) struct buf hex = BUF_INIT;
+	char hidden[HIDDEN_TEXT_MAX + 1];
+	if (!hides_run(greeting)) {
+		frame_put_refused(out, REFUSAL_RUN_ID, text);
+		return;
+	}
+	snprintf(hidden, sizeof(hidden), "%s", text);
+	size_t len = strlen(hidden);
+	token_mask(token_of(greeting), TOKEN_OF_ACCEPTING, &greeting->hello, &greeting->challenge,
+		   hidden, len);
+	for (size_t i = 0; i < len; i++)
+		buf_printf(&hex, "%02x", (unsigned char)hidden[i]);
+	frame_put_refused(out, REFUSAL_RUN_ID, buf_str(&hex));
+}
+
+static int digit(char c)
+{
+	return (int)(strchr(HEX_DIGITS, c) - HEX_DIGITS);
+}
+
+/* Back to what put_other_run() was given. */
+static void show_other_run(const struct greeting *greeting, char *text)
+{
+	char hidden[HIDDEN_TEXT_MAX + 1];
+	size_t len = strlen(text) / 2;
+	if (len > HIDDEN_TEXT_MAX || strlen(text) % 2 || strspn(text, HEX_DIGITS) != 2 * len)
+		return;
+	for (size_t i = 0; i < len; i++)
+		hidden[i] = (char)(16 * digit(text[2 * i]) + digit(text[2 * i + 1]));
+	token_mask(token_of(greeting), TOKEN_OF_ACCEPTING, &greeting->hello, &greeting->challenge,
+		   hidden, len);
+	hidden[len] = '\0';
+	memcpy(text, hidden, len + 1);
+}
+
 static void take_refusal(struct greeting *greeting, struct frame_refused *refused)
 {
+	bool proved = greeting->state == GREETING_WELCOME || greeting->state == GREETING_CREDENTIAL;
+	if (refused->reason == REFUSAL_RUN_ID && proved && hides_run(greeting))
+		show_other_run(greeting, refused->text);
 	str_make_printable(refused->text);
 	fail(greeting, end_of(refused->reason), "%s", refused->text);
 }
@@ -148,10 +209,11 @@ static void compare_runs(struct greeting *greeting, struct buf *out)
 		return;
 	}
 	char text[FRAME_TEXT_MAX];
-	snprintf(text, sizeof(text), "it belongs to the run '%.80s', this one is '%.80s'", ours,
-		 theirs);
+	int most = hides_run(greeting) ? HIDDEN_NAME_MAX : 80;
+	snprintf(text, sizeof(text), "it belongs to the run '%.*s', this one is '%.*s'", most, ours,
+		 most, theirs);
 	str_make_printable(text);
-	frame_put_refused(out, REFUSAL_RUN_ID, text);
+	put_other_run(greeting, text, out);
 	fail(greeting, LINK_REFUSED, "it belongs to the run '%.80s', not to '%.80s'", theirs, ours);
 	str_make_printable(greeting->why);
 }
@@ -208,8 +270,21 @@ static void take_hello(struct greeting *greeting, struct buf *out)
 	}
 }
 
+/* What it is not without the token: then the proof does not fit, either. */
+static void take_run(struct greeting *greeting, const struct frame_proof *proof)
+{
+	char run_id[FRAME_RUN_ID_MAX];
+	memcpy(run_id, proof->run, proof->run_len);
+	token_mask(token_of(greeting), TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
+		   run_id, proof->run_len);
+	run_id[proof->run_len] = '\0';
+	snprintf(greeting->hello.run_id, sizeof(greeting->hello.run_id), "%s", run_id);
+}
+
 static void take_proof(struct greeting *greeting, const struct frame_proof *proof, struct buf *out)
 {
+	if (!*greeting->hello.run_id)
+		take_run(greeting, proof);
 	if (!token_check(token_of(greeting), TOKEN_OF_CONNECTING, &greeting->hello,
 			 &greeting->challenge, proof->proof)) {
 		frame_put_refused(out, REFUSAL_TOKEN, "token mismatch");
@@ -237,9 +312,16 @@ void greeting_welcome(const struct greeting *greeting, struct buf *out)
 
 static void put_proof(struct greeting *greeting, struct buf *out)
 {
-	struct frame_proof proof;
-	token_prove(token_of(greeting), TOKEN_OF_CONNECTING, &greeting->hello, &greeting->challenge,
-		    proof.proof);
+	const struct token *token = token_of(greeting);
+	const struct frame_hello *hello = &greeting->hello;
+	struct frame_proof proof = { .run_len = 0 };
+	token_prove(token, TOKEN_OF_CONNECTING, hello, &greeting->challenge, proof.proof);
+	if (hides_run(greeting)) {
+		proof.run_len = (uint8_t)strlen(hello->run_id);
+		memcpy(proof.run, hello->run_id, proof.run_len);
+		token_mask(token, TOKEN_OF_CONNECTING, hello, &greeting->challenge, proof.run,
+			   proof.run_len);
+	}
 	frame_put_proof(out, &proof);
 }
 
@@ -405,6 +487,8 @@ static size_t take_opening(struct greeting *greeting, const void *data, size_t l
 	greeting->minor = frame_opening_minor(data);
 	if (greeting->accepting)
 		frame_put_opening(out);
+	else if (greeting->hello.auth != AUTH_NONE)
+		put_hello(greeting, out);
 	greeting->state = greeting->accepting ? GREETING_HELLO : GREETING_ANSWER;
 	return FRAME_OPENING_SIZE;
 }

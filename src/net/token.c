@@ -103,6 +103,19 @@ void token_session_key(const struct token *token, enum token_direction direction
 	derive(token, "muster session 1", direction, hello, challenge, ret_key, TOKEN_KEY_SIZE);
 }
 
+void token_mask(const struct token *token, enum token_direction direction,
+		const struct frame_hello *hello, const struct frame_challenge *challenge,
+		void *data, size_t len)
+{
+	static const unsigned char nonce[crypto_stream_chacha20_ietf_NONCEBYTES];
+	unsigned char key[crypto_stream_chacha20_ietf_KEYBYTES];
+	struct frame_hello bare = *hello;
+	*bare.run_id = '\0';
+	derive(token, "muster run 1", direction, &bare, challenge, key, sizeof(key));
+	crypto_stream_chacha20_ietf_xor(data, data, len, nonce, key);
+	sodium_memzero(key, sizeof(key));
+}
+
 void token_digest(const struct token *token, enum token_direction direction,
 		  const struct frame_hello *hello, const struct frame_challenge *challenge,
 		  unsigned char ret_digest[FRAME_PROOF_SIZE])

@@ -47,6 +47,12 @@ void token_session_key(const struct token *token, enum token_direction direction
 		       const struct frame_hello *hello, const struct frame_challenge *challenge,
 		       unsigned char ret_key[TOKEN_KEY_SIZE]);
 
+/* Hides what one side sends before that, such as the run id, or shows it again. The hello's run id
+ * does not count. At most one text for a connection and direction. */
+void token_mask(const struct token *token, enum token_direction direction,
+		const struct frame_hello *hello, const struct frame_challenge *challenge,
+		void *data, size_t len);
+
 /* Where there is no secret text: a key pair for one connection, */
 struct token_pair {
 	struct frame_key public;

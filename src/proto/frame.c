@@ -152,6 +152,10 @@ static void walk_proof(struct pack *p, void *body)
 {
 	struct frame_proof *proof = body;
 	pack_bytes(p, proof->proof, sizeof(proof->proof));
+	if (p->writing ? !proof->run_len : p->at == p->end)
+		return;
+	pack_u8(p, &proof->run_len);
+	pack_bytes(p, proof->run, proof->run_len);
 }
 
 static void walk_welcome(struct pack *p, void *body)
@@ -211,6 +215,7 @@ static int get(const struct frame *frame, enum frame_type type, walk_fn *walk, v
 {
 	union {
 		struct frame_hello hello;
+		struct frame_proof proof;
 		struct frame_welcome welcome;
 		struct frame_refused refused;
 		struct frame_standing standing;

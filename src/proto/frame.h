@@ -26,8 +26,9 @@
 #include "base/err.h"
 #include "core/rounds/finder.h"
 
-#define FRAME_MAJOR 2  /* other majors do not understand each other */
-#define FRAME_MINOR 13 /* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MAJOR 2	     /* other majors do not understand each other */
+#define FRAME_MINOR 14	     /* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MINOR_HIDES 14 /* of those that send no run id in clear, if they have a token */
 
 #define FRAME_OPENING_SIZE 8
 #define FRAME_HEADER_SIZE 3
@@ -84,6 +85,8 @@ struct frame_challenge {
 
 struct frame_proof {
 	unsigned char proof[FRAME_PROOF_SIZE];
+	uint8_t run_len; /* since FRAME_MINOR_HIDES: the run id, as nobody else can read it */
+	unsigned char run[FRAME_RUN_ID_MAX - 1];
 };
 
 struct frame_welcome {

@@ -36,6 +36,8 @@ TEST(the_greeting_does_not_depend_on_how_it_is_cut)
 		AUTO(buf_done) struct buf at_b = BUF_INIT;
 		greeting_connect(&a, &self, ROLE_AGENT, &to_b);
 		greeting_accept(&b, &self);
+		pass(&b, &to_b, &at_b, step, &to_a); /* the openings */
+		pass(&a, &to_a, &at_a, step, &to_b);
 		pass(&b, &to_b, &at_b, step, &to_a); /* HELLO */
 		pass(&a, &to_a, &at_a, step, &to_b); /* CHALLENGE */
 		pass(&b, &to_b, &at_b, step, &to_a); /* PROOF */
@@ -45,6 +47,72 @@ TEST(the_greeting_does_not_depend_on_how_it_is_cut)
 		ck_assert_int_eq(a.state, GREETING_KNOWN);
 		ck_assert_uint_eq(buf_len(&at_a) + buf_len(&at_b), 0);
 	}
+}
+
+/* All that both say, while one claims to be of an earlier version. */
+static void talk(struct greeting *a, struct greeting *b, int minor_of_a, int minor_of_b,
+		 struct buf *said)
+{
+	AUTO(buf_done) struct buf to_a = BUF_INIT;
+	AUTO(buf_done) struct buf to_b = BUF_INIT;
+	AUTO(buf_done) struct buf at_a = BUF_INIT;
+	AUTO(buf_done) struct buf at_b = BUF_INIT;
+	greeting_connect(a, a->self, ROLE_AGENT, &to_b);
+	buf_data(&to_b)[FRAME_OPENING_SIZE - 1] = (unsigned char)minor_of_a;
+	for (bool first = true; buf_len(&to_b) > 0; first = false) {
+		buf_append(said, buf_data(&to_b), buf_len(&to_b));
+		pass(b, &to_b, &at_b, SIZE_MAX, &to_a);
+		if (b->state == GREETING_KNOWN)
+			greeting_welcome(b, &to_a);
+		if (first)
+			buf_data(&to_a)[FRAME_OPENING_SIZE - 1] = (unsigned char)minor_of_b;
+		buf_append(said, buf_data(&to_a), buf_len(&to_a));
+		pass(a, &to_a, &at_a, SIZE_MAX, &to_b);
+	}
+}
+
+TEST(the_name_of_the_run_is_never_sent_in_clear_where_there_is_a_token)
+{
+	static const struct {
+		const char *accepting;
+		int minor_of_a, minor_of_b;
+		bool clear;
+	} cases[] = {
+		{ "precious-run", FRAME_MINOR, FRAME_MINOR, false },
+		{ "another-run", FRAME_MINOR, FRAME_MINOR, false },
+		{ "precious-run", FRAME_MINOR_HIDES - 1, FRAME_MINOR_HIDES - 1, true },
+		{ "another-run", FRAME_MINOR_HIDES - 1, FRAME_MINOR_HIDES - 1, true },
+	};
+	struct token token = make_token("secret");
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct link_self ours = { "precious-run", &token };
+		const struct link_self theirs = { cases[i].accepting, &token };
+		struct greeting a = { .self = &ours }, b;
+		AUTO(buf_done) struct buf said = BUF_INIT;
+		greeting_accept(&b, &theirs);
+		talk(&a, &b, cases[i].minor_of_a, cases[i].minor_of_b, &said);
+		bool same = strcmp(ours.run_id, theirs.run_id) == 0;
+		ck_assert_int_eq(a.state, same ? GREETING_KNOWN : GREETING_FAILED);
+		ck_assert_int_eq(b.state, same ? GREETING_KNOWN : GREETING_FAILED);
+		if (!same)
+			ck_assert_str_eq(a.why, "it belongs to the run 'another-run', this one is "
+						"'precious-run'");
+		ck_assert_int_eq(memmem(buf_data(&said), buf_len(&said), "-run", 4) != NULL,
+				 cases[i].clear);
+	}
+}
+
+TEST(a_run_is_hidden_from_who_has_another_token)
+{
+	struct token token = make_token("secret"), guess = make_token("guess");
+	const struct link_self ours = { "precious-run", &token };
+	const struct link_self theirs = { "precious-run", &guess };
+	struct greeting a = { .self = &ours }, b;
+	AUTO(buf_done) struct buf said = BUF_INIT;
+	greeting_accept(&b, &theirs);
+	talk(&a, &b, FRAME_MINOR, FRAME_MINOR, &said);
+	ck_assert_str_eq(a.why, "token mismatch");
+	ck_assert_ptr_null(strstr(b.hello.run_id, "precious"));
 }
 
 /* A peer that does not know the token poses as the coordinator. */

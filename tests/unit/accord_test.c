@@ -183,3 +183,69 @@ TEST(all_members_hear_that_workers_left)
 		}
 	ck_assert_uint_eq(stops, 2);
 }
+
+TEST(what_was_voted_on_an_earlier_plan_moves_no_later_one)
+{
+	run_round();
+	notice(1, PLAN_SAVE);
+	vote(1, 50);
+	struct msg_vote old = c.roster.members[0]->vote;
+	notice(2, PLAN_LEAVE); /* another plan, in place of it */
+	vote(1, 3);
+	c.roster.members[0]->vote = old; /* as if it had come late */
+	c.roster.members[0]->vote.at = 50;
+	vote(2, 4);
+	ck_assert_uint_lt(c.accord.plan.step, 50);
+}
+
+TEST(nothing_more_is_voted_on_when_all_are_to_leave)
+{
+	run_round();
+	notice(1, PLAN_LEAVE);
+	for (int i = 0; i < 4; i++)
+		vote(1 + (uint64_t)i % 2, 1);
+	expect(PLAN_COMMITTED, 1);
+	for (int i = 0; i < 4; i++) {
+		vote(1 + (uint64_t)i % 2, 2);
+		ck_assert_uint_eq(actions.count, 0);
+	}
+	ck_assert_int_eq(c.accord.plan.phase, PLAN_COMMITTED);
+	notice(2, PLAN_SAVE); /* it is too late to save */
+	ck_assert_uint_eq(actions.count, 0);
+	ck_assert(!c.accord.leave_wanted);
+}
+
+TEST(a_second_save_while_one_is_agreed_on_is_that_one)
+{
+	run_round();
+	notice(1, PLAN_SAVE);
+	for (int i = 0; i < 4; i++)
+		vote(1 + (uint64_t)i % 2, 1);
+	notice(2, PLAN_SAVE);
+	ck_assert_uint_eq(actions.count, 0);
+	ck_assert(!c.accord.leave_wanted);
+	vote(1, 2);
+	vote(2, 2);
+	expect(PLAN_NONE, 1);
+}
+
+TEST(who_takes_no_part_in_the_round_is_not_heard)
+{
+	run_round();
+	receive(9, &(struct msg){ .type = MSG_NOTICE,
+				  .ballot = c.roster.heard.ballot,
+				  .notice = { PLAN_LEAVE, NS_PER_S } });
+	ck_assert_int_eq(c.accord.plan.phase, PLAN_NONE);
+	report(1, MSG_DONE);
+	notice(1, PLAN_LEAVE); /* its workers are done */
+	ck_assert_int_eq(c.accord.plan.phase, PLAN_NONE);
+	notice(2, PLAN_LEAVE);
+	ck_assert_int_eq(c.accord.plan.phase, PLAN_ASKED);
+}
+
+TEST(a_refused_notice_has_no_phase)
+{
+	run_round_with(false);
+	notice(1, PLAN_LEAVE);
+	ck_assert_int_eq(actions.items[0].msg.plan.plan.phase, PLAN_NONE);
+}

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "core/rounds/agent.h"
+#include "core/rounds/agent_step.h"
 
 static const struct ballot round_1 = { 5, 1 };
 static struct agent agent;
@@ -810,4 +811,178 @@ TEST(late_news_of_the_coordinator_that_formed_our_round_change_nothing)
 	step_type(AGENT_GROUP_GONE);
 	ck_assert_str_eq(done(), "JOIN");
 	ck_assert_int_eq(agent.state, AGENT_JOINED);
+}
+
+/* Why the agent left in the last step; -1: it did not. */
+static int left_because(void)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == AGENT_SEND && actions.items[i].msg.type == MSG_LEAVE)
+			return (int)actions.items[i].msg.leave.why;
+	return -1;
+}
+
+static void receive_ruled_stop(enum ruling ruling, bool left, int local_rank)
+{
+	receive(&(struct msg){ .type = MSG_STOP,
+			       .ballot = round_1,
+			       .stop = { .ruling = ruling,
+					 .left = left,
+					 .cause = { .rank = 9, .local_rank = local_rank } } });
+}
+
+TEST(that_workers_left_comes_with_the_ruling_that_they_were_done)
+{
+	enter(AGENT_WAITING);
+	receive_ruled_stop(RULING_FAILED, true, 0);
+	ck_assert(!agent.memory.left);
+	enter(AGENT_WAITING);
+	receive_ruled_stop(RULING_DONE, true, 0);
+	ck_assert(agent.memory.left);
+	enter(AGENT_WAITING);
+	receive_ruled_stop(RULING_DONE, false, 0);
+	ck_assert(!agent.memory.left);
+}
+
+TEST(an_own_failure_is_not_forgotten_for_that_of_the_ruling)
+{
+	enter(AGENT_RUNNING);
+	step_type(AGENT_GROUP_FAILED);
+	receive_ruled_stop(RULING_FAILED, false, 3);
+	ck_assert_int_eq(agent.memory.ruling, RULING_FAILED); /* while the workers end */
+	ck_assert_int_eq(agent.cause.local_rank, 1);
+	enter(AGENT_RUNNING);
+	receive_ruled_stop(RULING_FAILED, false, 3);
+	ck_assert_int_eq(agent.cause.local_rank, 3);
+	struct outcome outcome = agent_outcome(&agent, OUTCOME_FAILED);
+	ck_assert(outcome.has_cause);
+	ck_assert_int_eq(outcome.cause.rank, 9);
+}
+
+TEST(an_outcome_has_the_restarts_and_a_cause_only_where_there_is_one)
+{
+	enter(AGENT_RUNNING);
+	agent.memory.restarts = 3;
+	struct outcome outcome = agent_outcome(&agent, OUTCOME_UNKNOWN);
+	ck_assert_uint_eq(outcome.restarts, 3);
+	ck_assert(!outcome.has_cause);
+}
+
+TEST(a_coordinator_died_only_if_it_was_seen_to_die_at_an_endpoint)
+{
+	static const struct {
+		bool died;
+		int32_t index;
+		uint64_t refused;
+		bool still;
+	} cases[] = {
+		{ true, 0, 1, true },	     { true, 63, (uint64_t)1 << 63, true },
+		{ true, 0, 2, false },	     { false, 0, 1, false },
+		{ true, -1, UINT64_MAX, false }, { true, 64, UINT64_MAX, false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		enter(AGENT_SEEKING);
+		agent.memory.coordinator_died = cases[i].died;
+		agent.memory.coordinator_index = cases[i].index;
+		step(&(struct agent_event){ .type = AGENT_LINK_UP,
+					    .dead_indexes = cases[i].refused });
+		ck_assert_msg(agent.memory.coordinator_died == cases[i].still, "case %zu", i);
+	}
+}
+
+TEST(the_round_that_is_over_is_not_started_again)
+{
+	enter(AGENT_STOPPING);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_int_eq(agent.state, AGENT_JOINED);
+	receive_formed(1);
+	ck_assert_str_eq(done(), "");
+	ck_assert_int_eq(agent.state, AGENT_JOINED);
+}
+
+TEST(a_stop_of_another_round_stops_nothing)
+{
+	enter(AGENT_RUNNING);
+	receive(&(struct msg){ .type = MSG_STOP, .ballot = { 5, 2 } });
+	ck_assert_str_eq(done(), "");
+	ck_assert_int_eq(agent.state, AGENT_RUNNING);
+}
+
+TEST(who_leaves_says_why)
+{
+	enter(AGENT_ENDING);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_int_eq(left_because(), LEAVE_CLOSED);
+	enter(AGENT_RUNNING);
+	now_ns = agent_lease_end_ns(&agent);
+	step_type(AGENT_TIMER);
+	ck_assert_int_eq(left_because(), LEAVE_LEASE);
+	enter(AGENT_RUNNING);
+	receive_formed(2);
+	ck_assert_int_eq(left_because(), LEAVE_SUPERSEDED);
+}
+
+TEST(a_refusal_is_told_word_by_word)
+{
+	struct msg msg = { .type = MSG_REFUSED, .ballot = round_1 };
+	memset(msg.refused.text, 'x', MSG_TEXT_MAX - 1);
+	enter(AGENT_JOINED);
+	receive(&msg);
+	ck_assert_int_eq(agent.state, AGENT_ENDED);
+	const struct outcome *outcome = &actions.items[actions.count - 1].outcome;
+	ck_assert_int_eq(outcome->kind, OUTCOME_REFUSED);
+	ck_assert_str_eq(outcome->text, msg.refused.text);
+}
+
+TEST(a_group_that_ends_without_a_word_has_lost_its_warden)
+{
+	enter(AGENT_RUNNING);
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_FAILED);
+	ck_assert_int_eq(actions.items[0].msg.failed.cause.reason, FAILURE_WARDEN);
+	ck_assert_int_eq(actions.items[0].msg.failed.cause.local_rank, 0);
+}
+
+TEST(the_address_of_a_store_is_cut_to_its_room)
+{
+	char host[2 * sizeof(agent.config.node.store_host)];
+	memset(host, 'h', sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	enter(AGENT_NEW);
+	agent_set_store(&agent, host, 7);
+	ck_assert_uint_eq(strlen(agent.config.node.store_host),
+			  sizeof(agent.config.node.store_host) - 1);
+	ck_assert_uint_eq(agent.config.node.store_port, 7);
+}
+
+TEST(a_new_agent_and_one_that_has_ended_wait_for_nothing)
+{
+	enter(AGENT_NEW);
+	ck_assert_uint_eq(agent_deadline_ns(&agent), NS_NEVER);
+	enter(AGENT_ENDED);
+	ck_assert_uint_eq(agent_deadline_ns(&agent), NS_NEVER);
+}
+
+TEST(every_state_of_an_agent_has_a_name)
+{
+	for (int i = 0; i < AGENT_STATE_COUNT; i++)
+		for (int j = 0; j <= i; j++) {
+			const char *one = agent_state_name((enum agent_state)i);
+			const char *other = agent_state_name((enum agent_state)j);
+			ck_assert_ptr_nonnull(one);
+			ck_assert_int_eq(strcmp(one, other) == 0, i == j);
+		}
+}
+
+TEST(a_superseded_coordinator_is_forgotten_with_its_link)
+{
+	enter(AGENT_RUNNING);
+	step_type(AGENT_LINK_DOWN);
+	step_type(AGENT_GROUP_GONE);
+	step_type(AGENT_LINK_UP);
+	ck_assert_str_eq(done(), "JOIN");
+	receive_formed(2);
+	receive(&(struct msg){ .type = MSG_STOP, .ballot = { 5, 2 } });
+	step_type(AGENT_GROUP_GONE);
+	ck_assert_str_eq(done(), "JOIN"); /* not the end of a link that nobody has superseded */
 }

@@ -242,3 +242,64 @@ TEST(an_agent_whose_workers_left_waits_for_the_end_and_hears_it)
 	ck_assert_int_eq(done.items[done.count - 1].type, AGENT_EXIT);
 	ck_assert(done.items[done.count - 1].outcome.left);
 }
+
+TEST(a_save_is_asked_for_also_by_a_host_that_is_to_leave)
+{
+	agent_runs();
+	give_notice();
+	step(&(struct agent_event){ .type = AGENT_NOTICE, .kind = PLAN_SAVE });
+	ck_assert(sends(MSG_NOTICE));
+	ck_assert_int_eq(agent.state, AGENT_RUNNING);
+	agent_runs();
+	agent.can = 0;
+	step(&(struct agent_event){ .type = AGENT_NOTICE, .kind = PLAN_SAVE });
+	ck_assert_uint_eq(done.count, 0);
+	ck_assert_int_eq(agent.state, AGENT_RUNNING);
+}
+
+TEST(workers_that_do_not_leave_in_time_get_the_signal_that_it_came_from)
+{
+	agent_runs();
+	step(&(struct agent_event){
+		.type = AGENT_NOTICE, .kind = PLAN_LEAVE, .signal = SIGUSR1, .left_ns = NS_PER_S });
+	now_ns += NS_PER_S;
+	agent.answered_ns = now_ns;
+	step(&(struct agent_event){ .type = AGENT_TIMER });
+	ck_assert_int_eq(agent.state, AGENT_LEAVING);
+	bool stopped = false;
+	for (size_t i = 0; i < done.count; i++)
+		stopped |= done.items[i].type == AGENT_GROUP_STOP &&
+			   done.items[i].why == GROUP_STOP_SIGNAL && done.items[i].signal == SIGUSR1;
+	ck_assert(stopped);
+}
+
+TEST(a_plan_of_another_round_is_not_ours)
+{
+	agent_runs();
+	hear(&(struct msg){ .type = MSG_PLAN,
+			    .ballot = { 5, 2 },
+			    .plan = { { 1, PLAN_ASKED, PLAN_LEAVE, 0 }, 9 * NS_PER_S } });
+	ck_assert_uint_eq(done.count, 0);
+	ck_assert(!agent.noticed);
+}
+
+TEST(what_is_agreed_on_is_voted_on_only_when_all_have_saved)
+{
+	static const struct {
+		enum plan_phase phase;
+		enum plan_kind kind;
+		uint32_t pending;
+		bool votes;
+	} cases[] = { { PLAN_COMMITTED, PLAN_SAVE, 1, false },
+		      { PLAN_COMMITTED, PLAN_SAVE, 0, true },
+		      { PLAN_COMMITTED, PLAN_LEAVE, 0, false },
+		      { PLAN_NONE, PLAN_SAVE, 0, false } };
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		agent_runs();
+		hear_plan(1, cases[i].phase, cases[i].kind, 7);
+		step(&(struct agent_event){ .type = AGENT_POSITIONS,
+					    .positions = { .pending = cases[i].pending },
+					    .of = { 1, cases[i].phase, cases[i].kind, 7 } });
+		ck_assert_msg(sends(MSG_VOTE) == cases[i].votes, "case %zu", i);
+	}
+}

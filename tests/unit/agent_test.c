@@ -876,9 +876,12 @@ TEST(a_coordinator_died_only_if_it_was_seen_to_die_at_an_endpoint)
 		uint64_t refused;
 		bool still;
 	} cases[] = {
-		{ true, 0, 1, true },	     { true, 63, (uint64_t)1 << 63, true },
-		{ true, 0, 2, false },	     { false, 0, 1, false },
-		{ true, -1, UINT64_MAX, false }, { true, 64, UINT64_MAX, false },
+		{ true, 0, 1, true },
+		{ true, 63, (uint64_t)1 << 63, true },
+		{ true, 0, 2, false },
+		{ false, 0, 1, false },
+		{ true, -1, UINT64_MAX, false },
+		{ true, 64, UINT64_MAX, false },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		enter(AGENT_SEEKING);

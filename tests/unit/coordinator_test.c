@@ -432,3 +432,226 @@ TEST(the_address_a_host_is_seen_under_comes_first_however_many_it_has)
 	ck_assert_uint_eq(node.addrs[1].bytes[3], MSG_ADDRS_MAX + 1);
 	ck_assert_uint_eq(node.addrs[MSG_ADDRS_MAX - 1].bytes[3], 2);
 }
+
+/* ---- what is told, word by word ---- */
+
+static const struct msg *told(enum msg_type type)
+{
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == COORDINATOR_SEND && actions.items[i].msg.type == type)
+			return &actions.items[i].msg;
+	return NULL;
+}
+
+TEST(a_stop_says_why)
+{
+	enter(COORDINATOR_RUNNING);
+	report(1, MSG_FAILED);
+	ck_assert_int_eq(told(MSG_STOP)->stop.why, STOP_FAILURE);
+	enter(COORDINATOR_RUNNING);
+	link_down(1, true);
+	ck_assert_int_eq(told(MSG_STOP)->stop.why, STOP_MEMBERS);
+	enter(COORDINATOR_RUNNING);
+	report(1, MSG_DONE);
+	report(2, MSG_DONE);
+	ck_assert_int_eq(told(MSG_STOP)->stop.why, STOP_RULING);
+}
+
+TEST(the_end_comes_with_the_age_of_its_cause_and_what_else_is_known)
+{
+	enter(COORDINATOR_RUNNING);
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	failed.failed.cause = (struct cause){ .pid = 11, .no_restart = true, .age_ns = 0 };
+	receive(1, &failed);
+	uint64_t died_ns = now_ns;
+	join(2);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	c.stalled = true;
+	join(2);
+	now_ns += NS_PER_S / 2;
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSED);
+	const struct msg *closed = told(MSG_CLOSED);
+	ck_assert_int_eq(closed->closed.ruling, RULING_FAILED);
+	ck_assert_uint_eq(closed->closed.cause.age_ns, now_ns - died_ns);
+	ck_assert(closed->closed.stalled);
+	ck_assert(!closed->closed.left);
+}
+
+TEST(a_cause_that_died_in_the_same_moment_is_replaced_by_none)
+{
+	enter(COORDINATOR_RUNNING);
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	failed.failed.cause = (struct cause){ .pid = 11, .age_ns = 0 };
+	receive(1, &failed);
+	failed.failed.cause = (struct cause){ .pid = 22, .age_ns = NS_PER_MS };
+	receive(2, &failed);
+	ck_assert_int_eq(c.cause.pid, 11);
+}
+
+TEST(a_failure_of_nobody_stops_nothing)
+{
+	enter(COORDINATOR_RUNNING);
+	report(9, MSG_FAILED);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert(!c.failed);
+}
+
+TEST(who_is_told_to_stop_is_stopping)
+{
+	enter(COORDINATOR_RUNNING);
+	report(1, MSG_FAILED);
+	for (size_t i = 0; i < c.roster.count; i++)
+		ck_assert_int_eq(c.roster.members[i]->status, MEMBER_STOPPING);
+}
+
+TEST(every_state_of_a_coordinator_has_a_name)
+{
+	for (int i = 0; i < COORDINATOR_STATE_COUNT; i++)
+		for (int j = 0; j <= i; j++) {
+			const char *one = coordinator_state_name((enum coordinator_state)i);
+			const char *other = coordinator_state_name((enum coordinator_state)j);
+			ck_assert_ptr_nonnull(one);
+			ck_assert_int_eq(strcmp(one, other) == 0, i == j);
+		}
+}
+
+TEST(a_coordinator_is_settled_once_a_round_or_an_end_is_made)
+{
+	static const bool settled[COORDINATOR_STATE_COUNT] = { [COORDINATOR_RUNNING] = true,
+							       [COORDINATOR_STOPPING] = true,
+							       [COORDINATOR_CLOSING] = true,
+							       [COORDINATOR_CLOSED] = true };
+	for (int i = 0; i < COORDINATOR_STATE_COUNT; i++) {
+		enter((enum coordinator_state)i);
+		ck_assert_int_eq(coordinator_settled(&c), settled[i]);
+	}
+}
+
+TEST(a_coordinator_that_has_stepped_down_waits_for_nothing)
+{
+	enter(COORDINATOR_DEPOSED);
+	ck_assert_uint_eq(coordinator_deadline_ns(&c), NS_NEVER);
+}
+
+TEST(a_round_that_loses_its_majority_is_told_to_be_over)
+{
+	begin_plain(1, 3);
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 3, 3);
+	join_up_to(3);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	link_down(1, false);
+	ck_assert_ptr_nonnull(noted(NOTE_STOPPED));
+}
+
+TEST(who_left_and_then_hangs_up_is_not_said_to_be_lost)
+{
+	enter(COORDINATOR_RUNNING);
+	leave(1, LEAVE_SIGNAL, false);
+	ck_assert_ptr_nonnull(noted(NOTE_LEFT));
+	link_down(1, true);
+	ck_assert_ptr_null(noted(NOTE_LOST));
+	enter(COORDINATOR_RUNNING);
+	leave(1, LEAVE_CLOSED, true);
+	ck_assert_ptr_null(noted(NOTE_LEFT));
+}
+
+TEST(the_last_link_of_a_stopping_round_that_closes_lets_the_next_form)
+{
+	enter(COORDINATOR_RUNNING);
+	report(1, MSG_FAILED);
+	join(2);
+	ck_assert_int_eq(c.state, COORDINATOR_STOPPING);
+	link_down(1, true);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING); /* of node 2 alone */
+	ck_assert_uint_eq(c.roster.heard.nodes, 1);
+}
+
+TEST(the_first_that_came_are_members_and_the_last_is_the_spare)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 2, 2);
+	join(3);
+	join(1);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	join(2);
+	report(3, MSG_FAILED);
+	for (uint64_t link = 1; link <= 3; link++)
+		join(link == 1 ? 3 : link == 3 ? 1 : 2);
+	if (c.state != COORDINATOR_RUNNING)
+		return; /* no restart was left */
+	ck_assert(!roster_by_link(&c.roster, 2)->in_round);
+}
+
+TEST(newcomers_wait_for_the_next_round_once_a_member_is_done)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.last_call_ns = 0;
+	begin(&config, 1, 3);
+	join(1);
+	join(2);
+	ck_assert_uint_ne(c.scale_up_ns, NS_NEVER);
+	report(1, MSG_DONE);
+	ck_assert_int_ne(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.scale_up_ns, NS_NEVER);
+}
+
+TEST(messages_say_who_sends_them)
+{
+	for (int i = 0; i < MSG_TYPE_COUNT; i++)
+		ck_assert_ptr_nonnull(msg_type_name((enum msg_type)i));
+	static const enum msg_type up[] = { MSG_JOIN,  MSG_PING, MSG_FAILED, MSG_DONE,
+					    MSG_LEAVE, MSG_ASK,	 MSG_ANSWER };
+	static const enum msg_type down[] = { MSG_FORMED, MSG_STOP,  MSG_CLOSED,   MSG_REFUSED,
+					      MSG_PONG,	  MSG_PEERS, MSG_QUESTION, MSG_REPLY };
+	for (size_t i = 0; i < ARRAY_LEN(up); i++)
+		ck_assert_msg(msg_from_agent(up[i]), "%s", msg_type_name(up[i]));
+	for (size_t i = 0; i < ARRAY_LEN(down); i++)
+		ck_assert_msg(!msg_from_agent(down[i]), "%s", msg_type_name(down[i]));
+}
+
+/* ---- what an agent remembers ---- */
+
+TEST(a_memory_forgets_the_round_before_when_it_hears_of_the_next)
+{
+	const struct round_ref heard = { { 5, 9 }, 4 };
+	struct memory memory = { .reached = 7,
+				 .work = WORK_FAILED,
+				 .ruling = RULING_DONE,
+				 .left = true,
+				 .heard = { { 5, 8 }, 4 } };
+	memory_hear(&memory, &heard);
+	ck_assert(ballot_eq(memory.heard.ballot, heard.ballot));
+	ck_assert_uint_eq(memory.reached, 0);
+	ck_assert_int_eq(memory.work, WORK_IDLE);
+	ck_assert_int_eq(memory.ruling, RULING_NONE);
+	ck_assert(!memory.left);
+}
+
+TEST(a_memory_has_its_last_rounds_and_that_of_the_base_for_as_long_as_it_counts)
+{
+	const struct round_ref base = { { 5, 1 }, 4 };
+	struct memory memory = { .group_rank = -1 };
+	for (uint64_t round = 1; round <= MEMORY_ROUNDS + 3; round++) {
+		memory.ruling = RULING_FAILED;
+		memory.coordinator_died = true;
+		memory.reached = 3;
+		memory_enter(&memory, &(struct round_ref){ { 5, round }, 4 }, &base);
+		ck_assert_int_eq(memory.ruling, RULING_NONE);
+		ck_assert(!memory.coordinator_died);
+		ck_assert_uint_eq(memory.reached, 0);
+		ck_assert(memory_was_in(&memory, (struct ballot){ 5, round }));
+		ck_assert(memory_was_in(&memory, base.ballot));
+	}
+	uint64_t last = MEMORY_ROUNDS + 3;
+	for (uint64_t i = 0; i + 1 < MEMORY_ROUNDS; i++)
+		ck_assert(ballot_eq(memory.member_of[i], ((struct ballot){ 5, last - i })));
+	ck_assert(ballot_eq(memory.member_of[MEMORY_ROUNDS - 1], base.ballot));
+	const struct round_ref later = { { 5, last }, 4 };
+	memory_enter(&memory, &(struct round_ref){ { 5, last + 1 }, 4 }, &later);
+	ck_assert(!memory_was_in(&memory, base.ballot));
+}

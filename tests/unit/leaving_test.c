@@ -269,7 +269,8 @@ TEST(workers_that_do_not_leave_in_time_get_the_signal_that_it_came_from)
 	bool stopped = false;
 	for (size_t i = 0; i < done.count; i++)
 		stopped |= done.items[i].type == AGENT_GROUP_STOP &&
-			   done.items[i].why == GROUP_STOP_SIGNAL && done.items[i].signal == SIGUSR1;
+			   done.items[i].why == GROUP_STOP_SIGNAL &&
+			   done.items[i].signal == SIGUSR1;
 	ck_assert(stopped);
 }
 

@@ -281,6 +281,11 @@ uint64_t procfs_vmstat(const char *name)
 	return find_counter("/proc/vmstat", name);
 }
 
+uint64_t procfs_memory_total(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 uint64_t procfs_memory_available(void)
 {
 	return find_counter("/proc/meminfo", "MemAvailable:") * 1024;

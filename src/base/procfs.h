@@ -64,7 +64,8 @@ int procfs_syscall(pid_t pid, pid_t tid, long *ret_number);
 /* A counter of /proc/vmstat, such as "oom_kill"; 0 if there is none of that name. */
 uint64_t procfs_vmstat(const char *name);
 
-/* Bytes that programs can get without swapping. */
+/* Bytes: of this host, and that programs can get without swapping. */
+uint64_t procfs_memory_total(void);
 uint64_t procfs_memory_available(void);
 
 /* Threads that run or want to, on the whole host, the calling one included. */

@@ -23,11 +23,6 @@
 #include "net/addr.h"
 #include "net/token.h"
 
-/* Below the ports that the kernel gives to outgoing connections. */
-#define PORT_FIRST 16384
-#define PORT_COUNT 16384
-#define PORT_TRIES 64
-
 #define LEAVE_MS 5000 /* for the starter to end after each way of asking it */
 
 /* Stands for the address of the terminal, which each host learns from ssh. */
@@ -40,34 +35,26 @@ static const char *const excluded[] = { "rdzv-endpoint", "rdzv-backend", "lifeli
 
 /* ---- in the terminal ---- */
 
-static int find_port(uint16_t *ret_port, const char **ret_any, struct err *err)
+static int find_address(struct addr *ret_addr, struct err *err)
 {
 	static const char *const all[] = { "::", "0.0.0.0" };
-	struct addr addr;
-	for (int i = 0; i < 2 * PORT_TRIES; i++) {
-		const char *any = all[i / PORT_TRIES];
-		uint16_t port = (uint16_t)(PORT_FIRST + random_u64() % PORT_COUNT);
-		if (addr_from_ip(any, port, &addr) < 0)
-			continue;
-		AUTO(fd_close) int fd = addr_try_listen(&addr);
-		if (fd < 0)
-			continue;
-		*ret_port = port;
-		*ret_any = any;
-		return 0;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (addr_from_ip(all[i], 0, ret_addr) == 0 && addr_find_port(ret_addr))
+			return 0;
 	return err_set(err, EADDRINUSE, "found no port to listen on for the other hosts");
 }
 
-static void set_meeting(struct batch_config *config, struct batch_fleet *fleet, uint16_t port,
-			const char *any)
+static void set_meeting(struct batch_config *config, struct batch_fleet *fleet,
+			const struct addr *addr)
 {
+	char text[ADDR_TEXT_MAX];
 	const char *conf = config->meeting.conf, *comma = *conf ? "," : "";
 	fleet->run_id = mem_printf("batch-%016llx", (unsigned long long)random_u64());
 	fleet->conf = mem_printf("%s%sis_host=0", conf, comma);
 	fleet->own_conf = mem_printf("%s%sis_host=1", conf, comma);
-	fleet->own_endpoint = mem_printf(strchr(any, ':') ? "[%s]:%u" : "%s:%u", any, port);
-	strv_take(&fleet->options, mem_printf("--rdzv-endpoint=" TERMINAL ":%u", port));
+	addr_format(addr, text);
+	fleet->own_endpoint = mem_strdup(text);
+	strv_take(&fleet->options, mem_printf("--rdzv-endpoint=" TERMINAL ":%u", addr_port(addr)));
 	config->meeting.conf = fleet->own_conf;
 	config->meeting.endpoint = fleet->own_endpoint;
 	config->meeting.id = fleet->run_id;
@@ -79,8 +66,7 @@ int batch_fleet_prepare(const struct command *self, struct batch_config *config,
 			struct batch_fleet *fleet)
 {
 	struct err err = ERR_INIT;
-	uint16_t port = 0;
-	const char *any = NULL;
+	struct addr addr;
 	for (size_t i = 0; i < ARRAY_LEN(excluded); i++)
 		if (opt_given(batch_opts, seen, excluded[i]))
 			return command_usage_error(self, "--hosts and --%s exclude each other",
@@ -88,7 +74,7 @@ int batch_fleet_prepare(const struct command *self, struct batch_config *config,
 	if (hosts_check(&config->hosts, &err) < 0 ||
 	    hosts_read(&config->hosts, &fleet->hosts, &err) < 0)
 		return command_usage_error(self, "%s", err.msg);
-	if (find_port(&port, &any, &err) < 0) {
+	if (find_address(&addr, &err) < 0) {
 		log_error("%s", err.msg);
 		return EXIT_CODE_SYSTEM;
 	}
@@ -97,7 +83,7 @@ int batch_fleet_prepare(const struct command *self, struct batch_config *config,
 		strv_add(&fleet->options, argv[i]);
 	fleet->token = hosts_secret();
 	setenv(TOKEN_VARIABLE, fleet->token, 1); /* rendezvous_make() takes it out again */
-	set_meeting(config, fleet, port, any);
+	set_meeting(config, fleet, &addr);
 	fleet->prepared = true;
 	return 0;
 }

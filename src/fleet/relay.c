@@ -17,7 +17,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/piped.h"
-#include "base/random.h"
 #include "base/str.h"
 #include "core/worker/exit_code.h"
 #include "fleet/branches.h"
@@ -25,10 +24,6 @@
 #include "net/addr.h"
 #include "proto/fleet/fleet_msg.h"
 
-/* Below the ports that the kernel gives to outgoing connections. */
-#define PORT_FIRST 16384
-#define PORT_COUNT 16384
-#define PORT_TRIES 64
 #define CHUNK ((size_t)64 << 10)
 #define LAST_CHUNKS 1024 /* of 64 KiB: what its workers' children leave open has a limit */
 #define REPORT_MAX ((size_t)1 << 20)
@@ -530,18 +525,8 @@ static void find_place(char text[ADDR_TEXT_MAX])
 {
 	struct addr addr;
 	text[0] = '\0';
-	if (!own_address(&addr))
-		return;
-	for (int i = 0; i < PORT_TRIES; i++) {
-		uint16_t random;
-		random_bytes(&random, sizeof(random));
-		addr_set_port(&addr, (uint16_t)(PORT_FIRST + random % PORT_COUNT));
-		AUTO(fd_close) int fd = addr_try_listen(&addr);
-		if (fd >= 0) {
-			addr_format(&addr, text);
-			return;
-		}
-	}
+	if (own_address(&addr) && addr_find_port(&addr))
+		addr_format(&addr, text);
 }
 
 static void say_up(struct relay *relay)

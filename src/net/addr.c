@@ -12,7 +12,13 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/str.h"
+
+/* Below the ports that the kernel gives to outgoing connections. */
+#define PORT_FIRST 16384
+#define PORT_COUNT 16384
+#define PORT_TRIES 64
 
 /* ---- text ---- */
 
@@ -206,6 +212,17 @@ int addr_try_listen(const struct addr *addr)
 	if (bind(fd, &addr->any, addr_len(addr)) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	return fd_take(&fd);
+}
+
+bool addr_find_port(struct addr *addr)
+{
+	for (int i = 0; i < PORT_TRIES; i++) {
+		addr_set_port(addr, (uint16_t)(PORT_FIRST + random_u64() % PORT_COUNT));
+		AUTO(fd_close) int fd = addr_try_listen(addr);
+		if (fd >= 0)
+			return true;
+	}
+	return false;
 }
 
 int addr_listen(const struct addr *addr, struct err *err)

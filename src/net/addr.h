@@ -97,6 +97,10 @@ int addr_listen_name(const struct addr_name *name, uint64_t deadline_ns, struct 
 /* The same for an address that may not be local: no message, no search for the port's holder. */
 int addr_try_listen(const struct addr *addr);
 
+/* Sets the port to one that is free there now, below those that the kernel gives to outgoing
+ * connections. False: it has found none, or the address is not local. */
+bool addr_find_port(struct addr *addr);
+
 /* No delay, and keep-alive probes that give up a silent peer after two minutes. Accepted sockets
  * inherit them from the listener, without a system call each. */
 void addr_set_options(int fd);

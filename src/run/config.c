@@ -1,4 +1,3 @@
-#include "net/http.h"
 #include "run/config.h"
 
 #include <errno.h>
@@ -14,9 +13,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/procfs.h"
 #include "base/random.h"
 #include "base/str.h"
 #include "core/fleet/fleet.h"
+#include "net/http.h"
 #include "proto/step_pattern.h"
 #include "run/checks/preflight_options.h"
 #include "run/worker_env.h"
@@ -193,8 +194,7 @@ static uint64_t uninterruptible_time(void)
 
 static uint64_t keep_limit(uint64_t given)
 {
-	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-	return given ? given : host / 2;
+	return given ? given : procfs_memory_total() / 2;
 }
 
 static struct guard_config make_guard(const struct run_options *options)

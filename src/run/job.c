@@ -88,7 +88,7 @@ static void on_clear(void *arg)
 	if (warden_new(NULL, &job->warden, &err) < 0 ||
 	    warden_watch(job->warden, job->base, on_warden, job) < 0) {
 		log_error("cannot replace the warden: %s", err.msg);
-		_exit(125); /* nothing is alive, and nothing can be started any more */
+		_exit(EXIT_CODE_SYSTEM); /* nothing is alive, and nothing can be started any more */
 	}
 	job->workers.warden = job->warden;
 	preload_start(job->workers.preload, job->warden);

@@ -1,12 +1,13 @@
 /* The simulated world: hosts, their processes and worker groups, the event queue. */
 #ifndef SIM_WORLD_H
-#define SIM_STEPS 11 /* steps that workers tell: fewer than this */
 #define SIM_WORLD_H
 
 #include "base/heap.h"
 #include "core/node/node.h"
 #include "sim/rng.h"
 #include "sim/sim.h"
+
+#define SIM_STEPS 11 /* steps that workers tell: fewer than this */
 
 enum happening {
 	HAPPEN_NEVER,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "core/worker/exit_code.h"
 
 #define CHILD_STACK_SIZE ((size_t)65536)
 
@@ -130,7 +131,7 @@ static int child_main(void *arg)
 	plan->error = errno;
 	plan->step = step;
 	/* the caller ends the process with it; _exit() would upset the address sanitizer here */
-	return 127;
+	return EXIT_CODE_NOT_FOUND;
 }
 
 static void *child_stack(void)

@@ -73,7 +73,7 @@ static int check(const struct order *order, const char *name, const char *featur
 			       buf_str(&what), name, *features ? " with " : ", without --features",
 			       features);
 	}
-	uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t total = procfs_memory_total();
 	if (order->extra->memory > total)
 		return err_set(err, EINVAL,
 			       "order %s needs %llu MiB of memory; this host has %llu MiB",

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/checks/limits.h"
+#include "core/worker/exit_code.h"
 #include "proto/checks/check_json.h"
 #include "sys/checks/checks_private.h"
 
@@ -82,7 +83,7 @@ _Noreturn static void command_main(const char *command, int fd)
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
 	execv("/bin/sh", argv);
-	_exit(127);
+	_exit(EXIT_CODE_NOT_FOUND);
 }
 
 /* ---- starting ---- */
@@ -159,7 +160,8 @@ static void judge_command(struct probe *probe, int status)
 	if (WIFSIGNALED(status))
 		check_find(result, CHECK_UNKNOWN, "", "it was ended by signal %d",
 			   WTERMSIG(status));
-	else if (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127)
+	else if (WEXITSTATUS(status) == EXIT_CODE_NOT_EXEC ||
+		 WEXITSTATUS(status) == EXIT_CODE_NOT_FOUND)
 		check_find(result, CHECK_UNKNOWN, "", "it could not be started");
 	else
 		check_find(result, CHECK_BAD, "what the command found must be mended on this host",

@@ -28,7 +28,7 @@
 void check_memory(const struct check_place *place UNUSED, struct check_result *result)
 {
 	uint64_t free_bytes = procfs_memory_available();
-	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t all = procfs_memory_total();
 	if (free_bytes < LEAST_MEMORY)
 		check_find(result, CHECK_WARNING, "end what else uses memory on this host",
 			   "little memory is left");

@@ -152,6 +152,8 @@ def test_nodes_of_a_job_under_slurm_check_themselves_alone_between_attempts(clus
 def test_two_tasks_on_a_node_of_slurm_have_lines_of_their_own(cluster):
     done = cluster.run("srun", "-N2", "--ntasks-per-node=2", MUSTER, "doctor", PATIENT, "--checks=limits,shm", check=False)
     assert "the nodes of this step are not compared: Slurm starts 2 tasks on a node" in done.stderr
-    for node in ("node1", "node2"):
+    nodes = {line.split(": ")[0] for line in done.stdout.splitlines()}
+    assert len(nodes) == 2 and nodes < {"node1", "node2", "node3", "node4"}, done.stdout
+    for node in nodes:
         own = [line.removeprefix(f"{node}: ") for line in done.stdout.splitlines() if line.startswith(f"{node}: ")]
         assert sorted(line.split()[1] for line in own if not line.startswith(" "))[:2] == ["checks:"] * 2, done.stdout

@@ -6,7 +6,7 @@
 #include "core/batch/levels.h"
 #include "core/batch/serial.h"
 #include "core/batch/student.h"
-#include "core/batch/trend.h"
+#include "core/batch/trend_news.h"
 
 #define VALUES_MAX 512
 

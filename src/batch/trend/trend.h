@@ -5,7 +5,7 @@
 #define BATCH_TREND_TREND_H
 
 #include "batch/archive/archive.h"
-#include "core/batch/trend.h"
+#include "core/batch/trend_news.h"
 
 struct trend_options {
 	bool metrics[ARCHIVE_METRICS]; /* all false: wall, instructions, value */

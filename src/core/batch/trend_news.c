@@ -1,4 +1,4 @@
-#include "core/batch/trend.h"
+#include "core/batch/trend_news.h"
 
 static const struct change *last_news(const struct change_points *changes,
 				      const struct trend_rule *rule)

@@ -1,6 +1,6 @@
 /* What the change points of a series say about its newest version. */
-#ifndef CORE_BATCH_TREND_H
-#define CORE_BATCH_TREND_H
+#ifndef CORE_BATCH_TREND_NEWS_H
+#define CORE_BATCH_TREND_NEWS_H
 
 #include "core/batch/change_points.h"
 #include "core/batch/verdict.h"

@@ -296,6 +296,32 @@ uint64_t procfs_running(void)
 	return find_counter("/proc/stat", "procs_running");
 }
 
+uint64_t procfs_io_bytes(pid_t pid)
+{
+	char path[PATH_SIZE];
+	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+	return find_counter(path, "rchar:") + find_counter(path, "wchar:");
+}
+
+void procfs_waits(pid_t pid, uint64_t *ret_times, pid_t *ret_tracer)
+{
+	char path[PATH_SIZE];
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	unsigned long long times;
+	int tracer;
+	*ret_times = 0;
+	*ret_tracer = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (file_read(path, FILE_MAX, &text, NULL) < 0)
+		return;
+	const char *waits = strstr(buf_str(&text), "\nvoluntary_ctxt_switches:");
+	const char *traced = strstr(buf_str(&text), "\nTracerPid:");
+	if (waits && sscanf(waits, "\nvoluntary_ctxt_switches: %llu", &times) == 1)
+		*ret_times = times;
+	if (traced && sscanf(traced, "\nTracerPid: %d", &tracer) == 1)
+		*ret_tracer = tracer;
+}
+
 /* The 8th word of the cpuN lines of /proc/schedstat. */
 bool procfs_cpu_times(uint64_t *ret_ns, size_t count)
 {

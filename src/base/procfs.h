@@ -45,6 +45,14 @@ uint64_t procfs_wait_ns(pid_t pid);
 /* For how long the hypervisor gave this host's CPUs to others, all CPUs added up. */
 uint64_t procfs_steal_ns(void);
 
+/* Bytes that it and the children it has waited for have read and written, through pipes and sockets
+ * as well where that is a read or write; 0 if the kernel does not tell. */
+uint64_t procfs_io_bytes(pid_t pid);
+
+/* How often its main thread has had to wait, and who traces it (0: nobody); 0 for what the kernel
+ * does not tell. */
+void procfs_waits(pid_t pid, uint64_t *ret_times, pid_t *ret_tracer);
+
 /* Does the process catch `sig`? False if it is gone. */
 bool procfs_catches(pid_t pid, int sig);
 

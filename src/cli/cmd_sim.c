@@ -11,7 +11,7 @@
 
 struct sim_cli {
 	int64_t agents, askers, seed, runs;
-	bool faults, notices, checks, pace, trace;
+	bool faults, notices, checks, pace, silence, trace;
 	int mode;
 };
 
@@ -36,6 +36,9 @@ static const struct opt sim_opts[] = {
 	OPT_FLAG("pace", NULL, struct sim_cli, pace,
 		 "let workers tell steps, in half of the worlds a slow one among them, and hosts "
 		 "compare them"),
+	OPT_FLAG("silence", NULL, struct sim_cli, silence,
+		 "let workers fall silent, in half of the worlds all of them, and a host find out "
+		 "why"),
 	OPT_CHOICE("coordination", NULL, struct sim_cli, mode, modes,
 		   "how the coordinator is found (default: the seed decides)"),
 	OPT_GROUP("Runs"),
@@ -63,9 +66,10 @@ static void print_broken(const struct sim_options *options, const struct sim_res
 	sim_run(options, &trace, &again);
 	print_tail(&trace, TRACE_LINES);
 	printf("seed %llu: %s\n", (unsigned long long)options->seed, result->why);
-	printf("replay: muster sim --seed=%llu%s%s%s%s --trace", (unsigned long long)options->seed,
-	       options->faults ? " --faults" : "", options->notices ? " --notices" : "",
-	       options->checks ? " --checks" : "", options->pace ? " --pace" : "");
+	printf("replay: muster sim --seed=%llu%s%s%s%s%s --trace",
+	       (unsigned long long)options->seed, options->faults ? " --faults" : "",
+	       options->notices ? " --notices" : "", options->checks ? " --checks" : "",
+	       options->pace ? " --pace" : "", options->silence ? " --silence" : "");
 	if (options->agents)
 		printf(" --agents=%u", options->agents);
 	if (options->askers)
@@ -98,6 +102,8 @@ static void print_sum(const struct sim_result *sum, uint64_t runs)
 		printf("pace: %llu messages of steps, %u times a worker named as late; %u rounds "
 		       "with a slow one were long and quiet\n",
 		       (unsigned long long)sum->paces, sum->late, sum->judged);
+	if (sum->looks > 0)
+		printf("silence: %u times a host was to find out why the job hangs\n", sum->looks);
 	if (sum->questions == 0)
 		return;
 	printf("questions: %u, of which %u ended with every host answered or named; at most %u "
@@ -126,6 +132,7 @@ static void add(struct sim_result *sum, const struct sim_result *one)
 	sum->late += one->late;
 	sum->judged += one->judged;
 	sum->paces += one->paces;
+	sum->looks += one->looks;
 	sum->complete += one->complete;
 	sum->asked_messages = MAX(sum->asked_messages, one->asked_messages);
 	sum->untaken = MAX(sum->untaken, one->untaken);
@@ -159,6 +166,7 @@ static int sim_main(const struct command *self, int argc, char **argv)
 				       .notices = o.notices,
 				       .checks = o.checks,
 				       .pace = o.pace,
+				       .silence = o.silence,
 				       .mode = (enum sim_mode)o.mode };
 	struct sim_result sum = { 0 }, result;
 	AUTO(buf_done) struct buf trace = BUF_INIT;

@@ -60,7 +60,7 @@ uint32_t frame_can(uint8_t minor)
 		uint32_t can;
 	} rows[] = {
 		{ 1, CAN_ASK },	 { 4, CAN_PLAN },    { 7, CAN_STREAM },
-		{ 9, CAN_PACE }, { 12, CAN_ARRIVE },
+		{ 9, CAN_PACE }, { 12, CAN_ARRIVE }, { 15, CAN_SIGNS },
 	};
 	uint32_t can = 0;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

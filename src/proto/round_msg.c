@@ -19,11 +19,12 @@ static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 304 &
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
 		      sizeof(struct msg_pace) == 672 && sizeof(struct msg_late) == 32 &&
-		      sizeof(struct inquiry) == 296 && sizeof(struct msg_ask) == 368 &&
-		      sizeof(struct msg_taken) == 8 && sizeof(struct msg_answer) == 24 &&
-		      sizeof(struct msg_question) == 304 && sizeof(struct msg_grant) == 8 &&
-		      sizeof(struct msg_reply) == 96 && sizeof(struct msg_missed) == 80 &&
-		      sizeof(struct msg_ended) == 16,
+		      sizeof(struct msg_signs) == 24 && sizeof(struct msg_look) == 276 &&
+		      sizeof(struct msg_found) == 272 && sizeof(struct inquiry) == 296 &&
+		      sizeof(struct msg_ask) == 368 && sizeof(struct msg_taken) == 8 &&
+		      sizeof(struct msg_answer) == 24 && sizeof(struct msg_question) == 304 &&
+		      sizeof(struct msg_grant) == 8 && sizeof(struct msg_reply) == 96 &&
+		      sizeof(struct msg_missed) == 80 && sizeof(struct msg_ended) == 16,
 	      "a message has changed: change its walk");
 
 /* ---- the parts ---- */
@@ -476,6 +477,34 @@ static void pack_late(struct pack *p, struct msg *msg)
 		pack_u64(p, &news->group);
 }
 
+/* ---- hangs ---- */
+
+static void pack_signs(struct pack *p, struct msg *msg)
+{
+	struct hang_signs *signs = &msg->signs.signs;
+	PACK_ENUM(p, signs->silence, HANG_LEVEL_COUNT);
+	PACK_ENUM(p, signs->broken, HANG_LEVEL_COUNT);
+	PACK_ENUM(p, signs->stalled, HANG_LEVEL_COUNT);
+	pack_bool(p, &signs->starting);
+	pack_bool(p, &signs->works);
+	pack_bool(p, &signs->excuse);
+	pack_u32(p, &signs->rank);
+	pack_bool(p, &msg->signs.looked);
+}
+
+static void pack_look(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->look.kind, HANG_KIND_COUNT);
+	pack_bool(p, &msg->look.long_since);
+	pack_blame(p, &msg->look.blame);
+}
+
+static void pack_found(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->found.kind, HANG_KIND_COUNT);
+	pack_blame(p, &msg->found.blame);
+}
+
 /* ---- questions ---- */
 
 static void pack_ask_parts(struct pack *p, struct inquiry *ask)
@@ -597,6 +626,9 @@ static const struct {
 	[MSG_PAIRED] = { FRAME_MESSAGE + 23, pack_paired },
 	[MSG_PACE] = { FRAME_MESSAGE + 24, pack_pace },
 	[MSG_LATE] = { FRAME_MESSAGE + 25, pack_late },
+	[MSG_SIGNS] = { FRAME_MESSAGE + 26, pack_signs },
+	[MSG_LOOK] = { FRAME_MESSAGE + 27, pack_look },
+	[MSG_FOUND] = { FRAME_MESSAGE + 28, pack_found },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 

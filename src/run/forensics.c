@@ -9,7 +9,9 @@
 #include "proto/flight.h"
 #include "proto/json_value.h"
 #include "watch/flight_dumps.h"
+#include "watch/stack_kernel.h"
 
+/* Who is asked about, and with a recorder their records. */
 static void fetch_records(const struct forensics_question *question, struct forensics *f)
 {
 	uint64_t deadline_ns = ns_add(clock_now_ns(), FLIGHT_FETCH_NS);
@@ -21,9 +23,12 @@ static void fetch_records(const struct forensics_question *question, struct fore
 		answer->rank = (uint32_t)question->workers[i].rank;
 		snprintf(answer->host, sizeof(answer->host), "%s",
 			 question->host ? question->host : "");
+		answer->works = question->workers[i].works;
+		answer->prints = question->workers[i].prints;
 	}
-	flight_fetch(&question->flight, f->answers, f->count,
-		     MIN(deadline_ns, question->deadline_ns), question->cancel_fd);
+	if (question->flight.dir)
+		flight_fetch(&question->flight, f->answers, f->count,
+			     MIN(deadline_ns, question->deadline_ns), question->cancel_fd);
 }
 
 static void read_stacks(const struct forensics_question *question, struct forensics *f)
@@ -50,6 +55,21 @@ static void find_places(struct forensics *f)
 	}
 }
 
+/* What the kernel knows of them. Of one that is stopped it also tells why it gives no record. */
+static void find_states(const struct forensics_question *question, struct forensics *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		struct flight_answer *answer = &f->answers[i];
+		pid_t pid = question->workers[i].pid;
+		bool odd = false;
+		if (pid)
+			stack_kernel_state(pid, answer->state, sizeof(answer->state), &odd);
+		if (odd && !answer->given && question->flight.dir)
+			snprintf(answer->why, sizeof(answer->why), "it is %s", answer->state);
+		answer->odd = odd;
+	}
+}
+
 void forensics_begin(struct forensics *f)
 {
 	*f = (struct forensics){ .findings = FINDINGS_INIT,
@@ -63,8 +83,8 @@ void forensics_collect(const struct forensics_question *question, struct forensi
 	struct forensics *f = ret_forensics;
 	forensics_begin(f);
 	/* Records first: what reads the stack of a worker holds it still. */
-	if (question->flight.dir)
-		fetch_records(question, f);
+	fetch_records(question, f);
+	find_states(question, f);
 	read_stacks(question, f);
 	find_places(f);
 	if (question->flight.dir && question->world_size)
@@ -126,6 +146,13 @@ void forensics_write(const struct forensics *f, const struct wall_offset *clock,
 		json_out_open(&json, NULL, '{');
 		json_out_int(&json, "rank", answer->rank);
 		json_out_text_if(&json, "place", answer->place);
+		json_out_text_if(&json, "state", answer->state);
+		if (answer->odd)
+			json_out_bool(&json, "odd", true);
+		if (answer->works)
+			json_out_bool(&json, "works", true);
+		if (answer->prints)
+			json_out_bool(&json, "prints", true);
 		if (answer->given) {
 			json_out_int(&json, "fetched_ns", (int64_t)answer->fetched_ns);
 			json_out_int(&json, "clock_ns", clock->offset_ns);
@@ -140,10 +167,10 @@ void forensics_write(const struct forensics *f, const struct wall_offset *clock,
 	json_out_close(&json, ']');
 }
 
-static void copy_text(struct json_value value, char text[FLIGHT_WHY_MAX])
+static void copy_text(struct json_value value, char *text, size_t size)
 {
 	AUTO_FREE char *copy = json_value_text(value);
-	snprintf(text, FLIGHT_WHY_MAX, "%s", copy ? copy : "");
+	snprintf(text, size, "%s", copy ? copy : "");
 	str_make_printable(text);
 }
 
@@ -167,8 +194,12 @@ static int read_answer(struct forensics *f, const char *host, struct json_value 
 	struct flight_answer *answer = &f->answers[f->count++];
 	*answer = (struct flight_answer){ .rank = (uint32_t)rank, .record = RECORD_INIT };
 	snprintf(answer->host, sizeof(answer->host), "%s", host);
-	copy_text(json_value_get(item, "place"), answer->place);
-	copy_text(json_value_get(item, "why"), answer->why);
+	copy_text(json_value_get(item, "place"), answer->place, sizeof(answer->place));
+	copy_text(json_value_get(item, "why"), answer->why, sizeof(answer->why));
+	copy_text(json_value_get(item, "state"), answer->state, sizeof(answer->state));
+	answer->odd = json_value_is_true(json_value_get(item, "odd"));
+	answer->prints = json_value_is_true(json_value_get(item, "prints"));
+	answer->works = json_value_is_true(json_value_get(item, "works"));
 	if (record.kind == JSON_NONE)
 		return 0;
 	json_value_int(json_value_get(item, "fetched_ns"), &fetched_ns);
@@ -215,7 +246,9 @@ static struct finding_spot where(void *arg, uint32_t rank)
 {
 	const struct forensics *f = arg;
 	const struct flight_answer *answer = answer_of(f, rank);
-	struct finding_spot spot = { NULL, NULL };
+	struct finding_spot spot = { .place = NULL };
+	if (answer && answer->state[0])
+		spot.state = answer->state;
 	if (answer && answer->place[0])
 		spot.place = answer->place;
 	if (answer && answer->host[0] && f->many_hosts)
@@ -231,7 +264,7 @@ static void say_nothing_found(const struct forensics *f, struct buf *out)
 			buf_append_str(out, "no rank waits in a collective\n");
 			return;
 		}
-	if (f->count)
+	if (f->count && *f->answers[0].why) /* else there is no recorder */
 		buf_printf(out, "no flight record: rank %u: %s\n", f->answers[0].rank,
 			   f->answers[0].why);
 }
@@ -279,4 +312,76 @@ void forensics_blame(const struct forensics *f, bool exclude, struct blame *ret_
 	ret_blame->rank = finding->culprits.items[0];
 	ret_blame->exclude =
 		exclude && finding->kind == FINDING_WAITS && on_one_host(f, &finding->culprits);
+}
+
+bool forensics_cannot_end(const struct forensics *f, bool long_since)
+{
+	const struct finding *finding = f->findings.count ? &f->findings.items[0] : NULL;
+	if (!finding || finding->early || finding->came.count == 0)
+		return false;
+	if (finding->kind == FINDING_DIFFERS || finding->cycle)
+		return true;
+	for (size_t i = 0; i < finding->culprits.count; i++) {
+		const struct flight_answer *answer = answer_of(f, finding->culprits.items[i]);
+		if (answer && (answer->prints || (answer->works && !long_since)))
+			return false;
+	}
+	return finding->culprits.count > 0;
+}
+
+/* ---- without records ---- */
+
+/* Where it stands, or what it does. */
+static const char *spot_of(const struct flight_answer *answer)
+{
+	return *answer->place ? answer->place : answer->state;
+}
+
+static size_t count_alike(const struct forensics *f, const struct flight_answer *like)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < f->count; i++)
+		count += str_eq(spot_of(&f->answers[i]), spot_of(like));
+	return count;
+}
+
+/* One that is stopped or the like; else one that is elsewhere while all others are in one place. */
+static const struct flight_answer *find_suspect(const struct forensics *f, bool *ret_apart)
+{
+	*ret_apart = false;
+	for (size_t i = 0; i < f->count; i++)
+		if (f->answers[i].odd)
+			return &f->answers[i];
+	*ret_apart = true;
+	for (size_t i = 0; f->count > 2 && i < f->count; i++)
+		if (!f->answers[i].prints && *spot_of(&f->answers[i]) &&
+		    count_alike(f, &f->answers[i]) == 1 &&
+		    count_alike(f, &f->answers[i ? 0 : 1]) == f->count - 1)
+			return &f->answers[i];
+	return NULL;
+}
+
+void forensics_suspect(const struct forensics *f, struct blame *ret_blame)
+{
+	bool apart;
+	const struct flight_answer *suspect = find_suspect(f, &apart);
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	*ret_blame = (struct blame){ .named = false };
+	if (!suspect)
+		return;
+	buf_printf(&text, "rank %u", suspect->rank);
+	if (f->many_hosts && *suspect->host)
+		buf_printf(&text, " on %s", suspect->host);
+	if (*suspect->place)
+		buf_printf(&text, " is at %s%s%s%s", suspect->place, *suspect->state ? " (" : "",
+			   suspect->state, *suspect->state ? ")" : "");
+	else
+		buf_printf(&text, " is %s", suspect->state);
+	if (apart)
+		buf_printf(&text, ", the others: %s",
+			   spot_of(&f->answers[suspect == &f->answers[0]]));
+	ret_blame->named = true;
+	ret_blame->rank = suspect->rank;
+	snprintf(ret_blame->text, sizeof(ret_blame->text), "%s", buf_str(&text));
+	str_make_printable(ret_blame->text);
 }

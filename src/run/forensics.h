@@ -72,6 +72,14 @@ void forensics_miss(struct forensics *forensics, const char *host, const char *w
  * fault in its program. */
 void forensics_blame(const struct forensics *forensics, bool exclude, struct blame *ret_blame);
 
+/* Whether the records prove that a collective cannot end: ranks came with something else, wait for
+ * each other in a circle, or the one that is missing does nothing. One that works may be on its
+ * way, unless it has been for long. */
+bool forensics_cannot_end(const struct forensics *forensics, bool long_since);
+
+/* Where the records name nobody: the worker that is stopped, or elsewhere than the most. */
+void forensics_suspect(const struct forensics *forensics, struct blame *ret_blame);
+
 /* What is known of the collectives, a line each: the findings; or why there is none. "" without a
  * flight recorder. */
 void forensics_collectives(const struct forensics *forensics, struct buf *out);

@@ -17,11 +17,12 @@
 #include "watch/keeps.h"
 #include "watch/procinfo.h"
 #include "watch/socket.h"
+#include "watch/work_read.h"
 
-struct guarded {   /* one worker */
-	pid_t pid; /* 0: not running */
-	bool died; /* an exception of torch.distributed has ended it */
-	struct hang hang;
+struct guarded {	  /* one worker */
+	pid_t pid;	  /* 0: not running */
+	bool died;	  /* an exception of torch.distributed has ended it */
+	uint64_t arrived; /* collectives that it has come to */
 };
 
 struct verdict {
@@ -31,6 +32,9 @@ struct verdict {
 	int signal; /* 0: only a report */
 	bool ended; /* the worker has ended: only the reason is looked for */
 	bool final;
+	enum hang_kind kind; /* of FAILURE_HANG */
+	bool long_since;     /* as in struct msg_look */
+	uint64_t silent_ns;
 };
 
 struct guard {
@@ -47,7 +51,11 @@ struct guard {
 	struct keeps *keeps;
 	struct event *look; /* every hang_period_ns(), while workers run and it was asked for */
 	struct guarded *workers;
+	struct hang *hangs; /* of the workers, likewise */
 	size_t count;
+	uint64_t looked_ns;	 /* the last look */
+	uint64_t look_again_ns;	 /* ask for another LOOK then: the last one found nothing; 0: no */
+	struct hang_signs signs; /* as the coordinator knows them */
 	size_t rank_base, world_size;
 	char *dumps;			 /* as in struct flight_source, which also has the next */
 	uint64_t began_ns;		 /* the round, by the wall clock */
@@ -83,16 +91,63 @@ static void execute(struct guard *guard, const struct verdict *verdict)
 					  verdict->signal, verdict->final);
 }
 
-/* The worker that holds the others up takes the place of one that only waits for it. */
-static void turn_to_culprit(const struct guard *guard, const struct blame *blame,
-			    struct verdict *verdict)
+static bool is_here(const struct guard *guard, uint32_t rank, size_t *ret_local)
 {
-	size_t local = blame->rank - guard->rank_base;
-	if (verdict->reason != FAILURE_HANG || !blame->named || blame->rank < guard->rank_base ||
-	    local >= guard->count || !guard->workers[local].pid)
+	size_t local = rank - guard->rank_base;
+	if (rank < guard->rank_base || local >= guard->count || !guard->workers[local].pid)
+		return false;
+	*ret_local = local;
+	return true;
+}
+
+/* What a verdict relies on, for the report. */
+static void say_reason(const struct verdict *verdict, const struct guard *guard, struct buf *out)
+{
+	char since[CLOCK_HUMAN_MAX];
+	clock_human(verdict->silent_ns, since);
+	buf_printf(out, HANG_EVIDENCE "for %s ", since);
+	if (verdict->kind == HANG_PROMISE)
+		buf_printf(out, "rank %zu has sent no heartbeat or step, after %llu of them%s\n",
+			   guard->rank_base + verdict->rank,
+			   (unsigned long long)guard->hangs[verdict->rank].last.promised,
+			   verdict->long_since ? "" : ", and does not print or work");
+	else if (verdict->kind == HANG_RECORDS)
+		buf_printf(out, "no rank has come to a collective%s\n",
+			   verdict->long_since ? ""
+					       : ", and the one that is missing does not work");
+	else
+		buf_printf(out, "no rank has printed, sent a heartbeat or step%s, and none works\n",
+			   guard->config.flight ? ", or come to a collective" : "");
+}
+
+/* Of the records alone: whether they say that the collective cannot end. A worker that is missing
+ * but works may be on its way, for a while. */
+static bool proves_hang(const struct verdict *verdict, const struct forensics *found)
+{
+	return verdict->kind != HANG_RECORDS || forensics_cannot_end(found, verdict->long_since);
+}
+
+/* The worker that holds the others up is ended, wherever it is; where none is known, the one that
+ * has been silent for longest. */
+static void turn_to_culprit(struct guard *guard, const struct blame *blame, struct verdict *verdict)
+{
+	size_t local;
+	if (verdict->reason != FAILURE_HANG || !blame->named)
 		return;
-	verdict->rank = local;
-	verdict->pid = guard->workers[local].pid;
+	if (is_here(guard, blame->rank, &local)) {
+		verdict->rank = local;
+		verdict->pid = guard->workers[local].pid;
+	} else if (verdict->signal > 0 && guard->world_size > guard->count) {
+		guard->hooks.on_found(guard->hooks.arg,
+				      &(struct msg_found){ verdict->kind, *blame });
+		verdict->signal = 0;
+	}
+}
+
+static void look_again(struct guard *guard)
+{
+	guard->look_again_ns = ns_add(clock_now_ns(), guard->config.hang.silent_ns);
+	start_looking(guard);
 }
 
 static void on_explained(void *arg, struct forensics *found)
@@ -102,9 +157,20 @@ static void on_explained(void *arg, struct forensics *found)
 	struct blame blame;
 	AUTO(buf_done) struct buf stacks = BUF_INIT, collectives = BUF_INIT;
 	guard->explanation = NULL;
-	forensics_collectives(found, &collectives);
-	stack_set_print(&found->stacks, &stacks);
+	if (verdict.reason == FAILURE_HANG && !proves_hang(&verdict, found)) {
+		look_again(guard);
+		return;
+	}
 	forensics_blame(found, guard->config.exclude_culprit, &blame);
+	if (verdict.reason == FAILURE_HANG && !blame.named)
+		forensics_suspect(found, &blame);
+	forensics_collectives(found, &collectives);
+	if (verdict.reason == FAILURE_HANG) {
+		if (blame.named && found->findings.count == 0)
+			buf_printf(&collectives, "%s\n", blame.text);
+		say_reason(&verdict, guard, &collectives);
+	}
+	stack_set_print(&found->stacks, &stacks);
 	log_lines(buf_str(&stacks));
 	guard->hooks.on_stacks(guard->hooks.arg, buf_str(&stacks), buf_str(&collectives), &blame);
 	if (verdict.ended) {
@@ -119,7 +185,7 @@ static void on_explained(void *arg, struct forensics *found)
 	}
 	/* Send the signal first: it takes effect when the worker continues. */
 	execute(guard, &verdict);
-	if (!guard->config.flight)
+	if (!guard->config.flight && verdict.reason == FAILURE_TIMER)
 		guard->hooks.hold(guard->hooks.arg, verdict.rank, false);
 }
 
@@ -129,8 +195,9 @@ static bool start_explanation(struct guard *guard, const struct verdict *verdict
 	if (timeout_ns == 0 || guard->explanation ||
 	    (guard->workers[verdict->rank].pid == 0 && !verdict->ended))
 		return false;
-	/* A worker that is stopped cannot give its flight record. */
-	bool holds = !guard->config.flight;
+	/* A worker that is stopped cannot give its flight record, nor does its state tell why it
+	 * hangs. */
+	bool holds = !guard->config.flight && verdict->reason == FAILURE_TIMER;
 	AUTO_FREE struct stacks_worker *workers = mem_alloc(guard->count * sizeof(*workers));
 	size_t count = 0;
 	for (size_t i = 0; i < guard->count; i++)
@@ -138,14 +205,20 @@ static bool start_explanation(struct guard *guard, const struct verdict *verdict
 			workers[count++] =
 				(struct stacks_worker){ .rank = guard->rank_base + i,
 							.pid = guard->workers[i].pid,
-							.stopped = holds && i == verdict->rank };
+							.stopped = holds && i == verdict->rank,
+							.works = guard_works(guard, i),
+							.prints = guard_prints(guard, i) };
 	AUTO_FREE char *path = guard->hooks.stacks_path(guard->hooks.arg);
 	struct forensics_question question = { .flight = guard_flight(guard),
 					       .workers = workers,
 					       .count = count,
 					       .world_size = guard->world_size,
+					       .patience_ns = verdict->kind == HANG_RECORDS
+								      ? guard->config.hang.silent_ns
+								      : 0,
 					       .host = guard->self ? guard->self->name : NULL };
-	bool others = guard->asker && question.flight.dir && guard->world_size > guard->count;
+	bool others = guard->asker && guard->world_size > guard->count &&
+		      (question.flight.dir || verdict->reason == FAILURE_HANG);
 	if (holds)
 		guard->hooks.hold(guard->hooks.arg, verdict->rank, true);
 	int r = explanation_start(guard->base, &question, timeout_ns, path,
@@ -202,29 +275,94 @@ static void on_rejected(void *arg, enum watchdog_rejection rejection, const char
 
 /* ---- hangs ---- */
 
-static void on_hang(struct guard *guard, size_t rank, enum hang_kind kind, uint64_t since_ns)
+/* The consequences, with the time for a diagnosis before. */
+static void on_hang(struct guard *guard, struct verdict *verdict, uint64_t diagnose_ns)
 {
-	char since[CLOCK_HUMAN_MAX];
-	clock_human(clock_now_ns() - since_ns, since);
-	log_warn("rank %zu (process %d) hangs: %s for %s", guard->rank_base + rank,
-		 (int)guard->workers[rank].pid, hang_kind_text(kind), since);
-	for (size_t i = 0; i < guard->count; i++)
-		if (guard->workers[i].pid)
-			log_snapshot(guard->workers[i].pid);
+	bool stuck = verdict->kind == HANG_UNINTERRUPTIBLE;
+	bool only_report = !stuck && guard->config.hang_action == HANG_ACTION_REPORT;
+	verdict->reason = FAILURE_HANG;
 	/* No signal reaches a process in D state, and a new worker on this host would hang in the
 	 * same way. */
-	bool final = kind == HANG_UNINTERRUPTIBLE || guard->config.hang_action == HANG_ACTION_STOP;
-	bool only_report =
-		kind != HANG_UNINTERRUPTIBLE && guard->config.hang_action == HANG_ACTION_REPORT;
-	struct verdict verdict = { .rank = rank,
-				   .reason = FAILURE_HANG,
-				   .signal = only_report ? 0 : SIGKILL,
-				   .final = final };
+	verdict->final = stuck || guard->config.hang_action == HANG_ACTION_STOP;
+	verdict->signal = only_report ? 0 : SIGKILL;
 	if (!only_report)
 		/* one verdict ends the round; the others hang because of it, or with it */
 		event_del(guard->look);
-	/* A process that reads the stack of one in D state would hang, too. */
-	judge(guard, &verdict, kind == HANG_UNINTERRUPTIBLE ? 0 : guard->config.diagnose_hang_ns);
+	judge(guard, verdict, diagnose_ns);
+}
+
+static void say_hang(const struct guard *guard, const struct verdict *verdict)
+{
+	char since[CLOCK_HUMAN_MAX];
+	clock_human(verdict->silent_ns, since);
+	if (verdict->kind == HANG_GROUP || verdict->kind == HANG_START)
+		log_warn("the job hangs: %s, for %s", hang_kind_text(verdict->kind), since);
+	else
+		log_warn("rank %zu (process %d) hangs: %s, for %s",
+			 guard->rank_base + verdict->rank, (int)guard->workers[verdict->rank].pid,
+			 hang_kind_text(verdict->kind), since);
+	for (size_t i = 0; i < guard->count; i++)
+		if (guard->workers[i].pid)
+			log_snapshot(guard->workers[i].pid);
+}
+
+/* A worker here holds the others up, as another host has found. */
+static void end_culprit(struct guard *guard, const struct msg_look *look)
+{
+	struct verdict verdict = { .kind = look->kind };
+	if (!is_here(guard, look->blame.rank, &verdict.rank))
+		while (verdict.rank + 1 < guard->count && !guard->workers[verdict.rank].pid)
+			verdict.rank++;
+	AUTO(buf_done) struct buf text = BUF_INIT;
+	buf_printf(&text, "%s\n", look->blame.text);
+	log_warn("rank %zu (process %d) hangs: %s", guard->rank_base + verdict.rank,
+		 (int)guard->workers[verdict.rank].pid, look->blame.text);
+	guard->hooks.on_stacks(guard->hooks.arg, "", buf_str(&text), &look->blame);
+	on_hang(guard, &verdict, 0);
+}
+
+void guard_look(struct guard *guard, const struct msg_look *look)
+{
+	uint64_t diagnose_ns = guard->config.diagnose_hang_ns;
+	if (guard->count == 0)
+		return;
+	if (look->blame.named) {
+		end_culprit(guard, look);
+		return;
+	}
+	struct verdict verdict = { .kind = look->kind, .long_since = look->long_since };
+	struct hang_signs signs;
+	hang_signs_of(guard->hangs, guard->count, &guard->config.hang, clock_now_ns(), &signs);
+	verdict.rank = signs.rank;
+	const struct hang *hang = &guard->hangs[signs.rank];
+	uint64_t since_ns = look->kind == HANG_PROMISE	 ? hang->promised_ns
+			    : look->kind == HANG_RECORDS ? hang->arrived_ns
+							 : hang->alive_ns;
+	verdict.silent_ns = clock_now_ns() - since_ns;
+	if (!guard->workers[verdict.rank].pid)
+		return;
+	if (look->kind != HANG_RECORDS)
+		say_hang(guard, &verdict);
+	else if (!guard->config.flight || diagnose_ns == 0 || guard->explanation)
+		return;
+	on_hang(guard, &verdict, diagnose_ns);
+}
+
+void guard_arrived(struct guard *guard, size_t rank, uint64_t collectives)
+{
+	if (rank < guard->count)
+		guard->workers[rank].arrived = collectives;
+}
+
+bool guard_works(const struct guard *guard, size_t rank)
+{
+	return rank < guard->count && guard->hangs[rank].works;
+}
+
+bool guard_prints(const struct guard *guard, size_t rank)
+{
+	return rank < guard->count && guard->hangs[rank].last.output &&
+	       clock_now_ns() - guard->hangs[rank].output_ns < guard->config.hang.silent_ns;
 }
 
 static bool is_uninterruptible(const struct guard *guard, pid_t pid)
@@ -242,29 +380,71 @@ static uint64_t signs_of_life(const struct guard *guard, size_t rank)
 	return worker_pages_beats(&guard->pages, rank) + progress.told;
 }
 
+static void look_at(struct guard *guard, size_t rank, uint64_t now_ns)
+{
+	const struct hang_policy *policy = &guard->config.hang;
+	const struct guarded *worker = &guard->workers[rank];
+	struct hang *hang = &guard->hangs[rank];
+	struct hang_sample sample = { .promised = signs_of_life(guard, rank),
+				      .arrived = worker->arrived };
+	if (guard->hooks.progress)
+		sample.output = guard->hooks.progress(guard->hooks.arg, rank);
+	hang_look(hang, &sample, now_ns);
+	if (hang_wants_work(hang, policy, now_ns)) {
+		struct hang_work work;
+		work_read(worker->pid, &work);
+		hang_add_work(hang, policy, &work);
+	}
+	if (!hang_is_stuck(hang, policy, is_uninterruptible(guard, worker->pid), now_ns))
+		return;
+	struct verdict verdict = { .rank = rank,
+				   .kind = HANG_UNINTERRUPTIBLE,
+				   .silent_ns = now_ns - hang->stuck_since_ns };
+	say_hang(guard, &verdict);
+	/* A process that reads the stack of one in D state would hang, too. */
+	on_hang(guard, &verdict, 0);
+}
+
+/* We were stopped ourselves, or got no CPU: what the workers did meanwhile is not known. */
+static void forgive_pause(struct guard *guard, uint64_t now_ns)
+{
+	uint64_t period_ns = hang_period_ns(&guard->config.hang);
+	uint64_t gap_ns = now_ns - MIN(guard->looked_ns, now_ns);
+	for (size_t i = 0; gap_ns > 3 * period_ns && i < guard->count; i++)
+		hang_pause(&guard->hangs[i], gap_ns - period_ns);
+	guard->looked_ns = now_ns;
+}
+
+static void tell_signs(struct guard *guard, uint64_t now_ns)
+{
+	struct msg_signs told = { .looked =
+					  guard->look_again_ns && now_ns >= guard->look_again_ns };
+	hang_signs_of(guard->hangs, guard->count, &guard->config.hang, now_ns, &told.signs);
+	if (!told.looked && hang_signs_eq(&told.signs, &guard->signs))
+		return;
+	guard->signs = told.signs;
+	if (told.looked)
+		guard->look_again_ns = 0;
+	guard->hooks.on_signs(guard->hooks.arg, &told);
+}
+
 static void on_look(UNUSED evutil_socket_t fd, UNUSED short what, void *arg)
 {
 	struct guard *guard = arg;
-	uint64_t now_ns = clock_now_ns(), since_ns;
-	for (size_t i = 0; i < guard->count && event_pending(guard->look, EV_TIMEOUT, NULL); i++) {
-		struct guarded *worker = &guard->workers[i];
-		if (!worker->pid)
-			continue;
-		uint64_t progress = signs_of_life(guard, i);
-		if (guard->hooks.progress)
-			progress += guard->hooks.progress(guard->hooks.arg, i);
-		enum hang_kind kind =
-			hang_look(&worker->hang, &guard->config.hang, progress,
-				  is_uninterruptible(guard, worker->pid), now_ns, &since_ns);
-		if (kind)
-			on_hang(guard, i, kind, since_ns);
-	}
+	uint64_t now_ns = clock_now_ns();
+	forgive_pause(guard, now_ns);
+	for (size_t i = 0; i < guard->count && event_pending(guard->look, EV_TIMEOUT, NULL); i++)
+		if (guard->workers[i].pid)
+			look_at(guard, i, now_ns);
+	if (event_pending(guard->look, EV_TIMEOUT, NULL))
+		tell_signs(guard, now_ns);
 }
 
 static void start_looking(struct guard *guard)
 {
 	uint64_t period_ns = hang_period_ns(&guard->config.hang);
 	struct timeval period = clock_timeval(period_ns);
+	guard->looked_ns = clock_now_ns();
 	if (period_ns)
 		event_add(guard->look, &period);
 }
@@ -303,6 +483,9 @@ void guard_begin(struct guard *guard, size_t count, size_t rank_base, size_t wor
 	guard->world_size = world_size;
 	guard->count = count;
 	guard->workers = mem_alloc(count * sizeof(struct guarded));
+	guard->hangs = mem_alloc(count * sizeof(struct hang));
+	guard->signs = (struct hang_signs){ .silence = HANG_FINE };
+	guard->look_again_ns = 0;
 	worker_pages_reset(&guard->pages, count);
 	watchdog_expect(guard->watchdog, count);
 	if (guard->fifo)
@@ -331,14 +514,18 @@ uint64_t guard_kept_bytes(const struct guard *guard)
 void guard_started(struct guard *guard, size_t rank, pid_t pid)
 {
 	guard->workers[rank].pid = pid;
-	hang_begin(&guard->workers[rank].hang, clock_now_ns());
+	struct hang_work work = { .at_ns = clock_now_ns() };
+	if (hang_period_ns(&guard->config.hang))
+		work_read(pid, &work);
+	hang_begin(&guard->hangs[rank], &work, work.at_ns);
 	watchdog_add_worker(guard->watchdog, rank, pid);
 }
 
 void guard_paused(struct guard *guard, uint64_t pause_ns)
 {
 	for (size_t i = 0; i < guard->count; i++)
-		hang_pause(&guard->workers[i].hang, pause_ns);
+		hang_pause(&guard->hangs[i], pause_ns);
+	guard->looked_ns = clock_now_ns();
 	watchdog_pause(guard->watchdog, pause_ns);
 }
 
@@ -350,6 +537,7 @@ void guard_not_started(struct guard *guard)
 void guard_ended(struct guard *guard, size_t rank)
 {
 	guard->workers[rank].pid = 0;
+	guard->hangs[rank].runs = false;
 }
 
 bool guard_explain_end(struct guard *guard, size_t rank, const struct exit_status *status)
@@ -370,7 +558,9 @@ void guard_gone(struct guard *guard)
 	guard->explanation = NULL;
 	watchdog_forget_all(guard->watchdog);
 	free(guard->workers);
+	free(guard->hangs);
 	guard->workers = NULL;
+	guard->hangs = NULL;
 	guard->count = 0;
 }
 
@@ -508,7 +698,7 @@ void guard_headway(const struct guard *guard, size_t rank, struct step_progress 
 uint64_t guard_alive_ns(const struct guard *guard, size_t rank)
 {
 	bool looked_at = rank < guard->count && hang_period_ns(&guard->config.hang);
-	return looked_at ? guard->workers[rank].hang.alive_ns : 0;
+	return looked_at ? guard->hangs[rank].alive_ns : 0;
 }
 
 size_t guard_timers(const struct guard *guard, size_t rank)

@@ -4,7 +4,10 @@
  * It gives verdicts (on_condemned) and leaves their consequences to the group. It never signals a
  * worker's main process itself. With time for a diagnosis, it stops the worker first and collects
  * the stacks of all workers; the verdict follows. One diagnosis at a time: a worker that expires
- * during it is condemned at once. */
+ * during it is condemned at once.
+ *
+ * Whether the job hangs is for the coordinator to say (core/rounds/silence.h): the guard tells what
+ * its workers do not do any more, and looks who is to blame when it is told to. */
 #ifndef RUN_GUARD_H
 #define RUN_GUARD_H
 
@@ -45,14 +48,18 @@ struct guard_hooks {
 	void (*on_expired)(void *arg, const struct watchdog_expiry *expiry);
 	/* The first rejected watchdog request of its kind. */
 	void (*on_rejected)(void *arg, const char *reason, const char *detail);
+	/* For the coordinator, from the loop: what the workers do not do any more has changed; a
+	 * worker of another host is to blame. */
+	void (*on_signs)(void *arg, const struct msg_signs *signs);
+	void (*on_found)(void *arg, const struct msg_found *found);
 	/* A number that grows with what the worker prints. */
 	uint64_t (*progress)(void *arg, size_t rank);
 	/* Stops the worker (SIGSTOP) or continues it. */
 	void (*hold)(void *arg, size_t rank, bool still);
 	/* The file for stacks, which the guard frees; NULL: none. */
 	char *(*stacks_path)(void *arg);
-	/* `collectives`: what the flight records of all hosts say, "" without a recorder; `blame`:
-	 * the same for other hosts. */
+	/* `collectives`: what the flight records of all hosts say, and what a verdict relies on, a
+	 * line each; `blame`: the same for other hosts. */
 	void (*on_stacks)(void *arg, const char *stacks, const char *collectives,
 			  const struct blame *blame);
 	/* What guard_explain_end() began is over. */
@@ -100,6 +107,14 @@ void guard_ended(struct guard *guard, size_t rank);
  * it, as it does when sizes do not match: who held it up is known while the others live. True: the
  * records are being read, the group should not know of the end before on_end_explained(). */
 bool guard_explain_end(struct guard *guard, size_t rank, const struct exit_status *status);
+/* What the coordinator says. */
+void guard_look(struct guard *guard, const struct msg_look *look);
+/* The worker has come to so many collectives. */
+void guard_arrived(struct guard *guard, size_t rank, uint64_t collectives);
+/* Whether it has worked or printed lately, as far as hangs are watched for. */
+bool guard_works(const struct guard *guard, size_t rank);
+bool guard_prints(const struct guard *guard, size_t rank);
+
 void guard_paused(struct guard *guard, uint64_t pause_ns); /* all stood still for that long */
 void guard_gone(struct guard *guard);			   /* nothing of the group is left */
 

@@ -309,6 +309,9 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 	case AGENT_LATE:
 		pace_report_late(job->pace, &action->late);
 		break;
+	case AGENT_LOOK:
+		guard_look(job->guard, &action->look);
+		break;
 	case AGENT_EXIT:
 		end_job(job, &action->outcome, linked);
 		break;

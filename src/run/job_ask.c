@@ -50,6 +50,22 @@ static void hold_worker(void *arg, size_t rank, bool still)
 			      still ? SIGSTOP : SIGCONT);
 }
 
+static void on_signs(void *arg, const struct msg_signs *signs)
+{
+	job_take_agent_event(arg, &(struct agent_event){ .type = AGENT_SIGNS, .signs = *signs });
+}
+
+static void on_found(void *arg, const struct msg_found *found)
+{
+	job_take_agent_event(arg, &(struct agent_event){ .type = AGENT_FOUND, .found = *found });
+}
+
+static void on_arrived(void *arg, size_t rank, uint64_t collectives)
+{
+	const struct job *job = arg;
+	guard_arrived(job->guard, rank, collectives);
+}
+
 static char *stacks_path(void *arg)
 {
 	const struct job *job = arg;
@@ -61,7 +77,8 @@ static void keep_stacks(void *arg, const char *stacks, const char *collectives,
 			const struct blame *blame)
 {
 	struct job *job = arg;
-	TELL(&job->telling, HAPPENED_STACKS_READ, .text = stacks);
+	if (*stacks)
+		TELL(&job->telling, HAPPENED_STACKS_READ, .text = stacks);
 	if (*collectives)
 		TELL(&job->telling, HAPPENED_HANG_EXPLAINED, .text = collectives);
 	job->cause.blame = *blame;
@@ -106,6 +123,7 @@ static void open_page_readers(struct job *job)
 		.on_event = job_keep_agent_event,
 		.on_looked = on_looked,
 		.on_straggler = on_straggler,
+		.on_arrived = on_arrived,
 		.arg = job,
 	});
 	still_watch_open(&job->still, job->base, &job->telling);
@@ -129,6 +147,8 @@ int job_start_guard(struct job *job, struct err *err)
 		.on_rejected = on_rejected,
 		.progress = progress_of,
 		.hold = hold_worker,
+		.on_signs = on_signs,
+		.on_found = on_found,
 		.stacks_path = stacks_path,
 		.on_stacks = keep_stacks,
 		.on_end_explained = on_end_explained,

@@ -29,7 +29,7 @@
  * done hear the same of whether its workers left. An agent that is stopped says that its workers
  * left if some did and none was lost before it had saved or ended, and only then. Without faults
  * all leave.
- * 14 is in clocks.c, 15 in gaits.c.
+ * 14 is in clocks.c, 15 in gaits.c, 16 in hushes.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

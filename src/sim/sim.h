@@ -26,6 +26,7 @@ struct sim_options {
 	bool notices; /* in every world; else with faults in every third */
 	bool checks;  /* all nodes check themselves and their wires, and are well */
 	bool pace;    /* workers tell steps, and hosts compare them; one may be slow */
+	bool silence; /* workers fall silent, all of them or all but those of one host */
 	enum sim_mode mode;
 };
 
@@ -53,6 +54,7 @@ struct sim_result {
 	uint32_t left, saved;	 /* workers that did so */
 	uint32_t late;		 /* verdicts that a worker holds the others up */
 	uint32_t judged;	 /* rounds with a slow one that lasted long enough for one */
+	uint32_t looks;		 /* of hosts, because all workers were silent */
 	uint64_t paces;		 /* PACEs to another process or coordinator */
 	uint32_t untaken;	 /* the most pieces that were under way to an asker */
 };

@@ -166,6 +166,9 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 	case AGENT_LATE:
 		gaits_late(world, host, &action->late);
 		break;
+	case AGENT_LOOK:
+		hushes_look(world, host);
+		break;
 	case AGENT_PEERS:
 	case AGENT_SEND:
 	case AGENT_HANG_UP:

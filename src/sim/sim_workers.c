@@ -223,6 +223,7 @@ void workers_start(struct world *world, struct host *host, const struct agent_ac
 	plan(world, host);
 	notices_workers_start(world, host);
 	gaits_workers_start(world, host, &action->formed);
+	hushes_workers_start(world, host);
 	uint64_t now_ns = world_local_ns(world, host);
 	size_t count = host->node.agent.config.node.nproc;
 	step_group(world, host, &(struct group_event){ .type = GROUP_EV_START, .count = count });
@@ -249,6 +250,19 @@ void workers_kill(struct world *world, struct host *host)
 	step_group(world, host, &(struct group_event){ .type = GROUP_EV_KILL });
 }
 
+void workers_condemn(struct world *world, struct host *host)
+{
+	for (size_t i = 0; i < host->group.count; i++)
+		if (host->group.workers[i].state == WORKER_RUNNING) {
+			step_group(world, host,
+				   &(struct group_event){ .type = GROUP_EV_EXPIRED,
+							  .rank = i,
+							  .reason = FAILURE_HANG,
+							  .signal = SIGKILL });
+			return;
+		}
+}
+
 void workers_gone(struct world *world, struct host *host)
 {
 	if (host->group_alive)
@@ -261,6 +275,7 @@ void workers_gone(struct world *world, struct host *host)
 	world_arm(world, &host->group_timer, NS_NEVER);
 	notices_workers_gone(world, host);
 	gaits_workers_gone(world, host);
+	hushes_workers_gone(world, host);
 }
 
 static void end_worker(struct world *world, struct host *host, size_t rank)

@@ -196,6 +196,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	choose_differences(world);
 	checks_choose(world);
 	gaits_choose(world);
+	hushes_choose(world);
 	for (uint32_t i = 0; i < world->count; i++) {
 		init_host(world, i);
 		uint64_t spread_ns = rng_chance(&world->rng, 20) ? 60 * NS_PER_S : NS_PER_S;
@@ -210,6 +211,7 @@ void world_init(struct world *world, const struct sim_options *options, struct b
 	if (world->mode == SIM_MODE_ARBITER)
 		world_at(world, world->now_ns + ARBITER_TICK_NS, HAPPEN_ELECTION, 0);
 	gaits_start(world);
+	hushes_start(world);
 	asks_start(world);
 	notices_start(world);
 }
@@ -302,6 +304,9 @@ static void happen(struct world *world, struct happening_event *event)
 		break;
 	case HAPPEN_STRIDE:
 		gaits_stride(world, event->index);
+		break;
+	case HAPPEN_HUSH:
+		hushes_happen(world, host);
 		break;
 	case HAPPEN_NEVER:
 		break;

@@ -35,6 +35,7 @@ enum happening {
 	HAPPEN_NOTICE,	  /* `host` gets notice to leave, or to save */
 	HAPPEN_LOOK,	  /* `host` looks at the steps of its workers */
 	HAPPEN_SET_OUT,	  /* a host has started workers of the round `index` */
+	HAPPEN_HUSH,	  /* workers have been silent for the time-out, or somebody should know */
 	HAPPEN_STRIDE,	  /* all workers of the round `index` are done with a step */
 };
 
@@ -150,6 +151,9 @@ struct host {
 	uint32_t fit_outside;  /* without so many that are fit */
 	bool bad_inside;       /* it is in that round and was known to be bad */
 	struct sim_gait *gait; /* owned; NULL: its workers tell no steps */
+	uint64_t hush_ns;      /* its workers fall silent then (hushes.c); NS_NEVER: they do not */
+	bool hush_told;
+	struct happening_event hush_timer;
 };
 
 struct packet {
@@ -303,6 +307,9 @@ struct world {
 	uint64_t gait_ns;   /* the length of a step */
 	uint32_t slow_host; /* its first worker is slow; UINT32_MAX: none is */
 	bool in_turn;	    /* else each worker is last in its turn */
+	bool hushes;	    /* workers fall silent */
+	struct rng hush_rng;
+	uint32_t loud_host; /* its workers do not; UINT32_MAX: all do */
 };
 
 /* world.c */
@@ -353,6 +360,7 @@ void clocks_check(struct world *world, const struct host *host);
 /* workers.c */
 void workers_start(struct world *world, struct host *host, const struct agent_action *action);
 void workers_stop(struct world *world, struct host *host, int signal); /* 0: the usual one */
+void workers_condemn(struct world *world, struct host *host); /* the first that runs: it hangs */
 void workers_kill(struct world *world, struct host *host);
 void workers_gone(struct world *world, struct host *host); /* together with their warden */
 void workers_happen(struct world *world, struct host *host);
@@ -491,6 +499,14 @@ void gaits_look(struct world *world, struct host *host);
 void gaits_sent(struct world *world, const struct host *host, const struct msg *msg);
 void gaits_noted(struct world *world, struct host *host, const struct note *note);
 void gaits_late(struct world *world, const struct host *host, const struct straggler_news *news);
+
+/* hushes.c */
+void hushes_choose(struct world *world);
+void hushes_start(struct world *world);
+void hushes_workers_start(struct world *world, struct host *host);
+void hushes_workers_gone(struct world *world, struct host *host);
+void hushes_happen(struct world *world, struct host *host);
+void hushes_look(struct world *world, struct host *host);
 
 /* check.c */
 void check_acts(struct world *world, struct host *host, size_t rank, uint64_t step);

@@ -20,6 +20,7 @@
 #define FLIGHT_ANSWER_MAX ((size_t)64 << 20) /* bytes */
 #define FLIGHT_WHY_MAX 256
 #define FLIGHT_HOST_MAX 65
+#define FLIGHT_STATE_MAX 64
 
 /* Where records are. */
 struct flight_source {
@@ -38,6 +39,9 @@ struct flight_answer {
 	/* For others to fill in; "": not known. */
 	char place[FLIGHT_WHY_MAX]; /* where it stands */
 	char host[FLIGHT_HOST_MAX];
+	char state[FLIGHT_STATE_MAX]; /* what it does, as the kernel knows */
+	bool odd;		      /* no healthy worker does that for long */
+	bool works, prints;	      /* it has lately */
 };
 
 /* `cancel_fd` becomes readable: give up; -1: never. The answers own their records. */

@@ -64,13 +64,18 @@ static const struct {
 #endif
 };
 
+static void name_call(long number, char text[WORD_MAX])
+{
+	snprintf(text, WORD_MAX, "%ld", number);
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (calls[i].number == number)
+			snprintf(text, WORD_MAX, "%s", calls[i].name);
+}
+
 static void add_call(struct stack_thread *thread, long number)
 {
 	char text[WORD_MAX];
-	snprintf(text, sizeof(text), "%ld", number);
-	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-		if (calls[i].number == number)
-			snprintf(text, sizeof(text), "%s", calls[i].name);
+	name_call(number, text);
 	stack_add_frame(thread, FRAME_KERNEL, bytes_str(text), bytes_str("system call"), 0, true);
 }
 
@@ -121,6 +126,39 @@ void stack_kernel_read(pid_t pid, struct stack_process *process)
 	procfs_threads(pid, &threads);
 	for (size_t i = 0; i < threads.count && i < THREADS_MAX; i++)
 		read_thread(pid, threads.items[i], process);
+}
+
+static void say_call(pid_t pid, char *ret_text, size_t size)
+{
+	char name[WORD_MAX];
+	long number;
+	int r = procfs_syscall(pid, pid, &number);
+	if (r == 0 && number == SYS_futex) {
+		snprintf(ret_text, size, "waiting for a lock");
+	} else if (r == 0) {
+		name_call(number, name);
+		snprintf(ret_text, size, "in the system call %s", name);
+	} else if (r == -ENOENT) {
+		snprintf(ret_text, size, "running");
+	}
+}
+
+void stack_kernel_state(pid_t pid, char *ret_text, size_t size, bool *ret_odd)
+{
+	struct proc_stat stat;
+	ret_text[0] = '\0';
+	*ret_odd = false;
+	if (procfs_stat(pid, &stat) < 0)
+		return;
+	const char *odd = stat.state == 'T'   ? "stopped by a signal"
+			  : stat.state == 't' ? "held by a debugger"
+			  : stat.state == 'D' ? "in uninterruptible sleep"
+					      : NULL;
+	*ret_odd = odd;
+	if (odd)
+		snprintf(ret_text, size, "%s", odd);
+	else
+		say_call(pid, ret_text, size);
 }
 
 static int yama_scope(void)

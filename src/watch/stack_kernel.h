@@ -9,6 +9,11 @@
  * are told, or its state. */
 void stack_kernel_read(pid_t pid, struct stack_process *process);
 
+/* What its main thread does, for a sentence: "stopped by a signal", "waiting for a lock", "in the
+ * system call read"; "": that is not known. `ret_odd`: no healthy worker is in this state for long.
+ */
+void stack_kernel_state(pid_t pid, char *ret_text, size_t size, bool *ret_odd);
+
 /* Why this process may not be traced, with a remedy; "": nothing speaks against it. */
 const char *stack_kernel_refusal(pid_t pid);
 

@@ -15,7 +15,8 @@
 struct stacks_worker {
 	size_t rank;
 	pid_t pid;
-	bool stopped; /* by SIGSTOP: it need not be held still, and py-spy could not */
+	bool stopped;	    /* by SIGSTOP: it need not be held still, and py-spy could not */
+	bool works, prints; /* lately; for those who ask whether it hangs */
 };
 
 /* Adds a stack for each worker and child process to `set`. Blocks: call it in a command or in a

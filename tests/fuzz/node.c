@@ -86,6 +86,7 @@ static void act_host(struct play *p, const struct agent_action *action)
 	case AGENT_MEASURE:
 	case AGENT_PLAN:
 	case AGENT_LATE:
+	case AGENT_LOOK:
 		break;
 	case AGENT_SEND:
 	case AGENT_HANG_UP:

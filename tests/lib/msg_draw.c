@@ -343,6 +343,27 @@ void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
 				.ranks = (uint32_t)(1 + upto(MSG_NPROC_MAX - 1))
 			};
 		break;
+	case MSG_SIGNS:
+		msg->signs.signs = (struct hang_signs){
+			.silence = (enum hang_level)below(HANG_LEVEL_COUNT),
+			.broken = (enum hang_level)below(HANG_LEVEL_COUNT),
+			.stalled = (enum hang_level)below(HANG_LEVEL_COUNT),
+			.starting = below(2),
+			.works = below(2),
+			.excuse = below(2),
+			.rank = (uint32_t)draw(),
+		};
+		msg->signs.looked = below(2);
+		break;
+	case MSG_LOOK:
+		msg->look.kind = (enum hang_kind)below(HANG_KIND_COUNT);
+		msg->look.long_since = below(2);
+		draw_blame(&msg->look.blame);
+		break;
+	case MSG_FOUND:
+		msg->found.kind = (enum hang_kind)below(HANG_KIND_COUNT);
+		draw_blame(&msg->found.blame);
+		break;
 	case MSG_LATE:
 		msg->late.news = (struct straggler_news){ .rank = (uint32_t)draw(),
 							  .begins = below(2),

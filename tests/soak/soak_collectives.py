@@ -134,10 +134,10 @@ stay()
 
 # case: culprits, words. Those in FAILS end by an exception, and the event hang.explained has the verdict.
 CASES = {
-    "sleep": ([2], "rank 2 on node2 never came; it is at worker.py:10 in stay(); ranks 0, 1, 3 came"),
+    "sleep": ([2], "rank 2 on node2 never came; it is at worker.py:10 in stay() (in the system call clock_nanosleep); ranks 0, 1, 3 came"),
     "deadlock": ([2], "rank 2 on node2 never came; it is at worker.py:15 in deadlock()"),
     "uninterruptible": ([2], "rank 2 on node2 never came"),
-    "stop": ([2], "rank 2 on node2 gives no record (it does not answer)"),
+    "stop": ([2], "rank 2 on node2 gives no record (it is stopped by a signal)"),
     "loader": ([2], "rank 2 on node2 never came"),
     "order": ([2], "rank 2 on node2 came with broadcast, the others with all_reduce"),
     "size": ([2], "rank 2 on node2 came with size [[6,3]], the others with [[6,4]]"),

@@ -71,6 +71,7 @@ static void act(struct host *host, const struct agent_action *action)
 	case AGENT_MEASURE:
 	case AGENT_PLAN:
 	case AGENT_LATE:
+	case AGENT_LOOK:
 		break;
 	}
 }

@@ -20,6 +20,7 @@ static void pass_agents(struct step *s, const struct agent_action *action)
 	case AGENT_MEASURE:
 	case AGENT_PLAN:
 	case AGENT_LATE:
+	case AGENT_LOOK:
 		node_act(s, NODE_DO_HOST)->agent = *action;
 		break;
 	}

@@ -36,6 +36,9 @@ enum input {
 	IN_PLAN,
 	IN_PACE,
 	IN_LATE,
+	IN_SIGNS,
+	IN_LOOK,
+	IN_FOUND,
 	IN_BARRED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
@@ -415,6 +418,25 @@ static void running_late(struct step *s)
 		agent_act(s, AGENT_LATE)->late = s->event->msg->late.news;
 }
 
+/* rule: silence */
+static void running_signs(struct step *s)
+{
+	if (s->agent->can & CAN_SIGNS)
+		agent_send(s, MSG_SIGNS)->signs = s->event->signs;
+}
+
+static void running_found(struct step *s)
+{
+	if (s->agent->can & CAN_SIGNS)
+		agent_send(s, MSG_FOUND)->found = s->event->found;
+}
+
+static void running_look(struct step *s)
+{
+	if (ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
+		agent_act(s, AGENT_LOOK)->look = s->event->msg->look;
+}
+
 /* rule: outcome */
 static void time_out(struct step *s)
 {
@@ -614,6 +636,9 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_PLAN] = leaving_plan,
 		[IN_PACE] = running_pace,
 		[IN_LATE] = running_late,
+		[IN_SIGNS] = running_signs,
+		[IN_LOOK] = running_look,
+		[IN_FOUND] = running_found,
 		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,
@@ -697,6 +722,8 @@ static const enum input inputs[] = {
 	[AGENT_NOTICE] = IN_NOTICE,
 	[AGENT_POSITIONS] = IN_POSITIONS,
 	[AGENT_PACE] = IN_PACE,
+	[AGENT_SIGNS] = IN_SIGNS,
+	[AGENT_FOUND] = IN_FOUND,
 	[AGENT_BARRED] = IN_BARRED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
@@ -705,6 +732,7 @@ static const enum input msg_inputs[MSG_TYPE_COUNT] = {
 	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
 	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
 	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR, [MSG_LATE] = IN_LATE,
+	[MSG_LOOK] = IN_LOOK,
 };
 
 /* Takes messages only on a link on which we have joined, and none from an old coordinator.

@@ -78,6 +78,8 @@ enum agent_event_type {
 	/* marks, mark_count: steps that all workers here have told, on the clock of this host; or,
 	 * with group, size and error_ns, collectives that those of a group have come to */
 	AGENT_PACE,
+	AGENT_SIGNS,	  /* signs: what the workers here no longer do, when it changes */
+	AGENT_FOUND,	  /* found: by a look; the rank is of another host */
 	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
@@ -122,6 +124,8 @@ struct agent_event {
 			 * they are known now; borrowed; NULL: no more than then */
 			const struct cause *ended;
 		};
+		struct msg_signs signs;
+		struct msg_found found;
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
 		/* CHECKED: borrowed; NULL: the checker failed, which says nothing */
@@ -180,6 +184,7 @@ enum agent_action_type {
 	AGENT_MEASURE,
 	AGENT_PLAN, /* plan: show it to the workers; POSITIONS answers */
 	AGENT_LATE, /* late: a worker here holds the others up, or no longer does */
+	AGENT_LOOK, /* look: find out why the job hangs, or end the worker here that is to blame */
 	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,
@@ -203,6 +208,7 @@ struct agent_action {
 		struct outcome outcome;
 		struct stop_plan plan;
 		struct straggler_news late;
+		struct msg_look look;
 	};
 };
 

@@ -12,6 +12,7 @@
 #include "core/rounds/inspection.h"
 #include "core/rounds/losses.h"
 #include "core/rounds/pairing.h"
+#include "core/rounds/silence.h"
 
 /* The columns of the table: events, and each type of message. */
 enum input {
@@ -25,6 +26,8 @@ enum input {
 	IN_VOTE,
 	IN_PAIRED,
 	IN_PACE,
+	IN_SIGNS,
+	IN_FOUND,
 	IN_LINK_DOWN,
 	IN_TIMER,
 	IN_SUPERSEDED,
@@ -138,12 +141,15 @@ static void running_done(struct step *s)
 	if (!member || member->status != MEMBER_ACTIVE)
 		return;
 	accord_end(c, member);
+	silence_done(s, member);
 	roster_set_status(&c->roster, member, MEMBER_DONE);
 	c->left |= s->event->msg->done.left;
 	if (++c->done_count == c->roster.heard.nodes)
 		closing_rule(s, RULING_DONE);
 	else
 		accord_review(s);
+	if (c->state == COORDINATOR_RUNNING)
+		silence_review(s);
 	advance_job(s);
 }
 
@@ -279,6 +285,8 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_NOTICE] = accord_notice,
 		[IN_VOTE] = accord_vote,
 		[IN_PACE] = pacing_take,
+		[IN_SIGNS] = silence_take,
+		[IN_FOUND] = silence_found,
 		[IN_LEAVE] = losses_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = losses_link_down,
@@ -325,6 +333,7 @@ static enum input msg_input(enum msg_type type)
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
 		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
 		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED, [MSG_PACE] = IN_PACE,
+		[MSG_SIGNS] = IN_SIGNS, [MSG_FOUND] = IN_FOUND,
 	};
 	return msg_from_agent(type) ? inputs[type] : IN_NONE;
 }

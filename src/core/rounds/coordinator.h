@@ -156,6 +156,12 @@ struct pacing {
 	struct wait_groups groups; /* who comes last to their collectives */
 };
 
+/* Whether the job hangs (core/rounds/silence.h), while a round runs. */
+struct silence {
+	struct hang_tally tally; /* of active members */
+	enum hang_kind looked;	 /* a host was told to look into that; NONE: there is no reason */
+};
+
 /* Fields are private; read them in tests and for display only. */
 struct coordinator {
 	struct coordinator_config config;
@@ -174,6 +180,7 @@ struct coordinator {
 	bool left; /* workers of those left as agreed, after saving */
 	struct accord accord;
 	struct pacing pacing;
+	struct silence silence;
 	uint32_t acked_base; /* members of `base` that know `heard` */
 	/* a round whose coordinator all agents saw die, when its successor formed */
 	struct ballot bereft;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/rounds/pairing.h"
+#include "core/rounds/silence.h"
 
 struct coordinator_action *step_act(struct step *s, enum coordinator_action_type type,
 				    uint64_t link)
@@ -94,6 +95,7 @@ void step_forget_round(struct step *s)
 	c->accord = (struct accord){ .plan = { .phase = PLAN_NONE } };
 	wait_groups_done(&c->pacing.groups);
 	c->pacing = (struct pacing){ .stragglers.world_size = 0 };
+	silence_forget(c);
 	c->not_before_ns = 0;
 }
 

@@ -11,6 +11,8 @@
  *     VOTE    what my workers do about the plan     (core/rounds/accord.h)
  *     PAIRED  what I found                          PAIR    measure the wire to that node
  *                                                   (core/rounds/pairing.h)
+ *     SIGNS   what my workers do not do any more    LOOK    find out why all hang, or end that
+ * worker FOUND   that rank of another host is to blame (core/rounds/silence.h)
  *
  * and questions of users to all hosts: core/rounds/ask_msg.h.
  *
@@ -32,6 +34,7 @@
 #include "core/rounds/ballot.h"
 #include "core/rounds/kept.h"
 #include "core/worker/group.h"
+#include "core/worker/hang.h"
 #include "core/worker/stop_plan.h"
 
 #define MSG_HOST_MAX 256 /* with the NUL, as all of these */
@@ -68,7 +71,8 @@ enum {
 	CAN_STREAM = 1 << 2, /* the question for the job's one log */
 	CAN_PACE = 1 << 3,   /* PACE and LATE */
 	CAN_ARRIVE = 1 << 4, /* and those about collectives */
-	CAN_ALL = (1 << 5) - 1,
+	CAN_SIGNS = 1 << 5,  /* SIGNS, LOOK and FOUND */
+	CAN_ALL = (1 << 6) - 1,
 };
 
 /* An agent's identity and options; the same in every JOIN except for the store's address. */
@@ -390,6 +394,26 @@ struct msg_late {
 	struct straggler_news news;
 };
 
+/* What shows, or does not show, that the workers of a host go on: told when it changes. */
+struct msg_signs {
+	struct hang_signs signs;
+	bool looked; /* the last LOOK found nothing: there may be another */
+};
+
+/* To a host: the job hangs. `named`: its worker holds the others up, end it; otherwise find out
+ * who does. */
+struct msg_look {
+	enum hang_kind kind;
+	bool long_since; /* work is no excuse any more */
+	struct blame blame;
+};
+
+/* A LOOK of this kind has found that a worker of another host is to blame. */
+struct msg_found {
+	enum hang_kind kind;
+	struct blame blame;
+};
+
 enum msg_type {
 	MSG_JOIN,
 	MSG_FAILED,
@@ -409,6 +433,9 @@ enum msg_type {
 	MSG_PAIRED,
 	MSG_PACE,
 	MSG_LATE,
+	MSG_SIGNS,
+	MSG_LOOK,
+	MSG_FOUND,
 	MSG_ASK,
 	MSG_TAKEN,
 	MSG_ANSWER,
@@ -422,8 +449,8 @@ enum msg_type {
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN, PACE, LATE: the round it is about.
-	 * Otherwise the highest that the sender has heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN, PACE, LATE, SIGNS, LOOK, FOUND:
+	 * the round it is about. Otherwise the highest that the sender has heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;
@@ -444,6 +471,9 @@ struct msg {
 		struct msg_paired paired;
 		struct msg_pace pace;
 		struct msg_late late;
+		struct msg_signs signs;
+		struct msg_look look;
+		struct msg_found found;
 		struct msg_ask ask;
 		struct msg_taken taken;
 		struct msg_answer answer;

@@ -325,6 +325,7 @@ void roster_enter_round(struct roster *roster, struct member *member)
 {
 	tally_member(roster, member, -1);
 	member->in_round = true;
+	member->signs = (struct hang_signs){ .silence = HANG_FINE };
 	memory_enter(&member->memory, &roster->heard, &roster->base);
 	member->memory.group_rank = (int32_t)member->group_rank;
 	tally_member(roster, member, 1);

@@ -51,7 +51,8 @@ struct member {
 	uint64_t death_ns; /* see node_death_ns() */
 	uint16_t store_port;
 	uint32_t can;
-	struct msg_vote vote; /* its last one; serial 0: none */
+	struct msg_vote vote;	 /* its last one; serial 0: none */
+	struct hang_signs signs; /* its last ones, counted in the coordinator's tally */
 	/* of the host's wall clock, from its last PING: known from its second one on */
 	struct wall_offset wall;
 	uint32_t strikes; /* see struct node_info */

@@ -24,8 +24,9 @@ struct answer {
 	struct inquiry ask; /* without arguments */
 	bool silent;	    /* no answer is wanted */
 	bool own;	    /* this host asks: it knows of itself */
-	bool detail, tail;  /* as its arguments say */
-	bool dropped;	    /* nor any more of it */
+	bool of_muster; /* one that looks who is to blame for a hang: states without records, too */
+	bool detail, tail; /* as its arguments say */
+	bool dropped;	   /* nor any more of it */
 	struct buf text;
 	size_t sent;
 	bool complete;		  /* the text is all there is */
@@ -120,8 +121,11 @@ static void look(struct answer *answer, const struct flight_source *flight, diag
 	for (size_t i = 0; i < group->count; i++) {
 		size_t rank = pages->workers->round.rank_base + i;
 		if (group->workers[i].state == WORKER_RUNNING && inquiry_means(&answer->ask, rank))
-			workers[count++] = (struct stacks_worker){ .rank = rank,
-								   .pid = pages->workers->pids[i] };
+			workers[count++] =
+				(struct stacks_worker){ .rank = rank,
+							.pid = pages->workers->pids[i],
+							.works = guard_works(pages->guard, i),
+							.prints = guard_prints(pages->guard, i) };
 	}
 	struct forensics_question question = { .flight = *flight,
 					       .workers = workers,
@@ -145,7 +149,7 @@ static void tell_collectives(struct answer *answer)
 	struct flight_source flight = guard_flight(answer->answers->pages->guard);
 	if (answer->own)
 		fill_in(answer, "[]");
-	else if (flight.dir)
+	else if (flight.dir || answer->of_muster)
 		look(answer, &flight, on_collectives);
 	else
 		fail(answer, "it runs without --flight-recorder");
@@ -326,6 +330,7 @@ void answers_take(struct answers *answers, const struct msg *msg)
 		answer->own = explanation_is_own(&answer->ask, &answers->node->agent.config.node);
 		answer->detail = bytes_eq(answer->ask.args, bytes_str(ASK_STATE_DETAIL));
 		answer->tail = bytes_eq(answer->ask.args, bytes_str(ASK_LOGS_TAIL));
+		answer->of_muster = answer->ask.args.len == sizeof(struct agent_id);
 		answer->ask.args = bytes_of(NULL, 0);
 		answer->text = BUF_INIT;
 		list_append(&answers->open, &answer->link);

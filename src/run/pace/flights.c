@@ -73,8 +73,11 @@ static bool judge(struct flights *flights, const struct look *look)
 	const struct flights_hooks *hooks = &flights->hooks;
 	struct host_arrivals *arrivals = &flights->arrivals;
 	AUTO_FREE struct record *records = NEW_ARRAY(struct record, look->count);
-	for (size_t i = 0; i < look->count; i++)
+	for (size_t i = 0; i < look->count; i++) {
 		records[i] = look->answers[i].record;
+		if (look->answers[i].given)
+			hooks->on_record(hooks->arg, i, &records[i]);
+	}
 	uint64_t now_ns = clock_now_ns();
 	bool any = host_arrivals_look(arrivals, records, clock_wall_shift(clock_wall_ns(), now_ns),
 				      now_ns);

@@ -23,6 +23,7 @@ struct flights;
 struct flights_hooks {
 	bool (*runs)(void *arg); /* whether the workers of the round do */
 	void (*on_look)(void *arg);
+	void (*on_record)(void *arg, size_t rank, const struct record *record); /* of each worker */
 	/* A worker of this host holds the others up, or no longer does. */
 	void (*on_news)(void *arg, const struct straggler_news *news);
 	/* The coordinator is to be told of a group; borrowed until the next look. */

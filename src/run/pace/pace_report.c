@@ -177,6 +177,15 @@ static void on_news(void *arg, const struct straggler_news *news)
 	pace_report_late(arg, news);
 }
 
+static void on_record(void *arg, size_t rank, const struct record *record)
+{
+	const struct pace_report *report = arg;
+	uint64_t sum = 0;
+	for (size_t i = 0; i < record->count; i++)
+		sum += record->groups[i].last_seq;
+	report->spec.on_arrived(report->spec.arg, rank, sum);
+}
+
 static void on_marks(void *arg, const struct arrival_group *group, uint64_t error_ns)
 {
 	tell(arg, &(struct agent_event){ .type = AGENT_PACE,
@@ -199,6 +208,7 @@ struct pace_report *pace_report_new(const struct pace_report_spec *spec)
 	const struct flights_hooks hooks = {
 		.runs = workers_run,
 		.on_look = read_counters,
+		.on_record = on_record,
 		.on_news = on_news,
 		.on_marks = on_marks,
 		.on_done = on_done,

@@ -33,6 +33,8 @@ struct pace_report_spec {
 	 * "": not known; `group`: of collectives, "": not known, or of steps. */
 	void (*on_straggler)(void *arg, size_t rank, const struct straggler_news *news,
 			     const char *why, const char *group);
+	/* As its flight record says, this worker has come to so many collectives. */
+	void (*on_arrived)(void *arg, size_t rank, uint64_t collectives);
 	void *arg;
 };
 

@@ -49,7 +49,7 @@ struct telling_of {
 
 static struct finding_spot spot_of(const struct telling_of *t, uint32_t rank)
 {
-	return t->where ? t->where(t->arg, rank) : (struct finding_spot){ NULL, NULL };
+	return t->where ? t->where(t->arg, rank) : (struct finding_spot){ .place = NULL };
 }
 
 /* The host that all these ranks are on; NULL: not known, or several. */
@@ -73,23 +73,36 @@ static void say_ranks_on(const struct rank_list *list, const struct telling_of *
 		buf_printf(out, " on %s", host);
 }
 
+/* "at data.py:88 in read() (waiting for a lock)" */
+static void say_spot(const struct finding_spot *spot, struct buf *out)
+{
+	if (!spot->place)
+		buf_append_str(out, spot->state);
+	else if (!spot->state)
+		buf_printf(out, "at %s", spot->place);
+	else
+		buf_printf(out, "at %s (%s)", spot->place, spot->state);
+}
+
 static void say_places(const struct rank_list *list, const struct telling_of *t, struct buf *out)
 {
 	bool one_host = common_host(list, t);
 	size_t said = 0;
 	for (size_t i = 0; i < list->count && said < PLACES_MAX; i++) {
 		struct finding_spot spot = spot_of(t, list->items[i]);
-		if (!spot.place)
+		if (!spot.place && !spot.state)
 			continue;
 		said++;
 		if (list->count == 1) {
-			buf_printf(out, "; it is at %s", spot.place);
+			buf_append_str(out, "; it is ");
+			say_spot(&spot, out);
 			continue;
 		}
 		buf_printf(out, "; rank %u", list->items[i]);
 		if (spot.host && !one_host)
 			buf_printf(out, " on %s", spot.host);
-		buf_printf(out, " is at %s", spot.place);
+		buf_append_str(out, " is ");
+		say_spot(&spot, out);
 	}
 }
 
@@ -273,7 +286,7 @@ void laggard_text(const struct laggard *laggard, finding_where_fn *where, void *
 {
 	const struct straggler_news *news = &laggard->news;
 	struct finding_spot spot =
-		where ? where(arg, news->rank) : (struct finding_spot){ NULL, NULL };
+		where ? where(arg, news->rank) : (struct finding_spot){ .place = NULL };
 	buf_printf(out,
 		   "rank %u%s%s holds the others up: it came last to %u of the last %u collectives "
 		   "of ",

@@ -13,6 +13,7 @@
 struct finding_spot {
 	const char *place; /* "data.py:88 in read()" */
 	const char *host;
+	const char *state; /* what it does, as the kernel knows: "waiting for a lock" */
 };
 typedef struct finding_spot finding_where_fn(void *arg, uint32_t rank);
 

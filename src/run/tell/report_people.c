@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "core/worker/hang.h"
 #include "run/tell/error_file.h"
 #include "run/tell/hint.h"
 #include "run/tell/report.h"
@@ -229,7 +230,10 @@ static void say_collectives(struct printer *p, const struct history_attempt *att
 	const char *rest = buf_str(&clean);
 	size_t len;
 	const struct history_failure *cause = history_cause(attempt);
-	label(p, cause && failure_reason_is_mpi(cause->reason) ? "MPI" : "collective");
+	bool of_hang = str_starts(rest, "rank ") || str_starts(rest, HANG_EVIDENCE);
+	label(p, cause && failure_reason_is_mpi(cause->reason) ? "MPI"
+		 : of_hang				       ? "hang"
+							       : "collective");
 	for (const char *line; (line = str_split(&rest, '\n', &len));)
 		if (len)
 			buf_printf(p->out, "%s%.*s\n", line == buf_str(&clean) ? "" : INDENT,

@@ -212,6 +212,10 @@ MUTANTS = {
     "lost-workers-count-as-left": [("stop_plan.c", "\tleavers->lost += !ended_well && !saved;\n", "\t(void)saved;\n\t(void)ended_well;\n")],
     "worker-goes-on-after-the-proposed-step": [("stop_plan.c", "\t\tif (reached) {", "\t\tif (false) {")],
     "worker-does-not-say-where-it-is": [("stop_plan.c", "\t\tatomic_store(&page->at, pack(step + 1, plan.serial, 0));", "\t\tatomic_store(&page->at, pack(step, plan.serial, 0));")],
+    # whether the job hangs
+    "some-who-are-silent-are-enough": [("hang.c", "if (hosts && tally->silent == hosts && !tally->works) {", "if (hosts && tally->silent && !tally->works) {")],
+    "nobody-judges-silence": [("silence.c", "\tset_signs(s->c, member, &s->event->msg->signs.signs);", "\tif (member)\n\t\treturn;")],
+    "who-is-done-counts-as-going-on": [("silence.c", "c->roster.tally.count[MEMBER_ACTIVE],", "c->roster.heard.nodes,")],
     # who holds the others up
     "steps-on-the-clock-of-their-own-host": [
         ("agent.c", "\t\t\tmark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);\n\t\t\tmark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);\n", ""),
@@ -226,7 +230,10 @@ MUTANTS = {
 
 NAMES = list(MUTANTS)
 PACED = NAMES[NAMES.index("steps-on-the-clock-of-their-own-host") :]  # workers tell steps only where they are asked to
-NOTICED = NAMES[NAMES.index("agreed-without-all-votes") : -len(PACED)]  # a third of all worlds may be too few
+NOTICED = NAMES[NAMES.index("agreed-without-all-votes") : NAMES.index("some-who-are-silent-are-enough")]  # a third of all worlds may be too few
+
+
+SILENT = NAMES[NAMES.index("some-who-are-silent-are-enough") : NAMES.index(PACED[0])]
 
 
 def sim(program, *args):
@@ -259,6 +266,13 @@ def test_the_slow_worker_and_no_other_is_named(faults):
     assert result.returncode == 0, result.stdout
     late, judged = (int(n) for n in re.search(r"(\d+) times a worker named as late; (\d+) rounds", result.stdout).groups())
     assert late >= judged > 3
+
+
+@pytest.mark.parametrize("faults", [[], ["--faults"]])
+def test_a_host_looks_why_the_job_hangs_when_all_are_silent_and_only_then(faults):
+    result = sim(MUSTER, "--silence", "--runs=500", *faults)
+    assert result.returncode == 0, result.stdout
+    assert int(re.search(r"silence: (\d+) times", result.stdout)[1]) > 100
 
 
 def test_checks_of_thousands_of_nodes_name_none_that_is_well_and_cost_seconds():
@@ -328,7 +342,7 @@ def compile_mutant(directory, edits):
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_seeded_mistake_is_found(name, tmp_path):
     program = compile_mutant(tmp_path, MUTANTS[name])
-    result = sim(program, "--faults", f"--runs={SEEDS}", *(["--pace"] if name in PACED else []))
+    result = sim(program, "--faults", f"--runs={SEEDS}", *(["--pace"] if name in PACED else ["--silence"] if name in SILENT else []))
     if result.returncode == 0 and name in NOTICED:
         result = sim(program, "--faults", "--notices", f"--runs={SEEDS}")
     assert result.returncode == 1, f"{name} survives {SEEDS} worlds"

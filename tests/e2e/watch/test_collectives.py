@@ -119,7 +119,7 @@ def ask(muster, env):
 
 # kind: operation, kind of finding, culprits, and words of the text
 HANGS = {
-    "missing": ("all_reduce", "waits", [1], "rank 1 never came; it is at worker.py:6 in stay(); ranks 0, 2 came"),
+    "missing": ("all_reduce", "waits", [1], "rank 1 never came; it is at worker.py:6 in stay() (in the system call clock_nanosleep); ranks 0, 2 came"),
     "operation": ("all_reduce", "differs", [1], "rank 1 came with broadcast, the others with all_reduce"),
     "chain": ("all_reduce", "waits", [2], "of group 'tp' (2 ranks)"),
     "barrier": ("barrier", "waits", [1], "barrier #4 of the default group (3 ranks)"),
@@ -145,7 +145,7 @@ def test_a_rank_that_cannot_answer_is_named_with_the_reason(hang, ask, tmp_path)
     hang("missing", WARM)
     os.kill(int((tmp_path / "ready.1").read_text()), signal.SIGSTOP)
     found, text = ask()
-    assert found[0]["culprits"] == [1] and "rank 1 gives no record (it does not answer)" in text
+    assert found[0]["culprits"] == [1] and "rank 1 gives no record (it is stopped by a signal)" in text
 
 
 def test_a_slow_job_blames_nobody(hang, muster, env):
@@ -199,7 +199,7 @@ def test_the_report_of_a_hang_begins_with_the_collective(muster, place, env, kin
 def test_the_verdict_is_in_the_events_the_report_the_status_and_the_page(hang, muster, env, tmp_path):
     """Of a job that goes on after a hang, and then is stopped."""
     words = "all_reduce #4 of the default group (3 ranks) waits"
-    culprit = "rank 1 never came; it is at worker.py:6 in stay(); ranks 0, 2 came"
+    culprit = "rank 1 never came; it is at worker.py:6 in stay() (in the system call clock_nanosleep); ranks 0, 2 came"
     events = tmp_path / "events"
     job = hang("missing", WARM, "--start-timeout=100", "--hang-timeout=2", "--hang-action=report", f"--events={events}", f"--log-dir={tmp_path}/logs")
 
@@ -277,7 +277,7 @@ def test_every_host_reports_the_rank_that_held_the_others_up_and_a_spare_takes_i
     culprit = next(host for host in first if ranks[host][0] == 1)
     for lines in first.values():
         words = next(line["detail"] for line in lines if line["event"] == "hang.explained")
-        assert f"rank 3 on {culprit.name} never came; it is at worker.py:6 in stay(); ranks 0-2 came" in words
+        assert f"rank 3 on {culprit.name} never came; it is at worker.py:6 in stay() (in the system call clock_nanosleep); ranks 0-2 came" in words
     assert len(ranks[culprit]) == 1 and sum(len(of) for of in ranks.values()) == 4, ranks
 
 

@@ -148,18 +148,21 @@ def test_what_a_launcher_leaves_that_was_killed_before_it_had_a_lock_is_removed_
     assert private_dirs(runtime) == [str(new)]
 
 
-def test_a_silent_worker_is_found_and_the_job_completes(muster, script, env):
+def test_a_worker_that_stops_its_heartbeats_is_found_whatever_others_print(muster, script, env):
     path = script("""
+        import ctypes
         print("started", flush=True)
-        if attempt == 0 and rank == 1: forever()
+        if attempt == 0 and rank == 1:
+            ctypes.CDLL(os.environ["LIBMUSTER"]).muster_heartbeat()
+            forever()
         while attempt == 0:
             print(".", flush=True)
             time.sleep(0.05)
     """)
     done = muster("run", "--nproc-per-node=2", "--max-restarts=1", "--start-timeout=60", "--hang-timeout=3", path,
-                  env=env())
+                  env=env(LIBMUSTER=BUILD / "libmuster.so"))
     assert done.returncode == 0, done.stderr
-    assert "rank 1" in done.stderr and "hangs: no output and no heartbeat" in done.stderr
+    assert "rank 1" in done.stderr and "hangs: it has stopped sending heartbeats or steps" in done.stderr
     assert "rank 0 (process" not in done.stderr
 
 
@@ -179,13 +182,18 @@ def test_heartbeats_count_as_life(muster, script, env):
 @pytest.mark.parametrize("action, code", [("report", 0), ("stop", 137)])
 def test_hang_actions(start, script, env, tmp_path, action, code):
     path = script("""
-        while attempt == 0 and not os.path.exists("told"): time.sleep(0.02)
+        signal.signal(signal.SIGUSR1, lambda *_: os._exit(0))
+        open("pid.part", "w").write(str(os.getpid()))
+        os.rename("pid.part", "pid")
+        forever()
     """)
     with open(tmp_path / "err", "w+") as err:
         job = start("run", "--max-restarts=1", "--hang-timeout=300ms", f"--hang-action={action}", path, env=env(), stderr=err)
         wait_for(lambda: "hangs:" in (tmp_path / "err").read_text(), "the hang to be told")
         if action == "report":
-            (tmp_path / "told").touch()
+            wait_for((tmp_path / "pid").exists, "the worker")
+            wait_for(lambda: "it counts as hung" in (tmp_path / "err").read_text(), "the reason")
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGUSR1)
         assert job.wait(DEADLINE) == code, (tmp_path / "err").read_text()
     assert (tmp_path / "err").read_text().count("hangs:") == 1
 

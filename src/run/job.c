@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "watch/jobdir.h"
 
 void job_push_group(struct job *job, struct group_event event)
 {
@@ -80,12 +81,15 @@ void job_pump(struct job *job)
 
 static void on_warden(struct warden *warden, void *arg);
 
+/* Where we are killed our private directory goes, too. */
+static const struct warden_opts warden_opts = { .after_agent = jobdir_clear_dead };
+
 /* Nothing is left of what the dead warden had: a new one takes over. */
 static void on_clear(void *arg)
 {
 	struct job *job = arg;
 	struct err err = ERR_INIT;
-	if (warden_new(NULL, &job->warden, &err) < 0 ||
+	if (warden_new(&warden_opts, &job->warden, &err) < 0 ||
 	    warden_watch(job->warden, job->base, on_warden, job) < 0) {
 		log_error("cannot replace the warden: %s", err.msg);
 		_exit(EXIT_CODE_SYSTEM); /* nothing is alive, and nothing can be started any more */
@@ -308,7 +312,7 @@ static int set_up_loop(struct job *job, struct err *err)
 static int set_up(struct job *job, struct err *err)
 {
 	/* The warden first: it is a copy of this process, which should be small then. */
-	int r = warden_new(NULL, &job->warden, err);
+	int r = warden_new(&warden_opts, &job->warden, err);
 	if (r < 0)
 		return r;
 	uint64_t nofile_soft =

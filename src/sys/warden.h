@@ -79,6 +79,7 @@ struct warden_opts {
 	 * are kept (WARDEN_KEEP). NULL: none. Must live as long as the warden. */
 	struct start_ring *ring;
 	int taker;
+	void (*after_agent)(void); /* called when all is over and the agent was killed; or NULL */
 };
 
 /* Forks heir and warden and makes the calling process a child subreaper. Call it early: the warden

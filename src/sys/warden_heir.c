@@ -15,11 +15,13 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/procfs.h"
 #include "sys/proctree.h"
 #include "sys/start/process_title.h"
 #include "sys/warden_proto.h"
 
-#define WARDEN_MAX_MS 2000	     /* that the warden may take to kill everything */
+#define WARDEN_MAX_MS 2000 /* that the warden may take to kill everything */
+#define DYING_MAX_MS 1000
 #define SWEEP_PERIOD_MS 2	     /* no event says that a fork loop has ended */
 #define SWEEP_MAX_NS (10 * NS_PER_S) /* what is left then cannot be killed */
 
@@ -57,6 +59,16 @@ static bool kill_the_rest(const char *leaf)
 	return left == 0;
 }
 
+/* The agent lets go of us when it is done, too. One that dies has no memory left when it does, and
+ * its files are closed when it is dead. */
+static bool has_died(pid_t agent, int agent_fd)
+{
+	struct pollfd end = { .fd = agent_fd, .events = POLLIN };
+	struct proc_stat stat;
+	bool dies = procfs_stat(agent, &stat) < 0 || stat.rss_bytes == 0;
+	return poll(&end, 1, dies ? DYING_MAX_MS : 0) > 0;
+}
+
 _Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int link, pid_t agent)
 {
 	int agent_fd = pidfd_open(agent, 0);
@@ -74,5 +86,7 @@ _Noreturn void heir_main(const struct warden_opts *opts, const char *leaf, int l
 	agent_fd = warden_close_all_but(agent_fd);
 	int status = outlive(warden, agent_fd);
 	bool clean = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || kill_the_rest(leaf);
+	if (opts->after_agent && has_died(agent, agent_fd))
+		opts->after_agent();
 	_exit(clean ? 0 : 1);
 }

@@ -133,7 +133,7 @@ static void walk_folder(const struct walk *walk, const char *prefix)
 			visit(walk, entry->d_name, entry->d_name + strlen(prefix));
 }
 
-void jobdir_foreach(jobdir_fn *on_job, void *arg)
+static void walk_all(jobdir_fn *on_job, void *arg)
 {
 	AUTO(strv_done) struct strv places = STRV_INIT;
 	struct walk walk = { .on_job = on_job, .arg = arg };
@@ -148,6 +148,16 @@ void jobdir_foreach(jobdir_fn *on_job, void *arg)
 		if (folder >= 0)
 			walk_folder(&walk, prefix);
 	}
+}
+
+void jobdir_foreach(jobdir_fn *on_job, void *arg)
+{
+	walk_all(on_job, arg);
+}
+
+void jobdir_clear_dead(void)
+{
+	walk_all(NULL, NULL);
 }
 
 /* Makes the lock under another name and renames it when locked, so that it is never seen free. */

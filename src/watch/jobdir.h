@@ -5,8 +5,8 @@
  * must also belong to this user and be closed to others; else, for another user may have made
  * muster-UID, it is itself in $TMPDIR or /tmp, with muster-UID- before its name. A place that
  * another user can replace (dir_check()) is not used. The job holds a
- * lock in it as long as it runs: if the lock is free, the job was killed, and the next job removes
- * the directory. */
+ * lock in it as long as it runs: if the lock is free, the job was killed, and its heir
+ * (sys/warden) or the next job removes the directory. */
 #ifndef WATCH_JOBDIR_H
 #define WATCH_JOBDIR_H
 
@@ -28,6 +28,9 @@ struct jobdir {
 
 /* Makes one for this process and removes those of dead jobs. */
 int jobdir_init(struct jobdir *jobdir, struct err *err);
+
+/* Removes those of dead jobs. */
+void jobdir_clear_dead(void);
 
 /* Removes it with all its files. */
 void jobdir_done(struct jobdir *jobdir);

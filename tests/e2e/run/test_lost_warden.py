@@ -1,9 +1,11 @@
 """What is left when the warden, or muster, or both are killed, stopped or blind."""
 import ctypes
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -175,3 +177,22 @@ def test_process_1_reaps_orphans(tmp_path):
         for child in children(outer.pid):
             os.kill(child, signal.SIGKILL)
         outer.wait(30)
+
+
+@pytest.mark.parametrize("worker", [("sleep", "1000"), ("sh", "-c", "setsid sleep 1000 & exec sleep 1000")])
+def test_a_killed_job_leaves_nothing_in_its_private_place(start, worker):
+    """Nor is one that ends by itself delayed by those that were killed while it ran."""
+    with tempfile.TemporaryDirectory(prefix="m") as runtime:  # a socket's path is short
+        kill_one_of_two(start, worker, pathlib.Path(runtime))
+
+
+def kill_one_of_two(start, worker, place):
+    env = clean_env(XDG_RUNTIME_DIR=str(place))
+    other = start("run", "sleep", "1000", env=env)
+    wait_for(lambda: len(list(place.glob("muster/*-*/lock"))) == 1, "the private directory of the other")
+    job = start("run", *worker, env=env)
+    wait_for(lambda: len(list(place.glob("muster/*-*/watchdog"))) == 2, "its private directory")
+    job.kill()
+    wait_for(lambda: len(list(place.glob("muster/*"))) == 1, "the directory of the killed one to be removed")
+    other.terminate()
+    assert other.wait(DEADLINE) == 143 and not list(place.glob("muster/*"))

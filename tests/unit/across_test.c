@@ -200,3 +200,14 @@ TEST(a_long_list_of_those_who_came_is_cut)
 	ck_assert_ptr_nonnull(strstr(table_of(&across, came, 1, 101, &STRV_INIT, &text),
 				     ",n15 and 84 more did\n"));
 }
+
+TEST(the_worst_host_counts_wherever_it_stands)
+{
+	for (int bad = 0; bad < 3; bad++) {
+		AUTO(across_done) struct across across = ACROSS_INIT;
+		for (int i = 0; i < 3; i++)
+			add(&across, (const char *[]){ "a", "b", "c" }[i], 3, "2.13",
+			    i == bad ? "64 MiB" : NULL);
+		ck_assert_int_eq(across_worst(&across), CHECK_WARNING);
+	}
+}

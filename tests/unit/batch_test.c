@@ -634,6 +634,20 @@ TEST(either_limit_guards_a_batch)
 	}
 }
 
+TEST(a_batch_that_waits_between_starts_does_not_wait_for_the_host)
+{
+	struct batch_opts opts = options();
+	opts.memory_free = 100;
+	opts.start_delay_ns = S;
+	begin(&opts, 3);
+	host_is(100, 0, 0);
+	ck_assert_str_eq(told(), "host spawn0");
+	ck_assert_uint_gt(batch.hold_ns, 0);
+	batch.host_ok = true;
+	ck_assert(!batch_waits_for_host(&batch));
+	batch_end();
+}
+
 TEST(a_batch_whose_slots_are_taken_does_not_wait_for_the_host)
 {
 	struct batch_opts opts = options();

@@ -294,6 +294,67 @@ TEST(limits_of_the_user_are_kept_whatever_others_have)
 		ck_assert_int_eq(check_limits_parse(wrong[i], &limits, NULL), -EINVAL);
 }
 
+TEST(a_limit_is_about_the_figure_that_it_names_and_there_are_so_many)
+{
+	struct check_limits limits;
+	struct check_result result = { .name = "gemm" };
+	struct err err = ERR_INIT;
+	ck_assert_int_eq(check_limits_parse("a=1:2", &limits, NULL), 0);
+	check_measure(&result, "other", 9, "");
+	check_limits_apply(&limits, &result);
+	ck_assert_int_eq(result.state, CHECK_OK);
+	check_measure(&result, "a", 3, "");
+	check_limits_apply(&limits, &result);
+	ck_assert_str_eq(result.text, "a is 3, above the limit of 2");
+	struct check_result first = { .name = "gemm" };
+	check_measure(&first, "a", 0.5, "");
+	check_limits_apply(&limits, &first);
+	ck_assert_str_eq(first.text, "a is 0.5, below the limit of 1");
+	char text[(CHECK_LIMITS_MAX + 1) * 8] = "a=1:";
+	for (int i = 1; i < CHECK_LIMITS_MAX; i++)
+		strcat(text, ",a=1:");
+	ck_assert_int_eq(check_limits_parse(text, &limits, &err), 0);
+	ck_assert_uint_eq(limits.count, CHECK_LIMITS_MAX);
+	strcat(text, ",a=1:");
+	ck_assert_int_eq(check_limits_parse(text, &limits, &err), -EINVAL);
+	snprintf(text, sizeof(text), "more than %d limits", CHECK_LIMITS_MAX);
+	ck_assert_str_eq(err.msg, text);
+}
+
+TEST(every_figure_that_checks_measure_has_its_rule)
+{
+	static const struct {
+		const char *name;
+		bool judged, less;
+	} known[] = {
+		{ "new_heat_events", true, true },
+		{ "new_memory_errors", true, true },
+		{ "new_network_errors", true, true },
+		{ "heat_events", false, true },
+		{ "memory_errors", false, true },
+		{ "network_errors", false, true },
+		{ "shm_free", false, false },
+		{ "read_time", false, true },
+		{ "write_time", true, true },
+		{ "pair_latency", true, true },
+		{ "pair_bandwidth", true, false },
+		{ "cpu_speed", true, false },
+		{ "cpus", false, false },
+		{ "interfaces", false, false },
+		{ "cpu_quota", false, false },
+		{ "numa_nodes", false, false },
+		{ "some_s", true, true },
+		{ "s", true, false },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		const struct figure_rule *of = figure_rule(known[i].name);
+		ck_assert_msg(of->judged == known[i].judged, "%s", known[i].name);
+		ck_assert_msg(of->peers.less == known[i].less, "%s", known[i].name);
+	}
+	ck_assert_double_eq(figure_rule("new_heat_events")->peers.floor, 1000);
+	ck_assert_double_eq(figure_rule("heat_events")->peers.share, 0.5);
+}
+
 TEST(what_is_new_in_a_counter_counts)
 {
 	struct check_counters counters = { .known = { false } };

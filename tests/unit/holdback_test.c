@@ -137,3 +137,17 @@ TEST(what_waits_for_two_things_waits_for_both)
 	holdback_release(&held.holdback, HOLD_FOR_WARDEN, &held.queue);
 	ck_assert_str_eq(heard(&held), "exited:0");
 }
+
+TEST(what_the_node_hears_of_others_waits_for_nothing)
+{
+	for (int type = 0; type < NODE_EVENT_COUNT; type++) {
+		AUTO(held_done) struct held held = HELD_INIT;
+		const struct job_event event = { .node = { .type = (enum node_event_type)type,
+							   .agent = { AGENT_GROUP_DONE } } };
+		for (int why = 0; why < HOLD_COUNT; why++)
+			holdback_begin(&held.holdback, (enum hold)why);
+		holdback_push(&held.holdback, &event, &held.queue);
+		ck_assert_uint_eq(held.queue.count, type != NODE_EV_HOST);
+		held.queue.count = 0;
+	}
+}

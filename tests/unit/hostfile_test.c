@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "core/fleet/hostfile.h"
 
 static void is(const struct hostfile *list, size_t i, const char *name, uint32_t slots)
@@ -76,4 +77,36 @@ TEST(what_is_not_a_host_is_refused_with_its_line)
 	AUTO(hostfile_done) struct hostfile list = HOSTFILE_INIT;
 	ck_assert_int_eq(hostfile_add_list(&list, "a,,b", NULL), -EINVAL);
 	ck_assert_int_eq(hostfile_add_text(&list, "a\0b\n", 4, NULL), -EINVAL);
+}
+
+TEST(names_of_hosts_have_letters_digits_and_few_signs_and_a_limit)
+{
+	static const char *const good[] = { "AZ",   "az", "09", "a_b-c.d", "u@h", "[fe80::1%eth0]",
+					    "[::1]" };
+	static const char *const bad[] = { "a/b", "a b", "a;b", "[::1", "[::1]x", "h:0", "h:x" };
+	char name[HOST_NAME_TEXT_MAX + 1];
+	struct err err = ERR_INIT;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		AUTO(hostfile_done) struct hostfile list = HOSTFILE_INIT;
+		ck_assert_msg(hostfile_add_list(&list, good[i], NULL) == 0, "%s", good[i]);
+		ck_assert_uint_eq(list.items[0].slots, 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		AUTO(hostfile_done) struct hostfile list = HOSTFILE_INIT;
+		ck_assert_msg(hostfile_add_list(&list, bad[i], NULL) == -EINVAL, "%s", bad[i]);
+	}
+	for (size_t len = HOST_NAME_TEXT_MAX - 1; len <= HOST_NAME_TEXT_MAX; len++) {
+		AUTO(hostfile_done) struct hostfile list = HOSTFILE_INIT;
+		memset(name, 'h', len);
+		name[len] = '\0';
+		ck_assert_int_eq(hostfile_add_list(&list, name, &err),
+				 len < HOST_NAME_TEXT_MAX ? 0 : -EINVAL);
+	}
+	AUTO_FREE char *limit = mem_printf("longer than %d bytes", HOST_NAME_TEXT_MAX - 1);
+	ck_assert_ptr_nonnull(strstr(err.msg, limit));
+	AUTO(hostfile_done) struct hostfile list = HOSTFILE_INIT;
+	AUTO_FREE char *most = mem_printf("a:%d", HOST_SLOTS_MAX);
+	AUTO_FREE char *more = mem_printf("b:%d", HOST_SLOTS_MAX + 1);
+	ck_assert_int_eq(hostfile_add_list(&list, most, NULL), 0);
+	ck_assert_int_eq(hostfile_add_list(&list, more, NULL), -EINVAL);
 }

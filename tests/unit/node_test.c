@@ -480,6 +480,15 @@ TEST(the_outcome_is_held_back_until_the_others_know_it)
 	ck_assert_int_eq(find_host(AGENT_EXIT)->outcome.kind, OUTCOME_DONE);
 }
 
+TEST(who_waits_for_others_to_hear_of_the_end_does_not_say_that_it_stays)
+{
+	close_two();
+	note_count = 0;
+	for (int i = 0; i < 100 && !find_host(AGENT_EXIT); i++)
+		timer();
+	ck_assert(!noted(NOTE_STAYS));
+}
+
 TEST(the_outcome_is_held_back_no_longer_than_the_close_timeout)
 {
 	close_two();

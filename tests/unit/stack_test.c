@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "core/stacks/access.h"
 #include "core/stacks/stack_set.h"
 #include "proto/stacks/stack_in.h"
@@ -353,4 +354,52 @@ TEST(a_refusal_of_the_kernel_comes_with_its_remedy)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		ck_assert_ptr_nonnull(strstr(stack_access_remedy(&cases[i].access), cases[i].part));
 	ck_assert_str_eq(stack_access_remedy(&(struct stack_access){ .denied = false }), "");
+}
+
+static struct bytes word(const char *text)
+{
+	return bytes_str(text);
+}
+
+/* Where a process with one thread of one frame is. */
+static const char *placed(const char *name, const char *file, uint32_t line)
+{
+	static struct buf text;
+	AUTO(stack_process_done) struct stack_process one_process = STACK_PROCESS_INIT;
+	struct stack_thread *thread = stack_add_thread(&one_process, word("main"), 1);
+	stack_add_frame(thread, FRAME_NATIVE, word(name), word(file), line, false);
+	buf_clear(&text);
+	stack_place(&one_process, &text);
+	return buf_str(&text);
+}
+
+TEST(a_place_has_what_is_known_of_it)
+{
+	ck_assert_str_eq(placed("f", "/x/a.c", 7), "f (a.c:7)");
+	ck_assert_str_eq(placed("f", "a", 7), "f (a:7)"); /* a name of one byte is one */
+	ck_assert_str_eq(placed("f", "a.c", 0), "f (a.c)");
+	ck_assert_str_eq(placed("f", "", 7), "f");
+	ck_assert_str_eq(placed("", "a.c", 7), "?? (a.c:7)");
+}
+
+TEST(a_process_has_a_limited_number_of_threads)
+{
+	AUTO(stack_process_done) struct stack_process one_process = STACK_PROCESS_INIT;
+	for (int i = 0; i < STACK_THREADS_MAX; i++)
+		ck_assert_ptr_nonnull(stack_add_thread(&one_process, word("t"), i));
+	ck_assert_ptr_null(stack_add_thread(&one_process, word("t"), 1));
+	ck_assert_uint_eq(one_process.count, STACK_THREADS_MAX);
+}
+
+TEST(processes_without_a_stack_are_told_apart_by_the_reason)
+{
+	AUTO(stack_process_done)
+	struct stack_process a = STACK_PROCESS_INIT,
+			     b = STACK_PROCESS_INIT;
+	AUTO(buf_done) struct buf one = BUF_INIT, other = BUF_INIT;
+	a.note = mem_strdup("not permitted");
+	b.note = mem_strdup("gone");
+	stack_key(&a, &one);
+	stack_key(&b, &other);
+	ck_assert_str_ne(buf_str(&one), buf_str(&other));
 }

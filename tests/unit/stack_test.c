@@ -394,8 +394,7 @@ TEST(a_process_has_a_limited_number_of_threads)
 TEST(processes_without_a_stack_are_told_apart_by_the_reason)
 {
 	AUTO(stack_process_done)
-	struct stack_process a = STACK_PROCESS_INIT,
-			     b = STACK_PROCESS_INIT;
+	struct stack_process a = STACK_PROCESS_INIT, b = STACK_PROCESS_INIT;
 	AUTO(buf_done) struct buf one = BUF_INIT, other = BUF_INIT;
 	a.note = mem_strdup("not permitted");
 	b.note = mem_strdup("gone");

@@ -167,10 +167,10 @@ class LaunchConfig:
     def _rendezvous(self) -> list[tuple[str, Any]]:
         """How nodes find each other; a job on one node without an endpoint has no other node to find."""
         nodes = [("rdzv-id", self.run_id), ("nnodes", f"{self.min_nodes}:{self.max_nodes}")]
-        if self.rdzv_backend == "static":
+        if self.rdzv_backend == "static" and not (self.max_nodes == 1 and self.rdzv_endpoint.endswith(":0")):
             return [*nodes, *self._master(), ("rdzv-conf", self._conf("rank"))]
-        if self.max_nodes == 1 and not self.rdzv_endpoint:
-            return nodes
+        if self.max_nodes == 1 and (not self.rdzv_endpoint or self.rdzv_backend == "static"):
+            return nodes  # port 0 is any
         return [*nodes, ("rdzv-backend", self.rdzv_backend), ("rdzv-endpoint", self.rdzv_endpoint or None),
                 ("rdzv-conf", self._conf())]
 

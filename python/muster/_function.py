@@ -83,5 +83,8 @@ class _Reader(pickle.Unpickler):
 
 def receive(directory: str, rank: int) -> Any:
     """What the function returned at this rank."""
-    with open(os.path.join(directory, f"result.{rank}"), "rb") as file:
-        return _Reader(file).load()
+    try:
+        with open(os.path.join(directory, f"result.{rank}"), "rb") as file:
+            return _Reader(file).load()
+    except FileNotFoundError:
+        raise RuntimeError(f"rank {rank} ended with 0 before the function returned: os._exit() was called") from None

@@ -347,6 +347,27 @@ def test_functions_with_torchs_own_configuration(script):
     assert globals_ == [{"0": "the script's"}, {"0": "set at run time"}], "spawn loads the script, fork copies what is there"
 
 
+def test_a_static_rendezvous_of_one_node_at_port_0_takes_any_port(script):
+    """accelerate's notebook_launcher asks for it so."""
+    shown, *_ = script(LAUNCH + textwrap.dedent("""
+        if __name__ == "__main__":
+            show(elastic_launch(config(rdzv_backend="static", rdzv_endpoint="127.0.0.1:0", rdzv_configs={"rank": 0}), here)() == both)
+        """))
+    assert shown is True
+
+
+def test_a_function_that_does_not_return_is_named(script):
+    shown, *_ = script(LAUNCH + textwrap.dedent("""
+        def leave(): os._exit(0)
+        if __name__ == "__main__":
+            try:
+                elastic_launch(config(1), leave)()
+            except RuntimeError as e:
+                show(str(e))
+        """))
+    assert shown == "rank 0 ended with 0 before the function returned: os._exit() was called"
+
+
 def test_what_was_typed_at_a_prompt_or_in_a_notebook(site, tmp_path):
     """Standard input is as little a script as a cell is."""
     pytest.importorskip("cloudpickle")

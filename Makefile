@@ -15,6 +15,7 @@
 #   make deb        Debian packages, in build/packages
 #   make static     build/static/muster: one file without libraries, for containers
 #   make test-packages    builds all packages and installs them into fresh systems
+#   make test-frameworks  all that calls torchrun, PyTorch's own tests of it, and other versions of PyTorch: fetches 20 GB
 #   make test-compat      jobs of this version and the previous one, built from the repository's history
 #   make clean      removes build, or BUILD=another directory
 #   make help       these lines
@@ -76,7 +77,7 @@ helpers := $(patsubst tests/helpers/%.c,$(BUILD)/helpers/%,$(wildcard tests/help
 benches := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 manuals := $(wildcard man/*.[1-8])
 
-.PHONY: all static docs deb test-packages test-compat run test check e2e format mutants soak fuzz bench install uninstall clean help deps-build deps-test deps-fuzz deps-bench unit wheel-files
+.PHONY: all static docs deb test-packages test-compat test-frameworks run test check e2e format mutants soak fuzz bench install uninstall clean help deps-build deps-test deps-fuzz deps-bench unit wheel-files
 
 all: $(BUILD)/muster $(libexec) $(BUILD)/libmuster.so $(BUILD)/libmuster.a
 
@@ -339,6 +340,11 @@ test-packages:
 
 test-compat: all
 	@BUILD=$(BUILD) tests/compat
+
+test-frameworks: deps-test
+	@$(MAKE) $(parallel) --no-print-directory e2e-files
+	@scripts/venv $(VENV)
+	@$(run_tests) frameworks
 
 clean:
 	rm -rf '$(BUILD)'

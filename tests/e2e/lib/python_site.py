@@ -22,14 +22,20 @@ if __name__ == '__main__':
 class Site:
     """In `directory`. What the tests have installed (torch, pytest) is seen from it, behind what it has itself."""
 
-    def __init__(self, directory):
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
+    def __init__(self, directory, made=False):
+        """`made`: it is there already."""
+        if not made:
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
         self.python = directory / "bin/python"
         [self.packages] = directory.glob("lib/python3*/site-packages")
+        self.torchrun = directory / "bin/torchrun"
+        if not made:
+            self.fill()
+
+    def fill(self):
         installed = pathlib.Path(torch.__file__).parents[1]
         (self.packages / "installed.pth").write_text(f"{ROOT / 'python'}\n{installed}\n")
         (self.packages / "muster.pth").write_bytes((ROOT / "python/muster.pth").read_bytes())
-        self.torchrun = directory / "bin/torchrun"
         self.torchrun.write_text(TORCHRUN.format(python=self.python))
         self.torchrun.chmod(0o755)
 

@@ -339,6 +339,15 @@ static void show_binding(const struct run_config *config)
 	fd_write_all(STDERR_FILENO, buf_data(&text), buf_len(&text));
 }
 
+/* An option that was typed behind the script, where it is the script's. */
+static const char *find_misplaced(char *const *args)
+{
+	for (; *args; args++)
+		if (str_starts(*args, "--") && opt_known(run_opts, *args))
+			return *args;
+	return NULL;
+}
+
 /* 0: the node may join. */
 static int check_node(const struct command *self, struct run_config *config)
 {
@@ -447,6 +456,7 @@ static int run_main(const struct command *self, int argc, char **argv)
 	r = resolve_entry(&o, &stand_in, argv, first, &config.entry, &err);
 	if (r < 0)
 		return entry_error(r, &err);
+	config.misplaced = find_misplaced(run_opts_args(argv, first));
 	if (config.preload && !config.entry.python) {
 		log_warn("--preload: '%s' is not run by Python; it is started in the usual way",
 			 config.entry.title);

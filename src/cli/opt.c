@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
+#define SAME_MIN 5 /* letters */
 #define HELP_COLUMN 30
 
 static bool is_option(const struct opt *opt)
@@ -223,6 +224,20 @@ static int take(struct parser *p, const struct opt *opt, const char *inline_valu
 	return take_more(p, opt, err);
 }
 
+/* "--nprocs" for --nproc-per-node: the first option with which it shares its beginning. */
+static const char *same_beginning(const struct parser *p, const char *typed)
+{
+	opt_foreach(opt, p->opts)
+	{
+		size_t same = 0;
+		while (is_option(opt) && typed[same] && typed[same] == opt->name[same])
+			same++;
+		if (same >= SAME_MIN && typed[same] && !typed[same + 1])
+			return opt->name;
+	}
+	return NULL;
+}
+
 /* Where options end at a command, the word may have been meant for that command. */
 static int refuse_unknown(const struct parser *p, const char *dashes, const char *word, size_t len,
 			  struct err *err)
@@ -237,6 +252,8 @@ static int refuse_unknown(const struct parser *p, const char *dashes, const char
 		else if (str_eq(dashes, "-") && opt->elsewhere == *word)
 			nearest = opt->name;
 	}
+	if (!nearest && str_eq(dashes, "--"))
+		nearest = same_beginning(p, typed);
 	if (nearest)
 		return err_set(err, EINVAL, "unknown option '%s%s'; did you mean '--%s'?", dashes,
 			       typed, nearest);
@@ -364,6 +381,14 @@ static void print_wrapped(FILE *out, const char *text, int indent, int column, i
 	fputc('\n', out);
 }
 
+static int characters(const char *text)
+{
+	int count = 0;
+	for (; *text; text++)
+		count += ((unsigned char)*text & 0xc0) != 0x80;
+	return count;
+}
+
 static int print_signature(const struct opt *opt, FILE *out)
 {
 	int column = fprintf(out, "  ");
@@ -374,7 +399,8 @@ static int print_signature(const struct opt *opt, FILE *out)
 		for (int i = 0; opt->choices[i]; i++)
 			column += fprintf(out, "%c%s", i ? '|' : '=', opt->choices[i]);
 	} else if (opt->type != OPT_TYPE_FLAG) {
-		column += fprintf(out, opt->bare ? "[=%s]" : "=%s", opt->arg);
+		fprintf(out, opt->bare ? "[=%s]" : "=%s", opt->arg);
+		column += (opt->bare ? 3 : 1) + characters(opt->arg);
 	}
 	return column;
 }

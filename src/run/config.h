@@ -78,8 +78,9 @@ struct run_config {
 	const char *job_log; /* NULL: none */
 	struct addr http_addr;
 
-	const char *preload; /* MODULE,MODULE... for warm workers; NULL: none */
-	struct entry entry;  /* what each worker executes */
+	const char *preload;   /* MODULE,MODULE... for warm workers; NULL: none */
+	struct entry entry;    /* what each worker executes */
+	const char *misplaced; /* an option of ours among its arguments; NULL: none; borrowed */
 
 	struct preflight preflight;
 	struct check_digest checks;	/* what the checks before the start found */

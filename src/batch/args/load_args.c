@@ -324,7 +324,8 @@ static int load(struct orders *orders, const struct batch_config *config, enum b
 		if (meaning == BATCH_WORDS_STDIN_ARGS && stdin_is_device())
 			return err_set(err, EINVAL,
 				       "the arguments would come from %s: give them after :::, or "
-				       "-a - to read them there",
+				       "-a - to read them there; -r 10 measures the commands "
+				       "themselves",
 				       isatty(STDIN_FILENO) ? "the terminal" : "a device");
 		r = read_sources(&inputs, &config->args, words, meaning == BATCH_WORDS_STDIN_ARGS,
 				 err);

@@ -83,6 +83,19 @@ static const char *hint_from_status(const struct exit_status *status)
 	return NULL;
 }
 
+/* As argparse, click, getopt and others say it. */
+static bool refuses_option(const char *text)
+{
+	static const char *const words[] = { "unrecognized argument", "unrecognized option",
+					     "unrecognised",	      "no such option",
+					     "No such option",	      "unknown option",
+					     "invalid option" };
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strstr(text, words[i]))
+			return true;
+	return false;
+}
+
 const char *hint_for(const struct history_failure *failure, const struct run_config *config,
 		     const char *text, char *room, size_t size)
 {
@@ -91,6 +104,15 @@ const char *hint_for(const struct history_failure *failure, const struct run_con
 	if (failure->reason == FAILURE_TIMER || failure->reason == FAILURE_HANG)
 		return failure->elsewhere ? "its stack is in the report of its host"
 					  : "its stack is in the messages above";
+	if (config->misplaced && refuses_option(text)) {
+		snprintf(room, size, "%.*s is also an option of muster run: put it before %.100s",
+			 (int)strcspn(config->misplaced, "="), config->misplaced,
+			 config->entry.title);
+		return room;
+	}
+	if (!config->master_port &&
+	    (strstr(text, "Address already in use") || strstr(text, "EADDRINUSE")))
+		return "another program has a port that the worker itself asks for";
 	for (size_t i = 0; i < ARRAY_LEN(by_text); i++) {
 		if (!strstr(text, by_text[i].text))
 			continue;

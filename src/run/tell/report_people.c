@@ -112,6 +112,8 @@ static void say_command(struct buf *out, const struct entry *entry)
 {
 	AUTO(buf_done) struct buf line = BUF_INIT, clean = BUF_INIT;
 	size_t first = entry->python ? entry->fixed : 0;
+	if (first && str_eq(entry->argv.items[first - 1], "-m"))
+		buf_append_str(&line, "-m ");
 	for (size_t i = first; i < entry->argv.count; i++)
 		buf_printf(&line, "%s%.*s", i > first ? " " : "", COMMAND_MAX,
 			   entry->argv.items[i]);

@@ -1,5 +1,6 @@
 """muster run from the outside: what is run, with which environment, and what bad input gives."""
 
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pytest
 
 import able
 from able import need_own_name
+from ports import Port
 from tree import MUSTER, MUSTER_SH, ROOT, clean_env
 from waits import DEADLINE, wait_for
 
@@ -532,3 +534,34 @@ def test_a_server_can_be_stopped_as_soon_as_it_tells_its_address(tmp_path, comma
         assert tracer.wait(DEADLINE) in (143, -15)
     before = calls.read_text().partition("listening on")[0]
     assert re.search(r"rt_sigaction\(SIGTERM, \{sa_handler=0x", before)
+
+
+def test_an_option_of_ours_behind_the_script_is_named_where_the_script_refuses_it(muster, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import argparse\nargparse.ArgumentParser().parse_args()\n")
+    said = muster("run", script, "--nproc-per-node=2").stderr
+    assert re.search(r"try +--nproc-per-node is also an option of muster run: put it before .*train.py", said), said
+    assert " try " not in muster("run", script, "--lr=2").stderr
+
+
+def test_a_port_that_the_worker_itself_wants_is_not_ours(muster):
+    def hint(*options):
+        return muster("run", *options, "sh", "-c", "echo Address already in use >&2; exit 3").stderr
+    with contextlib.closing(Port()) as port:
+        assert "leave --master-port out" in hint(f"--master-port={port.number}")
+    assert "a port that the worker itself asks for" in hint() and "--master-port" not in hint()
+
+
+def test_a_module_is_reported_as_it_was_typed(muster):
+    assert re.search(r"command +-m no_such_module_here 1\n", muster("run", "-m", "no_such_module_here", "1").stderr)
+
+
+def test_an_option_with_the_beginning_of_another_is_understood(muster):
+    assert "did you mean '--nproc-per-node'" in muster("run", "--nprocs=2", "true").stderr
+    assert "did you mean" not in muster("run", "--normal=2", "true").stderr
+
+
+def test_help_is_in_columns_whatever_the_letters(muster):
+    """"…" is three bytes."""
+    lines = [line for line in muster("compare", "--help").stdout.splitlines() if "…" in line[:28]]
+    assert lines and all(line[29] == " " and line[30] != " " for line in lines), lines

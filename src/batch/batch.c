@@ -21,7 +21,7 @@
 #include "batch/load_ab.h"
 #include "batch/many/many.h"
 #include "batch/many/order_needs.h"
-#include "batch/runner.h"
+#include "batch/dispatch.h"
 #include "batch/show/table.h"
 #include "core/worker/exit_code.h"
 #include "proto/result.h"
@@ -191,6 +191,14 @@ static int load_variants(struct setup *setup, int argc, char *const *argv, struc
 static int read_orders(struct setup *setup, int argc, char *const *argv, struct err *err)
 {
 	const struct batch_config *config = setup->config;
+	const char *part = config->part ? config->part->order : NULL;
+	for (uint32_t i = 0; part && i < config->rdzv->max_nodes; i++) {
+		int r = orders_add_line(&setup->orders, part, strlen(part), 0, err);
+		if (r < 0)
+			return r;
+	}
+	if (part)
+		return 0;
 	if (config->ab)
 		return load_variants(setup, argc, argv, err);
 	if (config->args.pipe) {
@@ -403,21 +411,39 @@ static int open_journal(struct setup *setup, struct err *err)
 	return 0;
 }
 
-static struct batch_opts make_opts(const struct setup *setup)
+/* What is to be done here, or what this process hands out. */
+static struct dispatch_job list_job(struct setup *setup)
 {
 	const struct batch_config *config = setup->config;
-	struct batch_opts opts = {
-		.list = {
+	return (struct dispatch_job){
+		.config = config,
+		.orders = &setup->orders,
+		.todo = setup->todo,
+		.count = setup->todo_count,
+		.already_done = setup->already_done,
+		.opts = {
 			.order = (enum schedule_order)config->order,
 			.seed = (uint64_t)config->seed,
 			.halt = config->halt,
 			.deadline_ns = config->deadline_ns
 				? clock_now_ns() + config->deadline_ns : NS_NEVER,
-			.open = config->args.pipe || setup->many,
-			.groups = setup->many ? 0 : setup->group_count,
+			.open = config->args.pipe,
+			.groups = setup->group_count,
 			.gates = setup->gate_count,
-			.kinds = setup->many ? NULL : setup->kinds.items,
+			.kinds = setup->kinds.items,
 		},
+		.variant_step = setup->pairs,
+		.variants = setup->variants,
+		.hooks = &setup->hooks,
+		.pipe = config->args.pipe ? &setup->pipe : NULL,
+		.journal = &setup->journal,
+	};
+}
+
+static struct batch_opts make_opts(const struct setup *setup)
+{
+	const struct batch_config *config = setup->config;
+	struct batch_opts opts = {
 		.jobs = setup->plan.jobs,
 		.facts = {
 			.max_width = corepool_max_width(&setup->plan.pool),
@@ -438,10 +464,6 @@ static struct batch_opts make_opts(const struct setup *setup)
 					    : 0,
 		.ahead = setup->ring ? MIN(setup->plan.jobs, START_RING_PLACES / 2) : 0,
 	};
-	if (setup->many) { /* the coordinator sees to these */
-		opts.list.halt = (struct halt_rule){ .when = HALT_NEVER };
-		opts.list.deadline_ns = NS_NEVER;
-	}
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
 		opts.hooks[i] = config->hooks[i] != NULL;
 	opts.hooks[BATCH_HOOK_TIMED] = counter_is_valgrind(setup->measure.source);
@@ -556,24 +578,20 @@ static int run(struct setup *setup)
 		log_warn("orders are not pinned to cores: %s", setup->plan.why_unpinned);
 	for (; setup->warden_count > setup->plan.jobs; setup->warden_count--)
 		warden_free(setup->wardens[setup->warden_count - 1]);
+	const struct dispatch_job list = list_job(setup);
+	struct dispatch_here here = { .job = &list };
 	struct runner_job job = {
 		.config = setup->config,
-		.orders = &setup->orders,
-		.batch_orders = setup->todo,
-		.count = setup->todo_count,
 		.plan = &setup->plan,
 		.opts = make_opts(setup),
-		.journal = &setup->journal,
 		.wardens = setup->wardens,
 		.ring = setup->ring,
-		.already_done = setup->already_done,
 		.measure = &setup->measure,
 		.memory = &setup->memory,
-		.hooks = &setup->hooks,
-		.variant_step = setup->pairs,
-		.pipe = setup->config->args.pipe ? &setup->pipe : NULL,
+		.owner = &dispatch_owner,
+		.owner_arg = &here,
 	};
-	if (job.pipe)
+	if (setup->config->args.pipe)
 		setup->pipe.model = setup->todo[0];
 	if (setup->many)
 		many_job(setup->many, &job);
@@ -622,7 +640,7 @@ static void find_memory_groups(struct setup *setup)
 /* ---- many hosts ---- */
 
 /* This process coordinates. */
-static int load_list(void *arg, bool again, struct many_list *ret_list, struct err *err)
+static int load_list(void *arg, bool again, struct dispatch_job *ret_job, struct err *err)
 {
 	struct setup *setup = arg;
 	if (again && !setup->config->output)
@@ -652,16 +670,7 @@ static int load_list(void *arg, bool again, struct many_list *ret_list, struct e
 	r = open_journal(setup, err);
 	if (r < 0)
 		return r;
-	*ret_list = (struct many_list){ .orders = &setup->orders,
-					.todo = setup->todo,
-					.count = setup->todo_count,
-					.already_done = setup->already_done,
-					.groups = setup->group_count,
-					.gates = setup->gate_count,
-					.kinds = setup->kinds.items,
-					.variant_step = setup->pairs,
-					.variants = setup->variants,
-					.journal = &setup->journal };
+	*ret_job = list_job(setup);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ enum batch_exit {
 
 struct ending;
 
-/* Each of many hosts is given one order, and runs its own instead. */
+/* A batch without a list: each of many hosts runs one order, its own. */
 struct batch_part {
 	const char *host;  /* the name of this one */
 	const char *order; /* that it runs, as a line of a list */

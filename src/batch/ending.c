@@ -48,7 +48,6 @@ void ending_done(struct ending *ending)
 	result_done(&ending->result);
 	fd_close(&ending->fds[0]);
 	fd_close(&ending->fds[1]);
-	free(ending->command);
 	free(ending->tag);
 }
 

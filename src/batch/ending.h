@@ -11,6 +11,8 @@
 #include "proto/orders.h"
 #include "proto/result.h"
 
+struct order_source;
+
 struct ending {
 	struct list link;
 	struct result result;
@@ -18,11 +20,14 @@ struct ending {
 	int stream; /* the one being hashed; 2: done */
 	uint64_t offset;
 	crypto_hash_sha256_state hash;
-	/* What ended: an order of the list (borrowed), which is its number `index` there and
-	 * `number` among all, in a slot (from 1; 0: not known here). */
+	/* What ended in a slot (from 1; 0: not known here); both are borrowed. */
+	const struct batch_order *from;
+	struct order_source *source;
+	int slot;
+	/* That is an order of the list (borrowed), its number `index` there and `number` among all.
+	 */
 	const struct order *what;
 	size_t index, number;
-	int slot;
 	/* How. */
 	uint64_t start_wall_ns;
 	bool timed;
@@ -33,16 +38,14 @@ struct ending {
 	int attempts;
 	uint64_t retry_in_ns;
 	enum reason canary; /* with REASON_CANARY: how the canary ended */
-	char *command;	    /* for the job log; NULL: not logged */
+	bool logged;	    /* in the job log */
 	/* For the screen. */
 	size_t order;	   /* its turn */
 	char *tag;	   /* NULL: none */
 	bool hidden;	   /* its output is not shown */
 	uint64_t bytes[2]; /* of the output */
 	uint64_t shown[2]; /* of them, while it ran */
-	/* For a source elsewhere. */
-	const struct batch_order *from;
-	uint32_t lease; /* under which it ran; 0: none any more */
+	uint32_t lease;	   /* of a coordinator elsewhere, under which it ran; 0: none any more */
 };
 
 /* Nothing is known of its output. */

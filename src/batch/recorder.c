@@ -175,7 +175,7 @@ void recorder_tell(struct recorder *recorder, const struct ending *ending)
 /* With the exit value and signal that GNU parallel would write. */
 static int write_log(struct recorder *recorder, const struct ending *ending, struct err *err)
 {
-	AUTO(buf_done) struct buf line = BUF_INIT;
+	AUTO(buf_done) struct buf line = BUF_INIT, command = BUF_INIT;
 	const struct result *result = &ending->result;
 	const struct exit_status *status = &result->status;
 	bool ended_by_us = result->reason == REASON_TIMEOUT ||
@@ -185,10 +185,11 @@ static int write_log(struct recorder *recorder, const struct ending *ending, str
 		code = EXIT_CODE_NOT_FOUND;
 	else if (ended_by_us || status->kind == EXIT_UNKNOWN)
 		code = -1;
+	order_append_command(ending->what, ending->slot, &command);
 	journal_format_log(&line, (size_t)ending->number + 1, result->node ? result->node : ":",
 			   ending->start_wall_ns, ending->timed ? ending->runtime_ns : 0,
 			   result->out.bytes, code, status->kind == EXIT_SIGNAL ? status->value : 0,
-			   ending->command);
+			   buf_str(&command));
 	return journal_append_log(recorder->journal, &line, err);
 }
 
@@ -211,7 +212,7 @@ int recorder_write(struct recorder *recorder, struct ending *ending, struct err 
 	if (recorder->journal->fd >= 0)
 		result_write(&ending->result, &line);
 	int r = journal_append(recorder->journal, buf_data(&line), buf_len(&line), err);
-	if (r >= 0 && ending->command)
+	if (r >= 0 && ending->logged && recorder->journal->log_fd >= 0)
 		r = write_log(recorder, ending, err);
 	show(recorder, ending);
 	return r;

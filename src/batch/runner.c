@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <locale.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,10 +17,6 @@
 #include "batch/runner_private.h"
 #include "batch/tree_memory.h"
 #include "core/worker/exit_code.h"
-
-#define SYNC_PERIOD_NS NS_PER_S
-#define BAR_PERIOD_NS (200 * NS_PER_MS)
-#define PLAIN_PERIOD_NS (30 * NS_PER_S)
 
 static void arm(struct event *timer, uint64_t deadline_ns)
 {
@@ -95,9 +92,7 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 		answer_host(runner);
 		break;
 	case BATCH_FETCH:
-		runner->fetching = action->order;
-		if (!runner->job->source) /* which sends what it has */
-			stdin_blocks_want(runner->blocks);
+		runner->source->ops->fetch(runner->source->arg, action->order);
 		break;
 	case BATCH_FINISH:
 		runner_finish(runner, action);
@@ -113,10 +108,7 @@ static void carry_out(struct runner *runner, const struct batch_action *action)
 			take_back(runner, order);
 		break;
 	case BATCH_END:
-		if (runner->job->source)
-			runner->job->source->idle(runner->job->source_arg);
-		else
-			event_base_loopbreak(runner->base);
+		runner->job->owner->idle(runner->job->owner_arg);
 		break;
 	}
 }
@@ -135,18 +127,25 @@ void runner_post(struct runner *runner, const struct batch_event *event)
 	batch_push(&runner->queue, event);
 	if (!batch_drive(&runner->queue, take, runner))
 		return;
-	if (!runner->told_wait && batch_waits_for_host(&runner->batch)) {
-		runner->told_wait = true;
-		status_wait(runner);
-	}
+	runner->job->owner->stepped(runner->job->owner_arg);
 	arm(runner->timer, batch_next_deadline(&runner->batch));
-	if (runner->job->journal->dirty && !event_pending(runner->sync_timer, EV_TIMEOUT, NULL))
-		arm(runner->sync_timer, clock_now_ns() + SYNC_PERIOD_NS);
+}
+
+void runner_adopt(struct runner *runner, struct order_source *source)
+{
+	runner->source = source;
+	batch_adopt(&runner->batch, &source->list);
+	runner_post(runner, &(struct batch_event){ .type = BATCH_LOOK, .slot = -1 });
 }
 
 struct event_base *runner_base(const struct runner *runner)
 {
 	return runner->base;
+}
+
+const struct batch *runner_batch(const struct runner *runner)
+{
+	return &runner->batch;
 }
 
 struct printer *runner_printer(const struct runner *runner)
@@ -164,7 +163,18 @@ int runner_stop_signal(const struct runner *runner)
 	return runner->stop_signal;
 }
 
-void runner_fatal(struct runner *runner, const struct err *err)
+void runner_end(struct runner *runner)
+{
+	runner->over = true;
+	event_base_loopbreak(runner->base);
+}
+
+int runner_failed(const struct runner *runner)
+{
+	return runner->exit_code;
+}
+
+void runner_fail(struct runner *runner, const struct err *err)
 {
 	if (runner->exit_code)
 		return;
@@ -180,34 +190,9 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	runner_post(arg, &(struct batch_event){ .type = BATCH_TICK });
 }
 
-static void on_sync(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct runner *runner = arg;
-	journal_sync(runner->job->journal);
-}
-
-static void on_status(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	status_show(arg);
-}
-
 static void on_hash(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	runner_hash_some(arg);
-}
-
-static void on_block(void *arg, const struct stdin_blocks_block *block, const struct err *why)
-{
-	struct runner *runner = arg;
-	struct err err = why ? *why : ERR_INIT;
-	struct batch_order *order = runner->fetching;
-	AUTO(fd_close) int input = block->fd;
-	int r = input >= 0 ? pipe_orders_put(runner->job->pipe, order, &input, &err) : -err.code;
-	if (r < 0)
-		runner_fatal(runner, &err);
-	bool there = r >= 0 && block->fd >= 0;
-	runner_post(runner, &(struct batch_event){ .type = there ? BATCH_OFFER : BATCH_CLOSED,
-						   .order = order });
 }
 
 /* Nothing is left of what lost wardens had. */
@@ -221,22 +206,9 @@ static void on_clear(void *arg)
 static void on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 {
 	struct runner *runner = arg;
-	if (sig == SIGWINCH) {
-		printer_status(runner->printer, "");
-		status_show(runner);
-		return;
-	}
-	if (sig == SIGUSR1) {
-		status_tell(runner);
-		return;
-	}
-	runner->stop_signal = (int)sig;
-	if (runner->job->source) {
-		runner->job->source->signalled(runner->job->source_arg, (int)sig);
-		return;
-	}
-	runner_post(runner,
-		    &(struct batch_event){ .type = sig == SIGHUP ? BATCH_DRAIN : BATCH_INTERRUPT });
+	if (sig != SIGWINCH && sig != SIGUSR1)
+		runner->stop_signal = (int)sig;
+	runner->job->owner->signalled(runner->job->owner_arg, (int)sig);
 }
 
 /* The process that started us holds the other end of this pipe. End of file means that it is
@@ -251,10 +223,7 @@ static void on_lifeline(evutil_socket_t fd, short what UNUSED, void *arg)
 	event_del(runner->lifeline);
 	log_warn("the process that started this batch is gone; stopping it");
 	runner->stop_signal = SIGTERM;
-	if (runner->job->source)
-		runner->job->source->signalled(runner->job->source_arg, SIGTERM);
-	else
-		runner_post(runner, &(struct batch_event){ .type = BATCH_INTERRUPT });
+	runner->job->owner->signalled(runner->job->owner_arg, SIGTERM);
 }
 
 /* ---- setting up and taking down ---- */
@@ -268,6 +237,12 @@ static void move_aside(const struct batch_plan *plan, struct warden *const *ward
 	sched_setaffinity(0, sizeof(*spare), (const cpu_set_t *)spare);
 	for (int i = 0; i < plan->jobs; i++)
 		sched_setaffinity(warden_pid(wardens[i]), sizeof(*spare), (const cpu_set_t *)spare);
+}
+
+static void log_line(void *arg, enum log_level level UNUSED, const char *line, size_t len)
+{
+	struct runner *runner = arg;
+	printer_text(runner->printer, STDERR_FILENO, line, len);
 }
 
 static int init(struct runner *runner, const struct runner_job *job)
@@ -287,9 +262,7 @@ static int init(struct runner *runner, const struct runner_job *job)
 	if (!runner->base)
 		return -ENOMEM;
 	runner->timer = evtimer_new(runner->base, on_timer, runner);
-	runner->sync_timer = evtimer_new(runner->base, on_sync, runner);
 	runner->hash_event = evtimer_new(runner->base, on_hash, runner);
-	runner->status_timer = event_new(runner->base, -1, EV_PERSIST, on_status, runner);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		runner->signals[i] = evsignal_new(runner->base, signals[i], on_signal, runner);
 		event_add(runner->signals[i], NULL);
@@ -305,44 +278,37 @@ static int init(struct runner *runner, const struct runner_job *job)
 	struct err err = ERR_INIT;
 	if (job->config->line_buffer && live_new(runner->base, &runner->live, &err) < 0)
 		log_warn("outputs are shown when their orders end: %s", err.msg);
-	worklist_init(&runner->list, &job->opts.list, job->batch_orders, job->count);
-	batch_init(&runner->batch, &job->opts, &job->plan->pool, &runner->list);
+	setlocale(LC_CTYPE, "");
+	log_set_sink(log_line, runner);
+	runner->source = job->owner->open(job->owner_arg, runner, &err);
+	if (!runner->source) {
+		log_error("%s", err.msg);
+		return -err.code;
+	}
+	batch_init(&runner->batch, &job->opts, &job->plan->pool, &runner->source->list);
 	runner->places = mem_alloc((size_t)job->plan->jobs * sizeof(*runner->places));
 	for (int i = 0; i < job->plan->jobs; i++) {
 		place_init(&runner->places[i], runner, i);
 		place_watch(&runner->places[i]);
 	}
-	status_init(runner);
-	if (job->pipe && stdin_blocks_new(runner->base, STDIN_FILENO, &job->pipe->rules, on_block,
-					  runner, &runner->blocks, &err) < 0) {
-		log_error("%s", err.msg);
-		return -err.code;
-	}
-	if (job->config->http && !job->source && status_page_open(runner, &err) < 0) {
-		log_error("%s", err.msg);
-		return -err.code;
-	}
 	return 0;
 }
 
-static void done(struct runner *runner)
+static void done(struct runner *runner, int code)
 {
 	log_set_sink(NULL, NULL);
+	runner->job->owner->close(runner->job->owner_arg, code);
 	for (int i = 0; runner->places && i < runner->job->plan->jobs; i++)
 		place_done(&runner->places[i]);
 	free(runner->places);
 	batch_done(&runner->batch);
-	worklist_done(&runner->list);
 	batch_actions_done(&runner->actions);
 	batch_queue_done(&runner->queue);
 	launcher_done(&runner->launcher);
-	stdin_blocks_free(runner->blocks);
 	outputs_free(runner->outputs);
 	live_free(runner->live);
-	recorder_done(&runner->recorder);
 	printer_free(runner->printer);
-	struct event *events[] = { runner->lifeline, runner->timer, runner->sync_timer,
-				   runner->hash_event, runner->status_timer };
+	struct event *events[] = { runner->lifeline, runner->timer, runner->hash_event };
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
@@ -350,8 +316,6 @@ static void done(struct runner *runner)
 		if (runner->signals[i])
 			event_free(runner->signals[i]);
 	sweeper_free(runner->sweeper);
-	if (runner->job->source)
-		runner->job->source->close(runner->job->source_arg);
 	/* Before their loop. */
 	for (int i = 0; i < runner->job->plan->jobs; i++) {
 		warden_free(runner->job->wardens[i]);
@@ -361,15 +325,6 @@ static void done(struct runner *runner)
 		event_base_free(runner->base);
 }
 
-static int finish(struct runner *runner)
-{
-	struct err err = ERR_INIT;
-	journal_sync(runner->job->journal);
-	if (journal_check(runner->job->journal, &err) < 0)
-		runner_fatal(runner, &err);
-	return status_sum_up(runner);
-}
-
 int runner_run(const struct runner_job *job)
 {
 	struct runner runner;
@@ -377,7 +332,7 @@ int runner_run(const struct runner_job *job)
 		if (!runner.base)
 			return EXIT_CODE_SYSTEM;
 		printer_flush(runner.printer);
-		done(&runner);
+		done(&runner, EXIT_CODE_SYSTEM);
 		return EXIT_CODE_SYSTEM;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -385,23 +340,15 @@ int runner_run(const struct runner_job *job)
 	 * their wardens started before this. */
 	fd_limit_raise();
 	move_aside(job->plan, job->wardens);
-	if (job->source)
-		job->source->begin(job->source_arg, &runner);
-	else if (runner.recorder.bar || runner.recorder.plain) {
-		struct timeval period =
-			clock_timeval(runner.recorder.bar ? BAR_PERIOD_NS : PLAIN_PERIOD_NS);
-		event_add(runner.status_timer, &period);
-	}
 	runner_post(&runner, &(struct batch_event){ .type = BATCH_START });
-	if (!runner.batch.ended)
+	if (!runner.over)
 		event_base_dispatch(runner.base);
 	runner_finish_all(&runner);
 	outputs_flush(runner.outputs);
-	int code = job->source ? job->source->finish(job->source_arg) : finish(&runner);
+	int code = job->owner->finish(job->owner_arg);
 	printer_flush(runner.printer);
 	if (runner.exit_code)
 		code = runner.exit_code;
-	batch_page_close(runner.recorder.page, code);
-	done(&runner);
+	done(&runner, code);
 	return code;
 }

@@ -50,11 +50,6 @@ static void set_values(struct result *result, const struct place *place,
 	result_set(result, RESULT_NIVCSW, usage->ru_nivcsw);
 }
 
-static char *copy(const char *text)
-{
-	return text ? mem_strdup(text) : NULL;
-}
-
 static void set_cores(struct result *result, const struct place *place)
 {
 	AUTO(buf_done) struct buf list = BUF_INIT;
@@ -65,48 +60,33 @@ static void set_cores(struct result *result, const struct place *place)
 		result_miss(result, "cores", "not pinned");
 }
 
-/* What ended, for the recorder. */
+/* What ended, and how, beside its result. */
 static void set_order(struct ending *ending, const struct batch_outcome *outcome,
 		      const struct place *place)
 {
-	const struct runner_job *job = place->runner->job;
-	const struct batch_order *order = place->order;
-	ending->what = &job->orders->items[order->item.index];
-	ending->index = (size_t)(order - job->batch_orders);
-	ending->number = order->number;
+	ending->from = place->order;
+	ending->source = place->source;
 	ending->slot = place->number + 1;
 	ending->timed = outcome->timed;
 	ending->runtime_ns = outcome->end_ns - outcome->start_ns;
 	ending->final = outcome->final;
 	ending->unrun = !outcome->final && !outcome->retry && outcome->reason != REASON_OK;
 	ending->retry = outcome->retry;
-	ending->attempts = order->retries + 1;
 	ending->retry_in_ns = outcome->retry_in_ns;
 	ending->canary = outcome->canary;
-	if (job->journal->log_fd < 0 || outcome->retry || order->is_canary)
-		return;
-	AUTO(buf_done) struct buf command = BUF_INIT;
-	order_append_command(place_order(place), ending->slot, &command);
-	ending->command = buf_take_str(&command);
+	memcpy(ending->shown, place->shown, sizeof(ending->shown));
 }
 
-/* The output of runs that are repeated is of no use, unless one fails. */
-static void set_screen(struct ending *ending, const struct batch_outcome *outcome,
+/* What went wrong is on standard error, if there is anything. */
+static void set_output(struct ending *ending, const struct batch_outcome *outcome,
 		       const struct place *place)
 {
-	const struct batch_config *config = place->runner->job->config;
-	bool repeated = place->order->runs > 1 || place->order->repeat || config->warmup > 0;
-	ending->order = place_turn(place);
-	ending->tag = copy(place_tag(place));
-	ending->hidden = repeated && !config->show_output && outcome->reason == REASON_OK;
-	memcpy(ending->shown, place->shown, sizeof(ending->shown));
-	/* What went wrong is on standard error, if there is anything. */
 	bool said = ending->result.err_out.bytes > 0;
 	if (outcome->reason != REASON_OK)
 		ending->result.tail =
 			failures_tail(ending->fds[said], said ? ending->result.err_out.bytes
 							      : ending->result.out.bytes);
-	if (config->ungroup)
+	if (place->runner->job->config->ungroup)
 		result_miss(&ending->result, "output", "it was not kept (--ungroup)");
 }
 
@@ -142,24 +122,20 @@ static void fill(struct ending *ending, struct place *place, const struct batch_
 		result->err_out.path = mem_strdup(place->paths[1]);
 	}
 	set_order(ending, outcome, place);
-	set_screen(ending, outcome, place);
+	set_output(ending, outcome, place);
 }
 
 /* The result is complete. */
-static void complete(struct runner *runner, struct ending *ending)
+static void complete(struct ending *ending)
 {
-	struct err err = ERR_INIT;
-	if (runner->job->source)
-		runner->job->source->ended(runner->job->source_arg, ending);
-	else if (recorder_write(&runner->recorder, ending, &err) < 0)
-		runner_fatal(runner, &err);
+	ending->source->ops->measured(ending->source->arg, ending);
 	ending_done(ending);
 }
 
 /* Files that stayed empty serve the next order, too. */
 static void take_back(struct place *place, struct ending *ending)
 {
-	bool named = place->runner->job->config->results && !place->runner->job->source;
+	bool named = place->source->results;
 	if (place->passed_on)
 		return;
 	if (!named && ending->result.out.bytes == 0)
@@ -186,21 +162,14 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	else
 		ending_init(&ending, place->fds);
 	fill(&ending, place, &action->outcome);
-	if (runner->job->source) {
-		ending.from = place->order;
-		ending.lease = runner->job->source->lease(runner->job->source_arg, place->order);
-	} else {
-		recorder_tell(&runner->recorder, &ending);
-	}
 	stdin_write_stop(&place->writer);
 	memory_group_remove(&place->group);
-	if (runner->job->pipe && action->outcome.final)
-		pipe_orders_drop(runner->job->pipe, place->order);
+	place->source->ops->ended(place->source->arg, &ending);
 	take_back(place, &ending);
 	if (!record) {
 		ending_done(&ending);
 	} else if (ending_hash(&ending, HASH_AT_ONCE)) {
-		complete(runner, &ending);
+		complete(&ending);
 	} else {
 		struct ending *later = NEW(struct ending);
 		*later = ending;
@@ -214,7 +183,7 @@ static void hash_first(struct runner *runner, uint64_t budget)
 	struct ending *ending = list_entry(runner->endings.next, struct ending, link);
 	if (!ending_hash(ending, budget))
 		return;
-	complete(runner, ending);
+	complete(ending);
 	free(ending);
 }
 

@@ -8,11 +8,11 @@
 #include "batch/ahead/ahead.h"
 #include "batch/ending.h"
 #include "batch/launch.h"
-#include "batch/pipe/stdin_blocks.h"
+#include "batch/pipe/pipe.h"
 #include "batch/pipe/stdin_write.h"
 #include "batch/printer.h"
-#include "batch/recorder.h"
 #include "batch/runner.h"
+#include "batch/show/failures.h"
 #include "batch/show/live.h"
 #include "batch/show/outputs.h"
 #include "sys/sweeper.h"
@@ -30,6 +30,7 @@ struct place {
 	bool kept;  /* the warden still has these, and our environment */
 	char *paths[2];
 	const struct batch_order *order;
+	struct order_source *source; /* of the order */
 	struct cpuset cpus;
 	struct rusage usage;
 	bool has_usage;
@@ -55,7 +56,7 @@ struct place {
 struct runner {
 	const struct runner_job *job;
 	struct event_base *base;
-	struct worklist list;
+	struct order_source *source; /* of the orders to come */
 	struct batch batch;
 	struct batch_actions actions;
 	struct batch_queue queue;
@@ -64,24 +65,17 @@ struct runner {
 	struct launcher launcher;
 	struct printer *printer;
 	struct outputs *outputs;
-	struct stdin_blocks *blocks;  /* of --pipe; NULL: none */
-	struct batch_order *fetching; /* the place of the next block */
-	struct live *live;	      /* NULL: outputs are shown at the end */
-	struct recorder recorder;
+	struct live *live;   /* NULL: outputs are shown at the end */
 	struct list endings; /* being hashed */
-	struct event *timer, *sync_timer, *status_timer, *hash_event;
+	struct event *timer, *hash_event;
 	struct event *lifeline; /* or NULL */
 	struct event *signals[5];
 	struct sweeper *sweeper;
 	int stop_signal;
-	int exit_code;		       /* of a fatal error; 0: none */
-	uint64_t oom_kills;	       /* by the kernel, on this host, so far */
-	bool told_wait;		       /* that --memfree or --load holds orders back */
-	uint64_t eta_ns, eta_until_ns; /* valid until then */
+	bool over;
+	int exit_code;	    /* of a fatal error; 0: none */
+	uint64_t oom_kills; /* by the kernel, on this host, so far */
 };
-
-/* runner.c */
-void runner_fatal(struct runner *runner, const struct err *err);
 
 /* runner_slots.c: starting, signalling, watching */
 void place_init(struct place *place, struct runner *runner, int number);
@@ -101,15 +95,5 @@ void runner_lay(struct runner *runner, struct batch_order *order); /* BATCH_LAY 
 void runner_finish(struct runner *runner, const struct batch_action *action);
 void runner_hash_some(struct runner *runner);
 void runner_finish_all(struct runner *runner);
-
-/* runner_status.c: output for users */
-void status_init(struct runner *runner);
-void status_show(struct runner *runner);
-void status_tell(struct runner *runner);  /* SIGUSR1: how far it is, and what runs */
-void status_wait(struct runner *runner);  /* the host is too busy for --memfree or --load */
-int status_sum_up(struct runner *runner); /* returns the exit code */
-/* --http, unless the orders come from elsewhere */
-int status_page_open(struct runner *runner, struct err *err);
-void status_page_started(const struct place *place);
 
 #endif

@@ -21,9 +21,9 @@ extern char **environ;
 
 const struct order *place_order(const struct place *place)
 {
-	const struct runner_job *job = place->runner->job;
+	const struct order_source *source = place->source;
 	size_t variant = place->trial.variant ? (size_t)(place->trial.variant - 'A') : 0;
-	return &job->orders->items[place->order->item.index + variant * job->variant_step];
+	return &source->orders->items[place->order->item.index + variant * source->variant_step];
 }
 
 /* Neither measured nor shown. */
@@ -35,7 +35,7 @@ bool place_is_hook(const struct place *place)
 /* The command to execute: the order, or one of its hooks. */
 static const struct order *command_of(const struct place *place)
 {
-	const struct orders *hooks = place->runner->job->hooks;
+	const struct orders *hooks = place->source->hooks;
 	size_t hook = place->trial.hook;
 	if (!place_is_hook(place))
 		return place_order(place);
@@ -51,9 +51,9 @@ const char *place_tag(const struct place *place)
 
 size_t place_turn(const struct place *place)
 {
-	const struct runner_job *job = place->runner->job;
-	return job->pipe ? (size_t)place->order->number
-			 : (size_t)(place->order - job->batch_orders);
+	const struct order_source *source = place->source;
+	return source->pipe ? (size_t)place->order->number
+			    : (size_t)(place->order - source->list.orders);
 }
 
 static struct warden **warden_of(const struct place *place)
@@ -89,14 +89,13 @@ void place_done(struct place *place)
 
 static char *output_path(const struct place *place, int stream)
 {
-	return output_file(place_order(place), place->runner->job->config->results, &place->trial,
+	return output_file(place_order(place), place->source->results, &place->trial,
 			   place->order->runs > 1 || place->order->repeat, stream);
 }
 
 static int open_output(struct place *place, struct err *err)
 {
-	const struct runner_job *job = place->runner->job;
-	const char *dir = job->source ? NULL : job->config->results;
+	const char *dir = place->source->results;
 	if (place->runner->job->config->ungroup)
 		return 0; /* the order writes to ours */
 	if (dir || place->fds[0] < 0 || place->fds[1] < 0)
@@ -216,7 +215,7 @@ static int send_spawn(struct place *place, bool force_shell, struct err *err)
 		if (input < 0)
 			return err_set(err, errno, "stdin %s: %m", extra->stdin_path);
 	}
-	const struct pipe_orders *pipe = hook ? NULL : place->runner->job->pipe;
+	const struct pipe_orders *pipe = hook ? NULL : place->source->pipe;
 	if (pipe) {
 		r = stdin_write_start(&place->writer, place->runner->base,
 				      pipe_orders_input(pipe, place->order), &input, err);
@@ -280,6 +279,7 @@ static int renew_group(struct place *place, struct err *err)
 static void begin_order(struct place *place, const struct batch_action *action)
 {
 	place->order = action->order;
+	place->source = container_of(action->list, struct order_source, list);
 	place->cpus = action->cpus;
 	place->trial = action->outcome.trial;
 	place->has_usage = false;
@@ -289,17 +289,14 @@ static void begin_order(struct place *place, const struct batch_action *action)
 	place->asked_wall_ns = clock_wall_ns();
 	free(place->failure);
 	place->failure = NULL;
-	const struct runner_job *job = place->runner->job;
-	if (job->source)
-		job->source->started(job->source_arg, action->order);
-	status_page_started(place);
+	place->source->ops->started(place->source->arg, action->order);
 }
 
 /* Where nothing of its start depends on the slot. */
 static bool lay(struct runner *runner, struct batch_order *order)
 {
 	AUTO(launch_done) struct launch launch = LAUNCH_INIT;
-	const struct order *what = &runner->job->orders->items[order->item.index];
+	const struct order *what = &runner->source->orders->items[order->item.index];
 	if (launch_make(&runner->launcher, what, 0, false, &launch, NULL) < 0)
 		return false;
 	struct spawn_spec spec = {
@@ -338,7 +335,7 @@ void place_spawn(struct place *place, const struct batch_action *action)
 	}
 	begin_order(place, action);
 	if (open_output(place, &err) < 0)
-		runner_fatal(place->runner, &err);
+		runner_fail(place->runner, &err);
 	else
 		watch_output(place);
 	int r = err.code ? -err.code : renew_group(place, &err);
@@ -438,7 +435,7 @@ void place_renew(struct place *place)
 					  .taker = place->number };
 	struct ahead_order next = ahead_lost(&place->runner->ahead, place->number);
 	if (warden_new(&opts, warden, &err) < 0)
-		runner_fatal(place->runner, &err);
+		runner_fail(place->runner, &err);
 	else
 		place_watch(place);
 	if (next.order)

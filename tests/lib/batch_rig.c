@@ -5,15 +5,14 @@
 struct corepool pool;
 struct batch batch;
 struct worklist list;
+struct worklist_opts list_opts;
 struct batch_order orders[64];
 struct batch_actions wanted;
 
 struct batch_opts batch_options(void)
 {
-	struct batch_opts opts = { .jobs = 2,
-				   .retry_on = retry_rule_any(),
-				   .list.deadline_ns = NS_NEVER,
-				   .list.order = SCHEDULE_LISTED };
+	struct batch_opts opts = { .jobs = 2, .retry_on = retry_rule_any() };
+	list_opts = (struct worklist_opts){ .deadline_ns = NS_NEVER, .order = SCHEDULE_LISTED };
 	ck_assert_int_eq(ladder_parse("TERM,2000,KILL", &opts.timeout_ladder, NULL), 0);
 	ck_assert_int_eq(ladder_parse("INT,10000,KILL", &opts.stop_ladder, NULL), 0);
 	return opts;
@@ -27,7 +26,7 @@ void batch_make(const struct batch_opts *opts, int cores, size_t count)
 		orders[i].item.width = MAX(orders[i].item.width, 1);
 		orders[i].runs = MAX(orders[i].runs, 1);
 	}
-	worklist_init(&list, &opts->list, orders, count);
+	worklist_init(&list, &list_opts, orders, count);
 	batch_init(&batch, opts, &pool, &list);
 }
 

@@ -10,6 +10,7 @@
 extern struct corepool pool;
 extern struct batch batch;
 extern struct worklist list;
+extern struct worklist_opts list_opts; /* of it; batch_options() sets them, too */
 extern struct batch_order orders[64];
 extern struct batch_actions wanted; /* since the last batch_told() */
 

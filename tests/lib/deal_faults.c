@@ -3,10 +3,16 @@
 
 #include "deal_world_private.h"
 
+/* The coordinator's own host fails with it only; and there is always one that has all. */
+static bool is_safe(const struct world *w, const struct host *host)
+{
+	return host->local || (w->apart && host == &w->hosts[0]);
+}
+
 static void kill_host(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
-	if (!host->alive || host->local)
+	if (!host->alive || is_safe(w, host))
 		return;
 	deal_host_drop_link(w, number, !host->cut, true);
 	host->alive = false;
@@ -24,6 +30,7 @@ static void kill_coordinator(struct world *w)
 		return;
 	w->outcome->takeovers++;
 	w->alive = false;
+	deal_own_done(w);
 	deal_done(&w->deal);
 	worklist_done(&w->list);
 	for (size_t i = 0; i < w->waiting_count; i++)
@@ -45,7 +52,7 @@ static void kill_coordinator(struct world *w)
 static void freeze(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
-	if (!host->alive || host->frozen || host->local)
+	if (!host->alive || host->frozen || is_safe(w, host))
 		return;
 	host->frozen = true;
 	host->thaw_ns = w->now_ns + rng_range(&w->rng, 1, 1500) * MS;
@@ -55,7 +62,7 @@ static void freeze(struct world *w, int number)
 static void cut(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
-	if (host->cut || host->local)
+	if (host->cut || is_safe(w, host))
 		return;
 	host->cut = true;
 	deal_later(w, w->now_ns + rng_range(&w->rng, 1, 1500) * MS, AT_HEAL, number);
@@ -66,7 +73,7 @@ static void break_link(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
 	uint64_t link = host->link;
-	if (!link || host->local || !host->alive)
+	if (!link || is_safe(w, host) || !host->alive)
 		return;
 	if (rng_chance(&w->rng, 70))
 		deal_to_coordinator(w, number, &(struct message){ M_DOWN, .link = link });

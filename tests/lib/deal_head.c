@@ -17,7 +17,8 @@ static void check_overtaking(struct world *w, struct host *host, uint32_t given)
 {
 	uint32_t first = UINT32_MAX;
 	for (size_t i = 0; first == UINT32_MAX && i < w->list.count && w->index[i] < given; i++)
-		if (w->orders[i].state == BATCH_QUEUED && is_able(w, host, w->index[i]))
+		if (w->orders[i].state == BATCH_QUEUED &&
+		    !(w->orders[i].item.kind & WORKLIST_HERE) && is_able(w, host, w->index[i]))
 			first = w->index[i];
 	host->overtaken = first == host->first ? host->overtaken + 1 : 1;
 	host->first = first;
@@ -26,13 +27,35 @@ static void check_overtaking(struct world *w, struct host *host, uint32_t given)
 		deal_wrong(w, "order %u waits for ever for %s", first, host->name);
 }
 
-static void check_given(struct world *w, struct host *host, uint32_t order)
+void deal_head_check_start(struct world *w, struct host *host, uint32_t order)
 {
 	if (!is_able(w, host, order))
 		deal_wrong(w, "order %u is given to %s, which cannot take it", order, host->name);
 	if (w->finals[order])
 		deal_wrong(w, "order %u is given after its result", order);
 	check_overtaking(w, host, order);
+}
+
+static void check_recall(struct world *w, const struct deal_host *host)
+{
+	for (size_t i = 0; i < host->given_count; i++)
+		if (!w->orders[host->given[i]].started)
+			return;
+	deal_wrong(w, "%s is asked to return orders, and has started all of them",
+		   host->facts.name);
+}
+
+/* It is given nothing before it has answered. */
+static void check_answers(struct world *w)
+{
+	for (int i = 0; i < w->host_count && !w->rules->faults; i++) {
+		const struct host *host = &w->hosts[i];
+		if (!host->local && host->number < w->deal.host_count &&
+		    w->deal.hosts[host->number].recalling &&
+		    w->now_ns > host->recalled_ns + 500 * MS)
+			deal_wrong(w, "%s was asked to return orders, and has not answered",
+				   host->name);
+	}
 }
 
 static void deal_act(struct world *w, const struct deal_action *action)
@@ -52,10 +75,12 @@ static void deal_act(struct world *w, const struct deal_action *action)
 		deal_to_host(w, number, &m);
 		break;
 	case DEAL_DO_GIVE:
+		if (w->orders[action->order].item.kind & WORKLIST_HERE)
+			deal_wrong(w, "order %u has begun elsewhere", listed);
 		m.kind = M_GIVE;
 		m.order = listed;
 		m.files = w->pieces[listed] > 0;
-		check_given(w, &w->hosts[number], listed);
+		deal_head_check_start(w, &w->hosts[number], listed);
 		deal_to_host(w, number, &m);
 		break;
 	case DEAL_DO_FEED:
@@ -66,6 +91,8 @@ static void deal_act(struct world *w, const struct deal_action *action)
 		break;
 	case DEAL_DO_RECALL:
 		w->outcome->recalls++;
+		w->hosts[number].recalled_ns = w->now_ns;
+		check_recall(w, &w->deal.hosts[action->host]);
 		m.kind = M_RECALL;
 		deal_to_host(w, number, &m);
 		break;
@@ -121,11 +148,23 @@ static void deal_act(struct world *w, const struct deal_action *action)
 void deal_head_step(struct world *w, const struct deal_event *event)
 {
 	struct deal_actions actions = { .items = NULL };
+	check_answers(w);
 	deal_step(&w->deal, event, w->now_ns, &actions);
 	for (size_t i = 0; i < actions.count; i++)
 		deal_act(w, &actions.items[i]);
 	deal_actions_done(&actions);
+	if (w->list.changes != w->seen) {
+		w->seen = w->list.changes;
+		deal_own_step(w, &(struct batch_event){ .type = BATCH_LOOK, .slot = -1 });
+	}
+	deal_head_arm(w);
+}
+
+void deal_head_arm(struct world *w)
+{
 	uint64_t at = deal_deadline_ns(&w->deal);
+	if (!w->apart)
+		at = MIN(at, batch_next_deadline(&w->own));
 	if (at >= w->timer_ns)
 		return;
 	w->timer_ns = at;
@@ -154,15 +193,18 @@ void deal_head_begin(struct world *w, bool again)
 			(struct batch_order){ .item = { .index = (uint32_t)i,
 							.width = deal_needed(w, (uint32_t)i)->width,
 							.kind = w->kind_of[i] },
+					      .retries = (int32_t)w->failures[i],
 					      .runs = 1 };
 	}
 	const struct worklist_opts opts = { .order = SCHEDULE_LISTED,
 					    .deadline_ns = NS_NEVER,
+					    .hold_until_ns = again ? w->now_ns + LOST_NS : 0,
+					    .shared = true,
 					    .kinds = w->kinds };
 	struct deal_config config = { .lost_after_ns = LOST_NS,
-				      .hold_until_ns = again ? w->now_ns + LOST_NS : 0,
 				      .patience_ns = 1000 * LOST_NS,
 				      .max_hosts = HOSTS_MAX - 1,
+				      .own = w->apart ? NULL : &w->own,
 				      .retry_lost = true };
 	w->term++;
 	w->alive = true;
@@ -170,8 +212,11 @@ void deal_head_begin(struct world *w, bool again)
 	w->timer_ns = NS_NEVER;
 	w->ok = w->failed = 0;
 	worklist_init(&w->list, &opts, w->orders, count);
+	w->seen = w->list.changes;
+	deal_own_begin(w);
 	deal_init(&w->deal, &config, &w->list);
 	deal_head_step(w, &(struct deal_event){ DEAL_EV_START });
+	deal_own_step(w, &(struct batch_event){ .type = BATCH_START, .slot = -1 });
 	if (w->stopped)
 		deal_head_step(w, &(struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_STOP,
 							.why = BATCH_STOP_INTERRUPT });
@@ -206,7 +251,6 @@ void deal_head_take(struct world *w, int number, struct message *m)
 	if (m->kind == M_HELLO) {
 		event.id = m->id;
 		event.facts = w->hosts[number].facts;
-		event.local = w->hosts[number].local;
 		event.held = m->held;
 		event.held_count = m->term == w->term ? m->held_count : 0;
 	} else if (m->kind == M_RESULT) {

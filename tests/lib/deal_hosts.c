@@ -18,9 +18,9 @@ static bool runs_elsewhere(const struct world *w, int number, uint32_t order)
 
 /* What runs takes no more than there is. Whether it may start for want of cores the host finds out;
  * its memory only the coordinator adds up. */
-static bool has_room(struct world *w, const struct host *host, const struct task *task)
+bool deal_host_has_room(struct world *w, const struct host *host, uint32_t order)
 {
-	const struct needed *needed = deal_needed(w, task->order);
+	const struct needed *needed = deal_needed(w, order);
 	int32_t jobs = 1, width = needed->width;
 	uint64_t memory = needed->memory;
 	for (size_t i = 0; i < host->task_count; i++) {
@@ -37,17 +37,23 @@ static bool has_room(struct world *w, const struct host *host, const struct task
 	return true;
 }
 
+void deal_host_check_alone(struct world *w, int number, uint32_t order)
+{
+	if (runs_elsewhere(w, number, order))
+		deal_wrong(w, "order %u runs in two places", order);
+	if (w->finals[order])
+		deal_wrong(w, "order %u runs again after its result", order);
+}
+
 void deal_host_start(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
 	for (size_t i = 0; i < host->task_count; i++) {
 		struct task *task = &host->tasks[i];
-		if (task->runs || task->not_before_ns > w->now_ns || !has_room(w, host, task))
+		if (task->runs || task->not_before_ns > w->now_ns ||
+		    !deal_host_has_room(w, host, task->order))
 			continue;
-		if (runs_elsewhere(w, number, task->order))
-			deal_wrong(w, "order %u runs in two places", task->order);
-		if (w->finals[task->order])
-			deal_wrong(w, "order %u runs again after its result", task->order);
+		deal_host_check_alone(w, number, task->order);
 		task->runs = true;
 		task->stamp = ++w->stamps;
 		deal_later(w, w->now_ns + w->times[task->order], AT_ORDER_END, number)->stamp =
@@ -196,8 +202,7 @@ void deal_host_born(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
 	hand_done(&host->hand);
-	hand_init(&host->hand,
-		  &(struct hand_config){ PERIOD_NS, host->local ? NS_NEVER : LEASE_NS });
+	hand_init(&host->hand, &(struct hand_config){ PERIOD_NS, LEASE_NS });
 	host->alive = true;
 	host->frozen = false;
 	host->life++;
@@ -255,7 +260,7 @@ void deal_host_take(struct world *w, int number, struct message *m)
 void deal_host_connect(struct world *w, int number)
 {
 	struct host *host = &w->hosts[number];
-	if (host->link)
+	if (host->link || host->local)
 		return;
 	if (!w->alive || w->frozen || host->cut || w->over) {
 		if (!w->over)

@@ -45,7 +45,7 @@ static uint64_t delay(struct world *w)
 void deal_to_coordinator(struct world *w, int number, const struct message *message)
 {
 	struct host *host = &w->hosts[number];
-	uint64_t at = w->now_ns + (host->local ? 0 : delay(w));
+	uint64_t at = w->now_ns + delay(w);
 	at = host->quiet_to = MAX(at, host->quiet_to);
 	int times = message->kind >= M_STARTED && message->kind <= M_RETURNED && w->rules->faults &&
 				    rng_chance(&w->rng, 3)
@@ -58,7 +58,7 @@ void deal_to_coordinator(struct world *w, int number, const struct message *mess
 void deal_to_host(struct world *w, int number, const struct message *message)
 {
 	struct host *host = &w->hosts[number];
-	uint64_t at = w->now_ns + (host->local ? 0 : delay(w));
+	uint64_t at = w->now_ns + delay(w);
 	at = host->quiet_from = MAX(at, host->quiet_from);
 	deal_later(w, at, AT_HOST, number)->message = copy(message);
 }
@@ -103,12 +103,8 @@ static void thaw(struct world *w, int number)
 {
 	if (number < 0) {
 		w->frozen = false;
+		deal_own_step(w, &(struct batch_event){ .type = BATCH_TICK, .slot = -1 });
 		deal_head_step(w, &(struct deal_event){ DEAL_EV_TIMER });
-		for (int i = 0; i < w->host_count; i++)
-			if (w->hosts[i].local && w->hosts[i].alive) {
-				deal_host_step(w, i, &(struct hand_event){ HAND_EV_TIMER });
-				drain_host(w, i);
-			}
 		drain_coordinator(w);
 		return;
 	}
@@ -127,9 +123,8 @@ static void succeed(struct world *w)
 			continue;
 		host->local = true;
 		deal_host_step(w, i, &(struct hand_event){ HAND_EV_COORDINATES });
-		if (host->link)
-			deal_host_reconnect(w, i);
 		host->link = 0;
+		host->task_count = 0;
 		deal_head_begin(w, true);
 		return;
 	}
@@ -161,8 +156,10 @@ static void happen(struct world *w, struct event *event)
 		if (!w->alive || event->stamp != w->term)
 			break;
 		w->timer_ns = NS_NEVER; /* one that is frozen looks when it thaws */
-		if (!w->frozen)
-			deal_head_step(w, &(struct deal_event){ DEAL_EV_TIMER });
+		if (w->frozen)
+			break;
+		deal_own_step(w, &(struct batch_event){ .type = BATCH_TICK, .slot = -1 });
+		deal_head_step(w, &(struct deal_event){ DEAL_EV_TIMER });
 		break;
 	case AT_HOST_TIMER:
 		if (event->stamp != host->life || !host->alive)
@@ -175,6 +172,8 @@ static void happen(struct world *w, struct event *event)
 		if (is_still(w, host)) /* it is frozen, too */
 			deal_later(w, w->now_ns + 10 * MS, AT_ORDER_END, number)->stamp =
 				event->stamp;
+		else if (host->alive && host->local)
+			deal_own_end(w, event->stamp);
 		else if (host->alive)
 			deal_host_end(w, number, event->stamp);
 		break;
@@ -267,7 +266,7 @@ static void draw_host(struct world *w, int number)
 	bool rich = number < 2 || w->rules->efficient;
 	int32_t cores = (int32_t)rng_range(rng, rich ? WIDTH_MAX : 1, CORES_MAX);
 	int32_t jobs = (int32_t)rng_range(rng, 1, (uint64_t)cores);
-	host->local = number == 0;
+	host->local = number == 0 && !w->apart;
 	host->features = rich ? FEATURE_ALL : (unsigned)rng_range(rng, 0, FEATURE_ALL);
 	snprintf(host->name, sizeof(host->name), "node%d", number);
 	host->facts = (struct host_facts){
@@ -285,6 +284,7 @@ static void make(struct world *w)
 {
 	struct rng *rng = &w->rng;
 	w->host_count = (int)rng_range(rng, 2, HOSTS_MAX);
+	w->apart = !w->rules->takeover && rng_chance(rng, 50);
 	draw_needs(w);
 	draw_orders(w);
 	for (int i = 0; i < w->host_count; i++) {
@@ -342,6 +342,7 @@ static void destroy(struct world *w)
 	for (size_t i = 0; i < w->waiting_count; i++)
 		free(w->waiting[i]);
 	if (w->alive) {
+		deal_own_done(w);
 		deal_done(&w->deal);
 		worklist_done(&w->list);
 	}

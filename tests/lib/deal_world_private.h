@@ -98,6 +98,8 @@ struct task {
 	bool runs;
 	uint64_t not_before_ns; /* of its next attempt */
 	uint64_t stamp;
+	int slot;    /* of the coordinator's host */
+	bool killed; /* there */
 };
 
 struct host {
@@ -115,6 +117,7 @@ struct host {
 	size_t task_count;
 	uint64_t quiet_to, quiet_from; /* messages each way arrive in order: not before these */
 	uint32_t number;	       /* as the coordinator has it */
+	uint64_t recalled_ns;	       /* when it was last asked to return orders */
 	uint32_t first;		       /* of the orders in line that it can take */
 	uint32_t overtaken;	       /* orders that it was given before that one */
 	struct message *waiting[4096]; /* while frozen or cut */
@@ -142,10 +145,14 @@ struct world {
 	uint64_t ok, failed; /* final results under this coordinator */
 	/* the coordinator */
 	bool alive, frozen, over, stopped;
+	bool apart; /* none of the hosts is in its process: it runs nothing */
 	uint64_t term;
 	uint64_t timer_ns;
 	struct worklist list;
 	struct deal deal;
+	struct corepool pool; /* its slots */
+	struct batch own;
+	uint64_t seen; /* worklist.changes that both know of */
 	struct batch_order orders[ORDERS_MAX];
 	uint32_t index[ORDERS_MAX]; /* of its orders in the list */
 	struct order_kind kinds[KINDS];
@@ -175,10 +182,21 @@ void deal_host_born(struct world *w, int number);
 void deal_host_connect(struct world *w, int number);
 void deal_host_reconnect(struct world *w, int number);
 void deal_host_drop_link(struct world *w, int number, bool tell_coordinator, bool dead);
-void deal_host_start(struct world *w, int number);		 /* what has room now */
-void deal_host_end(struct world *w, int number, uint64_t stamp); /* of an order */
+void deal_host_start(struct world *w, int number); /* what has room now */
+bool deal_host_has_room(struct world *w, const struct host *host, uint32_t order);
+void deal_host_check_alone(struct world *w, int number, uint32_t order); /* it starts there */
+void deal_host_end(struct world *w, int number, uint64_t stamp);	 /* of an order */
+
+/* deal_own.c: the slots of the coordinator's host */
+int deal_own_number(const struct world *w);
+void deal_own_begin(struct world *w);
+void deal_own_done(struct world *w);
+void deal_own_step(struct world *w, const struct batch_event *event);
+void deal_own_end(struct world *w, uint64_t stamp); /* of an order */
 
 /* deal_head.c */
+void deal_head_check_start(struct world *w, struct host *host, uint32_t order);
+void deal_head_arm(struct world *w);
 void deal_head_step(struct world *w, const struct deal_event *event);
 void deal_head_begin(struct world *w, bool again);
 void deal_head_take(struct world *w, int number, struct message *m); /* frees it */

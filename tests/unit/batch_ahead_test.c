@@ -261,7 +261,7 @@ static void lays_nothing(const struct batch_opts *opts)
 TEST(nothing_lies_ahead_where_the_end_of_an_order_may_decide_about_the_next)
 {
 	struct batch_opts opts = options();
-	opts.list.halt = (struct halt_rule){ .when = HALT_SOON, .what = HALT_FAIL, .count = 1 };
+	list_opts.halt = (struct halt_rule){ .when = HALT_SOON, .what = HALT_FAIL, .count = 1 };
 	lays_nothing(&opts);
 	opts = options();
 	opts.start_delay_ns = 1;
@@ -276,10 +276,10 @@ TEST(nothing_lies_ahead_where_the_end_of_an_order_may_decide_about_the_next)
 	opts.memory_period_ns = 1;
 	lays_nothing(&opts);
 	opts = options();
-	opts.list.gates = 1;
+	list_opts.gates = 1;
 	lays_nothing(&opts);
 	opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	lays_nothing(&opts);
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++) {
 		opts = options();

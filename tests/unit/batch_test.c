@@ -14,8 +14,8 @@ static struct batch_opts options(void)
 {
 	struct batch_opts opts = batch_options();
 	opts.retry_delay_ns = S;
-	opts.list.groups = 1;
-	opts.list.gates = 4;
+	list_opts.groups = 1;
+	list_opts.gates = 4;
 	return opts;
 }
 
@@ -117,7 +117,7 @@ TEST(orders_start_while_the_memory_that_they_need_is_there)
 	static const uint32_t kind_of[] = { 0, 0, 1, 2, 3 };
 	struct batch_opts opts = options();
 	opts.jobs = 4;
-	opts.list.kinds = kinds;
+	list_opts.kinds = kinds;
 	opts.facts = (struct host_facts){ .max_width = 4, .memory = 100 };
 	for (size_t i = 0; i < ARRAY_LEN(kind_of); i++)
 		orders[i].item.kind = kind_of[i];
@@ -306,7 +306,7 @@ TEST(halt_follows_gnu_parallel)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct batch_opts opts = options();
-		ck_assert_int_eq(halt_rule_parse(cases[i].rule, &opts.list.halt, NULL), 0);
+		ck_assert_int_eq(halt_rule_parse(cases[i].rule, &list_opts.halt, NULL), 0);
 		memset(orders, 0, sizeof(orders));
 		begin(&opts, 10);
 		told();
@@ -362,7 +362,7 @@ TEST(nothing_is_retried_after_a_stop)
 TEST(the_deadline_ends_the_batch)
 {
 	struct batch_opts opts = options();
-	opts.list.deadline_ns = 5 * S;
+	list_opts.deadline_ns = 5 * S;
 	begin(&opts, 3);
 	told();
 	step(BATCH_TICK, 0, 5 * S);
@@ -785,7 +785,7 @@ static void offer(struct batch_order *order, uint64_t number, uint64_t now)
 TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 6);
 	ck_assert_str_eq(told(), "fetch");
 	offer(&orders[0], 0, S);
@@ -813,7 +813,7 @@ TEST(an_open_list_asks_for_as_many_orders_as_there_are_jobs_ahead)
 TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 2);
 	told();
 	offer(&orders[0], 0, S);
@@ -833,7 +833,7 @@ TEST(an_open_list_uses_the_place_of_an_order_again_only_when_that_is_over)
 TEST(an_open_list_that_is_stopped_asks_for_no_more)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 6);
 	offer(&orders[0], 0, S);
 	told();
@@ -852,7 +852,7 @@ static void discard(struct batch_order *order, uint64_t now)
 TEST(an_order_that_is_discarded_before_its_retry_never_starts_again)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 1);
 	offer(&orders[0], 0, S);
 	ends(0, 1, false, 2 * S);
@@ -870,7 +870,7 @@ TEST(an_order_that_is_discarded_before_its_retry_never_starts_again)
 TEST(an_order_that_is_discarded_in_the_queue_never_starts)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	opts.jobs = 1;
 	begin(&opts, 2);
 	offer(&orders[0], 0, S);
@@ -887,7 +887,7 @@ TEST(an_order_that_is_discarded_in_the_queue_never_starts)
 TEST(an_order_that_is_discarded_while_it_runs_is_killed_and_has_no_result)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 2);
 	offer(&orders[0], 0, S);
 	offer(&orders[1], 1, S);
@@ -906,7 +906,7 @@ TEST(an_order_that_is_discarded_while_it_runs_is_killed_and_has_no_result)
 TEST(an_empty_open_list_ends_at_once)
 {
 	struct batch_opts opts = options();
-	opts.list.open = true;
+	list_opts.open = true;
 	begin(&opts, 6);
 	step(BATCH_CLOSED, -1, S);
 	ck_assert_str_eq(told(), "fetch end");

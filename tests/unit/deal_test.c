@@ -393,17 +393,105 @@ TEST(a_host_that_is_away_is_not_one_of_all_hosts_before_it_is_back)
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
 }
 
+/* The slots of the coordinator's host: two, with 1000 bytes of memory. */
+struct own {
+	struct corepool pool;
+	struct batch batch;
+};
+
+/* It takes from the same list. */
+static void own_init(struct own *own, struct table *t)
+{
+	const struct batch_opts opts = { .jobs = 2, .facts = { .max_width = 2, .memory = 1000 } };
+	corepool_init_anonymous(&own->pool, 2);
+	batch_init(&own->batch, &opts, &own->pool, &t->list);
+}
+
+static void own_done(struct own *own)
+{
+	batch_done(&own->batch);
+	corepool_done(&own->pool);
+}
+
 TEST(an_order_that_the_only_host_cannot_serve_fails_at_once)
 {
 	AUTO(table_done) struct table t;
 	struct deal_config config = usual();
+	AUTO(own_done) struct own own;
+	own_init(&own, &t);
 	config.max_hosts = 1;
+	config.own = &own.batch;
 	begin(&t, 1, &config);
 	t.kinds[0].memory = 5000;
-	step(&t, 1,
-	     (struct deal_event){ DEAL_EV_HELLO, .link = 1, .id = { 1, 1 }, .local = true,
-				  .facts = { 2, 2, 2, 1000 } });
+	step(&t, 1, (struct deal_event){ DEAL_EV_START });
 	ck_assert_ptr_nonnull(find(&t, DEAL_DO_UNFIT));
+}
+
+static void own_step(struct own *own, uint64_t now_ns, struct batch_event event)
+{
+	AUTO(batch_actions_done) struct batch_actions actions = { .items = NULL };
+	batch_step(&own->batch, &event, now_ns, &actions);
+}
+
+TEST(the_slots_here_and_hosts_elsewhere_take_from_one_list)
+{
+	AUTO(table_done) struct table t;
+	AUTO(own_done) struct own own;
+	struct deal_config config = usual();
+	config.own = &own.batch;
+	begin(&t, 5, &config);
+	own_init(&own, &t);
+	t.list.opts.shared = true;
+	t.orders[0].retries = 1;
+	own.batch.opts.retry_on = retry_rule_any();
+	own_step(&own, 1, (struct batch_event){ .type = BATCH_START, .slot = -1 });
+	hello(&t, 1, 1, NULL, 0);
+	ck_assert_uint_eq(own.batch.running, 2);
+	ck_assert_uint_eq(deal_running(&t.deal), 4);
+	/* What has begun here goes on here. */
+	t.list.orders[4].state = BATCH_HELD;
+	schedule_remove(&t.list.schedule, &t.orders[4].item);
+	uint64_t changes = t.list.changes;
+	own_step(&own, 2,
+		 (struct batch_event){
+			 .type = BATCH_EXITED, .empty = true, .status = { EXIT_CODE, 1 } });
+	worklist_tick(&t.list, 2);
+	ck_assert_int_eq(t.orders[0].state, BATCH_QUEUED);
+	ck_assert_uint_ne(t.list.changes, changes);
+	result(&t, 3, 0, 1, 2, t.orders[2].lease);
+	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
+	own_step(&own, 4, (struct batch_event){ .type = BATCH_LOOK, .slot = -1 });
+	ck_assert_int_eq(t.orders[0].state, BATCH_RUNNING);
+	/* What comes back to the list is for all. */
+	worklist_enqueue(&t.list, &t.orders[4]);
+	step(&t, 5, (struct deal_event){ DEAL_EV_LOOK });
+	ck_assert_uint_eq(find(&t, DEAL_DO_GIVE)->order, 4);
+	changes = t.list.changes;
+	step(&t, 6,
+	     (struct deal_event){ DEAL_EV_RETURNED, .link = 1, .order = 4,
+				  .lease = t.orders[4].lease });
+	ck_assert_uint_ne(t.list.changes, changes);
+}
+
+TEST(a_batch_is_not_over_while_the_slots_here_run)
+{
+	AUTO(table_done) struct table t;
+	AUTO(own_done) struct own own;
+	struct deal_config config = usual();
+	config.own = &own.batch;
+	begin(&t, 1, &config);
+	own_init(&own, &t);
+	own_step(&own, 1, (struct batch_event){ .type = BATCH_START, .slot = -1 });
+	step(&t, 1, (struct deal_event){ DEAL_EV_START });
+	ck_assert_ptr_null(find(&t, DEAL_DO_END));
+	uint64_t changes = t.list.changes;
+	own_step(&own, 2, (struct batch_event){ .type = BATCH_INTERRUPT, .slot = -1 });
+	own_step(&own, 2,
+		 (struct batch_event){
+			 .type = BATCH_EXITED, .empty = true, .status = { EXIT_SIGNAL, 9 } });
+	ck_assert_uint_ge(t.list.changes, changes + 2); /* the stop, and what was stopped */
+	step(&t, 2, (struct deal_event){ DEAL_EV_LOOK });
+	ck_assert_ptr_nonnull(find(&t, DEAL_DO_END));
 }
 
 TEST(a_fast_host_is_given_orders_ahead_and_shares_them_at_the_end)
@@ -481,8 +569,8 @@ TEST(a_host_that_comes_when_all_is_over_is_told_so)
 	ck_assert_uint_eq(t.actions.count, 1);
 	ck_assert_uint_eq(find(&t, DEAL_DO_BYE)->link, 2);
 	ck_assert_uint_eq(deal_absent(&t.deal), 0);
-	ck_assert_uint_eq(deal_hosts_in(&t.deal, DEAL_HERE), 1);
-	ck_assert_uint_eq(deal_hosts_in(&t.deal, DEAL_LOST), 1); /* it takes no part */
+	ck_assert_uint_eq(deal_hosts_here(&t.deal), 1);
+	ck_assert_int_eq(t.deal.hosts[1].state, DEAL_LOST); /* it takes no part */
 	ck_assert_uint_eq(t.deal.late, 1);
 }
 
@@ -490,8 +578,8 @@ TEST(a_new_coordinator_gives_nothing_while_orders_of_the_old_one_may_run)
 {
 	AUTO(table_done) struct table t;
 	struct deal_config config = usual();
-	config.hold_until_ns = LOST_NS;
 	begin(&t, 1, &config);
+	t.list.opts.hold_until_ns = LOST_NS;
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_ptr_null(find(&t, DEAL_DO_GIVE));
 	step(&t, LOST_NS - 1, (struct deal_event){ DEAL_EV_BEAT, .link = 1 });
@@ -607,20 +695,19 @@ TEST(a_host_that_is_silent_for_too_long_is_hung_up_on)
 
 TEST(the_own_host_is_never_another_that_started_again)
 {
-	for (uint64_t local = 1; local <= 2; local++) {
-		AUTO(table_done) struct table t;
-		const struct deal_config config = usual();
-		begin(&t, 2, &config);
-		t.orders[1].item.kind = 1;
-		t.kinds[1] = (struct order_kind){ .width = 1, .memory = 5000 };
-		begin_again(&t, 2, &config);
-		for (uint64_t number = 1; number <= 2; number++)
-			step(&t, 1,
-			     (struct deal_event){ DEAL_EV_HELLO, .link = number,
-						  .id = { 1, number }, .local = number == local,
-						  .facts = { 2, 2, 2, 1000, .name = "one" } });
-		ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
-	}
+	AUTO(table_done) struct table t;
+	AUTO(own_done) struct own own;
+	struct deal_config config = usual();
+	config.own = &own.batch;
+	begin(&t, 2, &config);
+	own_init(&own, &t);
+	own.batch.opts.facts.name = "one";
+	t.orders[1].item.kind = 1;
+	t.kinds[1] = (struct order_kind){ .width = 1, .memory = 5000 };
+	begin_again(&t, 2, &config);
+	step(&t, 1, (struct deal_event){ DEAL_EV_START });
+	hello_as(&t, 1, (struct host_facts){ 2, 2, 2, 1000, .name = "one" });
+	ck_assert_uint_eq(find(&t, DEAL_DO_UNFIT)->order, 1);
 }
 
 TEST(a_lost_process_keeps_no_order_waiting_for_hosts_that_are_all_here)
@@ -677,11 +764,13 @@ TEST(what_comes_on_another_link_than_the_hosts_is_nothing)
 TEST(a_lone_own_host_waits_for_no_time)
 {
 	AUTO(table_done) struct table t;
-	const struct deal_config config = usual();
+	AUTO(own_done) struct own own;
+	struct deal_config config = usual();
+	config.own = &own.batch;
 	begin(&t, 1, &config);
-	step(&t, 1,
-	     (struct deal_event){ DEAL_EV_HELLO, .link = 1, .id = { 1, 1 }, .local = true,
-				  .facts = { 2, 2, 2, 1000 } });
+	own_init(&own, &t);
+	step(&t, 1, (struct deal_event){ DEAL_EV_START });
+	own_step(&own, 1, (struct batch_event){ .type = BATCH_START, .slot = -1 });
 	ck_assert_uint_eq(deal_deadline_ns(&t.deal), NS_NEVER);
 }
 
@@ -925,10 +1014,10 @@ TEST(where_each_host_is_given_one_order_the_others_wait_for_hosts_to_come)
 {
 	struct table t;
 	struct deal_config config = usual();
-	config.once = true;
 	config.retry_lost = false;
 	config.max_hosts = 3;
 	begin(&t, 3, &config);
+	t.list.opts.once = true;
 	hello(&t, 1, 1, NULL, 0);
 	ck_assert_uint_eq(count_of(&t, DEAL_DO_GIVE), 1);
 	result(&t, 2, 0, 1, 0, 1);

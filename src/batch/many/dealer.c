@@ -19,32 +19,6 @@
 
 static void step(struct dealer *dealer, struct deal_event event);
 
-/* ---- the list ---- */
-
-/* What one of its variants runs; 0: the only one. */
-static const struct order *variant_at(const struct dealer *dealer, uint32_t number, char variant)
-{
-	size_t side = variant ? (size_t)(variant - 'A') : 0;
-	return dealer_order(dealer, number) +
-	       (side < dealer->list.variants ? side * dealer->list.variant_step : 0);
-}
-
-static void make_orders(struct dealer *dealer)
-{
-	const struct batch_config *config = dealer->many->config;
-	const struct worklist_opts opts = {
-		.order = (enum schedule_order)config->order,
-		.seed = (uint64_t)config->seed,
-		.halt = config->halt,
-		.deadline_ns = config->deadline_ns ? ns_add(clock_now_ns(), config->deadline_ns)
-						   : NS_NEVER,
-		.groups = dealer->list.groups,
-		.gates = dealer->list.gates,
-		.kinds = dealer->list.kinds,
-	};
-	worklist_init(&dealer->orders, &opts, dealer->list.todo, dealer->list.count);
-}
-
 /* ---- hosts ---- */
 
 static struct peer *find_peer(struct dealer *dealer, uint64_t id)
@@ -66,14 +40,8 @@ static const char *host_name(const struct dealer *dealer, uint32_t host)
 void dealer_send(struct dealer *dealer, uint64_t link, struct work_msg msg)
 {
 	AUTO(buf_done) struct buf data = BUF_INIT;
-	struct many *many = dealer->many;
 	work_put(&data, &msg);
-	if (link != MANY_LOCAL_LINK) {
-		peer_links_send_to(many->links, link, buf_data(&data), buf_len(&data));
-		return;
-	}
-	buf_append(&many->to_post, buf_data(&data), buf_len(&data));
-	event_active(many->deliver, EV_TIMEOUT, 0);
+	peer_links_send_to(dealer->many->links, link, buf_data(&data), buf_len(&data));
 }
 
 static void free_got(struct got *got)
@@ -94,16 +62,6 @@ static void free_peer(struct peer *peer)
 }
 
 /* ---- results ---- */
-
-static void fail(struct dealer *dealer, const struct err *err)
-{
-	if (dealer->broken)
-		return;
-	dealer->broken = true;
-	log_error("%s", err->msg);
-	step(dealer,
-	     (struct deal_event){ DEAL_EV_STOP, .stop = WORKLIST_KILL, .why = BATCH_STOP_FATAL });
-}
 
 static struct got *find_got(struct peer *peer, uint32_t lease)
 {
@@ -149,9 +107,9 @@ static int take_output(struct dealer *dealer, struct peer *peer, const struct wo
 static int keep_output(struct dealer *dealer, uint32_t number, const struct got *got,
 		       struct result *result, struct err *err)
 {
-	const char *dir = dealer->many->config->results;
+	const char *dir = dealer->job->config->results;
 	const struct order *order = dealer_order(dealer, number);
-	bool repeated = dealer->list.todo[number].runs > 1;
+	bool repeated = dealer->job->todo[number].runs > 1;
 	const struct batch_trial trial = { .attempt = result->attempt,
 					   .run = result->run,
 					   .warmup = result->warmup };
@@ -165,32 +123,6 @@ static int keep_output(struct dealer *dealer, uint32_t number, const struct got 
 			return r;
 	}
 	return 0;
-}
-
-/* What ended, for the recorder; its result is there. */
-static void record(struct dealer *dealer, uint32_t number, struct ending *ending)
-{
-	const struct batch_config *config = dealer->many->config;
-	const struct batch_order *todo = &dealer->list.todo[number];
-	const struct result *result = &ending->result;
-	struct err err = ERR_INIT;
-	bool repeated = todo->runs > 1 || todo->repeat || config->warmup > 0;
-	ending->what = variant_at(dealer, number, result->variant[0]);
-	ending->index = ending->order = number;
-	ending->number = todo->number;
-	ending->timed = result->has[RESULT_WALL_NS];
-	ending->runtime_ns = ending->timed ? (uint64_t)result->value[RESULT_WALL_NS] : 0;
-	ending->hidden = repeated && !config->show_output && result->reason == REASON_OK;
-	if (ending->what->extra && ending->what->extra->tag)
-		ending->tag = mem_strdup(ending->what->extra->tag);
-	if (dealer->list.journal->log_fd >= 0 && !ending->retry) {
-		AUTO(buf_done) struct buf command = BUF_INIT;
-		order_append_command(ending->what, 0, &command);
-		ending->command = buf_take_str(&command);
-	}
-	recorder_tell(&dealer->recorder, ending);
-	if (recorder_write(&dealer->recorder, ending, &err) < 0)
-		fail(dealer, &err);
 }
 
 /* What runs is known better here: a host is told only what it needs. */
@@ -211,14 +143,12 @@ static void forget_order(struct result *result)
 }
 
 /* One that failed and is not over runs again where it is. */
-static void set_retry(const struct dealer *dealer, uint32_t number, struct ending *ending)
+static void set_retry(const struct dealer *dealer, struct ending *ending)
 {
-	const struct batch_order *todo = &dealer->list.todo[number];
 	const struct result *result = &ending->result;
 	ending->retry = !ending->final && !ending->unrun && result->reason != REASON_OK;
-	ending->attempts = todo->retries + dealer->list.todo[number].losses + 1;
 	ending->retry_in_ns =
-		batch_retry_delay_ns(dealer->many->config->retry_delay_ns, result->attempt);
+		batch_retry_delay_ns(dealer->job->config->retry_delay_ns, result->attempt);
 }
 
 static void count_result(struct dealer *dealer, uint32_t number)
@@ -233,9 +163,10 @@ static void count_result(struct dealer *dealer, uint32_t number)
 		log_warn("%s sent a result that cannot be read: %s", dealer->peer->name, err.msg);
 		return;
 	}
-	const struct order *order = variant_at(dealer, number, result->variant[0]);
+	const struct order *order = dispatch_order(dealer->dispatch, number, result->variant[0]);
+	const struct batch_order *todo = &dealer->job->todo[number];
 	forget_order(result);
-	ending_set_order(result, order, 0, dealer->list.todo[number].item.width);
+	ending_set_order(result, order, 0, todo->item.width);
 	free(result->node);
 	result->node = mem_strdup(dealer->peer->name);
 	if (got && got->trouble && result->reason == REASON_OK) {
@@ -245,17 +176,19 @@ static void count_result(struct dealer *dealer, uint32_t number)
 	ending.start_wall_ns = msg->value;
 	ending.unrun = msg->flags & WORK_UNRUN;
 	ending.final = msg->flags & WORK_FINAL && !ending.unrun;
-	set_retry(dealer, number, &ending);
+	set_retry(dealer, &ending);
 	if (keep_output(dealer, number, got, result, &err) < 0 ||
 	    (ending.final && dealer_place_files(got, &err) < 0))
-		fail(dealer, &err);
+		dispatch_fail(dealer->dispatch, &err);
 	for (int i = 0; got && i < 2; i++) {
 		ending.fds[i] = fd_take(&got->fds[i]);
 		ending.bytes[i] = got->bytes[i];
 	}
-	record(dealer, number, &ending);
+	ending.timed = result->has[RESULT_WALL_NS];
+	ending.runtime_ns = ending.timed ? (uint64_t)result->value[RESULT_WALL_NS] : 0;
+	dispatch_record(dealer->dispatch, number, &ending);
 	if (result->reason == REASON_OK && !result->warmup && ending.timed)
-		worklist_learn(&dealer->orders, &dealer->list.todo[number], ending.runtime_ns);
+		worklist_learn(dispatch_list(dealer->dispatch), todo, ending.runtime_ns);
 	if (got)
 		free_got(got);
 }
@@ -267,9 +200,9 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	AUTO(ending_done) struct ending ending;
 	struct result *result = &ending.result;
 	ending_init_bare(&ending);
-	ending_set_order(result, dealer_order(dealer, number), 0,
-			 dealer->list.todo[number].item.width);
-	result->attempt = (int)MAX(dealer->list.todo[number].losses, 1);
+	const struct batch_order *todo = &dealer->job->todo[number];
+	ending_set_order(result, dealer_order(dealer, number), 0, todo->item.width);
+	result->attempt = (int)MAX(todo->losses, 1);
 	result->reason = reason;
 	result->status = (struct exit_status){ .kind = EXIT_UNKNOWN };
 	result->node = mem_strdup(host_name(dealer, host));
@@ -278,8 +211,7 @@ static void write_own(struct dealer *dealer, uint32_t number, uint32_t host, enu
 	ending.start_wall_ns = clock_wall_ns();
 	ending.final = final;
 	ending.retry = !final;
-	ending.attempts = dealer->list.todo[number].retries + dealer->list.todo[number].losses + 1;
-	record(dealer, number, &ending);
+	dispatch_record(dealer->dispatch, number, &ending);
 }
 
 /* ---- the end ---- */
@@ -288,19 +220,19 @@ static void say_bye(struct dealer *dealer, uint64_t link)
 {
 	dealer_send(dealer, link,
 		    (struct work_msg){ .type = WORK_BYE,
-				       .count = (uint32_t)dealer_exit_code(dealer) });
+				       .count = (uint32_t)dispatch_exit_code(dealer->dispatch) });
 }
 
 static void end(struct dealer *dealer)
 {
 	list_foreach(link, &dealer->peers) say_bye(dealer, list_entry(link, struct peer, link)->id);
-	many_end(dealer->many, dealer_exit_code(dealer));
+	many_end(dealer->many, dispatch_exit_code(dealer->dispatch));
 }
 
 /* Those that were promised are told that it is over, unless the user wants to leave. */
 bool dealer_is_awaited(const struct dealer *dealer)
 {
-	return deal_absent(&dealer->deal) > 0 && dealer->orders.stop == BATCH_GO;
+	return deal_absent(&dealer->deal) > 0 && dealer->deal.list->stop == BATCH_GO;
 }
 
 /* ---- what deal wants ---- */
@@ -310,7 +242,7 @@ static char *unfit(const struct dealer *dealer, uint32_t number, const char *wha
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	const struct order_kind *kind =
-		worklist_kind(&dealer->orders, &dealer->list.todo[number].item);
+		worklist_kind(dealer->deal.list, &dealer->job->todo[number].item);
 	buf_printf(&text, "%s what order ", what);
 	order_append_id(dealer_order(dealer, number), &text);
 	buf_printf(&text, " needs: %d core%s", kind->width, kind->width == 1 ? "" : "s");
@@ -330,15 +262,16 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	work_put_order(&text, dealer_order(dealer, action->order));
-	for (uint32_t i = 1; i < dealer->list.variants; i++) {
+	for (uint32_t i = 1; i < dealer->job->variants; i++) {
 		buf_append_char(&text, '\n');
-		work_put_order(&text, variant_at(dealer, action->order, (char)('A' + i)));
+		work_put_order(&text,
+			       dispatch_order(dealer->dispatch, action->order, (char)('A' + i)));
 	}
 	dealer_send(dealer, action->link,
 		    (struct work_msg){ .type = WORK_GIVE,
 				       .order = action->order,
 				       .lease = action->lease,
-				       .number = dealer->list.todo[action->order].losses,
+				       .number = dealer->job->todo[action->order].losses,
 				       .text = buf_data(&text),
 				       .len = buf_len(&text) });
 }
@@ -385,7 +318,6 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		break;
 	case DEAL_DO_DROP:
 		msg.type = WORK_DROP;
-		dealer->late++;
 		log_info("%s is back with an order that another host has by now: it is told so",
 			 host_name(dealer, action->host));
 		dealer_send(dealer, action->link, msg);
@@ -400,11 +332,10 @@ static void act(struct dealer *dealer, const struct deal_action *action)
 		break;
 	case DEAL_DO_ACK:
 		msg.type = WORK_ACK;
-		if (!dealer->broken)
+		if (dealer->deal.list->stop != BATCH_STOP_FATAL) /* it may not be written */
 			dealer_send(dealer, action->link, msg);
 		break;
 	case DEAL_DO_NOTE:
-		dealer->late++;
 		log_info("a result of %s for an order that was given to another host does not "
 			 "count",
 			 host_name(dealer, action->host));
@@ -443,6 +374,7 @@ static void step(struct dealer *dealer, struct deal_event event)
 	for (size_t i = 0; i < actions.count; i++)
 		act(dealer, &actions.items[i]);
 	deal_actions_done(&actions);
+	dispatch_hosts_stepped(dealer->dispatch);
 	uint64_t deadline_ns = deal_deadline_ns(&dealer->deal);
 	struct timeval left = clock_left(deadline_ns, clock_now_ns());
 	if (deadline_ns == NS_NEVER)
@@ -453,9 +385,12 @@ static void step(struct dealer *dealer, struct deal_event event)
 
 static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	struct dealer *dealer = arg;
-	journal_sync(dealer->list.journal);
-	step(dealer, (struct deal_event){ DEAL_EV_TIMER });
+	step(arg, (struct deal_event){ DEAL_EV_TIMER });
+}
+
+static void look(void *arg)
+{
+	step(arg, (struct deal_event){ DEAL_EV_LOOK });
 }
 
 /* ---- what hosts say ---- */
@@ -473,8 +408,7 @@ static int take_hello(struct dealer *dealer, struct peer *peer, const struct wor
 	hello->facts.name = peer->name;
 	hello->facts.features = *hello->features ? hello->features : NULL;
 	step(dealer, (struct deal_event){ DEAL_EV_HELLO, .link = peer->id, .id = hello->id,
-					  .facts = hello->facts,
-					  .local = peer->id == MANY_LOCAL_LINK, .held = hello->held,
+					  .facts = hello->facts, .held = hello->held,
 					  .held_count = ours ? hello->held_count : 0 });
 	return 0;
 }
@@ -510,7 +444,7 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		if (r == -EPROTO)
 			return r;
 		if (r < 0)
-			fail(dealer, err);
+			dispatch_fail(dealer->dispatch, err);
 		break;
 	case WORK_RESULT:
 		event.type = DEAL_EV_RESULT;
@@ -540,9 +474,9 @@ static int take_msg(struct dealer *dealer, struct peer *peer, const struct work_
 		break;
 	}
 	step(dealer, event);
-	if (msg->type == WORK_STARTED && msg->order < dealer->list.count &&
-	    dealer->list.todo[msg->order].lease == msg->lease)
-		batch_page_started(dealer->recorder.page, msg->order, peer->name);
+	if (msg->type == WORK_STARTED && msg->order < dealer->job->count &&
+	    dealer->job->todo[msg->order].lease == msg->lease)
+		dispatch_started(dealer->dispatch, msg->order, peer->name);
 	const struct deal_host *host = &dealer->deal.hosts[peer->host];
 	if (msg->type == WORK_BEAT && host->link == peer->id)
 		dealer_send(dealer, peer->id,
@@ -601,75 +535,55 @@ void dealer_down(struct dealer *dealer, uint64_t link, bool dead)
 						  .dead = dead });
 }
 
-void dealer_stop(struct dealer *dealer, enum worklist_halt stop)
-{
-	step(dealer, (struct deal_event){ DEAL_EV_STOP, .stop = stop,
-					  .why = stop == WORKLIST_DRAIN ? BATCH_STOP_DRAIN
-									: BATCH_STOP_INTERRUPT });
-}
-
 /* ---- life ---- */
 
 /* All runs of an order are on one host. Some that an earlier coordinator has written may be on
  * another: they do not count, and the order begins again. */
 static void forget_runs(struct dealer *dealer)
 {
-	for (size_t i = 0; i < dealer->list.count; i++)
-		if (dealer->list.todo[i].run > 0)
-			write_own(dealer, (uint32_t)i, DEAL_NO_HOST, REASON_LOST,
-				  "it begins again, so that all runs are on one host", false);
+	for (size_t i = 0; i < dealer->job->count; i++) {
+		if (dealer->job->todo[i].run == 0)
+			continue;
+		dealer->job->todo[i].run = 0;
+		write_own(dealer, (uint32_t)i, DEAL_NO_HOST, REASON_LOST,
+			  "it begins again, so that all runs are on one host", false);
+	}
 }
 
-int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct err *err)
+struct dealer *dealer_new(struct many *many, struct dispatch *dispatch)
 {
-	const struct batch_config *config = many->config;
 	struct dealer *dealer = NEW(struct dealer);
-	uint64_t now_ns = clock_now_ns();
+	const struct batch_config *config = many->config;
 	dealer->many = many;
-	list_init(&dealer->peers);
-	int r = many->hooks->load(many->arg, again, &dealer->list, err);
-	if (r < 0) {
-		free(dealer);
-		return r;
-	}
+	dealer->dispatch = dispatch;
+	dealer->job = dispatch_job(dispatch);
 	dealer->term = random_u64() | 1;
+	list_init(&dealer->peers);
 	dealer->timer = evtimer_new(runner_base(many->runner), on_timer, dealer);
-	dealer->status =
-		event_new(runner_base(many->runner), -1, EV_PERSIST, dealer_on_status, dealer);
-	dealer_begin_telling(dealer);
-	make_orders(dealer);
 	struct deal_config deal = {
 		.lost_after_ns = many->lost_ns,
-		.hold_until_ns = again ? ns_add(now_ns, many->lost_ns) : 0,
 		.patience_ns = PATIENCE_NS,
 		.min_hosts = many->rdzv->min_nodes,
 		.max_hosts = many->rdzv->max_nodes,
+		.own = many_runs_orders(many) ? runner_batch(many->runner) : NULL,
 		.retry_lost = config->retry_on.reasons[REASON_LOST],
-		.once = config->part,
 	};
-	deal_init(&dealer->deal, &deal, &dealer->orders);
-	r = dealer_open_page(dealer, err);
-	if (r < 0) {
-		dealer_free(dealer);
-		return r;
-	}
+	deal_init(&dealer->deal, &deal, dispatch_list(dispatch));
 	dealer_mark_directory(dealer);
-	*ret_dealer = dealer;
+	dispatch_share(dispatch, &dealer->deal, look, dealer);
 	forget_runs(dealer);
-	return 0;
+	step(dealer, (struct deal_event){ DEAL_EV_START });
+	return dealer;
 }
 
 void dealer_free(struct dealer *dealer)
 {
 	if (!dealer)
 		return;
-	batch_page_close(dealer->recorder.page, dealer->many->exit_code);
+	dispatch_share(dealer->dispatch, NULL, NULL, NULL);
 	dealer_unmark_directory(dealer);
 	list_foreach(link, &dealer->peers) free_peer(list_entry(link, struct peer, link));
 	event_free(dealer->timer);
-	event_free(dealer->status);
 	deal_done(&dealer->deal);
-	recorder_done(&dealer->recorder);
-	worklist_done(&dealer->orders);
 	free(dealer);
 }

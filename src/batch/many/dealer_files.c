@@ -209,7 +209,7 @@ static bool path_ok(const struct work_msg *fetch)
 int dealer_check_fetch(const struct dealer *dealer, const struct work_msg *msg, struct err *err)
 {
 	const struct order_extra *extra =
-		msg->order < dealer->list.count ? dealer_order(dealer, msg->order)->extra : NULL;
+		msg->order < dealer->job->count ? dealer_order(dealer, msg->order)->extra : NULL;
 	if (!extra || msg->number >= extra->transfer.count || msg->value > INT64_MAX / 2 ||
 	    !path_ok(msg))
 		return err_set(err, EPROTO, "it asks for a file that no order has");
@@ -270,9 +270,9 @@ bool dealer_may_take(struct dealer *dealer, struct got *got, size_t len)
 int dealer_take_file(struct dealer *dealer, struct peer *peer, const struct work_msg *msg,
 		     struct err *err)
 {
-	if (msg->order >= dealer->list.count || msg->len > WORK_OUTPUT_MAX)
+	if (msg->order >= dealer->job->count || msg->len > WORK_OUTPUT_MAX)
 		return err_set(err, EPROTO, "a file of an unknown order");
-	const struct batch_order *order = &dealer->list.todo[msg->order];
+	const struct batch_order *order = &dealer->job->todo[msg->order];
 	const struct order_extra *extra = dealer_order(dealer, msg->order)->extra;
 	if (!extra || msg->number >= extra->returns.count)
 		return err_set(err, EPROTO, "a file that no order returns");
@@ -316,7 +316,7 @@ void dealer_drop_files(struct got *got)
 
 static bool any_files(const struct dealer *dealer)
 {
-	for (uint32_t i = 0; i < dealer->list.count; i++)
+	for (uint32_t i = 0; i < dealer->job->count; i++)
 		if (order_moves_files(dealer_order(dealer, i)))
 			return true;
 	return false;

@@ -1,12 +1,11 @@
-/* What the coordinator's parts share: dealer.c (gives orders out, takes results) and dealer_tell.c
- * (says so to people) and dealer_files.c (files that move with orders). */
+/* What the parts of the coordinator share: dealer.c (gives orders out, takes results) and
+ * dealer_files.c (files that move with orders). */
 #ifndef BATCH_MANY_DEALER_PRIVATE_H
 #define BATCH_MANY_DEALER_PRIVATE_H
 
 #include "base/dir.h"
 #include "base/newfile.h"
 #include "batch/many/many_private.h"
-#include "batch/recorder.h"
 
 /* A file that an order made. */
 struct got_file {
@@ -41,25 +40,22 @@ struct peer {
 
 struct dealer {
 	struct many *many;
-	struct many_list list;
-	struct worklist orders;
+	struct dispatch *dispatch;
+	const struct dispatch_job *job;
 	struct deal deal;
-	struct event *timer, *status;
+	struct event *timer;
 	struct list peers;
 	uint64_t term;
 	/* the result at hand */
 	struct peer *peer;
 	struct peer *taking; /* its bytes are at hand; NULL: none are */
 	const struct work_msg *msg;
-	struct recorder recorder;
-	uint64_t late; /* results that did not count */
-	bool broken;   /* the result file cannot be written */
 	char mark[40]; /* a file by which hosts see that they share the directory; "": none */
 };
 
 static inline const struct order *dealer_order(const struct dealer *dealer, uint32_t number)
 {
-	return &dealer->list.orders->items[dealer->list.todo[number].item.index];
+	return dispatch_order(dealer->dispatch, number, 0);
 }
 
 /* dealer.c */
@@ -77,13 +73,5 @@ void dealer_drop_files(struct got *got);
 bool dealer_may_take(struct dealer *dealer, struct got *got, size_t len);
 void dealer_mark_directory(struct dealer *dealer);
 void dealer_unmark_directory(struct dealer *dealer);
-
-/* dealer_tell.c */
-void dealer_begin_telling(struct dealer *dealer);
-int dealer_exit_code(const struct dealer *dealer);
-void dealer_on_status(evutil_socket_t fd, short what, void *dealer);
-
-/* --http: who coordinates serves the page. */
-int dealer_open_page(struct dealer *dealer, struct err *err);
 
 #endif

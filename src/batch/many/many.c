@@ -22,7 +22,7 @@
 static void on_leave(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct many *many = arg;
-	event_base_loopbreak(runner_base(many->runner));
+	runner_end(many->runner);
 }
 
 /* A coordinator stays until all others have heard it. */
@@ -49,6 +49,7 @@ static void fail(struct many *many, int code, const char *why)
 {
 	if (!many->over)
 		log_error("%s", why);
+	many->failed = many->failed || !many->over;
 	many_end(many, code);
 }
 
@@ -108,12 +109,25 @@ static void withdraw(struct many *many, const char *why)
 	peer_links_withdraw(many->links);
 }
 
+/* The list is here from now on. */
+static int take_list(struct many *many, bool again, struct err *err)
+{
+	int r = many->hooks->load(many->arg, again, &many->job, err);
+	if (r < 0)
+		return r;
+	many->job.node = many->name;
+	many->job.opts.shared = true;
+	many->job.opts.once = many->config->part;
+	many->job.opts.hold_until_ns = again ? ns_add(clock_now_ns(), many->lost_ns) : 0;
+	return dispatch_new(many->runner, &many->job, &many->dispatch, err);
+}
+
 static void on_coordinate(void *arg)
 {
 	struct many *many = arg;
 	struct err err = ERR_INIT;
 	bool again = post_had_coordinator(many->post);
-	int r = dealer_new(many, again, &many->dealer, &err);
+	int r = take_list(many, again, &err);
 	if (r == -EBUSY && (again || many->rdzv->endpoint_count > 1)) {
 		withdraw(many, err.msg);
 		return;
@@ -129,32 +143,14 @@ static void on_coordinate(void *arg)
 		return;
 	}
 	many->coordinated = true;
-	if (many->config->hosts_fd >= 0)
-		return; /* the orders run elsewhere */
-	dealer_peer(many->dealer, MANY_LOCAL_LINK, many->name);
-	post_up(many->post);
+	many->dealer = dealer_new(many, many->dispatch);
+	if (many_runs_orders(many))
+		runner_adopt(many->runner, dispatch_source(many->dispatch));
 }
 
 static void on_superseded(void *arg)
 {
 	fail(arg, EXIT_CODE_SYSTEM, "another host coordinates this batch by now");
-}
-
-static void on_deliver(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct many *many = arg;
-	struct err err = ERR_INIT;
-	struct buf to_dealer = many->to_dealer, to_post = many->to_post;
-	many->to_dealer = many->to_post = BUF_INIT;
-	if (many->dealer && buf_len(&to_dealer) > 0)
-		dealer_take(many->dealer, MANY_LOCAL_LINK, buf_data(&to_dealer),
-			    buf_len(&to_dealer));
-	if (buf_len(&to_post) > 0 &&
-	    post_take(many->post, buf_data(&to_post), buf_len(&to_post), &err) < 0)
-		fail(many, EXIT_CODE_SYSTEM, err.msg);
-	buf_done(&to_dealer);
-	buf_done(&to_post);
-	post_drained(many->post);
 }
 
 static void on_peer(void *arg, uint64_t id, const char *name)
@@ -178,7 +174,7 @@ static void on_peer_down(void *arg, uint64_t id, bool dead)
 		dealer_down(many->dealer, id, dead);
 	if (many->over && peer_links_caller_count(many->links) == 0 &&
 	    !(many->dealer && dealer_is_awaited(many->dealer)))
-		event_base_loopbreak(runner_base(many->runner));
+		runner_end(many->runner);
 }
 
 /* ---- the coordinator elsewhere ---- */
@@ -244,11 +240,10 @@ static void on_hosts_gone(evutil_socket_t fd UNUSED, short what UNUSED, void *ar
 
 /* ---- the runner ---- */
 
-static void begin(void *arg, struct runner *runner)
+static struct order_source *open_links(void *arg, struct runner *runner, struct err *err UNUSED)
 {
 	struct many *many = arg;
 	many->runner = runner;
-	many->deliver = event_new(runner_base(runner), -1, 0, on_deliver, many);
 	many->patience = evtimer_new(runner_base(runner), on_patience, many);
 	many->leave = evtimer_new(runner_base(runner), on_leave, many);
 	many->hint = evtimer_new(runner_base(runner), on_hint, many);
@@ -264,24 +259,14 @@ static void begin(void *arg, struct runner *runner)
 	many->handler = peer_links_handler;
 	many->handler.risk = many->config->part ? many->config->part->risk : RISK;
 	many->links = peer_links_new(runner_base(runner), many->rdzv, &many->handler, many);
+	return post_source(many->post);
 }
 
-static void started(void *arg, const struct batch_order *order)
+static void stepped(void *arg)
 {
 	struct many *many = arg;
-	post_started(many->post, order);
-}
-
-static void ended(void *arg, struct ending *ending)
-{
-	struct many *many = arg;
-	post_ended(many->post, ending);
-}
-
-static uint32_t lease(void *arg, const struct batch_order *order)
-{
-	const struct many *many = arg;
-	return post_lease(many->post, order);
+	if (many->dispatch)
+		dispatch_slots_stepped(many->dispatch);
 }
 
 /* Ctrl-C: first stops, or with orders of our own starts no more, second kills. A host that does not
@@ -289,45 +274,51 @@ static uint32_t lease(void *arg, const struct batch_order *order)
 static void signalled(void *arg, int sig)
 {
 	struct many *many = arg;
+	bool asks = sig == SIGWINCH || sig == SIGUSR1;
 	enum worklist_halt first = many->config->part ? WORKLIST_DRAIN : WORKLIST_STOP;
-	enum worklist_halt stop = sig == SIGHUP	    ? WORKLIST_DRAIN
-				  : many->signals++ ? WORKLIST_KILL
-						    : first;
-	if (many->over)
-		event_base_loopbreak(runner_base(many->runner));
-	else if (many->dealer)
-		dealer_stop(many->dealer, stop);
-	else
+	if (many->over && !asks) {
+		runner_end(many->runner);
+	} else if (many->dispatch) {
+		dispatch_signalled(many->dispatch, sig);
+	} else if (!asks) {
+		enum worklist_halt stop = sig == SIGHUP	    ? WORKLIST_DRAIN
+					  : many->signals++ ? WORKLIST_KILL
+							    : first;
 		post_interrupt(many->post, stop);
+	}
 }
 
 /* Nothing runs here, and nothing will. */
 static void idle(void *arg)
 {
 	struct many *many = arg;
-	if (!many->dealer && runner_stop_signal(many->runner))
+	if (many->dispatch)
+		return;
+	if (runner_failed(many->runner))
+		many_end(many, runner_failed(many->runner));
+	else if (runner_stop_signal(many->runner))
 		many_end(many, EXIT_CODE_SIGNAL_BASE + runner_stop_signal(many->runner));
 }
 
 static int finish(void *arg)
 {
 	struct many *many = arg;
-	if (many->dealer)
-		dealer_finish(many->dealer);
-	return many->exit_code;
+	int code = many->dispatch ? dispatch_finish(many->dispatch) : many->exit_code;
+	return many->failed ? many->exit_code : code;
 }
 
 /* Before the loop is gone. */
-static void close_all(void *arg)
+static void close_all(void *arg, int code)
 {
 	struct many *many = arg;
 	dealer_free(many->dealer);
 	many->dealer = NULL;
+	dispatch_free(many->dispatch, code);
+	many->dispatch = NULL;
 	peer_links_free(many->links);
 	many->links = NULL;
 	post_free(many->post);
 	many->post = NULL;
-	event_free(many->deliver);
 	event_free(many->patience);
 	event_free(many->leave);
 	event_free(many->hint);
@@ -336,22 +327,19 @@ static void close_all(void *arg)
 	many->runner = NULL;
 }
 
-static const struct runner_source source = {
-	.begin = begin,
-	.started = started,
-	.ended = ended,
-	.lease = lease,
-	.signalled = signalled,
+static const struct runner_owner owner = {
+	.open = open_links,
+	.stepped = stepped,
 	.idle = idle,
+	.signalled = signalled,
 	.finish = finish,
 	.close = close_all,
 };
 
 void many_job(struct many *many, struct runner_job *job)
 {
-	job->source = &source;
-	job->source_arg = many;
-	post_job(many->post, job);
+	job->owner = &owner;
+	job->owner_arg = many;
 }
 
 bool many_coordinated(const struct many *many)
@@ -386,7 +374,5 @@ void many_free(struct many *many)
 	if (!many)
 		return;
 	post_free(many->post);
-	buf_done(&many->to_dealer);
-	buf_done(&many->to_post);
 	free(many);
 }

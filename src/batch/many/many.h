@@ -1,28 +1,16 @@
-/* A batch on many hosts: this process runs orders that a coordinator gives it, and may be that
- * coordinator itself. core/deal decides; nodes/peer_links.h has the connections; the runner runs
- * the orders. */
+/* A batch on many hosts: this process runs orders that a coordinator gives it, or is that
+ * coordinator itself, and then has the list. core/deal decides; nodes/peer_links.h has the
+ * connections; the runner runs the orders. */
 #ifndef BATCH_MANY_MANY_H
 #define BATCH_MANY_MANY_H
 
-#include "batch/runner.h"
+#include "batch/dispatch.h"
 #include "nodes/rendezvous.h"
-
-/* What the coordinator works on. All is borrowed. */
-struct many_list {
-	const struct orders *orders;
-	struct batch_order *todo;
-	size_t count, already_done;
-	uint32_t groups, gates; /* of them */
-	const struct order_kind *kinds;
-	size_t variant_step; /* from an order of A to that of B, see runner_job; 0: no variants */
-	uint32_t variants;   /* 0: none */
-	struct journal *journal;
-};
 
 struct many_hooks {
 	/* This process coordinates: read the orders, open the result file. `again`: it takes over
 	 * from another one, of which it knows only that file. */
-	int (*load)(void *arg, bool again, struct many_list *ret_list, struct err *err);
+	int (*load)(void *arg, bool again, struct dispatch_job *ret_job, struct err *err);
 	/* The limits of an order that was given to this host, and how it is repeated: todo->number
 	 * is its number in the list. `places` bounds todo->item.index. */
 	void (*fill)(void *arg, const struct order *order, uint32_t variants, size_t places,

@@ -1,5 +1,5 @@
-/* What the parts of many share: many.c (both), post.c (a host's side), dealer.c and dealer_tell.c
- * (the coordinator's). */
+/* What the parts of many share: many.c (both), post.c (a host's side), dealer.c (the
+ * coordinator's). */
 #ifndef BATCH_MANY_MANY_PRIVATE_H
 #define BATCH_MANY_MANY_PRIVATE_H
 
@@ -11,8 +11,6 @@
 #include "batch/runner.h"
 #include "core/deal/hand.h"
 #include "proto/deal/work_msg.h"
-
-#define MANY_LOCAL_LINK UINT64_MAX /* of the host in the coordinator's process */
 
 struct dealer;
 struct post;
@@ -29,21 +27,26 @@ struct many {
 	struct peer_links_handler handler;
 	struct peer_links *links;
 	struct post *post;
-	struct dealer *dealer;			  /* NULL: the coordinator is elsewhere */
-	struct buf to_dealer, to_post;		  /* between the two, if both are here */
-	struct event *deliver, *patience, *leave; /* leave: do not wait for the others any longer */
-	struct event *hint;			  /* that nobody coordinates so far */
-	struct event *hosts; /* what starts the other hosts has ended; or NULL */
+	struct dispatch_job job; /* with these two, if the list is here */
+	struct dispatch *dispatch;
+	struct dealer *dealer;		/* NULL: the coordinator is elsewhere */
+	struct event *patience, *leave; /* leave: do not wait for the others any longer */
+	struct event *hint;		/* that nobody coordinates so far */
+	struct event *hosts;		/* what starts the other hosts has ended; or NULL */
 	bool coordinated;
 	bool withdrew; /* who coordinates is out of reach, but has the result file */
 	int signals;   /* of the user, so far */
 	int exit_code;
-	bool over;
+	bool over, failed; /* failed: whatever came of the orders */
 };
 
 /* many.c */
 void many_end(struct many *many, int code);
 void many_orphaned(struct many *many); /* there is no coordinator any more, for now */
+static inline bool many_runs_orders(const struct many *many)
+{
+	return many->config->hosts_fd < 0; /* else they run elsewhere only */
+}
 
 /* post.c */
 struct post *post_new(struct many *many);
@@ -55,20 +58,16 @@ void post_coordinates(struct post *post);
 int post_take(struct post *post, const void *data, size_t len, struct err *err);
 void post_drained(struct post *post);
 void post_interrupt(struct post *post, enum worklist_halt stop);
-void post_job(struct post *post, struct runner_job *job);
-void post_started(struct post *post, const struct batch_order *order);
-void post_ended(struct post *post, struct ending *ending);
+struct order_source *post_source(struct post *post);
 bool post_had_coordinator(const struct post *post);
-uint32_t post_lease(const struct post *post, const struct batch_order *order); /* 0: none */
 
 /* dealer.c */
-int dealer_new(struct many *many, bool again, struct dealer **ret_dealer, struct err *err);
+/* Shares the list of `dispatch` with hosts elsewhere. */
+struct dealer *dealer_new(struct many *many, struct dispatch *dispatch);
 void dealer_free(struct dealer *dealer);
 void dealer_peer(struct dealer *dealer, uint64_t link, const char *name);
 void dealer_take(struct dealer *dealer, uint64_t link, const void *data, size_t len);
 void dealer_down(struct dealer *dealer, uint64_t link, bool dead);
-void dealer_stop(struct dealer *dealer, enum worklist_halt stop);
 bool dealer_is_awaited(const struct dealer *dealer); /* by hosts that are still to come */
-void dealer_finish(struct dealer *dealer);	     /* says how it ended */
 
 #endif

@@ -55,6 +55,7 @@ struct post {
 	struct hand hand;
 	struct hand_actions actions;
 	struct event *timer;
+	struct order_source source;
 	struct orders orders;
 	struct batch_order *places;
 	struct task *tasks;
@@ -114,13 +115,7 @@ static void release_files(struct post *post, const struct task *task)
 
 static void send_bytes(struct post *post, const struct buf *data)
 {
-	struct many *many = post->many;
-	if (many->dealer) {
-		buf_append(&many->to_dealer, buf_data(data), buf_len(data));
-		event_active(many->deliver, EV_TIMEOUT, 0);
-	} else {
-		peer_links_send(many->links, buf_data(data), buf_len(data));
-	}
+	peer_links_send(post->many->links, buf_data(data), buf_len(data));
 }
 
 static void send_msg(struct post *post, struct work_msg msg)
@@ -132,9 +127,7 @@ static void send_msg(struct post *post, struct work_msg msg)
 
 static bool has_room(const struct post *post)
 {
-	const struct many *many = post->many;
-	return many->dealer ? buf_len(&many->to_dealer) < UNSENT_MAX
-			    : peer_links_unsent(many->links) < UNSENT_MAX;
+	return peer_links_unsent(post->many->links) < UNSENT_MAX;
 }
 
 /* The next piece of its output; false when there is none left. */
@@ -390,7 +383,7 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static bool shares_directory(const struct post *post, const struct work_msg *welcome)
 {
 	AUTO_FREE char *mark = mem_strndup(welcome->text, welcome->len);
-	return post->many->dealer || cargo_sees(post->cargo, mark);
+	return cargo_sees(post->cargo, mark);
 }
 
 /* What it made is kept open, so that the name can go. */
@@ -456,7 +449,7 @@ static void on_failed(void *arg, uint32_t number UNUSED, uint32_t lease, const c
 	size_t place = (size_t)(task - post->tasks);
 	struct parcel *parcel = add_parcel(post, task);
 	ending_set_order(&result, &post->orders.items[place], 0, post->places[place].item.width);
-	result.attempt = post->places[place].earlier + 1;
+	result.attempt = post->places[place].losses + 1;
 	result.reason = REASON_FILES;
 	result.status = (struct exit_status){ .kind = EXIT_UNKNOWN };
 	result.node = mem_strdup(post->many->name);
@@ -504,8 +497,7 @@ static int take_order(struct post *post, const struct work_msg *msg, struct err 
 	*todo = (struct batch_order){ .item.index = (uint32_t)place, .number = msg->order };
 	post->many->hooks->fill(post->many->arg, &post->orders.items[place], variants, post->count,
 				todo);
-	todo->earlier = (int32_t)MIN(msg->number, (uint32_t)INT16_MAX);
-	todo->retries = (int32_t)MIN(todo->retries + todo->earlier, (int32_t)INT16_MAX);
+	todo->losses = (uint8_t)MIN(msg->number, (uint32_t)UINT8_MAX);
 	todo->run = (int32_t)MIN(msg->count, (uint32_t)MAX(todo->runs - 1, 0));
 	todo->state = BATCH_FREE;
 	step(post, (struct hand_event){ HAND_EV_GIVEN, .order = msg->order, .lease = msg->lease,
@@ -552,10 +544,9 @@ static int take_msg(struct post *post, const struct work_msg *msg, struct err *e
 	case WORK_PIECE:
 		return cargo_take(post->cargo, msg, err);
 	case WORK_BYE:
-		if (!post->many->dealer && !post_had_coordinator(post))
+		if (!post_had_coordinator(post))
 			log_warn("the batch was over when this host came to it");
-		if (!post->many->dealer)
-			many_end(post->many, (int)MIN(msg->count, (uint32_t)UINT8_MAX));
+		many_end(post->many, (int)MIN(msg->count, (uint32_t)UINT8_MAX));
 		return 0;
 	default:
 		return err_set(err, EPROTO, "a message in the wrong direction");
@@ -611,17 +602,26 @@ void post_interrupt(struct post *post, enum worklist_halt how)
 
 /* ---- what the runner says ---- */
 
-void post_started(struct post *post, const struct batch_order *order)
+static void on_started(void *arg, const struct batch_order *order)
 {
+	struct post *post = arg;
 	const struct task *task = &post->tasks[place_of(post, order)];
 	if (task->used)
 		step(post, (struct hand_event){ HAND_EV_STARTED, .lease = task->lease });
 }
 
-void post_ended(struct post *post, struct ending *ending)
+static void on_ended(void *arg, struct ending *ending)
 {
+	const struct post *post = arg;
+	const struct task *task = &post->tasks[place_of(post, ending->from)];
+	ending->lease = task->used ? task->lease : 0;
+}
+
+static void on_measured(void *arg, struct ending *ending)
+{
+	struct post *post = arg;
 	struct task *task = &post->tasks[place_of(post, ending->from)];
-	if (!task->used || task->lease != (uint32_t)ending->lease)
+	if (!task->used || task->lease != ending->lease)
 		return; /* it was discarded */
 	bool over = ending->final || ending->unrun;
 	struct parcel *parcel = add_parcel(post, task);
@@ -644,6 +644,23 @@ void post_ended(struct post *post, struct ending *ending)
 	step(post, (struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = over });
 }
 
+/* The coordinator sends what it has. */
+static void on_fetch(void *arg UNUSED, struct batch_order *order UNUSED)
+{
+}
+
+static const struct order_source_ops source_ops = {
+	.started = on_started,
+	.ended = on_ended,
+	.measured = on_measured,
+	.fetch = on_fetch,
+};
+
+struct order_source *post_source(struct post *post)
+{
+	return &post->source;
+}
+
 /* ---- life ---- */
 
 struct post *post_new(struct many *many)
@@ -661,6 +678,12 @@ struct post *post_new(struct many *many)
 	post->variants = many->config->ab ? WORK_VARIANTS_MAX : 1;
 	for (size_t i = 0; i < post->count * post->variants; i++)
 		orders_append(&post->orders);
+	const struct worklist_opts opts = { .deadline_ns = NS_NEVER, .open = true };
+	worklist_init(&post->source.list, &opts, post->places, post->count);
+	post->source.orders = &post->orders;
+	post->source.variant_step = post->count;
+	post->source.ops = &source_ops;
+	post->source.arg = post;
 	return post;
 }
 
@@ -673,6 +696,7 @@ void post_free(struct post *post)
 		event_free(post->timer);
 	cargo_free(post->cargo);
 	hand_done(&post->hand);
+	worklist_done(&post->source.list);
 	orders_done(&post->orders);
 	free(post->places);
 	free(post->tasks);
@@ -685,21 +709,7 @@ void post_begin(struct post *post)
 	post->timer = evtimer_new(runner_base(post->many->runner), on_timer, post);
 }
 
-void post_job(struct post *post, struct runner_job *job)
-{
-	job->orders = &post->orders;
-	job->batch_orders = post->places;
-	job->count = post->count;
-	job->variant_step = post->count;
-}
-
 bool post_had_coordinator(const struct post *post)
 {
 	return post->hand.term != 0;
-}
-
-uint32_t post_lease(const struct post *post, const struct batch_order *order)
-{
-	const struct task *task = &post->tasks[place_of(post, order)];
-	return task->used ? task->lease : 0;
 }

@@ -204,7 +204,6 @@ static void put_order(const struct checks_spec *spec, struct buf *out)
 static int run_batch(struct meet *meet, struct rendezvous *rdzv)
 {
 	AUTO(batch_config_done) struct batch_config config;
-	AUTO(strv_done) struct strv words = STRV_INIT;
 	AUTO(buf_done) struct buf order = BUF_INIT;
 	uint64_t wait_ns = ns_add(meet->o->meet_timeout_ns, checks_longest_ns(&meet->o->spec));
 	put_order(&meet->o->spec, &order);
@@ -225,11 +224,7 @@ static int run_batch(struct meet *meet, struct rendezvous *rdzv)
 	config.part = &part;
 	rdzv->join_timeout_ns = wait_ns;
 	config.rdzv = rdzv;
-	strv_add(&words, ":");
-	strv_add(&words, ":::");
-	for (uint32_t i = 0; i < meet->meeting->nodes; i++)
-		strv_take(&words, mem_printf("%u", i));
-	return batch_run(&config, (int)words.count, words.items);
+	return batch_run(&config, 0, NULL);
 }
 
 int doctor_meet(const struct command *self, const struct doctor_options *o,

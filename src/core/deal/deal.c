@@ -164,7 +164,7 @@ static bool has_room(const struct deal *deal, const struct deal_host *host,
 
 static bool has_had_one(const struct deal *deal, const struct deal_host *host)
 {
-	return deal->config.once && host->given_count + host->done > 0;
+	return deal->list->opts.once && host->given_count + host->done > 0;
 }
 
 struct place {
@@ -176,7 +176,8 @@ static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 {
 	const struct place *place = arg;
 	const struct order_kind *kind = worklist_kind(place->deal->list, item);
-	if (has_had_one(place->deal, place->host) || !needs_host_able(&place->host->facts, kind))
+	if (item->kind & WORKLIST_HERE || has_had_one(place->deal, place->host) ||
+	    !needs_host_able(&place->host->facts, kind))
 		return SCHEDULE_NEVER;
 	return has_room(place->deal, place->host, kind) ? SCHEDULE_NOW : SCHEDULE_LATER;
 }
@@ -184,7 +185,7 @@ static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 static bool may_give(const struct step *s, const struct deal_host *host)
 {
 	return host->state == DEAL_HERE && !host->spare && !host->recalling &&
-	       s->deal->list->stop == BATCH_GO && !s->deal->config.hold_until_ns;
+	       s->deal->list->stop == BATCH_GO && !worklist_is_held(s->deal->list);
 }
 
 static void fill_host(struct step *s, struct deal_host *host)
@@ -216,12 +217,17 @@ static bool is_idle(const struct step *s, const struct deal_host *host)
 	return may_give(s, host) && surplus(host) < 0 && host->given_width < host->facts.cores;
 }
 
+static bool own_is_idle(const struct deal *deal)
+{
+	return deal->config.own && batch_is_idle(deal->config.own);
+}
+
 /* A host has free cores and nothing is left to give: others may have more than they run. */
 static void recall_some(struct step *s)
 {
 	struct deal *deal = s->deal;
 	struct deal_host *rich = NULL;
-	bool idle = false;
+	bool idle = own_is_idle(deal);
 	if (deal->given == 0 || deal->list->stop != BATCH_GO || deal->list->schedule.queued > 0)
 		return;
 	for (size_t i = 0; i < deal->host_count; i++) {
@@ -249,7 +255,7 @@ static void lose_order(struct step *s, const struct deal_host *host, struct batc
 		wait_again(deal, order);
 		return;
 	}
-	order->losses++;
+	worklist_lose(deal->list, order);
 	bool final = !deal->config.retry_lost || order->losses >= DEAL_LOSSES_MAX;
 	struct deal_action *action = act_on(s, DEAL_DO_LOSE, host);
 	action->order = order_number(deal, order);
@@ -264,8 +270,9 @@ static void lose_order(struct step *s, const struct deal_host *host, struct batc
 static void count_hosts(struct step *s)
 {
 	struct deal *deal = s->deal;
-	uint32_t used = 0;
-	deal->jobs = 0;
+	const struct batch *own = deal->config.own;
+	uint32_t used = own ? 1 : 0;
+	deal->jobs = own ? (size_t)own->opts.jobs : 0;
 	for (size_t i = 0; i < deal->host_count; i++)
 		used += deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare;
 	for (size_t i = 0; i < deal->host_count; i++) {
@@ -346,12 +353,11 @@ static void set_facts(struct deal_host *host, const struct host_facts *facts)
 	host->facts.features = facts->features ? mem_strdup(facts->features) : NULL;
 }
 
-/* The coordinator's own process is as old as the deal: none can have been here in its place. */
 static void note_twins(const struct deal *deal, struct deal_host *host)
 {
 	for (size_t i = 0; i < deal->host_count; i++) {
 		struct deal_host *other = &deal->hosts[i];
-		if (other == host || other->state == DEAL_LOST || other->local || host->local ||
+		if (other == host || other->state == DEAL_LOST ||
 		    strcmp(other->facts.name, host->facts.name) != 0)
 			continue;
 		other->twin = host->twin = true;
@@ -375,7 +381,6 @@ static void on_hello(struct step *s)
 		host->spare = true;
 	host->state = DEAL_HERE;
 	host->link = event->link;
-	host->local = event->local;
 	set_facts(host, &event->facts);
 	note_twins(deal, host);
 	host->heard_ns = s->now_ns;
@@ -384,8 +389,10 @@ static void on_hello(struct step *s)
 	act_on(s, DEAL_DO_WELCOME, host);
 	miss_orders(s, host);
 	for (size_t i = 0; i < event->held_count; i++)
-		if (!has_lease(deal, host, event->held[i]))
+		if (!has_lease(deal, host, event->held[i])) {
+			deal->passed++;
 			act_on(s, DEAL_DO_DROP, host)->lease = event->held[i];
+		}
 	if (deal->told != WORKLIST_GO)
 		tell_stop(s, host);
 }
@@ -438,6 +445,7 @@ static void on_result(struct step *s, struct deal_host *host)
 		return;
 	if (!order) {
 		struct deal_action *note = act_on(s, DEAL_DO_NOTE, host);
+		s->deal->passed++;
 		note->order = event->order;
 		note->lease = event->lease;
 		ack(s, host);
@@ -520,7 +528,7 @@ static void host_event(struct step *s)
 
 static uint64_t lost_at(const struct deal *deal, const struct deal_host *host)
 {
-	if (host->state == DEAL_LOST || (host->local && host->state == DEAL_HERE))
+	if (host->state == DEAL_LOST)
 		return NS_NEVER;
 	return ns_add(host->heard_ns, deal->config.lost_after_ns);
 }
@@ -528,6 +536,10 @@ static uint64_t lost_at(const struct deal *deal, const struct deal_host *host)
 static bool is_fit(void *arg, const struct schedule_item *item)
 {
 	const struct deal *deal = arg;
+	const struct batch *own = deal->config.own;
+	if (own && !batch_has_had_one(own) &&
+	    needs_host_able(&own->opts.facts, worklist_kind(deal->list, item)))
+		return true;
 	for (size_t i = 0; i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
 		if (host->state != DEAL_LOST && !host->spare && !has_had_one(deal, host) &&
@@ -562,7 +574,7 @@ static void fail_unfit(struct step *s)
 static bool some_unfit(struct deal *deal)
 {
 	const struct schedule *schedule = &deal->list->schedule;
-	return schedule->queued > 0 && deal->given == 0 && deal->list->stop == BATCH_GO &&
+	return schedule->queued > 0 && deal_running(deal) == 0 && deal->list->stop == BATCH_GO &&
 	       !schedule_find(schedule, is_fit, deal);
 }
 
@@ -573,7 +585,7 @@ static bool is_complete(const struct deal *deal)
 {
 	for (size_t i = 0; deal->complete_ns && i < deal->host_count; i++) {
 		const struct deal_host *host = &deal->hosts[i];
-		if (host->state != DEAL_LOST && !host->spare && !host->local &&
+		if (host->state != DEAL_LOST && !host->spare &&
 		    (host->state == DEAL_AWAY || host->twin) &&
 		    host->heard_ns < ns_add(deal->complete_ns, deal->config.lost_after_ns))
 			return false;
@@ -595,11 +607,11 @@ static void watch_unfit(struct step *s)
 		fail_unfit(s);
 		deal->complete_ns = 0; /* once, until hosts come or are lost */
 	}
-	if (deal->config.once || !some_unfit(deal)) {
+	if (deal->list->opts.once || !some_unfit(deal)) {
 		deal->idle_ns = 0;
 	} else if (!deal->idle_ns) {
 		deal->idle_ns = s->now_ns;
-		if (deal_hosts_in(deal, DEAL_HERE) > 0)
+		if (deal_hosts_here(deal) > 0)
 			tell_unfit(s);
 	} else if (s->now_ns >= ns_add(deal->idle_ns, deal->config.patience_ns)) {
 		fail_unfit(s);
@@ -619,7 +631,8 @@ static void maybe_end(struct step *s)
 {
 	struct deal *deal = s->deal;
 	const struct worklist *list = deal->list;
-	if (deal->ended || deal->given > 0 || (list->stop == BATCH_GO && worklist_has_more(list)))
+	if (deal->ended || deal_running(deal) > 0 ||
+	    (list->stop == BATCH_GO && worklist_has_more(list)))
 		return;
 	deal->ended = true;
 	act(s, DEAL_DO_END);
@@ -636,6 +649,24 @@ static void on_late_hello(struct step *s)
 	act(s, DEAL_DO_BYE)->link = s->event->link;
 }
 
+/* As a rule a host has room because it has ended something, and the others are as full as they
+ * were. */
+static void fill_hosts(struct step *s)
+{
+	struct deal *deal = s->deal;
+	enum deal_event_type type = s->event->type;
+	const struct worklist *list = deal->list;
+	bool more = list->added != deal->seen;
+	bool one = !more && type == DEAL_EV_RESULT;
+	deal->seen = list->added;
+	if (one && s->event->host < deal->host_count)
+		fill_host(s, &deal->hosts[s->event->host]);
+	if (one || (!more && type == DEAL_EV_LOOK))
+		return;
+	for (size_t i = 0; list->schedule.queued > 0 && i < deal->host_count; i++)
+		fill_host(s, &deal->hosts[i]);
+}
+
 void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_ns,
 	       struct deal_actions *actions)
 {
@@ -645,12 +676,11 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 			on_late_hello(&s);
 		return;
 	}
-	if (deal->config.hold_until_ns <= now_ns)
-		deal->config.hold_until_ns = 0;
-	const struct schedule *schedule = &deal->list->schedule;
-	size_t waiting = schedule->queued;
 	switch (event->type) {
 	case DEAL_EV_START:
+		count_hosts(&s);
+		break;
+	case DEAL_EV_LOOK:
 		break;
 	case DEAL_EV_HELLO:
 		on_hello(&s);
@@ -666,12 +696,7 @@ void deal_step(struct deal *deal, const struct deal_event *event, uint64_t now_n
 		break;
 	}
 	heed_stop(&s);
-	/* As a rule a host has room because it has ended something. */
-	bool one = event->type == DEAL_EV_RESULT && schedule->queued <= waiting;
-	if (one && event->host < deal->host_count)
-		fill_host(&s, &deal->hosts[event->host]);
-	for (size_t i = 0; !one && schedule->queued > 0 && i < deal->host_count; i++)
-		fill_host(&s, &deal->hosts[i]);
+	fill_hosts(&s);
 	recall_some(&s);
 	watch_unfit(&s);
 	heed_stop(&s);
@@ -685,23 +710,33 @@ uint64_t deal_deadline_ns(const struct deal *deal)
 		next = MIN(next, lost_at(deal, &deal->hosts[i]));
 	if (deal->idle_ns)
 		next = MIN(next, ns_add(deal->idle_ns, deal->config.patience_ns));
-	if (deal->given == 0 && deal->list->schedule.queued > 0 && deal->config.hold_until_ns)
-		next = MIN(next, deal->config.hold_until_ns);
 	return deal->ended ? NS_NEVER : next;
 }
 
 uint32_t deal_absent(const struct deal *deal)
 {
 	uint32_t min = deal->config.min_hosts;
-	return deal->host_count < min ? min - (uint32_t)deal->host_count : 0;
+	uint32_t came = (uint32_t)deal->host_count + (deal->config.own ? 1 : 0);
+	return came < min ? min - came : 0;
 }
 
-size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state)
+size_t deal_hosts_here(const struct deal *deal)
 {
-	size_t count = 0;
+	size_t count = deal->config.own ? 1 : 0;
 	for (size_t i = 0; i < deal->host_count; i++)
-		count += deal->hosts[i].state == state;
+		count += deal->hosts[i].state == DEAL_HERE;
 	return count;
+}
+
+size_t deal_hosts_ever(const struct deal *deal)
+{
+	return deal->host_count - deal->late + (deal->config.own ? 1 : 0);
+}
+
+size_t deal_running(const struct deal *deal)
+{
+	const struct batch *own = deal->config.own;
+	return deal->given + (own ? (size_t)own->running : 0);
 }
 
 static uint64_t left_ns(const struct deal *deal, const struct batch_order *order, uint64_t now_ns)
@@ -709,24 +744,41 @@ static uint64_t left_ns(const struct deal *deal, const struct batch_order *order
 	return worklist_left_ns(deal->list, order, order->started ? now_ns - order->since_ns : 0);
 }
 
-/* All hosts together as one pool. What waits at them for its turn is counted as if it ran. */
+/* What waits at a host for its turn is counted as if it ran. */
+static size_t given_left(const struct deal *deal, uint64_t now_ns,
+			 struct schedule_running *ret_running)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < deal->host_count; i++)
+		for (size_t n = 0; n < deal->hosts[i].given_count; n++) {
+			const struct batch_order *order = order_at(deal, deal->hosts[i].given[n]);
+			ret_running[count++] =
+				(struct schedule_running){ .placement.width = order->item.width,
+							   .left_ns =
+								   left_ns(deal, order, now_ns) };
+		}
+	return count;
+}
+
+/* All hosts together as one pool. */
 uint64_t deal_eta(const struct deal *deal, uint64_t now_ns)
 {
 	AUTO(corepool_done) struct corepool pool = COREPOOL_INIT;
+	const struct batch *own = deal->config.own;
+	size_t slots = own ? (size_t)own->opts.jobs : 0;
 	AUTO_FREE struct schedule_running *running =
-		NEW_ARRAY(struct schedule_running, deal->given + 1);
-	size_t count = 0, cores = 0;
+		NEW_ARRAY(struct schedule_running, deal->given + slots + 1);
+	size_t cores = own ? (size_t)own->pool->count : 0;
 	for (size_t i = 0; i < deal->host_count; i++)
 		if (deal->hosts[i].state != DEAL_LOST && !deal->hosts[i].spare)
 			cores += (size_t)deal->hosts[i].facts.cores;
 	corepool_init_anonymous(&pool, (int)MAX(cores, (size_t)1));
-	for (size_t i = 0; i < deal->list->count && count < deal->given; i++) {
-		const struct batch_order *order = order_at(deal, (uint32_t)i);
-		if (order->state != BATCH_GIVEN)
-			continue;
-		struct schedule_running *one = &running[count++];
-		*one = (struct schedule_running){ .left_ns = left_ns(deal, order, now_ns) };
-		corepool_take(&pool, order->item.width, &one->placement);
+	size_t count = own ? batch_left(own, now_ns, running) : 0;
+	count += given_left(deal, now_ns, running + count);
+	for (size_t i = 0; i < count; i++) {
+		int width = running[i].placement.width;
+		running[i].placement = (struct placement){ .width = 0 };
+		corepool_take(&pool, width, &running[i].placement);
 	}
 	return worklist_eta(deal->list, &pool, running, count, (int)MAX(deal->jobs, (size_t)1));
 }

@@ -1,5 +1,6 @@
-/* The hosts of a batch, as their coordinator has them: who was given what of its list, what came
- * back, what was lost. Pure: the shell (src/batch/many) has the links and writes the results.
+/* The hosts elsewhere of a batch, as their coordinator has them: who was given what of its list,
+ * what came back, what was lost. Pure: the shell (src/batch/many) has the links and writes the
+ * results. The slots of the coordinator's own host take from the same list (struct batch).
  *
  *     deal_step(&deal, &event, now_ns, &actions);       // carry the actions out, in order
  *     arm_timer(deal_deadline_ns(&deal));
@@ -20,7 +21,7 @@
 #define CORE_DEAL_DEAL_H
 
 #include "base/actions.h"
-#include "core/dispatch/worklist.h"
+#include "core/dispatch/batch.h"
 #include "core/rounds/msg.h"
 
 #define DEAL_AHEAD_NS ((uint64_t)100 * 1000000) /* of work, beyond what the cores take */
@@ -40,7 +41,6 @@ struct deal_host {
 	enum deal_host_state state;
 	uint64_t link;		 /* 0: none */
 	bool spare;		 /* beyond max_hosts: is given nothing */
-	bool local;		 /* in the coordinator's process: cannot fall silent */
 	bool twin;		 /* another had its name: one may be the other, started again */
 	struct host_facts facts; /* its texts are owned */
 	uint32_t *given;	 /* orders */
@@ -56,19 +56,18 @@ struct deal_host {
 };
 
 struct deal_config {
-	uint64_t lost_after_ns; /* of silence */
-	uint64_t hold_until_ns; /* give nothing before: hosts of an earlier coordinator may still
-				 * run what they had; 0: at once */
-	uint64_t patience_ns;	/* for a host that can take an order that no host here can */
-	uint32_t min_hosts;	/* so many will come, sooner or later; see deal_absent() */
+	uint64_t lost_after_ns;	 /* of silence */
+	uint64_t patience_ns;	 /* for a host that can take an order that no host here can */
+	uint32_t min_hosts;	 /* so many will come, sooner or later; see deal_absent() */
+	const struct batch *own; /* of this host, which is one of them; NULL: it runs nothing */
 	uint32_t max_hosts;
 	bool retry_lost; /* orders that were lost run again */
-	bool once;	 /* each host is given one order; the others wait for hosts to come */
 };
 
 enum deal_event_type {
-	DEAL_EV_START,
-	DEAL_EV_HELLO,	   /* link, id, facts, local, held: a host is there (again) */
+	DEAL_EV_START,	   /* once */
+	DEAL_EV_LOOK,	   /* the slots of this host have changed the list */
+	DEAL_EV_HELLO,	   /* link, id, facts, held: a host is there (again) */
 	DEAL_EV_STARTED,   /* host, link, order, lease */
 	DEAL_EV_RESULT,	   /* host, link, order, lease, number, final, ok */
 	DEAL_EV_RETURNED,  /* host, link, order, lease: not started, here it is again */
@@ -94,7 +93,6 @@ struct deal_event {
 		struct {
 			struct agent_id id;
 			struct host_facts facts;
-			bool local;
 			/* the leases that it has under this coordinator; borrowed */
 			const uint32_t *held;
 			size_t held_count;
@@ -142,15 +140,17 @@ struct deal {
 	struct deal_host *hosts;
 	size_t host_count, host_cap;
 	uint32_t last_lease;
-	size_t given; /* orders */
-	size_t jobs;  /* that the hosts can run at a time */
+	uint64_t seen; /* worklist.added, up to the last step */
+	size_t given;  /* orders */
+	size_t jobs;   /* that the hosts can run at a time */
 	/* Since when all hosts that there can be are here; 0: they are not, or it has been told
 	 * which orders fit nowhere. */
 	uint64_t complete_ns;
 	uint64_t idle_ns; /* since when orders wait that no host here can take; 0: none does */
 	enum worklist_halt told; /* to the hosts */
 	bool ended;
-	size_t late; /* hosts that came after that */
+	size_t late;	 /* hosts that came after that */
+	uint64_t passed; /* results and orders of hosts that another has by now */
 };
 
 /* `list` is borrowed for the life of the deal; orders that have a result already are not in it. */
@@ -169,7 +169,13 @@ uint32_t deal_absent(const struct deal *deal);
 /* Time until everything is done; NS_NEVER while there is no estimate. */
 uint64_t deal_eta(const struct deal *deal, uint64_t now_ns);
 
-/* How many hosts are in a state. */
-size_t deal_hosts_in(const struct deal *deal, enum deal_host_state state);
+/* How many hosts are here, this one included. */
+size_t deal_hosts_here(const struct deal *deal);
+
+/* How many have taken part. */
+size_t deal_hosts_ever(const struct deal *deal);
+
+/* How many orders run, or wait at a host for their turn. */
+size_t deal_running(const struct deal *deal);
 
 #endif

@@ -18,7 +18,7 @@ uint64_t batch_memory_of(const struct worklist *list, const struct schedule_item
 static bool are_plain(const struct batch_opts *opts, const struct worklist *list)
 {
 	const struct worklist_opts *rules = &list->opts;
-	if (rules->open || rules->gates > 0 || rules->halt.when != HALT_NEVER ||
+	if (rules->open || rules->shared || rules->gates > 0 || rules->halt.when != HALT_NEVER ||
 	    opts->start_delay_ns || opts->memory_free || opts->load > 0 || opts->memory_period_ns)
 		return false;
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
@@ -39,7 +39,7 @@ static enum schedule_fit fit(void *arg, const struct schedule_item *item)
 {
 	const struct batch *batch = arg;
 	const struct order_kind *kind = worklist_kind(batch->list, item);
-	if (kind && !needs_host_able(&batch->opts.facts, kind))
+	if (batch_has_had_one(batch) || (kind && !needs_host_able(&batch->opts.facts, kind)))
 		return SCHEDULE_NEVER;
 	if (kind && kind->memory && batch->memory + kind->memory > batch->opts.facts.memory)
 		return SCHEDULE_LATER;
@@ -66,6 +66,16 @@ void batch_done(struct batch *batch)
 
 /* ---- the whole ---- */
 
+void batch_adopt(struct batch *batch, struct worklist *list)
+{
+	batch->list = list;
+	batch->halt = WORKLIST_GO;
+	batch->stop = BATCH_GO;
+	batch->ended = batch->had_one = false;
+	batch->taker.first = NULL;
+	batch->taker.overtaken = 0;
+}
+
 static struct batch_slot *idle_slot(struct batch *batch)
 {
 	for (int i = 0; i < batch->opts.jobs; i++)
@@ -81,8 +91,15 @@ static bool any_left(const struct batch *batch)
 
 static bool can_start(const struct batch *batch)
 {
-	return batch->list->stop == BATCH_GO && batch->running < batch->opts.jobs &&
-	       any_left(batch);
+	return batch->list->stop == BATCH_GO && !worklist_is_held(batch->list) &&
+	       batch->running < batch->opts.jobs && any_left(batch);
+}
+
+bool batch_is_idle(const struct batch *batch)
+{
+	return batch->list->stop == BATCH_GO && !worklist_is_held(batch->list) &&
+	       !any_left(batch) && batch->running < batch->opts.jobs &&
+	       corepool_fits(batch->pool, 1);
 }
 
 static bool is_guarded(const struct batch *batch)
@@ -166,8 +183,10 @@ static void start_order(struct step *s, struct batch_order *order,
 {
 	struct batch_slot *slot = idle_slot(s->batch);
 	slot->order = order;
+	slot->list = s->batch->list;
 	slot->placement = *placement;
 	s->batch->running++;
+	s->batch->had_one = true;
 	s->batch->memory += batch_memory_of(s->batch->list, &order->item);
 	note_start(s);
 	batch_slot_begin(s, slot);
@@ -276,10 +295,10 @@ static void maybe_end(struct step *s)
 	struct batch *batch = s->batch;
 	bool more = batch->list->stop == BATCH_GO &&
 		    (any_left(batch) || worklist_has_more(batch->list));
-	if (batch->ended || batch->running > 0 || more)
-		return;
-	batch->ended = true;
-	batch_act(s, BATCH_END, -1);
+	bool over = batch->running == 0 && !more;
+	if (over && !batch->ended)
+		batch_act(s, BATCH_END, -1);
+	batch->ended = over;
 }
 
 void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
@@ -288,6 +307,7 @@ void batch_step(struct batch *batch, const struct batch_event *event, uint64_t n
 	struct step s = { batch, event, now_ns, actions };
 	switch (event->type) {
 	case BATCH_START:
+	case BATCH_LOOK:
 		break;
 	case BATCH_TICK:
 		on_tick(&s);
@@ -336,7 +356,7 @@ uint64_t batch_next_deadline(const struct batch *batch)
 	if (batch->hold_ns && can_start(batch))
 		next = MIN(next, batch->hold_ns);
 	for (int i = 0; i < batch->opts.jobs; i++)
-		next = MIN(next, batch_slot_deadline(batch, &batch->slots[i]));
+		next = MIN(next, batch_slot_deadline(&batch->slots[i]));
 	return next;
 }
 
@@ -356,18 +376,25 @@ const struct batch_order *batch_running(const struct batch *batch, int number,
 	return slot->order;
 }
 
+size_t batch_left(const struct batch *batch, uint64_t now_ns, struct schedule_running *ret_running)
+{
+	size_t count = 0;
+	for (int i = 0; i < batch->opts.jobs; i++) {
+		const struct batch_slot *slot = &batch->slots[i];
+		if (slot->state == SLOT_IDLE || slot->list != batch->list)
+			continue;
+		ret_running[count++] =
+			(struct schedule_running){ slot->placement,
+						   worklist_left_ns(batch->list, slot->order,
+								    now_ns - slot->since_ns) };
+	}
+	return count;
+}
+
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns)
 {
 	AUTO_FREE struct schedule_running *running =
 		NEW_ARRAY(struct schedule_running, (size_t)batch->opts.jobs);
-	size_t count = 0;
-	for (int i = 0; i < batch->opts.jobs; i++) {
-		const struct batch_slot *slot = &batch->slots[i];
-		if (slot->state != SLOT_IDLE)
-			running[count++] = (struct schedule_running){
-				slot->placement,
-				worklist_left_ns(batch->list, slot->order, now_ns - slot->since_ns)
-			};
-	}
+	size_t count = batch_left(batch, now_ns, running);
 	return worklist_eta(batch->list, batch->pool, running, count, batch->opts.jobs);
 }

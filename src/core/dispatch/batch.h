@@ -15,6 +15,7 @@
 
 enum batch_event_type {
 	BATCH_START, /* once */
+	BATCH_LOOK,  /* hosts elsewhere have changed the list */
 	/* slot: status, start_ns, end_ns; `empty` if no process is left; `oom`; `next` if the slot
 	 * has started that one already */
 	BATCH_EXITED,
@@ -70,7 +71,7 @@ enum batch_action_type {
 	BATCH_LAY,
 	BATCH_TAKE_ONE, /* take the first back that no slot has; BATCH_TAKEN_BACK is the answer */
 	BATCH_TAKE_ALL, /* take all those back; BATCH_TAKEN_BACK for each */
-	BATCH_END,	/* nothing runs and nothing will run */
+	BATCH_END, /* nothing runs and nothing will run, unless hosts elsewhere return orders */
 };
 
 /* Commands around the runs of an order, on its cores, not measured. If one fails, its order
@@ -114,6 +115,7 @@ struct batch_action {
 	int sig;
 	bool runs;
 	struct batch_order *order;
+	struct worklist *list;	      /* SPAWN, FINISH: that of the order; see batch_adopt() */
 	struct cpuset cpus;	      /* empty: not pinned */
 	struct batch_outcome outcome; /* SPAWN: only its trial */
 };
@@ -122,8 +124,7 @@ ACTIONS_OF(batch);
 QUEUE_OF(batch);
 
 struct batch_opts {
-	struct worklist_opts list; /* for worklist_init() */
-	int jobs;		   /* orders at a time, at least 1 */
+	int jobs; /* orders at a time, at least 1 */
 	struct retry_rule retry_on;
 	uint64_t retry_delay_ns; /* doubles with every attempt, up to BATCH_RETRY_DELAY_MAX_NS */
 	struct host_facts facts; /* of this host; its texts are borrowed */
@@ -154,6 +155,7 @@ struct batch {
 	struct schedule_taker taker;
 	struct batch_slot *slots; /* opts.jobs of them */
 	int running;
+	bool had_one;	  /* order of its list */
 	uint64_t memory;  /* that those need (struct order_kind) */
 	uint64_t hold_ns; /* start nothing before; 0: nothing is held */
 	bool host_asked, host_ok;
@@ -173,6 +175,10 @@ void batch_init(struct batch *batch, const struct batch_opts *opts, struct corep
 		struct worklist *list);
 void batch_done(struct batch *batch);
 
+/* From now on orders are taken from this list, which is borrowed, too. What runs of the one before
+ * goes on to its end, and is told to that one. */
+void batch_adopt(struct batch *batch, struct worklist *list);
+
 void batch_step(struct batch *batch, const struct batch_event *event, uint64_t now_ns,
 		struct batch_actions *actions);
 
@@ -182,12 +188,24 @@ uint64_t batch_next_deadline(const struct batch *batch);
 /* Orders could start, but --memfree or --load does not let them. */
 bool batch_waits_for_host(const struct batch *batch);
 
+/* It gets no more, by worklist_opts.once. */
+static inline bool batch_has_had_one(const struct batch *batch)
+{
+	return batch->list->opts.once && batch->had_one;
+}
+
+/* Nothing waits that could start, and cores are free. */
+bool batch_is_idle(const struct batch *batch);
+
 /* The order that runs in a slot and since when; NULL: none. */
 const struct batch_order *batch_running(const struct batch *batch, int slot,
 					uint64_t *ret_since_ns);
 
 /* How long an attempt that failed waits for the next one. */
 uint64_t batch_retry_delay_ns(uint64_t first_ns, int attempt);
+
+/* What runs of its list, for worklist_eta(): at most opts.jobs; returns how many. */
+size_t batch_left(const struct batch *batch, uint64_t now_ns, struct schedule_running *ret_running);
 
 /* Time until everything is done; NS_NEVER while there is no estimate. */
 uint64_t batch_eta(const struct batch *batch, uint64_t now_ns);

@@ -15,6 +15,7 @@ enum slot_state {
 struct batch_slot {
 	enum slot_state state;
 	struct batch_order *order;
+	struct worklist *list; /* that of the order */
 	struct placement placement;
 	uint64_t since_ns;     /* asked to start */
 	uint64_t step_ns;      /* STOPPING: when the next step is due */
@@ -54,6 +55,6 @@ void batch_slot_stop(struct step *s, struct batch_slot *slot, enum reason why,
 void batch_stop_all(struct step *s);
 void batch_kill_all(struct step *s);
 /* When it wants a BATCH_TICK; NS_NEVER: not at all. */
-uint64_t batch_slot_deadline(const struct batch *batch, const struct batch_slot *slot);
+uint64_t batch_slot_deadline(const struct batch_slot *slot);
 
 #endif

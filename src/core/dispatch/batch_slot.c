@@ -24,17 +24,17 @@ static int number_of(const struct batch *batch, const struct batch_slot *slot)
 }
 
 /* The limit on the wall time of an order; a percentage changes while the batch learns medians. */
-static uint64_t limit_ns(const struct batch *batch, const struct batch_order *order)
+static uint64_t limit_ns(const struct worklist *list, const struct batch_order *order)
 {
 	if (order->timeout_ns)
 		return order->timeout_ns;
-	uint64_t median = order->timeout_percent ? worklist_median_ns(batch->list, order) : 0;
+	uint64_t median = order->timeout_percent ? worklist_median_ns(list, order) : 0;
 	return median ? (uint64_t)((double)median * order->timeout_percent / 100) : NS_NEVER;
 }
 
-static uint64_t wall_deadline(const struct batch *batch, const struct batch_slot *slot)
+static uint64_t wall_deadline(const struct batch_slot *slot)
 {
-	return ns_add(slot->since_ns, limit_ns(batch, slot->order));
+	return ns_add(slot->since_ns, limit_ns(slot->list, slot->order));
 }
 
 /* ---- one slot ---- */
@@ -80,6 +80,7 @@ static struct batch_action *spawn(struct step *s, struct batch_slot *slot)
 	order->state = BATCH_RUNNING;
 	struct batch_action *action = batch_act(s, BATCH_SPAWN, number_of(s->batch, slot));
 	action->order = order;
+	action->list = slot->list;
 	action->cpus = corepool_cpus(s->batch->pool, &slot->placement);
 	action->outcome.trial = trial_of(order);
 	action->outcome.trial.hook = slot->hook;
@@ -169,7 +170,7 @@ static bool count_trial(const struct batch_slot *slot)
 {
 	struct batch_order *order = slot->order;
 	struct repeat_step step;
-	order->attempt = 1 + order->earlier;
+	order->attempt = 1 + order->losses;
 	if (order->repeat) {
 		repeat_record(order->repeat, slot->end_ns - slot->start_ns, !slot->suspect);
 		return repeat_next(order->repeat, &step);
@@ -187,13 +188,13 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 	struct batch_order *order = slot->order;
 	if (outcome->reason == REASON_OK) {
 		if (count_trial(slot))
-			return s->batch->list->stop == BATCH_GO;
+			return slot->list->stop == BATCH_GO;
 		outcome->final = true;
 		return false;
 	}
 	outcome->retry =
-		s->batch->list->stop == BATCH_GO && is_run(slot) &&
-		order->attempt <= order->retries &&
+		slot->list->stop == BATCH_GO && is_run(slot) &&
+		order->attempt <= order->retries + order->losses &&
 		retry_rule_matches(&s->batch->opts.retry_on, outcome->reason, &outcome->status);
 	if (!outcome->retry) {
 		outcome->final = outcome->reason != REASON_KILLED;
@@ -201,7 +202,8 @@ static bool advance(struct step *s, struct batch_slot *slot, struct batch_outcom
 	}
 	outcome->retry_in_ns = batch_retry_delay_ns(s->batch->opts.retry_delay_ns, order->attempt);
 	order->attempt++;
-	worklist_postpone(s->batch->list, order, ns_add(s->now_ns, outcome->retry_in_ns));
+	worklist_bind(slot->list, order);
+	worklist_postpone(slot->list, order, ns_add(s->now_ns, outcome->retry_in_ns));
 	return false;
 }
 
@@ -230,7 +232,7 @@ void batch_slot_begin(struct step *s, struct batch_slot *slot)
 static void leave_slot(struct batch *batch, struct batch_slot *slot)
 {
 	corepool_give(batch->pool, &slot->placement);
-	batch->memory -= batch_memory_of(batch->list, &slot->order->item);
+	batch->memory -= batch_memory_of(slot->list, &slot->order->item);
 	slot->state = SLOT_IDLE;
 	slot->order = NULL;
 	slot->hook = BATCH_HOOK_NONE;
@@ -260,10 +262,10 @@ static bool pass_hook(struct step *s, struct batch_slot *slot)
 	bool ok = reason_of(s->batch, slot) == REASON_OK;
 	if (slot->hook == BATCH_HOOK_CLEANUP) {
 		leave_slot(s->batch, slot);
-		worklist_settle(s->batch->list, order, slot->order_ok && ok);
+		worklist_settle(slot->list, order, slot->order_ok && ok);
 		return true;
 	}
-	if (!ok || s->batch->list->stop != BATCH_GO)
+	if (!ok || slot->list->stop != BATCH_GO)
 		return false;
 	order->is_set_up = order->is_set_up || slot->hook == BATCH_HOOK_SETUP;
 	if (slot->hook == BATCH_HOOK_TIMED) {
@@ -301,19 +303,20 @@ static void finish(struct step *s, struct batch_slot *slot)
 		outcome.reason = REASON_CANARY;
 	}
 	if (outcome.reason == REASON_OK && slot->timed && !order->is_canary)
-		worklist_learn(s->batch->list, order, slot->end_ns - slot->start_ns);
+		worklist_learn(slot->list, order, slot->end_ns - slot->start_ns);
 	bool again = advance(s, slot, &outcome);
 	outcome.shared = corepool_shared(s->batch->pool, &slot->placement);
 
 	struct batch_action *action = batch_act(s, BATCH_FINISH, number_of(s->batch, slot));
 	action->order = order;
+	action->list = slot->list;
 	action->outcome = outcome;
 	if (again) {
 		batch_slot_begin(s, slot);
 		return;
 	}
 	if (outcome.final && s->batch->opts.hooks[BATCH_HOOK_CLEANUP] && !order->is_canary &&
-	    s->batch->list->halt != WORKLIST_KILL) {
+	    slot->list->halt != WORKLIST_KILL) {
 		slot->hook = BATCH_HOOK_CLEANUP;
 		slot->order_ok = outcome.reason == REASON_OK;
 		spawn(s, slot);
@@ -324,9 +327,9 @@ static void finish(struct step *s, struct batch_slot *slot)
 	else
 		leave_slot(s->batch, slot);
 	if (outcome.final)
-		worklist_settle(s->batch->list, order, outcome.reason == REASON_OK);
-	else if (!outcome.retry) /* we stopped it: it counts as not run */
-		order->state = BATCH_HELD;
+		worklist_settle(slot->list, order, outcome.reason == REASON_OK);
+	else if (!outcome.retry)
+		worklist_leave(slot->list, order);
 }
 
 static void on_exited(struct step *s, struct batch_slot *slot)
@@ -388,7 +391,7 @@ static void on_memory_used(struct step *s, struct batch_slot *slot)
 static void running_tick(struct step *s, struct batch_slot *slot)
 {
 	int number = number_of(s->batch, slot);
-	if (wall_deadline(s->batch, slot) <= s->now_ns) {
+	if (wall_deadline(slot) <= s->now_ns) {
 		batch_slot_stop(s, slot, REASON_TIMEOUT, &s->batch->opts.timeout_ladder);
 		return;
 	}
@@ -439,10 +442,9 @@ void batch_slot_event(struct step *s, int number)
 		handler(s, slot);
 }
 
-uint64_t batch_slot_deadline(const struct batch *batch, const struct batch_slot *slot)
+uint64_t batch_slot_deadline(const struct batch_slot *slot)
 {
 	if (slot->state == SLOT_RUNNING)
-		return MIN(wall_deadline(batch, slot),
-			   MIN(slot->cpu_check_ns, slot->memory_check_ns));
+		return MIN(wall_deadline(slot), MIN(slot->cpu_check_ns, slot->memory_check_ns));
 	return slot->state == SLOT_STOPPING ? slot->step_ns : NS_NEVER;
 }

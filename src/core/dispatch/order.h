@@ -31,8 +31,8 @@ struct batch_order {
 	uint32_t gate;	/* held until this gate opens; 0: none */
 	uint32_t opens; /* its success opens this gate; 0: none */
 	int32_t retries, runs, warmup;
-	int32_t earlier; /* attempts that were lost elsewhere */
-	int32_t run;	 /* the first run to do: 0, or where an earlier batch stopped */
+	uint8_t losses; /* attempts that were lost with their hosts */
+	int32_t run;	/* the first run to do: 0, or where an earlier batch stopped */
 	/* decides instead of runs, warmup and run; borrowed; may be NULL */
 	struct repeat *repeat;
 	bool is_canary;	 /* not in the list, so not counted */
@@ -47,8 +47,7 @@ struct batch_order {
 	int32_t attempt;     /* 1, 2, … */
 	int32_t warmup_left; /* of this attempt's run */
 	/* --- when it is given to hosts elsewhere */
-	bool started; /* its host said so */
-	uint8_t losses;
+	bool started;	   /* its host said so */
 	uint64_t since_ns; /* of that */
 	uint32_t host;	   /* GIVEN: to whom */
 	uint32_t at;	   /* GIVEN: its place in the list of that host */

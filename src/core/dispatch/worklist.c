@@ -32,6 +32,8 @@ void worklist_done(struct worklist *list)
 void worklist_enqueue(struct worklist *list, struct batch_order *order)
 {
 	order->state = BATCH_QUEUED;
+	list->added++;
+	list->changes++;
 	schedule_add(&list->schedule, &order->item, order->key);
 }
 
@@ -49,10 +51,28 @@ void worklist_withdraw(struct worklist *list, struct batch_order *order)
 		heap_remove(&list->waiting, &order->wake);
 }
 
+static void begin_anew(struct batch_order *order)
+{
+	order->attempt = 1 + order->losses;
+	order->warmup_left = order->warmup;
+}
+
+void worklist_bind(struct worklist *list, struct batch_order *order)
+{
+	if (list->opts.shared)
+		order->item.kind |= WORKLIST_HERE;
+}
+
+void worklist_lose(struct worklist *list, struct batch_order *order)
+{
+	order->losses++;
+	list->changes++;
+	begin_anew(order);
+}
+
 void worklist_admit(struct worklist *list, struct batch_order *order)
 {
-	order->attempt = 1 + order->earlier;
-	order->warmup_left = order->warmup;
+	begin_anew(order);
 	/* Those of an open list leave as they came. */
 	order->key = list->opts.open ? order->number
 				     : schedule_key(&order->item, list->opts.order,
@@ -95,6 +115,7 @@ void worklist_settle(struct worklist *list, struct batch_order *order, bool ok)
 {
 	const struct halt_rule *rule = &list->opts.halt;
 	order->state = ok ? BATCH_OK : BATCH_FAILED;
+	list->changes++;
 	if (!order->is_canary)
 		*(ok ? &list->ok : &list->failed) += 1;
 	if (order->opens)
@@ -106,8 +127,15 @@ void worklist_settle(struct worklist *list, struct batch_order *order, bool ok)
 		      BATCH_STOP_HALT);
 }
 
+void worklist_leave(struct worklist *list, struct batch_order *order)
+{
+	order->state = BATCH_HELD;
+	list->changes++;
+}
+
 void worklist_stop(struct worklist *list, enum worklist_halt halt, enum batch_stop why)
 {
+	list->changes += halt > list->halt || why > list->stop;
 	list->halt = MAX(list->halt, halt);
 	list->stop = MAX(list->stop, why);
 }
@@ -122,6 +150,10 @@ void worklist_interrupt(struct worklist *list)
 
 void worklist_tick(struct worklist *list, uint64_t now_ns)
 {
+	if (list->opts.hold_until_ns && list->opts.hold_until_ns <= now_ns) {
+		list->opts.hold_until_ns = 0;
+		list->changes++;
+	}
 	for (struct heap_node *node; (node = heap_top(&list->waiting)) && node->key <= now_ns;) {
 		heap_pop(&list->waiting);
 		worklist_enqueue(list, container_of(node, struct batch_order, wake));
@@ -133,9 +165,12 @@ void worklist_tick(struct worklist *list, uint64_t now_ns)
 uint64_t worklist_deadline_ns(const struct worklist *list)
 {
 	const struct heap_node *waiting = heap_top(&list->waiting);
+	uint64_t next = list->opts.deadline_ns;
 	if (list->stop != BATCH_GO)
 		return NS_NEVER;
-	return waiting ? MIN(waiting->key, list->opts.deadline_ns) : list->opts.deadline_ns;
+	if (worklist_is_held(list) && list->schedule.queued > 0)
+		next = MIN(next, list->opts.hold_until_ns);
+	return waiting ? MIN(waiting->key, next) : next;
 }
 
 /* ---- an open list ---- */

@@ -1,6 +1,9 @@
 /* The list of a batch: which orders wait, for what, how many are over and how, and whether more may
  * start. The slots of this host (core/dispatch/batch.h) and the hosts elsewhere (core/deal/deal.h)
- * take from it and tell it what came of it; it is a part of their steps and has none of its own. */
+ * take from it and tell it what came of it; it is a part of their steps and has none of its own.
+ *
+ * What one of them does to the list may be of use to the other: after a step that has changed it
+ * (worklist_changes()), the shell gives the other a step, too (BATCH_LOOK, DEAL_EV_LOOK). */
 #ifndef CORE_DISPATCH_WORKLIST_H
 #define CORE_DISPATCH_WORKLIST_H
 
@@ -13,9 +16,13 @@ struct worklist_opts {
 	enum schedule_order order;
 	uint64_t seed;
 	struct halt_rule halt;
-	uint64_t deadline_ns;		/* of the whole batch; NS_NEVER: none */
-	uint32_t groups, gates;		/* how many of each; number 0 is one of them */
+	uint64_t deadline_ns;	/* of the whole batch; NS_NEVER: none */
+	uint64_t hold_until_ns; /* none starts before: hosts of an earlier coordinator may still
+				 * run what they had; 0: at once */
+	uint32_t groups, gates; /* how many of each; number 0 is one of them */
 	const struct order_kind *kinds; /* by item.kind, borrowed; NULL: nothing but a width */
+	bool shared;			/* hosts elsewhere take from it, too */
+	bool once; /* each host gets one order; the others wait for hosts to come */
 	/* The orders come one by one, and nothing is known of those to come. The list has as many
 	 * places, used again when theirs are over, at least 2 for each that can run. */
 	bool open;
@@ -55,7 +62,11 @@ struct worklist {
 	enum worklist_halt halt;
 	enum batch_stop stop;
 	uint64_t ok, failed, skipped, total; /* orders of the list, without canaries */
+	uint64_t added, changes;	     /* orders that could start; those, ends and stops */
 };
+
+/* A kind of its own in a shared list: it has begun here, and goes on here. */
+#define WORKLIST_HERE (1u << 31)
 
 /* `orders` are borrowed for the life of the list. */
 void worklist_init(struct worklist *list, const struct worklist_opts *opts,
@@ -70,8 +81,16 @@ void worklist_postpone(struct worklist *list, struct batch_order *order, uint64_
 /* It is not to start any more. */
 void worklist_withdraw(struct worklist *list, struct batch_order *order);
 
+/* It has begun in the slots of this host, so no other gets it. */
+void worklist_bind(struct worklist *list, struct batch_order *order);
+/* It was lost with the host that had it: its next attempt begins anew. */
+void worklist_lose(struct worklist *list, struct batch_order *order);
+
 /* It is over: counts it, opens the gate that it guards, and checks the rule of --halt. */
 void worklist_settle(struct worklist *list, struct batch_order *order, bool ok);
+
+/* It was stopped, so it counts as not run. */
+void worklist_leave(struct worklist *list, struct batch_order *order);
 
 /* No more start. What is asked for later counts if it is worse. */
 void worklist_stop(struct worklist *list, enum worklist_halt halt, enum batch_stop why);
@@ -96,7 +115,13 @@ static inline bool worklist_is_open(const struct worklist *list)
 static inline const struct order_kind *worklist_kind(const struct worklist *list,
 						     const struct schedule_item *item)
 {
-	return list->opts.kinds ? &list->opts.kinds[item->kind] : NULL;
+	return list->opts.kinds ? &list->opts.kinds[item->kind & ~WORKLIST_HERE] : NULL;
+}
+
+/* None starts for now, because of hold_until_ns. */
+static inline bool worklist_is_held(const struct worklist *list)
+{
+	return list->opts.hold_until_ns > 0;
 }
 
 /* Whether any may start, now or later. */

@@ -35,6 +35,13 @@ static inline struct timeval clock_left(uint64_t deadline_ns, uint64_t now_ns)
 	return clock_timeval(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
 }
 
+/* The same for poll(), which takes no more at once. */
+static inline int clock_left_ms(uint64_t deadline_ns, uint64_t now_ns)
+{
+	uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	return (int)MIN(left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0), (uint64_t)INT32_MAX);
+}
+
 /* "2026-11-16T00:32:10.123456Z" */
 #define CLOCK_ISO_MAX 32
 void clock_iso(uint64_t wall_ns, char text[CLOCK_ISO_MAX]);

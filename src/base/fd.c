@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #define READ_CHUNK 4096
@@ -60,6 +62,30 @@ int fd_write_all(int fd, const void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int fd_wait(int fd, short events, uint64_t deadline_ns)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;) {
+		int r = poll(&poll_fd, 1, clock_left_ms(deadline_ns, now_ns));
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+	return -ETIMEDOUT;
+}
+
+ssize_t fd_read_some(int fd, size_t most, struct buf *buf)
+{
+	ssize_t n;
+	do
+		n = read(fd, buf_reserve(buf, most), most);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		buf_commit(buf, (size_t)n);
+	return n < 0 ? -errno : n;
 }
 
 int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err)

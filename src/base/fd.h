@@ -28,6 +28,12 @@ int fd_open_pipe(int *ret_read, int *ret_write, struct err *err);
 /* Writes all of it, through EINTR and short writes. 0 or -errno. For blocking descriptors. */
 int fd_write_all(int fd, const void *data, size_t len);
 
+/* Waits until poll() reports one of the events, or an end: 0, -ETIMEDOUT or -errno. */
+int fd_wait(int fd, short events, uint64_t deadline_ns);
+
+/* Appends what one read() of at most `most` bytes gives, through EINTR. How many, or -errno. */
+ssize_t fd_read_some(int fd, size_t most, struct buf *buf);
+
 /* Appends everything up to the end of file, at most `limit` bytes: -EFBIG beyond. */
 int fd_read_all(int fd, size_t limit, struct buf *ret_data, struct err *err);
 

@@ -23,7 +23,7 @@
 #include "net/addr.h"
 #include "net/token.h"
 
-#define LEAVE_MS 5000 /* for the starter to end after each way of asking it */
+#define LEAVE_NS (5 * NS_PER_S) /* for the starter to end after each way of asking it */
 
 /* Stands for the address of the terminal, which each host learns from ssh. */
 #define TERMINAL "terminal"
@@ -146,12 +146,6 @@ int batch_fleet_start(struct batch_config *config, struct batch_fleet *fleet)
 	return 0;
 }
 
-static bool ends_soon(const struct batch_fleet *fleet)
-{
-	struct pollfd end = { .fd = fleet->lifeline, .events = POLLIN };
-	return poll(&end, 1, LEAVE_MS) > 0;
-}
-
 void batch_fleet_done(struct batch_fleet *fleet)
 {
 	/* The agents end with the batch; one that does not is asked, and then killed. */
@@ -159,7 +153,8 @@ void batch_fleet_done(struct batch_fleet *fleet)
 	for (size_t i = 0; fleet->starter && i < ARRAY_LEN(ways); i++) {
 		if (ways[i])
 			kill(fleet->starter, ways[i]);
-		if (ways[i] != SIGKILL && !ends_soon(fleet))
+		uint64_t deadline_ns = ns_add(clock_now_ns(), LEAVE_NS);
+		if (ways[i] != SIGKILL && fd_wait(fleet->lifeline, POLLIN, deadline_ns) < 0)
 			continue;
 		child_wait(fleet->starter);
 		fleet->starter = 0;

@@ -249,20 +249,12 @@ void branches_hold(struct branches *branches, bool hold)
 		channel_hold(&branch->channel, hold);
 }
 
-static void wait_for_end(const struct branch *branch, uint64_t deadline_ns)
-{
-	struct pollfd ended = { .fd = branch->piped.pidfd, .events = POLLIN };
-	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;)
-		if (poll(&ended, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) > 0)
-			return;
-}
-
 void branches_leave(struct branches *branches, uint64_t deadline_ns)
 {
 	for (struct branch *branch = branches->first; branch; branch = branch->next)
 		channel_close(&branch->channel);
 	for (struct branch *branch = branches->first; branch; branch = branch->next)
-		wait_for_end(branch, deadline_ns);
+		fd_wait(branch->piped.pidfd, POLLIN, deadline_ns);
 }
 
 void branches_done(struct branches *branches)

@@ -84,13 +84,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		take(channel);
 		return;
 	}
-	ssize_t n = read(fd, buf_reserve(&channel->in, CHUNK), CHUNK);
-	if (n > 0) {
-		buf_commit(&channel->in, (size_t)n);
+	ssize_t n = fd_read_some(fd, CHUNK, &channel->in);
+	if (n > 0)
 		take(channel);
-	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+	else if (n != -EAGAIN)
 		end(channel, "the connection ended");
-	}
 }
 
 void channel_hold(struct channel *channel, bool hold)

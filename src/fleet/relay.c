@@ -154,10 +154,9 @@ static size_t whole_lines(const struct buf *partial)
 
 static ssize_t stream_read(struct stream *stream)
 {
-	ssize_t n = read(stream->fd, buf_reserve(&stream->partial, CHUNK), CHUNK);
+	ssize_t n = fd_read_some(stream->fd, CHUNK, &stream->partial);
 	if (n <= 0)
-		return n < 0 ? -errno : 0;
-	buf_commit(&stream->partial, (size_t)n);
+		return n;
 	pass_on(stream, buf_len(&stream->partial) > CHUNK ? buf_len(&stream->partial)
 							  : whole_lines(&stream->partial));
 	return n;
@@ -167,7 +166,7 @@ static void on_readable(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct stream *stream = arg;
 	ssize_t n = stream_read(stream);
-	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
+	if (n == 0 || (n < 0 && n != -EAGAIN))
 		event_del(&stream->readable);
 	const struct timeval soon = clock_timeval(PARTIAL_NS);
 	if (buf_len(&stream->partial) > 0)
@@ -204,12 +203,8 @@ static void pass_report(struct hosted_agent *agent)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	fd_set_nonblock(agent->report, true);
-	while (buf_len(&text) < REPORT_MAX) {
-		ssize_t n = read(agent->report, buf_reserve(&text, CHUNK), CHUNK);
-		if (n <= 0)
-			break;
-		buf_commit(&text, (size_t)n);
-	}
+	while (buf_len(&text) < REPORT_MAX && fd_read_some(agent->report, CHUNK, &text) > 0)
+		;
 	if (buf_len(&text) > 0)
 		pass_up(agent->relay, FLEET_MSG_REPORT, buf_data(&text), buf_len(&text));
 }

@@ -316,12 +316,9 @@ static int take_results(struct muster_batch *batch, muster_batch_fn *on_result, 
 	if (batch->results < 0)
 		return -errno;
 	for (;;) {
-		ssize_t n = read(batch->results, buf_reserve(&batch->input, READ_SIZE), READ_SIZE);
-		if (n < 0 && errno == EINTR)
-			continue;
+		ssize_t n = fd_read_some(batch->results, READ_SIZE, &batch->input);
 		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		buf_commit(&batch->input, (size_t)n);
+			return (int)n;
 		take_lines(batch, on_result, arg);
 	}
 }

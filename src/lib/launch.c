@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "lib/last_error.h"
@@ -244,20 +245,15 @@ int muster_job_step(struct muster_job *job, muster_event_fn *on_event, void *arg
 {
 	ssize_t n = -1;
 	while (!job->program.ended) {
-		n = read(job->program.news, buf_reserve(&job->input, READ_SIZE), READ_SIZE);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = fd_read_some(job->program.news, READ_SIZE, &job->input);
 		if (n <= 0)
 			break;
-		buf_commit(&job->input, (size_t)n);
 		take_lines(job, on_event, arg);
 	}
 	if (job->program.ended)
 		return 1;
-	if (n < 0 && errno == EAGAIN)
-		return 0;
 	if (n < 0)
-		return last_error(-errno, NULL);
+		return n == -EAGAIN ? 0 : last_error((int)n, NULL);
 	job->result = worker_ends_take(&job->ends, program_wait(&job->program));
 	return 1;
 }

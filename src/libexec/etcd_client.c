@@ -1,7 +1,7 @@
 #include "libexec/etcd_client.h"
 
-#include <curl/curl.h>
 #include <errno.h>
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,10 +303,8 @@ struct etcd_client_event etcd_client_wait(struct etcd_client *client, int fd, ui
 		uint64_t now_ns = clock_now_ns();
 		if (event.what != ETCD_CLIENT_NOTHING || now_ns >= deadline_ns)
 			return event;
-		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
 		struct curl_waitfd extra = { .fd = fd, .events = CURL_WAIT_POLLIN };
-		curl_multi_poll(client->multi, &extra, 1, (int)MIN(left_ms, (uint64_t)INT32_MAX),
-				NULL);
+		curl_multi_poll(client->multi, &extra, 1, clock_left_ms(deadline_ns, now_ns), NULL);
 		if (extra.revents)
 			return event;
 	}

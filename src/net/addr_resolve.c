@@ -106,16 +106,6 @@ int addr_lookup_end(struct addr_lookup *lookup, const struct addr_name *name,
 	return (int)count;
 }
 
-static void wait_for(int fd, uint64_t deadline_ns)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;) {
-		uint64_t left_ms = MIN((deadline_ns - now_ns) / NS_PER_MS + 1, (uint64_t)INT32_MAX);
-		if (poll(&pfd, 1, (int)left_ms) > 0)
-			return;
-	}
-}
-
 int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr *ret_addrs,
 		 size_t max, struct err *err)
 {
@@ -125,7 +115,7 @@ int addr_resolve(const struct addr_name *name, uint64_t deadline_ns, struct addr
 	int r = addr_lookup_begin(name, &lookup, err);
 	if (r < 0)
 		return r;
-	wait_for(lookup.fd, deadline_ns);
+	fd_wait(lookup.fd, POLLIN, deadline_ns);
 	return addr_lookup_end(&lookup, name, ret_addrs, max, err);
 }
 

@@ -289,14 +289,6 @@ void discover_exec_tell(struct discover_exec *d, const char *word)
 	ssize_t ignored UNUSED = write(d->stdin_fd, line, strlen(line));
 }
 
-static void wait_for_end(int pidfd, uint64_t deadline_ns)
-{
-	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
-	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;)
-		if (poll(&ended, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) > 0)
-			return;
-}
-
 void discover_exec_free(struct discover_exec *d)
 {
 	if (!d)
@@ -304,7 +296,7 @@ void discover_exec_free(struct discover_exec *d)
 	event_del(&d->restart);
 	if (d->pid) {
 		fd_close(&d->stdin_fd);
-		wait_for_end(d->pidfd, ns_add(clock_now_ns(), DISCOVER_EXEC_LEAVE_NS));
+		fd_wait(d->pidfd, POLLIN, ns_add(clock_now_ns(), DISCOVER_EXEC_LEAVE_NS));
 		reap(d);
 	}
 	stream_close(&d->out);

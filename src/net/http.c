@@ -166,14 +166,11 @@ uint64_t http_feed_tell(const struct http_feed *feed, uint64_t began_ns)
 
 static void write_until(int fd, struct bytes data, uint64_t deadline_ns)
 {
-	struct pollfd writable = { .fd = fd, .events = POLLOUT };
 	while (data.len > 0) {
 		ssize_t n = send(fd, data.data, data.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-		uint64_t now_ns = clock_now_ns();
 		if (n > 0)
 			data = bytes_of(data.data + n, data.len - (size_t)n);
-		else if (errno != EAGAIN || now_ns >= deadline_ns ||
-			 poll(&writable, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) <= 0)
+		else if (errno != EAGAIN || fd_wait(fd, POLLOUT, deadline_ns) < 0)
 			return;
 	}
 }

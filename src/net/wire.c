@@ -27,28 +27,13 @@
 
 /* ---- bytes ---- */
 
-static int wait_for(int fd, short events, uint64_t deadline_ns)
-{
-	for (;;) {
-		uint64_t now_ns = clock_now_ns();
-		struct pollfd poll_fd = { .fd = fd, .events = events };
-		if (now_ns >= deadline_ns)
-			return -ETIMEDOUT;
-		int r = poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / NS_PER_MS + 1));
-		if (r > 0)
-			return 0;
-		if (r < 0 && errno != EINTR)
-			return -errno;
-	}
-}
-
 static int send_all(int fd, const void *data, size_t len, uint64_t deadline_ns)
 {
 	for (const unsigned char *at = data; len > 0;) {
 		ssize_t n = send(fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -errno;
-		if (n < 0 && wait_for(fd, POLLOUT, deadline_ns) < 0)
+		if (n < 0 && fd_wait(fd, POLLOUT, deadline_ns) < 0)
 			return -ETIMEDOUT;
 		at += MAX(n, 0);
 		len -= (size_t)MAX(n, 0);
@@ -60,7 +45,7 @@ static int send_all(int fd, const void *data, size_t len, uint64_t deadline_ns)
 
 static int receive_some(int fd, struct buf *in, uint64_t deadline_ns)
 {
-	int r = wait_for(fd, POLLIN, deadline_ns);
+	int r = fd_wait(fd, POLLIN, deadline_ns);
 	if (r < 0)
 		return r;
 	ssize_t n = recv(fd, buf_reserve(in, GREETING_CHUNK), GREETING_CHUNK, MSG_DONTWAIT);
@@ -178,9 +163,9 @@ static double stream_out(int fd, uint16_t ms, uint64_t deadline_ns)
 				break;
 			sent += (uint64_t)MAX(n, 0);
 			if (n < 0)
-				wait_for(fd, POLLOUT,
-					 MIN(now_ns < end_ns ? end_ns : deadline_ns,
-					     now_ns + SLICE_NS));
+				fd_wait(fd, POLLOUT,
+					MIN(now_ns < end_ns ? end_ns : deadline_ns,
+					    now_ns + SLICE_NS));
 		} else if (arrived(fd, sent) == sent) {
 			break;
 		}
@@ -194,10 +179,10 @@ static double stream_in(int fd, uint64_t deadline_ns)
 {
 	struct pace_meter meter;
 	uint64_t got = 0;
-	if (wait_for(fd, POLLIN, deadline_ns) < 0)
+	if (fd_wait(fd, POLLIN, deadline_ns) < 0)
 		return -1;
 	meter_begin(&meter);
-	while (got <= WIRE_BYTES_MAX + CHUNK && wait_for(fd, POLLIN, deadline_ns) == 0) {
+	while (got <= WIRE_BYTES_MAX + CHUNK && fd_wait(fd, POLLIN, deadline_ns) == 0) {
 		ssize_t n = recv(fd, chunk, CHUNK, MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			break;
@@ -230,7 +215,7 @@ static int connect_to(const struct addr *addr, uint64_t deadline_ns)
 	prepare(fd);
 	if (connect(fd, &addr->any, addr_len(addr)) < 0 && errno != EINPROGRESS)
 		return -errno;
-	int r = wait_for(fd, POLLOUT, deadline_ns);
+	int r = fd_wait(fd, POLLOUT, deadline_ns);
 	if (r < 0)
 		return r;
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
@@ -321,13 +306,13 @@ static void serve(int fd, const struct wire_spec *spec)
 	stream_in(fd, spec->deadline_ns);
 	stream_out(fd, spec->ms, spec->deadline_ns);
 	shutdown(fd, SHUT_WR);
-	wait_for(fd, POLLIN, spec->deadline_ns); /* the caller has all, or hangs up */
+	fd_wait(fd, POLLIN, spec->deadline_ns); /* the caller has all, or hangs up */
 }
 
 int wire_serve(int listener, const struct wire_spec *spec, struct err *err)
 {
 	for (int strangers = 0; strangers < STRANGERS_MAX; strangers++) {
-		if (wait_for(listener, POLLIN, spec->deadline_ns) < 0)
+		if (fd_wait(listener, POLLIN, spec->deadline_ns) < 0)
 			return err_set(err, ETIMEDOUT, "nobody has called");
 		AUTO(fd_close) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)

@@ -101,12 +101,9 @@ int cgroup_wait_empty(const struct cgroup *cgroup, uint64_t deadline_ns)
 		text[n] = '\0';
 		if (!strstr(text, "populated 1"))
 			return 0;
-		uint64_t now_ns = clock_now_ns();
-		if (now_ns >= deadline_ns)
-			return -ETIMEDOUT;
-		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		poll(&(struct pollfd){ .fd = fd, .events = POLLPRI }, 1,
-		     (int)MIN(left_ms, (uint64_t)INT32_MAX));
+		int r = fd_wait(fd, POLLPRI, deadline_ns);
+		if (r < 0)
+			return r;
 	}
 }
 

@@ -116,12 +116,9 @@ static int read_answer(int fd, uint64_t deadline_ns, struct devices *ret_devices
 	struct devices devices;
 	size_t got = 0;
 	while (got < sizeof(devices)) {
-		uint64_t now_ns = clock_now_ns();
-		int left_ms =
-			now_ns >= deadline_ns ? 0 : (int)((deadline_ns - now_ns) / NS_PER_MS) + 1;
-		struct pollfd waiting = { .fd = fd, .events = POLLIN };
-		if (left_ms == 0 || poll(&waiting, 1, left_ms) == 0)
-			return -ETIMEDOUT;
+		int r = fd_wait(fd, POLLIN, deadline_ns);
+		if (r < 0)
+			return r;
 		ssize_t n = read(fd, (char *)&devices + got, sizeof(devices) - got);
 		if (n == 0)
 			return -EIO; /* it crashed */

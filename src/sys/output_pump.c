@@ -444,8 +444,7 @@ static int epoll_timeout_ms(const struct pump *pump)
 	uint64_t next_ns = next_timer_ns(pump);
 	if (next_ns == NS_NEVER)
 		return -1;
-	uint64_t now_ns = clock_now_ns();
-	return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+	return clock_left_ms(next_ns, clock_now_ns());
 }
 
 static void pump_until_finished(struct pump *pump)

@@ -186,13 +186,11 @@ static void call_send(struct call *call)
 
 static void call_receive(struct call *call, const struct flight_source *source)
 {
-	ssize_t n = read(call->fd, buf_reserve(&call->reply, CHUNK), CHUNK);
-	if (n > 0)
-		buf_commit(&call->reply, (size_t)n);
+	ssize_t n = fd_read_some(call->fd, CHUNK, &call->reply);
 	if (n == 0)
 		call_finish(call, source);
-	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		refuse(call, strerror(errno));
+	else if (n < 0 && n != -EAGAIN)
+		refuse(call, strerror((int)-n));
 	else if (buf_len(&call->reply) > FLIGHT_ANSWER_MAX)
 		refuse(call, "its record is too long");
 }
@@ -212,8 +210,7 @@ static bool calls_step(struct call *calls, size_t count, const struct flight_sou
 	uint64_t now_ns = clock_now_ns();
 	if (open == 0 || now_ns >= deadline_ns)
 		return false;
-	uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-	if (poll(fds, count + 1, (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0)
+	if (poll(fds, count + 1, clock_left_ms(deadline_ns, now_ns)) < 0)
 		return errno == EINTR;
 	if (fds[count].revents)
 		return false;

@@ -121,10 +121,7 @@ static void stack_run_poll(const struct stack_run *run, struct pollfd fds[STACK_
 
 static void read_some(int *fd, struct buf *text, size_t max)
 {
-	ssize_t n = read(*fd, buf_reserve(text, CHUNK), CHUNK);
-	if (n > 0)
-		buf_commit(text, (size_t)n);
-	if (n == 0 || (n < 0 && errno != EINTR) || buf_len(text) > max)
+	if (fd_read_some(*fd, CHUNK, text) <= 0 || buf_len(text) > max)
 		fd_close(fd);
 }
 
@@ -407,8 +404,7 @@ static int poll_ms(const struct looker *looker)
 	for (size_t i = 0; i < AT_ONCE; i++)
 		if (looker->runs[i].target)
 			first_ns = MIN(first_ns, looker->runs[i].deadline_ns);
-	uint64_t left_ns = first_ns - MIN(first_ns, now_ns);
-	return (int)MIN(left_ns / NS_PER_MS + 1, (uint64_t)INT_MAX);
+	return clock_left_ms(first_ns, now_ns);
 }
 
 /* Starts programs for the next targets; false: all are finished. */
@@ -474,8 +470,7 @@ static bool take_turn(uint64_t deadline_ns, int cancel_fd)
 			return true;
 		if (errno != EAGAIN || now_ns >= deadline_ns)
 			return false;
-		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		if (poll(fds, ARRAY_LEN(fds), (int)MIN(left_ms, (uint64_t)INT32_MAX)) < 0 &&
+		if (poll(fds, ARRAY_LEN(fds), clock_left_ms(deadline_ns, now_ns)) < 0 &&
 		    errno != EINTR)
 			return false;
 		if (fds[1].revents)

@@ -230,11 +230,8 @@ static void take_signal(struct top *top)
 /* Waits for something to happen, and takes it. */
 static void wait_and_take(struct top *top)
 {
-	uint64_t now_ns = clock_now_ns();
 	bool asking = top->child.out >= 0;
-	int wait_ms = asking		       ? -1
-		      : top->next_ns <= now_ns ? 0
-					       : (int)((top->next_ns - now_ns) / NS_PER_MS) + 1;
+	int wait_ms = asking ? -1 : clock_left_ms(top->next_ns, clock_now_ns());
 	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				{ .fd = top->signal_fd, .events = POLLIN },
 				{ .fd = top->child.out, .events = POLLIN },

@@ -35,11 +35,8 @@ static void forget_child(struct job_checks *checks)
 /* False: nothing more can be read now. */
 static bool read_some(struct job_checks *checks)
 {
-	struct buf *output = &checks->output;
-	ssize_t n = read(checks->child.out, buf_reserve(output, CHUNK), CHUNK);
-	if (n > 0)
-		buf_commit(output, (size_t)n);
-	return n > 0 && buf_len(output) < OUTPUT_MAX;
+	return fd_read_some(checks->child.out, CHUNK, &checks->output) > 0 &&
+	       buf_len(&checks->output) < OUTPUT_MAX;
 }
 
 static void on_output(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)

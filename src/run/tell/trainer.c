@@ -161,12 +161,9 @@ void trainer_end(struct trainer *trainer, bool done)
 
 static void finish(struct trainer *trainer, uint64_t deadline_ns)
 {
-	struct pollfd ended = { .fd = trainer->program.pidfd, .events = POLLIN };
 	if (!trainer->program.pid)
 		return;
-	for (uint64_t now_ns; (now_ns = clock_now_ns()) < deadline_ns;)
-		if (poll(&ended, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) > 0)
-			break;
+	fd_wait(trainer->program.pidfd, POLLIN, deadline_ns);
 	kill(trainer->program.pid, SIGKILL); /* not reaped yet: the number is its own */
 	reap(trainer);
 }

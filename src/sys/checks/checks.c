@@ -1,7 +1,6 @@
 #include "sys/checks/checks.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -206,10 +205,9 @@ static void probe_finish(struct probe *probe, const struct check_place *place)
 /* False: nothing more can be read now. */
 static bool probe_read(struct probe *probe)
 {
-	ssize_t n = read(probe->fd, buf_reserve(&probe->output, CHUNK), CHUNK);
+	ssize_t n = fd_read_some(probe->fd, CHUNK, &probe->output);
 	if (n < 0)
-		return errno == EINTR;
-	buf_commit(&probe->output, (size_t)n);
+		return false;
 	if (n == 0 || buf_len(&probe->output) > OUTPUT_MAX)
 		fd_close(&probe->fd);
 	return probe->fd >= 0;
@@ -243,8 +241,7 @@ static void probes_wait(struct probes *probes)
 		}
 		if (running == 0)
 			return;
-		uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-		if (poll(fds, 2 * probes->count, (int)MIN(left_ms, (uint64_t)INT_MAX)) < 0) {
+		if (poll(fds, 2 * probes->count, clock_left_ms(deadline_ns, now_ns)) < 0) {
 			if (errno != EINTR)
 				return;
 			continue;

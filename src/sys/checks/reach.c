@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -68,8 +67,7 @@ static void await(struct peer *peers, size_t count, uint64_t deadline_ns)
 		/* A last look after the deadline: who answered while this process had to wait did
 		 * answer. */
 		bool late = now_ns >= deadline_ns;
-		uint64_t ms = late ? 0 : (deadline_ns - now_ns) / NS_PER_MS + 1;
-		if (poll(fds, count, (int)MIN(ms, (uint64_t)INT_MAX)) < 0 && errno != EINTR)
+		if (poll(fds, count, clock_left_ms(deadline_ns, now_ns)) < 0 && errno != EINTR)
 			return;
 		for (size_t i = 0; i < count; i++) {
 			socklen_t len = sizeof(peers[i].error);

@@ -215,3 +215,35 @@ TEST(a_host_whose_workers_keep_dying_gives_way_to_a_spare)
 	ck_assert(roster_by_link(&c.roster, 3)->in_round);
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 }
+
+/* The host that holds the rank, whichever of its ranks that is. */
+TEST(the_host_of_each_rank_is_found)
+{
+	for (uint32_t rank = 0; rank < 4; rank++) {
+		enter(COORDINATOR_RUNNING);
+		join(3);
+		struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+		failed.failed.cause.blame =
+			(struct blame){ .named = true, .rank = rank, .exclude = true };
+		receive(1, &failed);
+		uint32_t excluded = 0;
+		for (size_t i = 0; i < c.roster.count; i++) {
+			const struct member *member = c.roster.members[i];
+			bool holds = member->in_round && rank >= member->rank_base &&
+				     rank < member->rank_base + 2;
+			excluded += holds;
+			if (holds)
+				ck_assert_str_eq(noted(NOTE_EXCLUDED)->name, member->name);
+		}
+		ck_assert_uint_eq(excluded, 1);
+		uint32_t told = 0;
+		for (size_t i = 0; i < note_count; i++)
+			told += notes[i].kind == NOTE_EXCLUDED;
+		ck_assert_uint_eq(told, 1);
+	}
+	enter(COORDINATOR_RUNNING);
+	struct msg failed = { .type = MSG_FAILED, .ballot = c.roster.heard.ballot };
+	failed.failed.cause.blame = (struct blame){ .named = true, .rank = 9, .exclude = true };
+	receive(1, &failed);
+	ck_assert_ptr_null(noted(NOTE_EXCLUDED));
+}

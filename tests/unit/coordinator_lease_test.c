@@ -1,6 +1,8 @@
 /* The coordinator: an arbiter's lease. */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 #include "coordinator_rig.h"
@@ -175,6 +177,13 @@ static void join_with_period(uint64_t link, uint64_t period_ns)
 				     .join = { .node = &node, .memory = { .group_rank = -1 } } });
 }
 
+static uint64_t join_death_ns(uint64_t period_s)
+{
+	struct node_info node = node_of(2);
+	node.period_ns = period_s * NS_PER_S;
+	return node_death_ns(&node);
+}
+
 TEST(an_agent_whose_workers_may_outlive_the_lease_is_refused_and_the_round_goes_on)
 {
 	begin_leased(4);
@@ -182,7 +191,10 @@ TEST(an_agent_whose_workers_may_outlive_the_lease_is_refused_and_the_round_goes_
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	join_with_period(2, 10 * NS_PER_S);
 	ck_assert_uint_eq(sent(MSG_REFUSED), 1);
+	char says[64]; /* 4 periods of 10 s and a fourth of one */
+	snprintf(says, sizeof(says), "may live %.1f s without", (double)join_death_ns(10) / 1e9);
 	ck_assert_ptr_nonnull(strstr(actions.items[0].msg.refused.text, "keep_alive_interval"));
+	ck_assert_ptr_nonnull(strstr(actions.items[0].msg.refused.text, says));
 	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
 	ck_assert_uint_eq(c.fence_ns, FENCE);
 	join_with_period(3, 7 * NS_PER_S / 5); /* half of the lease covers it */
@@ -217,6 +229,10 @@ TEST(a_lease_that_holds_a_round_back_is_noted_once)
 	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
 	ck_assert_ptr_nonnull(noted(NOTE_LEASE));
 	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, "too short"));
+	char says[64];
+	snprintf(says, sizeof(says), "may live %.1f s without", (double)FENCE / 1e9);
+	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, "the lease of 4.0 s"));
+	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, says));
 	timer();
 	ck_assert_ptr_null(noted(NOTE_LEASE));
 	renew_lease();
@@ -224,4 +240,23 @@ TEST(a_lease_that_holds_a_round_back_is_noted_once)
 	wait_until(c.until_ns - FENCE, 1);
 	join(1);
 	ck_assert_ptr_nonnull(strstr(noted(NOTE_LEASE)->refused, "not renewed"));
+}
+
+TEST(a_lease_holds_nothing_back_while_nodes_are_missing_or_where_none_decides)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.quorum = QUORUM_LEASE;
+	config.epoch = 7;
+	config.last_call_ns = 0;
+	config.until_ns = 1000 * NS_PER_S + 4 * NS_PER_S;
+	config.fence_ns = FENCE;
+	begin(&config, 2, 2);
+	join(1);
+	ck_assert_ptr_null(noted(NOTE_LEASE)); /* one more is needed first */
+	join(2);
+	ck_assert_ptr_nonnull(noted(NOTE_LEASE));
+	begin_takeover(3);
+	for (uint64_t link = 1; link <= 1; link++)
+		join_with(link, &(struct memory){ .group_rank = -1 });
+	ck_assert_ptr_null(noted(NOTE_LEASE));
 }

@@ -121,6 +121,33 @@ TEST(the_host_of_the_store_hears_the_addresses_of_all_members_before_its_round)
 	coordinator_done(&c);
 }
 
+TEST(the_addresses_of_a_spare_are_no_members)
+{
+	max_restarts = 1;
+	begin_plain(2, 2);
+	for (int attempt = 0; attempt < 2; attempt++) {
+		for (uint64_t link = 3; link > 0; link--) {
+			struct node_info node = node_of(link);
+			node.addr_count = 1;
+			node.addrs[0] = (struct msg_addr){ 4, { 10, 0, 0, (uint8_t)link } };
+			if (attempt == 0 || link != 1)
+				receive(link,
+					&(struct msg){ .type = MSG_JOIN,
+						       .join = { .node = &node,
+								 .memory = memory_of(link) } });
+		}
+		ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+		if (attempt == 0)
+			report(3, MSG_FAILED);
+	}
+	ck_assert_uint_eq(sent(MSG_PEERS), 1);
+	for (size_t i = 0; i < actions.count; i++)
+		if (actions.items[i].type == COORDINATOR_SEND &&
+		    actions.items[i].msg.type == MSG_PEERS)
+			ck_assert_uint_eq(actions.items[i].msg.peers.count, 2);
+	coordinator_done(&c);
+}
+
 TEST(a_failure_stops_all_and_restarts_when_all_are_back)
 {
 	enter(COORDINATOR_RUNNING);

@@ -91,6 +91,21 @@ TEST(shared_cores_come_last_and_are_marked_on_both_sides)
 	ck_assert(!corepool_shared(&pool, &a));
 }
 
+TEST(who_comes_to_a_core_whose_later_twin_is_taken_shares_it)
+{
+	AUTO(corepool_done)
+	struct corepool pool = pool_of("core:2 pu:2(indexes=0,2,1,3)", NULL, COREPOOL_SMT_SHARE);
+	struct placement a, b, c;
+	ck_assert(corepool_take(&pool, 1, &a));
+	ck_assert(corepool_take(&pool, 1, &b));
+	ck_assert(corepool_take(&pool, 1, &c)); /* the twin of a */
+	corepool_give(&pool, &a);
+	ck_assert(corepool_take(&pool, 1, &a));
+	ck_assert(corepool_shared(&pool, &a));
+	ck_assert(corepool_shared(&pool, &c));
+	ck_assert(!corepool_shared(&pool, &b));
+}
+
 TEST(an_order_stays_in_an_l3_group_and_a_node_if_it_fits)
 {
 	AUTO(corepool_done)

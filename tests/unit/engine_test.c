@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/clock.h"
 #include "core/host/engine.h"
 
 static struct strv env;
@@ -416,4 +417,23 @@ TEST(what_a_pod_says_about_itself_must_fit_together)
 	env_set(&env, "HOSTNAME", "worker-node-7");
 	refused("the name of this pod, 'worker-node-7', does not end in its index 2, so that of "
 		"the first pod is unknown: give --master-addr=NAME");
+}
+
+TEST(the_index_of_a_pod_has_a_limit)
+{
+	be_pod();
+	env_set(&env, "JOB_COMPLETION_INDEX", "1000001");
+	refused("Kubernetes: JOB_COMPLETION_INDEX is '1000001', which is not a number up to "
+		"1000000");
+}
+
+TEST(all_pods_but_the_first_wait_for_its_name)
+{
+	be_pod();
+	env_set(&env, "JOB_COMPLETION_INDEX", "1");
+	env_set(&env, "HOSTNAME", "train-1");
+	asked.hosts_file = "10.244.1.5 train-1.net... train-1\n";
+	detected();
+	ck_assert_uint_eq(settings.lookup_delay_ns, 2 * NS_PER_S);
+	ck_assert_str_eq(settings.master_addr, "train-0.net.");
 }

@@ -45,6 +45,7 @@ void begin(const struct coordinator_config *config, uint32_t min, uint32_t max)
 	under_way_ns = 0;
 	min_nodes = min;
 	max_nodes = max;
+	coordinator_done(&c); /* of the one before */
 	coordinator_init(&c, config);
 }
 

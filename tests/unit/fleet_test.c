@@ -190,7 +190,7 @@ TEST(a_silent_host_is_given_up_in_time_and_the_others_start)
 	ck_assert_uint_eq(fleet.nodes, 2);
 	ck_assert_uint_eq(fleet_deadline_ns(&fleet), NS_NEVER);
 	up(2); /* too late */
-	ck_assert_ptr_nonnull(find(FLEET_DO_DROP, 2));
+	ck_assert_int_eq(find(FLEET_DO_DROP, 2)->via, FLEET_SELF);
 	finish();
 }
 
@@ -298,6 +298,10 @@ TEST(a_lost_host_takes_those_behind_it_along)
 	ck_assert_uint_eq(count(FLEET_DO_START), 1);
 	down(1);
 	ck_assert_uint_eq(count(FLEET_DO_TELL), 3);
+	for (uint32_t i = 1; i < 4; i++) { /* they answered in time, and were running */
+		ck_assert(!find(FLEET_DO_TELL, i)->late);
+		ck_assert(find(FLEET_DO_TELL, i)->lost);
+	}
 	ck_assert_uint_eq(fleet_count(&fleet, FLEET_RUNS), 1);
 	finish();
 }

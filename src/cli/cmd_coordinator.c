@@ -155,6 +155,9 @@ static void say(struct session *session, const struct note *note)
 	case NOTE_DIFFERENT:
 		log_warn("the nodes differ: %s", text);
 		break;
+	case NOTE_WAITS:
+		log_warn("%s", text);
+		break;
 	case NOTE_CLOSED:
 		say_left_out(session);
 		log_info("the job is over: %s", text);

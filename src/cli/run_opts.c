@@ -104,6 +104,9 @@ const struct opt run_opts[] = {
 		 "ends not worth a restart: exit codes and signals, such as 2,64-78,SIGSEGV"),
 	OPT_DURATION("shutdown-timeout", "PET_SHUTDOWN_TIMEOUT", O, shutdown_ns, "TIME",
 		     "time between the stop signal and SIGKILL (default 30 s)"),
+	OPT_DURATION("lost-host-timeout", NULL, O, lost_host_ns, "TIME",
+		     "end the job when a host that it needs is lost and not back by then (default "
+		     "join_timeout; 1 min with --hosts and in a step of Slurm)"),
 	OPT_DURATION("notice", NULL, O, notice_ns, "TIME",
 		     "time for workers that ask (muster_stop_after(3)) to save and leave together "
 		     "after SIGTERM or SIGUSR1 (default 60 s; 0: they are stopped)"),

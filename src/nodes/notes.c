@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 static void describe_end(const struct cause *cause, struct buf *out)
@@ -35,6 +36,10 @@ static void describe_end(const struct cause *cause, struct buf *out)
 	case FAILURE_PMI:
 		buf_append_str(out, "it broke the protocol between MPI and its launcher");
 		return;
+	case FAILURE_LOST:
+	case FAILURE_LEFT:
+		buf_append_str(out, cause->words);
+		return;
 	case FAILURE_REASON_COUNT:
 		return;
 	}
@@ -43,6 +48,10 @@ static void describe_end(const struct cause *cause, struct buf *out)
 /* "rank 11 (local rank 3 on node2): exit code 1" */
 static void describe_cause(const struct cause *cause, struct buf *out)
 {
+	if (failure_reason_is_host(cause->reason)) {
+		buf_printf(out, "%s: %s", *cause->name ? cause->name : "a node", cause->words);
+		return;
+	}
 	buf_printf(out, "rank %d (local rank %d on %s): ", cause->rank, cause->local_rank,
 		   cause->name);
 	describe_end(cause, out);
@@ -89,6 +98,18 @@ static void describe_late(const struct straggler_news *late, struct buf *out)
 		buf_printf(out, ", %.1f ms after the others", (double)late->lag_ns / 1e6);
 }
 
+static void describe_wait(const struct note *note, struct buf *out)
+{
+	char left[CLOCK_HUMAN_MAX];
+	clock_human(note->left_ns, left);
+	buf_printf(out, "the job needs %u more node%s and waits for %s (--lost-host-timeout)",
+		   note->missing, note->missing == 1 ? "" : "s", left);
+	if (!note->has_cause)
+		return;
+	buf_append_str(out, "; lost: ");
+	describe_cause(&note->cause, out);
+}
+
 static void describe(const struct note *note, struct buf *out)
 {
 	switch (note->kind) {
@@ -116,6 +137,9 @@ static void describe(const struct note *note, struct buf *out)
 		return;
 	case NOTE_STOPPED:
 		describe_stop(note, out);
+		return;
+	case NOTE_WAITS:
+		describe_wait(note, out);
 		return;
 	case NOTE_CLOSED:
 		describe_close(note, out);

@@ -78,7 +78,7 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 			"job) and that the port can be reached",
 			since, tried);
 	}
-	if (agent->join_deadline_ns != NS_NEVER)
+	if (agent->join_deadline_ns != NS_NEVER && !agent->held)
 		buf_printf(out, "; giving up in %s", left);
 	return true;
 }
@@ -86,8 +86,12 @@ bool waiting_say(struct waiting *waiting, const struct agent *agent, const char 
 void waiting_in_vain(const struct agent *agent, bool linked, const char *tried, struct buf *out)
 {
 	char timeout[CLOCK_HUMAN_MAX];
-	clock_human(agent->config.join_timeout_ns, timeout);
-	buf_printf(out, "no round within %s (join_timeout): ", timeout);
+	const struct agent_config *config = &agent->config;
+	bool was_in = !ballot_is_none(agent->memory.member_of[0]) && config->seek_timeout_ns;
+	uint64_t timeout_ns = was_in ? config->seek_timeout_ns : config->join_timeout_ns;
+	clock_human(timeout_ns, timeout);
+	buf_printf(out, "no round within %s (%s): ", timeout,
+		   timeout_ns == config->join_timeout_ns ? "join_timeout" : "--lost-host-timeout");
 	if (linked)
 		say_nodes(agent, out);
 	else

@@ -275,6 +275,7 @@ static void say(const struct note *note)
 		[NOTE_LEASE] = { LOG_WARN, "no round forms: " },
 		[NOTE_LATE] = { LOG_WARN, "holds the others up: " },
 		[NOTE_IN_STEP] = { LOG_INFO, "keeps up again: " },
+		[NOTE_WAITS] = { LOG_INFO, "" },
 		[NOTE_CLOSED] = { LOG_INFO, "" },
 		[NOTE_STAYS] = { LOG_WARN, "" },
 		[NOTE_SUPERSEDED] = { LOG_INFO, "another coordinates this job now" },

@@ -7,7 +7,7 @@
 #include "proto/pack.h"
 
 /* A field that is added to one of these must also be packed below and drawn in the test. */
-static_assert(sizeof(struct node_info) == 1640 && sizeof(struct memory) == 304 &&
+static_assert(sizeof(struct node_info) == 1648 && sizeof(struct memory) == 304 &&
 		      sizeof(struct cause) == 792 && sizeof(struct round_ref) == 24 &&
 		      sizeof(struct stall) == 16 && sizeof(struct kept) == 56 &&
 		      sizeof(struct msg_join) == 1112 && sizeof(struct msg_formed) == 368 &&
@@ -61,7 +61,10 @@ static void pack_endpoint_index(struct pack *p, int32_t *index)
 
 static void pack_cause(struct pack *p, struct cause *cause)
 {
-	PACK_ENUM(p, cause->reason, FAILURE_REASON_COUNT);
+	enum failure_reason told = cause->reason < FAILURE_LOST ? cause->reason : FAILURE_EXIT;
+	PACK_ENUM(p, told, FAILURE_LOST);
+	if (!p->writing)
+		cause->reason = told;
 	PACK_ENUM(p, cause->status.kind, EXIT_SIGNAL + 1);
 	pack_i32(p, &cause->status.value);
 	pack_require(p, cause->status.value >= 0 && cause->status.value <= STATUS_VALUE_MAX);
@@ -264,6 +267,7 @@ static void pack_join(struct pack *p, struct msg *msg)
 	if (pack_more(p))
 		pack_pairing(p, (struct node_info *)msg->join.node);
 	if (pack_more(p)) {
+		pack_u64(p, (uint64_t *)&msg->join.node->lost_timeout_ns);
 		pack_blame(p, &msg->join.cause.blame);
 		pack_account(p, &msg->join.cause);
 	}
@@ -288,6 +292,8 @@ static void pack_leave(struct pack *p, struct msg *msg)
 {
 	PACK_ENUM(p, msg->leave.why, LEAVE_WHY_COUNT);
 	pack_bool(p, &msg->leave.empty);
+	if (pack_more(p))
+		pack_u8(p, &msg->leave.signal);
 }
 
 static void pack_ping(struct pack *p, struct msg *msg)

@@ -54,6 +54,7 @@ const struct run_options run_options_default = {
 	.numa_binding = -1,
 	.signals_to_handle = RUN_SIGNALS_DEFAULT,
 	.shutdown_ns = NS_NEVER,
+	.lost_host_ns = RUN_LOST_HOST_UNSET,
 	.notice_ns = RUN_NOTICE_DEFAULT_S * NS_PER_S,
 	.diagnose_ns = NS_NEVER,
 	.preflight = { .strikes = -1, .cool_down_ns = COOL_DOWN_DEFAULT_NS },
@@ -535,6 +536,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 		.events = options->events && *options->events ? options->events : NULL,
 		.lifeline = (int)options->lifeline,
 		.preflight = options->preflight,
+		.lost_host_ns = options->lost_host_ns,
 		.notice_ns = options->notice_ns,
 		.job_log = options->job_log && *options->job_log ? options->job_log : NULL,
 	};

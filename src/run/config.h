@@ -46,6 +46,7 @@ struct run_config {
 	sigset_t stop_signals;	  /* they end the job */
 	const char *signals_text; /* the same as typed, for TORCHELASTIC_SIGNALS_TO_HANDLE */
 	uint64_t shutdown_ns;	  /* between the stop signal and SIGKILL */
+	uint64_t lost_host_ns;	  /* see struct run_options */
 	uint64_t notice_ns;	  /* for workers to leave together; 0: they are not asked to */
 	bool workers_ignore_usr;  /* SIGUSR1 and SIGUSR2, until they catch them */
 

@@ -278,8 +278,11 @@ static void stop_group(struct job *job, const struct agent_action *action)
 	if (action->has_cause && *action->cause.blame.text && !*job->cause.blame.text)
 		TELL_LATER(&job->telling, HAPPENED_HANG_EXPLAINED,
 			   .text = action->cause.blame.text);
+	bool host = action->has_cause && failure_reason_is_host(action->cause.reason);
+	if (host)
+		TELL_LATER(&job->telling, HAPPENED_HOST_LOST, .cause = &action->cause);
 	TELL_LATER(&job->telling, HAPPENED_GROUP_STOPPING,
-		   .cause = action->has_cause ? &action->cause : NULL);
+		   .cause = action->has_cause && !host ? &action->cause : NULL);
 }
 
 static void act_host(struct job *job, const struct agent_action *action, bool linked)

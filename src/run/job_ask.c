@@ -321,6 +321,7 @@ void job_join_others(struct job *job)
 					   .on_event = job_take_agent_event,
 					   .arg = job };
 	job_checks_open(&job->checks, &config.agent.node);
+	job->telling.lost_timeout_ns = config.agent.node.lost_timeout_ns;
 	node_init(&job->node, &config);
 	if (config.kind == NODE_ALONE)
 		return;

@@ -9,6 +9,7 @@
 
 #define RUN_SHUTDOWN_DEFAULT_S 30
 #define RUN_NOTICE_DEFAULT_S 60
+#define RUN_LOST_HOST_UNSET UINT64_MAX
 #define RUN_SSH_TIMEOUT_DEFAULT_S 30
 #define RUN_SIGNALS_DEFAULT "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
@@ -92,8 +93,10 @@ struct run_options {
 	int mpi;	    /* enum run_mpi */
 	const char *signals_to_handle;
 	uint64_t shutdown_ns; /* NS_NEVER: not given */
-	uint64_t notice_ns;   /* for workers to leave together; 0: they are not asked to */
-	int usr_signals;      /* enum run_usr */
+	/* a lost host that the job needs is waited for; RUN_LOST_HOST_UNSET: not given */
+	uint64_t lost_host_ns;
+	uint64_t notice_ns; /* for workers to leave together; 0: they are not asked to */
+	int usr_signals;    /* enum run_usr */
 	bool virtual_local_rank;
 	int capture, stdin_mode, exit_code, report; /* of the enums above */
 };

@@ -33,6 +33,27 @@ static uint32_t strikes(const struct run_config *config)
 	return given >= 0 ? (uint32_t)given : config->preflight.checks ? STRIKES_DEFAULT : 0;
 }
 
+#define LOST_HOST_NS (60 * NS_PER_S) /* where nobody starts a host again */
+#define SEEK_NS (30 * NS_PER_S)	     /* time for another host to take the coordinator's place */
+
+static uint64_t lost_timeout(const struct run_config *config)
+{
+	uint64_t join_ns = config->rdzv.join_timeout_ns;
+	if (config->lost_host_ns != RUN_LOST_HOST_UNSET)
+		return config->lost_host_ns;
+	return config->fleet_host || config->engine.hosts_are_final ? MIN(join_ns, LOST_HOST_NS)
+								    : join_ns;
+}
+
+/* Without a coordinator, after a round. */
+static uint64_t seek_timeout(const struct run_config *config)
+{
+	const struct rendezvous *rdzv = &config->rdzv;
+	bool one_place = rdzv->kind == RENDEZVOUS_ENDPOINTS && rdzv->endpoint_count == 1;
+	uint64_t least_ns = one_place ? 1 : MIN(SEEK_NS, rdzv->join_timeout_ns);
+	return MAX(lost_timeout(config), least_ns);
+}
+
 static struct agent_config make_agent_config(const struct run_config *config)
 {
 	struct agent_config agent = {
@@ -51,10 +72,12 @@ static struct agent_config make_agent_config(const struct run_config *config)
 			.strikes = strikes(config),
 			.cool_down_ns = config->preflight.cool_down_ns,
 			.excluded = config->excluded,
+			.lost_timeout_ns = MAX(lost_timeout(config), 1),
 		},
 		.no_restart_on = config->no_restart_on,
 		.check_timeout_ns = checks_again(config) ? CHECK_TIMEOUT_NS : 0,
 		.join_timeout_ns = config->rdzv.join_timeout_ns,
+		.seek_timeout_ns = seek_timeout(config),
 	};
 	random_bytes(&agent.node.id, sizeof(agent.node.id));
 	snprintf(agent.node.role, sizeof(agent.node.role), "%s", config->role);

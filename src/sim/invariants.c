@@ -37,6 +37,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/rounds/formation.h"
 #include "sim/world.h"
 
 #define EXCUSE_NS (2 * NS_PER_S) /* after a thaw or a torn connection */
@@ -352,12 +353,37 @@ void check_step(struct world *world)
 
 /* Ends. */
 
+/* A host that was waited for is not back, and it was waited for long enough. */
+static void check_lost(struct world *world, const struct host *host)
+{
+	const struct coordinator *c = host->node.coordinator;
+	uint64_t now_ns = world_local_ns(world, host);
+	if (roster_usable(&c->roster) >= c->min_nodes)
+		check_broken(world, "c%u gives the job up for a lost host, and enough are here",
+			     host->index);
+	for (size_t i = 0; i < c->roster.count; i++) {
+		const struct member *member = c->roster.members[i];
+		if (member->loss == LOSS_NONE || strcmp(member->name, c->cause.name) != 0)
+			continue;
+		if (member->link)
+			check_broken(world, "c%u says that h%lu is lost, which is here",
+				     host->index, member->id.hi - 1);
+		if (now_ns < ns_add(member->lost_ns, world->lost_timeout_ns))
+			check_broken(world, "c%u did not wait for %s", host->index, member->name);
+	}
+}
+
 void check_ruling(struct world *world, const struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
+	if (c->ruling == RULING_FAILED && c->has_cause && failure_reason_is_host(c->cause.reason) &&
+	    !c->cause_is_ruled) {
+		check_lost(world, host);
+		return;
+	}
 	const struct round_record *round = check_round(world, c->roster.heard.ballot);
-	bool right = round &&
-		     (c->ruling == RULING_DONE ? round->done == round->nodes : round->failed > 0);
+	bool right = round && (c->ruling == RULING_DONE ? round->done == round->nodes
+							: round->failed > 0 || c->cause_is_ruled);
 	if (!right)
 		check_broken(world, "c%u rules %lu.%lu %s, which it was not", host->index,
 			     c->roster.heard.ballot.epoch, c->roster.heard.ballot.round,
@@ -446,6 +472,29 @@ static void check_stopped(struct world *world, const struct host *host,
 		check_broken(world, "h%u is stopped and says that its workers left", host->index);
 }
 
+/* Whoever lives when the job ends hears the same cause, and ends with the same code. Where an
+ * arbiter has the end on record, who did not hear of it in time hears only how it ended.
+ * rule: one-cause */
+static void check_cause(struct world *world, const struct host *host, const struct outcome *outcome)
+{
+	struct cause *first = &world->first_cause;
+	const struct cause *heard = &outcome->cause;
+	if (world->fenced || outcome->stuck)
+		return;
+	if (!world->heard_failed)
+		*first = *heard;
+	if (!cause_is_same(first, heard) || !exit_status_eq(&first->status, &heard->status) ||
+	    strcmp(first->words, heard->words) != 0 ||
+	    strcmp(first->blame.text, heard->blame.text) != 0)
+		check_broken(world,
+			     "h%u hears of rank %d on %s (%s; %d %d; %s), another of rank %d on %s "
+			     "(%s; %d %d; %s)",
+			     host->index, heard->rank, heard->name, heard->words,
+			     heard->status.kind, heard->status.value, heard->blame.text,
+			     first->rank, first->name, first->words, first->status.kind,
+			     first->status.value, first->blame.text);
+}
+
 /* An agent that got CLOSED; one with workers that cannot be killed ends on its own. */
 static void check_closed(struct world *world, const struct host *host, bool done)
 {
@@ -466,11 +515,33 @@ void check_exit(struct world *world, const struct host *host)
 			     host->index);
 }
 
+/* Its coordinator waits for lost hosts, and would end the job for all of them at once. Connections
+ * that are only believed to be there do not count. rule: lost-host */
+static void check_no_ruling_is_due(struct world *world, const struct host *host)
+{
+	const struct agent *agent = &host->node.agent;
+	bool answered = agent->joined &&
+			world_local_ns(world, host) <
+				ns_add(agent->answered_ns, 2 * agent->config.node.period_ns);
+	for (uint32_t i = 0; i < world->count; i++) {
+		const struct host *other = &world->hosts[i];
+		const struct coordinator *c = other->node.coordinator;
+		const struct member *member =
+			c ? roster_by_id(&c->roster, host->node.agent.config.node.id) : NULL;
+		if (member && member->link && answered && c->lost_ns != NS_NEVER &&
+		    (world_local_ns(world, other) < c->lost_ns || formation_has_quorum(c)) &&
+		    roster_busy(&c->roster) == 0 && !world_frozen(world, other))
+			check_broken(world, "h%u gives up alone, while c%u waits for a lost host",
+				     host->index, i);
+	}
+}
+
 static void check_in_vain(struct world *world, const struct host *host)
 {
 	const struct coordinator *c = host->node.coordinator;
 	if (c && c->state == COORDINATOR_CLOSED)
 		check_broken(world, "h%u has closed the job and waits for its end", host->index);
+	check_no_ruling_is_due(world, host);
 	bool was_in = !ballot_is_none(host->node.agent.memory.member_of[0]);
 	if (world->script == SCRIPT_WIDOW && was_in && !world->misfit &&
 	    world->now_ns > world->faults_end_ns)
@@ -538,6 +609,8 @@ void check_outcome(struct world *world, struct host *host, const struct outcome 
 		check_broken(world, "h%u ends without progress, which did not count", host->index);
 	if (host->group_alive && !host->stuck)
 		check_broken(world, "h%u ends with workers alive", host->index);
+	if (outcome->kind == OUTCOME_FAILED)
+		check_cause(world, host, outcome);
 	if (outcome->kind == OUTCOME_DONE || outcome->kind == OUTCOME_FAILED)
 		check_closed(world, host, outcome->kind == OUTCOME_DONE);
 	if (outcome->kind == OUTCOME_DONE)

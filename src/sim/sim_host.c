@@ -332,7 +332,8 @@ static struct agent_config agent_config(struct world *world, const struct host *
 			  .max_restarts = world->max_restarts,
 			  .by_progress = world->by_progress,
 			  .period_ns = period_ns(world, host->index),
-			  .lease_periods = FENCE_LEASE_PERIODS },
+			  .lease_periods = FENCE_LEASE_PERIODS,
+			  .lost_timeout_ns = world->lost_timeout_ns },
 		.join_timeout_ns = world->join_timeout_ns,
 	};
 	snprintf(config.node.role, sizeof(config.node.role), "role%u", host->index % SIM_ROLES);

@@ -2,6 +2,7 @@
  * finish, leave others behind, take their time to stop, and now and then cannot be killed. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -131,6 +132,11 @@ static void tell_gone(struct world *world, struct host *host)
 	struct agent_event event = { .type = AGENT_GROUP_GONE,
 				     .left = notices_left(world, host),
 				     .reached = reached(host) };
+	struct cause ended = { .status = host->group.workers[host->group.first].status };
+	snprintf(ended.words, sizeof(ended.words), "last words of %u.%lu", host->index,
+		 host->group_ballot.round);
+	if (host->group.failed)
+		event.ended = &ended;
 	workers_gone(world, host);
 	stash_work(host);
 	stash_read(host, event.kept);

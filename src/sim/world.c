@@ -156,6 +156,8 @@ static void choose_job(struct world *world)
 	world->max_restarts = (uint32_t)rng_range(rng, 0, 3);
 	world->by_progress = world->options.seed % 4 == 0;
 	world->join_timeout_ns = rng_range(rng, 60, 200) * NS_PER_S;
+	world->lost_timeout_ns = world->options.seed % 3 ? (3 + world->options.seed % 31) * NS_PER_S
+							 : world->join_timeout_ns;
 	world->last_call_ns = rng_range(rng, 0, 10) * NS_PER_S;
 	choose_troubles(world);
 	world->mode =

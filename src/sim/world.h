@@ -246,7 +246,7 @@ struct world {
 	uint32_t endpoints;
 	uint32_t min_nodes, max_nodes, max_restarts;
 	bool by_progress; /* only attempts without a new step use the restarts up */
-	uint64_t join_timeout_ns, last_call_ns;
+	uint64_t join_timeout_ns, lost_timeout_ns, last_call_ns;
 	uint64_t scale_up_delay_ns, close_timeout_ns;
 	struct pace pace;
 	bool misfit;	    /* a host has another MIN:MAX than the others */
@@ -278,6 +278,7 @@ struct world {
 	struct ballot last;	       /* the latest round with whose end the job was closed */
 	bool any_left;		       /* a worker left because of a notice */
 	bool heard_done, heard_failed; /* and what it said */
+	struct cause first_cause;      /* of FAILED, as the first agent heard it */
 	bool heard_left, heard_all;    /* of DONE: workers left as agreed, or all is done */
 	bool confirmed;		       /* a round was formed on top of a confirmed one */
 	bool over;		       /* later rounds belong to another job */

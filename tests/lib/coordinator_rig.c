@@ -10,6 +10,7 @@ size_t note_count;
 uint64_t now_ns, under_way_ns;
 uint32_t min_nodes, max_nodes, max_restarts;
 bool by_progress;
+uint64_t lost_timeout_ns;
 
 static void take_notes(void)
 {
@@ -64,6 +65,7 @@ struct node_info node_of(uint64_t link)
 				  .node_rank = -1,
 				  .max_restarts = max_restarts,
 				  .by_progress = by_progress,
+				  .lost_timeout_ns = lost_timeout_ns,
 				  .period_ns = NS_PER_S,
 				  .lease_periods = 4,
 				  .store_port = (uint16_t)link };

@@ -14,6 +14,7 @@ extern uint64_t now_ns;
 extern uint64_t under_way_ns; /* how long a message may have been */
 extern uint32_t min_nodes, max_nodes, max_restarts;
 extern bool by_progress;
+extern uint64_t lost_timeout_ns;
 
 enum stimulus {
 	NEW_JOINS,

@@ -125,6 +125,7 @@ static void draw_node(struct node_info *node)
 	node->backoff_ns = upto(UINT64_MAX);
 	node->backoff_max_ns = upto(UINT64_MAX);
 	node->period_ns = upto(ROUND_MSG_PERIOD_MAX_NS);
+	node->lost_timeout_ns = draw();
 	node->lease_periods = (uint32_t)upto(ROUND_MSG_LEASE_PERIODS_MAX);
 	draw_text(node->role, sizeof(node->role));
 	draw_text(node->name, sizeof(node->name));
@@ -375,6 +376,7 @@ void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
 		msg->leave.empty = below(2);
+		msg->leave.signal = (uint8_t)draw();
 		break;
 	case MSG_PING:
 		msg->ping.cookie = draw();

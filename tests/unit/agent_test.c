@@ -415,6 +415,30 @@ TEST(a_host_that_can_start_nothing_ends_a_job_that_needs_all)
 	ck_assert_int_eq(actions.items[0].msg.type, MSG_JOIN);
 }
 
+TEST(an_agent_that_was_in_a_round_seeks_for_its_own_time)
+{
+	enter(AGENT_SEEKING);
+	agent.config.seek_timeout_ns = 3 * NS_PER_S;
+	uint64_t first_ns = agent.join_deadline_ns;
+	ck_assert_uint_gt(first_ns, now_ns + 3 * NS_PER_S);
+	enter(AGENT_RUNNING);
+	agent.config.seek_timeout_ns = 3 * NS_PER_S;
+	step_type(AGENT_LINK_DOWN);
+	ck_assert_uint_eq(agent.join_deadline_ns, now_ns + 3 * NS_PER_S);
+}
+
+TEST(who_leaves_says_by_which_signal)
+{
+	enter(AGENT_RUNNING);
+	stop_requested();
+	ck_assert_int_eq(actions.items[0].msg.type, MSG_LEAVE);
+	ck_assert_int_eq(actions.items[0].msg.leave.signal, 15);
+	step_type(AGENT_GROUP_GONE);
+	const struct outcome *outcome = &actions.items[actions.count - 1].outcome;
+	ck_assert(outcome->has_cause);
+	ck_assert_int_eq(outcome->cause.reason, FAILURE_LEFT);
+}
+
 TEST(every_event_in_every_state_does_what_the_table_says)
 {
 	for (enum agent_state state = 0; state < AGENT_STATE_COUNT; state++) {
@@ -844,13 +868,14 @@ TEST(that_workers_left_comes_with_the_ruling_that_they_were_done)
 	ck_assert(!agent.memory.left);
 }
 
-TEST(an_own_failure_is_not_forgotten_for_that_of_the_ruling)
+/* What a later coordinator hears of it is what all others hear. */
+TEST(the_cause_of_a_ruling_takes_the_place_of_an_own_failure)
 {
 	enter(AGENT_RUNNING);
 	step_type(AGENT_GROUP_FAILED);
 	receive_ruled_stop(RULING_FAILED, false, 3);
 	ck_assert_int_eq(agent.memory.ruling, RULING_FAILED); /* while the workers end */
-	ck_assert_int_eq(agent.cause.local_rank, 1);
+	ck_assert_int_eq(agent.cause.local_rank, 3);
 	enter(AGENT_RUNNING);
 	receive_ruled_stop(RULING_FAILED, false, 3);
 	ck_assert_int_eq(agent.cause.local_rank, 3);

@@ -200,7 +200,7 @@ TEST(the_ruling_carries_all_that_is_known_of_its_cause)
 {
 	enter(COORDINATOR_RUNNING);
 	struct cause cause = { .pid = 11,
-			       .name = "node1",
+			       .name = "h1",
 			       .no_restart = true,
 			       .blame = { .text = "rank 1 never came" } };
 	receive(1, &(struct msg){ .type = MSG_FAILED,
@@ -223,7 +223,7 @@ TEST(the_ruling_carries_all_that_is_known_of_its_cause)
 TEST(a_report_that_knows_less_takes_nothing_back)
 {
 	enter(COORDINATOR_RUNNING);
-	struct cause cause = { .pid = 11, .name = "node1", .no_restart = true };
+	struct cause cause = { .pid = 11, .name = "h1", .no_restart = true };
 	receive(1, &(struct msg){ .type = MSG_FAILED,
 				  .ballot = c.roster.heard.ballot,
 				  .failed = { cause } });
@@ -232,6 +232,64 @@ TEST(a_report_that_knows_less_takes_nothing_back)
 	*cause.words = '\0';
 	join_failed(2, &cause);
 	ck_assert_str_eq(c.cause.words, "ValueError: boom");
+}
+
+/* Of two nodes, both of which are needed. */
+static void begin_pair(uint64_t patience_ns)
+{
+	begin_plain(2, 2);
+	lost_timeout_ns = patience_ns;
+	join_up_to(2);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+}
+
+TEST(a_lost_host_that_the_job_needs_is_waited_for_and_then_the_job_ends)
+{
+	begin_pair(60 * NS_PER_S);
+	link_down(1, false);
+	ck_assert_uint_eq(sent(MSG_STOP), 1);
+	ck_assert_int_eq(actions.items[0].msg.stop.cause.reason, FAILURE_LOST);
+	ck_assert_str_eq(actions.items[0].msg.stop.cause.name, "h1");
+	uint64_t lost_ns = now_ns;
+	join(2);
+	wait_until(lost_ns + 30 * NS_PER_S, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_GATHERING);
+	wait_until(lost_ns + 80 * NS_PER_S, 2);
+	ck_assert_int_eq(c.state, COORDINATOR_CLOSING);
+	ck_assert_int_eq(c.ruling, RULING_FAILED);
+	ck_assert_int_eq(c.cause.reason, FAILURE_LOST);
+	ck_assert_str_eq(c.cause.name, "h1");
+}
+
+TEST(a_host_that_left_is_the_cause_with_its_signal)
+{
+	begin_pair(NS_PER_S);
+	receive(1, &(struct msg){ .type = MSG_LEAVE, .leave = { LEAVE_SIGNAL, true, 15 } });
+	join(2);
+	wait_until(now_ns + 5 * NS_PER_S, 2);
+	ck_assert_int_eq(c.cause.reason, FAILURE_LEFT);
+	ck_assert_int_eq(c.cause.status.value, 15);
+	ck_assert_str_eq(c.cause.words, "its muster was stopped by SIGTERM");
+}
+
+TEST(a_lost_host_that_comes_back_in_time_ends_nothing)
+{
+	begin_pair(60 * NS_PER_S);
+	link_down(1, true);
+	join(2);
+	ck_assert_uint_ne(c.lost_ns, NS_NEVER);
+	wait_until(now_ns + 30 * NS_PER_S, 2);
+	join(3);
+	ck_assert_int_eq(c.state, COORDINATOR_RUNNING);
+	ck_assert_uint_eq(c.lost_ns, NS_NEVER);
+}
+
+TEST(agents_of_an_earlier_version_are_waited_for_as_they_say)
+{
+	begin_pair(0);
+	link_down(1, true);
+	join(2);
+	ck_assert_uint_eq(c.lost_ns, NS_NEVER);
 }
 
 TEST(a_change_of_members_costs_nothing)

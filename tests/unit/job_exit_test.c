@@ -24,6 +24,18 @@ TEST(exit_code_is_that_of_the_first_cause)
 	ck_assert_int_eq(job_exit_code(OUTCOME_FAILED, 0, NULL), EXIT_CODE_SYSTEM);
 }
 
+TEST(exit_code_of_a_lost_host_is_that_of_its_signal_or_of_a_timeout)
+{
+	ck_assert_int_eq(failed(FAILURE_LOST, UNKNOWN, 0), EXIT_CODE_TIMEOUT);
+	ck_assert_int_eq(failed(FAILURE_LEFT, SIGNAL(SIGTERM), 0), 128 + SIGTERM);
+	struct outcome outcome = { .kind = OUTCOME_FAILED,
+				   .has_cause = true,
+				   .cause = { .reason = FAILURE_LOST } };
+	ck_assert_int_eq(job_exit_reason(&outcome, 0), EXIT_REASON_NO_ROUND);
+	outcome.cause.status = SIGNAL(SIGTERM);
+	ck_assert_int_eq(job_exit_reason(&outcome, 0), EXIT_REASON_SIGNAL);
+}
+
 TEST(exit_code_of_a_start_that_failed_is_the_shells)
 {
 	ck_assert_int_eq(failed(FAILURE_SPAWN, UNKNOWN, ENOENT), EXIT_CODE_NOT_FOUND);

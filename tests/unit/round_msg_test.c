@@ -45,7 +45,7 @@ TEST(messages_of_one_size_have_the_size_that_the_protocol_says)
 		{ MSG_PAIRED, BALLOT + 4 + 1 + 8 + 8 },
 		{ MSG_PLAN, BALLOT + 4 + 1 + 1 + 8 + 8 },
 		{ MSG_LATE, BALLOT + 4 + 1 + 4 + 4 + 8 + 8 },
-		{ MSG_LEAVE, BALLOT + 1 + 1 },
+		{ MSG_LEAVE, BALLOT + 1 + 1 + 1 },
 		{ MSG_PING, BALLOT + 8 + 8 + 8 + 8 },
 		{ MSG_PONG, BALLOT + 8 + 8 + 8 + REF + REF + 1 + 4 + 4 + 8 },
 	};

@@ -33,7 +33,8 @@ static size_t added_by_13(struct msg *msg)
 	const struct cause *cause = cause_of(msg);
 	size_t account =
 		cause ? 1 + 4 + 8 + 8 + 1 + strlen(cause->words) + 1 + strlen(cause->report) : 0;
-	return account + (cause && !had_blame(msg) ? blame_len(msg) : 0);
+	size_t more = msg->type == MSG_JOIN ? 8 : msg->type == MSG_LEAVE ? 1 : 0;
+	return account + more + (cause && !had_blame(msg) ? blame_len(msg) : 0);
 }
 
 /* Bytes that it added later still, about the fitness of a node. */

@@ -37,6 +37,7 @@ struct engine_settings {
 	int64_t node_rank; /* -1: any */
 	/* the program that signals every process of this host's part in the job; NULL: none does */
 	const char *signaller;
+	bool hosts_are_final;	  /* nobody starts one again that was lost */
 	bool munge;		  /* its hosts have munge, which tells users apart */
 	const char *more_cpus;	  /* how to ask for more CPUs; NULL: unknown */
 	const char *more_shm;	  /* how to get a larger /dev/shm; NULL: unknown */

@@ -218,6 +218,7 @@ static bool goes_beyond(char *const *environment, const struct engine_asked *ask
 static int slurm_settle(char *const *environment, const struct engine_asked *asked,
 			struct engine_settings *settings, struct err *err)
 {
+	settings->hosts_are_final = true;
 	settings->signaller = "slurmstepd";
 	settings->more_cpus = "add --cpus-per-task=N or --cpu-bind=none to srun";
 	if (!is_step(environment))

@@ -190,7 +190,12 @@ static void learn_work(struct step *s, const struct member *member)
 	if (!roster_in_heard(&c->roster, member) ||
 	    !ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
 		return;
-	if (memory->ruling == RULING_FAILED || memory->work == WORK_FAILED)
+	bool ruled = memory->ruling == RULING_FAILED;
+	/* What was ruled is what agents may have acted on. rule: one-cause */
+	if (ruled && !c->cause_is_ruled && c->state < COORDINATOR_CLOSING)
+		c->has_cause = false;
+	c->cause_is_ruled |= ruled;
+	if (ruled || (memory->work == WORK_FAILED && !c->cause_is_ruled))
 		step_note_cause(s, cause, s->now_ns - MIN(s->now_ns, cause->age_ns));
 	if (memory->work == WORK_FAILED && !c->own)
 		c->failed = true;

@@ -8,6 +8,7 @@
 #include "core/rounds/fence.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
+#include "core/rounds/losses.h"
 #include "core/rounds/pairing.h"
 
 /* All addresses of a host: it may reach the store from any of them. */
@@ -193,6 +194,42 @@ static void note_lease(struct step *s)
 		 (double)c->lease_ns / (double)NS_PER_S, (double)c->fence_ns / (double)NS_PER_S);
 }
 
+static void rule_failed(struct step *s)
+{
+	s->c->ruling = RULING_FAILED;
+	s->c->lost_ns = NS_NEVER;
+	closing_rule(s, RULING_FAILED);
+	advance_job(s);
+}
+
+/* Too few nodes are left. Those that were lost may be started again, but not for ever; nor need
+ * all others find out on their own that they are not. rule: lost-host */
+static void wait_for_lost(struct step *s)
+{
+	struct coordinator *c = s->c;
+	uint64_t patience_ns = losses_patience_ns(c);
+	if (c->lost_ns == NS_NEVER && patience_ns) {
+		c->lost_since_ns = s->now_ns;
+		c->lost_ns = ns_add(s->now_ns, patience_ns);
+		struct note *note = step_note(s, NOTE_WAITS, NULL);
+		note->nodes = roster_usable(&c->roster);
+		note->missing = c->min_nodes - note->nodes;
+		note->has_cause = losses_cause(s, &note->cause);
+		note->left_ns = patience_ns;
+	}
+	if (s->now_ns < c->lost_ns)
+		return;
+	struct cause cause = { .reason = FAILURE_LOST,
+			       .no_restart = true,
+			       .rank = -1,
+			       .local_rank = -1,
+			       .group_rank = -1,
+			       .world_size = c->world_size };
+	losses_cause(s, &cause);
+	step_note_cause(s, &cause, s->now_ns - MIN(s->now_ns, cause.age_ns));
+	rule_failed(s);
+}
+
 static void regather(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -217,11 +254,14 @@ static void regather(struct step *s)
 	if (!c->settled)
 		settle(s);
 	if (c->ruling != RULING_NONE) {
-		closing_rule(s, c->ruling);
-		advance_job(s);
-	} else if (roster_usable(&c->roster) >= c->min_nodes && s->now_ns >= c->not_before_ns &&
-		   !pairing_holds(s)) {
-		form(s);
+		rule_failed(s);
+	} else if (roster_usable(&c->roster) < c->min_nodes) {
+		if (has_quorum)
+			wait_for_lost(s);
+	} else {
+		c->lost_ns = NS_NEVER;
+		if (s->now_ns >= c->not_before_ns && !pairing_holds(s))
+			form(s);
 	}
 }
 

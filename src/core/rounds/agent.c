@@ -49,7 +49,7 @@ typedef void handler(struct step *s);
 static void send_join(struct step *s)
 {
 	struct agent *agent = s->agent;
-	if (agent->memory.work == WORK_FAILED && agent->died_ns)
+	if (agent->died_ns)
 		agent->cause.age_ns = s->now_ns - agent->died_ns;
 	agent->attempt += !agent->joined;
 	struct msg *msg = agent_send(s, MSG_JOIN);
@@ -113,7 +113,7 @@ static void report_failure(struct step *s)
 static void complete_cause(struct agent *agent, const struct cause *ended)
 {
 	struct cause *cause = &agent->cause;
-	if (!ended || agent->memory.work != WORK_FAILED || !agent->died_ns)
+	if (!ended || agent->memory.work != WORK_FAILED || agent->memory.ruling != RULING_NONE)
 		return;
 	if (ended->status.kind != EXIT_UNKNOWN && !agent->leaves)
 		cause->status = ended->status;
@@ -131,8 +131,11 @@ static bool note_stop(struct step *s)
 	if (stop->ruling != RULING_NONE) {
 		memory->ruling = stop->ruling;
 		memory->left |= stop->left && stop->ruling == RULING_DONE;
-		if (stop->ruling == RULING_FAILED && memory->work != WORK_FAILED)
+		/* Also in place of our own: later coordinators are to hear the same cause. */
+		if (stop->ruling == RULING_FAILED) {
 			s->agent->cause = stop->cause;
+			s->agent->died_ns = s->now_ns - MIN(s->now_ns, stop->cause.age_ns);
+		}
 	}
 	return true;
 }
@@ -242,7 +245,8 @@ static void running_stop(struct step *s)
 		return;
 	const struct msg_stop *stop = &s->event->msg->stop;
 	struct agent_action *action = agent_group_stop(s, GROUP_STOP_ROUND, 0);
-	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED;
+	action->has_cause = stop->why == STOP_FAILURE || stop->ruling == RULING_FAILED ||
+			    failure_reason_is_host(stop->cause.reason);
 	action->cause = stop->cause;
 	agent_set_state(s->agent, AGENT_STOPPING);
 }
@@ -382,6 +386,7 @@ static void on_pong(struct step *s)
 	agent->memory.joined_id = pong->coordinator_id;
 	agent->present = pong->present;
 	agent->missing = pong->missing;
+	agent->held = pong->wait;
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
 		agent_start_join_clock(s);

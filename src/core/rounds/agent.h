@@ -34,6 +34,8 @@ struct agent_config {
 	struct exit_set no_restart_on; /* ends that are not worth a restart */
 	/* time without a round, from START or from the end of the last one */
 	uint64_t join_timeout_ns;
+	/* the same once it has been in a round; 0: the same time. rule: lost-host */
+	uint64_t seek_timeout_ns;
 	/* how long this node may check itself between a failed attempt and the next; 0: it does
 	 * not. rule: checking */
 	uint64_t check_timeout_ns;
@@ -201,7 +203,8 @@ struct agent_action {
 		struct {
 			enum group_stop_why why;
 			int signal; /* 0: the usual stop signal */
-			/* a failure on some node ends the round; what is known of it */
+			/* a failure on some node ends the round, or the loss of a host; what is
+			 * known of it */
 			bool has_cause;
 			struct cause cause;
 		};
@@ -229,9 +232,10 @@ struct agent {
 	bool alive;	    /* the group may have processes */
 	int signal;	    /* of the first stop request, or of the notice */
 	struct cause cause; /* as in struct msg_join */
-	uint64_t died_ns;   /* of `cause`, if the failure was on this host */
+	uint64_t died_ns;   /* of `cause`; 0: there is none */
 	uint32_t present;   /* agents at the coordinator, from its last PONG */
 	uint32_t missing;   /* for a majority, likewise */
+	bool held;	    /* likewise: the coordinator says that the wait ends without us */
 	uint64_t next_ping_ns;
 	uint64_t stamp;		   /* of the last PONG on this link */
 	struct clock_offset clock; /* of the coordinator of this link */

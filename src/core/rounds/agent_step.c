@@ -36,7 +36,8 @@ void agent_send_leave(struct step *s, enum leave_why why)
 {
 	if (!s->agent->linked)
 		return;
-	agent_send(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive };
+	uint8_t signal = why == LEAVE_SIGNAL ? (uint8_t)s->agent->signal : 0;
+	agent_send(s, MSG_LEAVE)->leave = (struct msg_leave){ why, !s->agent->alive, signal };
 }
 
 struct agent_action *agent_group_stop(struct step *s, enum group_stop_why why, int signal)
@@ -69,7 +70,11 @@ struct outcome agent_outcome(const struct agent *agent, enum outcome_kind kind)
 
 void agent_start_join_clock(struct step *s)
 {
-	s->agent->join_deadline_ns = ns_add(s->now_ns, s->agent->config.join_timeout_ns);
+	const struct agent_config *config = &s->agent->config;
+	bool was_in = !ballot_is_none(s->agent->memory.member_of[0]);
+	uint64_t timeout_ns = was_in && config->seek_timeout_ns ? config->seek_timeout_ns
+								: config->join_timeout_ns;
+	s->agent->join_deadline_ns = ns_add(s->now_ns, timeout_ns);
 }
 
 void agent_drop(struct step *s)
@@ -79,6 +84,7 @@ void agent_drop(struct step *s)
 	agent->joined = false;
 	agent->superseded = false;
 	agent->formed_here = false;
+	agent->held = false;
 	if (agent->join_deadline_ns == NS_NEVER)
 		agent_start_join_clock(s);
 	if (agent->alive)

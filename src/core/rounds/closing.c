@@ -60,7 +60,7 @@ void closing_tell(struct step *s, const struct member *member)
 	const struct roster *roster = &s->c->roster;
 	if (member->status == MEMBER_READY && member->memory.ruling != s->c->ruling &&
 	    ballot_eq(member->memory.heard.ballot, roster->heard.ballot))
-		step_send_stop(s, member, STOP_RULING);
+		step_send_stop(s, member, STOP_RULING, &s->c->cause);
 }
 
 enum ruling closing_inherited(const struct coordinator *c)

@@ -171,6 +171,15 @@ static bool missed_formed(const struct coordinator *c, const struct member *memb
 	return ballot_is_none(roster->base.ballot) || roster_in_base(roster, member);
 }
 
+/* Agents outside the round need not count the time: what is waited for comes to an end without
+ * them. */
+static bool waits(const struct coordinator *c, uint64_t now_ns)
+{
+	bool for_lost = c->lost_ns != NS_NEVER && now_ns < c->lost_ns;
+	return c->state == COORDINATOR_RUNNING || c->state == COORDINATOR_STOPPING ||
+	       now_ns < c->not_before_ns || for_lost || pairing_is_under_way(c, now_ns);
+}
+
 static void on_ping(struct step *s)
 {
 	struct coordinator *c = s->c;
@@ -195,8 +204,7 @@ static void on_ping(struct step *s)
 		.stamp = s->now_ns,
 		.heard = missed_formed(c, member) ? member->memory.heard : c->roster.heard,
 		.base = c->roster.base,
-		.wait = c->state == COORDINATOR_RUNNING || s->now_ns < c->not_before_ns ||
-			pairing_is_under_way(c, s->now_ns),
+		.wait = waits(c, s->now_ns),
 		.present = roster_linked(&c->roster),
 		.missing = c->state == COORDINATOR_GATHERING ? formation_missing(c) : 0,
 		.wall_shift_ns = c->wall_shift_ns,
@@ -350,6 +358,7 @@ void coordinator_init(struct coordinator *c, const struct coordinator_config *co
 		.last_call_ns = NS_NEVER,
 		.scale_up_ns = NS_NEVER,
 		.close_ns = NS_NEVER,
+		.lost_ns = NS_NEVER,
 	};
 	roster_init(&c->roster);
 }
@@ -411,6 +420,7 @@ uint64_t coordinator_deadline_ns(const struct coordinator *c)
 	const uint64_t clocks_ns[] = { c->last_call_ns,
 				       c->regather_ns,
 				       c->not_before_ns,
+				       c->lost_ns,
 				       c->scale_up_ns,
 				       c->close_ns,
 				       c->tie_ns,

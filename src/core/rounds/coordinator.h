@@ -191,7 +191,8 @@ struct coordinator {
 	/* Its failure. */
 	bool failed; /* a worker's failure ended it, not a change of members */
 	bool has_cause;
-	struct cause cause; /* the earliest death; its blame is the first that a report had */
+	bool cause_is_ruled; /* an earlier coordinator has made it known */
+	struct cause cause;  /* the earliest death; its blame is the first that a report had */
 	uint64_t died_ns;
 	uint32_t restarts;
 	struct stall stall;
@@ -217,9 +218,11 @@ struct coordinator {
 	uint64_t regather_ns; /* for the other members of a round that another coordinator formed */
 	uint64_t moved_ns;    /* for another coordinator to notice that an agent has left it */
 	uint64_t not_before_ns;
-	uint64_t tie_ns;       /* the member lost last could be back by then */
-	uint64_t timer_ns;     /* of the last COORDINATOR_TIMER */
-	int64_t wall_shift_ns; /* core/pace/clock_offset.h, for agents; 0: not known */
+	uint64_t lost_since_ns; /* since when there are too few, while lost_ns counts */
+	uint64_t lost_ns;	/* lost hosts are waited for until then; NS_NEVER: nobody waits */
+	uint64_t tie_ns;	/* the member lost last could be back by then */
+	uint64_t timer_ns;	/* of the last COORDINATOR_TIMER */
+	int64_t wall_shift_ns;	/* core/pace/clock_offset.h, for agents; 0: not known */
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct coordinator_config *config);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/rounds/losses.h"
 #include "core/rounds/pairing.h"
 #include "core/rounds/silence.h"
 
@@ -58,19 +59,25 @@ void step_set_state(struct step *s, enum coordinator_state state)
 		pairing_done(&s->c->pairing);
 }
 
-void step_send_stop(struct step *s, const struct member *member, enum stop_why why)
+void step_send_stop(struct step *s, const struct member *member, enum stop_why why,
+		    const struct cause *cause)
 {
-	step_send(s, member->link, MSG_STOP)->stop = (struct msg_stop){
+	struct msg_stop *stop = &step_send(s, member->link, MSG_STOP)->stop;
+	*stop = (struct msg_stop){
 		.why = why,
 		.ruling = s->c->ruling,
-		.cause = s->c->cause,
+		.cause = *cause,
 		.left = s->c->left,
 	};
+	if (s->c->has_cause && why != STOP_MEMBERS)
+		stop->cause.age_ns = s->now_ns - MIN(s->now_ns, s->c->died_ns);
 }
 
 void step_note_cause(struct step *s, const struct cause *cause, uint64_t died_ns)
 {
 	struct coordinator *c = s->c;
+	if (c->state >= COORDINATOR_CLOSING)
+		return; /* agents may have heard it already */
 	struct blame blame = step_is_blamed(c) ? c->cause.blame : cause->blame;
 	bool same = c->has_cause && cause_is_same(cause, &c->cause);
 	bool better = same ? *cause->words || !*c->cause.words : died_ns < c->died_ns;
@@ -87,6 +94,7 @@ void step_forget_round(struct step *s)
 	struct coordinator *c = s->c;
 	c->failed = false;
 	c->has_cause = false;
+	c->cause_is_ruled = false;
 	memset(&c->cause, 0, sizeof(c->cause));
 	c->ruling = RULING_NONE;
 	c->settled = false;
@@ -97,19 +105,23 @@ void step_forget_round(struct step *s)
 	c->pacing = (struct pacing){ .stragglers.world_size = 0 };
 	silence_forget(c);
 	c->not_before_ns = 0;
+	c->lost_ns = NS_NEVER;
 }
 
 void step_stop_round(struct step *s, enum stop_why why)
 {
 	struct coordinator *c = s->c;
 	c->scale_up_ns = NS_NEVER;
+	struct cause cause = c->cause;
 	if (why != STOP_RULING)
 		note_stopped(s);
+	if (why == STOP_MEMBERS)
+		losses_cause(s, &cause);
 	for (size_t i = 0; i < c->roster.count; i++) {
 		struct member *member = c->roster.members[i];
 		if (!step_stoppable(member))
 			continue;
-		step_send_stop(s, member, why);
+		step_send_stop(s, member, why, &cause);
 		roster_set_status(&c->roster, member, MEMBER_STOPPING);
 	}
 	step_set_state(s, COORDINATOR_STOPPING);

@@ -22,7 +22,8 @@ struct msg *step_send(struct step *s, uint64_t link, enum msg_type type);
 /* Not below what the agent has heard of: it would take us for an old coordinator. */
 void step_raise(struct msg *msg, struct ballot heard);
 
-void step_send_stop(struct step *s, const struct member *member, enum stop_why why);
+void step_send_stop(struct step *s, const struct member *member, enum stop_why why,
+		    const struct cause *cause);
 
 /* A note about the agent `name`, or about none if NULL. */
 struct note *step_note(struct step *s, enum note_kind kind, const char *name);

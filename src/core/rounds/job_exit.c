@@ -28,6 +28,8 @@ static int code_of_cause(const struct cause *cause)
 	if (cause->reason == FAILURE_SPAWN)
 		return code_of_spawn(cause->spawn_errno);
 	/* A node reports a worker that its watchdog gave up before the worker has ended. */
+	if (failure_reason_is_host(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
+		return EXIT_CODE_TIMEOUT;
 	if (is_watchdog(cause->reason) && cause->status.kind == EXIT_UNKNOWN)
 		return EXIT_CODE_FAILED;
 	int code = exit_status_shell_code(&cause->status);
@@ -69,6 +71,9 @@ enum exit_reason job_exit_reason(const struct outcome *outcome, int stop_signal)
 		return EXIT_REASON_BAD_NODE;
 	if (outcome->stalled)
 		return EXIT_REASON_NO_PROGRESS;
+	if (failure_reason_is_host(outcome->cause.reason))
+		return outcome->cause.status.kind == EXIT_SIGNAL ? EXIT_REASON_SIGNAL
+								 : EXIT_REASON_NO_ROUND;
 	/* Only a final cause ends a job before its last restart. */
 	bool again = outcome->restarts > 0 && outcome->has_cause && !outcome->cause.no_restart;
 	return again ? EXIT_REASON_BUDGET : EXIT_REASON_CAUSE;

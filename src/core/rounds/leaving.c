@@ -1,13 +1,37 @@
 #include "core/rounds/leaving.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
+
+/* As the coordinator tells it to the others. rule: lost-host */
+static void tell_own_leave(const struct agent *agent, struct outcome *outcome)
+{
+	const char *signal = str_signal_name(agent->signal);
+	outcome->has_cause = true;
+	outcome->cause = (struct cause){
+		.reason = FAILURE_LEFT,
+		.status = { EXIT_SIGNAL, agent->signal, false },
+		.rank = (int32_t)agent->formed.rank_base,
+		.local_rank = -1,
+		.group_rank = (int32_t)agent->formed.group_rank,
+		.world_size = agent->formed.world_size,
+		.no_restart = true,
+	};
+	memcpy(outcome->cause.name, agent->config.node.name, sizeof(outcome->cause.name));
+	snprintf(outcome->cause.words, sizeof(outcome->cause.words), "its muster was stopped by %s",
+		 signal ? signal : "its user");
+}
 
 static void leave_by_signal(struct step *s)
 {
 	struct outcome outcome = agent_outcome(s->agent, OUTCOME_SIGNAL);
 	outcome.signal = s->agent->signal;
+	if (!outcome.has_cause && s->agent->formed.nodes > 1)
+		tell_own_leave(s->agent, &outcome);
 	/* Whatever ended the round: what the workers saved before is good. */
 	outcome.left = s->agent->memory.left || s->agent->workers_left;
 	agent_send_leave(s, LEAVE_SIGNAL);

@@ -9,6 +9,12 @@
 void losses_leave(struct step *s);
 void losses_link_down(struct step *s);
 
+/* Who of the last round was lost first and is not back. False: nobody, or it is not known. */
+bool losses_cause(struct step *s, struct cause *ret_cause);
+
+/* A host that the job needs is lost: how long it is waited for. 0: for ever. rule: lost-host */
+uint64_t losses_patience_ns(const struct coordinator *coordinator);
+
 /* LEASE: it lasts longer now. */
 void losses_renew(struct step *s);
 

@@ -99,7 +99,9 @@ struct node_info {
 	bool excluded;		    /* it never gets workers. rule: excluded */
 	uint16_t pair_port;	    /* where others measure the wire to it; 0: it takes no part */
 	uint16_t pair_ms;	    /* how long it measures in each direction */
-	uint32_t can;		    /* CAN_ASK and so on; not sent */
+	/* a lost host that the job needs is waited for so long; 0: not told. rule: lost-host */
+	uint64_t lost_timeout_ns;
+	uint32_t can; /* CAN_ASK and so on; not sent */
 };
 
 /* Puts an address first in the node's list. A full list loses its last one. */
@@ -262,7 +264,7 @@ enum stop_why {
 struct msg_stop {
 	enum stop_why why;
 	enum ruling ruling;
-	struct cause cause; /* of STOP_FAILURE and RULING_FAILED */
+	struct cause cause; /* of STOP_FAILURE and RULING_FAILED; of STOP_MEMBERS: who was lost */
 	bool left;	    /* RULING_DONE: workers left as agreed, after saving */
 };
 
@@ -284,7 +286,8 @@ static inline bool leave_is_elsewhere(enum leave_why why)
 
 struct msg_leave {
 	enum leave_why why;
-	bool empty; /* no worker is alive here any more */
+	bool empty;	/* no worker is alive here any more */
+	uint8_t signal; /* LEAVE_SIGNAL; 0: not known */
 };
 
 struct msg_closed {

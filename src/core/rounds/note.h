@@ -22,6 +22,7 @@ enum note_kind {
 	NOTE_LEASE,	  /* refused: the arbiter's lease holds a round back. rule: fence */
 	NOTE_LATE,	  /* name, late: one of its workers holds the others up */
 	NOTE_IN_STEP,	  /* name, late: it no longer does */
+	NOTE_WAITS,	  /* nodes, missing, left_ns, has_cause, cause: for lost hosts */
 	NOTE_CLOSED,	  /* ruling, has_cause, cause: the job is over */
 	NOTE_STAYS,	  /* nodes: it was stopped, but so many that leave, too, have workers */
 	NOTE_SUPERSEDED,  /* another process coordinates the job now */
@@ -37,6 +38,8 @@ struct note {
 	char refused[MSG_TEXT_MAX]; /* the reason */
 	uint64_t round;
 	uint32_t nodes, world_size, restarts, max_restarts;
+	uint32_t missing;
+	uint64_t left_ns;
 	struct straggler_news late;
 	enum ruling ruling;
 	bool has_cause;

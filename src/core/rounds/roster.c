@@ -230,6 +230,7 @@ static void copy_node(struct roster *roster, struct member *member, const struct
 	member->excluded = node->excluded;
 	member->pair_port = node->pair_port;
 	member->pair_ms = node->pair_ms;
+	member->lost_timeout_ns = node->lost_timeout_ns;
 	copy_checks(roster, member, &node->checks);
 }
 
@@ -255,6 +256,7 @@ struct member *roster_join(struct roster *roster, uint64_t link, const struct ms
 	member->attempt = join->attempt;
 	member->status = MEMBER_READY;
 	member->left = false;
+	member->loss = LOSS_NONE;
 	member->elsewhere = false;
 	member->heard_ns = now_ns;
 	tally_member(roster, member, 1);

@@ -21,6 +21,15 @@ enum member_status {
 	MEMBER_STATUS_COUNT,
 };
 
+/* Why a member is not linked. */
+enum member_loss {
+	LOSS_NONE,
+	LOSS_CLOSED, /* its connection was closed or reset */
+	LOSS_UNREACHABLE,
+	LOSS_SILENT,
+	LOSS_LEFT, /* + enum leave_why */
+};
+
 struct member {
 	struct agent_id id;
 	uint64_t link;	  /* 0: none */
@@ -28,6 +37,9 @@ struct member {
 	enum member_status status;
 	bool left;	  /* while ABSENT: it sent LEAVE and will not join another coordinator */
 	bool elsewhere;	  /* while LEAVING: its process lives on and may join another coordinator */
+	uint8_t loss;	  /* enum member_loss */
+	uint8_t signal;	  /* of LEAVE_SIGNAL */
+	uint64_t lost_ns; /* when it was heard last */
 	bool acked;	  /* has shown that it knows the round */
 	bool in_round;	  /* member of the coordinator's own last round */
 	bool last_resort; /* its host was lost too often: used only when there are too few others */
@@ -49,6 +61,7 @@ struct member {
 	bool by_progress;
 	uint64_t backoff_ns, backoff_max_ns;
 	uint64_t death_ns; /* see node_death_ns() */
+	uint64_t lost_timeout_ns;
 	uint16_t store_port;
 	uint32_t can;
 	struct msg_vote vote;	 /* its last one; serial 0: none */

@@ -17,6 +17,11 @@ struct exit_status {
 	bool core_dumped;
 };
 
+static inline bool exit_status_eq(const struct exit_status *a, const struct exit_status *b)
+{
+	return a->kind == b->kind && a->value == b->value;
+}
+
 static inline bool exit_status_ok(const struct exit_status *status)
 {
 	return status->kind == EXIT_CODE && status->value == 0;

@@ -16,6 +16,8 @@ static const char *const reason_names[] = {
 	[FAILURE_ABORT] = "abort",
 	[FAILURE_UNFINALIZED] = "unfinalized",
 	[FAILURE_PMI] = "pmi",
+	[FAILURE_LOST] = "lost",
+	[FAILURE_LEFT] = "left",
 };
 static_assert(ARRAY_LEN(reason_names) == FAILURE_REASON_COUNT, "every reason needs a name");
 

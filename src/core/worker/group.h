@@ -48,6 +48,8 @@ enum failure_reason {
 	FAILURE_ABORT,	     /* it asked for the end of the job: MPI_Abort */
 	FAILURE_UNFINALIZED, /* it ended, with whatever code, between MPI_Init and MPI_Finalize */
 	FAILURE_PMI,	     /* it sent its launcher what no MPI library sends */
+	FAILURE_LOST,	     /* no worker: a host that the job needs was lost, and is not back */
+	FAILURE_LEFT,	     /* the same of a host whose muster left: `status` is its signal */
 	FAILURE_REASON_COUNT,
 };
 
@@ -55,7 +57,13 @@ const char *failure_reason_name(enum failure_reason reason);
 
 static inline bool failure_reason_is_mpi(enum failure_reason reason)
 {
-	return reason >= FAILURE_ABORT;
+	return reason >= FAILURE_ABORT && reason <= FAILURE_PMI;
+}
+
+/* A host is the cause, not a worker. */
+static inline bool failure_reason_is_host(enum failure_reason reason)
+{
+	return reason == FAILURE_LOST || reason == FAILURE_LEFT;
 }
 
 struct worker {

@@ -30,6 +30,7 @@ static size_t data_size(const struct happening *happening)
 		[HAPPENED_WORKER_NOT_STARTED] = sizeof(struct err),
 		[HAPPENED_WORKER_EXITED] = sizeof(struct warden_event),
 		[HAPPENED_AGREED] = sizeof(struct stop_plan),
+		[HAPPENED_HOST_LOST] = sizeof(struct cause),
 		[HAPPENED_GROUP_STOPPING] = sizeof(struct cause),
 		[HAPPENED_SURVIVOR] = sizeof(struct warden_event),
 	};

@@ -39,6 +39,7 @@ enum happening_kind {
 	HAPPENED_AGREED,     /* plan: they do so after its step */
 	HAPPENED_STRAGGLER,  /* rank, straggler: it holds the others up, or no longer does */
 	HAPPENED_STANDSTILL, /* standstill: the steps of this host's workers stopped, or go on */
+	HAPPENED_HOST_LOST,  /* cause: the round ends because of it */
 	HAPPENED_GROUP_STOPPING, /* cause, which may be NULL: the agent ends the round */
 	HAPPENED_GROUP_FAILED,	 /* rank: the first failure */
 	HAPPENED_GROUP_DONE,
@@ -103,7 +104,8 @@ struct telling {
 
 	struct events events;
 	struct steps steps;
-	struct trainer *trainer; /* NULL: nobody wants to be told of the progress */
+	struct trainer *trainer;  /* NULL: nobody wants to be told of the progress */
+	uint64_t lost_timeout_ns; /* a lost host is waited for */
 	uint64_t cause_id;  /* the start that failed first in the last failed attempt; 0: none */
 	bool cause_drained; /* all that it wrote has been read */
 

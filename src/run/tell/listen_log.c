@@ -108,6 +108,21 @@ static void on_explained(struct telling *telling UNUSED, const struct happening 
 			log_warn("%.*s", (int)len, line);
 }
 
+/* For how long it is waited for, where the job cannot go on without it. */
+static void on_host_lost(struct telling *telling, const struct happening *happening)
+{
+	const struct cause *cause = happening->cause;
+	const struct run_config *config = telling->config;
+	char left[CLOCK_HUMAN_MAX];
+	clock_human(telling->lost_timeout_ns, left);
+	if (config->min_nodes < config->max_nodes)
+		log_warn("%s is lost: %s", cause->name, cause->words);
+	else
+		log_warn("%s is lost: %s; waiting up to %s for it to come back "
+			 "(--lost-host-timeout)",
+			 cause->name, cause->words, left);
+}
+
 static void on_survivor(struct telling *telling UNUSED, const struct happening *happening)
 {
 	const struct warden_event *survivor = happening->ended;
@@ -132,6 +147,7 @@ const struct listener listen_log = {
 		[HAPPENED_STRAGGLER] = on_straggler,
 		[HAPPENED_STANDSTILL] = on_standstill,
 		[HAPPENED_HANG_EXPLAINED] = on_explained,
+		[HAPPENED_HOST_LOST] = on_host_lost,
 		[HAPPENED_SURVIVOR] = on_survivor,
 		[HAPPENED_WARDEN_LOST] = on_warden_lost,
 	},

@@ -34,6 +34,8 @@ static const char *const phrases[] = {
 	[FAILURE_ABORT] = "called MPI_Abort, with",
 	[FAILURE_UNFINALIZED] = "ended without MPI_Finalize, with",
 	[FAILURE_PMI] = "broke the protocol between MPI and its launcher",
+	[FAILURE_LOST] = "was lost with its host",
+	[FAILURE_LEFT] = "left with its host",
 };
 static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a phrase");
 
@@ -70,7 +72,8 @@ static void label(struct printer *p, const char *name)
 static void say_end(struct buf *out, enum failure_reason reason, const struct exit_status *status)
 {
 	buf_append_str(out, phrases[reason]);
-	if (reason == FAILURE_SPAWN || reason == FAILURE_WARDEN || reason == FAILURE_PMI)
+	if (reason == FAILURE_SPAWN || reason == FAILURE_WARDEN || reason == FAILURE_PMI ||
+	    failure_reason_is_host(reason))
 		return;
 	buf_append_char(out, ' ');
 	exit_status_describe(status, out);
@@ -144,6 +147,25 @@ static void say_ruled(struct buf *out, const struct cause *ruled)
 		say_duration(out, 0, ruled->lived_ns);
 	}
 	buf_append_char(out, '\n');
+}
+
+/* A host that the job needs was lost, and is not back. rule: lost-host */
+static void say_host(struct printer *p, const struct report *report, const struct cause *ruled)
+{
+	const char *name = *ruled->name ? ruled->name : "a host";
+	say_failed(p);
+	buf_printf(p->out, ": %s was lost: %s\n", name,
+		   *ruled->words ? ruled->words : "it did not come back");
+	if (ruled->wall_ns) {
+		label(p, "lost");
+		say_time(p->out, ruled->wall_ns);
+		buf_append_char(p->out, '\n');
+	}
+	label(p, "try");
+	buf_printf(p->out,
+		   "--lost-host-timeout=TIME waits longer for another start on that host; "
+		   "--nnodes=%u:%u goes on without\n",
+		   MAX(report->config->max_nodes, 2) - 1, report->config->max_nodes);
 }
 
 static void say_headline(struct printer *p, const struct report *report,
@@ -502,6 +524,14 @@ void report_unfit(const struct report *report, struct buf *out)
 	check_rest(&p);
 }
 
+static void say_report(struct printer *p, const struct report *report)
+{
+	if (!report->log_dir)
+		return;
+	label(p, "report");
+	buf_printf(p->out, "%s/report.json\n", report->log_dir);
+}
+
 static void say_all(struct printer *p, const struct report *report)
 {
 	struct buf *out = p->out;
@@ -522,6 +552,12 @@ static void say_all(struct printer *p, const struct report *report)
 	}
 	if (!cause) {
 		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
+		return;
+	}
+	if (failure_reason_is_host(cause->reason)) {
+		say_host(p, report, last->ruled);
+		say_attempts(p, report, cause);
+		say_report(p, report);
 		return;
 	}
 	say_headline(p, report, last, cause);
@@ -555,10 +591,7 @@ static void say_all(struct printer *p, const struct report *report)
 		report_goodput_people(report, out);
 	}
 	say_unfit(p, &history->nodes);
-	if (report->log_dir) {
-		label(p, "report");
-		buf_printf(out, "%s/report.json\n", report->log_dir);
-	}
+	say_report(p, report);
 	char room[512];
 	const char *hint = hint_for(cause, report->config, buf_str(&words), room, sizeof(room));
 	if (hint) {

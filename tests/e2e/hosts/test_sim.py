@@ -64,7 +64,12 @@ MUTANTS = {
     "excluded-gets-workers": [("formation.c", "!c->roster.members[i]->excluded)", "true)")],
     "waits-for-a-checker-that-hangs": [("agent.c", "else if (s->now_ns >= s->agent->check_deadline_ns)", "else if (false)")],
     "members-without-pace": [("advance.c", "c->not_before_ns = pace_earliest_ns(&c->config.membership, 0);", "c->not_before_ns = 0;")],
-    "nobody-stops-the-others": [("coordinator_step.c", "\t\tstep_send_stop(s, member, why);\n", "")],
+    "nobody-stops-the-others": [("coordinator_step.c", "\t\tstep_send_stop(s, member, why, &cause);\n", "")],
+    # one end, one cause
+    "gives-a-lost-host-up-at-once": [("advance.c", "\tif (s->now_ns < c->lost_ns)\n\t\treturn;\n", "")],
+    "waits-for-a-lost-host-for-ever": [("advance.c", "\tif (s->now_ns < c->lost_ns)\n", "\tif (true)\n")],
+    "agents-give-up-before-their-coordinator": [("coordinator.c", "now_ns < c->not_before_ns || for_lost ||", "now_ns < c->not_before_ns ||"), ("coordinator.c", "\tbool for_lost = c->lost_ns != NS_NEVER && now_ns < c->lost_ns;\n", "")],
+    "words-only-for-some": [("closing.c", "\tclosed->cause.age_ns =", "\tif (member->memory.work != WORK_FAILED)\n\t\t*closed->cause.words = 0;\n\tclosed->cause.age_ns =")],
     # rules that chance alone rarely puts to the test: src/sim/scripts.c has worlds for them
     "mail-before-lease": [
         ("agent.c", "\tif (agent_pinging(agent) && s->now_ns >= agent_lease_end_ns(agent))\n\t\ttable", "\tif (false)\n\t\ttable"),

@@ -471,6 +471,22 @@ static struct batch_opts make_opts(const struct setup *setup)
 	return opts;
 }
 
+static void add_hook(struct setup *setup, char *command)
+{
+	struct order *hook = orders_append(&setup->hooks);
+	hook->shell = command;
+	order_close(hook);
+}
+
+/* On many hosts: each has the same ones. */
+static void make_plain_hooks(struct setup *setup)
+{
+	for (int i = 0; i < BATCH_HOOK_COUNT; i++) {
+		const char *command = setup->config->hooks[i];
+		add_hook(setup, mem_strdup(command ? command : ""));
+	}
+}
+
 static bool hooks_have_places(const struct batch_config *config)
 {
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
@@ -487,12 +503,9 @@ static void make_hooks(struct setup *setup)
 	if (setup->orders.count == 0) /* standard input was empty */
 		return;
 	for (size_t n = 0; n < sets; n++)
-		for (int i = 0; i < BATCH_HOOK_COUNT; i++) {
-			struct order *hook = orders_append(&setup->hooks);
-			hook->shell = load_hook(&setup->orders.items[n],
-						config->hooks[i] ? config->hooks[i] : "");
-			order_close(hook);
-		}
+		for (int i = 0; i < BATCH_HOOK_COUNT; i++)
+			add_hook(setup, load_hook(&setup->orders.items[n],
+						  config->hooks[i] ? config->hooks[i] : ""));
 }
 
 static struct cpuset measured_cpus(const struct batch_plan *plan)
@@ -566,7 +579,10 @@ static int run(struct setup *setup)
 	struct err err = ERR_INIT;
 	struct cpuset cpus = measured_cpus(&setup->plan);
 	measure_set_slots(&setup->measure, setup->plan.jobs);
-	make_hooks(setup);
+	if (setup->many)
+		make_plain_hooks(setup);
+	else
+		make_hooks(setup);
 	int r = measure_quiet_start(&setup->measure, &cpus, QUIET_WAIT_NS, &err);
 	if (r >= 0 && !setup->many)
 		r = open_journal(setup, &err);
@@ -594,7 +610,7 @@ static int run(struct setup *setup)
 	if (setup->config->args.pipe)
 		setup->pipe.model = setup->todo[0];
 	if (setup->many)
-		many_job(setup->many, &job);
+		many_job(setup->many, &setup->hooks, &job);
 	int code = runner_run(&job);
 	setup->warden_count = 0; /* the runner has freed them */
 	if (setup->many && !many_coordinated(setup->many))

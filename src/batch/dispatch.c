@@ -241,6 +241,8 @@ static void on_sync(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void write_result(struct dispatch *dispatch, struct ending *ending)
 {
 	struct err err = ERR_INIT;
+	if (ending->silent)
+		return;
 	if (recorder_write(&dispatch->recorder, ending, &err) < 0)
 		dispatch_fail(dispatch, &err);
 	if (dispatch->job->journal->dirty &&
@@ -274,6 +276,9 @@ static void set_order(const struct dispatch *dispatch, const struct batch_order 
 	ending->number = order->number;
 	ending->what = dispatch_order(dispatch, (uint32_t)ending->index, ending->result.variant[0]);
 	ending->attempts = order->retries + order->losses + 1;
+	/* A canary that ended well leaves no line, nor does one that was stopped. */
+	ending->silent = order->is_canary && ending->result.reason != REASON_CANARY &&
+			 ending->result.reason != REASON_LOST;
 	ending->logged = !ending->retry && !order->is_canary;
 	set_screen(dispatch, order, ending);
 }

@@ -38,6 +38,7 @@ struct ending {
 	int attempts;
 	uint64_t retry_in_ns;
 	enum reason canary; /* with REASON_CANARY: how the canary ended */
+	bool silent;	    /* not recorded */
 	bool logged;	    /* in the job log */
 	/* For the screen. */
 	size_t order;	   /* its turn */

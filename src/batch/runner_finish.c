@@ -154,8 +154,6 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 {
 	struct place *place = &runner->places[action->slot];
 	struct ending ending;
-	/* A successful canary leaves no line. */
-	bool record = !place->order->is_canary || action->outcome.reason == REASON_CANARY;
 	place_unwatch_output(place);
 	if (place->passed_on)
 		ending_init_empty(&ending);
@@ -166,9 +164,7 @@ void runner_finish(struct runner *runner, const struct batch_action *action)
 	memory_group_remove(&place->group);
 	place->source->ops->ended(place->source->arg, &ending);
 	take_back(place, &ending);
-	if (!record) {
-		ending_done(&ending);
-	} else if (ending_hash(&ending, HASH_AT_ONCE)) {
+	if (ending_hash(&ending, HASH_AT_ONCE)) {
 		complete(&ending);
 	} else {
 		struct ending *later = NEW(struct ending);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "core/worker/exit_code.h"
@@ -18,18 +19,17 @@ static bool is_given(const char *text)
 /* What works only where the whole list is on one host. */
 static int check(const struct command *self, const struct batch_config *config)
 {
-	bool hooks = false;
+	bool over_ssh = config->hosts.list || config->hosts.file, places = false;
 	for (int i = 0; i < BATCH_HOOK_COUNT; i++)
-		hooks |= config->hooks[i] != NULL;
+		places |= config->hooks[i] && strchr(config->hooks[i], '{');
 	const struct {
 		bool given;
 		const char *name;
 	} excluded[] = {
 		{ config->args.pipe, "--pipe" },
-		{ config->canary, "--canary" },
-		{ config->ungroup, "--ungroup" },
+		{ config->ungroup && over_ssh, "--ungroup with --hosts" },
 		{ config->line_buffer, "--line-buffer" },
-		{ hooks, "--setup, --prepare and --cleanup" },
+		{ places, "{} in --setup, --prepare and --cleanup" },
 	};
 	for (size_t i = 0; i < ARRAY_LEN(excluded); i++)
 		if (excluded[i].given)

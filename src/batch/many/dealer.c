@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -151,6 +152,23 @@ static void set_retry(const struct dealer *dealer, struct ending *ending)
 		batch_retry_delay_ns(dealer->job->config->retry_delay_ns, result->attempt);
 }
 
+/* Its host says only that it was one, and its status. */
+static void set_canary(struct ending *ending, const struct batch_order *todo)
+{
+	struct result *result = &ending->result;
+	if (!todo->is_canary || result->reason == REASON_OK || result->reason == REASON_KILLED)
+		return;
+	if (result->reason != REASON_CANARY)
+		ending->canary = result->reason; /* of a host that does not know canaries */
+	else if (env_get(&result->missing, "start"))
+		ending->canary = REASON_SPAWN;
+	else if (env_get(&result->missing, "run"))
+		ending->canary = REASON_TIMEOUT;
+	else
+		ending->canary = result->status.kind == EXIT_SIGNAL ? REASON_SIGNAL : REASON_EXIT;
+	result->reason = REASON_CANARY;
+}
+
 static void count_result(struct dealer *dealer, uint32_t number)
 {
 	AUTO(ending_done) struct ending ending;
@@ -177,6 +195,7 @@ static void count_result(struct dealer *dealer, uint32_t number)
 	ending.unrun = msg->flags & WORK_UNRUN;
 	ending.final = msg->flags & WORK_FINAL && !ending.unrun;
 	set_retry(dealer, &ending);
+	set_canary(&ending, todo);
 	if (keep_output(dealer, number, got, result, &err) < 0 ||
 	    (ending.final && dealer_place_files(got, &err) < 0))
 		dispatch_fail(dealer->dispatch, &err);
@@ -187,7 +206,7 @@ static void count_result(struct dealer *dealer, uint32_t number)
 	ending.timed = result->has[RESULT_WALL_NS];
 	ending.runtime_ns = ending.timed ? (uint64_t)result->value[RESULT_WALL_NS] : 0;
 	dispatch_record(dealer->dispatch, number, &ending);
-	if (result->reason == REASON_OK && !result->warmup && ending.timed)
+	if (result->reason == REASON_OK && !result->warmup && ending.timed && !todo->is_canary)
 		worklist_learn(dispatch_list(dealer->dispatch), todo, ending.runtime_ns);
 	if (got)
 		free_got(got);
@@ -261,6 +280,7 @@ static char *unfit(const struct dealer *dealer, uint32_t number, const char *wha
 static void give(struct dealer *dealer, const struct deal_action *action)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
+	const struct batch_order *todo = &dealer->job->todo[action->order];
 	work_put_order(&text, dealer_order(dealer, action->order));
 	for (uint32_t i = 1; i < dealer->job->variants; i++) {
 		buf_append_char(&text, '\n');
@@ -271,7 +291,8 @@ static void give(struct dealer *dealer, const struct deal_action *action)
 		    (struct work_msg){ .type = WORK_GIVE,
 				       .order = action->order,
 				       .lease = action->lease,
-				       .number = dealer->job->todo[action->order].losses,
+				       .number = todo->losses,
+				       .value = todo->is_canary ? WORK_CANARY : 0,
 				       .text = buf_data(&text),
 				       .len = buf_len(&text) });
 }

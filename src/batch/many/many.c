@@ -336,8 +336,9 @@ static const struct runner_owner owner = {
 	.close = close_all,
 };
 
-void many_job(struct many *many, struct runner_job *job)
+void many_job(struct many *many, const struct orders *around, struct runner_job *job)
 {
+	post_source(many->post)->hooks = around;
 	job->owner = &owner;
 	job->owner_arg = many;
 }

@@ -24,8 +24,8 @@ struct many *many_new(const struct batch_config *config, const struct rendezvous
 		      const struct batch_plan *plan, const struct many_hooks *hooks, void *arg);
 void many_free(struct many *many);
 
-/* Where the runner gets its orders from. */
-void many_job(struct many *many, struct runner_job *job);
+/* Where the runner gets its orders from, and the commands around them. */
+void many_job(struct many *many, const struct orders *around, struct runner_job *job);
 
 /* This process coordinated, so that the result file is its own. */
 bool many_coordinated(const struct many *many);

@@ -497,6 +497,7 @@ static int take_order(struct post *post, const struct work_msg *msg, struct err 
 	*todo = (struct batch_order){ .item.index = (uint32_t)place, .number = msg->order };
 	post->many->hooks->fill(post->many->arg, &post->orders.items[place], variants, post->count,
 				todo);
+	todo->is_canary = msg->value == WORK_CANARY;
 	todo->losses = (uint8_t)MIN(msg->number, (uint32_t)UINT8_MAX);
 	todo->run = (int32_t)MIN(msg->count, (uint32_t)MAX(todo->runs - 1, 0));
 	todo->state = BATCH_FREE;

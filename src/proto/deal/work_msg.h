@@ -65,6 +65,9 @@ static inline bool work_from_host(enum work_type type)
 #define WORK_LIST 16  /* PIECE: it is a directory, and the text lists it: names, each with a NUL */
 #define WORK_LINK 32  /* PIECE: it is a symbolic link, and the text is where it leads */
 
+/* Value of GIVE, else 0; older hosts run it as any order, but have no commands around orders. */
+#define WORK_CANARY 1
+
 struct work_msg {
 	enum work_type type;
 	uint8_t flags;
@@ -76,7 +79,7 @@ struct work_msg {
 	 * FILE, PIECE: mode of the file */
 	uint32_t count;
 	/* HELLO, WELCOME: term; BEAT: cookie; RESULT: start, wall clock ns; FETCH, FILE, PIECE:
-	 * offset */
+	 * offset; GIVE: what kind of order it is */
 	uint64_t value;
 	const void *text; /* borrowed */
 	size_t len;

@@ -251,13 +251,35 @@ def test_a_host_without_the_token_gets_no_orders(make_hosts, tmp_path):
 @pytest.mark.parametrize("words, what", [
     (["--nnodes=4", "list"], "--rdzv-endpoint"),
     (["--rdzv-endpoint=a", "--pipe", "cat"], "--pipe"),
-    (["--rdzv-endpoint=a", "--ungroup", "list"], "--ungroup"),
+    (["--rdzv-endpoint=a", "--line-buffer", "list"], "--line-buffer"),
+    (["--hosts=a", "--ungroup", "list"], "--ungroup with --hosts"),
+    (["--rdzv-endpoint=a", "--prepare=echo {}", "list"], "{} in --setup"),
     (["--rdzv-endpoint=a", "--rdzv-conf=auth=token", "list"], "token_file"),
 ])
 def test_what_cannot_work_on_many_hosts_is_refused(muster, tmp_path, words, what):
     write(tmp_path / "list", "true")
     r = muster("batch", *words)
     assert r.returncode == 2 and what in r.stderr
+
+
+def test_the_canary_and_the_commands_around_orders_run_on_all_hosts(make_hosts, tmp_path):
+    hosts = make_hosts()
+    hosts.start("-j2", "-o", "r.jsonl", "--canary=echo canary >>around", "--setup=echo setup >>around", "--prepare=echo prepare >>around",
+                "--cleanup=echo cleanup >>around", waiting_orders(tmp_path, 12))
+    let_go(tmp_path, 6)
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    around = (tmp_path / "around").read_text().split()
+    assert around[0] == "canary" and collections.Counter(around) == {"canary": 1, "setup": 12, "prepare": 12, "cleanup": 12}
+    assert len(results(tmp_path / "r.jsonl")) == 12
+
+
+def test_ungrouped_output_is_that_of_the_host_where_the_order_runs(make_hosts, tmp_path):
+    hosts = make_hosts()
+    hosts.start("-j2", "--ungroup", "-o", "r.jsonl", waiting_orders(tmp_path, 6))
+    let_go(tmp_path, 6)
+    assert [host.wait() for host in hosts.processes] == [0, 0, 0]
+    assert [len((tmp_path / f"host{n}.out").read_text().split()) for n in range(3)] == [2, 2, 2]
+    assert all(line["missing"]["output"] for line in results(tmp_path / "r.jsonl"))
 
 
 def test_a_host_that_is_cut_off_loses_its_orders_and_ends_them(make_lab, tmp_path):

@@ -66,6 +66,21 @@ def test_the_orders_come_from_standard_input_and_slots_are_jobs(net, tmp_path):
     net.nothing_left()
 
 
+@pytest.mark.parametrize("canary, told", [("exit 3", "exit code 3"), ("kill -9 $$", "SIGKILL"), ("exit 0", None)])
+def test_a_canary_that_fails_on_its_host_holds_all_orders_back(net, tmp_path, canary, told):
+    net = net(2)
+    orders = write(tmp_path / "orders", f"echo one >>{net.directory}/ran", f"echo two >>{net.directory}/ran")
+    job = batch(net, "-o", tmp_path / "r.jsonl", f"--canary={canary}", orders)
+    assert job.wait() == (1 if told else 0), job.text()
+    assert (net.directory / "ran").exists() == (told is None)
+    lines = [(line["id"], line["reason"]) for line in results(tmp_path / "r.jsonl")]
+    if told:
+        assert lines == [("canary", "canary")] and "2 skipped because their canary failed" in job.text()
+        assert "the canary failed: " in job.text() and told in job.text()
+    else:
+        assert len(lines) == 2 and {reason for _, reason in lines} == {"ok"}
+
+
 def test_ctrl_c_ends_all_hosts_and_resume_goes_on(net, tmp_path):
     net = net(2)
     orders = waiting_orders(net.directory, 8)

@@ -267,6 +267,8 @@ static void stepped(void *arg)
 	struct many *many = arg;
 	if (many->dispatch)
 		dispatch_slots_stepped(many->dispatch);
+	else
+		post_stepped(many->post);
 }
 
 /* Ctrl-C: first stops, or with orders of our own starts no more, second kills. A host that does not

@@ -58,6 +58,7 @@ void post_coordinates(struct post *post);
 int post_take(struct post *post, const void *data, size_t len, struct err *err);
 void post_drained(struct post *post);
 void post_interrupt(struct post *post, enum worklist_halt stop);
+void post_stepped(struct post *post); /* the slots have */
 struct order_source *post_source(struct post *post);
 bool post_had_coordinator(const struct post *post);
 

@@ -40,6 +40,8 @@ struct parcel {
 	struct list queue; /* those to be sent */
 	uint32_t order, lease, number;
 	uint8_t flags;
+	const struct batch_order
+		*held; /* by what follows this order (--cleanup); NULL: it is not */
 	uint64_t start_ns;
 	struct buf line;
 	int fds[2];
@@ -61,6 +63,7 @@ struct post {
 	struct task *tasks;
 	size_t count, variants; /* places, and orders at most in each */
 	struct list parcels, outgoing;
+	size_t held; /* parcels */
 	struct cargo *cargo;
 	bool shares; /* the coordinator's directory is this one: no file moves */
 	struct buf in;
@@ -224,8 +227,10 @@ static void drop_parcels(struct post *post, uint32_t lease, uint32_t number)
 	list_foreach(link, &post->parcels)
 	{
 		struct parcel *parcel = list_entry(link, struct parcel, link);
-		if (parcel->lease == lease && (number == UINT32_MAX || parcel->number == number))
-			free_parcel(parcel);
+		if (parcel->lease != lease || (number != UINT32_MAX && parcel->number != number))
+			continue;
+		post->held -= parcel->held != NULL;
+		free_parcel(parcel);
 	}
 }
 
@@ -618,6 +623,18 @@ static void on_ended(void *arg, struct ending *ending)
 	ending->lease = task->used ? task->lease : 0;
 }
 
+/* The final result of an order can go. */
+static void end_task(struct post *post, struct task *task, struct parcel *parcel,
+		     const struct batch_order *order)
+{
+	uint32_t lease = task->lease;
+	if (order->state == BATCH_FAILED) /* be it because of its cleanup */
+		parcel->flags &= (uint8_t)~WORK_OK;
+	task->used = false;
+	release_files(post, task);
+	step(post, (struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = true });
+}
+
 static void on_measured(void *arg, struct ending *ending)
 {
 	struct post *post = arg;
@@ -637,12 +654,34 @@ static void on_measured(void *arg, struct ending *ending)
 				  (ending->result.reason == REASON_OK ? WORK_OK : 0) |
 				  (ending->unrun ? WORK_UNRUN : 0));
 	result_write(&ending->result, &parcel->line);
-	uint32_t lease = task->lease;
-	if (over) {
-		task->used = false;
-		release_files(post, task);
+	/* Its cleanup command runs: the order is over with that. */
+	if (over && ending->from->state == BATCH_RUNNING) {
+		parcel->held = ending->from;
+		post->held++;
+		return;
 	}
-	step(post, (struct hand_event){ HAND_EV_RESULT, .lease = lease, .final = over });
+	if (over)
+		end_task(post, task, parcel, ending->from);
+	else
+		step(post, (struct hand_event){ HAND_EV_RESULT, .lease = task->lease });
+}
+
+void post_stepped(struct post *post)
+{
+	if (post->held == 0)
+		return;
+	list_foreach(link, &post->parcels)
+	{
+		struct parcel *parcel = list_entry(link, struct parcel, link);
+		if (!parcel->held || parcel->held->state == BATCH_RUNNING)
+			continue;
+		const struct batch_order *order = parcel->held;
+		parcel->held = NULL;
+		post->held--;
+		end_task(post, &post->tasks[place_of(post, order)], parcel, order);
+		post_stepped(post); /* anew: the list may have changed */
+		return;
+	}
 }
 
 /* The coordinator sends what it has. */

@@ -265,7 +265,7 @@ def test_what_cannot_work_on_many_hosts_is_refused(muster, tmp_path, words, what
 def test_the_canary_and_the_commands_around_orders_run_on_all_hosts(make_hosts, tmp_path):
     hosts = make_hosts()
     hosts.start("-j2", "-o", "r.jsonl", "--canary=echo canary >>around", "--setup=echo setup >>around", "--prepare=echo prepare >>around",
-                "--cleanup=echo cleanup >>around", waiting_orders(tmp_path, 12))
+                "--cleanup=sleep 0.2; echo cleanup >>around", waiting_orders(tmp_path, 12))
     let_go(tmp_path, 6)
     assert [host.wait() for host in hosts.processes] == [0, 0, 0]
     around = (tmp_path / "around").read_text().split()

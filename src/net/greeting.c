@@ -12,6 +12,9 @@
 #define HIDDEN_TEXT_MAX ((FRAME_TEXT_MAX - 1) / 2) /* it goes as hexadecimal digits */
 #define HIDDEN_NAME_MAX 40
 #define HEX_DIGITS "0123456789abcdef"
+#define AUTH_DIFFERS \
+	"it authenticates with %s and this side with %s: munge does not work on one of the two " \
+	"hosts, or --rdzv-conf auth= was not given to all"
 
 static enum frame_auth auth_of(const struct link_self *self)
 {
@@ -227,13 +230,9 @@ static void refuse_auth(struct greeting *greeting, struct buf *out)
 			[AUTH_NONE] = "none", [AUTH_TOKEN] = "token", [AUTH_MUNGE] = "munge"
 		};
 		char text[FRAME_TEXT_MAX];
-		snprintf(text, sizeof(text),
-			 "it has --rdzv-conf auth=%s and this side auth=%s: give the same to all",
-			 words[ours], words[theirs]);
+		snprintf(text, sizeof(text), AUTH_DIFFERS, words[ours], words[theirs]);
 		frame_put_refused(out, REFUSAL_TOKEN, text);
-		fail(greeting, LINK_REFUSED,
-		     "it has --rdzv-conf auth=%s and this side auth=%s: give the same to all",
-		     words[theirs], words[ours]);
+		fail(greeting, LINK_REFUSED, AUTH_DIFFERS, words[theirs], words[ours]);
 	} else if (ours == AUTH_TOKEN) {
 		frame_put_refused(out, REFUSAL_TOKEN,
 				  "it requires a token: give --rdzv-conf token_file=FILE or "

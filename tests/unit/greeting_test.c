@@ -154,12 +154,14 @@ TEST(different_authentication_is_refused_with_both_names)
 	struct side agent = side_new(false, &bare), coordinator = side_new(true, &self);
 	greet(&agent, &coordinator);
 	ck_assert_int_eq(agent.greeting->state, GREETING_FAILED);
-	ck_assert_str_eq(
-		agent.greeting->why,
-		"it has --rdzv-conf auth=munge and this side auth=none: give the same to all");
-	ck_assert_str_eq(
-		coordinator.greeting->why,
-		"it has --rdzv-conf auth=none and this side auth=munge: give the same to all");
+	ck_assert_str_eq(agent.greeting->why,
+			 "it authenticates with munge and this side with none: munge does not work "
+			 "on one of the two hosts, or "
+			 "--rdzv-conf auth= was not given to all");
+	ck_assert_str_eq(coordinator.greeting->why,
+			 "it authenticates with none and this side with munge: munge does not work "
+			 "on one of the two hosts, or "
+			 "--rdzv-conf auth= was not given to all");
 }
 
 TEST(a_key_that_agrees_with_every_other_is_invalid)

@@ -202,7 +202,7 @@ def test_agents_of_a_step_prove_their_user_to_each_other(cluster, tmp_path):
     where = ",".join(f"{host}:{port}" for host in hosts.split())
     stranger = (MUSTER, "run", "--nnodes=2", f"--rdzv-endpoint={where}", f"--rdzv-id={run}", "echo", "started")
     bare = cluster.run(*stranger, check=False)
-    assert bare.returncode == 125 and "auth=munge and this side auth=none" in bare.stderr
+    assert bare.returncode == 125 and "with munge and this side with none" in bare.stderr
     other = cluster.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *stranger[:2], "--rdzv-conf=auth=munge",
                         "--log-dir=/dev/null", *stranger[2:], check=False)
     assert other.returncode == 125 and "does not accept the credential" in other.stderr, other.stderr
@@ -228,6 +228,20 @@ def test_without_munge_a_step_runs_with_a_warning_and_auth_munge_is_refused(clus
     assert "munge cannot be used: munge: " in done.stderr and "there is no token" in done.stderr
     done = cluster.run("srun", "-N2", *hidden, "--rdzv-conf=auth=munge", "echo", "started", check=False)
     assert done.returncode == 125 and "auth=munge: munge: " in done.stderr and "started" not in done.stdout
+
+
+def test_a_node_of_the_step_without_munge_is_told_and_no_job_of_one(cluster):
+    """Which nobody asked for with --rdzv-conf."""
+    hidden = "[ $SLURM_NODEID = 0 ] || exec unshare --mount sh -c 'mount -t tmpfs none /run/munge && exec \"$@\"' sh \"$@\"; exec \"$@\""
+    done = cluster.run("srun", "-N2", "sh", "-c", hidden, "sh", MUSTER, "run", "--rdzv-conf=join_timeout=10", "echo", "started", check=False)
+    assert done.returncode != 0 and "started" not in done.stdout, done.stdout
+    assert "munge cannot be used: munge: " in done.stderr and "munge does not work on one of the two hosts" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("export", ["NONE", "NIL"])
+def test_a_step_without_the_users_variables_is_one_job(cluster, export):
+    done = cluster.run("srun", "-N2", f"--export={export}", MUSTER, "run", "sh", "-c", WHO)
+    assert sorted(places(done.stdout)) == [0, 1], done.stdout
 
 
 # ---- batches ----

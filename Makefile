@@ -166,8 +166,8 @@ $(BUILD)/obj/corpus/%.o: tests/fuzz/%.c tests/lib/corpus.h
 	$(Q)$(CC) $(CPPFLAGS) -Itests/lib -DTARGET=$* -include tests/lib/corpus.h $(CFLAGS) -Wno-unused-function $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
 # What coordinator_cost_test.c counts: these call it at the start of each basic block.
-counted := $(addprefix core/rounds/,accord admission advance closing coordinator coordinator_step formation inspection losses \
-	pacing pairing roster) core/checks/clocks core/checks/fitness core/checks/peers core/pace/straggler base/heap base/map
+counted := $(addprefix core/rounds/,accord admission advance closing coordinator coordinator_step exchange formation inspection losses \
+	pacing pairing roster) core/checks/clocks core/checks/fitness core/checks/peers core/pace/straggler core/pmi/keyvals base/heap base/map
 $(BUILD)/unit/coordinator_cost: $(counted:%=$(BUILD)/obj/counted/%.o)
 $(BUILD)/obj/counted/%.o: src/%.c
 	@mkdir -p $(@D)

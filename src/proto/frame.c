@@ -59,8 +59,8 @@ uint32_t frame_can(uint8_t minor)
 		uint8_t since;
 		uint32_t can;
 	} rows[] = {
-		{ 1, CAN_ASK },	 { 4, CAN_PLAN },    { 7, CAN_STREAM },
-		{ 9, CAN_PACE }, { 12, CAN_ARRIVE }, { 15, CAN_SIGNS },
+		{ 1, CAN_ASK },	    { 4, CAN_PLAN },   { 7, CAN_STREAM },    { 9, CAN_PACE },
+		{ 12, CAN_ARRIVE }, { 15, CAN_SIGNS }, { 16, CAN_EXCHANGE },
 	};
 	uint32_t can = 0;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)

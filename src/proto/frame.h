@@ -27,7 +27,7 @@
 #include "core/rounds/finder.h"
 
 #define FRAME_MAJOR 2	     /* other majors do not understand each other */
-#define FRAME_MINOR 15	     /* later ones add bytes at the end of bodies, and types of frames */
+#define FRAME_MINOR 16	     /* later ones add bytes at the end of bodies, and types of frames */
 #define FRAME_MINOR_HIDES 14 /* of those that send no run id in clear, if they have a token */
 
 #define FRAME_OPENING_SIZE 8

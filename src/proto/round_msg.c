@@ -20,7 +20,9 @@ static_assert(sizeof(struct node_info) == 1648 && sizeof(struct memory) == 304 &
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
 		      sizeof(struct msg_pace) == 672 && sizeof(struct msg_late) == 32 &&
 		      sizeof(struct msg_signs) == 24 && sizeof(struct msg_look) == 276 &&
-		      sizeof(struct msg_found) == 272 && sizeof(struct inquiry) == 296 &&
+		      sizeof(struct msg_found) == 272 && sizeof(struct msg_put) == 24 &&
+		      sizeof(struct msg_union) == 32 && sizeof(struct want) == 32 &&
+		      sizeof(struct msg_value) == 24 && sizeof(struct inquiry) == 296 &&
 		      sizeof(struct msg_ask) == 368 && sizeof(struct msg_taken) == 8 &&
 		      sizeof(struct msg_answer) == 24 && sizeof(struct msg_question) == 304 &&
 		      sizeof(struct msg_grant) == 8 && sizeof(struct msg_reply) == 96 &&
@@ -511,6 +513,41 @@ static void pack_found(struct pack *p, struct msg *msg)
 	pack_blame(p, &msg->found.blame);
 }
 
+/* ---- pairs of all ranks ---- */
+
+static void pack_put(struct pack *p, struct msg *msg)
+{
+	pack_u32(p, &msg->put.seq);
+	pack_bool(p, &msg->put.last);
+	pack_borrowed(p, &msg->put.pairs, EXCHANGE_PIECE_MAX);
+}
+
+static void pack_union(struct pack *p, struct msg *msg)
+{
+	pack_u32(p, &msg->all.seq);
+	pack_u32(p, &msg->all.size);
+	pack_u32(p, &msg->all.at);
+	pack_borrowed(p, &msg->all.piece, EXCHANGE_PIECE_MAX);
+	pack_require(p, msg->all.at <= msg->all.size &&
+				msg->all.piece.len <= msg->all.size - msg->all.at);
+}
+
+static void pack_want(struct pack *p, struct msg *msg)
+{
+	PACK_ENUM(p, msg->want.kind, WANT_KIND_COUNT);
+	pack_u32(p, &msg->want.serial);
+	pack_u32(p, &msg->want.seq);
+	pack_u32(p, &msg->want.at);
+	pack_borrowed(p, &msg->want.pair, EXCHANGE_PIECE_MAX);
+}
+
+static void pack_value(struct pack *p, struct msg *msg)
+{
+	pack_u32(p, &msg->value.serial);
+	pack_bool(p, &msg->value.found);
+	pack_borrowed(p, &msg->value.value, EXCHANGE_PIECE_MAX);
+}
+
 /* ---- questions ---- */
 
 static void pack_ask_parts(struct pack *p, struct inquiry *ask)
@@ -635,6 +672,10 @@ static const struct {
 	[MSG_SIGNS] = { FRAME_MESSAGE + 26, pack_signs },
 	[MSG_LOOK] = { FRAME_MESSAGE + 27, pack_look },
 	[MSG_FOUND] = { FRAME_MESSAGE + 28, pack_found },
+	[MSG_PUT] = { FRAME_MESSAGE + 29, pack_put },
+	[MSG_UNION] = { FRAME_MESSAGE + 30, pack_union },
+	[MSG_WANT] = { FRAME_MESSAGE + 31, pack_want },
+	[MSG_VALUE] = { FRAME_MESSAGE + 32, pack_value },
 };
 static_assert(ARRAY_LEN(types) == MSG_TYPE_COUNT, "every message needs a row");
 

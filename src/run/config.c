@@ -467,16 +467,11 @@ static int check_numbers(const struct run_options *options, struct err *err)
 	return 0;
 }
 
-static int choose_mpi(const struct run_options *options, struct run_config *config, struct err *err)
+static void choose_mpi(const struct run_options *options, struct run_config *config)
 {
-	bool alone = config->max_nodes == 1;
 	config->mpi = (enum run_mpi)options->mpi;
-	if (config->env_kinds & PROGRAM_MPI && alone)
+	if (config->env_kinds & PROGRAM_MPI)
 		config->mpi = RUN_MPI_PMI;
-	if (config->mpi != RUN_MPI_NONE && !alone)
-		return err_set(err, EINVAL, "--mpi serves jobs on one host; --nnodes=%s has more",
-			       options->rdzv.nnodes);
-	return 0;
 }
 
 static int parse_progress(const struct run_options *options, struct run_config *config,
@@ -548,7 +543,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 	    (r = parse_nproc(options->nproc_per_node, &config.nproc, err)) < 0 ||
 	    (r = choose_rendezvous(options, &config, err)) < 0 ||
 	    (r = check_lifeline(options->lifeline, err)) < 0 ||
-	    (r = choose_mpi(options, &config, err)) < 0 || (r = check_flight(options, err)) < 0 ||
+	    (r = check_flight(options, err)) < 0 ||
 	    (r = choose_http(options->http, &config, err)) < 0 ||
 	    (r = parse_progress(options, &config, err)) < 0 ||
 	    (r = check_preload(options->preload, err)) < 0 ||
@@ -563,6 +558,7 @@ int run_config_make(const struct run_options *given, struct run_config *ret_conf
 		run_config_done(&config);
 		return r;
 	}
+	choose_mpi(options, &config);
 	advise_on_cpus(&config);
 	advise_on_shm(&config.engine);
 	config.workers_ignore_usr = ignores_usr((enum run_usr)options->usr_signals, &config.engine);

@@ -315,6 +315,12 @@ static void act_host(struct job *job, const struct agent_action *action, bool li
 	case AGENT_LOOK:
 		guard_look(job->guard, &action->look);
 		break;
+	case AGENT_EXCHANGED:
+		mpi_exchanged(job->workers.mpi, &action->msg);
+		break;
+	case AGENT_NO_EXCHANGE:
+		job_refuse_mpi(job);
+		break;
 	case AGENT_EXIT:
 		end_job(job, &action->outcome, linked);
 		break;

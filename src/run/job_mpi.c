@@ -30,12 +30,23 @@ static void on_failed(void *arg, size_t rank, enum failure_reason reason,
 	pump_soon(job);
 }
 
-static void on_fence(void *arg UNUSED, uint32_t seq UNUSED, struct bytes pairs UNUSED)
+static void on_exchange(void *arg, const struct agent_event *event)
 {
+	job_push_agent(arg, *event);
+	pump_soon(arg);
+}
+
+void job_refuse_mpi(struct job *job)
+{
+	const struct exit_status status = { .kind = EXIT_CODE, .value = EXIT_CODE_FAILED };
+	on_failed(job, 0, FAILURE_PMI, &status,
+		  "the coordinator is of a version that does not serve MPI programs on several "
+		  "hosts: start the same muster everywhere");
 }
 
 void job_open_mpi(struct job *job)
 {
-	static const struct mpi_handler handler = { .on_failed = on_failed, .on_fence = on_fence };
+	static const struct mpi_handler handler = { .on_failed = on_failed,
+						    .on_exchange = on_exchange };
 	job->workers.mpi = mpi_new(job->config, job->base, &handler, job);
 }

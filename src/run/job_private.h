@@ -104,6 +104,9 @@ void job_not_started(struct job *job, size_t rank, int error, const struct err *
 
 void job_open_mpi(struct job *job); /* after the loop */
 
+/* The coordinator is too old for what the workers' MPI needs. */
+void job_refuse_mpi(struct job *job);
+
 /* ---- job_ask.c ---- */
 
 int job_start_guard(struct job *job, struct err *err);

@@ -170,6 +170,8 @@ static void act_host(struct world *world, struct host *host, const struct agent_
 		hushes_look(world, host);
 		break;
 	case AGENT_PEERS:
+	case AGENT_EXCHANGED:
+	case AGENT_NO_EXCHANGE:
 	case AGENT_SEND:
 	case AGENT_HANG_UP:
 		break;

@@ -87,6 +87,8 @@ static void act_host(struct play *p, const struct agent_action *action)
 	case AGENT_PLAN:
 	case AGENT_LATE:
 	case AGENT_LOOK:
+	case AGENT_EXCHANGED:
+	case AGENT_NO_EXCHANGE:
 		break;
 	case AGENT_SEND:
 	case AGENT_HANG_UP:

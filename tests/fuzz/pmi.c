@@ -19,7 +19,8 @@ static void play(struct pmi *pmi, struct pmi_actions *actions, const uint8_t *da
 		if (who < RANKS)
 			pmi_take(pmi, who, piece, actions);
 		else
-			pmi_union(pmi, pmi->seq, piece, who > RANKS, actions);
+			pmi_union(pmi, pmi->seq, (uint32_t)len * (who > RANKS ? 1 : 2),
+				  (uint32_t)buf_len(&pmi->received), piece, actions);
 		for (size_t i = 0; i < actions->count; i++)
 			if (actions->items[i].rank >= RANKS ||
 			    strlen(actions->items[i].text) >= PMI_TEXT_MAX)
@@ -30,7 +31,7 @@ static void play(struct pmi *pmi, struct pmi_actions *actions, const uint8_t *da
 				abort();
 			buf_clear(&pmi->ranks[i].out);
 		}
-		if (pmi->size > PMI_PAIRS_MAX || pmi->waiting > RANKS)
+		if (pmi->keyvals.size > KEYVALS_SIZE_MAX || pmi->waiting > RANKS)
 			abort();
 	}
 }

@@ -373,6 +373,29 @@ void draw_msg(enum msg_type type, struct node_info *node, struct msg *msg)
 							  .lag_ns = draw(),
 							  .group = draw() };
 		break;
+	case MSG_PUT:
+		msg->put.seq = (uint32_t)draw();
+		msg->put.last = below(2);
+		msg->put.pairs = draw_bytes(EXCHANGE_PIECE_MAX);
+		break;
+	case MSG_UNION:
+		msg->all.seq = (uint32_t)draw();
+		msg->all.piece = draw_bytes(EXCHANGE_PIECE_MAX);
+		msg->all.at = (uint32_t)upto(UINT32_MAX - EXCHANGE_PIECE_MAX);
+		msg->all.size = msg->all.at + (uint32_t)msg->all.piece.len;
+		break;
+	case MSG_WANT:
+		msg->want.kind = (enum want_kind)below(WANT_KIND_COUNT);
+		msg->want.serial = (uint32_t)draw();
+		msg->want.seq = (uint32_t)draw();
+		msg->want.at = (uint32_t)draw();
+		msg->want.pair = draw_bytes(EXCHANGE_PIECE_MAX);
+		break;
+	case MSG_VALUE:
+		msg->value.serial = (uint32_t)draw();
+		msg->value.found = below(2);
+		msg->value.value = draw_bytes(EXCHANGE_PIECE_MAX);
+		break;
 	case MSG_LEAVE:
 		msg->leave.why = (enum leave_why)below(LEAVE_WHY_COUNT);
 		msg->leave.empty = below(2);

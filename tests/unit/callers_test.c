@@ -72,6 +72,8 @@ static void act(struct host *host, const struct agent_action *action)
 	case AGENT_PLAN:
 	case AGENT_LATE:
 	case AGENT_LOOK:
+	case AGENT_EXCHANGED:
+	case AGENT_NO_EXCHANGE:
 		break;
 	}
 }

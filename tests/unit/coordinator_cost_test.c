@@ -99,6 +99,27 @@ static void vote(uint64_t link)
 				     .vote = { plan->serial, plan->phase, plan->step, 5 } });
 }
 
+static void put_pair(uint64_t link)
+{
+	AUTO(buf_done) struct buf run = BUF_INIT;
+	keyval_put(&run, bytes_of(&link, sizeof(link)), bytes_str("v"));
+	receive(link, &(struct msg){ .type = MSG_PUT,
+				     .ballot = c.roster.heard.ballot,
+				     .put = { .seq = c.exchange.seq,
+					      .last = true,
+					      .pairs = { buf_data(&run), buf_len(&run) } } });
+}
+
+static void want_pair(uint64_t link)
+{
+	AUTO(buf_done) struct buf run = BUF_INIT;
+	keyval_put(&run, bytes_of(&link, sizeof(link)), bytes_str(""));
+	receive(link, &(struct msg){ .type = MSG_WANT,
+				     .ballot = c.roster.heard.ballot,
+				     .want = { .kind = WANT_KEY,
+					       .pair = { buf_data(&run), buf_len(&run) } } });
+}
+
 static void pace(uint64_t link)
 {
 	struct msg msg = { .type = MSG_PACE, .ballot = c.roster.heard.ballot };
@@ -206,6 +227,9 @@ static void one_life(void)
 	each("PING, clocks far", ping_far);
 	each("PING, again", ping_far);
 	each("PACE", pace);
+	each("PUT", put_pair);
+	ck_assert_uint_eq(c.exchange.seq, 1);
+	each("WANT", want_pair);
 	each("NOTICE", notice_save);
 	ck_assert_int_eq(c.accord.plan.phase, PLAN_ASKED);
 	each("VOTE", vote);

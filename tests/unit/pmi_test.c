@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/pmi/pair.h"
+#include "core/pmi/keyvals.h"
 #include "core/pmi/pmi.h"
 
 struct world {
@@ -278,7 +278,7 @@ TEST(pairs_have_a_limit_in_all)
 	char value[PMI_VALUE_MAX + 1], line[2 * PMI_VALUE_MAX];
 	memset(value, 'v', PMI_VALUE_MAX);
 	value[PMI_VALUE_MAX] = '\0';
-	size_t room = PMI_PAIRS_MAX / (PMI_VALUE_MAX + 16);
+	size_t room = KEYVALS_SIZE_MAX / (PMI_VALUE_MAX + 16);
 	for (size_t i = 0; i < room + 200; i++) {
 		snprintf(line, sizeof(line), "cmd=put kvsname=k key=%08zu value=%s\n", i, value);
 		const char *answer = said(&world, 0, line);
@@ -297,17 +297,17 @@ TEST(names_have_a_limit_in_all)
 	AUTO(world_done) struct world world;
 	begin(&world, 1, 1, 0);
 	init_all(&world);
-	char port[PMI_LINE_MAX - 99], line[PMI_LINE_MAX];
+	char port[PMI_VALUE_MAX + 1], line[PMI_LINE_MAX];
 	memset(port, 'p', sizeof(port) - 1);
 	port[sizeof(port) - 1] = '\0';
-	size_t room = PMI_PAIRS_MAX / (sizeof(port) + 20);
+	size_t room = KEYVALS_SIZE_MAX / (sizeof(port) + 20);
 	for (size_t i = 0; i < room + 100; i++) {
 		snprintf(line, sizeof(line), "cmd=publish_name service=%08zu port=%s\n", i, port);
 		said(&world, 0, line);
 		world.actions.count = 0;
-		ck_assert_uint_le(world.pmi.size, PMI_PAIRS_MAX);
+		ck_assert_uint_le(world.pmi.keyvals.size, KEYVALS_SIZE_MAX);
 	}
-	ck_assert_uint_gt(world.pmi.size, PMI_PAIRS_MAX - 2 * sizeof(port));
+	ck_assert_uint_gt(world.pmi.keyvals.size, KEYVALS_SIZE_MAX - 2 * sizeof(port));
 	ck_assert_ptr_nonnull(
 		strstr(said(&world, 0, "cmd=lookup_name service=00000000\n"), "rc=0"));
 	snprintf(line, sizeof(line), "cmd=lookup_name service=%08zu\n", room + 99);
@@ -365,9 +365,9 @@ static void add_pairs(struct buf *all, const struct world *from)
 
 static void bring(struct world *world, uint32_t seq, const struct buf *all)
 {
-	size_t half = buf_len(all) / 2;
-	pmi_union(&world->pmi, seq, bytes_of(buf_data(all), half), false, &world->actions);
-	pmi_union(&world->pmi, seq, bytes_of(buf_data(all) + half, buf_len(all) - half), true,
+	uint32_t size = (uint32_t)buf_len(all), half = size / 2;
+	pmi_union(&world->pmi, seq, size, 0, bytes_of(buf_data(all), half), &world->actions);
+	pmi_union(&world->pmi, seq, size, half, bytes_of(buf_data(all) + half, size - half),
 		  &world->actions);
 }
 
@@ -377,7 +377,7 @@ TEST(the_first_fence_tells_which_ranks_share_a_host)
 	AUTO(buf_done) struct buf all = BUF_INIT;
 	begin(&a, 2, 2, 0);
 	begin(&b, 2, 2, 2);
-	ck_assert_int_eq(last(&a)->type, PMI_DO_FENCE);
+	ck_assert_int_eq(last(&a)->type, PMI_DO_PUT);
 	ck_assert_uint_eq(last(&a)->seq, 0);
 	add_pairs(&all, &b);
 	add_pairs(&all, &a);
@@ -404,7 +404,7 @@ TEST(a_barrier_over_hosts_ends_with_the_union)
 	ck_assert_int_eq(last(&a)->type, PMI_DO_WRITE);
 	bring(&a, 0, &all);
 	bring(&b, 0, &all);
-	ck_assert_int_eq(last(&a)->type, PMI_DO_FENCE);
+	ck_assert_int_eq(last(&a)->type, PMI_DO_PUT);
 	ck_assert_uint_eq(last(&a)->seq, 1);
 	ck_assert_uint_eq(last(&a)->rank, 0); /* it is nobody's */
 	said(&b, 0, "cmd=put kvsname=k key=from-b value=2\ncmd=barrier_in\n");
@@ -428,10 +428,10 @@ TEST(hosts_of_different_sizes_are_mapped_in_the_order_of_their_ranks)
 	AUTO(world_done) struct world world;
 	AUTO(buf_done) struct buf all = BUF_INIT;
 	begin(&world, 2, 4, 8);
-	pair_put(&all, bytes_str("PMI_host.10"), bytes_str("1"));
+	keyval_put(&all, bytes_str("PMI_host.10"), bytes_str("1"));
 	add_pairs(&all, &world);
-	pair_put(&all, bytes_str("PMI_host.0"), bytes_str("4"));
-	pair_put(&all, bytes_str("PMI_host.4"), bytes_str("4"));
+	keyval_put(&all, bytes_str("PMI_host.0"), bytes_str("4"));
+	keyval_put(&all, bytes_str("PMI_host.4"), bytes_str("4"));
 	bring(&world, 0, &all);
 	init_all(&world);
 	ck_assert_str_eq(
@@ -449,7 +449,7 @@ TEST(a_mapping_that_is_too_long_is_left_to_the_library)
 	for (uint32_t i = 1, base = 1; i < 200; base += 1 + i % 2, i++) {
 		snprintf(key, sizeof(key), "PMI_host.%u", base);
 		snprintf(count, sizeof(count), "%u", 1 + i % 2);
-		pair_put(&all, bytes_str(key), bytes_str(count));
+		keyval_put(&all, bytes_str(key), bytes_str(count));
 	}
 	bring(&world, 0, &all);
 	init_all(&world);
@@ -460,9 +460,9 @@ TEST(a_mapping_that_is_too_long_is_left_to_the_library)
 TEST(damaged_pairs_from_another_host_are_left_out)
 {
 	struct bytes rest = bytes_of("", 0), key, value;
-	ck_assert_int_eq(pair_next(&rest, &key, &value), 0);
+	ck_assert_int_eq(keyval_next(&rest, &key, &value), 0);
 	rest = bytes_of("\1\0\377\377ab", 6);
-	ck_assert_int_lt(pair_next(&rest, &key, &value), 0);
+	ck_assert_int_lt(keyval_next(&rest, &key, &value), 0);
 	rest = bytes_of("\1\0", 2);
-	ck_assert_int_lt(pair_next(&rest, &key, &value), 0);
+	ck_assert_int_lt(keyval_next(&rest, &key, &value), 0);
 }

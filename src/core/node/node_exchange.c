@@ -21,6 +21,8 @@ static void pass_agents(struct step *s, const struct agent_action *action)
 	case AGENT_PLAN:
 	case AGENT_LATE:
 	case AGENT_LOOK:
+	case AGENT_EXCHANGED:
+	case AGENT_NO_EXCHANGE:
 		node_act(s, NODE_DO_HOST)->agent = *action;
 		break;
 	}

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/lines/ranges.h"
-#include "core/pmi/pair.h"
 #include "core/pmi/pmi_private.h"
 
 /* In the first fence: a key for each host, whose value has the number of its ranks and its name.
@@ -16,52 +15,15 @@
 
 /* ---- pairs ---- */
 
-bool pmi_find(const struct pmi *pmi, struct bytes key, struct bytes *ret_value)
-{
-	const struct bytes *found = map_get(&pmi->pairs, key.data, key.len);
-	if (found)
-		*ret_value = *found;
-	return found;
-}
-
-bool pmi_unset(struct pmi *pmi, struct bytes key)
-{
-	struct bytes *old = map_remove(&pmi->pairs, key.data, key.len);
-	if (!old)
-		return false;
-	pmi->size -= key.len + old->len;
-	free(old);
-	return true;
-}
-
-void pmi_set(struct pmi *pmi, struct bytes key, struct bytes value)
-{
-	pmi_unset(pmi, key);
-	if (pmi->size + key.len + value.len > PMI_PAIRS_MAX)
-		return; /* hosts put no more than that in all; a get finds nothing */
-	struct bytes *copy = mem_alloc(sizeof(*copy) + value.len);
-	if (value.len)
-		memcpy(copy + 1, value.data, value.len);
-	*copy = bytes_of(copy + 1, value.len);
-	map_put(&pmi->pairs, key.data, key.len, copy);
-	pmi->size += key.len + value.len;
-}
-
+/* Its share: all hosts together put no more than the map holds. */
 bool step_put(struct step *s, struct bytes key, struct bytes value)
 {
 	struct pmi *pmi = s->pmi;
-	if (pmi->size + buf_len(&pmi->fresh) + key.len + value.len >
-	    PMI_PAIRS_MAX / pmi->config.nodes)
+	size_t share = (KEYVALS_SIZE_MAX - pmi->keyvals.size) / pmi->config.nodes;
+	if (buf_len(&pmi->fresh) + key.len + value.len > share)
 		return false;
-	pair_put(&pmi->fresh, key, value);
+	keyval_put(&pmi->fresh, key, value);
 	return true;
-}
-
-static void take_pairs(struct pmi *pmi, struct bytes pairs)
-{
-	struct bytes key, value;
-	while (pair_next(&pairs, &key, &value) > 0)
-		pmi_set(pmi, key, value);
 }
 
 /* ---- what a rank is told, and what is told of it ---- */
@@ -103,6 +65,33 @@ void step_abort(struct step *s, int code, struct bytes text)
 	step_rank(s)->state = PMI_BANNED;
 }
 
+/* ---- questions to the coordinator ---- */
+
+static void want(struct step *s, const struct want *want)
+{
+	act(s, PMI_DO_WANT)->want = *want;
+}
+
+void step_want(struct step *s, enum pmi_wait waits, enum want_kind kind, struct bytes key,
+	       struct bytes value)
+{
+	struct pmi_rank *rank = step_rank(s);
+	rank->waits = waits;
+	buf_clear(&rank->wanted);
+	keyval_put(&rank->wanted, key, value);
+	const struct want wanted = { .kind = kind,
+				     .serial = (uint32_t)s->rank,
+				     .pair = bytes_of(buf_data(&rank->wanted),
+						      buf_len(&rank->wanted)) };
+	if (s->pmi->config.nodes > 1) {
+		want(s, &wanted);
+		return;
+	}
+	struct bytes found = bytes_of("", 0);
+	bool good = keyvals_want(&s->pmi->keyvals, &wanted, &found);
+	pmi_v1_answer(s, good, key, found);
+}
+
 /* ---- fences ---- */
 
 static void begin_fence(struct step *s)
@@ -112,9 +101,10 @@ static void begin_fence(struct step *s)
 	pmi->sent = pmi->fresh;
 	pmi->fresh = spare;
 	buf_clear(&pmi->fresh);
-	buf_clear(&pmi->come);
+	buf_clear(&pmi->received);
+	pmi->requested = EXCHANGE_PIECE_MAX; /* the beginning arrives by itself */
 	pmi->fencing = true;
-	struct pmi_action *action = act(s, PMI_DO_FENCE);
+	struct pmi_action *action = act(s, PMI_DO_PUT);
 	action->seq = pmi->seq;
 	action->pairs = bytes_of(buf_data(&pmi->sent), buf_len(&pmi->sent));
 }
@@ -124,13 +114,19 @@ static void leave_barrier(struct step *s)
 	struct pmi *pmi = s->pmi;
 	pmi->waiting = 0;
 	for (s->rank = 0; s->rank < pmi->config.count; s->rank++) {
-		struct pmi_rank *rank = step_rank(s);
-		if (!rank->in_barrier)
+		if (step_rank(s)->waits != PMI_WAITS_BARRIER)
 			continue;
-		rank->in_barrier = false;
+		step_rank(s)->waits = PMI_WAITS_NOT;
 		step_say(s, "cmd=barrier_out rc=0\n");
 	}
 	s->rank = 0;
+}
+
+static void take_fresh(struct pmi *pmi)
+{
+	keyvals_take(&pmi->keyvals, bytes_of(buf_data(&pmi->fresh), buf_len(&pmi->fresh)));
+	buf_clear(&pmi->fresh);
+	pmi->seq++;
 }
 
 /* All ranks of this host are in the barrier, and no other fence is under way. */
@@ -143,19 +139,13 @@ static void advance(struct step *s)
 		begin_fence(s);
 		return;
 	}
-	take_pairs(pmi, bytes_of(buf_data(&pmi->fresh), buf_len(&pmi->fresh)));
-	buf_clear(&pmi->fresh);
-	pmi->seq++;
+	take_fresh(pmi);
 	leave_barrier(s);
 }
 
 void step_enter_barrier(struct step *s)
 {
-	if (step_rank(s)->in_barrier) {
-		step_blame(s, "it entered a barrier in which it was");
-		return;
-	}
-	step_rank(s)->in_barrier = true;
+	step_rank(s)->waits = PMI_WAITS_BARRIER;
 	s->pmi->waiting++;
 	advance(s);
 }
@@ -183,6 +173,8 @@ static void write_mapping(struct pmi *pmi, const struct block *blocks, size_t co
 		buf_printf(&pmi->mapping, ",(%zu,%zu,%u)", i, next - i, blocks[i].count);
 	}
 	buf_append_char(&pmi->mapping, ')');
+	if (buf_len(&pmi->mapping) >= PMI_VALUE_MAX)
+		buf_clear(&pmi->mapping); /* MPI finds out by itself then, from the hosts' names */
 }
 
 static bool read_block(const struct map_entry *entry, struct block *ret_block)
@@ -202,11 +194,13 @@ static bool read_block(const struct map_entry *entry, struct block *ret_block)
 
 static void make_mapping(struct pmi *pmi)
 {
-	struct block *blocks = NEW_ARRAY(struct block, pmi->pairs.count + 1);
+	struct map *map = &pmi->keyvals.map;
+	struct block *blocks = NEW_ARRAY(struct block, map->count + 1);
 	size_t count = 0;
-	map_foreach(entry, &pmi->pairs) count += read_block(entry, &blocks[count]);
+	map_foreach(entry, map) count += read_block(entry, &blocks[count]);
 	qsort(blocks, count, sizeof(*blocks), by_base);
-	write_mapping(pmi, blocks, count);
+	if (count == pmi->config.nodes)
+		write_mapping(pmi, blocks, count);
 	free(blocks);
 	pmi->mapped = true;
 }
@@ -216,16 +210,14 @@ static void name_host(struct pmi *pmi)
 	char key[PMI_KEY_MAX], value[16];
 	snprintf(key, sizeof(key), HOST_KEY "%u", pmi->config.rank_base);
 	snprintf(value, sizeof(value), "%u", pmi->config.count);
-	pair_put(&pmi->fresh, bytes_str(key), bytes_str(value));
+	keyval_put(&pmi->fresh, bytes_str(key), bytes_str(value));
 }
 
-static void answer_waiting(struct step *s)
+static void answer_about_mapping(struct step *s)
 {
 	for (s->rank = 0; s->rank < s->pmi->config.count; s->rank++) {
-		bool waits = step_rank(s)->wants_mapping;
-		step_rank(s)->wants_mapping = false;
-		if (waits)
-			pmi_v1_mapping(s);
+		if (step_rank(s)->waits == PMI_WAITS_MAPPING)
+			pmi_v1_answer(s, true, bytes_of("", 0), bytes_of("", 0));
 	}
 	s->rank = 0;
 }
@@ -236,16 +228,14 @@ void pmi_begin(struct pmi *pmi, const struct pmi_config *config, struct pmi_acti
 {
 	struct step s = { pmi, 0, actions };
 	pmi_done(pmi);
-	*pmi = (struct pmi){ .config = *config, .pairs = MAP_INIT };
+	*pmi = (struct pmi){ .config = *config };
 	pmi->ranks = NEW_ARRAY(struct pmi_rank, config->count);
 	name_host(pmi);
 	if (config->nodes > 1) {
 		begin_fence(&s);
 		return;
 	}
-	take_pairs(pmi, bytes_of(buf_data(&pmi->fresh), buf_len(&pmi->fresh)));
-	buf_clear(&pmi->fresh);
-	pmi->seq++;
+	take_fresh(pmi);
 	make_mapping(pmi);
 }
 
@@ -254,13 +244,13 @@ void pmi_done(struct pmi *pmi)
 	for (size_t i = 0; pmi->ranks && i < pmi->config.count; i++) {
 		buf_done(&pmi->ranks[i].in);
 		buf_done(&pmi->ranks[i].out);
+		buf_done(&pmi->ranks[i].wanted);
 	}
 	free(pmi->ranks);
-	map_foreach(entry, &pmi->pairs) free(entry->value);
-	map_done(&pmi->pairs);
+	keyvals_done(&pmi->keyvals);
 	buf_done(&pmi->fresh);
 	buf_done(&pmi->sent);
-	buf_done(&pmi->come);
+	buf_done(&pmi->received);
 	buf_done(&pmi->mapping);
 	*pmi = (struct pmi){ .ranks = NULL };
 }
@@ -299,26 +289,61 @@ void pmi_take(struct pmi *pmi, size_t index, struct bytes data, struct pmi_actio
 		step_blame(&s, "it sent %d bytes without the end of a line", PMI_LINE_MAX);
 }
 
-void pmi_union(struct pmi *pmi, uint32_t seq, struct bytes piece, bool last,
-	       struct pmi_actions *actions)
+static void end_fence(struct step *s)
 {
-	struct step s = { pmi, 0, actions };
-	if (!pmi->fencing || seq != pmi->seq)
-		return;
-	buf_append(&pmi->come, piece.data, piece.len);
-	if (!last)
-		return;
-	take_pairs(pmi, bytes_of(buf_data(&pmi->come), buf_len(&pmi->come)));
-	buf_done(&pmi->come);
+	struct pmi *pmi = s->pmi;
+	keyvals_take(&pmi->keyvals, bytes_of(buf_data(&pmi->received), buf_len(&pmi->received)));
+	buf_done(&pmi->received);
 	pmi->fencing = false;
 	pmi->seq++;
 	if (pmi->mapped) {
-		leave_barrier(&s);
+		leave_barrier(s);
 		return;
 	}
 	make_mapping(pmi);
-	answer_waiting(&s);
-	advance(&s);
+	answer_about_mapping(s);
+	advance(s);
+}
+
+/* Asks for more once all that was asked for has arrived. */
+static void request_rest(struct step *s, uint32_t size)
+{
+	struct pmi *pmi = s->pmi;
+	if (buf_len(&pmi->received) < MIN(pmi->requested, (size_t)size))
+		return;
+	uint32_t at = (uint32_t)buf_len(&pmi->received);
+	pmi->requested = at + EXCHANGE_AHEAD * EXCHANGE_PIECE_MAX;
+	want(s, &(struct want){ .kind = WANT_REST, .seq = pmi->seq, .at = at });
+}
+
+void pmi_union(struct pmi *pmi, uint32_t seq, uint32_t size, uint32_t at, struct bytes piece,
+	       struct pmi_actions *actions)
+{
+	struct step s = { pmi, 0, actions };
+	if (!pmi->fencing || seq != pmi->seq || at != buf_len(&pmi->received))
+		return;
+	if (size > EXCHANGE_PUSH_MAX) {
+		pmi->withheld = true;
+		end_fence(&s);
+		return;
+	}
+	buf_append(&pmi->received, piece.data, piece.len);
+	if (buf_len(&pmi->received) >= size)
+		end_fence(&s);
+	else
+		request_rest(&s, size);
+}
+
+void pmi_value(struct pmi *pmi, uint32_t serial, bool found, struct bytes value,
+	       struct pmi_actions *actions)
+{
+	struct step s = { pmi, serial, actions };
+	struct bytes wanted, key, old;
+	if (serial >= pmi->config.count || step_rank(&s)->waits < PMI_WAITS_GET)
+		return;
+	wanted = bytes_of(buf_data(&step_rank(&s)->wanted), buf_len(&step_rank(&s)->wanted));
+	if (keyval_next(&wanted, &key, &old) > 0)
+		pmi_v1_answer(&s, found, key, value);
 }
 
 void pmi_missing(const struct pmi *pmi, struct buf *ret_ranks)
@@ -327,7 +352,7 @@ void pmi_missing(const struct pmi *pmi, struct buf *ret_ranks)
 	if (!pmi->waiting)
 		return;
 	for (uint32_t i = 0; i < pmi->config.count; i++)
-		if (!pmi->ranks[i].in_barrier)
+		if (pmi->ranks[i].waits != PMI_WAITS_BARRIER)
 			ranges_add(&ranges, pmi->config.rank_base + i);
 	ranges_end(&ranges);
 }

@@ -28,11 +28,10 @@ void step_enter_barrier(struct step *s);
 /* Visible to others after the next barrier; false: there is no room. */
 bool step_put(struct step *s, struct bytes key, struct bytes value);
 
-/* Reading */
-
-bool pmi_find(const struct pmi *pmi, struct bytes key, struct bytes *ret_value);
-void pmi_set(struct pmi *pmi, struct bytes key, struct bytes value); /* at once, on this host */
-bool pmi_unset(struct pmi *pmi, struct bytes key);
+/* Does with the pair what `kind` says, with the coordinator's pairs where there are several hosts,
+ * and answers the rank then as `waits` says. */
+void step_want(struct step *s, enum pmi_wait waits, enum want_kind kind, struct bytes key,
+	       struct bytes value);
 
 /* ---- lines ---- */
 
@@ -45,6 +44,8 @@ bool pmi_line_rest(struct bytes line, const char *name, struct bytes *ret_value)
 bool pmi_line_number(struct bytes line, const char *name, int64_t *ret_number);
 
 void pmi_v1_take(struct step *s, struct bytes line);
-void pmi_v1_mapping(struct step *s);
+
+/* Tells the rank what it waits for, and that it waits no more. `key`: the one asked about. */
+void pmi_v1_answer(struct step *s, bool found, struct bytes key, struct bytes value);
 
 #endif

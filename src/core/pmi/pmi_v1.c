@@ -77,32 +77,30 @@ static void on_put(struct step *s, struct bytes line)
 		 problem ? problem : "success");
 }
 
-void pmi_v1_mapping(struct step *s)
-{
-	struct buf *mapping = &s->pmi->mapping;
-	if (buf_len(mapping) < PMI_VALUE_MAX)
-		step_say(s, "cmd=get_result rc=0 msg=success value=%s\n", buf_str(mapping));
-	else /* MPI finds out by itself then, from the hosts' names */
-		step_say(s, "cmd=get_result rc=-1 msg=too_long value=unknown\n");
-}
-
 static void on_get(struct step *s, struct bytes line)
 {
-	struct bytes key, value;
-	if (!key_of(s, line, &key))
+	struct bytes key, value = bytes_of("", 0);
+	struct pmi_rank *rank = step_rank(s);
+	if (!key_of(s, line, &key)) {
 		step_say(s, "cmd=get_result rc=-1 msg=wrong_name_or_key value=unknown\n");
-	else if (bytes_eq(key, bytes_str("PMI_dead_processes")))
-		step_say(s, "cmd=get_result rc=0 msg=success value=\n");
-	else if (!bytes_eq(key, bytes_str("PMI_process_mapping")))
-		if (!starts_with(key, "PMI_") && pmi_find(s->pmi, key, &value))
-			step_say(s, "cmd=get_result rc=0 msg=success value=%.*s\n", TEXT(value));
+		return;
+	}
+	rank->waits = PMI_WAITS_GET;
+	if (bytes_eq(key, bytes_str("PMI_dead_processes"))) {
+		pmi_v1_answer(s, true, key, value);
+	} else if (bytes_eq(key, bytes_str("PMI_process_mapping"))) {
+		rank->waits = PMI_WAITS_MAPPING;
+		if (s->pmi->mapped)
+			pmi_v1_answer(s, true, key, value);
+	} else if (starts_with(key, "PMI_")) {
+		pmi_v1_answer(s, false, key, value);
+	} else {
+		bool found = keyvals_get(&s->pmi->keyvals, key, &value);
+		if (found || !s->pmi->withheld)
+			pmi_v1_answer(s, found, key, value);
 		else
-			step_say(s, "cmd=get_result rc=-1 msg=key_%.*s_not_found value=unknown\n",
-				 TEXT(key));
-	else if (s->pmi->mapped)
-		pmi_v1_mapping(s);
-	else
-		step_rank(s)->wants_mapping = true;
+			step_want(s, PMI_WAITS_GET, WANT_KEY, key, value);
+	}
 }
 
 /* ---- ends ---- */
@@ -144,32 +142,78 @@ static bool service_of(struct bytes line, char room[PMI_LINE_MAX], struct bytes 
 static void on_publish(struct step *s, struct bytes line)
 {
 	char room[PMI_LINE_MAX];
-	struct bytes key, port, old;
-	bool good = s->pmi->config.nodes == 1 && service_of(line, room, &key) &&
-		    pmi_line_get(line, "port", &port) && !pmi_find(s->pmi, key, &old);
-	if (good)
-		pmi_set(s->pmi, key, port);
-	step_say(s, "cmd=publish_result rc=%d msg=%s\n", good ? 0 : -1,
-		 good ? "success" : "cannot_publish");
+	struct bytes key, port;
+	if (service_of(line, room, &key) && pmi_line_get(line, "port", &port) &&
+	    port.len <= PMI_VALUE_MAX)
+		step_want(s, PMI_WAITS_PUBLISH, WANT_SET, key, port);
+	else
+		step_say(s, "cmd=publish_result rc=-1 msg=cannot_publish\n");
 }
 
 static void on_unpublish(struct step *s, struct bytes line)
 {
 	char room[PMI_LINE_MAX];
 	struct bytes key;
-	bool good = service_of(line, room, &key) && pmi_unset(s->pmi, key);
-	step_say(s, "cmd=unpublish_result rc=%d msg=%s\n", good ? 0 : -1,
-		 good ? "success" : "not_published");
+	if (service_of(line, room, &key))
+		step_want(s, PMI_WAITS_UNPUBLISH, WANT_UNSET, key, bytes_of("", 0));
+	else
+		step_say(s, "cmd=unpublish_result rc=-1 msg=not_published\n");
 }
 
 static void on_lookup(struct step *s, struct bytes line)
 {
 	char room[PMI_LINE_MAX];
-	struct bytes key, port;
-	if (service_of(line, room, &key) && pmi_find(s->pmi, key, &port))
-		step_say(s, "cmd=lookup_result rc=0 port=%.*s\n", TEXT(port));
+	struct bytes key;
+	if (service_of(line, room, &key))
+		step_want(s, PMI_WAITS_LOOKUP, WANT_KEY, key, bytes_of("", 0));
 	else
 		step_say(s, "cmd=lookup_result rc=-1 msg=not_published\n");
+}
+
+/* ---- answers ---- */
+
+static void say_value(struct step *s, bool found, struct bytes key, struct bytes value)
+{
+	if (found)
+		step_say(s, "cmd=get_result rc=0 msg=success value=%.*s\n", TEXT(value));
+	else
+		step_say(s, "cmd=get_result rc=-1 msg=key_%.*s_not_found value=unknown\n",
+			 TEXT(key));
+}
+
+void pmi_v1_answer(struct step *s, bool found, struct bytes key, struct bytes value)
+{
+	struct buf *mapping = &s->pmi->mapping;
+	enum pmi_wait waits = step_rank(s)->waits;
+	step_rank(s)->waits = PMI_WAITS_NOT;
+	switch (waits) {
+	case PMI_WAITS_GET:
+		say_value(s, found, key, value);
+		break;
+	case PMI_WAITS_MAPPING:
+		if (buf_len(mapping))
+			say_value(s, true, key, bytes_of(buf_data(mapping), buf_len(mapping)));
+		else
+			step_say(s, "cmd=get_result rc=-1 msg=too_long value=unknown\n");
+		break;
+	case PMI_WAITS_PUBLISH:
+		step_say(s, "cmd=publish_result rc=%d msg=%s\n", found ? 0 : -1,
+			 found ? "success" : "cannot_publish");
+		break;
+	case PMI_WAITS_UNPUBLISH:
+		step_say(s, "cmd=unpublish_result rc=%d msg=%s\n", found ? 0 : -1,
+			 found ? "success" : "not_published");
+		break;
+	case PMI_WAITS_LOOKUP:
+		if (found)
+			step_say(s, "cmd=lookup_result rc=0 port=%.*s\n", TEXT(value));
+		else
+			step_say(s, "cmd=lookup_result rc=-1 msg=not_published\n");
+		break;
+	case PMI_WAITS_NOT:
+	case PMI_WAITS_BARRIER:
+		break;
+	}
 }
 
 /* ---- what we do not serve: an error, never a hang ---- */
@@ -247,7 +291,7 @@ void pmi_v1_take(struct step *s, struct bytes line)
 	struct bytes name;
 	/* Between a request and its answer a rank waits; what else comes then would be answered in
 	 * the wrong order. */
-	if (step_rank(s)->in_barrier || step_rank(s)->wants_mapping) {
+	if (step_rank(s)->waits != PMI_WAITS_NOT) {
 		if (starts_with(line, "cmd=abort"))
 			on_abort(s, line);
 		else

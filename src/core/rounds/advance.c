@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "core/rounds/accord.h"
 #include "core/rounds/closing.h"
+#include "core/rounds/exchange.h"
 #include "core/rounds/fence.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
@@ -58,6 +59,7 @@ static void form(struct step *s)
 	note_formed(s);
 	inspection_note_needed(s);
 	step_forget_round(s);
+	exchange_begin(c);
 	c->last_call_ns = NS_NEVER;
 	c->regather_ns = 0;
 	c->lease_noted = false;

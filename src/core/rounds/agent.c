@@ -39,6 +39,9 @@ enum input {
 	IN_SIGNS,
 	IN_LOOK,
 	IN_FOUND,
+	IN_PUT,
+	IN_WANT,
+	IN_EXCHANGED,
 	IN_BARRED,
 	IN_SUPERSEDED,
 	INPUT_COUNT,
@@ -644,6 +647,9 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_SIGNS] = running_signs,
 		[IN_LOOK] = running_look,
 		[IN_FOUND] = running_found,
+		[IN_PUT] = agent_exchange_put,
+		[IN_WANT] = agent_exchange_want,
+		[IN_EXCHANGED] = agent_exchange_take,
 		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,
@@ -729,15 +735,17 @@ static const enum input inputs[] = {
 	[AGENT_PACE] = IN_PACE,
 	[AGENT_SIGNS] = IN_SIGNS,
 	[AGENT_FOUND] = IN_FOUND,
+	[AGENT_PUT] = IN_PUT,
+	[AGENT_WANT] = IN_WANT,
 	[AGENT_BARRED] = IN_BARRED,
 	[AGENT_SUPERSEDED] = IN_SUPERSEDED,
 };
 
 static const enum input msg_inputs[MSG_TYPE_COUNT] = {
-	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP, [MSG_CLOSED] = IN_CLOSED,
-	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG, [MSG_PEERS] = IN_PEERS,
-	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR, [MSG_LATE] = IN_LATE,
-	[MSG_LOOK] = IN_LOOK,
+	[MSG_FORMED] = IN_FORMED,   [MSG_STOP] = IN_STOP,	[MSG_CLOSED] = IN_CLOSED,
+	[MSG_REFUSED] = IN_REFUSED, [MSG_PONG] = IN_PONG,	[MSG_PEERS] = IN_PEERS,
+	[MSG_PLAN] = IN_PLAN,	    [MSG_PAIR] = IN_PAIR,	[MSG_LATE] = IN_LATE,
+	[MSG_LOOK] = IN_LOOK,	    [MSG_UNION] = IN_EXCHANGED, [MSG_VALUE] = IN_EXCHANGED,
 };
 
 /* Takes messages only on a link on which we have joined, and none from an old coordinator.

@@ -82,6 +82,8 @@ enum agent_event_type {
 	AGENT_PACE,
 	AGENT_SIGNS,	  /* signs: what the workers here no longer do, when it changes */
 	AGENT_FOUND,	  /* found: by a look; the rank is of another host */
+	AGENT_PUT,	  /* put: what the ranks here have for a fence; EXCHANGED answers */
+	AGENT_WANT,	  /* want: likewise */
 	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
@@ -128,6 +130,12 @@ struct agent_event {
 		};
 		struct msg_signs signs;
 		struct msg_found found;
+		/* PUT and WANT: borrowed until the round ends here */
+		struct {
+			uint32_t seq;
+			struct bytes pairs;
+		} put;
+		struct want want;
 		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
 		const char *text; /* BARRED: borrowed */
 		/* CHECKED: borrowed; NULL: the checker failed, which says nothing */
@@ -187,6 +195,8 @@ enum agent_action_type {
 	AGENT_PLAN, /* plan: show it to the workers; POSITIONS answers */
 	AGENT_LATE, /* late: a worker here holds the others up, or no longer does */
 	AGENT_LOOK, /* look: find out why the job hangs, or end the worker here that is to blame */
+	AGENT_EXCHANGED,   /* msg: UNION or VALUE */
+	AGENT_NO_EXCHANGE, /* the coordinator is too old for PUT and WANT */
 	/* after everything sent so far is written, as far as the peer takes it */
 	AGENT_HANG_UP,
 	AGENT_EXIT,

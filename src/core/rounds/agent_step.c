@@ -119,3 +119,42 @@ bool agent_keep_link(struct step *s)
 	}
 	return true;
 }
+
+/* ---- pairs of MPI's ranks ---- */
+
+/* A coordinator of an earlier version ignores what it does not know: the ranks would wait. */
+static bool is_served(struct step *s)
+{
+	if (s->agent->can & CAN_EXCHANGE)
+		return true;
+	agent_act(s, AGENT_NO_EXCHANGE);
+	return false;
+}
+
+void agent_exchange_put(struct step *s)
+{
+	struct bytes pairs = s->event->put.pairs;
+	if (!is_served(s))
+		return;
+	for (bool last = false; !last;) {
+		size_t len = MIN(pairs.len, (size_t)EXCHANGE_PIECE_MAX);
+		last = len == pairs.len;
+		agent_send(s, MSG_PUT)->put = (struct msg_put){ .seq = s->event->put.seq,
+								.last = last,
+								.pairs = { pairs.data, len } };
+		pairs = bytes_of(pairs.data + len, pairs.len - len);
+	}
+}
+
+void agent_exchange_want(struct step *s)
+{
+	if (is_served(s))
+		agent_send(s, MSG_WANT)->want = s->event->want;
+}
+
+void agent_exchange_take(struct step *s)
+{
+	const struct msg *msg = s->event->msg;
+	if (ballot_eq(msg->ballot, s->agent->memory.heard.ballot))
+		memcpy(&agent_act(s, AGENT_EXCHANGED)->msg, msg, msg_size(msg->type));
+}

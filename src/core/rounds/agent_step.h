@@ -46,4 +46,10 @@ void agent_drop(struct step *s);
 /* Gives the link up. */
 void agent_hang_up(struct step *s, enum leave_why why);
 
+/* PUT and WANT of the ranks here, and what the coordinator answers about this round
+ * (core/pmi/want.h). */
+void agent_exchange_put(struct step *s);
+void agent_exchange_want(struct step *s);
+void agent_exchange_take(struct step *s);
+
 #endif

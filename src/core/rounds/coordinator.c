@@ -8,6 +8,7 @@
 #include "core/rounds/admission.h"
 #include "core/rounds/advance.h"
 #include "core/rounds/closing.h"
+#include "core/rounds/exchange.h"
 #include "core/rounds/formation.h"
 #include "core/rounds/inspection.h"
 #include "core/rounds/losses.h"
@@ -28,6 +29,8 @@ enum input {
 	IN_PACE,
 	IN_SIGNS,
 	IN_FOUND,
+	IN_PUT,
+	IN_WANT,
 	IN_LINK_DOWN,
 	IN_TIMER,
 	IN_SUPERSEDED,
@@ -295,6 +298,8 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_PACE] = pacing_take,
 		[IN_SIGNS] = silence_take,
 		[IN_FOUND] = silence_found,
+		[IN_PUT] = exchange_put,
+		[IN_WANT] = exchange_want,
 		[IN_LEAVE] = losses_leave,
 		[IN_PING] = on_ping,
 		[IN_LINK_DOWN] = losses_link_down,
@@ -341,7 +346,8 @@ static enum input msg_input(enum msg_type type)
 		[MSG_JOIN] = IN_JOIN,	[MSG_FAILED] = IN_FAILED, [MSG_DONE] = IN_DONE,
 		[MSG_LEAVE] = IN_LEAVE, [MSG_PING] = IN_PING,	  [MSG_NOTICE] = IN_NOTICE,
 		[MSG_VOTE] = IN_VOTE,	[MSG_PAIRED] = IN_PAIRED, [MSG_PACE] = IN_PACE,
-		[MSG_SIGNS] = IN_SIGNS, [MSG_FOUND] = IN_FOUND,
+		[MSG_SIGNS] = IN_SIGNS, [MSG_FOUND] = IN_FOUND,	  [MSG_PUT] = IN_PUT,
+		[MSG_WANT] = IN_WANT,
 	};
 	return msg_from_agent(type) ? inputs[type] : IN_NONE;
 }
@@ -368,6 +374,7 @@ void coordinator_done(struct coordinator *c)
 	roster_done(&c->roster);
 	pairing_done(&c->pairing);
 	wait_groups_done(&c->pacing.groups);
+	exchange_done(&c->exchange);
 }
 
 /* The event tells that another coordinator leads. What else is due at this moment must not form a

@@ -15,6 +15,7 @@
 #include "base/actions.h"
 #include "core/checks/clocks.h"
 #include "core/pace/waits.h"
+#include "core/pmi/keyvals.h"
 #include "core/rounds/note.h"
 #include "core/rounds/policy.h"
 #include "core/rounds/roster.h"
@@ -162,6 +163,17 @@ struct silence {
 	enum hang_kind looked;	 /* a host was told to look into that; NONE: there is no reason */
 };
 
+#define EXCHANGE_SIZE_MAX ((size_t)48 << 20) /* of one union; more is left out, and not found */
+
+/* What ranks put for those of other hosts (core/rounds/exchange.h), while a round runs. */
+struct exchange {
+	uint32_t seq;		/* of the fence that is being gathered */
+	uint32_t entered;	/* members that have put all they have for it */
+	struct buf gathered;	/* by them so far */
+	struct buf whole;	/* the union of the fence before */
+	struct keyvals keyvals; /* of all fences, and names that programs have published */
+};
+
 /* Fields are private; read them in tests and for display only. */
 struct coordinator {
 	struct coordinator_config config;
@@ -181,6 +193,7 @@ struct coordinator {
 	struct accord accord;
 	struct pacing pacing;
 	struct silence silence;
+	struct exchange exchange;
 	uint32_t acked_base; /* members of `base` that know `heard` */
 	/* a round whose coordinator all agents saw die, when its successor formed */
 	struct ballot bereft;

@@ -30,6 +30,10 @@ static const struct {
 	[MSG_SIGNS] = { "SIGNS", true, UP_TO(signs) },
 	[MSG_LOOK] = { "LOOK", false, UP_TO(look) },
 	[MSG_FOUND] = { "FOUND", true, UP_TO(found) },
+	[MSG_PUT] = { "PUT", true, UP_TO(put) },
+	[MSG_UNION] = { "UNION", false, UP_TO(all) },
+	[MSG_WANT] = { "WANT", true, UP_TO(want) },
+	[MSG_VALUE] = { "VALUE", false, UP_TO(value) },
 	[MSG_ASK] = { "ASK", true, UP_TO(ask) },
 	[MSG_TAKEN] = { "TAKEN", true, UP_TO(taken) },
 	[MSG_ANSWER] = { "ANSWER", true, UP_TO(answer) },
@@ -115,6 +119,14 @@ struct bytes *msg_borrowed(struct msg *msg)
 		return &msg->answer.piece;
 	case MSG_REPLY:
 		return &msg->reply.piece;
+	case MSG_PUT:
+		return &msg->put.pairs;
+	case MSG_UNION:
+		return &msg->all.piece;
+	case MSG_WANT:
+		return &msg->want.pair;
+	case MSG_VALUE:
+		return &msg->value.value;
 	default:
 		return NULL;
 	}

@@ -11,8 +11,12 @@
  *     VOTE    what my workers do about the plan     (core/rounds/accord.h)
  *     PAIRED  what I found                          PAIR    measure the wire to that node
  *                                                   (core/rounds/pairing.h)
- *     SIGNS   what my workers do not do any more    LOOK    find out why all hang, or end that
- * worker FOUND   that rank of another host is to blame (core/rounds/silence.h)
+ *     SIGNS   what my workers do not do any more    LOOK    find out why all hang, or end
+ *     FOUND   that rank of another host is to               that worker
+ *             blame                                 (core/rounds/silence.h)
+ *     PUT     what ranks here have for all          UNION   what ranks of all hosts have put
+ *     WANT    more of it, or one of the pairs       VALUE   answer to a WANT
+ *                                                   (core/pmi/want.h)
  *
  * and questions of users to all hosts: core/rounds/ask_msg.h.
  *
@@ -30,6 +34,7 @@
 #include "core/checks/digest.h"
 #include "core/pace/clock_offset.h"
 #include "core/pace/straggler.h"
+#include "core/pmi/want.h"
 #include "core/rounds/ask_msg.h"
 #include "core/rounds/ballot.h"
 #include "core/rounds/kept.h"
@@ -66,13 +71,14 @@ struct msg_addr {
 /* What the version of a process lets it understand. Not sent: the receiver has it from the version
  * of the peer, see frame_can(). */
 enum {
-	CAN_ASK = 1 << 0,    /* questions and answers */
-	CAN_PLAN = 1 << 1,   /* NOTICE, VOTE and PLAN */
-	CAN_STREAM = 1 << 2, /* the question for the job's one log */
-	CAN_PACE = 1 << 3,   /* PACE and LATE */
-	CAN_ARRIVE = 1 << 4, /* and those about collectives */
-	CAN_SIGNS = 1 << 5,  /* SIGNS, LOOK and FOUND */
-	CAN_ALL = (1 << 6) - 1,
+	CAN_ASK = 1 << 0,      /* questions and answers */
+	CAN_PLAN = 1 << 1,     /* NOTICE, VOTE and PLAN */
+	CAN_STREAM = 1 << 2,   /* the question for the job's one log */
+	CAN_PACE = 1 << 3,     /* PACE and LATE */
+	CAN_ARRIVE = 1 << 4,   /* and those about collectives */
+	CAN_SIGNS = 1 << 5,    /* SIGNS, LOOK and FOUND */
+	CAN_EXCHANGE = 1 << 6, /* PUT, UNION, WANT and VALUE */
+	CAN_ALL = (1 << 7) - 1,
 };
 
 /* An agent's identity and options; the same in every JOIN except for the store's address. */
@@ -417,6 +423,25 @@ struct msg_found {
 	struct blame blame;
 };
 
+/* Pairs that ranks here have put for a fence. */
+struct msg_put {
+	uint32_t seq;
+	bool last;
+	struct bytes pairs; /* a part of a run (core/pmi/pairs.h); borrowed, as those below */
+};
+
+/* Pairs that all ranks have put: a part of the run, which has `size` bytes. */
+struct msg_union {
+	uint32_t seq, size, at;
+	struct bytes piece;
+};
+
+struct msg_value {
+	uint32_t serial; /* of the WANT */
+	bool found;
+	struct bytes value;
+};
+
 enum msg_type {
 	MSG_JOIN,
 	MSG_FAILED,
@@ -439,6 +464,10 @@ enum msg_type {
 	MSG_SIGNS,
 	MSG_LOOK,
 	MSG_FOUND,
+	MSG_PUT,
+	MSG_UNION,
+	MSG_WANT,
+	MSG_VALUE,
 	MSG_ASK,
 	MSG_TAKEN,
 	MSG_ANSWER,
@@ -452,8 +481,9 @@ enum msg_type {
 
 struct msg {
 	enum msg_type type;
-	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN, PACE, LATE, SIGNS, LOOK, FOUND:
-	 * the round it is about. Otherwise the highest that the sender has heard of. */
+	/* FORMED, PEERS, STOP, FAILED, DONE, NOTICE, VOTE, PLAN, PACE, LATE, SIGNS, LOOK, FOUND,
+	 * PUT, UNION, WANT, VALUE: the round it is about.
+	 * Otherwise the highest that the sender has heard of. */
 	struct ballot ballot;
 	union {
 		struct msg_join join;
@@ -477,6 +507,10 @@ struct msg {
 		struct msg_signs signs;
 		struct msg_look look;
 		struct msg_found found;
+		struct msg_put put;
+		struct msg_union all;
+		struct want want;
+		struct msg_value value;
 		struct msg_ask ask;
 		struct msg_taken taken;
 		struct msg_answer answer;

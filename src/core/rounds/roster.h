@@ -66,6 +66,7 @@ struct member {
 	uint32_t can;
 	struct msg_vote vote;	 /* its last one; serial 0: none */
 	struct hang_signs signs; /* its last ones, counted in the coordinator's tally */
+	uint32_t fences;	 /* of the round, that it has put its pairs for */
 	/* of the host's wall clock, from its last PING: known from its second one on */
 	struct wall_offset wall;
 	uint32_t strikes; /* see struct node_info */

@@ -100,8 +100,14 @@ static void act(struct mpi *mpi, const struct pmi_action *action)
 	case PMI_DO_WRITE:
 		write_out(&mpi->ranks[action->rank]);
 		break;
-	case PMI_DO_FENCE:
-		mpi->handler->on_fence(mpi->arg, action->seq, action->pairs);
+	case PMI_DO_PUT:
+		mpi->handler->on_exchange(
+			mpi->arg, &(struct agent_event){ .type = AGENT_PUT,
+							 .put = { action->seq, action->pairs } });
+		break;
+	case PMI_DO_WANT:
+		mpi->handler->on_exchange(mpi->arg, &(struct agent_event){ .type = AGENT_WANT,
+									   .want = action->want });
 		break;
 	case PMI_DO_ABORT:
 	case PMI_DO_BLAME:
@@ -202,7 +208,7 @@ void mpi_end(struct mpi *mpi)
 		hang_up(&mpi->ranks[i]);
 	free(mpi->ranks);
 	mpi->ranks = NULL;
-	pmi_done(&mpi->pmi);
+	/* What was put is borrowed, perhaps by events that nobody has taken yet. */
 }
 
 int mpi_prepare(struct mpi *mpi, uint32_t local_rank, struct strv *env, int *ret_fd,
@@ -246,11 +252,16 @@ enum failure_reason mpi_ended(struct mpi *mpi, size_t local_rank, const struct e
 	return unfinished && exit_status_ok(status) ? FAILURE_UNFINALIZED : FAILURE_EXIT;
 }
 
-void mpi_union(struct mpi *mpi, uint32_t seq, struct bytes piece, bool last)
+void mpi_exchanged(struct mpi *mpi, const struct msg *msg)
 {
+	const struct msg_union *all = &msg->all;
+	const struct msg_value *value = &msg->value;
 	if (!mpi || !mpi->ranks)
 		return;
-	pmi_union(&mpi->pmi, seq, piece, last, &mpi->actions);
+	if (msg->type == MSG_UNION)
+		pmi_union(&mpi->pmi, all->seq, all->size, all->at, all->piece, &mpi->actions);
+	else
+		pmi_value(&mpi->pmi, value->serial, value->found, value->value, &mpi->actions);
 	act_all(mpi);
 }
 
@@ -277,6 +288,7 @@ void mpi_free(struct mpi *mpi)
 	if (!mpi)
 		return;
 	mpi_end(mpi);
+	pmi_done(&mpi->pmi);
 	pmi_actions_done(&mpi->actions);
 	free(mpi);
 }

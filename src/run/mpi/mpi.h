@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/strv.h"
 #include "core/pmi/pmi.h"
-#include "core/rounds/msg.h"
+#include "core/rounds/agent.h"
 #include "core/worker/group.h"
 
 struct event_base;
@@ -18,8 +18,9 @@ struct mpi_handler {
 	/* It must end, with the whole group. `status`: the one that counts. */
 	void (*on_failed)(void *arg, size_t local_rank, enum failure_reason reason,
 			  const struct exit_status *status, const char *text);
-	/* Bring these together with those of the other hosts; mpi_union() answers. */
-	void (*on_fence)(void *arg, uint32_t seq, struct bytes pairs);
+	/* PUT or WANT, for the coordinator; mpi_exchanged() answers. Borrowed until the next round.
+	 */
+	void (*on_exchange)(void *arg, const struct agent_event *event);
 };
 
 /* NULL: the workers need nothing. The rest is borrowed. NULL is fine for all that follow. */
@@ -41,7 +42,7 @@ int mpi_prepare(struct mpi *mpi, uint32_t local_rank, struct strv *env, int *ret
  * 0, or FAILURE_EXIT. */
 enum failure_reason mpi_ended(struct mpi *mpi, size_t local_rank, const struct exit_status *status);
 
-void mpi_union(struct mpi *mpi, uint32_t seq, struct bytes piece, bool last);
+void mpi_exchanged(struct mpi *mpi, const struct msg *msg); /* UNION or VALUE */
 
 /* Ranks of this host that others wait for in a barrier of MPI's start; "": none. */
 void mpi_missing(const struct mpi *mpi, struct buf *ret_ranks);

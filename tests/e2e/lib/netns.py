@@ -35,7 +35,7 @@ class Space:
     """Namespaces of their own, for as long as the first process in them lives."""
 
     def __init__(self, setup, *flags, inside=None):
-        self.enters = ["--net", "--uts", "--mount", "--root", "--pid", *(["--time"] if "--time" in flags else [])]
+        self.enters = ["--net", "--uts", "--ipc", "--mount", "--root", "--pid", *(["--time"] if "--time" in flags else [])]
         enter = []
         if inside and os.geteuid() != 0:
             enter = ["nsenter", f"--target={inside.pid}", "--user", "--preserve-credentials"]
@@ -43,7 +43,7 @@ class Space:
             flags = [*flags, "--user", "--map-root-user"]
         # A shell for init: it reaps what is orphaned.
         self.process = subprocess.Popen(
-            [*enter, "unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *flags,
+            [*enter, "unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *flags,
              "bash", "-euc", f"ip link set lo up\n{setup}\necho ready\nread _ || true"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=admin_env())
         if self.process.stdout.readline() != "ready\n":

@@ -17,9 +17,10 @@ nor the library, and runs nothing in the background.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing.TYPE_CHECKING without typing, which costs more than all else at the start of a Python with the switch on
 if TYPE_CHECKING:
+    from typing import Any
+
     from muster import batch, launcher, timer
     from muster._keep import Kept, keep
     from muster._native import heartbeat

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # as in muster/__init__.py
+if TYPE_CHECKING:
+    from typing import Any
 
 RUN = "torch.distributed.run"
 LAUNCH = "torch.distributed.launch"  # its older form

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import importlib.metadata
 import json
 import os
 import re
@@ -189,15 +188,15 @@ TRAINED_MORE = {
 class Environment(Site):
     """The environment build/frameworks/NAME with these packages, made by whoever comes first. What cannot be fetched skips the test."""
 
-    def __init__(self, name, *requirements):
+    def __init__(self, name, *requirements, torch=TORCH):
         directory = BUILD / "frameworks" / name
         directory.parent.mkdir(parents=True, exist_ok=True)
-        mark, wanted = directory / ".installed", "\n".join([TORCH, *requirements, (ROOT / "python/muster.pth").read_text()])
+        mark, wanted = directory / ".installed", "\n".join([torch, *requirements, (ROOT / "python/muster.pth").read_text()])
         with locked(directory.with_suffix(".lock")):
             made = mark.exists() and mark.read_text() == wanted
             super().__init__(directory, made)
             if not made:
-                self.install(TORCH, *requirements)
+                self.install(torch, *requirements)
                 mark.write_text(wanted)
 
     def install(self, *words):
@@ -211,8 +210,8 @@ class Environment(Site):
         raise AssertionError(done.stderr[-3000:])
 
     def version(self, package):
-        paths = [str(self.packages), *(self.packages / "installed.pth").read_text().splitlines()]
-        return next(importlib.metadata.distributions(name=package, path=paths)).version
+        source = f"import importlib.metadata as m; print(m.version({package!r}))"
+        return subprocess.run([self.python, "-c", source], env=clean_env(), check=True, capture_output=True, text=True).stdout.strip()
 
     def prepare(self, directory):
         """Puts the programs above there."""
@@ -235,9 +234,11 @@ class Environment(Site):
         """The words, the first with its path, and changes to the environment."""
         (program, *words), changes = started_by(how, nodes, node)
         program = program if program == "bash" else self.python.parent / program
-        if how == "torchtune":
-            script = script.removesuffix(".py")  # it takes a module
-        return [program, *words, *([script] if script else [])], changes
+        if how == "torchtune":  # a recipe of one's own is a module, and must have a configuration
+            words += [script.removesuffix(".py"), "--config=none"]
+        elif script:
+            words.append(script)
+        return [program, *words], changes
 
     def env(self, directory, **extra):
         path = f"{self.python.parent}:{os.environ['PATH']}"

@@ -235,7 +235,7 @@ class Environment(Site):
         (program, *words), changes = started_by(how, nodes, node)
         program = program if program == "bash" else self.python.parent / program
         if how == "torchtune":  # a recipe of one's own is a module, and must have a configuration
-            words += [script.removesuffix(".py"), "--config=none"]
+            words += [script.removesuffix(".py"), "--config", "none"]
         elif script:
             words.append(script)
         return [program, *words], changes

@@ -8,8 +8,7 @@
 #include "batch/bisect/bisect_run.h"
 #include "batch/export.h"
 #include "cli/command.h"
-#include "cli/count_opt.h"
-#include "cli/share.h"
+#include "cli/values.h"
 #include "core/worker/exit_code.h"
 
 #define CONFIDENCE 0.99

@@ -8,11 +8,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
 #include "batch/export.h"
 #include "cli/command.h"
-#include "cli/share.h"
+#include "cli/values.h"
 #include "core/worker/exit_code.h"
 
 enum colour_when { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "batch/export.h"
-#include "batch/trend/trend_report.h"
+#include "batch/trend/trend.h"
 #include "cli/command.h"
-#include "cli/share.h"
+#include "cli/values.h"
 #include "core/worker/exit_code.h"
 
 struct trend_cli {

@@ -1,7 +1,7 @@
 #include "libexec/etcd_client.h"
 
-#include <errno.h>
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "batch/compare/compare_arrange.h"
+/* Groups by label, as a tree, and what sorts inside them. */
+#include "batch/compare/compare.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,5 @@
 #include <math.h>
 
-#include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
 #include "batch/markup.h"
 #include "core/batch/stats.h"

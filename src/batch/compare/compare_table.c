@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "batch/compare/compare_arrange.h"
 #include "batch/compare/compare_report.h"
 #include "core/batch/stats.h"
 

@@ -6,7 +6,7 @@
 
 #include "batch/markup.h"
 #include "batch/page.h"
-#include "batch/trend/trend_report.h"
+#include "batch/trend/trend.h"
 
 #define CHART_WIDTH 640
 #define CHART_HEIGHT 150

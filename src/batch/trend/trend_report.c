@@ -1,5 +1,5 @@
 /* Text, Markdown and JSON. */
-#include "batch/trend/trend_report.h"
+#include "batch/trend/trend.h"
 
 #include <math.h>
 #include <stdio.h>

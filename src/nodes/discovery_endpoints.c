@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "nodes/discovery.h"
-#include "nodes/spot.h"
+#include "nodes/resolved_name.h"
 
 #define FIRST_LOOKUPS_NS \
 	(3 * NS_PER_S) /* then the search begins without the names that are missing */
@@ -22,7 +22,7 @@
 
 struct site {
 	struct endpoints *endpoints;
-	struct spot spot;
+	struct resolved_name resolved;
 	struct link_probe *probe; /* under way */
 	uint32_t asked;		  /* number of the unanswered probe; 0: none */
 	unsigned shut_out;	  /* how often in this probe */
@@ -68,12 +68,12 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 						 [FINDER_STANDBY] = "stands by",
 						 [FINDER_REFUSED] = "refuses",
 						 [FINDER_SILENT] = "is silent" };
-	log_debug("%s %s", site->spot.text, said_what[said]);
+	log_debug("%s %s", site->resolved.text, said_what[said]);
 	uint32_t probe = site->asked;
 	site->asked = 0;
 	/* Its name may belong to another host by now. */
 	if (said == FINDER_SILENT || said == FINDER_REFUSED)
-		spot_forget(&site->spot);
+		resolved_name_forget(&site->resolved);
 	if (probe)
 		tell(e, &(struct node_event){ .type = NODE_EV_ANSWER,
 					      .index = (int32_t)(site - e->sites),
@@ -103,7 +103,7 @@ static void on_standing(void *arg, const struct link_standing *standing)
 		event_add(&site->again, &soon);
 		return;
 	}
-	snprintf(site->spot.trouble, sizeof(site->spot.trouble), "%s", standing->text);
+	snprintf(site->resolved.trouble, sizeof(site->resolved.trouble), "%s", standing->text);
 	site->foreign = standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED;
 	if (site->foreign && all_foreign(e))
 		e->base.handler->on_barred(e->base.arg, standing->text);
@@ -114,7 +114,7 @@ static void ask(struct site *site)
 {
 	struct endpoints *e = site->endpoints;
 	event_del(&site->patience);
-	struct link_target target = spot_target(&site->spot);
+	struct link_target target = resolved_name_target(&site->resolved);
 	link_probe_cancel(site->probe);
 	site->probe = link_probe(e->base.base, e->base.self, &target, on_standing, site);
 }
@@ -128,10 +128,10 @@ static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void on_impatient(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct site *site = arg;
-	struct spot *spot = &site->spot;
-	if (spot->lookup.fd >= 0)
-		snprintf(spot->trouble, sizeof(spot->trouble), "the look-up of '%.200s' takes long",
-			 spot->name.host);
+	struct resolved_name *resolved = &site->resolved;
+	if (resolved->lookup.fd >= 0)
+		snprintf(resolved->trouble, sizeof(resolved->trouble),
+			 "the look-up of '%.200s' takes long", resolved->name.host);
 	answer(site, FINDER_SILENT, BALLOT_NONE);
 }
 
@@ -141,32 +141,32 @@ static void endpoints_probe(struct discovery *discovery, uint32_t index, uint32_
 	site->asked = number;
 	site->shut_out = 0;
 	event_del(&site->again);
-	if (site->spot.count > 0) {
+	if (site->resolved.count > 0) {
 		ask(site);
 		return;
 	}
 	struct timeval patience = clock_left(PROBE_LOOKUP_NS, 0);
 	event_add(&site->patience, &patience);
-	spot_look_up(&site->spot);
+	resolved_name_look_up(&site->resolved);
 }
 
 /* ---- listening ---- */
 
 static bool try_site(struct endpoints *e, uint32_t index)
 {
-	struct spot *spot = &e->sites[index].spot;
+	struct resolved_name *resolved = &e->sites[index].resolved;
 	bool must = e->base.rdzv->host == RENDEZVOUS_HOST_YES;
-	int fd = spot_listen(spot, must);
+	int fd = resolved_name_listen(resolved, must);
 	if (fd >= 0) {
 		e->own = (int32_t)index;
-		e->base.handler->on_listen(e->base.arg, fd, &spot->name);
+		e->base.handler->on_listen(e->base.arg, fd, &resolved->name);
 		return true;
 	}
 	if (must) {
 		char text[LINK_TEXT_MAX], holder[ADDR_HOLDER_MAX];
 		if (fd == -EADDRINUSE)
-			addr_port_holder(spot->name.port, holder);
-		snprintf(text, sizeof(text), "cannot listen on %s: %s%s", spot->text,
+			addr_port_holder(resolved->name.port, holder);
+		snprintf(text, sizeof(text), "cannot listen on %s: %s%s", resolved->text,
 			 fd == -EADDRINUSE ? "the port is taken by " : strerror(-fd),
 			 fd == -EADDRINUSE ? holder : "");
 		e->base.handler->on_barred(e->base.arg, text);
@@ -198,12 +198,12 @@ static void on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static bool all_known(const struct endpoints *e)
 {
 	for (uint32_t i = 0; i < e->count; i++)
-		if (e->sites[i].spot.lookup.fd >= 0)
+		if (e->sites[i].resolved.lookup.fd >= 0)
 			return false;
 	return true;
 }
 
-static void on_looked_up(void *arg, struct spot *spot)
+static void on_looked_up(void *arg, struct resolved_name *resolved)
 {
 	struct site *site = arg;
 	struct endpoints *e = site->endpoints;
@@ -214,7 +214,7 @@ static void on_looked_up(void *arg, struct spot *spot)
 	if (!site->asked)
 		return;
 	event_del(&site->patience);
-	if (spot->count > 0)
+	if (resolved->count > 0)
 		ask(site);
 	else
 		answer(site, FINDER_SILENT, BALLOT_NONE);
@@ -234,9 +234,10 @@ static void start(struct endpoints *e)
 		*site = (struct site){ .endpoints = e };
 		event_assign(&site->patience, e->base.base, -1, 0, on_impatient, site);
 		event_assign(&site->again, e->base.base, -1, 0, on_again, site);
-		spot_init(&site->spot, &rdzv->endpoints[i], e->base.base, on_looked_up, site);
-		if (!site->spot.numeric)
-			spot_look_up(&site->spot);
+		resolved_name_init(&site->resolved, &rdzv->endpoints[i], e->base.base, on_looked_up,
+				   site);
+		if (!site->resolved.numeric)
+			resolved_name_look_up(&site->resolved);
 	}
 	log_debug("looking for a coordinator");
 }
@@ -274,7 +275,7 @@ static void endpoints_listen(struct discovery *discovery)
 static void endpoints_seek(struct discovery *discovery, int32_t index)
 {
 	const struct endpoints *e = endpoints_of(discovery);
-	struct link_target target = spot_target(&e->sites[index].spot);
+	struct link_target target = resolved_name_target(&e->sites[index].resolved);
 	discovery->handler->on_target(discovery->arg, &target);
 }
 
@@ -282,12 +283,12 @@ static void endpoints_explain(const struct discovery *discovery, struct buf *out
 {
 	const struct endpoints *e = endpoints_of(discovery);
 	for (uint32_t i = 0; i < e->count; i++) {
-		const struct spot *spot = &e->sites[i].spot;
+		const struct resolved_name *resolved = &e->sites[i].resolved;
 		if ((int32_t)i == e->own)
-			buf_printf(out, "%s%s is this node", i ? "; " : "", spot->text);
+			buf_printf(out, "%s%s is this node", i ? "; " : "", resolved->text);
 		else
 			buf_printf(out, "%s%s", i ? "; " : "",
-				   *spot->trouble ? spot->trouble : spot->text);
+				   *resolved->trouble ? resolved->trouble : resolved->text);
 	}
 }
 
@@ -296,7 +297,7 @@ static void endpoints_done(struct discovery *discovery)
 	struct endpoints *e = endpoints_of(discovery);
 	for (uint32_t i = 0; i < e->count; i++) {
 		link_probe_cancel(e->sites[i].probe);
-		spot_done(&e->sites[i].spot);
+		resolved_name_done(&e->sites[i].resolved);
 		event_del(&e->sites[i].patience);
 		event_del(&e->sites[i].again);
 	}

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "net/discover_exec.h"
 #include "nodes/discovery.h"
-#include "nodes/spot.h"
+#include "nodes/resolved_name.h"
 
 /* Nothing is sent there: the route to it tells which of our addresses leads to other hosts. */
 #define FAR_AWAY "192.0.2.1" /* reserved for documentation */
@@ -29,11 +29,11 @@ struct program {
 	struct discovery base;
 	struct discover_exec *exec; /* NULL: not started yet */
 	struct strv argv, envp;
-	struct event begin;  /* the route to the service is known, or we stop waiting for it */
-	struct event again;  /* looks the leader's name up once more */
-	struct spot reached; /* a host of the service */
-	struct spot own;     /* where we listen */
-	struct spot leader;  /* the coordinator, while epoch is not 0 */
+	struct event begin; /* the route to the service is known, or we stop waiting for it */
+	struct event again; /* looks the leader's name up once more */
+	struct resolved_name reached; /* a host of the service */
+	struct resolved_name own;     /* where we listen */
+	struct resolved_name leader;  /* the coordinator, while epoch is not 0 */
 	bool has_reached, has_own;
 	uint64_t epoch;
 	bool chosen;		     /* the leader is this process */
@@ -50,32 +50,32 @@ static struct program *program_of(const struct discovery *discovery)
 static void program_seek(struct discovery *discovery, int32_t index UNUSED)
 {
 	struct program *p = program_of(discovery);
-	spot_forget(&p->leader); /* its name may stand for another host by now */
+	resolved_name_forget(&p->leader); /* its name may stand for another host by now */
 	if (p->leader.count == 0) {
-		spot_look_up(&p->leader);
+		resolved_name_look_up(&p->leader);
 		return;
 	}
-	struct link_target target = spot_target(&p->leader);
+	struct link_target target = resolved_name_target(&p->leader);
 	discovery->handler->on_target(discovery->arg, &target);
 }
 
 static void on_again(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct program *p = arg;
-	spot_look_up(&p->leader);
+	resolved_name_look_up(&p->leader);
 }
 
 /* A name that cannot be looked up now may be known later. */
-static void on_leader_known(void *arg, struct spot *spot)
+static void on_leader_known(void *arg, struct resolved_name *resolved)
 {
 	struct program *p = arg;
 	static const struct timeval later = { .tv_sec = 1 };
-	if (spot->count > 0) {
-		struct link_target target = spot_target(spot);
+	if (resolved->count > 0) {
+		struct link_target target = resolved_name_target(resolved);
 		p->base.handler->on_target(p->base.arg, &target);
 		return;
 	}
-	log_warn("%s", spot->trouble);
+	log_warn("%s", resolved->trouble);
 	event_add(&p->again, &later);
 }
 
@@ -105,9 +105,9 @@ static void on_coordinator(void *arg, const struct addr_name *name,
 {
 	struct program *p = arg;
 	if (p->epoch)
-		spot_done(&p->leader);
+		resolved_name_done(&p->leader);
 	event_del(&p->again);
-	spot_init(&p->leader, name, p->base.base, on_leader_known, p);
+	resolved_name_init(&p->leader, name, p->base.base, on_leader_known, p);
 	p->chosen = str_eq(p->leader.text, p->own.text);
 	p->epoch = line->epoch;
 	log_info("%s coordinates, epoch %" PRIu64, p->leader.text, p->epoch);
@@ -166,7 +166,7 @@ static void listen_here(struct program *p)
 	struct addr addr;
 	char text[LINK_TEXT_MAX];
 	struct addr_name name = p->own.name;
-	int fd = spot_listen(&p->own, true);
+	int fd = resolved_name_listen(&p->own, true);
 	if (fd < 0) {
 		snprintf(text, sizeof(text), "cannot listen on %s: %s", name.host, strerror(-fd));
 		p->base.handler->on_barred(p->base.arg, text);
@@ -178,13 +178,13 @@ static void listen_here(struct program *p)
 		return;
 	}
 	name.port = addr_port(&addr);
-	spot_done(&p->own);
-	spot_init(&p->own, &name, p->base.base, NULL, NULL);
+	resolved_name_done(&p->own);
+	resolved_name_init(&p->own, &name, p->base.base, NULL, NULL);
 	p->base.handler->on_listen(p->base.arg, fd, &name);
 	start_program(p);
 }
 
-static void on_own_known(void *arg, struct spot *spot UNUSED)
+static void on_own_known(void *arg, struct resolved_name *resolved UNUSED)
 {
 	listen_here(arg);
 }
@@ -229,11 +229,11 @@ static void on_begin(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	else
 		choose_host(p, name.host);
 	p->has_own = true;
-	spot_init(&p->own, &name, p->base.base, on_own_known, p);
+	resolved_name_init(&p->own, &name, p->base.base, on_own_known, p);
 	if (p->own.numeric)
 		listen_here(p);
 	else
-		spot_look_up(&p->own);
+		resolved_name_look_up(&p->own);
 }
 
 static void begin_in(struct program *p, uint64_t ns)
@@ -242,7 +242,7 @@ static void begin_in(struct program *p, uint64_t ns)
 	event_add(&p->begin, &patience);
 }
 
-static void on_reached_known(void *arg, struct spot *spot UNUSED)
+static void on_reached_known(void *arg, struct resolved_name *resolved UNUSED)
 {
 	begin_in(arg, 0);
 }
@@ -262,8 +262,8 @@ static void program_listen(struct discovery *discovery)
 	struct addr_name service = { .port = ANY_PORT };
 	snprintf(service.host, sizeof(service.host), "%s", rdzv->program_reaches);
 	p->has_reached = true;
-	spot_init(&p->reached, &service, discovery->base, on_reached_known, p);
-	spot_look_up(&p->reached);
+	resolved_name_init(&p->reached, &service, discovery->base, on_reached_known, p);
+	resolved_name_look_up(&p->reached);
 	begin_in(p, p->reached.numeric ? 0 : LOOKUP_PATIENCE_NS);
 }
 
@@ -296,11 +296,11 @@ static void program_done(struct discovery *discovery)
 		event_del(&p->again);
 	}
 	if (p->has_reached)
-		spot_done(&p->reached);
+		resolved_name_done(&p->reached);
 	if (p->has_own)
-		spot_done(&p->own);
+		resolved_name_done(&p->own);
 	if (p->epoch)
-		spot_done(&p->leader);
+		resolved_name_done(&p->leader);
 	strv_done(&p->argv);
 	strv_done(&p->envp);
 }

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "core/lines/line_queue.h"
-#include "core/lines/parting.h"
+#include "core/lines/log_wait.h"
 #include "proto/joblog/job_log.h"
 
 /* ---- the queue ---- */
@@ -96,32 +96,32 @@ TEST(the_pace_allows_a_burst_and_then_the_rate)
 
 TEST(the_end_waits_until_the_lines_are_taken)
 {
-	struct parting parting = { 0 };
-	parting_round(&parting);
-	ck_assert_uint_eq(parting_deadline_ns(&parting), NS_NEVER);
-	ck_assert(parting_begin(&parting, 100));
-	ck_assert_uint_eq(parting_deadline_ns(&parting), 100 + PARTING_UNASKED_NS);
-	ck_assert(!parting_over(&parting, true, 101)); /* the question may be on its way */
-	parting_asked(&parting);
-	ck_assert_uint_eq(parting_deadline_ns(&parting), 100 + PARTING_NS);
-	ck_assert(!parting_over(&parting, false, 100 + PARTING_UNASKED_NS));
-	ck_assert(parting_over(&parting, true, 103));
-	ck_assert(!parting_over(&parting, true, 104)); /* once */
+	struct log_wait last_lines = { 0 };
+	log_wait_round(&last_lines);
+	ck_assert_uint_eq(log_wait_deadline_ns(&last_lines), NS_NEVER);
+	ck_assert(log_wait_begin(&last_lines, 100));
+	ck_assert_uint_eq(log_wait_deadline_ns(&last_lines), 100 + LOG_WAIT_UNASKED_NS);
+	ck_assert(!log_wait_over(&last_lines, true, 101)); /* the question may be on its way */
+	log_wait_asked(&last_lines);
+	ck_assert_uint_eq(log_wait_deadline_ns(&last_lines), 100 + LOG_WAIT_NS);
+	ck_assert(!log_wait_over(&last_lines, false, 100 + LOG_WAIT_UNASKED_NS));
+	ck_assert(log_wait_over(&last_lines, true, 103));
+	ck_assert(!log_wait_over(&last_lines, true, 104)); /* once */
 }
 
 TEST(the_end_does_not_wait_for_ever_and_not_twice_for_one_who_never_asks)
 {
-	struct parting parting = { 0 };
-	ck_assert(parting_begin(&parting, 100));
-	ck_assert(!parting_over(&parting, false, 99 + PARTING_UNASKED_NS));
-	ck_assert(parting_over(&parting, false, 100 + PARTING_UNASKED_NS));
-	parting_round(&parting);
-	ck_assert(!parting_begin(&parting, 100 + PARTING_NS));
-	parting_asked(&parting); /* another coordinator, which does */
-	ck_assert(parting_begin(&parting, 200 + PARTING_NS));
-	ck_assert(parting_over(&parting, false, 200 + 2 * PARTING_NS));
-	parting_round(&parting); /* a slow one that asks is waited for the next time */
-	ck_assert(parting_begin(&parting, 300 + 2 * PARTING_NS));
+	struct log_wait last_lines = { 0 };
+	ck_assert(log_wait_begin(&last_lines, 100));
+	ck_assert(!log_wait_over(&last_lines, false, 99 + LOG_WAIT_UNASKED_NS));
+	ck_assert(log_wait_over(&last_lines, false, 100 + LOG_WAIT_UNASKED_NS));
+	log_wait_round(&last_lines);
+	ck_assert(!log_wait_begin(&last_lines, 100 + LOG_WAIT_NS));
+	log_wait_asked(&last_lines); /* another coordinator, which does */
+	ck_assert(log_wait_begin(&last_lines, 200 + LOG_WAIT_NS));
+	ck_assert(log_wait_over(&last_lines, false, 200 + 2 * LOG_WAIT_NS));
+	log_wait_round(&last_lines); /* a slow one that asks is waited for the next time */
+	ck_assert(log_wait_begin(&last_lines, 300 + 2 * LOG_WAIT_NS));
 }
 
 /* ---- blocks and the log ---- */

@@ -68,8 +68,8 @@ TEST(the_end_waits_no_longer_than_its_time)
 	struct host host;
 	open_host(&host);
 	ck_assert(joblog_ended(&host.log, 100));
-	ck_assert_uint_eq(joblog_deadline_ns(&host.log), 100 + PARTING_UNASKED_NS);
-	ck_assert(joblog_step(&host.log, false, false, 100 + PARTING_UNASKED_NS));
-	ck_assert(!joblog_ended(&host.log, 200 + PARTING_UNASKED_NS)); /* there is no such log */
+	ck_assert_uint_eq(joblog_deadline_ns(&host.log), 100 + LOG_WAIT_UNASKED_NS);
+	ck_assert(joblog_step(&host.log, false, false, 100 + LOG_WAIT_UNASKED_NS));
+	ck_assert(!joblog_ended(&host.log, 200 + LOG_WAIT_UNASKED_NS)); /* there is no such log */
 	close_host(&host);
 }

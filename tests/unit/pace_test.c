@@ -7,7 +7,7 @@
 #include "core/pace/clock_offset.h"
 #include "core/pace/host_steps.h"
 #include "core/pace/straggler.h"
-#include "core/pace/strain.h"
+#include "core/pace/slowdown_cause.h"
 
 #define APART ((int64_t)(20 * NS_PER_S))
 
@@ -356,35 +356,36 @@ TEST(the_chance_of_being_last_is_that_of_a_binomial)
 
 /* ---- why ---- */
 
-static const char *why(const struct strain *now)
+static const char *why(const struct slowdown *now)
 {
 	static char text[512];
 	AUTO(buf_done) struct buf out = BUF_INIT;
-	strain_explain(&(struct strain){ .at_ns = NS_PER_S }, now, 2, &out);
+	slowdown_explain(&(struct slowdown){ .at_ns = NS_PER_S }, now, 2, &out);
 	snprintf(text, sizeof(text), "%s", buf_str(&out));
 	return text;
 }
 
 TEST(what_stands_out_explains_a_lag)
 {
-	ck_assert_str_eq(why(&(struct strain){ .at_ns = 2 * NS_PER_S, .wait_ns = 310 * NS_PER_MS }),
-			 "for 31 % of the time it waited for a CPU");
 	ck_assert_str_eq(
-		why(&(struct strain){ .at_ns = 2 * NS_PER_S,
-				      .throttled_ns = 800 * NS_PER_MS,
-				      .steal_ns = 300 * NS_PER_MS,
-				      .major_faults = 50 }),
+		why(&(struct slowdown){ .at_ns = 2 * NS_PER_S, .wait_ns = 310 * NS_PER_MS }),
+		"for 31 % of the time it waited for a CPU");
+	ck_assert_str_eq(
+		why(&(struct slowdown){ .at_ns = 2 * NS_PER_S,
+					.throttled_ns = 800 * NS_PER_MS,
+					.steal_ns = 300 * NS_PER_MS,
+					.major_faults = 50 }),
 		"for 80 % of the time its cgroup had used up its CPU quota; for 15 % of the "
 		"time the hypervisor gave the CPUs of its host to others; 50 times a second it "
 		"waited for memory from the disk");
-	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 2 * NS_PER_S }), "its work"));
-	ck_assert_ptr_nonnull(strstr(why(&(struct strain){ .at_ns = 0 }), "its work"));
+	ck_assert_ptr_nonnull(strstr(why(&(struct slowdown){ .at_ns = 2 * NS_PER_S }), "its work"));
+	ck_assert_ptr_nonnull(strstr(why(&(struct slowdown){ .at_ns = 0 }), "its work"));
 }
 
 TEST(counters_that_have_gone_back_explain_nothing)
 {
 	AUTO(buf_done) struct buf out = BUF_INIT;
-	const struct strain before = { .at_ns = NS_PER_S, .wait_ns = NS_PER_S };
-	strain_explain(&before, &(struct strain){ .at_ns = 2 * NS_PER_S }, 2, &out);
+	const struct slowdown before = { .at_ns = NS_PER_S, .wait_ns = NS_PER_S };
+	slowdown_explain(&before, &(struct slowdown){ .at_ns = 2 * NS_PER_S }, 2, &out);
 	ck_assert_ptr_nonnull(strstr(buf_str(&out), "its work"));
 }

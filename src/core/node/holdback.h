@@ -27,7 +27,7 @@ enum hold {
 	/* The end of a worker is being explained, which takes the others alive: neither that end
 	 * nor those after it are known to the group. */
 	HOLD_FOR_EXPLANATION,
-	/* What the workers printed last is on its way to the job's log (core/lines/parting.h): the
+	/* What the workers printed last is on its way to the job's log (core/lines/log_wait.h): the
 	 * node does not know that they have ended. */
 	HOLD_FOR_LOG,
 	/* What the worker that failed first wrote last is still being read. */

@@ -161,12 +161,12 @@ void joblog_close(struct joblog *log)
 
 void joblog_round(struct joblog *log)
 {
-	parting_round(&log->parting);
+	log_wait_round(&log->last_lines);
 }
 
 void joblog_asked(struct joblog *log)
 {
-	parting_asked(&log->parting);
+	log_wait_asked(&log->last_lines);
 }
 
 void joblog_formed(struct joblog *log)
@@ -177,7 +177,7 @@ void joblog_formed(struct joblog *log)
 
 bool joblog_ended(struct joblog *log, uint64_t now_ns)
 {
-	if (!log->sender || !parting_begin(&log->parting, now_ns))
+	if (!log->sender || !log_wait_begin(&log->last_lines, now_ns))
 		return false;
 	log_sender_hurry(log->sender, true);
 	return true;
@@ -187,10 +187,10 @@ bool joblog_step(struct joblog *log, bool leads, bool taken, uint64_t now_ns)
 {
 	if (log->writer && !leads)
 		log_writer_pause(log->writer);
-	if (!log->parting.waits)
+	if (!log->last_lines.waits)
 		return false;
 	bool sent = taken && output_is_drained(log->output) && log_sender_is_empty(log->sender);
-	if (!parting_over(&log->parting, sent, now_ns))
+	if (!log_wait_over(&log->last_lines, sent, now_ns))
 		return false;
 	log_sender_hurry(log->sender, false);
 	return true;
@@ -198,7 +198,7 @@ bool joblog_step(struct joblog *log, bool leads, bool taken, uint64_t now_ns)
 
 uint64_t joblog_deadline_ns(const struct joblog *log)
 {
-	return parting_deadline_ns(&log->parting);
+	return log_wait_deadline_ns(&log->last_lines);
 }
 
 void joblog_finish(struct joblog *log, struct buf *missing)

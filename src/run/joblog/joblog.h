@@ -3,7 +3,7 @@
 #ifndef RUN_JOBLOG_JOBLOG_H
 #define RUN_JOBLOG_JOBLOG_H
 
-#include "core/lines/parting.h"
+#include "core/lines/log_wait.h"
 #include "run/ask/own_question.h"
 #include "run/joblog/log_sender.h"
 
@@ -15,7 +15,7 @@ struct joblog {
 	struct output *output;
 	struct log_sender *sender;
 	struct log_writer *writer;
-	struct parting parting;
+	struct log_wait last_lines;
 };
 
 /* Opens no file yet. All is borrowed. */

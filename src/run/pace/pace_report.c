@@ -6,14 +6,14 @@
 #include "base/mem.h"
 #include "core/pace/host_steps.h"
 #include "run/pace/flights.h"
-#include "sys/strain_read.h"
+#include "sys/slowdown_read.h"
 
 #define NAMED_MAX 8 /* causes */
 
 struct paced {	       /* one worker */
 	uint64_t seen; /* steps that it had told at the last look */
 	/* Its counters at the last two readings; at_ns 0: not read yet. */
-	struct strain before, last;
+	struct slowdown before, last;
 	/* What says that it holds the others up: groups of collectives; 0: its steps. */
 	uint64_t named[NAMED_MAX];
 	size_t named_count;
@@ -73,7 +73,7 @@ static void read_counters(void *arg)
 		if (!runs(report, i))
 			continue;
 		paced->before = paced->last;
-		strain_read(report->spec.workers->pids[i], &paced->last);
+		slowdown_read(report->spec.workers->pids[i], &paced->last);
 	}
 }
 
@@ -135,12 +135,12 @@ static char *explain(const struct pace_report *report, size_t rank)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	const struct paced *paced = &report->paced[rank];
-	const struct strain *before = paced->before.at_ns ? &paced->before : &paced->last;
-	struct strain now;
-	strain_read(report->spec.workers->pids[rank], &now);
+	const struct slowdown *before = paced->before.at_ns ? &paced->before : &paced->last;
+	struct slowdown now;
+	slowdown_read(report->spec.workers->pids[rank], &now);
 	if (!before->at_ns || now.at_ns < before->at_ns + PACE_SPAN_NS)
 		return NULL;
-	strain_explain(before, &now, (uint32_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), &text);
+	slowdown_explain(before, &now, (uint32_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), &text);
 	return mem_strdup(buf_str(&text));
 }
 

@@ -1,4 +1,4 @@
-#include "core/pace/strain.h"
+#include "core/pace/slowdown_cause.h"
 
 #include "base/clock.h"
 
@@ -17,8 +17,8 @@ static void say(struct buf *out, double part, const char *what)
 			   100 * part, what);
 }
 
-void strain_explain(const struct strain *before, const struct strain *now, uint32_t cpus,
-		    struct buf *out)
+void slowdown_explain(const struct slowdown *before, const struct slowdown *now, uint32_t cpus,
+		      struct buf *out)
 {
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	double span_ns = (double)(now->at_ns - MIN(before->at_ns, now->at_ns));

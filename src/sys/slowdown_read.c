@@ -1,4 +1,4 @@
-#include "sys/strain_read.h"
+#include "sys/slowdown_read.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,11 +56,11 @@ static uint64_t throttled_of(pid_t pid)
 	return most_ns;
 }
 
-void strain_read(pid_t pid, struct strain *ret_strain)
+void slowdown_read(pid_t pid, struct slowdown *ret_slowdown)
 {
 	struct proc_stat stat = { .major_faults = 0 };
 	procfs_stat(pid, &stat);
-	*ret_strain = (struct strain){
+	*ret_slowdown = (struct slowdown){
 		.at_ns = clock_now_ns(),
 		.wait_ns = procfs_wait_ns(pid),
 		.throttled_ns = throttled_of(pid),

@@ -1,12 +1,12 @@
 /* Why a worker may be slow: what the kernel counts about it, and what that means over some time.
  * Pure. */
-#ifndef CORE_PACE_STRAIN_H
-#define CORE_PACE_STRAIN_H
+#ifndef CORE_PACE_SLOWDOWN_CAUSE_H
+#define CORE_PACE_SLOWDOWN_CAUSE_H
 
 #include "base/buf.h"
 
 /* Counters since the worker (or the host) began; those that are not known stay 0. */
-struct strain {
+struct slowdown {
 	uint64_t at_ns;
 	uint64_t wait_ns;      /* its threads were ready to run, and waited for a CPU */
 	uint64_t throttled_ns; /* its cgroup had used up its quota */
@@ -16,7 +16,7 @@ struct strain {
 
 /* Appends what stands out between two moments: "for 31 % of the time it waited for a CPU". If
  * nothing does, that its work or its input takes longer. */
-void strain_explain(const struct strain *before, const struct strain *now, uint32_t cpus,
-		    struct buf *out);
+void slowdown_explain(const struct slowdown *before, const struct slowdown *now, uint32_t cpus,
+		      struct buf *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* One address where a coordinator may be: its name, its addresses while they are known, and whether
  * this process can listen there. */
-#ifndef NODES_SPOT_H
-#define NODES_SPOT_H
+#ifndef NODES_RESOLVED_NAME_H
+#define NODES_RESOLVED_NAME_H
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -9,12 +9,12 @@
 #include "net/link.h"
 #include "nodes/rendezvous.h"
 
-struct spot;
+struct resolved_name;
 
-/* The look-up has ended; spot->count is 0 if it failed, and spot->trouble says why. */
-typedef void spot_fn(void *arg, struct spot *spot);
+/* The look-up has ended; resolved->count is 0 if it failed, and resolved->trouble says why. */
+typedef void resolved_name_fn(void *arg, struct resolved_name *resolved);
 
-struct spot {
+struct resolved_name {
 	struct addr_name name;
 	char text[ADDR_HOST_MAX + 8]; /* "node1:29400" */
 	struct addr addrs[LINK_ADDRS_MAX];
@@ -24,32 +24,33 @@ struct spot {
 	struct addr_lookup lookup;
 	struct event_base *base; /* borrowed */
 	struct event on_lookup;
-	spot_fn *on_done;
+	resolved_name_fn *on_done;
 	void *arg;
 	/* why it cannot be used now; empty: not tried */
 	char trouble[LINK_TEXT_MAX];
 };
 
-void spot_init(struct spot *spot, const struct addr_name *name, struct event_base *base,
-	       spot_fn *on_done, void *arg);
-void spot_done(struct spot *spot);
+void resolved_name_init(struct resolved_name *resolved, const struct addr_name *name,
+			struct event_base *base, resolved_name_fn *on_done, void *arg);
+void resolved_name_done(struct resolved_name *resolved);
 
-#define SPOT_LOOKUP_NS NS_PER_S	      /* between two look-ups of an unknown name */
-#define SPOT_FRESH_NS (10 * NS_PER_S) /* a known name is not looked up again for this long */
+/* Between two look-ups of an unknown name; a known one is not looked up again for so long. */
+#define RESOLVED_NAME_LOOKUP_NS NS_PER_S
+#define RESOLVED_NAME_FRESH_NS (10 * NS_PER_S)
 
 /* Starts a look-up, unless the name is known, or a look-up is under way or was just tried: on_done
  * follows, from the loop. For an IP address there is no look-up and no on_done. */
-void spot_look_up(struct spot *spot);
+void resolved_name_look_up(struct resolved_name *resolved);
 
 /* The addresses may have changed: unless they are fresh, the next look-up asks again. */
-void spot_forget(struct spot *spot);
+void resolved_name_forget(struct resolved_name *resolved);
 
 /* A listening socket there if the address is local and free, or -errno; -EADDRINUSE if another
  * process on this host has it. Without `must` an unknown address belongs to another host
  * (-EADDRNOTAVAIL); with it, this host has it under an address that it does not know, and listens
  * on all. */
-int spot_listen(const struct spot *spot, bool must);
+int resolved_name_listen(const struct resolved_name *resolved, bool must);
 
-struct link_target spot_target(const struct spot *spot);
+struct link_target resolved_name_target(const struct resolved_name *resolved);
 
 #endif

@@ -47,6 +47,22 @@ TEST(the_host_of_a_rank_that_holds_the_others_up_is_told)
 	ck_assert_str_eq(notes[0].name, "h2");
 }
 
+TEST(a_host_that_does_not_know_of_steps_is_told_nothing)
+{
+	static const uint32_t cannot[] = { 0, CAN_PLAN, CAN_ASK | CAN_PLAN };
+	for (size_t version = 0; version < ARRAY_LEN(cannot); version++) {
+		enter(COORDINATOR_RUNNING);
+		for (size_t i = 0; i < c.roster.count; i++)
+			c.roster.members[i]->can = cannot[version];
+		for (uint64_t i = 0; i < 100; i++) {
+			uint64_t at_ns = i * 20 * NS_PER_MS;
+			pace(1, i, 1, at_ns, NS_PER_MS);
+			pace(2, i, 3, at_ns + 6 * NS_PER_MS, 0);
+			ck_assert_uint_eq(sent(MSG_LATE), 0);
+		}
+	}
+}
+
 TEST(the_host_of_a_rank_that_comes_last_to_collectives_is_told)
 {
 	enter(COORDINATOR_RUNNING);

@@ -43,6 +43,19 @@ static void ping_wall(uint64_t link, int64_t offset_ns)
 				     .ping = { .wall = { offset_ns, NS_PER_MS } } });
 }
 
+TEST(a_clock_that_is_behind_is_said_to_be)
+{
+	struct coordinator_config config = COORDINATOR_CONFIG_INIT;
+	config.local = (struct agent_id){ 1, 0 };
+	begin(&config, 4, 4);
+	for (uint64_t link = 1; link <= 4; link++)
+		join_checked(link, 100, "2.13.0");
+	for (uint64_t link = 2; link <= 3; link++)
+		ping_wall(link, 0);
+	ping_wall(4, 5 * (int64_t)NS_PER_S);
+	ck_assert_str_eq(noted(NOTE_CLOCK)->refused, "5.000 s behind the middle of 4 nodes");
+}
+
 TEST(a_wrong_clock_is_named_once_whether_it_is_a_nodes_or_the_coordinators)
 {
 	const int64_t far_ns = 5 * (int64_t)NS_PER_S;

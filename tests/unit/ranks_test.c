@@ -114,3 +114,37 @@ TEST(a_rank_that_there_is_not_is_nobodys)
 	ck_assert_uint_eq(nodes[0].group_rank, 0);
 	ck_assert_uint_eq(nodes[1].group_rank, 1);
 }
+
+TEST(a_program_that_cannot_be_started_now_cannot_be_started_later_either)
+{
+	static const int final[] = { ENOENT, ENOTDIR, EACCES, EPERM,	   ENOEXEC,
+				     EISDIR, ELOOP,   E2BIG,  ENAMETOOLONG };
+	static const int passing[] = { 0, EAGAIN, ENOMEM, EMFILE, ENFILE, EIO, ETXTBSY };
+	const struct exit_set none = EXIT_SET_INIT;
+	for (size_t i = 0; i < ARRAY_LEN(final); i++)
+		ck_assert_msg(policy_is_final(&none, &(struct cause){ .reason = FAILURE_SPAWN,
+								      .spawn_errno = final[i] }),
+			      "%d", final[i]);
+	for (size_t i = 0; i < ARRAY_LEN(passing); i++)
+		ck_assert_msg(!policy_is_final(&none, &(struct cause){ .reason = FAILURE_SPAWN,
+								       .spawn_errno = passing[i] }),
+			      "%d", passing[i]);
+}
+
+TEST(an_end_is_described_in_the_words_of_the_shell)
+{
+	static const struct {
+		struct exit_status status;
+		const char *text;
+	} cases[] = {
+		{ { EXIT_CODE, 3, false }, "exit code 3" },
+		{ { EXIT_SIGNAL, SIGSEGV, true }, "SIGSEGV (core dumped)" },
+		{ { EXIT_SIGNAL, 99, false }, "signal 99" },
+		{ { EXIT_UNKNOWN, 0, false }, "unknown" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		AUTO(buf_done) struct buf text = BUF_INIT;
+		exit_status_describe(&cases[i].status, &text);
+		ck_assert_str_eq(buf_str(&text), cases[i].text);
+	}
+}

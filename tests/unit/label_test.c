@@ -1,5 +1,7 @@
 #include "unit.h"
 
+#include <string.h>
+
 #include "core/batch/label.h"
 
 static struct strv labels_of(const char *const *texts)
@@ -92,4 +94,25 @@ TEST(labels_without_names_stand_alone_for_people)
 	AUTO(buf_done) struct buf text = BUF_INIT;
 	label_format(&labels, &text);
 	ck_assert_str_eq(buf_str(&text), "pointwise, add, language=C++, 12x=y");
+}
+
+TEST(the_name_of_a_label_has_a_limit)
+{
+	char name[LABEL_NAME_MAX + 2];
+	memset(name, 'x', sizeof(name));
+	name[LABEL_NAME_MAX + 1] = '\0';
+	ck_assert(!label_name_ok(name));
+	name[LABEL_NAME_MAX] = '\0';
+	ck_assert(label_name_ok(name));
+	ck_assert(!label_name_ok(""));
+}
+
+TEST(arguments_are_labels_by_the_names_of_their_columns)
+{
+	AUTO(strv_done) struct strv args = LABELS("x", "y"), names = LABELS("lr", "batch", "seed");
+	AUTO(buf_done) struct buf value = BUF_INIT;
+	struct label_of of = { .args = &args, .arg_names = &names };
+	ck_assert(label_value(&of, "batch", &value));
+	ck_assert_str_eq(buf_str(&value), "y");
+	ck_assert(!label_value(&of, "seed", &value)); /* a column without an argument */
 }

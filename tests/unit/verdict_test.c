@@ -177,3 +177,35 @@ TEST(noise_is_learned_from_changes_that_are_none)
 	ck_assert_double_lt(noise, 0.02);
 	ck_assert(!verdict_learn_noise(sizes, VERDICT_LEARN_MIN - 1, &noise));
 }
+
+TEST(a_ratio_of_counts_is_that_of_the_medians_between_those_of_the_ends)
+{
+	const double before[] = { 10, 20, 40 }, after[] = { 30, 60, 90 };
+	struct ratio ratio = verdict_count_ratio(before, 3, after, 3);
+	ck_assert_double_eq(ratio.value, 3);
+	ck_assert_double_eq(ratio.low, 0.75);
+	ck_assert_double_eq(ratio.high, 9);
+}
+
+TEST(a_q_at_the_limit_is_a_discovery)
+{
+	struct verdict_rule rule = { .alpha = 0.05 };
+	const struct ratio slower = { .value = 1.2, .low = 1.1, .high = 1.3 };
+	ck_assert_int_eq(verdict_of(&rule, &slower, 0.05), VERDICT_SLOWER);
+	ck_assert_int_eq(verdict_of(&rule, &slower, 0.0501), VERDICT_UNDECIDED);
+}
+
+/* Half the interval must fit into the room between the effect and the nearest limit, and it shrinks
+ * with the square root of the runs. */
+TEST(the_runs_that_an_interval_needs_are_those_that_fit_it_into_its_room)
+{
+	const struct verdict_rule rule = { .alpha = 0.05,
+					   .same_within = 0.01,
+					   .change_beyond = 0.01 };
+	struct verdict_evidence e = {
+		.ratio = { 1.03, 0.98, 1.0826 }, .p = 1e-9, .q = 1e-9, .runs = 20
+	};
+	double reach = log(e.ratio.high / e.ratio.low) / 2, room = log(1.03) - log(1.01);
+	double wanted = 20 * (reach / room) * (reach / room);
+	ck_assert_uint_eq(verdict_runs_needed(&rule, &e), (size_t)ceil(wanted) - 20);
+}

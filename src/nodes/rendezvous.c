@@ -135,6 +135,11 @@ static int add_endpoint(const char *text, uint16_t default_port, struct rendezvo
 	if (rdzv->endpoint_count == FINDER_ENDPOINTS_MAX)
 		return err_set(err, EINVAL, "--rdzv-endpoint: more than %d endpoints",
 			       FINDER_ENDPOINTS_MAX);
+	if (strstr(text, "://"))
+		return err_set(
+			err, EINVAL,
+			"--rdzv-endpoint: '%s' is a URL; give a host and a port, as in node1:%u",
+			text, default_port);
 	struct addr_name *name = &rdzv->endpoints[rdzv->endpoint_count];
 	int r = addr_name_parse(text, default_port, name, err);
 	if (r < 0)

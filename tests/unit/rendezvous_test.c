@@ -126,6 +126,9 @@ TEST(what_cannot_work_is_refused_by_name)
 	refused(2, "--rdzv-endpoint: 'node1:0': other nodes cannot find port 0");
 	options.endpoint = "node1:x";
 	refused(2, "--rdzv-endpoint: 'node1:x': the port must be a number from 0 to 65535");
+	options.endpoint = "http://node1:29400";
+	refused(2, "--rdzv-endpoint: 'http://node1:29400' is a URL; give a host and a port, as in "
+		   "node1:29400");
 	options.backend = "static";
 	options.endpoint = "node1";
 	refused(2, "--rdzv-endpoint: 'node1': static needs a port");

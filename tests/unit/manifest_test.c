@@ -52,7 +52,7 @@ TEST(what_a_pod_ends_with_decides_by_the_contract_of_exit_codes)
 	struct manifest m = manifest(MANIFEST_JOBSET);
 	has(&m, "operator: In\n              values: [91, 94]\n");
 	has(&m, "operator: NotIn\n              values: [124, 125, 137, 143]\n");
-	has(&m, "- --exit-map=bad-node\n");
+	has(&m, "- --exit-map=bad-node,137=1\n"); /* of a worker; that of a pod is its own */
 }
 
 TEST(arguments_are_quoted)

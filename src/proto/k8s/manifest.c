@@ -68,7 +68,9 @@ static void put_command(struct buf *out, unsigned depth, const struct manifest *
 	if (m->kind != MANIFEST_TRAINJOB)
 		line(out, depth, "- --http=0.0.0.0:%d", MANIFEST_HTTP_PORT);
 	if (m->kind != MANIFEST_TRAINJOB && !m->own_exit_map)
-		line(out, depth, "- --exit-map=%s", exit_rows[EXIT_REASON_BAD_NODE].name);
+		/* 137 of a pod is then its own death, not that of a worker: a hang, an OOM kill. */
+		line(out, depth, "- --exit-map=%s,%d=%d", exit_rows[EXIT_REASON_BAD_NODE].name,
+		     CODE_KILLED, EXIT_CODE_FAILED);
 	for (char *const *arg = m->args; *arg; arg++)
 		argument_line(out, depth, *arg);
 }

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "proto/json_out.h"
+#include "proto/story.h"
 
 static const char *const names[] = {
 	[EVENT_JOB_STARTED] = "job.started",
@@ -72,6 +73,12 @@ static void put_body(struct json_out *out, const struct event_body *body)
 		put_number_if(out, "of_collectives", body->of_collectives);
 		put_text_if(out, "group", body->group);
 		json_out_int(out, "lag_us", (int64_t)body->lag_us);
+	}
+	if (body->stopped)
+		json_out_bool(out, "stopped", true);
+	if (body->story) {
+		story_put(body->story, out);
+		story_put_verdict(body->story, out);
 	}
 	put_number_if(out, "still_ms", body->still_ms);
 	put_number_if(out, "usual_ms", body->usual_ms);

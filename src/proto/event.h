@@ -5,6 +5,8 @@
 
 #include "base/buf.h"
 
+struct story;
+
 enum event_kind {
 	EVENT_JOB_STARTED,
 	EVENT_ROUND_FORMED,
@@ -65,7 +67,9 @@ struct event_body {
 	const uint64_t *kept_step;	   /* of the state that all ranks have kept; NULL: none */
 	/* Of a straggler; written where it is of steps, or of collectives of a group. */
 	uint64_t times, of_steps, of_collectives, lag_us;
-	const char *group;			 /* NULL: none */
+	const char *group; /* NULL: none */
+	bool stopped; /* a worker ended after muster had stopped it: a consequence, not a cause */
+	const struct story *story;		 /* of a job that is over; NULL: none */
 	uint64_t still_ms, usual_ms;		 /* of a standstill */
 	uint64_t user_us, system_us, max_rss_kb; /* of a worker that ended; written with `status` */
 };

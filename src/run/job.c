@@ -366,7 +366,8 @@ static void tear_down(struct job *job)
 		event_free(job->on_lifeline);
 	sweeper_free(job->sweeper);
 	job_checks_done(&job->checks);
-	TELL(&job->telling, HAPPENED_JOB_ENDED);
+	TELL(&job->telling, HAPPENED_JOB_ENDED,
+	     .outcome = job->ended ? &job->result->outcome : NULL);
 	events_close(&job->telling.events);
 	trainer_free(job->telling.trainer, job->result->hurried ? 0 : TRAINER_LAST_NS);
 	answers_free(job->answers);

@@ -1,7 +1,7 @@
 /* What is known of the job: proto/dash/board.h says how it is told. */
 
-const STATES = ['unknown', 'starting', 'running', 'ended', 'failed'];
-const UNKNOWN = 0, STARTING = 1, RUNNING = 2, ENDED = 3, FAILED = 4;
+const STATES = ['unknown', 'starting', 'running', 'ended', 'failed', 'stopped'];
+const UNKNOWN = 0, STARTING = 1, RUNNING = 2, ENDED = 3, FAILED = 4, STOPPED = 5;
 const COLUMNS = ['host', 'state', 'pid', 'cpu', 'mem', 'step', 'silent'];
 const SAMPLES_MAX = 512;
 

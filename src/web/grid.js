@@ -1,7 +1,7 @@
 /* All ranks as small squares on a canvas. Each state has a shape of its own besides its colour. */
 
 const RAMP = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]]; /* cividis */
-const SIGNS = ['?', '…', '', '✓', '×'];
+const SIGNS = ['?', '…', '', '✓', '×', '–'];
 
 function rampColour(share) {
 	const at = Math.max(0, Math.min(share, 1)) * (RAMP.length - 1), i = Math.min(Math.floor(at), RAMP.length - 2);

@@ -36,7 +36,7 @@ function cards() {
 	add('Round', job.round ?? '–', null);
 	add(board.isOver() ? 'Ran' : 'Runs', showSpan(ran), job.started_ms ? `since ${showClock(job.started_ms)}` : null);
 	if (board.isOver())
-		add('Exit code', String(job.exit_code), job.exit_code === 0 ? 'done' : job.state === 'left' ? 'start it again to go on' : 'see Timeline');
+		add('Exit code', String(job.exit_code), job.exit_code === 0 ? 'done' : job.state === 'left' ? 'start it again to go on' : null);
 	return list;
 }
 
@@ -50,11 +50,40 @@ function drawStill() {
 			el('code', {}, `muster collectives ${id}`), ' say where the ranks are and who is missing.')];
 }
 
+/* What happened, of a job that is over: as report.json and the console have it. */
+function drawEnd() {
+	const {story, verdict} = board.job, facts = [], fact = (name, value) => value && facts.push(el('dt', {}, name), el('dd', {}, value));
+	if (!story)
+		return [];
+	const cause = story.first_cause;
+	if (cause) {
+		fact('first cause', cause.rank === undefined ? `the host ${plain(cause.host)}${cause.ended ? `, ${showDate(Date.parse(cause.ended))}` : ''}` : el('span', {}, el('button', {type: 'button', className: 'link', onclick: () => openRank(cause.rank)}, `rank ${cause.rank}`),
+			` on ${plain(cause.host)}, pid ${cause.pid}${cause.ended ? `, ${showDate(Date.parse(cause.ended))}` : ''}`));
+		fact('the others', (story.others || []).map(others => `${showNumber(others.count)} ${plain(others.how)} (rank${others.count > 1 ? 's' : ''} ${plain(others.ranks)})`).join('; '));
+		fact('steps', story.most_step === undefined ? '' : `${story.step < story.most_step ? `${showNumber(story.step)} to ` : ''}${showNumber(story.most_step)}` +
+			(story.saved_step === undefined ? '' : `, saved up to ${showNumber(story.saved_step)}`));
+	}
+	if (verdict && verdict.class !== 'unknown')
+		fact('verdict', `${verdict.sure === 'known' ? '' : verdict.sure === 'likely' ? 'probably ' : 'perhaps '}${plain(verdict.class)}` +
+			` (${plain(verdict.from)}${verdict.symptom ? `: ${plain(verdict.symptom)}` : ''})${verdict.do === 'none' ? '' : `; ${plain(verdict.do)}`}`);
+	fact('try', story.try && plain(story.try));
+	return [el('h2', {}, plain(story.headline)), facts.length ? el('dl', {className: 'facts'}, ...facts) : null,
+		story.words ? el('p', {className: 'quiet'}, plain(story.words_from || '')) : null,
+		story.words ? el('pre', {id: 'story-words'}, plain(story.words)) : null].filter(part => part);
+}
+
+/* Drawn when it changes: a reader may have marked or scrolled a part of it. */
 function drawStory() {
-	const parts = standsStill() ? drawStill() : [];
+	const over = board.isOver(), key = over ? JSON.stringify([board.job.story, board.job.verdict]) : standsStill() && JSON.stringify(board.progress);
+	if (key === drawStory.key)
+		return;
+	drawStory.key = key;
+	const parts = over ? drawEnd() : key ? drawStill() : [];
 	$('story').hidden = !parts.length;
-	$('story').className = standsStill() ? 'still' : '';
+	$('story').className = over ? board.job.exit_code ? 'failed' : 'done' : 'still';
 	$('story').replaceChildren(...parts);
+	if (over && $('story-words'))
+		$('story-words').scrollTop = $('story-words').scrollHeight;
 }
 
 function drawTop() {

@@ -224,8 +224,8 @@ TEST(a_board_of_a_job_that_is_over_shows_no_rank_as_running)
 	look(board, 8, 4, 1, 5, 0, 100);
 	tell(board, page);
 	board_finish(board, &(struct board_over){ .first = 4, .count = 4 }, 1100);
-	board_fail(board, 6);
-	board_fail(board, 8);
+	board_mark(board, 6, BOARD_FAILED);
+	board_mark(board, 8, BOARD_FAILED);
 	tell(board, page);
 	ck_assert_int_eq(page->c[1][3], BOARD_UNKNOWN);
 	ck_assert_int_eq(page->c[1][4], BOARD_ENDED);

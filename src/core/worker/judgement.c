@@ -99,6 +99,10 @@ static const struct judgement by_reason[FAILURE_REASON_COUNT] = {
 				  "it ended without MPI_Finalize", NULL },
 	[FAILURE_PMI] = { CLASS_CONFIGURATION, CERTAINTY_LIKELY, ADVICE_FIX, "launcher",
 			  "it broke the protocol between MPI and its launcher", NULL },
+	[FAILURE_LOST] = { CLASS_HOST, CERTAINTY_KNOWN, ADVICE_ELSEWHERE, "launcher",
+			   "its host was lost", NULL },
+	[FAILURE_LEFT] = { CLASS_PREEMPTION, CERTAINTY_LIKELY, ADVICE_RESTART, "launcher",
+			   "the muster of its host was stopped", NULL },
 };
 
 static void take(struct judgement *judgement, const struct symptom *symptom, const char *from)

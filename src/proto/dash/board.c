@@ -71,7 +71,7 @@ void board_begin(struct board *board, size_t world_size, uint64_t now_ns, uint64
 struct told_worker {
 	int64_t rank, pid, step, bytes;
 	double cpu_s, silent_s, still_s, usual_s;
-	bool failed;
+	bool failed, stopped;
 	enum board_state state;
 };
 
@@ -92,7 +92,7 @@ static enum board_state state_of(struct json_value value)
 	static const char *const names[] = {
 		[BOARD_UNKNOWN] = "unknown", [BOARD_STARTING] = "starting",
 		[BOARD_RUNNING] = "running", [BOARD_ENDED] = "ended",
-		[BOARD_FAILED] = "failed",
+		[BOARD_FAILED] = "failed",   [BOARD_STOPPED] = "stopped",
 	};
 	static_assert(ARRAY_LEN(names) == BOARD_STATE_COUNT, "every state needs a name");
 	AUTO_FREE char *text = json_value_text(value);
@@ -128,6 +128,8 @@ static void read_worker(struct json_value object, struct told_worker *ret)
 			ret->usual_s = real_of(member);
 		else if (str_eq(name, "failed"))
 			ret->failed = json_value_is_true(member);
+		else if (str_eq(name, "stopped"))
+			ret->stopped = json_value_is_true(member);
 		else if (str_eq(name, "state"))
 			ret->state = state_of(member);
 	}
@@ -178,7 +180,9 @@ static bool take_worker(struct board *board, struct json_value object)
 	rank->now[BOARD_HOST] = (int64_t)board->next_host;
 	rank->now[BOARD_PID] = worker.pid;
 	rank->now[BOARD_SILENT] = runs ? round_silence(MAX(worker.silent_s, worker.still_s)) : 0;
-	rank->now[BOARD_STATE] = worker.failed ? BOARD_FAILED : worker.state;
+	rank->now[BOARD_STATE] = worker.failed	  ? BOARD_FAILED
+				 : worker.stopped ? BOARD_STOPPED
+						  : worker.state;
 	rank->step = worker.step;
 	rank->cpu_s = worker.cpu_s;
 	rank->seen_ns = board->now_ns;
@@ -355,7 +359,7 @@ void board_finish(struct board *board, const struct board_over *over, uint64_t w
 		struct board_rank *rank = &board->ranks[i];
 		int64_t *state = &rank->now[BOARD_STATE];
 		bool here = i >= over->first && i - over->first < over->count;
-		if (*state != BOARD_FAILED)
+		if (*state != BOARD_FAILED && *state != BOARD_STOPPED)
 			*state = here || over->everywhere ? BOARD_ENDED : BOARD_UNKNOWN;
 		rank->now[BOARD_CPU] = rank->now[BOARD_SILENT] = 0;
 	}
@@ -364,10 +368,10 @@ void board_finish(struct board *board, const struct board_over *over, uint64_t w
 		add_sample(board, true);
 }
 
-void board_fail(struct board *board, int64_t rank)
+void board_mark(struct board *board, int64_t rank, enum board_state state)
 {
 	if (rank >= 0 && (uint64_t)rank < board->count)
-		board->ranks[rank].now[BOARD_STATE] = BOARD_FAILED;
+		board->ranks[rank].now[BOARD_STATE] = state;
 }
 
 void board_set_part(struct board *board, enum board_part part, const struct buf *json)

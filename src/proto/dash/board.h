@@ -41,6 +41,7 @@ enum board_state {
 	BOARD_RUNNING,
 	BOARD_ENDED,
 	BOARD_FAILED,
+	BOARD_STOPPED, /* muster ended it, because of another one or of a user */
 	BOARD_STATE_COUNT,
 };
 
@@ -105,14 +106,15 @@ int board_take(struct board *board, const char *name, int64_t group_rank, bool f
 	       struct bytes text);
 void board_end(struct board *board);
 
-/* The job is over. Workers that have not failed have ended: those of `count` ranks from `first` on,
- * the others too if it is over `everywhere`; otherwise nobody knows of them any more. */
+/* The job is over. Workers that have not failed and were not stopped have ended: those of `count`
+ * ranks from `first` on, the others too if it is over `everywhere`; otherwise nobody knows of them
+ * any more. */
 struct board_over {
 	size_t first, count;
 	bool everywhere;
 };
 void board_finish(struct board *board, const struct board_over *over, uint64_t wall_ms);
-void board_fail(struct board *board, int64_t rank); /* this one is known to have failed */
+void board_mark(struct board *board, int64_t rank, enum board_state state); /* this one ended so */
 
 void board_set_part(struct board *board, enum board_part part, const struct buf *json);
 

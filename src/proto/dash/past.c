@@ -121,6 +121,7 @@ static void start_worker(struct past_host *host, struct json_value event)
 		.rank = past_int(event, "rank", -1),
 		.local_rank = past_int(event, "local_rank", -1),
 		.pid = past_int(event, "pid", 0),
+		.step = -1,
 	};
 }
 
@@ -132,6 +133,8 @@ static void end_worker(struct past_host *host, struct json_value event)
 	worker->ended = true;
 	worker->code = past_int(event, "exit_code", -1);
 	worker->rss_kb = past_int(event, "max_rss_kb", 0);
+	worker->step = past_int(event, "step", -1);
+	worker->stopped = json_value_is_true(json_value_get(event, "stopped"));
 	set_text(&worker->status, json_value_get(event, "status"));
 }
 

@@ -211,13 +211,29 @@ static void put_attempt(const struct past *past, const struct joint *joint, stru
 
 /* ---- the whole job ---- */
 
-/* The report that says most of the job; absent: it ended well, or its reports are gone. */
+static bool happened_there(struct json_value report)
+{
+	struct json_value cause = json_value_get(json_value_get(report, "story"), "first_cause");
+	AUTO_FREE char *host = json_value_text(json_value_get(report, "host"));
+	AUTO_FREE char *there = json_value_text(json_value_get(cause, "host"));
+	return host && there && str_eq(host, there);
+}
+
+/* The report that says most of the job: that of the host where it failed first; absent: it ended
+ * well, or its reports are gone. */
 static struct json_value any_report(const struct past *past)
 {
-	for (size_t i = 0; i < past->host_count; i++)
-		if (buf_len(&past->hosts[i].report))
-			return report_of(&past->hosts[i]);
-	return JSON_ABSENT;
+	struct json_value found = JSON_ABSENT;
+	for (size_t i = 0; i < past->host_count; i++) {
+		struct json_value report = report_of(&past->hosts[i]);
+		if (report.kind != JSON_OBJECT)
+			continue;
+		if (happened_there(report))
+			return report;
+		if (found.kind != JSON_OBJECT)
+			found = report;
+	}
+	return found;
 }
 
 static const char *last_stacks(const struct past *past, struct joint *joint, char **ret_owned)
@@ -261,6 +277,8 @@ static void put_job(const struct past *past, struct joint *joints, size_t count,
 		json_out_int(out, "restarts", last->restarts);
 	}
 	put_if(report, "max_restarts", out);
+	put_if(report, "story", out);
+	put_if(report, "verdict", out);
 	if (report.kind == JSON_OBJECT)
 		put_if(report, "exit_code", out);
 	else if (done)
@@ -301,8 +319,13 @@ static void put_state(const struct past_host *host, const struct past_round *rou
 		json_out_int(out, "rank", worker->rank);
 		json_out_int(out, "pid", worker->pid);
 		json_out_text(out, "state", ended ? "ended" : over ? "unknown" : "running");
-		json_out_bool(out, "failed",
-			      ended && (worker->code != 0 || worker->rank == round->failed_rank));
+		bool first = worker->rank == round->failed_rank;
+		if (ended && worker->stopped && !first)
+			json_out_bool(out, "stopped", true);
+		else
+			json_out_bool(out, "failed", ended && (worker->code != 0 || first));
+		if (over && worker->step >= 0)
+			json_out_int(out, "step", worker->step);
 		if (worker->rss_kb > 0 && worker->rss_kb < INT32_MAX)
 			json_out_int(out, "resident_bytes", worker->rss_kb * 1024);
 		json_out_close(out, '}');

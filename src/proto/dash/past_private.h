@@ -7,8 +7,8 @@
 #include "proto/json_value.h"
 
 struct past_worker {
-	int64_t rank, local_rank, pid, code, rss_kb;
-	bool ended;
+	int64_t rank, local_rank, pid, code, rss_kb, step; /* step: -1: it told none */
+	bool ended, stopped;
 	char *status; /* NULL: unknown */
 };
 

@@ -48,7 +48,7 @@ enum happening_kind {
 	HAPPENED_SURVIVOR, /* ended: a process outlives the killing */
 	HAPPENED_WARDEN_LOST,
 	HAPPENED_JOB_DECIDED, /* outcome: the agent has left, only output is left to write */
-	HAPPENED_JOB_ENDED,   /* the loop is over */
+	HAPPENED_JOB_ENDED,   /* outcome: the loop is over; NULL: it never ran */
 	HAPPENING_COUNT,
 };
 

@@ -36,6 +36,7 @@ static void attempt_done(struct history_attempt *attempt)
 	free(attempt->left);
 	free(attempt->collectives);
 	free(attempt->ruled);
+	free(attempt->kernel);
 }
 
 void history_done(struct history *history)

@@ -56,8 +56,11 @@ struct history_attempt {
 	struct cause *ruled; /* what the coordinator says ended it; NULL: nothing, or not yet */
 	struct history_left *left; /* those that left as agreed, by rank */
 	size_t left_count;
-	char *stacks;	   /* of all workers before one was given up; NULL: not read */
-	char *collectives; /* what their flight records said then; NULL: not read */
+	char *stacks;	    /* of all workers before one was given up; NULL: not read */
+	char *collectives;  /* what their flight records said then; NULL: not read */
+	uint64_t oom_kills; /* that the kernel had counted in our cgroup when it began */
+	bool oom_kill;	    /* one more when the first worker failed */
+	char *kernel;	    /* what the kernel logged meanwhile; NULL: nothing, or not readable */
 };
 
 /* Attempts between the first and the last ones, of which only numbers are kept. */

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "run/tell/happening.h"
+#include "run/tell/make_story.h"
 
 /* An event about a worker. */
 static struct event_body about(const struct telling *telling, size_t rank)
@@ -66,6 +67,7 @@ static void on_exited(struct telling *telling, const struct happening *happening
 	body.status = buf_str(&text);
 	body.exit_code = status->kind == EXIT_CODE ? &status->value : NULL;
 	body.signal = status->kind == EXIT_SIGNAL ? str_signal_name(status->value) : NULL;
+	body.stopped = telling->group->workers[happening->rank].stopped;
 	body.user_us = in_us(&usage->ru_utime);
 	body.system_us = in_us(&usage->ru_stime);
 	body.max_rss_kb = (uint64_t)usage->ru_maxrss;
@@ -177,9 +179,19 @@ static void on_gone(struct telling *telling, const struct happening *happening U
 	events_add(&telling->events, EVENT_GROUP_GONE, EVENTS_ALL(.pid = 0));
 }
 
-static void on_job_ended(struct telling *telling, const struct happening *happening UNUSED)
+static void on_job_ended(struct telling *telling, const struct happening *happening)
 {
-	events_add(&telling->events, EVENT_JOB_ENDED, EVENTS_ALL(.pid = getpid()));
+	const struct outcome *outcome = happening->outcome;
+	const struct report report = { telling->config, telling->history, NULL, outcome };
+	AUTO(story_done) struct story story = STORY_INIT;
+	int code = 0;
+	if (outcome) {
+		story_of(&report, &story);
+		code = history_final_code(telling->history, outcome, telling->config);
+	}
+	events_add(&telling->events, EVENT_JOB_ENDED,
+		   EVENTS_ALL(.pid = getpid(), .exit_code = outcome ? &code : NULL,
+			      .story = outcome ? &story : NULL));
 }
 
 const struct listener listen_events = {

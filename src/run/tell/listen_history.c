@@ -3,12 +3,21 @@
 
 #include "base/mem.h"
 #include "run/tell/happening.h"
+#include "run/kernel_said.h"
 
 static void on_formed(struct telling *telling, const struct happening *happening)
 {
 	const struct msg_formed *formed = happening->formed;
 	history_begin_attempt(telling->history, formed->restarts, formed->world_size,
 			      happening->when_ns);
+	history_last(telling->history)->oom_kills = kernel_oom_kills();
+}
+
+/* While the counters are fresh: what ends the others comes later. */
+static void on_failed(struct telling *telling, const struct happening *happening UNUSED)
+{
+	struct history_attempt *attempt = history_last(telling->history);
+	attempt->oom_kill = kernel_oom_kills() > attempt->oom_kills;
 }
 
 static void on_stacks_read(struct telling *telling, const struct happening *happening)
@@ -63,6 +72,8 @@ static void on_gone(struct telling *telling, const struct happening *happening)
 			.blamed = history_cause(attempt),
 		};
 		history_end_attempt(history, attempt_decide(&facts), happening->when_ns);
+		if (attempt->end == ATTEMPT_FAILED && !attempt->kernel)
+			attempt->kernel = kernel_log_since(attempt->started_ns);
 	}
 	history->restart_asked = false;
 }
@@ -86,6 +97,7 @@ const struct listener listen_history = {
 		[HAPPENED_HANG_EXPLAINED] = on_explained,
 		[HAPPENED_STOP_REQUESTED] = on_stop_requested,
 		[HAPPENED_RESTART_REQUESTED] = on_restart_requested,
+		[HAPPENED_GROUP_FAILED] = on_failed,
 		[HAPPENED_GROUP_STOPPING] = on_stopping,
 		[HAPPENED_GROUP_DONE] = on_done,
 		[HAPPENED_GROUP_GONE] = on_gone,

@@ -13,6 +13,7 @@
 #include "proto/json_out.h"
 #include "proto/metrics.h"
 #include "run/tell/pages_private.h"
+#include "run/tell/make_story.h"
 #include "run/tell/text.h"
 
 static const char *const group_states[] = {
@@ -132,7 +133,9 @@ static void put_end(struct json_out *out, const struct worker *worker)
 	AUTO(buf_done) struct buf end = BUF_INIT;
 	exit_status_describe(&worker->status, &end);
 	json_out_text(out, "end", buf_str(&end));
-	if (!exit_status_ok(&worker->status))
+	if (worker->stopped)
+		json_out_bool(out, "stopped", true);
+	else if (!exit_status_ok(&worker->status))
 		json_out_bool(out, "failed", true);
 }
 
@@ -205,6 +208,22 @@ static void put_node(struct json_out *out, const struct pages *pages, uint64_t n
 	json_out_close(out, '}');
 }
 
+/* Of the last attempt that has failed. */
+static void put_last_failure(const struct pages *pages, struct json_out *out)
+{
+	const struct history *history = pages->history;
+	const struct report report = { .config = pages->config, .history = history };
+	for (size_t i = history->count; i-- > 0;) {
+		if (history->attempts[i].end != ATTEMPT_FAILED)
+			continue;
+		AUTO(story_done) struct story story;
+		story_of_attempt(&report, &history->attempts[i], &story);
+		json_out_text_if(out, "last_failure", story.headline);
+		story_put_verdict(&story, out);
+		return;
+	}
+}
+
 void pages_put_state(const struct pages *pages, const struct inquiry *detail, struct buf *ret_text)
 {
 	const struct worker_round *round = &pages->workers->round;
@@ -224,6 +243,7 @@ void pages_put_state(const struct pages *pages, const struct inquiry *detail, st
 		json_out_bool(out, "restarts_by_progress", true);
 	json_out_int(out, "nodes", round->group_world_size);
 	json_out_int(out, "world_size", round->world_size);
+	put_last_failure(pages, out);
 	json_out_text_if(out, "last_hang", pages_last_hang(pages->history));
 	json_out_text_if(out, "log_dir", pages->log_dir);
 	json_out_text_if(out, "attempt_dir", pages->workers->logdir->attempt);

@@ -9,6 +9,7 @@
 #include "proto/dash/secret.h"
 #include "proto/json_out.h"
 #include "run/tell/pages_private.h"
+#include "run/tell/make_story.h"
 #include "web/web.h"
 
 #define PATH_SHOWN 4096
@@ -62,6 +63,16 @@ static const char *job_state(const struct pages *pages)
 	return last && last->end != ATTEMPT_RUNNING ? attempt_end_name(last->end) : "ended";
 }
 
+static void put_story(const struct pages *pages, struct json_out *out)
+{
+	const struct report report = { pages->config, pages->history, pages->log_dir,
+				       &pages->outcome };
+	AUTO(story_done) struct story story;
+	story_of(&report, &story);
+	story_put(&story, out);
+	story_put_verdict(&story, out);
+}
+
 static void put_job(const struct pages *pages, struct json_out *out)
 {
 	const struct worker_round *round = &pages->workers->round;
@@ -88,6 +99,7 @@ static void put_job(const struct pages *pages, struct json_out *out)
 	json_out_text_if(out, "log_dir", pages->log_dir);
 	put_goodput_so_far(pages, now_ns, out);
 	if (pages->decided) {
+		put_story(pages, out);
 		json_out_int(out, "ended_ms", wall_ms(history, now_ns));
 		json_out_int(out, "exit_code",
 			     history_final_code(history, &pages->outcome, pages->config));
@@ -318,8 +330,8 @@ static void finish(void *arg, struct board *board)
 	};
 	board_finish(board, &over, clock_wall_ns() / NS_PER_MS);
 	for (size_t i = 0; last && i < last->count; i++)
-		if (!last->failures[i].stopped)
-			board_fail(board, last->failures[i].rank);
+		board_mark(board, last->failures[i].rank,
+			   last->failures[i].stopped ? BOARD_STOPPED : BOARD_FAILED);
 }
 
 static void on_event(void *arg, const struct node_event *event)

@@ -11,6 +11,7 @@
 #include "proto/json_out.h"
 #include "run/tell/error_file.h"
 #include "run/tell/report.h"
+#include "run/tell/make_story.h"
 
 #define REPORT_VERSION 1
 
@@ -206,6 +207,10 @@ void report_json(const struct report *report, int exit_code, struct buf *text)
 	json_out_list(out, "command", &config->entry.argv);
 	if (history->forgotten.count)
 		json_out_int(out, "attempts_forgotten", (int64_t)history->forgotten.count);
+	AUTO(story_done) struct story story;
+	story_of(report, &story);
+	story_put(&story, out);
+	story_put_verdict(&story, out);
 	report_goodput_json(report, out);
 	node_table_json(&history->nodes, out);
 	json_out_open(out, "attempts", '[');

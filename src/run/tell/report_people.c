@@ -10,8 +10,8 @@
 #include "base/utf8.h"
 #include "core/worker/hang.h"
 #include "run/tell/error_file.h"
-#include "run/tell/hint.h"
 #include "run/tell/report.h"
+#include "run/tell/make_story.h"
 #include "run/tell/text.h"
 
 #define TRACEBACK_LINES 40
@@ -24,20 +24,6 @@
 #define BOLD "\033[1m"
 #define BOLD_RED "\033[1;31m"
 #define PLAIN "\033[0m"
-
-static const char *const phrases[] = {
-	[FAILURE_EXIT] = "ended with",
-	[FAILURE_SPAWN] = "could not be started",
-	[FAILURE_WARDEN] = "ended unseen",
-	[FAILURE_TIMER] = "was ended by its watchdog, with",
-	[FAILURE_HANG] = "showed no sign of life and was ended, with",
-	[FAILURE_ABORT] = "called MPI_Abort, with",
-	[FAILURE_UNFINALIZED] = "ended without MPI_Finalize, with",
-	[FAILURE_PMI] = "broke the protocol between MPI and its launcher",
-	[FAILURE_LOST] = "was lost with its host",
-	[FAILURE_LEFT] = "left with its host",
-};
-static_assert(ARRAY_LEN(phrases) == FAILURE_REASON_COUNT, "every reason needs a phrase");
 
 struct printer {
 	struct buf *out;
@@ -69,35 +55,11 @@ static void label(struct printer *p, const char *name)
 	buf_append_str(p->out, "  ");
 }
 
-static void say_end(struct buf *out, enum failure_reason reason, const struct exit_status *status)
-{
-	buf_append_str(out, phrases[reason]);
-	if (reason == FAILURE_SPAWN || reason == FAILURE_WARDEN || reason == FAILURE_PMI ||
-	    failure_reason_is_host(reason))
-		return;
-	buf_append_char(out, ' ');
-	exit_status_describe(status, out);
-}
-
-static void say_how(struct buf *out, const struct history_failure *failure)
-{
-	say_end(out, failure->reason, &failure->status);
-}
-
 static void say_duration(struct buf *out, uint64_t from_ns, uint64_t to_ns)
 {
 	char text[CLOCK_HUMAN_MAX];
 	clock_human(to_ns > from_ns ? to_ns - from_ns : 0, text);
 	buf_append_str(out, text);
-}
-
-/* One that was lost before it was started has no time. */
-static void say_life(struct buf *out, const struct history_failure *failure)
-{
-	if (!failure->started_ns)
-		return;
-	buf_append_str(out, " after ");
-	say_duration(out, failure->started_ns, failure->ended_ns);
 }
 
 static void say_time(struct buf *out, uint64_t wall_ns)
@@ -125,124 +87,6 @@ static void say_command(struct buf *out, const struct entry *entry)
 		if (*p == '\n' || *p == '\t')
 			*p = ' ';
 	buf_printf(out, "%s%s\n", buf_str(&clean), buf_len(&line) > COMMAND_MAX ? "..." : "");
-}
-
-static void say_failed(struct printer *p)
-{
-	colour(p, BOLD_RED);
-	buf_append_str(p->out, "muster: job failed");
-	colour(p, PLAIN);
-}
-
-/* All hosts make it of the same cause, so that it is the same everywhere. rule: one-cause */
-static void say_ruled(struct buf *out, const struct cause *ruled)
-{
-	buf_printf(out, ": rank %d of %u on %s ", ruled->rank, ruled->world_size, ruled->name);
-	say_end(out, ruled->reason, &ruled->status);
-	if (ruled->reason == FAILURE_SPAWN)
-		buf_printf(out, ": %s",
-			   *ruled->words ? ruled->words : strerror(ruled->spawn_errno));
-	else if (ruled->lived_ns) {
-		buf_append_str(out, " after ");
-		say_duration(out, 0, ruled->lived_ns);
-	}
-	buf_append_char(out, '\n');
-}
-
-/* A host that the job needs was lost, and is not back. rule: lost-host */
-static void say_host(struct printer *p, const struct report *report, const struct cause *ruled)
-{
-	const char *name = *ruled->name ? ruled->name : "a host";
-	say_failed(p);
-	buf_printf(p->out, ": %s was lost: %s\n", name,
-		   *ruled->words ? ruled->words : "it did not come back");
-	if (ruled->wall_ns) {
-		label(p, "lost");
-		say_time(p->out, ruled->wall_ns);
-		buf_append_char(p->out, '\n');
-	}
-	label(p, "try");
-	buf_printf(p->out,
-		   "--lost-host-timeout=TIME waits longer for another start on that host; "
-		   "--nnodes=%u:%u goes on without\n",
-		   MAX(report->config->max_nodes, 2) - 1, report->config->max_nodes);
-}
-
-static void say_headline(struct printer *p, const struct report *report,
-			 const struct history_attempt *last, const struct history_failure *cause)
-{
-	say_failed(p);
-	if (last->ruled && last->ruled->world_size && report->config->max_nodes > 1 &&
-	    !report->config->fleet_host) {
-		say_ruled(p->out, last->ruled);
-		return;
-	}
-	buf_printf(p->out, ": rank %u", cause->rank);
-	if (last->world_size)
-		buf_printf(p->out, " of %u", last->world_size);
-	const char *here = report->config->fleet_host;
-	if (cause->elsewhere || here)
-		buf_printf(p->out, " on %s", cause->elsewhere ? cause->host : here);
-	buf_append_char(p->out, ' ');
-	say_how(p->out, cause);
-	struct err why = ERR_INIT;
-	if (cause->reason == FAILURE_SPAWN && cause->elsewhere) {
-		buf_printf(p->out, ": %s\n", strerror(cause->spawn_errno));
-		return;
-	}
-	if (cause->reason == FAILURE_SPAWN) {
-		entry_explain_spawn(&report->config->entry, cause->spawn_errno, &why);
-		buf_printf(p->out, ": %s\n", why.msg);
-		return;
-	}
-	say_life(p->out, cause);
-	buf_append_char(p->out, '\n');
-}
-
-/* The end of its output: from error.json if that is valid, else of its stderr. `ret_source` says
- * where it comes from, or why there is none. */
-static void collect_words(const struct history_failure *cause, const struct error_file *file,
-			  struct buf *ret_words, struct buf *ret_source)
-{
-	if (file->state == ERROR_FILE_GOOD) {
-		const char *text = file->traceback ? file->traceback : file->message;
-		text_clean(ret_words, text, strlen(text));
-		buf_printf(ret_source, "%s", cause->error_file);
-		return;
-	}
-	if (file->state == ERROR_FILE_BAD)
-		buf_printf(ret_source, "%s %s; ", cause->error_file, file->problem);
-	text_clean(ret_words, buf_data(&cause->tail), buf_len(&cause->tail));
-	buf_append_str(ret_source, !cause->captured	     ? "its output is above"
-				   : buf_len(ret_words) == 0 ? "it wrote nothing to stderr"
-							     : "the end of its stderr");
-}
-
-static void say_words(struct printer *p, const struct history_failure *cause, struct buf *words)
-{
-	AUTO(error_file_done) struct error_file file = ERROR_FILE_INIT;
-	AUTO(buf_done) struct buf source = BUF_INIT;
-	if (cause->error_file)
-		error_file_read(cause->error_file, &file);
-	collect_words(cause, &file, words, &source);
-	bool good = file.state == ERROR_FILE_GOOD;
-	label(p, good ? "traceback" : "output");
-	buf_printf(p->out, "%s\n", buf_str(&source));
-	const char *text = buf_str(words);
-	const char *shown = text_tail(text, good ? TRACEBACK_LINES : TAIL_LINES);
-	if (shown > text)
-		buf_append_str(p->out, INDENT "...\n");
-	text_indent(p->out, INDENT, shown);
-}
-
-static void say_words_elsewhere(struct printer *p, const struct history_failure *cause,
-				const struct cause *ruled)
-{
-	label(p, "output");
-	buf_printf(p->out, "on %s, in %s\n", cause->host,
-		   *ruled->report ? ruled->report : "the report of the muster there");
-	if (*ruled->words && cause->reason != FAILURE_SPAWN)
-		text_indent(p->out, INDENT, ruled->words);
 }
 
 static void say_collectives(struct printer *p, const struct history_attempt *attempt)
@@ -283,56 +127,14 @@ static void say_stacks(struct printer *p, const struct history_attempt *attempt)
 		buf_append_str(p->out, INDENT "...\n");
 }
 
-static bool same_kind(const struct history_failure *a, const struct history_failure *b)
-{
-	return a->stopped == b->stopped && a->reason == b->reason &&
-	       a->status.kind == b->status.kind && a->status.value == b->status.value;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* "rank 3", "ranks 0, 2, 5", "ranks 0, 1, 2, ...". */
-static void say_ranks(struct buf *out, uint32_t *ranks, size_t count)
+static void say_ranks(struct buf *out, const struct story_others *others)
 {
-	qsort(ranks, count, sizeof(*ranks), by_value);
-	buf_append_str(out, count > 1 ? "ranks " : "rank ");
-	for (size_t i = 0; i < MIN(count, RANKS_SHOWN); i++)
-		buf_printf(out, "%s%u", i ? ", " : "", ranks[i]);
-	if (count > RANKS_SHOWN)
+	buf_append_str(out, others->count > 1 ? "ranks " : "rank ");
+	for (size_t i = 0; i < MIN(others->count, RANKS_SHOWN); i++)
+		buf_printf(out, "%s%u", i ? ", " : "", others->ranks[i]);
+	if (others->count > RANKS_SHOWN)
 		buf_append_str(out, ", ...");
-}
-
-/* One line for all failures that ended like the one at `first`. */
-static void say_kind(struct buf *out, const struct history_attempt *attempt,
-		     const struct history_failure *cause, size_t first)
-{
-	AUTO_FREE uint32_t *ranks = NEW_ARRAY(uint32_t, attempt->count);
-	const struct history_failure *like = &attempt->failures[first];
-	size_t count = 0;
-	for (size_t i = first; i < attempt->count; i++) {
-		const struct history_failure *failure = &attempt->failures[i];
-		if (failure != cause && same_kind(failure, like))
-			ranks[count++] = failure->rank;
-	}
-	buf_printf(out, "%zu ", count);
-	say_how(out, like);
-	buf_append_str(out, like->stopped ? " when the group was stopped (" : " (");
-	say_ranks(out, ranks, count);
-	buf_append_str(out, ")\n");
-}
-
-static bool seen_before(const struct history_attempt *attempt, const struct history_failure *cause,
-			size_t index)
-{
-	for (size_t i = 0; i < index; i++)
-		if (&attempt->failures[i] != cause &&
-		    same_kind(&attempt->failures[i], &attempt->failures[index]))
-			return true;
-	return false;
 }
 
 /* One that failed at the same time had no time left to end by itself, but perhaps to say why. */
@@ -348,20 +150,20 @@ static void say_left_error(struct buf *out, const struct history_failure *failur
 	buf_printf(out, INDENT "rank %u left an error: %s\n", failure->rank, buf_str(&clean));
 }
 
-static void say_others(struct printer *p, const struct history_attempt *attempt,
-		       const struct history_failure *cause)
+static void say_others(struct printer *p, const struct story *story,
+		       const struct history_attempt *attempt)
 {
-	bool any = false;
-	for (size_t i = 0; i < attempt->count; i++) {
-		if (&attempt->failures[i] == cause || seen_before(attempt, cause, i))
-			continue;
-		if (any)
-			buf_append_str(p->out, INDENT);
-		else
+	for (size_t i = 0; i < story->other_count; i++) {
+		const struct story_others *others = &story->others[i];
+		if (i == 0)
 			label(p, "other failures");
-		any = true;
-		say_kind(p->out, attempt, cause, i);
+		else
+			buf_append_str(p->out, INDENT);
+		buf_printf(p->out, "%zu %s (", others->count, others->how);
+		say_ranks(p->out, others);
+		buf_append_str(p->out, ")\n");
 	}
+	const struct history_failure *cause = history_cause(attempt);
 	size_t shown = 0;
 	for (size_t i = 0; i < attempt->count && shown < RANKS_SHOWN; i++)
 		if (&attempt->failures[i] != cause) {
@@ -392,7 +194,7 @@ static void say_attempt(struct buf *out, const struct history_attempt *attempt, 
 		buf_append_str(out, ", restarted on request");
 	} else if (cause) {
 		buf_printf(out, ", rank %u ", cause->rank);
-		say_how(out, cause);
+		story_say_how(out, cause);
 	}
 	buf_append_char(out, '\n');
 }
@@ -436,44 +238,6 @@ static void say_attempts(struct printer *p, const struct report *report,
 	}
 }
 
-static void say_stopped(struct printer *p, const struct report *report)
-{
-	const struct history *history = report->history;
-	const struct history_attempt *last = history_last(history);
-	size_t killed = 0;
-	for (size_t i = 0; last && i < last->count; i++)
-		killed += last->failures[i].stopped &&
-			  last->failures[i].status.kind == EXIT_SIGNAL &&
-			  last->failures[i].status.value == SIGKILL;
-	const char *name = str_signal_name(history->stop_signal);
-	buf_printf(p->out, "muster: stopped by %s after ", name ? name : "a signal");
-	say_duration(p->out, history->started_ns, history->ended_ns);
-	if (killed)
-		buf_printf(p->out, "; %zu worker%s had to be killed", killed,
-			   killed > 1 ? "s" : "");
-	buf_append_char(p->out, '\n');
-}
-
-/* One line: after which step the workers left, and who of them did not tell that it saved that. */
-static void say_left(struct buf *out, const struct history_attempt *last)
-{
-	size_t count = last ? last->left_count : 0, savers = 0, unsaved = 0;
-	for (size_t i = 0; i < count; i++) {
-		savers += last->left[i].has_saved;
-		unsaved += !last->left[i].has_saved || last->left[i].saved < last->left[i].step;
-	}
-	buf_append_str(out, "muster: the workers left together, as asked");
-	if (count)
-		buf_printf(out, ", after step %" PRIu64, last->left[0].step);
-	if (savers && !unsaved)
-		buf_printf(out, "; %zu of %zu here have saved it", savers, count);
-	for (size_t i = 0, n = 0; savers && unsaved && i < count; i++)
-		if (!last->left[i].has_saved || last->left[i].saved < last->left[i].step)
-			buf_printf(out, "%s%u", n++ ? ", " : "; not saved by rank ",
-				   last->left[i].rank);
-	buf_append_str(out, ". Start the job again to go on\n");
-}
-
 void report_restart(const struct history_attempt *attempt, uint32_t restart, uint32_t max_restarts,
 		    struct buf *out)
 {
@@ -489,9 +253,9 @@ void report_restart(const struct history_attempt *attempt, uint32_t restart, uin
 	buf_printf(out, "rank %u ", cause->rank);
 	if (cause->elsewhere)
 		buf_printf(out, "on %s ", cause->host);
-	say_how(out, cause);
+	story_say_how(out, cause);
 	if (cause->reason != FAILURE_SPAWN)
-		say_life(out, cause);
+		story_say_life(out, cause);
 	buf_printf(out, ": restart %u", restart);
 	if (max_restarts)
 		buf_printf(out, " of %u", max_restarts);
@@ -524,6 +288,55 @@ void report_unfit(const struct report *report, struct buf *out)
 	check_rest(&p);
 }
 
+static void say_headline(struct printer *p, const char *headline)
+{
+	static const char failed[] = "job failed";
+	bool is_failure = str_starts(headline, failed);
+	if (is_failure)
+		colour(p, BOLD_RED);
+	buf_append_str(p->out, "muster: ");
+	if (is_failure) {
+		buf_append_str(p->out, failed);
+		colour(p, PLAIN);
+	}
+	buf_printf(p->out, "%s\n", headline + (is_failure ? strlen(failed) : 0));
+}
+
+static void say_words(struct printer *p, const struct story *story)
+{
+	bool traceback = story->source == STORY_WORDS_TRACEBACK;
+	label(p, traceback ? "traceback" : "output");
+	buf_printf(p->out, "%s\n", story->where);
+	const char *shown = text_tail(story->words, traceback ? TRACEBACK_LINES : TAIL_LINES);
+	if (shown > story->words)
+		buf_append_str(p->out, INDENT "...\n");
+	text_indent(p->out, INDENT, shown);
+}
+
+/* Guesses are for programs; people have them as what to try. */
+static void say_verdict(struct printer *p, const struct judgement *judgement)
+{
+	if (judgement->class == CLASS_UNKNOWN || judgement->certainty == CERTAINTY_GUESS)
+		return;
+	label(p, "verdict");
+	buf_printf(p->out, "%s%s, from its %s%s%s",
+		   judgement->certainty == CERTAINTY_KNOWN ? "" : "probably ",
+		   failure_class_name(judgement->class), judgement->from,
+		   judgement->symptom ? ": " : "", judgement->symptom ? judgement->symptom : "");
+	if (judgement->advice != ADVICE_NONE)
+		buf_printf(p->out, "; %s", failure_advice_name(judgement->advice));
+	buf_append_char(p->out, '\n');
+}
+
+static void say_first_cause(struct printer *p, const struct story *story)
+{
+	label(p, "first cause");
+	buf_printf(p->out, "rank %u (local rank %u) on %s, pid %d, ", story->rank,
+		   story->local_rank, story->host, (int)story->pid);
+	say_time(p->out, story->when_ns);
+	buf_append_char(p->out, '\n');
+}
+
 static void say_report(struct printer *p, const struct report *report)
 {
 	if (!report->log_dir)
@@ -532,77 +345,62 @@ static void say_report(struct printer *p, const struct report *report)
 	buf_printf(p->out, "%s/report.json\n", report->log_dir);
 }
 
-static void say_all(struct printer *p, const struct report *report)
+/* A host that the job needs was lost, and is not back. rule: lost-host */
+static void say_host(struct printer *p, const struct story *story)
+{
+	if (story->when_ns) {
+		label(p, "lost");
+		say_time(p->out, story->when_ns);
+		buf_append_char(p->out, '\n');
+	}
+	label(p, "try");
+	buf_printf(p->out, "%s\n", story->hint);
+}
+
+static void say_all(struct printer *p, const struct report *report, const struct story *story)
 {
 	struct buf *out = p->out;
 	const struct history *history = report->history;
 	const struct history_attempt *last = history_last(history);
-	const struct history_failure *cause = last ? history_cause(last) : NULL;
-	if (report->outcome && *report->outcome->text) {
-		buf_printf(out, "muster: %s\n", report->outcome->text);
+	say_headline(p, story->headline);
+	if (!story->failed || (story->reason == FAILURE_SPAWN && history->count == 1))
 		return;
-	}
-	if (report->outcome && report->outcome->left) {
-		say_left(out, last);
-		return;
-	}
-	if (history->stop_signal) {
-		say_stopped(p, report);
-		return;
-	}
-	if (!cause) {
-		buf_append_str(out, "muster: job failed, and no worker is to blame\n");
-		return;
-	}
-	if (failure_reason_is_host(cause->reason)) {
-		say_host(p, report, last->ruled);
-		say_attempts(p, report, cause);
+	if (failure_reason_is_host(story->reason)) {
+		say_host(p, story);
+		say_attempts(p, report, history_cause(last));
 		say_report(p, report);
 		return;
 	}
-	say_headline(p, report, last, cause);
-	if (cause->reason == FAILURE_SPAWN && history->count == 1)
-		return;
 	say_collectives(p, last);
-	label(p, "first cause");
-	buf_printf(out, "rank %u (local rank %u) on %s, pid %d, ", cause->rank, cause->local_rank,
-		   cause->host, (int)cause->pid);
-	bool told = last->ruled && last->ruled->wall_ns;
-	say_time(out, told ? last->ruled->wall_ns : cause->ended_ns + history->wall_offset_ns);
-	buf_append_char(out, '\n');
-	if (last->steps.workers) {
+	say_first_cause(p, story);
+	if (story->steps.workers) {
 		label(p, "progress");
-		say_last_step(out, &last->steps);
+		say_last_step(out, &story->steps);
 	}
 	label(p, "command");
 	say_command(out, &report->config->entry);
-	AUTO(buf_done) struct buf words = BUF_INIT;
-	if (cause->elsewhere) {
-		say_words_elsewhere(p, cause, last->ruled);
-		buf_append_str(&words, last->ruled->words);
-	} else {
-		say_words(p, cause, &words);
-	}
+	say_words(p, story);
 	say_stacks(p, last);
-	say_others(p, last, cause);
-	say_attempts(p, report, cause);
+	say_others(p, story, last);
+	say_attempts(p, report, history_cause(last));
 	if (report_has_steps(report)) {
 		label(p, "goodput");
 		report_goodput_people(report, out);
 	}
 	say_unfit(p, &history->nodes);
+	say_verdict(p, &story->judgement);
 	say_report(p, report);
-	char room[512];
-	const char *hint = hint_for(cause, report->config, buf_str(&words), room, sizeof(room));
-	if (hint) {
+	if (story->hint) {
 		label(p, "try");
-		buf_printf(out, "%s\n", hint);
+		buf_printf(out, "%s\n", story->hint);
 	}
 }
 
 void report_people(const struct report *report, bool colour, struct buf *out)
 {
 	struct printer p = { out, colour, buf_len(out) };
-	say_all(&p, report);
+	AUTO(story_done) struct story story;
+	story_of(report, &story);
+	say_all(&p, report, &story);
 	check_rest(&p);
 }

@@ -127,13 +127,15 @@ def test_each_view_shows_a_job_that_restarts_and_then_fails(job, browser, place,
     browser.shows("#cards", "Exit code1")
     browser.keys("body", "4")
     browser.shows("#timeline-view .tail", "rank 1 gives up in attempt 1")
-    assert "Ranks43 ended, 1 failed" in browser.text("#cards")
+    assert "Ranks41 failed, 3 stopped" in browser.text("#cards")
+    browser.shows("#story h2", "job failed: rank 1 of 4 ended with exit code 1 after")
+    browser.shows("#story-words", "rank 1 gives up in attempt 1")
     browser.keys("body", "3")
     browser.shows("#hosts .badge", "ended")
     browser.keys("body", "5")
     browser.shows("#charts-view .chart", "Ranks running 0")
     browser.keys("body", "1")
-    browser.shows("#grid-legend", "3 ended1 failed")
+    browser.shows("#grid-legend", "1 failed3 stopped")
     assert process.wait(60) == 1
     assert not browser.driver.find_element("id", "stop").is_displayed()
     assert browser.complaints() == []

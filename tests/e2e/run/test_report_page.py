@@ -47,7 +47,10 @@ def test_each_view_shows_the_job_that_failed(failed, tmp_path):
         assert browser.text("#title") == "<b>train</b>" and browser.text("#state") == "failed"
         assert "Exit code1" in browser.text("#cards") and "Restarts10 left" in browser.text("#cards")
         assert not browser.driver.find_element("id", "stop").is_displayed()
-        browser.shows("#grid-legend", "3 failed")  # two were stopped, and say so
+        browser.shows("#grid-legend", "1 failed2 stopped")
+        browser.shows("#story h2", "job failed: rank 1 of 3 ended with exit code 1 after")
+        browser.shows("#story .facts", "2 ended with SIGTERM when the group was stopped (ranks 0,2)")
+        browser.shows("#story-words", "rank 1 gives up <img src=x onerror=window.pwned=1> in attempt 1")
         browser.keys("body", "2")
         browser.keys("#log-search", "one line")
         browser.shows("#log", "one line of all")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -90,6 +91,42 @@ def test_report_json_names_the_cause(muster, tmp_path):
     cause = attempt["failures"][attempt["first_cause"]]
     assert (cause["rank"], cause["exit_code"]) == (1, 5)
     assert cause["stderr_tail"] == "words of the dying\n"
+
+
+@pytest.fixture
+def small_group():
+    """A cgroup with 64 MiB of memory, and a word for the shell to enter it."""
+    for mount, limit in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        path = pathlib.Path(f"{mount}/muster-test-{os.getpid()}")
+        if not os.path.exists(f"{mount}/cgroup.procs"):  # a directory of hierarchies
+            continue
+        try:
+            path.mkdir()
+            (path / limit).open("r+").write(str(64 << 20))
+            if (path / "memory.swap.max").exists():
+                (path / "memory.swap.max").write_text("0")
+        except OSError:
+            if path.exists():
+                path.rmdir()
+            continue
+        yield f"echo $$ > {path}/cgroup.procs && exec "
+        wait_for(lambda: not (path / "cgroup.procs").read_text(), "the group to be empty")
+        path.rmdir()
+        return
+    pytest.skip("no cgroup with a limit of memory can be made here")
+
+
+def test_an_oom_kill_is_known_not_guessed(tmp_path, small_group):
+    eat = "import os; x = [bytearray(1 << 20) for _ in range(1000)] if os.environ['RANK'] == '1' else os.read(os.pipe()[0], 1)"
+    (tmp_path / "eat.py").write_text(eat)
+    done = subprocess.run(["sh", "-c", f"{small_group}{MUSTER} run --nproc-per-node=2 --log-dir=logs eat.py"], cwd=tmp_path, text=True,
+                          env=clean_env(), capture_output=True, timeout=DEADLINE)
+    assert done.returncode == 137, done.stderr
+    [path] = tmp_path.glob("logs/*/report.json")
+    report = json.loads(path.read_text())
+    assert report["verdict"]["class"] == "memory" and report["verdict"]["sure"] == "known", report["verdict"]
+    assert report["verdict"]["from"] in ("cgroup", "kernel log") and report["verdict"]["rank"] == 1
+    assert "  verdict         memory, from its " in done.stderr
 
 
 def test_report_json_keeps_the_last_output_of_every_attempt(muster, tmp_path):

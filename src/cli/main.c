@@ -22,7 +22,9 @@
 #define START(X) X(run) X(k8s) X(doctor) X(coordinator)
 #define WATCH(X) \
 	X(status) \
-	X(top) X(dash) X(logs) X(stacks) X(collectives) X(report) X(checkpoint) X(restart) X(stop)
+	X(top) \
+	X(dash) \
+	X(logs) X(stacks) X(collectives) X(report) X(explain) X(checkpoint) X(restart) X(stop)
 #define MEASURE(X) X(batch) X(compare) X(trend) X(bisect)
 #define PARTS(X) X(timer) X(kv) X(store) X(sim) X(help)
 #define COMMANDS(X) START(X) WATCH(X) MEASURE(X) PARTS(X)

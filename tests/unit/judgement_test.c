@@ -1,7 +1,6 @@
 /* What kind of failure it was: a real message for each known text, and which evidence counts. */
 #include "unit.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -352,18 +351,4 @@ TEST(a_star_stays_in_its_line)
 {
 	ck_assert_ptr_nonnull(symptom_find(symptoms, "x\nAssertion `a == b' failed.\n"));
 	ck_assert_ptr_null(symptom_find(symptoms, "Assertion `a\n' failed.\n"));
-}
-
-TEST(classes_are_named_in_a_list)
-{
-	uint32_t set;
-	struct err err = ERR_INIT;
-	ck_assert_int_eq(failure_classes_parse("code,data", &set, NULL), 0);
-	ck_assert_uint_eq(set, 1u << CLASS_CODE | 1u << CLASS_DATA);
-	for (int i = 0; i < FAILURE_CLASS_COUNT; i++)
-		ck_assert_int_eq(failure_classes_parse(failure_class_name((enum failure_class)i),
-						       &set, NULL),
-				 0);
-	ck_assert_int_eq(failure_classes_parse("code,cod", &set, &err), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(err.msg, "'cod' is no class"));
 }

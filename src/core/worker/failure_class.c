@@ -1,9 +1,6 @@
 #include "core/worker/failure_class.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/str.h"
+#include "base/util.h"
 
 static const char *const class_names[] = {
 	[CLASS_UNKNOWN] = "unknown",
@@ -47,26 +44,4 @@ const char *failure_certainty_name(enum failure_certainty certainty)
 const char *failure_advice_name(enum failure_advice advice)
 {
 	return advice_names[advice];
-}
-
-int failure_classes_parse(const char *text, uint32_t *ret_set, struct err *err)
-{
-	uint32_t set = 0;
-	const char *rest = text, *piece;
-	size_t len;
-	while ((piece = str_split(&rest, ',', &len))) {
-		size_t i = 0;
-		while (i < FAILURE_CLASS_COUNT &&
-		       (strlen(class_names[i]) != len || memcmp(class_names[i], piece, len) != 0))
-			i++;
-		if (i == FAILURE_CLASS_COUNT)
-			return err_set(err, EINVAL,
-				       "'%.*s' is no class of failures: code, data, host, device, "
-				       "network, storage, memory, preemption, configuration or "
-				       "unknown",
-				       (int)MIN(len, (size_t)64), piece);
-		set |= (uint32_t)1 << i;
-	}
-	*ret_set = set;
-	return 0;
 }

@@ -2,8 +2,6 @@
 #ifndef CORE_WORKER_FAILURE_CLASS_H
 #define CORE_WORKER_FAILURE_CLASS_H
 
-#include "base/err.h"
-
 enum failure_class {
 	CLASS_UNKNOWN,
 	CLASS_CODE,	     /* the program is wrong */
@@ -36,8 +34,5 @@ enum failure_advice {
 const char *failure_class_name(enum failure_class class);
 const char *failure_certainty_name(enum failure_certainty certainty);
 const char *failure_advice_name(enum failure_advice advice);
-
-/* A set of classes, such as "code,data"; bit 1 << class. -EINVAL. */
-int failure_classes_parse(const char *text, uint32_t *ret_set, struct err *err);
 
 #endif

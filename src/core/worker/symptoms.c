@@ -1,5 +1,6 @@
 #include "core/worker/symptoms.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define FIX ADVICE_FIX

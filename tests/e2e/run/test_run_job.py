@@ -129,6 +129,21 @@ def test_an_oom_kill_is_known_not_guessed(tmp_path, small_group):
     assert "  verdict         memory, from its " in done.stderr
 
 
+def test_explain_reads_reports_and_logs_of_other_launchers(muster, tmp_path):
+    (tmp_path / "full.py").write_text("import os; open('/dev/full', 'w').write('x' * 100000) if os.environ['RANK'] == '1' else os.read(os.pipe()[0], 1)")
+    assert muster("run", "--log-dir", tmp_path / "logs", "--nproc-per-node=2", tmp_path / "full.py").returncode == 1
+    [found] = json.loads(muster("explain", "--json", tmp_path / "logs").stdout)
+    assert found["headline"].startswith("job failed: rank 1 of 2 ended with exit code 1")
+    assert (found["verdict"]["class"], found["verdict"]["sure"], found["verdict"]["rank"]) == ("storage", "known", 1)
+    (tmp_path / "slurm-7.out").write_text("step 1\nsrun: error: node3: task 2: Killed\nslurmstepd: error: Detected 1 oom-kill event(s)\n")
+    said = muster("explain", tmp_path / "slurm-7.out")
+    assert said.returncode == 0 and "memory (known, from its error text: oom-kill event); rank 2 on node3" in said.stdout
+    (tmp_path / "well.log").write_text("all is well\n")
+    said = muster("explain", tmp_path / "well.log")
+    assert said.returncode == 1 and "no known kind of failure" in said.stdout
+    assert muster("explain").returncode == 2 and muster("explain", tmp_path / "nowhere").returncode == 1
+
+
 def test_report_json_keeps_the_last_output_of_every_attempt(muster, tmp_path):
     job = muster("run", "--log-dir", tmp_path / "logs", "--nproc-per-node=2", "--max-restarts=2", "bash", "-c",
                  "echo words of life $TORCHELASTIC_RESTART_COUNT >&2; [ $RANK = 1 ] && exit 5; exec sleep 600")

@@ -226,11 +226,11 @@ def test_a_job_that_is_about_to_listen_is_found():
 HOSTILE = "".join(map(chr, (0x1b, 0x7f, 0x85, 0x9b, 0x9d, 0x9c, 0x61c, 0x200e, 0x202e, 0x2028, 0x2066, 0xfeff)))
 
 
-def on_terminal(command, env):
+def on_terminal(command, env, cwd):
     """What a command writes to a terminal, on both streams."""
     ends = pty.openpty()
     with open(ends[0], "rb", buffering=0) as shown:
-        done = subprocess.run(command, stdin=ends[1], stdout=ends[1], stderr=ends[1], env=dict(env, TERM="xterm"), timeout=DEADLINE)
+        done = subprocess.run(command, stdin=ends[1], stdout=ends[1], stderr=ends[1], env=dict(env, TERM="xterm"), cwd=cwd, timeout=DEADLINE)
         os.close(ends[1])
         text = b""
         with contextlib.suppress(OSError):  # the other end is closed
@@ -249,10 +249,10 @@ def test_nothing_that_workers_or_names_say_reaches_a_terminal_as_a_command(job, 
     commands = [("status",), ("status", "--json"), ("top", "--once"), ("logs",), ("logs", "--rank=0"), ("logs", "--here"), ("stacks",), ("collectives",),
                 ("status", "no" + HOSTILE), ("stop", "no" + HOSTILE), ("logs", "--rank=7"), ("report", str(logs)), ("status", "--nothing" + HOSTILE)]
     for command in commands:
-        _, text = on_terminal([MUSTER, *command], process.env)
+        _, text = on_terminal([MUSTER, *command], process.env, tmp_path)
         assert text and not set(own.sub("", text)) & set(HOSTILE), (command, text)
     failed, text = on_terminal([MUSTER, "run", f"--rdzv-id={name}2", f"--log-dir={logs}2", "--redirects=3", "--max-restarts=0",
-                                "sh", "-c", f"echo '{HOSTILE}[31m' >&2; exit 3"], dict(process.env))
+                                "sh", "-c", f"echo '{HOSTILE}[31m' >&2; exit 3"], process.env, tmp_path)
     assert failed == 3 and "job failed" in text and not set(own.sub("", text)) & set(HOSTILE), text
 
 

@@ -89,13 +89,17 @@ static void describe_close(const struct note *note, struct buf *out)
 	describe_cause(&note->cause, out);
 }
 
-/* "rank 3 came last in 50 of 64 steps, 6.1 ms after the others" */
+/* "the others waited for rank 3 at 50 of 64 looks, 6.1 ms a step"; "rank 3 came last to 50 of 64
+ * collectives, 6.1 ms after the others" */
 static void describe_late(const struct straggler_news *late, struct buf *out)
 {
-	buf_printf(out, "rank %u came last %s %u of %u %s", late->rank, late->group ? "to" : "in",
-		   late->times, late->of, late->group ? "collectives" : "steps");
+	buf_printf(out,
+		   late->group ? "rank %u came last to %u of %u collectives"
+			       : "the others waited for rank %u at %u of %u looks",
+		   late->rank, late->times, late->of);
 	if (late->times)
-		buf_printf(out, ", %.1f ms after the others", (double)late->lag_ns / 1e6);
+		buf_printf(out, late->group ? ", %.1f ms after the others" : ", %.1f ms a step",
+			   (double)late->lag_ns / 1e6);
 }
 
 static void describe_wait(const struct note *note, struct buf *out)

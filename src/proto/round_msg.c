@@ -18,7 +18,7 @@ static_assert(sizeof(struct node_info) == 1648 && sizeof(struct memory) == 304 &
 		      sizeof(struct msg_done) == 1 && sizeof(struct msg_notice) == 16 &&
 		      sizeof(struct msg_vote) == 24 && sizeof(struct msg_plan) == 32 &&
 		      sizeof(struct msg_pair) == 96 && sizeof(struct msg_paired) == 24 &&
-		      sizeof(struct msg_pace) == 672 && sizeof(struct msg_late) == 32 &&
+		      sizeof(struct msg_pace) == 800 && sizeof(struct msg_late) == 32 &&
 		      sizeof(struct msg_signs) == 24 && sizeof(struct msg_look) == 276 &&
 		      sizeof(struct msg_found) == 272 && sizeof(struct msg_put) == 24 &&
 		      sizeof(struct msg_union) == 32 && sizeof(struct want) == 32 &&

@@ -120,6 +120,7 @@ static void open_page_readers(struct job *job)
 		.group = &job->group,
 		.workers = &job->workers,
 		.pages = pages,
+		.agent = &job->node.agent,
 		.on_event = job_keep_agent_event,
 		.on_looked = on_looked,
 		.on_straggler = on_straggler,

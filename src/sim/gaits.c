@@ -1,7 +1,7 @@
 /* Workers that keep pace, as a collective has them: each begins a step when all have told the last
- * one, and so comes to it. Hosts read their pages and send PACE as the real ones do (run/gait.h),
- * about the steps and the same again about the collectives (run/pace/flights.h). In half of the
- * worlds one worker is slow; in a quarter each comes last in its turn, in a quarter none by much.
+ * one, and so comes to it. Hosts read their pages and send PACE as the real ones do, about the
+ * steps and the same again about the collectives (run/pace/flights.h). In half of the worlds one
+ * worker is slow; in a quarter each comes last in its turn, in a quarter none by much.
  *
  * 15. Only the slow worker is ever named, to its own host, by its rank in the round that runs, and
  *     not twice in a row. Long after the last fault, the coordinator has named it once all have
@@ -179,11 +179,9 @@ static void check_named(struct world *world, struct round_record *round)
 	const struct host *judge = judge_of(world, round);
 	if (!judge)
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(round->late_term); i++)
-		if (round->late_term[i] != judge->term)
-			check_broken(world, "c%u has not named the slow worker of h%u in %u %s",
-				     judge->index, world->slow_host, STEPS_ENOUGH,
-				     i ? "collectives" : "steps");
+	if (round->late_term != judge->term)
+		check_broken(world, "c%u has not named the slow worker of h%u in %u collectives",
+			     judge->index, world->slow_host, STEPS_ENOUGH);
 	world->result->judged++;
 }
 
@@ -293,11 +291,11 @@ void gaits_noted(struct world *world, struct host *host, const struct note *note
 	    strcmp(note->name, world->hosts[world->slow_host].node.agent.config.node.name) != 0)
 		check_broken(world, "c%u names rank %u of %s, which is not slow", host->index,
 			     note->late.rank, note->name);
-	else if (late == (round->late_term[note->late.group != 0] == host->term))
-		check_broken(world, "c%u says twice that rank %u is %s", host->index,
+	else if (note->late.group != GROUP || late == (round->late_term == host->term))
+		check_broken(world, "c%u says twice, or of steps, that rank %u is %s", host->index,
 			     note->late.rank, late ? "late" : "in step");
 	else
-		round->late_term[note->late.group != 0] = late ? host->term : 0;
+		round->late_term = late ? host->term : 0;
 }
 
 void gaits_late(struct world *world, const struct host *host, const struct straggler_news *news)

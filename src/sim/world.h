@@ -208,8 +208,7 @@ struct round_record {
 	uint64_t contents;	/* with this state; 0: none */
 	uint64_t step, step_ns; /* that its workers are in (gaits.c), and since when */
 	uint32_t quiet_steps;	/* long after the last fault */
-	/* the coordinator that has named its slow worker, by steps and by collectives; 0: none */
-	uint64_t late_term[2];
+	uint64_t late_term;	/* the coordinator that has named its slow worker; 0: none */
 };
 
 /* Worlds in which little goes wrong, but that at the worst moment (scripts.c). */

@@ -4,47 +4,75 @@
 #include <stdio.h>
 
 #include "coordinator_rig.h"
+#include "core/pace/looks.h"
 
-/* A host of two ranks tells of a step; the last of them did so at that time. */
-static void pace(uint64_t link, uint64_t number, uint32_t rank, uint64_t at_ns, uint64_t error_ns)
+static void pace(uint64_t link, uint64_t group, const struct step_mark *mark)
 {
 	receive(link, &(struct msg){ .type = MSG_PACE,
 				     .ballot = c.roster.heard.ballot,
-				     .pace = { .error_ns = error_ns,
+				     .pace = { .group = group,
+					       .size = group ? 4 : 0,
 					       .count = 1,
-					       .marks = { { .step = number,
-							    .last_ns = at_ns,
-							    .mean_ns = at_ns,
-							    .rank = rank,
-							    .ranks = 2 } } } });
+					       .marks = { *mark } } });
 }
 
-/* Steps of two hosts, the second of which is always late; returns the number of the one after which
- * it is told so. The clock of the first may be wrong by so much in its first steps, and later. */
-static uint64_t told_after(uint64_t first_error_ns, uint64_t error_ns)
+/* A host of two ranks tells of a step; the last of them did so at that time. */
+static void tell_step(uint64_t link, uint64_t number, uint32_t rank, uint64_t at_ns)
+{
+	pace(link, 0,
+	     &(struct step_mark){ number, at_ns, at_ns, .error_ns = 0, .rank = rank, .ranks = 2 });
+}
+
+/* What the ranks of a host did at a look. */
+static void tell_look(uint64_t link, uint64_t look, bool one_waits, bool two_waits)
+{
+	struct step_marks marks = { .items[0].ranks = 0 };
+	uint32_t base = (uint32_t)(2 * (link - 1));
+	struct step_mark one = look_mark(look, base, one_waits, look, 4),
+			 two = look_mark(look, base + 1, two_waits, look, 4);
+	step_marks_add(&marks, &one, 2);
+	pace(link, LOOKS_GROUP, step_marks_add(&marks, &two, 2));
+}
+
+/* Two hosts of two ranks each; the second is so far behind in each step, and its last rank waits
+ * for nobody, while the others do. Returns after how many looks its host is told. */
+static uint64_t told_after(uint64_t behind_ns, uint64_t drift_ns, bool all_work)
 {
 	enter(COORDINATOR_RUNNING);
 	for (size_t i = 0; i < c.roster.count; i++)
 		c.roster.members[i]->can = CAN_PACE;
 	ck_assert_uint_eq(c.world_size, 4);
-	for (uint64_t i = 0; i < 100; i++) {
+	for (uint64_t i = 1; i < 200; i++) {
 		uint64_t at_ns = i * 20 * NS_PER_MS;
-		pace(1, i, 1, at_ns, i < 5 ? first_error_ns : error_ns);
-		pace(2, i, 3, at_ns + 6 * NS_PER_MS, 0);
+		tell_step(1, i, 1, at_ns);
+		tell_step(2, i, 3, at_ns + behind_ns + i * drift_ns);
+		tell_look(1, i, !all_work, !all_work);
+		tell_look(2, i, !all_work, false);
 		if (sent(MSG_LATE))
 			return i;
 	}
 	return UINT64_MAX;
 }
 
-TEST(the_host_of_a_rank_that_holds_the_others_up_is_told)
+TEST(the_host_of_a_rank_that_all_others_wait_for_is_told)
 {
-	ck_assert_uint_lt(told_after(NS_PER_MS, NS_PER_MS), 100);
+	ck_assert_uint_lt(told_after(6 * NS_PER_MS, 0, false), 30);
 	ck_assert_uint_eq(actions.items[0].link, 2);
 	ck_assert_uint_eq(actions.items[0].msg.late.news.rank, 3);
 	ck_assert(actions.items[0].msg.late.news.begins);
+	ck_assert_uint_eq(actions.items[0].msg.late.news.group, 0);
 	ck_assert_uint_eq(notes[0].kind, NOTE_LATE);
 	ck_assert_str_eq(notes[0].name, "h2");
+}
+
+TEST(one_that_is_behind_though_nobody_waits_is_not_named)
+{
+	ck_assert_uint_eq(told_after(6 * NS_PER_MS, 0, true), UINT64_MAX);
+}
+
+TEST(who_waits_where_steps_drift_apart_does_not_wait_for_others)
+{
+	ck_assert_uint_eq(told_after(30 * NS_PER_MS, 5 * NS_PER_MS, false), UINT64_MAX);
 }
 
 TEST(a_host_that_does_not_know_of_steps_is_told_nothing)
@@ -54,10 +82,12 @@ TEST(a_host_that_does_not_know_of_steps_is_told_nothing)
 		enter(COORDINATOR_RUNNING);
 		for (size_t i = 0; i < c.roster.count; i++)
 			c.roster.members[i]->can = cannot[version];
-		for (uint64_t i = 0; i < 100; i++) {
+		for (uint64_t i = 1; i < 100; i++) {
 			uint64_t at_ns = i * 20 * NS_PER_MS;
-			pace(1, i, 1, at_ns, NS_PER_MS);
-			pace(2, i, 3, at_ns + 6 * NS_PER_MS, 0);
+			tell_step(1, i, 1, at_ns);
+			tell_step(2, i, 3, at_ns + 6 * NS_PER_MS);
+			tell_look(1, i, true, true);
+			tell_look(2, i, true, false);
 			ck_assert_uint_eq(sent(MSG_LATE), 0);
 		}
 	}
@@ -92,16 +122,6 @@ TEST(the_host_of_a_rank_that_comes_last_to_collectives_is_told)
 	ck_assert_uint_eq(actions.items[0].msg.late.news.group, 9);
 	ck_assert_uint_eq(notes[0].late.group, 9);
 	coordinator_done(&c);
-}
-
-TEST(times_that_clocks_may_have_made_name_nobody)
-{
-	ck_assert_uint_eq(told_after(5 * NS_PER_MS, 5 * NS_PER_MS), UINT64_MAX);
-}
-
-TEST(a_clock_that_was_hardly_known_at_first_hides_no_later_steps)
-{
-	ck_assert_uint_lt(told_after(NS_PER_S, NS_PER_MS), 30);
 }
 
 TEST(a_host_lost_three_times_is_used_only_when_needed)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "loop.h"
+#include "core/pace/looks.h"
 #include "run/pace/pace_report.h"
 
 #define WORKERS 2
@@ -21,12 +22,20 @@ struct host {
 	struct step_mark marks[8];
 	size_t mark_count;
 	bool looked;
+	size_t looks;
+	struct agent agent;
 };
 
 static void on_event(void *arg, const struct agent_event *event)
 {
 	struct host *host = arg;
 	ck_assert_int_eq(event->type, AGENT_PACE);
+	if (event->group == LOOKS_GROUP) { /* nobody here waits for another process */
+		host->looks += event->mark_count;
+		for (size_t i = 0; i < event->mark_count; i++)
+			ck_assert_uint_eq(event->marks[i].ranks, WORKERS);
+		return;
+	}
 	ck_assert_uint_eq(event->group, 0);
 	for (size_t i = 0; i < event->mark_count; i++)
 		host->marks[host->mark_count++ % 8] = event->marks[i];
@@ -68,6 +77,7 @@ static void open_host(struct host *host, uint32_t world_size)
 								   .group = &host->group,
 								   .workers = &host->workers,
 								   .pages = &host->pages,
+								   .agent = &host->agent,
 								   .on_straggler = on_straggler,
 								   .on_event = on_event,
 								   .on_looked = on_looked,
@@ -105,6 +115,8 @@ TEST(the_node_hears_of_the_steps_that_all_workers_here_have_told)
 		ck_assert_uint_le(host.marks[i].step, 3);
 		ck_assert_uint_eq(host.marks[i].rank, RANK_BASE + 1);
 	}
+	/* They tell steps: whether they wait is looked at. */
+	WAIT_FOR(&host, host.looks >= 2 * MSG_MARKS_MAX);
 	close_host(&host);
 }
 

@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "core/pace/clock_offset.h"
 #include "core/pace/host_steps.h"
+#include "core/pace/looks.h"
 #include "core/pace/straggler.h"
 #include "core/pace/slowdown_cause.h"
+#include "core/pace/waits.h"
 
 #define APART ((int64_t)(20 * NS_PER_S))
 
@@ -352,6 +354,68 @@ TEST(the_chance_of_being_last_is_that_of_a_binomial)
 	ck_assert_double_eq_tol(straggler_chance(0, 20, 4), 1, 1e-12);
 	ck_assert_double_eq_tol(straggler_chance(20, 20, 2), 1 / 1048576.0, 1e-15);
 	ck_assert_double_eq_tol(straggler_chance(10, 20, 4), 0.013864416, 1e-8);
+}
+
+/* ---- looks ---- */
+
+TEST(only_a_look_at_which_all_but_one_wait_counts_against_it)
+{
+	static const uint32_t sizes[] = { 2, 3, 4, 17, 500 };
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+		for (uint32_t busy = 0; busy <= MIN(sizes[i], 5U); busy++) {
+			struct step_marks marks = { 0 };
+			const struct step_mark *all = NULL;
+			for (uint32_t rank = 0; rank < sizes[i]; rank++) {
+				struct step_mark mark =
+					look_mark(1000000, rank, rank >= busy, 77, sizes[i]);
+				all = step_marks_add(&marks, &mark, sizes[i]);
+			}
+			bool counts = straggler_lag_ns(all) >= STRAGGLER_LAG_MIN_NS;
+			ck_assert_msg(counts == (busy == 1), "%u of %u do not wait", busy,
+				      sizes[i]);
+			struct step_mark complete = *all;
+			look_mark_complete(&complete, sizes[i]);
+			if (busy == 1)
+				ck_assert_uint_eq(complete.rank, 0);
+			if (busy == 1)
+				ck_assert_uint_eq(complete.wait, 1 + 77 % LOOKS_STEPS);
+		}
+}
+
+TEST(many_looks_at_one_wait_are_one_trial)
+{
+	struct waits waits;
+	struct straggler_news news;
+	waits_begin(&waits, 2);
+	for (uint64_t look = 1; look <= 400; look++) { /* rank 1 once for long, then nobody */
+		struct step_marks marks = { 0 };
+		bool works = look > 10 && look < 100;
+		struct step_mark one = look_mark(look, 0, true, 3, 2),
+				 two = look_mark(look, 1, !works, 3, 2);
+		step_marks_add(&marks, &one, 2);
+		struct step_mark all = *step_marks_add(&marks, &two, 2);
+		look_mark_complete(&all, 2);
+		ck_assert(!waits_add(&waits, &all, 0, &news));
+	}
+	ck_assert_uint_eq(waits.stragglers.count, 1);
+}
+
+TEST(looks_are_in_bursts_that_all_hosts_have_at_the_same_time)
+{
+	uint64_t first = looks_next(77 * LOOKS_APART_NS + 5, 0, 2), look = first, count = 0;
+	ck_assert_uint_eq(first, 78);
+	while (look < first + LOOKS_FIRST - 1) {
+		ck_assert_uint_eq(looks_next(look * LOOKS_APART_NS, first, 2), look + 1);
+		look++;
+	}
+	for (; look < 10 * LOOKS_EVERY; count++)
+		look = looks_next(look * LOOKS_APART_NS, first, 2);
+	ck_assert_uint_le(count, 11 * LOOKS_BURST);
+	ck_assert_uint_eq(looks_next((3 * LOOKS_EVERY + 100) * (uint64_t)LOOKS_APART_NS, 1, 2),
+			  4 * LOOKS_EVERY);
+	ck_assert_uint_eq(looks_next((3 * LOOKS_EVERY + 100) * (uint64_t)LOOKS_APART_NS, 1, 5000) %
+				  (10 * LOOKS_EVERY),
+			  0);
 }
 
 /* ---- why ---- */

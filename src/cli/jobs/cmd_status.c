@@ -134,8 +134,8 @@ static void print_steps(const struct step_progress_sum *sum, struct json_value j
 	print_standstill(sum, run_id ? run_id : "JOB");
 }
 
-/* "  rank 3 holds the others up: last in 60 of 64 steps, 6.1 ms after the others; …" or "last to 60
- * of 64 collectives of group 'dp', 6.1 ms …" */
+/* "  rank 3 holds the others up: they waited for it at 60 of 64 looks, 6.1 ms a step; …" or "it
+ * came last to 60 of 64 collectives of group 'dp', 6.1 ms after the others; …" */
 static void print_stragglers(struct json_value host)
 {
 	struct json_value worker;
@@ -147,19 +147,20 @@ static void print_stragglers(struct json_value host)
 			continue;
 		AUTO_FREE char *why = json_value_text(json_value_get(late, "why"));
 		AUTO_FREE char *group = json_value_text(json_value_get(late, "group"));
-		command_print("  rank %" PRId64 " holds the others up: last ",
+		bool arrives = json_value_get(late, "of_collectives").kind != JSON_NONE;
+		command_print("  rank %" PRId64 " holds the others up: ",
 			      job_number(worker, "rank"));
-		if (json_value_get(late, "of_collectives").kind != JSON_NONE)
-			command_print("to %" PRId64 " of %" PRId64 " collectives%s%s%s",
-				      job_number(late, "times_last"),
-				      job_number(late, "of_collectives"),
-				      group ? " of group '" : "", group ? group : "",
-				      group ? "'" : "");
+		if (arrives)
+			command_print(
+				"it came last to %" PRId64 " of %" PRId64 " collectives%s%s%s",
+				job_number(late, "times_last"), job_number(late, "of_collectives"),
+				group ? " of group '" : "", group ? group : "", group ? "'" : "");
 		else
-			command_print("in %" PRId64 " of %" PRId64 " steps",
+			command_print("they waited for it at %" PRId64 " of %" PRId64 " looks",
 				      job_number(late, "times_last"), job_number(late, "of_steps"));
-		command_print(", %.1f ms after the others%s%s\n", 1e3 * number_or(late, "lag_s", 0),
-			      why ? "; " : "", why ? why : "");
+		command_print(", %.1f ms %s%s%s\n", 1e3 * number_or(late, "lag_s", 0),
+			      arrives ? "after the others" : "a step", why ? "; " : "",
+			      why ? why : "");
 	}
 }
 

@@ -58,6 +58,7 @@ static void merge(struct step_mark *into, const struct step_mark *mark)
 	if (mark->last_ns > into->last_ns) {
 		into->last_ns = mark->last_ns;
 		into->rank = mark->rank;
+		into->wait = mark->wait;
 	}
 }
 

@@ -30,6 +30,8 @@ struct step_mark {
 	uint64_t error_ns; /* by which the times of the worst of the hosts may be wrong */
 	uint32_t rank;	   /* the last one */
 	uint32_t ranks;	   /* how many have told this step */
+	/* Of a look (core/pace/looks.h): the wait that it belongs to; 0: of a step or collective */
+	uint32_t wait;
 };
 
 #define STEP_MARKS_KEPT 64

@@ -54,15 +54,15 @@ static bool is_in_step(const struct straggler_news *news)
 	return 4 * news->times < news->of;
 }
 
-static void measure_step(struct stragglers *s, const struct step_mark *mark)
+void stragglers_measure(struct stragglers *s, const struct step_mark *mark)
 {
-	if (s->count > 0 && mark->step > s->step && mark->last_ns > s->step_at_ns) {
+	if (s->step_at_ns && mark->step > s->step && mark->last_ns > s->step_at_ns) {
 		uint64_t ns = (mark->last_ns - s->step_at_ns) / (mark->step - s->step);
 		s->step_ns =
 			s->step_ns ? s->step_ns - s->step_ns / STEP_SMOOTHING + ns / STEP_SMOOTHING
 				   : ns;
 	}
-	if (s->count == 0 || mark->step > s->step) {
+	if (!s->step_at_ns || mark->step > s->step) {
 		s->step = mark->step;
 		s->step_at_ns = mark->last_ns;
 	}
@@ -118,7 +118,7 @@ bool stragglers_add(struct stragglers *s, const struct step_mark *mark, uint64_t
 {
 	if (s->world_size < 2)
 		return false;
-	measure_step(s, mark);
+	stragglers_measure(s, mark);
 	s->trials[s->count++ % STRAGGLER_TRIALS] =
 		(struct straggler_trial){ mark->rank, lag_of(s, mark, error_ns) };
 	struct straggler_news news = count(s, mark->rank);

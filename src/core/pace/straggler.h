@@ -49,6 +49,9 @@ void stragglers_begin(struct stragglers *stragglers, uint32_t world_size);
 bool stragglers_add(struct stragglers *stragglers, const struct step_mark *mark, uint64_t error_ns,
 		    struct straggler_news *ret_news);
 
+/* The same without a verdict: how long a step takes. */
+void stragglers_measure(struct stragglers *stragglers, const struct step_mark *mark);
+
 /* How long the last one came after the others, on average. */
 uint64_t straggler_lag_ns(const struct step_mark *mark);
 

@@ -99,6 +99,14 @@ static bool find_gone(struct waits *w, struct straggler_news *ret_news)
 	return false;
 }
 
+/* A further look at the wait that is the last trial. */
+static bool is_same_wait(const struct waits *w, const struct step_mark *mark)
+{
+	const struct stragglers *s = &w->stragglers;
+	return mark->wait && mark->wait == w->last_wait && s->count > 0 &&
+	       s->trials[(s->count - 1) % STRAGGLER_TRIALS].rank == mark->rank;
+}
+
 bool waits_add(struct waits *w, const struct step_mark *mark, uint64_t error_ns,
 	       struct straggler_news *ret_news)
 {
@@ -107,7 +115,11 @@ bool waits_add(struct waits *w, const struct step_mark *mark, uint64_t error_ns,
 	w->last = (struct wait_moment){ mark->step, mark->last_ns, w->last.marks + 1 };
 	/* A clock that is wrong makes a host's ranks late and hides when others are, so a wait that
 	 * it may have made is still a trial, in which nobody is the last one. */
-	if (straggler_lag_ns(mark) >= STRAGGLER_LAG_MIN_NS) {
+	bool counts = straggler_lag_ns(mark) >= STRAGGLER_LAG_MIN_NS;
+	if (counts && is_same_wait(w, mark)) {
+		s->trials[(s->count - 1) % STRAGGLER_TRIALS].lag_ns += straggler_lag_ns(mark);
+	} else if (counts) {
+		w->last_wait = mark->wait;
 		w->moments[s->count % STRAGGLER_TRIALS] = w->last;
 		stragglers_add(s, mark, error_ns, &ignored);
 	}
@@ -137,6 +149,14 @@ static struct wait_group *group_of(struct wait_groups *groups, uint64_t key, uin
 	waits_begin(&group->waits, size);
 	groups->items[groups->count++] = group;
 	return group;
+}
+
+double wait_groups_part(const struct wait_groups *groups, uint64_t key, uint32_t rank)
+{
+	for (size_t i = 0; i < groups->count; i++)
+		if (groups->items[i]->key == key)
+			return part_of(&groups->items[i]->waits, rank);
+	return 0;
 }
 
 bool wait_groups_add(struct wait_groups *groups, uint64_t key, uint32_t size,

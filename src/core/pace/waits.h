@@ -8,7 +8,8 @@
  * have many collectives of which few are waited for, so a rank is named only if the others also
  * wait for it for a part of the time that matters. It stays named until they hardly do, or have not
  * for many times as long as they used to, or the test no longer says so. Marks may be a sample of
- * all collectives. Pure. */
+ * all collectives. Looks at the same wait (core/pace/looks.h) are
+ * one trial: a long one proves no more than a short one. Pure. */
 #ifndef CORE_PACE_WAITS_H
 #define CORE_PACE_WAITS_H
 
@@ -28,6 +29,7 @@ struct waits {
 	struct stragglers stragglers;
 	struct wait_moment moments[STRAGGLER_TRIALS]; /* of its trials, at the same places */
 	struct wait_moment last;		      /* the latest collective */
+	uint32_t last_wait;			      /* of a look: the wait of the last trial */
 	uint32_t named[STRAGGLER_NAMED_MAX];
 	size_t named_count;
 };
@@ -56,6 +58,9 @@ struct wait_groups {
 };
 
 void wait_groups_done(struct wait_groups *groups);
+
+/* The part of the time for which the others waited for a rank of that group. */
+double wait_groups_part(const struct wait_groups *groups, uint64_t key, uint32_t rank);
 
 /* What some members of a group of `size` ranks tell of a collective. Returns whether there are
  * news, which name the group. */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/pace/looks.h"
 #include "core/rounds/agent_step.h"
 #include "core/rounds/leaving.h"
 #include "core/rounds/policy.h"
@@ -401,10 +402,14 @@ static void running_pace(struct step *s)
 	struct agent *agent = s->agent;
 	bool same_clock =
 		agent->config.node.period_ns == 0; /* the coordinator is in this process */
-	if (!(agent->can & (s->event->group ? CAN_ARRIVE : CAN_PACE)) ||
-	    (!same_clock && !agent->clock.known))
+	uint32_t can = s->event->group == LOOKS_GROUP ? CAN_SIGNS
+		       : s->event->group	      ? CAN_ARRIVE
+						      : CAN_PACE;
+	if (!(agent->can & can) || (!same_clock && !agent->clock.known))
 		return;
-	uint64_t error_ns = same_clock ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
+	bool looks = s->event->group == LOOKS_GROUP; /* they count on the coordinator's clock */
+	bool exact = same_clock || looks;
+	uint64_t error_ns = exact ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
 	for (size_t at = 0; at < s->event->mark_count; at += MSG_MARKS_MAX) {
 		struct msg_pace *pace = &agent_send(s, MSG_PACE)->pace;
 		pace->group = s->event->group;
@@ -414,6 +419,8 @@ static void running_pace(struct step *s)
 		for (size_t i = 0; i < pace->count; i++) {
 			struct step_mark *mark = &pace->marks[i];
 			*mark = s->event->marks[at + i];
+			if (looks)
+				continue;
 			mark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);
 			mark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);
 		}

@@ -285,6 +285,14 @@ static inline struct wall_offset agent_wall_offset(const struct agent *agent, ui
 	return clock_offset_wall(&agent->clock, agent->wall_shift_ns, now_ns);
 }
 
+/* The coordinator's clock now; 0: it is not known yet. */
+static inline uint64_t agent_there_ns(const struct agent *agent, uint64_t now_ns)
+{
+	if (agent->config.node.period_ns == 0) /* it is in this process */
+		return now_ns;
+	return agent->clock.known ? clock_offset_there(&agent->clock, now_ns) : 0;
+}
+
 const char *agent_state_name(enum agent_state state);
 
 #endif

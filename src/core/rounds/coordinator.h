@@ -153,8 +153,9 @@ struct pairing {
 /* Who holds the others up (core/rounds/pacing.h), while a round runs. */
 struct pacing {
 	struct step_marks marks;
-	struct stragglers stragglers;
-	struct wait_groups groups; /* who comes last to their collectives */
+	struct stragglers steps;   /* how long they take */
+	uint64_t in_step_ns;	   /* when all ranks were last seen in the same step */
+	struct wait_groups groups; /* who comes last to their collectives, or alone does not wait */
 };
 
 /* Whether the job hangs (core/rounds/silence.h), while a round runs. */

@@ -102,7 +102,7 @@ void step_forget_round(struct step *s)
 	c->left = false;
 	c->accord = (struct accord){ .plan = { .phase = PLAN_NONE } };
 	wait_groups_done(&c->pacing.groups);
-	c->pacing = (struct pacing){ .stragglers.world_size = 0 };
+	c->pacing = (struct pacing){ .steps.world_size = 0 };
 	silence_forget(c);
 	c->not_before_ns = 0;
 	c->lost_ns = NS_NEVER;

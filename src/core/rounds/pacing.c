@@ -3,6 +3,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "core/pace/looks.h"
+
+#define IN_STEP_NS (20 * NS_PER_S) /* after this long without a step nothing is known of that */
 
 /* The host of a rank. */
 static const struct member *holder(const struct coordinator *c, uint32_t rank)
@@ -26,16 +29,31 @@ static void tell(struct step *s, const struct straggler_news *news)
 	step_send(s, member->link, MSG_LATE)->late.news = *news;
 }
 
-static bool add_step(struct coordinator *c, const struct step_mark *mark,
-		     struct straggler_news *ret_news)
+/* Ranks that wait for each other are never more than a step apart. */
+static void add_step(struct step *s, const struct step_mark *mark)
 {
-	struct pacing *pacing = &c->pacing;
-	if (pacing->stragglers.world_size != c->world_size)
-		stragglers_begin(&pacing->stragglers, c->world_size);
-	const struct step_mark *all = step_marks_add(&pacing->marks, mark, c->world_size);
-	/* Of two hosts, either may be off by as much. */
-	return all && stragglers_add(&pacing->stragglers, all, ns_add(all->error_ns, all->error_ns),
-				     ret_news);
+	struct pacing *pacing = &s->c->pacing;
+	const struct step_mark *all = step_marks_add(&pacing->marks, mark, s->c->world_size);
+	if (!all)
+		return;
+	stragglers_measure(&pacing->steps, all);
+	if (straggler_lag_ns(all) <= pacing->steps.step_ns)
+		pacing->in_step_ns = s->now_ns;
+}
+
+/* A look at all ranks. Where they are not in step nobody waits for anybody. */
+static bool add_look(struct step *s, struct step_mark *mark, struct straggler_news *ret_news)
+{
+	struct pacing *pacing = &s->c->pacing;
+	look_mark_complete(mark, s->c->world_size);
+	if (!pacing->in_step_ns || s->now_ns - pacing->in_step_ns > IN_STEP_NS ||
+	    !wait_groups_add(&pacing->groups, LOOKS_GROUP, s->c->world_size, mark, ret_news))
+		return false;
+	ret_news->group = 0; /* it is about steps, for whoever hears of it */
+	ret_news->lag_ns =
+		(uint64_t)(wait_groups_part(&pacing->groups, LOOKS_GROUP, ret_news->rank) *
+			   (double)pacing->steps.step_ns);
+	return true;
 }
 
 void pacing_take(struct step *s)
@@ -51,9 +69,12 @@ void pacing_take(struct step *s)
 		struct step_mark mark = pace->marks[i];
 		struct straggler_news news;
 		mark.error_ns = pace->error_ns;
-		if (pace->group ? wait_groups_add(&c->pacing.groups, pace->group, pace->size, &mark,
-						  &news)
-				: add_step(c, &mark, &news))
+		if (!pace->group)
+			add_step(s, &mark);
+		else if (pace->group == LOOKS_GROUP
+				 ? add_look(s, &mark, &news)
+				 : wait_groups_add(&c->pacing.groups, pace->group, pace->size,
+						   &mark, &news))
 			tell(s, &news);
 	}
 }

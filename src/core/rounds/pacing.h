@@ -1,7 +1,7 @@
-/* Who holds the others up: the coordinator compares when the hosts of a round told their steps, and
- * tells a host whose worker comes last too often (core/pace/straggler.h). The same for the times at
- * which the ranks of a group came to their collectives (core/pace/waits.h). Nothing is done about
- * it.
+/* Who holds the others up: the coordinator joins looks at all ranks (core/pace/looks.h), and the
+ * times at which those of a group came to their collectives, and tells a host whose worker is
+ * waited for too often (core/pace/waits.h). Steps tell whether ranks wait for each other at all.
+ * Nothing is done about it.
  *
  * Hosts send PACE while their workers tell steps, or have a flight recorder, and only then. */
 #ifndef CORE_ROUNDS_PACING_H

@@ -5,15 +5,19 @@
 
 #include "base/mem.h"
 #include "core/pace/host_steps.h"
+#include "core/pace/looks.h"
 #include "run/pace/flights.h"
 #include "sys/slowdown_read.h"
+#include "watch/waiting_read.h"
 
-#define NAMED_MAX 8 /* causes */
+#define NAMED_MAX 8		      /* causes */
+#define LOOKS_IDLE_NS (10 * NS_PER_S) /* without a step: nobody is looked at */
 
 struct paced {	       /* one worker */
 	uint64_t seen; /* steps that it had told at the last look */
 	/* Its counters at the last two readings; at_ns 0: not read yet. */
 	struct slowdown before, last;
+	struct waiting waiting;
 	/* What says that it holds the others up: groups of collectives; 0: its steps. */
 	uint64_t named[NAMED_MAX];
 	size_t named_count;
@@ -27,6 +31,12 @@ struct pace_report {
 	struct host_steps steps;
 	uint64_t counters_ns; /* when to read the counters again */
 	struct flights *flights;
+	/* Looks at whether workers wait, in bursts, while they tell steps. */
+	struct event *look_timer;
+	uint64_t look, first_look; /* the next one; 0: none */
+	struct step_mark looks[MSG_MARKS_MAX];
+	size_t look_count;
+	uint64_t told_ns; /* when workers here last told a step */
 };
 
 void pace_report_free(struct pace_report *report)
@@ -36,6 +46,7 @@ void pace_report_free(struct pace_report *report)
 	flights_free(report->flights);
 	free(report->paced);
 	event_free(report->timer);
+	event_free(report->look_timer);
 	host_steps_done(&report->steps);
 	free(report);
 }
@@ -88,6 +99,72 @@ static void tell(const struct pace_report *report, const struct agent_event *eve
 	report->spec.on_event(report->spec.arg, event);
 }
 
+/* ---- who is waited for ---- */
+
+static void tell_looks(struct pace_report *report)
+{
+	if (report->look_count == 0)
+		return;
+	tell(report, &(struct agent_event){ .type = AGENT_PACE,
+					    .marks = report->looks,
+					    .mark_count = report->look_count,
+					    .group = LOOKS_GROUP,
+					    .size = report->spec.workers->round.world_size });
+	report->spec.on_looked(report->spec.arg);
+	report->look_count = 0;
+}
+
+static void plan_moment(struct pace_report *report)
+{
+	uint64_t now_ns = clock_now_ns(), there_ns = agent_there_ns(report->spec.agent, now_ns);
+	const struct worker_round *round = &report->spec.workers->round;
+	if (!there_ns || round->world_size < 2 || now_ns - report->told_ns > LOOKS_IDLE_NS)
+		return;
+	uint64_t last = report->look;
+	report->look = looks_next(there_ns, report->first_look, round->group_world_size);
+	if (!report->first_look)
+		report->first_look = report->look;
+	if (last && report->look != last + 1)
+		tell_looks(report);
+	struct timeval left = clock_left(report->look * LOOKS_APART_NS, there_ns);
+	event_add(report->look_timer, &left);
+}
+
+static uint64_t told_by(const struct pace_report *report, size_t rank)
+{
+	const struct worker_page *page = worker_pages_get(report->spec.pages, rank);
+	struct step_progress progress = { .told = 0 };
+	if (page)
+		worker_page_read(page, &progress);
+	return progress.told;
+}
+
+/* All workers of this host in one moment. */
+static void on_moment(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct pace_report *report = arg;
+	const struct worker_round *round = &report->spec.workers->round;
+	struct step_marks marks = { .items[0].ranks = 0 };
+	const struct step_mark *all = NULL;
+	uint64_t there_ns = agent_there_ns(report->spec.agent, clock_now_ns());
+	/* One that comes late is of another moment than those of other hosts. */
+	bool in_time = there_ns < (report->look + 1) * LOOKS_APART_NS;
+	if (!workers_run(report))
+		return;
+	for (size_t i = 0; i < report->count; i++) {
+		bool waits = runs(report, i) &&
+			     waiting_read(report->spec.workers->pids[i], &report->paced[i].waiting);
+		struct step_mark mark = look_mark(report->look, round->rank_base + (uint32_t)i,
+						  waits, told_by(report, i), round->world_size);
+		all = step_marks_add(&marks, &mark, (uint32_t)report->count);
+	}
+	if (all && in_time)
+		report->looks[report->look_count++] = *all;
+	if (report->look_count == MSG_MARKS_MAX)
+		tell_looks(report);
+	plan_moment(report);
+}
+
 static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct pace_report *report = arg;
@@ -100,6 +177,10 @@ static void on_look(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		any |= look_at(report, i);
 	if (any)
 		read_counters(report);
+	if (steps->told_count > 0)
+		report->told_ns = clock_now_ns();
+	if (steps->told_count > 0 && !event_pending(report->look_timer, EV_TIMEOUT, NULL))
+		plan_moment(report);
 	look_again(report, any ? PACE_LOOK_NS : PACE_IDLE_NS);
 	if (steps->told_count == 0)
 		return;
@@ -114,6 +195,9 @@ void pace_report_begin(struct pace_report *report, const char *records)
 	const struct worker_round *round = &report->spec.workers->round;
 	free(report->paced);
 	event_del(report->timer);
+	event_del(report->look_timer);
+	report->look = report->first_look = 0;
+	report->look_count = 0;
 	report->count = round->local_world_size;
 	report->paced = mem_alloc(report->count * sizeof(*report->paced));
 	host_steps_begin(&report->steps, round->rank_base, round->local_world_size,
@@ -217,6 +301,7 @@ struct pace_report *pace_report_new(const struct pace_report_spec *spec)
 	*report = (struct pace_report){
 		.spec = *spec,
 		.timer = evtimer_new(spec->base, on_look, report),
+		.look_timer = evtimer_new(spec->base, on_moment, report),
 		.flights = flights_new(spec->base, &hooks),
 	};
 	return report;

@@ -26,6 +26,7 @@ struct pace_report_spec {
 	const struct group *group;
 	const struct workers *workers;
 	const struct worker_pages *pages;
+	const struct agent *agent;
 	/* For the node, which takes it after the look; what it points to lives until the next. */
 	void (*on_event)(void *arg, const struct agent_event *event);
 	void (*on_looked)(void *arg); /* from the loop */

@@ -72,9 +72,8 @@ static void on_straggler(struct telling *telling UNUSED, const struct happening 
 			 "group '%s' that were waited for, %.1f ms after the others%s%s",
 			 news->rank, news->times, news->of, group, lag_ms, *why ? "; " : "", why);
 	else if (news->begins)
-		log_warn("rank %u holds the others up: it came last in %u of %u steps, %.1f ms "
-			 "after "
-			 "the others%s%s",
+		log_warn("rank %u holds the others up: at %u of %u looks they waited for it, %.1f "
+			 "ms a step%s%s",
 			 news->rank, news->times, news->of, lag_ms, *why ? "; " : "", why);
 	else
 		log_info("rank %u keeps up with the others again", news->rank);

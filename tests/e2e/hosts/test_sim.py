@@ -226,9 +226,9 @@ MUTANTS = {
         ("agent.c", "\t\t\tmark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);\n\t\t\tmark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);\n", ""),
     ],
     "clocks-taken-for-exact": [("straggler.c", "\treturn lag_ns >= MAX(least_ns, error_ns) ? lag_ns : 0;", "\t(void)error_ns;\n\treturn lag_ns >= least_ns ? lag_ns : 0;")],
-    "verdict-of-the-round-before": [("coordinator_step.c", "\tc->pacing = (struct pacing){ .stragglers.world_size = 0 };\n", "")],
+    "verdict-of-the-round-before": [("coordinator_step.c", "\twait_groups_done(&c->pacing.groups);\n\tc->pacing = (struct pacing){ .steps.world_size = 0 };\n", "")],
     "nobody-is-late": [("straggler.c", "2 * news->times >= news->of &&", "news->times > news->of &&")],
-    "named-at-every-step": [("straggler.c", "if (!is_named(s, mark->rank) && s->named_count", "if (s->named_count")],
+    "named-at-every-step": [("waits.c", "if (is_named(w, s->named[i]) || !strag", "if (!strag")],
     "local-rank-taken-for-rank": [("host_steps.c", ".rank = steps->rank_base + local_rank,", ".rank = local_rank,")],
 }
 

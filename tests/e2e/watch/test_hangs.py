@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tree import MUSTER, python_env
-from waits import DEADLINE, wait_for
+from waits import DEADLINE
 
 TIMEOUT = 4  # s; what healthy programs do for so long must leave a trace in /proc on a busy machine, too
 

@@ -112,9 +112,9 @@ static void say_reason(const struct verdict *verdict, const struct guard *guard,
 			   (unsigned long long)guard->hangs[verdict->rank].last.promised,
 			   verdict->long_since ? "" : ", and does not print or work");
 	else if (verdict->kind == HANG_RECORDS)
-		buf_printf(out, "no rank has come to a collective%s\n",
-			   verdict->long_since ? ""
-					       : ", and the one that is missing does not work");
+		buf_append_str(out,
+			       "no rank has come to a collective, and the records show one that "
+			       "cannot end\n");
 	else
 		buf_printf(out, "no rank has printed, sent a heartbeat or step%s, and none works\n",
 			   guard->config.flight ? ", or come to a collective" : "");

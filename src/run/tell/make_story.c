@@ -58,11 +58,19 @@ void story_say_life(struct buf *out, const struct history_failure *failure)
 
 /* ---- the headline ---- */
 
+/* The worker that failed first may only have waited for another, until its time was over. */
+static void say_culprit(struct buf *out, const struct cause *ruled)
+{
+	buf_append_str(out, "job failed: ");
+	if (ruled && ruled->blame.named && (int64_t)ruled->blame.rank != ruled->rank)
+		buf_printf(out, "rank %u held the others up: ", ruled->blame.rank);
+}
+
 /* All hosts make it of the same cause, so that it is the same everywhere. rule: one-cause */
 static void say_ruled(struct buf *out, const struct cause *ruled)
 {
-	buf_printf(out, "job failed: rank %d of %u on %s ", ruled->rank, ruled->world_size,
-		   ruled->name);
+	say_culprit(out, ruled);
+	buf_printf(out, "rank %d of %u on %s ", ruled->rank, ruled->world_size, ruled->name);
 	say_end(out, ruled->reason, &ruled->status);
 	if (ruled->reason == FAILURE_SPAWN) {
 		buf_printf(out, ": %s",
@@ -93,7 +101,8 @@ static void say_failed(struct buf *out, const struct report *report,
 		say_ruled(out, last->ruled);
 		return;
 	}
-	buf_printf(out, "job failed: rank %u", cause->rank);
+	say_culprit(out, last->ruled);
+	buf_printf(out, "rank %u", cause->rank);
 	if (last->world_size)
 		buf_printf(out, " of %u", last->world_size);
 	if (cause->elsewhere || here)

@@ -235,6 +235,8 @@ def test_the_report_of_a_failure_in_a_collective_begins_with_it(muster, place, e
     done = muster("run", "--nproc-per-node=3", "--flight-recorder", WARM, place("worker.py", WORKER), kind, env=env)
     report = done.stderr[done.stderr.index("muster: job failed"):].splitlines()
     assert report[1].strip().startswith("collective") and re.search(words, report[1]), done.stderr
+    if kind != "type":
+        assert re.match(r"muster: job failed: rank 1 held the others up: rank [02] of 3 ended with ", report[0]), report[0]
 
 
 def test_the_records_of_all_nodes_are_joined(start, muster, place, tmp_path, env, port):

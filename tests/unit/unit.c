@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define TESTS_MAX 512
-#define TEST_TIMEOUT_S 60
+#define TEST_TIMEOUT_S 300
 
 static const TTest *tests[TESTS_MAX];
 static size_t test_count;

@@ -20,7 +20,7 @@ enum link_end_kind {
 	/* a muster of this job that does not coordinate (yet): try again */
 	LINK_STANDBY,
 	LINK_BUSY, /* it has no room for another connection: try again */
-	/* token, run id or version do not match, or it is not muster: permanent */
+	/* token, run id or version do not match, or it is not muster: so it says, unproved */
 	LINK_REFUSED,
 	LINK_BROKEN, /* the peer sent an invalid frame, or left too much unread */
 	LINK_END_COUNT,

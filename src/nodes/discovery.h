@@ -22,8 +22,10 @@ struct discovery_handler {
 	void (*on_event)(void *arg, const struct node_event *event);
 	/* The address of the coordinator that seek() asked for. */
 	void (*on_target)(void *arg, const struct link_target *target);
-	/* A peer is there that will always refuse us, or we cannot listen where we must: why. */
+	/* We cannot listen where we must, or the like: why. */
 	void (*on_barred)(void *arg, const char *text);
+	/* Whoever is there refuses us, at each place where a coordinator may be: why. */
+	void (*on_refused)(void *arg, const char *text);
 };
 
 struct discovery {

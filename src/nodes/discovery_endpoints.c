@@ -26,7 +26,7 @@ struct site {
 	struct link_probe *probe; /* under way */
 	uint32_t asked;		  /* number of the unanswered probe; 0: none */
 	unsigned shut_out;	  /* how often in this probe */
-	bool foreign;		  /* rejected us for good: another job, token or version */
+	bool foreign;		  /* refused us: another job, token or version */
 	struct event again;
 	struct event patience; /* with the look-up that a probe waits for */
 };
@@ -83,13 +83,15 @@ static void answer(struct site *site, enum finder_answer said, struct ballot bal
 }
 
 /* Another job may have taken a port of ours. While one endpoint may be right, and be it our own, we
- * pass over those that are not. */
-static bool all_foreign(const struct endpoints *e)
+ * pass over those that are not. To be said again, all have to refuse us again. */
+static void note_refusal(struct endpoints *e, const char *text)
 {
 	for (uint32_t i = 0; i < e->count; i++)
 		if (!e->sites[i].foreign)
-			return false;
-	return true;
+			return;
+	for (uint32_t i = 0; i < e->count; i++)
+		e->sites[i].foreign = false;
+	e->base.handler->on_refused(e->base.arg, text);
 }
 
 static void on_standing(void *arg, const struct link_standing *standing)
@@ -105,8 +107,8 @@ static void on_standing(void *arg, const struct link_standing *standing)
 	}
 	snprintf(site->resolved.trouble, sizeof(site->resolved.trouble), "%s", standing->text);
 	site->foreign = standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED;
-	if (site->foreign && all_foreign(e))
-		e->base.handler->on_barred(e->base.arg, standing->text);
+	if (site->foreign)
+		note_refusal(e, standing->text);
 	answer(site, standing->answer, standing->ballot);
 }
 

@@ -40,6 +40,9 @@ static void act(struct peer_links *links, const struct party_action *action)
 	case PARTY_DO_SUPERSEDED:
 		links->handler->on_superseded(links->arg);
 		break;
+	case PARTY_DO_END:
+		links->handler->on_barred(links->arg, action->why);
+		break;
 	}
 }
 
@@ -116,7 +119,9 @@ static void on_event(void *arg, const struct node_event *event)
 		on_link_down(links, event);
 		break;
 	case NODE_EV_HOST:
-		links->handler->on_barred(links->arg, event->agent.text);
+		step(links, &(struct party_event){ .type = PARTY_EV_BARRED,
+						   .by_peer = event->agent.by_peer,
+						   .why = event->agent.text });
 		break;
 	default:
 		break;

@@ -29,9 +29,10 @@ struct wiring {
 
 	struct link_self self;
 	struct discovery *discovery;
-	bool connecting;   /* the node wants a link, and its target is not known yet */
-	struct link *link; /* to a coordinator elsewhere, or on the way to it */
-	bool up;	   /* it stands, and its owner knows */
+	bool connecting;	     /* the node wants a link, and its target is not known yet */
+	struct link *link;	     /* to a coordinator elsewhere, or on the way to it */
+	bool up;		     /* it stands, and its owner knows */
+	char refusal[LINK_TEXT_MAX]; /* of the last try of one; empty: none */
 	struct routes *routes;
 	struct route route; /* of `link` once it is up, or of the last one */
 
@@ -87,6 +88,7 @@ static void on_up(void *arg, struct link *link)
 	log_info("linked to the coordinator at %s", link_peer_name(link));
 	routes_open(w->routes, &w->route);
 	w->up = true;
+	*w->refusal = '\0';
 	tell(w, &(struct node_event){
 			.type = NODE_EV_LINK_UP, .link = w->route.id, .can = link_peer_can(link) });
 }
@@ -101,6 +103,14 @@ static void on_barred(void *arg, const char *text)
 {
 	tell(arg, &(struct node_event){ .type = NODE_EV_HOST,
 					.agent = { .type = AGENT_BARRED, .text = text } });
+}
+
+static void on_refused(void *arg, const char *text)
+{
+	log_info("%s", text);
+	tell(arg, &(struct node_event){
+			  .type = NODE_EV_HOST,
+			  .agent = { .type = AGENT_BARRED, .text = text, .by_peer = true } });
 }
 
 static void on_down(void *arg, struct link *link UNUSED, const struct link_end *end)
@@ -119,10 +129,12 @@ static void on_down(void *arg, struct link *link UNUSED, const struct link_end *
 	}
 	tell(w, &(struct node_event){ .type = NODE_EV_NOT_LINKED });
 	/* With endpoints, probes find out whether another one is right. */
-	if (end->kind == LINK_REFUSED && w->rdzv->kind == RENDEZVOUS_PROGRAM)
-		on_barred(w, end->text);
-	else
+	if (end->kind != LINK_REFUSED || w->rdzv->kind != RENDEZVOUS_PROGRAM) {
 		log_info("%s", end->text);
+		return;
+	}
+	snprintf(w->refusal, sizeof(w->refusal), "%s", end->text);
+	on_refused(w, end->text);
 }
 
 static const struct link_handler link_handler = {
@@ -248,6 +260,7 @@ static const struct discovery_handler discovery_handler = {
 	.on_event = on_event,
 	.on_target = on_target,
 	.on_barred = on_barred,
+	.on_refused = on_refused,
 };
 
 /* ---- what the node wants ---- */
@@ -357,6 +370,8 @@ size_t wiring_caller_count(const struct wiring *w)
 void wiring_tried(const struct wiring *w, struct buf *out)
 {
 	w->discovery->ops->explain(w->discovery, out);
+	if (*w->refusal)
+		buf_printf(out, "; %s", w->refusal);
 }
 
 /* ---- waiting ---- */

@@ -471,6 +471,40 @@ TEST(a_place_without_a_store_ends_the_node_with_the_reason)
 	ck_assert_str_eq(find_host(AGENT_EXIT)->outcome.text, "port is taken");
 }
 
+static void refused_by_peer(void)
+{
+	step_host(&(struct agent_event){
+		.type = AGENT_BARRED, .text = "another version", .by_peer = true });
+}
+
+TEST(a_peer_that_refuses_a_node_ends_it_when_it_does_so_again)
+{
+	init_among(NODE_ENDPOINTS, 1, 2);
+	listening(-1);
+	refused_by_peer();
+	ck_assert_int_eq(node.agent.state, AGENT_SEEKING);
+	refused_by_peer();
+	ck_assert_str_eq(find_host(AGENT_EXIT)->outcome.text, "another version");
+}
+
+TEST(no_peer_ends_a_node_that_has_been_linked)
+{
+	init_among(NODE_ENDPOINTS, 1, 2);
+	listening(-1);
+	refused_by_peer();
+	answer(0, FINDER_COORDINATES);
+	link_up(3);
+	step_store(4711);
+	step(&(struct node_event){ .type = NODE_EV_LINK_DOWN, .link = 3, .dead = true });
+	ck_assert_int_eq(node.agent.state, AGENT_SEEKING);
+	for (int i = 0; i < 3; i++) {
+		refused_by_peer();
+		ck_assert_ptr_null(find_host(AGENT_EXIT));
+	}
+	step_host(&(struct agent_event){ .type = AGENT_BARRED, .text = "port is taken" });
+	ck_assert_str_eq(find_host(AGENT_EXIT)->outcome.text, "port is taken");
+}
+
 TEST(the_outcome_is_held_back_until_the_others_know_it)
 {
 	close_two();

@@ -168,6 +168,25 @@ TEST(a_link_is_hung_up_when_this_host_is_named)
 	ck_assert(actions.items[0].type == PARTY_DO_HANG_UP && did(PARTY_DO_COORDINATE));
 }
 
+static bool ended_by_peer(bool by_peer)
+{
+	step((struct party_event){ .type = PARTY_EV_BARRED, .by_peer = by_peer, .why = "no" });
+	return did(PARTY_DO_END);
+}
+
+TEST(a_peer_that_refuses_a_host_ends_it_when_it_does_so_again_and_never_after_a_link)
+{
+	start(false);
+	ck_assert(!ended_by_peer(true));
+	ck_assert(ended_by_peer(true));
+	ck_assert_str_eq(actions.items[0].why, "no");
+	start(false);
+	step((struct party_event){ .type = PARTY_EV_LINK_UP });
+	step((struct party_event){ .type = PARTY_EV_LINK_DOWN });
+	ck_assert(!ended_by_peer(true) && !ended_by_peer(true));
+	ck_assert(ended_by_peer(false));
+}
+
 TEST(who_has_a_link_or_coordinates_seeks_nobody)
 {
 	start(false);

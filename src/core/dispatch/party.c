@@ -137,6 +137,12 @@ static void on_link_down(struct step *s)
 	seek_later(s);
 }
 
+static void on_barred(struct step *s)
+{
+	if (!s->event->by_peer || search_barred(&s->party->search))
+		act(s, PARTY_DO_END)->why = s->event->why;
+}
+
 /* Its coordinator lives, though out of our reach: it may come back, or end. */
 static void on_withdraw(struct step *s)
 {
@@ -170,6 +176,7 @@ void party_step(struct party *party, const struct party_event *event, uint64_t n
 		[PARTY_EV_ANSWER] = on_answer,	   [PARTY_EV_TERM] = on_term,
 		[PARTY_EV_LINK_UP] = on_link_up,   [PARTY_EV_LINK_DOWN] = on_link_down,
 		[PARTY_EV_WITHDRAW] = on_withdraw, [PARTY_EV_TIMER] = on_timer,
+		[PARTY_EV_BARRED] = on_barred,
 	};
 	static_assert(ARRAY_LEN(handlers) == PARTY_EVENT_COUNT, "every event needs a handler");
 	struct step step = { party, event, now_ns, actions };

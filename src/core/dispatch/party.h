@@ -20,6 +20,7 @@ enum party_event_type {
 	PARTY_EV_TERM,	    /* term */
 	PARTY_EV_LINK_UP,
 	PARTY_EV_LINK_DOWN, /* also where it could not be made, or was hung up by the user of it */
+	PARTY_EV_BARRED,    /* by_peer, why: as in core/rounds/agent.h */
 	PARTY_EV_WITHDRAW,  /* after COORDINATE: another has the result file, so search again */
 	PARTY_EV_TIMER,
 	PARTY_EVENT_COUNT,
@@ -32,6 +33,8 @@ struct party_event {
 	enum finder_answer answer;
 	struct ballot ballot;
 	const struct search_term *term; /* borrowed */
+	bool by_peer;
+	const char *why; /* borrowed */
 };
 
 enum party_action_type {
@@ -41,12 +44,14 @@ enum party_action_type {
 	PARTY_DO_HANG_UP,    /* the link, or the one that is being made */
 	PARTY_DO_COORDINATE, /* here, from now on; comes once, or again after WITHDRAW */
 	PARTY_DO_SUPERSEDED, /* another coordinates: it is over for this one */
+	PARTY_DO_END,	     /* why: it can never work */
 };
 
 struct party_action {
 	enum party_action_type type;
 	int32_t index;
 	uint32_t probe;
+	const char *why;
 };
 
 struct party_actions {

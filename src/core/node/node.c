@@ -71,6 +71,8 @@ static void on_host(struct step *s)
 {
 	struct node *node = s->node;
 	const struct agent_event *event = &s->event->agent;
+	if (event->type == AGENT_BARRED && event->by_peer && !search_barred(&node->search))
+		return;
 	if (node->ending && event->type == AGENT_STOP_REQUESTED)
 		node_release(s);
 	if (node->link_state == NODE_PLACING && event->type == AGENT_BARRED)

@@ -90,6 +90,8 @@ struct search {
 	struct search_term term;
 	bool term_used;	   /* a coordinator began here with it */
 	bool was_linked;   /* since the last SEEK */
+	bool has_linked;   /* ever */
+	bool barred;	   /* a peer has said so */
 	uint64_t since_ns; /* of this search */
 	uint64_t seek_ns;  /* NS_NEVER: not needed */
 };
@@ -109,6 +111,17 @@ static inline void search_seek_at(struct search *search, uint64_t ns)
 static inline void search_linked(struct search *search)
 {
 	search->was_linked = true;
+	search->has_linked = true;
+}
+
+/* Whether this process is to end because a peer says that it does not belong there. Anybody can
+ * say so, and one flipped bit does: that ends nobody who has been linked, and nobody before it is
+ * said again. */
+static inline bool search_barred(struct search *search)
+{
+	bool ends = search->barred && !search->has_linked;
+	search->barred = true;
+	return ends;
 }
 
 /* The coordinator that began here has given up, but not because of a newer term: it may begin

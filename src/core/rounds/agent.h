@@ -84,7 +84,7 @@ enum agent_event_type {
 	AGENT_FOUND,	  /* found: by a look; the rank is of another host */
 	AGENT_PUT,	  /* put: what the ranks here have for a fence; EXCHANGED answers */
 	AGENT_WANT,	  /* want: likewise */
-	AGENT_BARRED,	  /* the coordinator rejects us for good: `text` says why */
+	AGENT_BARRED,	  /* this node can never take part: `text` says why */
 	AGENT_SUPERSEDED, /* discovery knows a newer coordinator: never stops a running round */
 };
 
@@ -136,8 +136,11 @@ struct agent_event {
 			struct bytes pairs;
 		} put;
 		struct want want;
-		uint64_t epoch;	  /* SUPERSEDED: of the newer one */
-		const char *text; /* BARRED: borrowed */
+		uint64_t epoch; /* SUPERSEDED: of the newer one */
+		struct {
+			const char *text; /* BARRED: borrowed */
+			bool by_peer;	  /* BARRED: which may be anybody */
+		};
 		/* CHECKED: borrowed; NULL: the checker failed, which says nothing */
 		const struct check_digest *digest;
 		struct msg_paired paired; /* MEASURED */

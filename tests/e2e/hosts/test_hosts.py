@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import sys
 import textwrap
 
@@ -9,7 +10,7 @@ import pytest
 
 from ports import Port
 from proc import agent_of, gone
-from waits import wait_for
+from waits import DEADLINE, wait_for
 
 STOPPED = 128 + signal.SIGTERM
 
@@ -264,6 +265,42 @@ def test_endpoints_that_all_belong_to_another_run_end_the_agent(agents, port):
     assert agent.wait() == 125
     assert "it belongs to the run 'other'" in agent.text()
     other.close()
+
+
+def answer_as_another_version(listener, times):
+    """Whoever connects, so often: what a bit that flips on the way makes of a greeting, too."""
+    listener.settimeout(DEADLINE)
+    for _ in range(times):
+        connection = listener.accept()[0]
+        with connection:
+            connection.sendall(b"MUSTER\x03\x00")
+            while connection.recv(4096):
+                pass
+
+
+def test_another_version_in_the_place_of_a_killed_coordinator_ends_no_agent(agents, crew, port):
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}", *crew.command()]
+    first = coordinator(agents, *common)
+    left = agents.start("--rdzv-conf=is_host=0", *common)
+    crew.round(2, agents.all)
+    left.signal(signal.SIGSTOP)
+    first.kill()
+    first.wait()
+    with socket.create_server(("127.0.0.1", port.number)) as stranger:
+        left.signal(signal.SIGCONT)
+        answer_as_another_version(stranger, 4)
+        assert left.running()
+    again = coordinator(agents, *common)
+    crew.round(2, [left, again]).finish()
+    assert [left.wait(), again.wait()] == [0, 0]
+
+
+def test_another_version_at_the_endpoint_ends_a_new_agent_when_it_answers_again(agents, port):
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "--rdzv-conf=is_host=0", "true")
+    with socket.create_server(("127.0.0.1", port.number)) as stranger:
+        answer_as_another_version(stranger, 2)
+        assert agent.wait() == 125
+    assert "it speaks version 3.0 of the protocol" in agent.text()
 
 
 def test_a_port_that_another_process_has_is_reported_with_its_holder(agents, port):

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "nodes/discovery.h"
 #include "nodes/resolved_name.h"
 
@@ -20,6 +22,10 @@
 #define AGAIN_NS (10 * NS_PER_MS)
 #define AGAIN_MAX 10
 
+/* So many probes in a row without an answer from a port of this host: a muster that starts or ends
+ * takes no longer. */
+#define MUTE_MAX 3
+
 struct site {
 	struct endpoints *endpoints;
 	struct resolved_name resolved;
@@ -27,6 +33,9 @@ struct site {
 	uint32_t asked;		  /* number of the unanswered probe; 0: none */
 	unsigned shut_out;	  /* how often in this probe */
 	bool foreign;		  /* refused us: another job, token or version */
+	bool taken;		  /* on this host, by another process */
+	unsigned mute;		  /* probes in a row that got no answer there */
+	bool lost_port;		  /* to another program, see note_taken() */
 	struct event again;
 	struct event patience; /* with the look-up that a probe waits for */
 };
@@ -94,6 +103,42 @@ static void note_refusal(struct endpoints *e, const char *text)
 	e->base.handler->on_refused(e->base.arg, text);
 }
 
+static void say_taken(const struct resolved_name *resolved, const char *holder, const char *more,
+		      char text[LINK_TEXT_MAX])
+{
+	snprintf(text, LINK_TEXT_MAX, "cannot listen on %s: the port is taken by %s%s",
+		 resolved->text, holder, more);
+}
+
+/* Whoever has the port of an endpoint on this host does not answer, and nobody else can listen
+ * there. Only a muster may begin to answer yet: it is started as this one is. */
+static void note_taken(struct site *site)
+{
+	char holder[ADDR_HOLDER_MAX], own[32] = "";
+	addr_port_holder(site->resolved.name.port, holder);
+	prctl(PR_GET_NAME, own);
+	strcat(own, " (");
+	site->lost_port = !str_starts(holder, own);
+	say_taken(&site->resolved, holder,
+		  ", which does not answer as a muster: end it, or choose another port",
+		  site->resolved.trouble);
+}
+
+static void hear(struct site *site, const struct link_standing *standing)
+{
+	bool silent = standing->answer == FINDER_SILENT;
+	bool mute = silent && standing->why != LINK_REFUSED && site->taken;
+	site->mute = mute ? site->mute + 1 : 0;
+	if (site->mute < MUTE_MAX) {
+		site->lost_port = false;
+		snprintf(site->resolved.trouble, sizeof(site->resolved.trouble), "%s",
+			 standing->text);
+	} else if (site->mute == MUTE_MAX) {
+		note_taken(site);
+	}
+	site->foreign = (silent && standing->why == LINK_REFUSED) || site->lost_port;
+}
+
 static void on_standing(void *arg, const struct link_standing *standing)
 {
 	struct site *site = arg;
@@ -105,10 +150,9 @@ static void on_standing(void *arg, const struct link_standing *standing)
 		event_add(&site->again, &soon);
 		return;
 	}
-	snprintf(site->resolved.trouble, sizeof(site->resolved.trouble), "%s", standing->text);
-	site->foreign = standing->answer == FINDER_SILENT && standing->why == LINK_REFUSED;
+	hear(site, standing);
 	if (site->foreign)
-		note_refusal(e, standing->text);
+		note_refusal(e, site->resolved.trouble);
 	answer(site, standing->answer, standing->ballot);
 }
 
@@ -159,6 +203,7 @@ static bool try_site(struct endpoints *e, uint32_t index)
 	struct resolved_name *resolved = &e->sites[index].resolved;
 	bool must = e->base.rdzv->host == RENDEZVOUS_HOST_YES;
 	int fd = resolved_name_listen(resolved, must);
+	e->sites[index].taken = fd == -EADDRINUSE;
 	if (fd >= 0) {
 		e->own = (int32_t)index;
 		e->base.handler->on_listen(e->base.arg, fd, &resolved->name);
@@ -166,11 +211,13 @@ static bool try_site(struct endpoints *e, uint32_t index)
 	}
 	if (must) {
 		char text[LINK_TEXT_MAX], holder[ADDR_HOLDER_MAX];
-		if (fd == -EADDRINUSE)
+		if (fd == -EADDRINUSE) {
 			addr_port_holder(resolved->name.port, holder);
-		snprintf(text, sizeof(text), "cannot listen on %s: %s%s", resolved->text,
-			 fd == -EADDRINUSE ? "the port is taken by " : strerror(-fd),
-			 fd == -EADDRINUSE ? holder : "");
+			say_taken(resolved, holder, "", text);
+		} else {
+			snprintf(text, sizeof(text), "cannot listen on %s: %s", resolved->text,
+				 strerror(-fd));
+		}
 		e->base.handler->on_barred(e->base.arg, text);
 	}
 	return false;

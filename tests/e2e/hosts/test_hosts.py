@@ -1,5 +1,6 @@
 """A job of several nodes, all on this host: each agent is a node of its own."""
 
+import os
 import re
 import signal
 import socket
@@ -308,6 +309,25 @@ def test_a_port_that_another_process_has_is_reported_with_its_holder(agents, por
     agent = agents.start("--nnodes=2", "--node-rank=0", f"--master-port={port.number}", "true")
     assert agent.wait() == 125
     assert re.search(rf"cannot listen on 127.0.0.1:{port.number}: the port is taken by \S+ \(pid \d+\)", agent.text())
+
+
+def test_a_port_that_a_program_which_never_answers_has_on_the_endpoint_s_own_host_ends_the_agent(agents, port):
+    port.socket.listen()
+    agent = agents.start("--nnodes=2", f"--rdzv-endpoint={port.endpoint}", "true")
+    assert agent.wait() == 125
+    assert re.search(rf"cannot listen on {port.endpoint}: the port is taken by \S+ \(pid {os.getpid()}\), which does not answer as a "
+                     r"muster: end it, or choose another port", agent.text())
+
+
+def test_a_muster_that_is_stopped_at_the_endpoint_is_waited_for(agents, crew, port):
+    common = ["--nnodes=2", f"--rdzv-endpoint={port.endpoint}", *crew.command()]
+    first = coordinator(agents, *common)
+    first.signal(signal.SIGSTOP)
+    other = agents.start(*common)
+    other.says(r"the port is taken by muster \(pid")
+    first.signal(signal.SIGCONT)
+    crew.round(2, agents.all).finish()
+    assert agents.wait() == [0, 0]
 
 
 def test_another_program_at_the_endpoint_is_reported(agents, port):

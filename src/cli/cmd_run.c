@@ -26,6 +26,7 @@
 #include "run/dry_run.h"
 #include "run/job.h"
 #include "run/limits.h"
+#include "run/mpi/choice.h"
 #include "run/options.h"
 #include "run/tell/report.h"
 #include "sys/disk.h"
@@ -456,6 +457,8 @@ static int run_main(const struct command *self, int argc, char **argv)
 	r = resolve_entry(&o, &stand_in, argv, first, &config.entry, &err);
 	if (r < 0)
 		return entry_error(r, &err);
+	if (mpi_choose(&config, &err) < 0)
+		return command_usage_error(self, "%s", err.msg);
 	config.misplaced = find_misplaced(run_opts_args(argv, first));
 	if (config.preload && !config.entry.python) {
 		log_warn("--preload: '%s' is not run by Python; it is started in the usual way",

@@ -19,7 +19,9 @@ static const char *const captures[] = { [RUN_CAPTURE_AUTO] = "auto",
 					[RUN_CAPTURE_ALWAYS] = "always",
 					[RUN_CAPTURE_NEVER] = "never",
 					NULL };
-static const char *const mpis[] = { [RUN_MPI_NONE] = "none", [RUN_MPI_PMI] = "pmi", NULL };
+static const char *const mpis[] = {
+	[RUN_MPI_AUTO] = "auto", [RUN_MPI_NONE] = "none", [RUN_MPI_PMI] = "pmi", NULL
+};
 static const char *const stdins[] = { [RUN_STDIN_FIRST] = "first", [RUN_STDIN_ALL] = "all", NULL };
 static const char *const usr_signals[] = {
 	[RUN_USR_AUTO] = "auto", [RUN_USR_IGNORE] = "ignore", [RUN_USR_DEFAULT] = "default", NULL
@@ -63,7 +65,7 @@ const struct opt run_opts[] = {
 	OPT_CHOICE(
 		"mpi", NULL, O, mpi, mpis,
 		"serve MPI libraries in the workers, so that they are one world: pmi (MPICH, Intel "
-		"MPI, MVAPICH), none"),
+		"MPI, MVAPICH), none, or auto, as the program is linked (default)"),
 	{ OPT_FIELD(OPT_TYPE_STR, "preflight", NULL, O, preflight.checks, "quick|full|NAME,...",
 		    "check this host before it joins the job and after each failure (muster "
 		    "doctor); one that is not fit becomes a spare of last resort"),

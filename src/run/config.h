@@ -62,7 +62,7 @@ struct run_config {
 	struct run_placement placement;
 	bool show_binding, dry_run;
 	unsigned env_kinds; /* enum program_kind, as bits */
-	enum run_mpi mpi;
+	enum run_mpi mpi;   /* RUN_MPI_AUTO until mpi_choose() */
 
 	const char
 		*fleet_host; /* the name of this host in a job that --hosts started; NULL: none */

@@ -39,7 +39,7 @@ struct preflight {
 
 enum run_bad_node { RUN_BAD_NODE_PARK, RUN_BAD_NODE_LEAVE };
 
-enum run_mpi { RUN_MPI_NONE, RUN_MPI_PMI };
+enum run_mpi { RUN_MPI_AUTO, RUN_MPI_NONE, RUN_MPI_PMI };
 enum run_style { RUN_STYLE_MUSTER, RUN_STYLE_TORCHRUN, RUN_STYLE_NONE };
 enum run_capture { RUN_CAPTURE_AUTO, RUN_CAPTURE_ALWAYS, RUN_CAPTURE_NEVER };
 enum run_usr { RUN_USR_AUTO, RUN_USR_IGNORE, RUN_USR_DEFAULT };

@@ -276,7 +276,7 @@ void mpi_missing(const struct mpi *mpi, struct buf *ret_ranks)
 struct mpi *mpi_new(const struct run_config *config, struct event_base *base,
 		    const struct mpi_handler *handler, void *arg)
 {
-	if (config->mpi == RUN_MPI_NONE)
+	if (config->mpi != RUN_MPI_PMI)
 		return NULL;
 	struct mpi *mpi = NEW(struct mpi);
 	*mpi = (struct mpi){ .config = config, .base = base, .handler = handler, .arg = arg };

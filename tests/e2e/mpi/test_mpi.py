@@ -1,10 +1,12 @@
 """MPI programs on one host: real MPICH, one world, and what ends a job."""
 
 import json
+import os
+import re
 import socket
+import struct
 import subprocess
 import sys
-import os
 
 import pytest
 
@@ -21,6 +23,59 @@ def test_the_workers_are_one_world(muster, count):
     assert job.returncode == 0, job.stdout + job.stderr
     assert mpi.is_one_world(job.stdout, count), job.stdout
     assert job.stdout.count(f"shares memory with {count}\n") == count
+
+
+@pytest.mark.parametrize("kind", ["mpich", "intel"])
+def test_a_program_that_is_linked_with_mpi_needs_no_option(muster, kind):
+    job = muster("run", "--nproc-per-node=2", mpi.user(kind), "all", env=clean_env(**mpi.environment(kind)))
+    assert job.returncode == 0 and mpi.is_one_world(job.stdout, 2), job.stdout + job.stderr
+
+
+def test_without_mpi_each_worker_is_a_world(muster):
+    job = muster("run", "--mpi=none", "--nproc-per-node=2", mpi.user(), "all")
+    assert job.returncode == 0 and mpi.ranks(job.stdout) == ([0, 0], {1}), job.stdout + job.stderr
+
+
+def test_a_program_that_is_not_linked_with_mpi_gets_nothing(muster):
+    job = muster("run", "--no-python", "--nproc-per-node=2", "sh", "-c", "echo $PMI_FD.")
+    assert job.returncode == 0 and job.stdout == ".\n.\n" and not job.stderr, job.stdout + job.stderr
+
+
+def assert_refused(job):
+    assert job.returncode == 2 and not job.stdout, job.stdout + job.stderr
+    assert "is linked with libmpi.so.40 (Open MPI), which muster does not serve" in job.stderr
+    assert "mpirun" in job.stderr and "--mpi=none" in job.stderr
+
+
+def test_open_mpi_is_refused_before_it_starts(muster):
+    assert_refused(muster("run", "--nproc-per-node=2", mpi.user("openmpi"), "all"))
+
+
+def test_what_a_program_is_linked_with_decides_not_what_it_does(muster, tmp_path):
+    """A library of the name and an ordinary program: one worker alone and --mpi=none start it."""
+    (tmp_path / "program.c").write_text("#include <stdio.h>\nint answer(void);\nint main(void) { return printf(\"%d\\n\", answer()) < 0; }\n")
+    (tmp_path / "library.c").write_text("int answer(void) { return 42; }\n")
+    for words in (["-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "-o", "libmpi.so.40", "library.c"],
+                  ["-o", "program", "program.c", "libmpi.so.40", f"-Wl,-rpath,{tmp_path}"]):
+        subprocess.run(["gcc", *words], cwd=tmp_path, check=True)
+    program = tmp_path / "program"
+    assert_refused(muster("run", "--nproc-per-node=2", program))
+    assert_refused(muster("run", "--nproc-per-node=2", "--dry-run", program))
+    assert_refused(muster("run", "--nnodes=2", "--rdzv-endpoint=127.0.0.1:1", program))
+    assert muster("run", program).stdout == "42\n"
+    assert muster("run", "--mpi=none", "--nproc-per-node=2", program).stdout == "42\n42\n"
+
+
+def test_a_file_that_contradicts_itself_is_said_and_started(muster, tmp_path):
+    """The loader does not look at the size of the names."""
+    program = tmp_path / "program"
+    subprocess.run(["gcc", "-o", program, "-x", "c", "-"], input=b"int main(void) { return 0; }\n", check=True)
+    strsz, syment = struct.pack("=Q", 10), struct.pack("=QQ", 11, 24)  # the tags of two entries that follow each other
+    image, changed = re.subn(strsz + b".{8}" + syment, strsz + struct.pack("=Q", 1 << 62) + syment, program.read_bytes(), flags=re.S)
+    assert changed == 1
+    program.write_bytes(image)
+    job = muster("run", "--nproc-per-node=2", program)
+    assert job.returncode == 0 and "cannot read whether" in job.stderr and "--mpi=pmi" in job.stderr, job.stderr
 
 
 def test_env_mpi_is_one_world_too(muster):

@@ -19,7 +19,7 @@ class MpiJob:
         counts = nproc if isinstance(nproc, list) else [nproc] * len(hosts)
         for host, count in zip(hosts, counts):
             self.agents.append(host.start(
-                MUSTER, "run", "--mpi=pmi", f"--nnodes={len(hosts)}", f"--rdzv-endpoint={hosts[0].name}:29400", "--rdzv-id=mpi",
+                MUSTER, "run", f"--nnodes={len(hosts)}", f"--rdzv-endpoint={hosts[0].name}:29400", "--rdzv-id=mpi",
                 f"--nproc-per-node={count}", "--shutdown-timeout=1", *options, mpi.user("intel"), *program,
                 env=clean_env(**mpi.environment("intel"))))
 

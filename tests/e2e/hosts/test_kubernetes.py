@@ -21,6 +21,7 @@ from tree import BUILD, MUSTER, ROOT, clean_env, package_env
 from waits import DEADLINE, wait_for
 
 yaml = pytest.importorskip("yaml")
+from pods import expanded  # which needs it
 NAME_SERVER = str(pathlib.Path(__file__).parents[1] / "lib" / "name_server.py")
 SAY_RANK = ("bash", "-c", "echo rank $RANK of $WORLD_SIZE")
 
@@ -54,20 +55,6 @@ def test_a_job_is_valid(options, command, version):
 ODD = ("", "\x01", "\t", "\n", "\r", "\x1b", "\x7f", "\x80", "\x85", "\x9b", "\xa0", "\u061c", "\u2028", "\u2029", "\u202e", "\ufeff", "\ufffe", "\uffff",
        "\U0001f600", "\U0001fffe", "\U0010ffff", "é", "$", "$$", "$(HOME)", "$$(HOME)", "(", ")", "\\", "'", '"', "#", ":", "- ", "&a", "*a", "!!int", "|", ">",
        "%", "@", "`", "{", "}", "[", "]", ",", "?", "~", "null", "on", "No", "0x1f", "1e3", "1_000", "0o7", "12:30", "2026-11-19", "=", "<<", " ", "x")
-
-
-def expanded(text):
-    """What Kubernetes makes of a word of a command (third_party/forked/golang/expansion), of which it knows no variable."""
-    out, at = "", 0
-    while at < len(text):
-        pair = text[at:at + 2]
-        if pair == "$$":
-            out, at = out + "$", at + 2
-        elif pair == "$(" and ")" in text[at:]:
-            out, at = out + "VALUE", text.index(")", at) + 1
-        else:
-            out, at = out + text[at], at + 1
-    return out
 
 
 @pytest.mark.parametrize("kind", ["job", "jobset", "trainjob"])
@@ -400,13 +387,21 @@ def test_sigterm_to_one_pod_has_all_leave_and_the_next_pods_go_on(cluster, tmp_p
 
 
 @pods
-@pytest.mark.parametrize("code, verdict", [(7, "FailJob"), (2, "FailJob"), (91, "Ignore"), (127, "FailJob"), (137, "Count")])
+@pytest.mark.parametrize("code, verdict", [(7, "FailJob"), (2, "FailJob"), (91, "Ignore"), (127, "FailJob")])
 def test_exit_codes_of_a_pod_decide_what_the_job_controller_does(cluster, code, verdict):
-    command = ("/bin/nothing",) if code == 127 else ("bash", "-c", f"exit {code}" if code != 137 else "kill -9 $$")
+    command = ("/bin/nothing",) if code == 127 else ("bash", "-c", f"exit {code}")
     job = cluster.job(manifest(f"code{code}", "--nnodes=1", *command))
     job.start(0)
     assert job.code(0) == code, job.text(0)
     assert job.verdict(code) == verdict
+
+
+@pods
+def test_a_worker_that_was_killed_is_told_from_a_pod_that_was(cluster):
+    job = cluster.job(manifest("killed", "--nnodes=1", "bash", "-c", "kill -9 $$"))
+    job.start(0)
+    assert job.code(0) == 1, job.text(0)
+    assert (job.verdict(1), job.verdict(137)) == ("FailJob", "Count")
 
 
 @pods

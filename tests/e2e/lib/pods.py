@@ -122,6 +122,20 @@ class Cluster:
         self.run("network", "rm", "-f", self.network)
 
 
+def expanded(text):
+    """What Kubernetes makes of a word of a command (third_party/forked/golang/expansion), of which it knows no variable."""
+    out, at = "", 0
+    while at < len(text):
+        pair = text[at:at + 2]
+        if pair == "$$":
+            out, at = out + "$", at + 2
+        elif pair == "$(" and ")" in text[at:]:
+            out, at = out + "VALUE", text.index(")", at) + 1
+        else:
+            out, at = out + text[at], at + 1
+    return out
+
+
 class PodJob:
     """An Indexed Job: pods NAME-0, NAME-1 ... made from its template. `shares` are directories of this machine that the pods
     see too, `env` variables, `changes` fields of the container."""
@@ -138,6 +152,7 @@ class PodJob:
         spec = dict(self.spec["spec"]["template"]["spec"], hostname=f"{self.name}-{index}")
         (container,) = spec["containers"]
         container = dict(container, **self.changes)
+        container["command"] = [expanded(word) for word in container["command"]]  # podman leaves $$ alone
         for key in ("livenessProbe", "ports"):  # podman would run curl inside, and open the ports on this machine
             container.pop(key, None)
         container["image"] = IMAGE

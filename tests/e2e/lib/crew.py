@@ -72,7 +72,7 @@ class Crew:
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(self.listener, selectors.EVENT_READ)
         self.workers = []
-        self.seen = set()  # keys of rounds that were handed out
+        self.seen = set()  # workers of rounds that were handed out: a later round may have the key of an earlier one
         self.excused = set()  # names of hosts that were frozen
         self.strict = True  # one round at a time
 
@@ -108,14 +108,15 @@ class Crew:
     def round(self, world, agents=(), timeout=DEADLINE):
         """The next complete round that was not returned before; all must agree what it is."""
         def complete():
-            for key in {worker.key for worker in self.alive()} - self.seen:
-                found = Round(sorted((w for w in self.alive() if w.key == key), key=lambda w: w.rank))
+            new = [worker for worker in self.alive() if worker not in self.seen]
+            for key in {worker.key for worker in new}:
+                found = Round(sorted((w for w in new if w.key == key), key=lambda w: w.rank))
                 if len(found) == world:
                     return found
             return None
         found = self.wait(complete, f"a round of {world}", timeout, agents)
         assert [(w.rank, w.world) for w in found] == [(rank, world) for rank in range(world)], found
-        self.seen.add(found.key)
+        self.seen.update(found)
         return found
 
     def steps(self, workers, count, agents=(), timeout=DEADLINE):

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/pace/looks.h"
+#include "core/rounds/agent_pass.h"
 #include "core/rounds/agent_step.h"
 #include "core/rounds/leaving.h"
 #include "core/rounds/policy.h"
@@ -348,33 +348,6 @@ static void seeking_barred(struct step *s)
 	agent_exit(s, &outcome);
 }
 
-/* Only the part that its type uses: the rest may not be there. */
-static void pass_on(struct step *s, enum agent_action_type type)
-{
-	const struct msg *msg = s->event->msg;
-	memcpy(&agent_act(s, type)->msg, msg, msg_size(msg->type));
-}
-
-static void joined_peers(struct step *s)
-{
-	pass_on(s, AGENT_PEERS);
-}
-
-static void joined_pair(struct step *s)
-{
-	s->agent->pair_serial = s->event->msg->pair.serial;
-	pass_on(s, AGENT_MEASURE);
-}
-
-/* On a new link, its serial number would be another's. */
-static void joined_measured(struct step *s)
-{
-	if (!s->agent->pair_serial || s->event->paired.serial != s->agent->pair_serial)
-		return;
-	s->agent->pair_serial = 0;
-	agent_send(s, MSG_PAIRED)->paired = s->event->paired;
-}
-
 static void on_pong(struct step *s)
 {
 	struct agent *agent = s->agent;
@@ -394,62 +367,6 @@ static void on_pong(struct step *s)
 	hear(agent, &pong->heard, &pong->base);
 	if (pong->wait && agent->state == AGENT_JOINED)
 		agent_start_join_clock(s);
-}
-
-/* Times of this host on the coordinator's clock, as soon as that is known. */
-static void running_pace(struct step *s)
-{
-	struct agent *agent = s->agent;
-	bool same_clock =
-		agent->config.node.period_ns == 0; /* the coordinator is in this process */
-	uint32_t can = s->event->group == LOOKS_GROUP ? CAN_SIGNS
-		       : s->event->group	      ? CAN_ARRIVE
-						      : CAN_PACE;
-	if (!(agent->can & can) || (!same_clock && !agent->clock.known))
-		return;
-	bool looks = s->event->group == LOOKS_GROUP; /* they count on the coordinator's clock */
-	bool exact = same_clock || looks;
-	uint64_t error_ns = exact ? 0 : clock_offset_error_ns(&agent->clock, s->now_ns);
-	for (size_t at = 0; at < s->event->mark_count; at += MSG_MARKS_MAX) {
-		struct msg_pace *pace = &agent_send(s, MSG_PACE)->pace;
-		pace->group = s->event->group;
-		pace->size = s->event->size;
-		pace->error_ns = ns_add(error_ns, s->event->error_ns);
-		pace->count = (uint8_t)MIN(s->event->mark_count - at, (size_t)MSG_MARKS_MAX);
-		for (size_t i = 0; i < pace->count; i++) {
-			struct step_mark *mark = &pace->marks[i];
-			*mark = s->event->marks[at + i];
-			if (looks)
-				continue;
-			mark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);
-			mark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);
-		}
-	}
-}
-
-static void running_late(struct step *s)
-{
-	if (ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
-		agent_act(s, AGENT_LATE)->late = s->event->msg->late.news;
-}
-
-/* rule: silence */
-static void running_signs(struct step *s)
-{
-	if (s->agent->can & CAN_SIGNS)
-		agent_send(s, MSG_SIGNS)->signs = s->event->signs;
-}
-
-static void running_found(struct step *s)
-{
-	if (s->agent->can & CAN_SIGNS)
-		agent_send(s, MSG_FOUND)->found = s->event->found;
-}
-
-static void running_look(struct step *s)
-{
-	if (ballot_eq(s->event->msg->ballot, s->agent->memory.heard.ballot))
-		agent_act(s, AGENT_LOOK)->look = s->event->msg->look;
 }
 
 /* rule: outcome */
@@ -635,9 +552,9 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_CLOSED] = on_closed,
 		[IN_REFUSED] = joined_refused,
 		[IN_PONG] = on_pong,
-		[IN_PEERS] = joined_peers,
-		[IN_PAIR] = joined_pair,
-		[IN_MEASURED] = joined_measured,
+		[IN_PEERS] = agent_pass_peers,
+		[IN_PAIR] = agent_pass_pair,
+		[IN_MEASURED] = agent_pass_measured,
 		[IN_TIMER] = idle_timer,
 		[IN_STOP_REQUESTED] = leaving_stop_idle,
 		[IN_SUPERSEDED] = joined_superseded,
@@ -649,14 +566,14 @@ static handler *const table[][INPUT_COUNT] = {
 		[IN_CLOSED] = on_closed,
 		[IN_PONG] = on_pong,
 		[IN_PLAN] = leaving_plan,
-		[IN_PACE] = running_pace,
-		[IN_LATE] = running_late,
-		[IN_SIGNS] = running_signs,
-		[IN_LOOK] = running_look,
-		[IN_FOUND] = running_found,
-		[IN_PUT] = agent_exchange_put,
-		[IN_WANT] = agent_exchange_want,
-		[IN_EXCHANGED] = agent_exchange_take,
+		[IN_PACE] = agent_pass_pace,
+		[IN_LATE] = agent_pass_late,
+		[IN_SIGNS] = agent_pass_signs,
+		[IN_LOOK] = agent_pass_look,
+		[IN_FOUND] = agent_pass_found,
+		[IN_PUT] = agent_pass_put,
+		[IN_WANT] = agent_pass_want,
+		[IN_EXCHANGED] = agent_pass_exchanged,
 		[IN_TIMER] = running_timer,
 		[IN_GROUP_FAILED] = running_failed,
 		[IN_GROUP_DONE] = running_done,

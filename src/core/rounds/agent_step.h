@@ -1,4 +1,5 @@
-/* Shared by the parts of the agent only: agent.c (links, rounds and workers) and leaving.c. */
+/* Shared by the parts of the agent only: agent.c (links, rounds and
+ * workers), leaving.c and agent_pass.c. */
 #ifndef CORE_ROUNDS_AGENT_STEP_H
 #define CORE_ROUNDS_AGENT_STEP_H
 
@@ -45,11 +46,5 @@ void agent_drop(struct step *s);
 
 /* Gives the link up. */
 void agent_hang_up(struct step *s, enum leave_why why);
-
-/* PUT and WANT of the ranks here, and what the coordinator answers about this round
- * (core/pmi/want.h). */
-void agent_exchange_put(struct step *s);
-void agent_exchange_want(struct step *s);
-void agent_exchange_take(struct step *s);
 
 #endif

@@ -223,7 +223,7 @@ MUTANTS = {
     "who-is-done-counts-as-going-on": [("silence.c", "c->roster.tally.count[MEMBER_ACTIVE],", "c->roster.heard.nodes,")],
     # who holds the others up
     "steps-on-the-clock-of-their-own-host": [
-        ("agent.c", "\t\t\tmark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);\n\t\t\tmark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);\n", ""),
+        ("agent_pass.c", "\t\t\tmark->last_ns = clock_offset_there(&agent->clock, mark->last_ns);\n\t\t\tmark->mean_ns = clock_offset_there(&agent->clock, mark->mean_ns);\n", ""),
     ],
     "clocks-taken-for-exact": [("straggler.c", "\treturn lag_ns >= MAX(least_ns, error_ns) ? lag_ns : 0;", "\t(void)error_ns;\n\treturn lag_ns >= least_ns ? lag_ns : 0;")],
     "verdict-of-the-round-before": [("coordinator_step.c", "\twait_groups_done(&c->pacing.groups);\n\tc->pacing = (struct pacing){ .steps.world_size = 0 };\n", "")],

@@ -187,10 +187,11 @@ static void learn_work(struct step *s, const struct member *member)
 	struct coordinator *c = s->c;
 	const struct memory *memory = &member->memory;
 	const struct cause *cause = &s->event->msg->join.cause;
-	if (!roster_in_heard(&c->roster, member) ||
-	    !ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
+	if (!ballot_eq(memory->heard.ballot, c->roster.heard.ballot))
 		return;
-	bool ruled = memory->ruling == RULING_FAILED;
+	bool ruled = memory->ruling == RULING_FAILED; /* spares hear of that, too */
+	if (!ruled && !roster_in_heard(&c->roster, member))
+		return;
 	/* What was ruled is what agents may have acted on. rule: one-cause */
 	if (ruled && !c->cause_is_ruled && c->state < COORDINATOR_CLOSING)
 		c->has_cause = false;

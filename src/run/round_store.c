@@ -98,14 +98,25 @@ static int open_port(struct round_store *store, struct err *err)
 
 int round_store_offer(struct round_store *store, bool keep, uint16_t *ret_port, struct err *err)
 {
+	AUTO(fd_close) int unused = -1;
+	int r = -ENOENT;
 	*ret_port = store->port;
-	if (!keep)
-		end_round(store);
+	/* While the last port is taken, so that the next one is another. */
+	if (!store->port && !store->shares_port) {
+		unused = fd_take(&store->listen_fd);
+		r = open_port(store, NULL);
+	}
+	if (!keep) {
+		end_server(store);
+		store->peer_count = 0;
+	}
 	/* A port of the user's choice is free again when the kept store has ended. */
 	if (store->shares_port || (store->server && store->port))
 		return 0;
-	fd_close(&store->listen_fd);
-	int r = open_port(store, err);
+	if (r < 0) {
+		fd_close(&store->listen_fd);
+		r = open_port(store, err);
+	}
 	if (r < 0)
 		return r;
 	*ret_port = (uint16_t)r;

@@ -11,6 +11,7 @@ import textwrap
 
 import pytest
 
+from ports import Port
 from python_site import Site
 from tree import BUILD, MUSTER, ROOT, clean_env
 from waits import DEADLINE
@@ -126,6 +127,14 @@ SCRIPTS = {"saw": SAW, "train_accelerate": ACCELERATE, "train_fabric": FABRIC, "
 MASTER, PORT = "10.77.0.1", 29500  # of netns.py, where every host has its ports to itself
 
 
+HELD = []  # ports of this machine that no other test can be given, until this one's process ends
+
+
+def own_port():
+    HELD.append(Port())
+    return HELD[-1].number
+
+
 def started_by(name, nodes=1, node=0):
     """The words, and changes to the environment."""
     many = nodes > 1
@@ -137,7 +146,7 @@ def started_by(name, nodes=1, node=0):
         return ["accelerate", "launch", "--multi_gpu", f"--num_processes={2 * nodes}", f"--num_machines={nodes}", "--max_restarts=1",
                 "--mixed_precision=no", "--dynamo_backend=no", *place], {}
     if name == "fabric":
-        place = [f"--num-nodes={nodes}", f"--node-rank={node}", f"--main-address={MASTER}", f"--main-port={PORT}"] if many else []
+        place = [f"--num-nodes={nodes}", f"--node-rank={node}", f"--main-address={MASTER}", f"--main-port={PORT}"] if many else [f"--main-port={own_port()}"]
         return ["fabric", "run", "--accelerator=cpu", "--devices=2", *place], restarts
     if name == "torchtune":
         return ["tune", "run", "--nproc_per_node=2", "--max-restarts=1", *([f"--nnodes={nodes}", *c10d] if many else [])], {}
